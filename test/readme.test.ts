@@ -27,14 +27,14 @@ test.each(generated)(
   },
 )
 
-test('every generated table has one place, and every marked place has its table', () => {
+test('every generated table has one place in the pages, and every marked place has its table', () => {
   const marked = pages.flatMap((page) =>
     [...readPage(page).matchAll(/<!-- end of (.+) -->/g)].map(([, name = '']) => `${page} ${name}`),
   )
   expect(marked.toSorted()).toEqual(generated.map(([page, name]) => `${page} ${name}`).toSorted())
 })
 
-describe('the pages', () => {
+describe('links and files of the pages', () => {
   test.each(pages)('the links of %s lead to existing files and headings', (page) => {
     for (const { target, anchor } of readLinks(page)) {
       expect([page, target, existsSync(join(root, target))]).toEqual([page, target, true])

@@ -60,7 +60,7 @@ describe('hookloom new', () => {
   })
 
   test.each(['../up', 'a/b', 'a.ts', '.hidden', 'wake', 'Agent', '1st', ''])(
-    'new refuses the name %j',
+    'hookloom new refuses the name %j',
     async (name) => {
       const dir = makeConfigDir()
       expect((await runCommand(['new', name], { dir })).code).toBe(64)
@@ -69,7 +69,7 @@ describe('hookloom new', () => {
   )
 
   test.each(['github', 'gmail', 'calcom', 'twilio'])(
-    'new --from %s takes a request of that sender, and its fixture passes',
+    'hookloom new --from %s takes a request of that sender, and its fixture passes',
     async (from) => {
       const dir = makeConfigDir()
       expect(await runCommand(['new', 'mine', '--from', from], { dir })).toMatchObject({ code: 0, stderr: '' })

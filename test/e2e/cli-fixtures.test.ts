@@ -12,7 +12,7 @@ const readFixture = (dir: string, name = 'mine') =>
 const passes = { code: 0, stdout: expect.stringContaining('1 passed, 0 failed') }
 
 describe('hookloom new --from', () => {
-  test('new --from takes a payload from a file, without its secrets, and its fixture passes', async () => {
+  test('hookloom new --from takes a payload from a file, without its secrets, and its fixture passes', async () => {
     const dir = makeConfigDir({
       files: { 'mine.json': '{"order":{"title":"Tea"},"access_token":"s3cret","link":"https://u:s3cret@x.example"}' },
     })
@@ -27,7 +27,7 @@ describe('hookloom new --from', () => {
     expect(await runCommand(['test', 'mine'], { dir })).toMatchObject(passes)
   })
 
-  test('new adds the code to the hook’s existing mapping, so that no second mapping accepts requests without a proof', async () => {
+  test('hookloom new adds the code to the existing mapping of the hook, so that no second mapping accepts requests without a proof', async () => {
     const verify = {
       scheme: 'generic-hmac',
       header: 'x-acme-signature',
@@ -47,7 +47,7 @@ describe('hookloom new --from', () => {
     expect(await runCommand(['test', 'acme'], { dir })).toMatchObject(passes)
   })
 
-  test('new --from takes the request of a fixture, or a payload from standard input', async () => {
+  test('hookloom new --from takes the request of a fixture, or a payload from standard input', async () => {
     const request = { path: 'other', headers: { 'x-acme-event': 'order' }, payload: { subject: 'Tea' } }
     const dir = makeConfigDir({ files: { 'mine.json': JSON.stringify({ request, expect: {} }) } })
     expect(await runCommand(['new', 'mine', '--from', join(dir, 'mine.json')], { dir })).toMatchObject({ code: 0 })
@@ -62,7 +62,7 @@ describe('hookloom new --from', () => {
     expect(readFixture(dir, 'typed').request.payload).toEqual({ name: 'Ada' })
   })
 
-  test('new --from takes the last delivery, or one by its id', async () => {
+  test('hookloom new --from takes the last delivery, or one by its id', async () => {
     const { dir, url } = await startInside({
       config: { hooks: { mappings: [{ id: 'in', match: { path: 'in' }, messageTemplate: 'x', retain: true }] } },
     })
@@ -80,14 +80,14 @@ describe('hookloom new --from', () => {
     expect(readFixture(dir, 'older').request.payload).toEqual({ title: 'first', token: '[removed]' })
   })
 
-  test('the error of a delivery whose payload was not kept names the key that keeps it', async () => {
+  test('the error for a delivery whose payload was not kept names the key that keeps payloads', async () => {
     const { dir, url } = await startInside()
     await post({ url, token: hookToken }, 'wake', { text: 'x' })
     const { code, stderr } = await runCommand(['new', 'mine', '--from', 'last'], { dir })
     expect([code, stderr]).toEqual([65, expect.stringContaining('unless "retain" of its mapping')])
   })
 
-  test('new --from takes a bundled request by event or name, and lists them if there is none', async () => {
+  test('hookloom new --from takes a bundled request by event or name, and lists them if there is none', async () => {
     const dir = makeConfigDir()
     const event = async (name: string, word: string) =>
       runCommand(['new', name, '--from', 'github', '--event', word], { dir })
@@ -99,7 +99,7 @@ describe('hookloom new --from', () => {
     expect(unknown).toMatchObject({ code: 64, stderr: expect.stringMatching(/release-published.*workflow-failed/) })
   })
 
-  test('new --from with a missing file exits 64, and writes nothing', async () => {
+  test('hookloom new --from with a missing file exits 64, and writes nothing', async () => {
     const dir = makeConfigDir()
     const { code, stderr } = await runCommand(['new', 'mine', '--from', './no-such.json'], { dir })
     expect([code, stderr]).toEqual([64, expect.stringContaining('./no-such.json cannot be read')])
@@ -116,7 +116,7 @@ describe('hookloom test', () => {
     })
 
   test.each([{}, { expect: {} }])(
-    'hookloom test -u fills in the empty expectation %j, which fails before',
+    'hookloom test -u fills in the empty expectation %j, which fails without -u',
     async (empty) => {
       const dir = open(says, { request: { path: 'x', payload: { name: 'Ada' } }, ...empty })
       const before = await runCommand(['test'], { dir })
@@ -148,7 +148,7 @@ describe('hookloom test', () => {
     expect(readFixture(dir, 'x').expect).toEqual({})
   })
 
-  test('check shows where the code of a failing fixture throws', async () => {
+  test('hookloom check shows where the code of a failing fixture throws', async () => {
     const dir = open('export default () => {\n  throw new Error("not yet")\n}\n', {
       request: { path: 'x', payload: {} },
       expect: { decision: 'accept' },

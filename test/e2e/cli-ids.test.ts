@@ -58,7 +58,7 @@ describe('an id on the command line', () => {
     return all.filter((found) => found.id !== id && found.deliveryId !== id).map((found) => found.id)
   }
 
-  test('an id may be any prefix that no other delivery shares', async () => {
+  test('an id on the command line may be any prefix that no other delivery shares', async () => {
     for (const id of ids) expect(await show(toPrefix(id, await othersOf(id)))).toMatchObject({ code: 0, shown: id })
   })
 
@@ -78,7 +78,7 @@ describe('an id on the command line', () => {
     expect(json().map(({ deliveryId }) => deliveryId)).toEqual([several, one])
   })
 
-  test('a prefix that several deliveries share lists them, changes nothing, and exits 65', async () => {
+  test('a prefix that several deliveries share exits 65, lists these deliveries and changes nothing', async () => {
     const shared = (several ?? '').slice(0, 6)
     for (const command of ['show', 'retry', 'drop', 'capture']) {
       const { code, stdout, stderr } = await runCommand([command, shared], { dir: gateway.dir })
@@ -105,7 +105,7 @@ describe('an id on the command line', () => {
     expect(await refused('--before', 'last')).toEqual([first])
   })
 
-  test('retry, drop and capture accept a prefix of an id', async () => {
+  test('hookloom retry, drop and capture accept a prefix of an id', async () => {
     const prefix = toPrefix(parked ?? '', await othersOf(parked))
     const retried = await runCommand(['retry', prefix, '--json'], { dir: gateway.dir })
     expect(retried.json()).toEqual([{ deliveryId: parked, state: 'parked', jobs: [] }])

@@ -63,8 +63,8 @@ export function onPush({ payload }: { payload: { repository?: { full_name?: stri
   'hooks/transforms/lib/title.ts': 'export const toTitle = (name: string) => `Push to ${name}`\n',
 }
 
-describe('init --from openclaw.json', () => {
-  test('init --from makes a directory that check accepts, with hooks, agents, models and channels', async () => {
+describe('hookloom init --from openclaw.json', () => {
+  test('hookloom init --from makes a directory that check accepts, with hooks, agents, models and channels', async () => {
     const { dir, code, stdout } = await bring({ 'openclaw.json': openclaw, ...transforms })
     expect(code).toBe(0)
     expect(stdout).toContain('Took over 2 of 2 mappings of openclaw.json.')
@@ -118,7 +118,7 @@ describe('init --from openclaw.json', () => {
     expect(channels.telegram?.botToken).toBe('secret-of-telegram:1')
   })
 
-  test('every secret moves into .env, and none is printed', async () => {
+  test('an import moves every secret into .env, and prints none', async () => {
     const { dir, stdout, stderr } = await bring({ 'openclaw.json': openclaw, ...transforms })
     const config = readFileSync(join(dir, 'hookloom.jsonc'), 'utf8')
     const env = readFileSync(join(dir, '.env'), 'utf8')
@@ -133,7 +133,7 @@ describe('init --from openclaw.json', () => {
     expect(env.match(/^# a placeholder: .*\n(\w+)/gm)).toHaveLength(2)
   })
 
-  test('each key that is not taken over is listed with the reason', async () => {
+  test('an import lists each key that is not taken over, with the reason', async () => {
     const { stdout } = await bring({ 'openclaw.json': openclaw, ...transforms })
     const [, list = ''] = /Not taken over from openclaw\.json, or changed\n((?: {2}.*\n)+)/.exec(stdout) ?? []
     const keys = list.trimEnd().split('\n')
@@ -153,7 +153,7 @@ describe('init --from openclaw.json', () => {
     for (const line of keys) expect(line).toMatch(/\.$/)
   })
 
-  test('no mapping takes more requests or answers another chat than before', async () => {
+  test('an imported mapping takes no more requests than before, and answers no other chat', async () => {
     const mappings = [
       { id: 'unknown-condition', match: { path: 'a', branch: 'main' } },
       { id: 'missing-module', match: { path: 'b' }, transform: { module: 'missing.ts' } },
@@ -184,7 +184,7 @@ describe('init --from openclaw.json', () => {
     for (const [index] of mappings.entries()) expect(stdout).toContain(`hooks.mappings[${index}]`)
   })
 
-  test('the transforms are copied without the targets of links, and each runs once', async () => {
+  test('an import copies the transforms without the targets of links, and runs each of them once', async () => {
     const source = makeFolder()
     const outside = join(makeFolder(), 'outside.ts')
     writeFileSync(outside, 'export default () => null // outside\n')
@@ -222,7 +222,7 @@ describe('init --from openclaw.json', () => {
     expect(load(dir).hooks.mappings.map(({ match }) => match.path)).toEqual(['github', 'skips', 'forgets'])
   })
 
-  test('an imported transform runs unedited: with a URL object, and with the action of the mapping where it returns nothing', async () => {
+  test('an imported transform runs unedited: with a URL object, and with the action of the mapping if it returns nothing', async () => {
     const module = 'ci/build.js'
     const mapping = { match: { path: 'ci' }, messageTemplate: 'Build {{id}}', name: 'CI', transform: { module } }
     const named = { match: { path: 'named' }, transform: { module, export: 'it"s' } }
@@ -263,7 +263,7 @@ export { theirs as 'it"s' }
     expect(await send('named?x=1')).toEqual([200, ['?x=1', undefined]])
   })
 
-  test('a transforms folder outside of hooks/transforms is not copied', async () => {
+  test('an import does not copy a transforms folder outside of hooks/transforms', async () => {
     const elsewhere = makeFolder()
     writeFiles(elsewhere, { 'push.ts': 'export default () => null\n' })
     const mappings = [{ match: { path: 'x' }, transform: { module: 'push.ts' } }]
@@ -274,7 +274,7 @@ export { theirs as 'it"s' }
     expect(load(dir).hooks.mappings).toEqual([])
   })
 
-  test('an existing configuration is not overwritten', async () => {
+  test('an import does not overwrite an existing configuration', async () => {
     const dir = makeFolder()
     const mine = {
       'hooks/transforms/push.ts': '// mine\n',
@@ -301,8 +301,8 @@ const withHeader = (name: string, value: string) => ({
   match: { type: 'value', value, parameter: { source: 'header', name } },
 })
 
-describe('init --from hooks.json', () => {
-  test('rules become proofs, arguments become templates, and check accepts them', async () => {
+describe('hookloom init --from hooks.json', () => {
+  test('an import makes proofs of rules and templates of arguments, and hookloom check accepts them', async () => {
     const hooks = [
       {
         id: 'deploy',
@@ -361,14 +361,14 @@ describe('init --from hooks.json', () => {
     expect((await explain('secret-of-another')).code).not.toBe(0)
   })
 
-  test('the example of the page becomes the mapping of the page', async () => {
+  test('the hook of the example in the page about imports becomes the mapping that the page shows', async () => {
     const page = 'src/cli/README.md'
     const { dir } = await bring({ 'hooks.json': readBlock(page, 'json', '"trigger-rule"') })
     const { hooks } = parse(readFileSync(join(dir, 'hookloom.jsonc'), 'utf8'))
     expect(hooks.mappings).toEqual([parse(readBlock(page, 'jsonc', 'DEPLOY_SECRET'))])
   })
 
-  test('a hook whose rule has no counterpart is not taken over', async () => {
+  test('an import leaves out a hook whose rule has no counterpart', async () => {
     const regex = { match: { type: 'regex', regex: '.*', parameter: { source: 'payload', name: 'x' } } }
     const query = { match: { type: 'value', value: 'x', parameter: { source: 'url', name: 'branch' } } }
     const rules = {
@@ -395,7 +395,7 @@ describe('init --from hooks.json', () => {
     }
   })
 
-  test('the hook token replaces a secret that cannot be checked here', async () => {
+  test('the hook token replaces an imported secret that hookloom cannot check', async () => {
     const inUrl = { match: { type: 'value', value: 'secret-of-url', parameter: { source: 'url', name: 'token' } } }
     const inBody = {
       match: { type: 'value', value: 'secret-of-body', parameter: { source: 'payload', name: 'secret' } },
@@ -425,13 +425,13 @@ describe('init --from hooks.json', () => {
   })
 })
 
-describe('files in another format', () => {
+describe('an import of files in another format', () => {
   test.each([
     ['hooks.yaml', '- id: x\n', 'is YAML'],
     ['openclaw.json', '{ hooks: { token: secret-of-mine } }', 'is not JSON or JSON5 at line 1, column 19'],
     ['hooks.json', '[{ "name": "x" }]', 'is not a file that can be taken over'],
     ['other.json', '{ "name": "x" }', 'is not a file that can be taken over'],
-  ])('init --from refuses %s with exit code 64, and writes nothing', async (name, text, said) => {
+  ])('hookloom init --from refuses %s with exit code 64, and writes nothing', async (name, text, said) => {
     const { dir, code, stderr } = await bring({ [name]: text }, { name })
     expect(code).toBe(64)
     expect(stderr).toContain(said)
@@ -439,7 +439,7 @@ describe('files in another format', () => {
     expect(existsSync(join(dir, 'hookloom.jsonc'))).toBe(false)
   })
 
-  test('the error of a missing file names the file', async () => {
+  test('the error for a missing file names the file', async () => {
     const { code, stderr } = await bring({}, { name: 'missing.json' })
     expect(code).toBe(64)
     expect(stderr).toMatch(/missing\.json does not exist\./)

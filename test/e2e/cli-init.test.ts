@@ -5,8 +5,8 @@ import { describe, expect, test } from 'vitest'
 import { runBuilt, runCommand, runProcess } from './command.ts'
 import { makeConfigDir, makeFolder, post, startGateway, toChildEnv, writeFiles } from './gateway.ts'
 
-describe('init', () => {
-  test('init makes a directory that check accepts and only its owner can read', async () => {
+describe('hookloom init', () => {
+  test('hookloom init makes a directory that check accepts and only its owner can read', async () => {
     const dir = join(makeFolder(), 'home')
     const made = await runCommand(['init'], { dir })
     expect(made).toMatchObject({ code: 0, stderr: '' })
@@ -17,7 +17,7 @@ describe('init', () => {
     expect(checked.json().map(({ name }) => name)).toContain('transform github-pull-request.ts')
   })
 
-  test('init makes two new tokens and prints only the hook token', async () => {
+  test('hookloom init makes two new tokens and prints only the hook token', async () => {
     const [one, other] = [makeFolder(), makeFolder()]
     const { stdout } = await runCommand(['init'], { dir: one })
     await runCommand(['init'], { dir: other })
@@ -28,7 +28,7 @@ describe('init', () => {
     expect(stdout).not.toContain(tokens[1])
   })
 
-  test('a second init changes nothing, says so, and exits 78', async () => {
+  test('a second hookloom init changes nothing, says so, and exits 78', async () => {
     const dir = makeFolder()
     await runCommand(['init'], { dir })
     const before = readAll(dir)
@@ -39,7 +39,7 @@ describe('init', () => {
     expect(readAll(dir)).toEqual(before)
   })
 
-  test('init adds missing files, and keeps existing ones unchanged', async () => {
+  test('hookloom init adds missing files, and keeps existing ones unchanged', async () => {
     const dir = makeFolder()
     await runCommand(['init'], { dir })
     writeFiles(dir, { 'hooks/transforms/github-pull-request.ts': '// mine\n' })
@@ -51,7 +51,7 @@ describe('init', () => {
     expect(readFileSync(join(dir, 'hooks/transforms/github-pull-request.ts'), 'utf8')).toBe('// mine\n')
   })
 
-  test('init keeps the variables of an existing .env, and adds those that the configuration reads', async () => {
+  test('hookloom init keeps the variables of an existing .env, and adds those that the configuration reads', async () => {
     const dir = makeFolder()
     writeFiles(dir, { '.env': 'MINE=1\nHOOKLOOM_TOKEN=chosen-by-me-0123456789abcdef' })
     await runCommand(['init'], { dir })
@@ -107,8 +107,8 @@ describe('init', () => {
   })
 })
 
-describe('dev', () => {
-  test('dev prints a curl line and a send line that work as printed', async () => {
+describe('hookloom dev', () => {
+  test('hookloom dev prints a curl line and a send line that work as printed', async () => {
     const dir = await initOnAnyPort()
     const gateway = await startGateway({ dir, command: 'dev' })
     await gateway.printed(/Ctrl-C/)
@@ -123,7 +123,7 @@ describe('dev', () => {
     expect(await gateway.stop()).toBe(0)
   })
 
-  test('dev creates a missing directory, and serves on the default port', async (context) => {
+  test('hookloom dev creates a missing directory, and serves on the default port', async (context) => {
     if (!(await isFree(8790)) || !(await isFree(8791))) context.skip('port 8790 or 8791 is in use on this machine')
     const dir = join(makeFolder(), 'not', 'there', 'yet')
     const gateway = await startGateway({ dir, command: 'dev' })
@@ -134,7 +134,7 @@ describe('dev', () => {
     expect(await gateway.stop()).toBe(0)
   })
 
-  test('dev names both ports and their options if one of them is in use, and exits 78', async () => {
+  test('hookloom dev names both ports and their options if one of them is in use, and exits 78', async () => {
     const taken = createServer()
     await new Promise<void>((listening) => taken.listen(0, '127.0.0.1', listening))
     const address = taken.address()
@@ -149,14 +149,14 @@ describe('dev', () => {
     expect([code, admin.code]).toEqual([78, 78])
   })
 
-  test('dev prints that the hooks are off, in place of a curl line that would get 404', async () => {
+  test('hookloom dev prints that the hooks are off, instead of a curl line that would get 404', async () => {
     const gateway = await startGateway({ config: { hooks: { enabled: false } }, command: 'dev' })
     await gateway.printed(/hooks\.enabled is false/)
     expect(gateway.output()).not.toContain('curl')
     await gateway.stop()
   })
 
-  test('dev shows a problem of the operator in the answer, and start does not', async () => {
+  test('hookloom dev shows a problem of the operator in the answer, and hookloom start does not', async () => {
     const options = {
       config: { hooks: { mappings: [{ match: { path: 'broken' }, transform: { module: 'broken.ts' } }] } },
       files: { 'hooks/transforms/broken.ts': 'export default () => {\n  throw new Error("no")\n}\n' },

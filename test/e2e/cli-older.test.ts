@@ -7,7 +7,7 @@ const config = {
   hooks: { mappings: [{ match: { path: 'parts' }, action: 'wake', forEach: 'parts', textTemplate: '{{parts[0]}}' }] },
 }
 
-describe('older rows', () => {
+describe('older rows of a list on the command line', () => {
   let gateway: Gateway
   let ids: string[]
 
@@ -33,7 +33,7 @@ describe('older rows', () => {
     return all
   }
 
-  test('older deliveries are listed with the id of the oldest one shown', async () => {
+  test('below older deliveries, hookloom list shows the id of the oldest one', async () => {
     const all = await readAll(['list', '--limit', '3'], 'deliveryId')
     expect(all.map(({ deliveryId }) => deliveryId)).toEqual(ids)
   })
@@ -64,7 +64,7 @@ describe('older rows', () => {
     expect((await runCommand(['list'], { dir: gateway.dir })).stdout).not.toContain('Older:')
   })
 
-  test('--before the oldest row lists nothing, and with an unknown id it is an error', async () => {
+  test('--before the oldest row lists nothing, and --before an unknown id is an error', async () => {
     const none = await runCommand(['list', '--before', String(ids[0])], { dir: gateway.dir })
     expect(none).toMatchObject({ code: 0, stdout: 'No delivery is older.\n' })
     for (const args of [['list'], ['list', '--dead'], ['list', '--refused']]) {

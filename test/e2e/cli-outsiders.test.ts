@@ -85,7 +85,7 @@ describe('custom presets', () => {
     expect([unknown.code, unknown.stderr]).toEqual([64, expect.stringContaining('Did you mean deployed?')])
   })
 
-  test('check names the file and the key of a broken custom preset', async () => {
+  test('hookloom check names the file and the key of a broken custom preset', async () => {
     const dir = makeConfigDir({
       config: { hooks: { presets: ['weaver'], mappings: [{ match: { path: 'x' } }] } },
       files: { 'hooks/presets/weaver.ts': 'export default {' },
@@ -99,7 +99,7 @@ describe('custom presets', () => {
 })
 
 describe('custom verifiers', () => {
-  test('check shows why a custom verifier is broken', async () => {
+  test('hookloom check shows why a custom verifier is broken', async () => {
     const config = {
       hooks: { mappings: [{ match: { path: 'acme' }, verify: { scheme: 'acme', secret: 'secret-of-the-loom' } }] },
     }
@@ -132,7 +132,7 @@ describe('hookloom send to a signed mapping', () => {
     'code.json': '{"kind":"code"}',
   }
 
-  test('send signs a body with the bundled or custom scheme of its mapping, or sends the token', async () => {
+  test('hookloom send signs a body with the bundled or custom scheme of its mapping, or sends the token', async () => {
     const { dir } = await startInside({ config: { hooks: { mappings } }, files: { ...files, ...payloads } })
     const sent = async (...args: string[]) => (await runCommand(['send', ...args, '--json'], { dir })).json()[0]
     expect(await sent('shared', '--file', join(dir, 'table.json'))).toMatchObject({ status: 200 })
@@ -143,7 +143,7 @@ describe('hookloom send to a signed mapping', () => {
     expect(await runProcess('/bin/sh', ['-c', shell], { env: toChildEnv() })).toMatchObject({ code: 0 })
   })
 
-  test('send says in one sentence why it cannot sign', async () => {
+  test('hookloom send says in one sentence why it cannot sign', async () => {
     const { dir } = await startInside({ config: { hooks: { mappings } }, files: { ...files, ...payloads } })
     const theirs = await runCommand(['send', 'theirs', join(dir, 'code.json')], { dir })
     expect([theirs.code, theirs.stderr]).toEqual([64, expect.stringContaining('only the sender has the key')])

@@ -77,7 +77,7 @@ test.each([
   [['drop', 'some-id', '--hook', 'one'], '--hook is only for --parked'],
   [['retry', '--parked', '--dead'], 'Give the id of a delivery or a run, --dead'],
   [['retry', '--dead', '--hook', 'one'], '--hook is only for --parked'],
-])('the command %j says which argument is missing', async (args, message) => {
+])('the error of the command %j says which argument is missing', async (args, message) => {
   const { code, stderr } = await runCommand(args, {})
   expect([code, stderr]).toEqual([64, expect.stringContaining(message)])
 })

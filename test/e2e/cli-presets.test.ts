@@ -11,7 +11,7 @@ const secret = 'shuttle-and-loom-0123456789'
 const withGithub = { hooks: { presets: [{ name: 'github', secret }], allowedSessionKeyPrefixes: ['hook:'] } }
 
 describe('hookloom add preset', () => {
-  test('add preset keeps every comment, writes a new secret, and leaves a valid configuration', async () => {
+  test('hookloom add preset keeps every comment, writes a new secret, and leaves a valid configuration', async () => {
     const dir = makeConfigDir()
     writeFileSync(
       join(dir, 'hookloom.jsonc'),
@@ -34,7 +34,7 @@ describe('hookloom add preset', () => {
     expect((await runCommand(['check'], { dir })).code).toBe(0)
   })
 
-  test('add preset makes a different secret each time, and keeps one that is set', async () => {
+  test('hookloom add preset makes a different secret each time, and keeps a secret that is set', async () => {
     const [one, two] = [makeConfigDir(), makeConfigDir({ files: { '.env': 'MINE=kept-by-the-operator\n' } })]
     await runCommand(['add', 'preset', 'grafana'], { dir: one })
     await runCommand(['add', 'preset', 'gitlab'], { dir: one })
@@ -47,7 +47,7 @@ describe('hookloom add preset', () => {
     ])
   })
 
-  test('add preset does not print the placeholder of a key that the sender makes', async () => {
+  test('hookloom add preset does not print the placeholder of a key that the sender makes', async () => {
     const dir = makeConfigDir()
     const { stdout } = await runCommand(['add', 'preset', 'stripe'], { dir })
     expect(stdout).not.toMatch(/[\da-f]{64}/)
@@ -55,7 +55,7 @@ describe('hookloom add preset', () => {
   })
 
   test.each(['discord', 'twilio', 'notion', 'generic', 'gmail'])(
-    'check accepts the configuration after add preset %s',
+    'hookloom check accepts the configuration after add preset %s',
     async (name) => {
       const dir = makeConfigDir()
       expect((await runCommand(['add', 'preset', name], { dir })).code).toBe(0)
@@ -64,7 +64,7 @@ describe('hookloom add preset', () => {
     },
   )
 
-  test('add preset changes nothing if the name is unknown or already there', async () => {
+  test('hookloom add preset changes nothing if the preset is unknown or already there', async () => {
     const dir = makeConfigDir({ config: withGithub })
     const before = readFileSync(join(dir, 'hookloom.jsonc'), 'utf8')
     const unknown = await runCommand(['add', 'preset', 'gihtub'], { dir })
@@ -75,7 +75,7 @@ describe('hookloom add preset', () => {
 })
 
 describe('hookloom add transform', () => {
-  test('add transform copies the module with its fixtures, and overwrites nothing', async () => {
+  test('hookloom add transform copies the module with its fixtures, and overwrites nothing', async () => {
     const dir = makeConfigDir()
     const { code, stdout } = await runCommand(['add', 'transform', 'github-pull-request'], { dir })
     const mapping =
@@ -95,7 +95,7 @@ describe('hookloom add transform', () => {
 describe('the mapping of a bundled transform', () => {
   const names = readdirSync(join(import.meta.dirname, '../../transforms')).filter((name) => name.endsWith('.ts'))
 
-  test.each(names)('add transform %s prints a mapping with a path and the module', async (name) => {
+  test.each(names)('hookloom add transform %s prints a mapping with a path and the module', async (name) => {
     const { stdout } = await runCommand(['add', 'transform', name], { dir: makeConfigDir() })
     expect(JSON.parse(stdout.trim().split('\n').at(-1) ?? '')).toMatchObject({
       match: { path: expect.any(String) },
@@ -105,7 +105,7 @@ describe('the mapping of a bundled transform', () => {
 })
 
 describe('hookloom send of a preset', () => {
-  test('send posts a sample by name or event, signed with the key of the configuration', async () => {
+  test('hookloom send posts a sample by name or event, signed with the key of the configuration', async () => {
     const gateway = await startInside({ config: withGithub })
     const { dir } = gateway
     for (const word of ['issue-opened', 'issue-opened.json', 'pull_request', 'release']) {
@@ -121,7 +121,7 @@ describe('hookloom send of a preset', () => {
     expect([unknown.code, unknown.stderr]).toEqual([64, expect.stringContaining('Did you mean issue-opened?')])
   })
 
-  test('send is refused if the gateway has another secret, and asks for a preset that is not enabled', async () => {
+  test('hookloom send is refused if the gateway has another secret, and asks for a preset that is not enabled', async () => {
     const gateway = await startInside({ config: withGithub })
     // another configuration with the address file of the same gateway
     const dir = makeConfigDir({ config: { hooks: { presets: [{ name: 'github', secret: 'another secret of it' }] } } })
@@ -131,7 +131,7 @@ describe('hookloom send of a preset', () => {
     expect([absent.code, absent.stderr]).toEqual([78, expect.stringContaining('hookloom add preset stripe')])
   })
 
-  test('send uses the hook token for a preset without a secret', async () => {
+  test('hookloom send uses the hook token for a preset without a secret', async () => {
     const { dir } = await startInside({ config: { hooks: { presets: ['github', 'gmail'] } } })
     expect((await runCommand(['send', 'github', 'issue-opened'], { dir })).stdout).toMatch(/^200 /)
     expect((await runCommand(['send', 'gmail', 'one-mail'], { dir })).stdout).toMatch(/^200 /)
@@ -150,7 +150,7 @@ describe('hookloom verify', () => {
   }
   const docs = { hooks: { presets: [{ name: 'github', secret: "It's a Secret to Everybody" }] } }
 
-  test('verify shows for each signed mapping of the path that the proof is valid, and what was signed', async () => {
+  test('hookloom verify says for each signed mapping of the path that the proof is valid, and what was signed', async () => {
     const dir = makeConfigDir({ config: docs, files: { 'capture.json': JSON.stringify(published) } })
     const { code, stdout, json } = await runCommand(['verify', '--explain', join(dir, 'capture.json'), '--json'], {
       dir,
@@ -168,7 +168,7 @@ describe('hookloom verify', () => {
     expect(stdout).not.toContain('Secret to Everybody')
   })
 
-  test('verify exits 77 with the reason for a changed body, a missing header or an old time', async () => {
+  test('hookloom verify exits 77 with the reason for a changed body, a missing header or an old time', async () => {
     const slack = {
       url: '/hooks/slack',
       headers: { 'x-slack-signature': 'v0=00', 'x-slack-request-timestamp': '1531420618' },
@@ -197,7 +197,7 @@ describe('hookloom verify', () => {
     expect((await explain('then.json'))[1]).toContain('v0:1531420618:{}')
   })
 
-  test('verify --mapping asks only one mapping, even for a file without a path', async () => {
+  test('hookloom verify --mapping asks only one mapping, even for a file without a path', async () => {
     const dir = makeConfigDir({ config: docs })
     writeFiles(dir, { 'payload.json': JSON.stringify({ headers: published.headers, payload: { a: 1 } }) })
     const file = join(dir, 'payload.json')
@@ -208,7 +208,7 @@ describe('hookloom verify', () => {
     expect((await runCommand(['verify'], { dir })).code).toBe(64)
   })
 
-  test('a signed mapping accepts a secret only after verify --arm', async () => {
+  test('a signed mapping accepts a secret from its sender only after hookloom verify --arm', async () => {
     const presets = [{ name: 'notion', handed: true }, 'stripe', { name: 'github', secret }]
     const { dir, url, adminUrl } = await startInside({ config: { hooks: { presets } } })
     const handOver = () =>

@@ -48,8 +48,8 @@ const setup = {
   },
 }
 
-describe('run', () => {
-  test('run shows the decision, the reason of each mapping, and the origin of each field', async () => {
+describe('hookloom run', () => {
+  test('hookloom run shows the decision, the reason of each mapping, and the origin of each field', async () => {
     const dir = makeConfigDir(setup)
     const { code, json } = await runCommand(['run', 'repo', join(dir, 'opened.json'), '--json'], { dir })
     expect(code).toBe(0)
@@ -77,14 +77,14 @@ describe('run', () => {
     ])
   })
 
-  test('run writes nothing, not even a state folder', async () => {
+  test('hookloom run writes nothing, not even a state folder', async () => {
     const dir = makeConfigDir(setup)
     await runCommand(['run', 'repo', join(dir, 'opened.json')], { dir })
     await runCommand(['run', 'thrower', join(dir, 'opened.json')], { dir })
     expect(existsSync(join(dir, 'state'))).toBe(false)
   })
 
-  test('run uses the headers of a fixture, and --event and --header override them', async () => {
+  test('hookloom run uses the headers of a fixture, and --event and --header override them', async () => {
     const dir = makeConfigDir(setup)
     const decide = async (...args: string[]) => {
       const { json } = await runCommand(['run', 'repo', ...args, '--json'], { dir })
@@ -107,14 +107,14 @@ describe('run', () => {
     ['opened.json', 'thrower', 70, 'park', 'transform-failed'],
     ['opened.json', 'agent', 65, 'refusal', 'payload-invalid'],
     ['key.json', 'agent', 77, 'refusal', 'session-key-denied'],
-  ])('run with %s to %s exits %i: %s', async (file, hook, code, decision, problem) => {
+  ])('hookloom run with %s for the hook %s exits %i: %s', async (file, hook, code, decision, problem) => {
     const dir = makeConfigDir(setup)
     const ran = await runCommand(['run', hook, join(dir, file), '--json'], { dir })
     expect(ran.json()).toMatchObject([{ decision, actions: [], problem: problem === null ? null : { code: problem } }])
     expect(ran.code).toBe(code)
   })
 
-  test('run shows file and line of a transform that throws', async () => {
+  test('hookloom run shows the file and the line of a transform that throws', async () => {
     const dir = makeConfigDir(setup)
     const { stdout, stderr } = await runCommand(['run', 'thrower', join(dir, 'opened.json')], { dir })
     expect(stdout).toContain('park: this code would park the delivery\n')
@@ -124,7 +124,7 @@ describe('run', () => {
   test.each([
     ['while it loads', 'for (;;);\nexport default () => null\n', 'was not loaded within 300 ms'],
     ['when it is called', 'export default () => { for (;;); }\n', 'did not end within 300 ms'],
-  ])('run ends code that loops %s', async (_when, text, told) => {
+  ])('hookloom run ends code that loops %s', async (_when, text, told) => {
     const dir = makeConfigDir({
       config: { hooks: { ...setup.config.hooks, transforms: { timeoutMs: 300 } } },
       files: { ...setup.files, 'hooks/transforms/thrower.ts': text },
@@ -134,7 +134,7 @@ describe('run', () => {
     expect(code).toBe(70)
   })
 
-  test('code sees only the variables that hooks.transforms.env names', async () => {
+  test('code that hookloom run executes sees only the variables that hooks.transforms.env names', async () => {
     const text = 'export default () => ({ message: JSON.stringify([process.env.NAMED, process.env.SECRET]) })\n'
     const dir = makeConfigDir({
       config: { hooks: { ...setup.config.hooks, transforms: { env: ['NAMED'] } } },
@@ -145,7 +145,7 @@ describe('run', () => {
     expect(json()).toMatchObject([{ actions: [{ message: '["seen",null]' }] }])
   })
 
-  test('run says that a running gateway keeps its last version if code does not build', async () => {
+  test('hookloom run says that a running gateway keeps its last version if code does not build', async () => {
     const dir = makeConfigDir({
       ...setup,
       files: { ...setup.files, 'hooks/transforms/thrower.ts': 'export default (' },
@@ -154,7 +154,7 @@ describe('run', () => {
     expect(stdout).toContain('would park the delivery; a running gateway keeps its last good version\n')
   })
 
-  test('run suggests the nearest hook for an unknown one, and shows where a file is not JSON', async () => {
+  test('hookloom run suggests the nearest hook for an unknown one, and shows where a file is not valid JSON', async () => {
     const dir = makeConfigDir(setup)
     const unknown = await runCommand(['run', 'repos', join(dir, 'opened.json')], { dir })
     expect(unknown).toMatchObject({ code: 65, stderr: expect.stringContaining('Did you mean repo?') })
@@ -163,8 +163,8 @@ describe('run', () => {
   })
 })
 
-describe('send', () => {
-  test('a recorded signature is replaced by a new one, and a signature of the command line is sent unchanged', async () => {
+describe('hookloom send', () => {
+  test('hookloom send replaces a recorded signature, and sends a signature from the command line unchanged', async () => {
     const paddle = { scheme: 'paddle', secret: 'pdl_ntfset_a_secret_of_the_test' }
     const recorded = {
       headers: { 'paddle-signature': `ts=1700000000;h1=${'0'.repeat(64)}` },
@@ -184,7 +184,7 @@ describe('send', () => {
     expect(refused).toMatchObject({ code: 77, stdout: expect.stringMatching(/^401 /) })
   })
 
-  test('send posts as a sender does, and its exit code shows why the gateway refused', async () => {
+  test('hookloom send posts as a sender does, and its exit code shows why the gateway refused', async () => {
     const gateway = await startGateway(setup)
     const send = (hook: string, file: string, ...more: string[]) =>
       runCommand(['send', hook, join(gateway.dir, file), ...more, '--json'], { dir: gateway.dir })

@@ -5,7 +5,7 @@ import { gatewayToken, hookToken, startGateway } from './gateway.ts'
 
 const config = { hooks: { mappings: [{ id: 'later', match: { path: 'later' }, transform: { module: 'gone.ts' } }] } }
 
-test('no command but init and dev prints a token', async () => {
+test('no command except hookloom init and hookloom dev prints a token', async () => {
   const gateway = await startGateway({ config, files: { 'payload.json': '{"message":"hello"}' } })
   const { dir } = gateway
   const payload = join(dir, 'payload.json')

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { runBuilt, runCommand } from './command.ts'
 import { gatewayToken, hookToken, post, startGateway } from './gateway.ts'
 
-describe('start', () => {
+describe('hookloom start', () => {
   test('a second gateway on one store exits 69 and names the first, and starts once the first has ended', async () => {
     const first = await startGateway()
     const second = await runBuilt(['start'], { dir: first.dir })
@@ -14,7 +14,7 @@ describe('start', () => {
     expect(await third.stop()).toBe(0)
   })
 
-  test('start prints only JSON lines, and only the length of a reply on the console channel', async () => {
+  test('hookloom start prints only JSON lines, and only the length of a reply on the console channel', async () => {
     const gateway = await startGateway()
     await post(gateway, 'agent', { message: 'Say hello', channel: 'console' })
     await gateway.printed(/a reply of \d+ characters for the console/)

@@ -64,7 +64,7 @@ describe('reading commands next to a running gateway', () => {
     return ran.json()
   }
 
-  test('list shows each delivery with its documented fields, newest last', async () => {
+  test('hookloom list shows each delivery with its documented fields, newest last', async () => {
     const listed = await read('list')
     for (const record of listed) expect(Object.keys(record)).toEqual(deliveryFields)
     expect(listed.map(({ deliveryId }) => deliveryId)).toEqual(
@@ -77,18 +77,18 @@ describe('reading commands next to a running gateway', () => {
     expect(listed[2]).toMatchObject({ hook: 'later', mappingId: 'later', actions: [] })
   })
 
-  test('list shows what each delivery is about, and the error and line of a parked one', async () => {
+  test('hookloom list shows a summary of each delivery, and the error and the line of a parked delivery', async () => {
     const { stdout } = await runCommand(['list'], { dir: gateway.dir })
     expect(stdout).toMatch(new RegExp(`parked .* Error: not yet · later.ts:2 +${String(parked['deliveryId'])}`))
   })
 
-  test('list shows the newest --limit deliveries, and only those of --state', async () => {
+  test('hookloom list shows the newest --limit deliveries, or only those with the given --state', async () => {
     expect((await read('list', '--limit', '1')).map(({ deliveryId }) => deliveryId)).toEqual([parked['deliveryId']])
     expect((await read('list', '--state', 'parked')).map(({ state }) => state)).toEqual(['parked'])
     expect(await read('list', '--state', 'dropped')).toEqual([])
   })
 
-  test('show lists the jobs and their steps, by delivery id and by run id', async () => {
+  test('hookloom show lists the jobs and their steps, by delivery id and by run id', async () => {
     const [record] = await read('show', String(ticket['deliveryId']))
     expect(Object.keys(record ?? {})).toEqual(expect.arrayContaining([...deliveryFields, 'jobs', 'problem', 'log']))
     expect(record?.['jobs']).toEqual([
@@ -114,19 +114,19 @@ describe('reading commands next to a running gateway', () => {
     expect(await read('show', String(ticket['runId']))).toEqual([record])
   })
 
-  test('show explains why a delivery is parked, with file and line', async () => {
+  test('hookloom show explains why a delivery is parked, with file and line', async () => {
     const [record] = await read('show', String(parked['deliveryId']))
     expect(record).toMatchObject({ state: 'parked', problem: { code: 'transform-failed' }, jobs: [] })
     const { stdout } = await runCommand(['show', String(parked['deliveryId'])], { dir: gateway.dir })
     expect(stdout).toMatch(/later\.ts:2/)
   })
 
-  test('show exits 65 for an unknown id', async () => {
+  test('hookloom show exits 65 for an unknown id', async () => {
     const { code, stderr } = await runCommand(['show', 'nothing'], { dir: gateway.dir })
     expect({ code, stderr }).toMatchObject({ code: 65, stderr: expect.stringContaining('"nothing"') })
   })
 
-  test('events lists pending events, oldest first', async () => {
+  test('hookloom events lists pending events, oldest first', async () => {
     const events = await read('events')
     // the run of the ticket ends before or after the other one is parked
     const [first, ...others] = events
@@ -145,7 +145,7 @@ describe('reading commands next to a running gateway', () => {
     }
   })
 
-  test('sessions shows prompts with their boundary, and only one session if a key is given', async () => {
+  test('hookloom sessions shows prompts with their boundary, and only one session if a key is given', async () => {
     const all = await read('sessions')
     expect(all.map(({ sessionKey }) => sessionKey)).toEqual(expect.arrayContaining(['main', 'hook:ticket:7']))
     const [session, ...others] = await read('sessions', 'hook:ticket:7')
@@ -176,7 +176,7 @@ describe('reading commands next to a running gateway', () => {
     expect(stdout).toContain('tea')
   })
 
-  test('list --refused shows refused requests since the start, and no accepted ones', async () => {
+  test('hookloom list --refused shows refused requests since the start, and no accepted ones', async () => {
     await fetch(`${gateway.url}/wake`, { method: 'POST', body: '{"text":"let me in"}' })
     await post(gateway, 'agent', { message: ' ' })
     const refused = await read('list', '--refused')
@@ -194,7 +194,7 @@ describe('reading commands next to a running gateway', () => {
     expect(await read('list', '--refused', '--limit', '1')).toEqual(refused.slice(-1))
   })
 
-  test('list --refused shows which mapping a refused request matched, and why it was refused', async () => {
+  test('hookloom list --refused shows which mapping a refused request matched, and why it was refused', async () => {
     await post(gateway, 'tickets', { id: 1, text: '' })
     await post(gateway, 'nobody', {})
     const { stdout } = await runCommand(['list', '--refused'], { dir: gateway.dir })
@@ -203,7 +203,7 @@ describe('reading commands next to a running gateway', () => {
     expect(stdout.split('\n').filter((line) => line.length > 100)).toEqual([])
   })
 
-  test('show explains a refusal by its request id, or by the beginning of the id', async () => {
+  test('hookloom show explains a refusal by its request id, or by the beginning of the id', async () => {
     await post(gateway, 'tickets', { id: 1, text: '' })
     const refusal = (await read('list', '--refused')).at(-1)
     const id = String(refusal?.['requestId'])
@@ -218,7 +218,7 @@ describe('reading commands next to a running gateway', () => {
     })
   })
 
-  test('list reads the store even without a running gateway', async () => {
+  test('hookloom list reads the store even without a running gateway', async () => {
     const before = await read('list')
     await gateway.stop()
     expect(await read('list')).toEqual(before)
@@ -228,7 +228,7 @@ describe('reading commands next to a running gateway', () => {
 })
 
 // root can read everything, so the command runs as another user
-test.skipIf(process.getuid?.() !== 0)('list exits 77 for a user who may not read the store', async () => {
+test.skipIf(process.getuid?.() !== 0)('hookloom list exits 77 for a user who may not read the store', async () => {
   const gateway = await startGateway({ config })
   const as = { env: toChildEnv(), uid: 65_534, gid: 65_534 }
   const { code, stdout, stderr } = await runProcess(
@@ -241,7 +241,7 @@ test.skipIf(process.getuid?.() !== 0)('list exits 77 for a user who may not read
 })
 
 test.skipIf(process.getuid?.() !== 0)(
-  'check works in a folder that its user may not enter, as after `sudo -u`',
+  'hookloom check works in a folder that its user may not enter, as after `sudo -u`',
   async () => {
     const dir = makeConfigDir()
     const init = await runCommand(['init'], { dir: join(dir, 'config') })
@@ -258,7 +258,7 @@ test.skipIf(process.getuid?.() !== 0)(
   },
 )
 
-test('store copy writes a file relative to the config directory', async () => {
+test('hookloom store copy writes a file relative to the config directory', async () => {
   const gateway = await startGateway({ config })
   await gateway.stop()
   const copied = await runCommand(['store', 'copy', '--to', 'state/copy.db'], { dir: gateway.dir })
@@ -296,8 +296,8 @@ describe('an empty store', () => {
   })
 })
 
-describe('changing commands', () => {
-  test('retry runs a parked delivery again, and drop ends one for good', async () => {
+describe('commands that change something in the store', () => {
+  test('hookloom retry runs a parked delivery again, and hookloom drop ends one for good', async () => {
     const sign = join(makeFolder(), 'open')
     const waiting = `import { existsSync } from 'node:fs'
       export default () => {
@@ -327,7 +327,7 @@ describe('changing commands', () => {
     expect(await runCommand(['retry', kept], { dir })).toMatchObject({ code: 69 })
   })
 
-  test('list --dead shows dead runs and heartbeats with the reason, and retry takes their ids', async () => {
+  test('hookloom list --dead shows dead runs and heartbeats with the reason, and hookloom retry takes their ids', async () => {
     const { dir, ...gateway } = await startGateway({
       config: {
         runners: { gone: { kind: 'command', command: 'no-such-program' } },
@@ -366,7 +366,7 @@ describe('changing commands', () => {
     expect(await runCommand(['list', '--dead', '--state', 'parked'], { dir })).toMatchObject({ code: 64 })
   })
 
-  test('retry --dead retries all dead runs, and says so in one line', async () => {
+  test('hookloom retry --dead retries all dead runs, and says so in one line', async () => {
     const { dir, ...gateway } = await startGateway({
       config: {
         runners: { gone: { kind: 'command', command: 'no-such-program' } },
@@ -398,7 +398,7 @@ describe('changing commands', () => {
     expect(record).toMatchObject({ deliveryId, state: 'accepted' })
   })
 
-  test('a command with another gateway token is refused and changes nothing', async () => {
+  test('a command with the gateway token of another gateway is refused and changes nothing', async () => {
     const gateway = await startGateway({ config, files: { 'hooks/transforms/later.ts': broken } })
     const { deliveryId } = await post(gateway, 'later', {})
     const stranger = makeConfigDir({ config: { gateway: { token: 'another-token-0123456789abcdef' } } })

@@ -37,7 +37,7 @@ describe('hookloom try', () => {
     await fetch(`${gateway.url}/notes`, { method: 'POST', headers: text, body: 'plain' })
   })
 
-  test('try shows which kept requests match, the message of each, and why the others do not match', async () => {
+  test('hookloom try shows which kept requests match, the message of each, and why the others do not match', async () => {
     const ran = await tryIt('{{name | default: "nobody"}}: {{id}} {{list}}', '--match', 'payload.total=500', '--json')
     expect(ran).toMatchObject({ code: 0, stderr: '' })
     expect(ran.json().filter(({ hook }) => hook === 'orders')).toMatchObject([
@@ -53,7 +53,7 @@ describe('hookloom try', () => {
     expect(shown.stdout).not.toContain('\u202E')
   })
 
-  test('--match takes the same conditions as a mapping: all of them must be true, and JSON allows every test', async () => {
+  test('hookloom try --match takes the same conditions as a mapping: all of them must be true, and JSON allows every test', async () => {
     const ids = async (...match: string[]) => {
       const ran = await tryIt('{{id}}', ...match.flatMap((one) => ['--match', one]), '--json')
       return ran.json().flatMap(({ matches, message }) => (matches === true ? [message] : []))
@@ -64,7 +64,7 @@ describe('hookloom try', () => {
     expect(await ids('path=orders', '{"payload": {"state": {"not": "closed"}}}')).toEqual(['2', '1'])
   })
 
-  test('signed and plain-text requests are tried as they arrived, with their sender and event', async () => {
+  test('hookloom try uses signed and plain-text requests as they arrived, with their sender and event', async () => {
     const signed = await tryIt(
       '{{event}} {{number}} {{source}}',
       '--match',
@@ -80,13 +80,13 @@ describe('hookloom try', () => {
     expect((await tryIt('{{body}}', '--hook', 'notes', '--json')).json()).toMatchObject([{ message: 'plain' }])
   })
 
-  test('try warns about a path that matching requests do not have, and names a similar one', async () => {
+  test('hookloom try warns about a path that matching requests do not have, and names a similar one', async () => {
     const ran = await tryIt('{{by.nmae}} {{id}} {{payload.total}} {{event}}', '--match', 'payload.state=open')
     expect(ran.stderr).toContain('{{by.nmae}} is empty in 2 of them. Did you mean {{by.name}}?')
     expect(ran.stderr).not.toContain('total')
   })
 
-  test('the printed mapping has the path of the matching requests, and try says what the mapping still needs', async () => {
+  test('the mapping that hookloom try prints has the path of the matching requests, and a note says what it still needs', async () => {
     const signed = (await tryIt('{{number}}', '--match', 'event=pull_request')).stdout
     expect(signed).toContain('{"match":{"path":"github","event":"pull_request"},"messageTemplate":"{{number}}"}')
     expect(signed).toMatch(/^Put it before the mappings/m)
@@ -95,7 +95,7 @@ describe('hookloom try', () => {
     expect(several).toContain('It has no "path"')
   })
 
-  test('an invalid template or condition is refused with its place', async () => {
+  test('hookloom try refuses an invalid template or condition, and shows where the mistake is', async () => {
     expect(await tryIt('{{#if x}}')).toMatchObject({ code: 64, stderr: expect.stringContaining('column 3') })
     expect(await tryIt('x', '--match', 'payload.a')).toMatchObject({
       code: 64,
@@ -112,7 +112,7 @@ describe('hookloom try', () => {
     expect(answer.status).toBe(400)
   })
 
-  test('try stores nothing, and says so when no gateway runs', async () => {
+  test('hookloom try stores nothing, and says so when no gateway runs', async () => {
     const count = () => readStore(gateway.dir, async (store) => (await store.deliveries({ limit: 99 })).length)
     const before = await count()
     await tryIt('{{id}}')

@@ -29,7 +29,7 @@ function installTypeScript(dir: string): void {
   symlinkSync(join(import.meta.dirname, '../../node_modules/typescript'), join(dir, 'node_modules/typescript'))
 }
 
-test('check --types names file, line and column of a type error and exits 70, and passes code without one', async () => {
+test('hookloom check --types names file, line and column of a type error and exits 70, and exits 0 for code without one', async () => {
   const dir = makeDir('brunch')
   await createEditorConfig(dir)
   const wrong = await runCommand(['check', '--types'], { dir })
@@ -43,7 +43,7 @@ test('check --types names file, line and column of a type error and exits 70, an
   expect(right.code).toBe(0)
 })
 
-test('of a wrong value deep inside the result, check --types says only what does not fit', async () => {
+test('for a wrong value deep inside the result, hookloom check --types shows only the value that does not fit', async () => {
   const module = `import { defineTransform } from 'hookloom'
 
 export default defineTransform<{ branch: string }>(({ payload }, { log }) => {
@@ -70,7 +70,7 @@ test('hookloom test prints type errors below the fixtures if TypeScript is insta
   expect(types).toEqual({ types: [expect.stringContaining('TS2551')] })
 })
 
-test('without TypeScript, the finding says how to install it, and is not a failure', () => {
+test('without TypeScript, hookloom check --types says how to install it, and does not fail', () => {
   expect(toTypesFinding(undefined)).toMatchObject({
     ok: false,
     severity: 'warning',

@@ -5,7 +5,7 @@ import { runBuilt, runCommand } from './command.ts'
 import { makeConfigDir, makeFolder } from './gateway.ts'
 
 describe('the command line', () => {
-  test('an unknown flag exits 64 and suggests the nearest one', async () => {
+  test('an unknown flag exits 64, and the error suggests the nearest flag', async () => {
     const dir = makeConfigDir()
     const wrong = await runCommand(['list', '--limti', '3'], { dir })
     expect(wrong).toMatchObject({ code: 64, stdout: '', stderr: "✗ Unknown option '--limti'. Did you mean --limit?\n" })
@@ -16,7 +16,7 @@ describe('the command line', () => {
     expect(await runCommand(['init', '--json'], { dir: makeFolder() })).toMatchObject({ code: 64, stdout: '' })
   })
 
-  test('an unknown command exits 64 and suggests the nearest one', async () => {
+  test('an unknown command exits 64, and the error suggests the nearest command', async () => {
     const { code, stderr } = await runBuilt(['sesions'])
     expect({ code, stderr }).toEqual({ code: 64, stderr: "✗ Unknown command 'sesions'. Did you mean sessions?\n" })
   })
@@ -43,7 +43,7 @@ describe('the command line', () => {
     expect({ code, stdout }).toEqual({ code: 64, stdout: '' })
   })
 
-  test('help and the version exit 0', async () => {
+  test('--help and --version exit 0', async () => {
     const root = resolve(import.meta.dirname, '../..')
     const fields: unknown = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
     const version = await runBuilt(['--version'])
@@ -56,7 +56,7 @@ describe('the command line', () => {
     }
   })
 
-  test('HOOKLOOM_HOME names the config directory, and --config-dir wins over it', async () => {
+  test('HOOKLOOM_HOME names the config directory, and --config-dir takes precedence over it', async () => {
     const [named, given] = [makeConfigDir(), makeConfigDir({ config: { hooks: { nonsense: 1 } } })]
     const env = { HOOKLOOM_HOME: named }
     expect(await runCommand(['check'], { env })).toMatchObject({ code: 0 })

@@ -41,7 +41,7 @@ function send({ dir }: Inside, hook: string, payload: object, ...args: string[])
 const wait = ({ dir }: Pick<Inside, 'dir'>, runId: string, ...args: string[]) =>
   runCommand(['wait', runId, ...args], { dir })
 
-describe('a script that waits', () => {
+describe('the exit codes of a command that waits', () => {
   test('exit code 0 means that all runs are done, and the reply is printed where the mapping shows it', async () => {
     const gateway = await start()
     const told = await send(gateway, 'told', { id: 7 }, '--wait')
@@ -62,7 +62,7 @@ describe('a script that waits', () => {
     expect(await wait(gateway, runId)).toMatchObject({ code: 0, stdout: `${runId} done\n` })
   })
 
-  test('exit code 75 means that a run still waits, with the reason, and 70 that it was cancelled', async () => {
+  test('exit code 75 means that a run still waits, with the reason, and exit code 70 that it was cancelled', async () => {
     const gateway = await start()
     await operate(gateway, '/api/pauses')
     const early = await send(gateway, 'builds', {}, '--wait=1')
@@ -87,7 +87,7 @@ describe('a script that waits', () => {
     expect((await send(gateway, 'throws', {}, '--wait')).code).toBe(70)
   })
 
-  test('the first verdict exits with 0, another one with 1, and none with 70', async () => {
+  test('a run exits with 0 for the first verdict, with 1 for another one, and with 70 for none', async () => {
     // the reply is the message, which is inside the boundary
     const script = String.raw`const text = require('node:fs').readFileSync(0, 'utf8'); console.log(/---\n(.*)/.exec(text)[1])`
     const gateway = await start({
@@ -109,7 +109,7 @@ describe('a script that waits', () => {
     }
   })
 
-  test('an id that the token did not start is an error, and a missing gateway exits with 69', async () => {
+  test('an id of a run that the token did not start is an error, and a missing gateway exits with 69', async () => {
     const gateway = await start()
     const unknown = await wait(gateway, '01a1fb45-0ff5-7758-aed7-b1b0c25eeb26')
     expect([unknown.code, unknown.stderr]).toEqual([65, '✗ No run that this token started has this id.\n'])

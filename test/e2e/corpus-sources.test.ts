@@ -47,7 +47,7 @@ describe.skipIf(corpus === '')('a corpus of real payloads (skipped: HOOKLOOM_COR
     expect(new Set(all)).toEqual(new Set([true, false]))
   })
 
-  test.each(folders())('the headers of %s show the sender, or no sender if they say nothing', (folder) => {
+  test.each(folders())('the headers of %s show the sender, or no sender if they do not identify one', (folder) => {
     for (const { name, headers, body } of capturesIn(folder)) {
       const sender = recogniseSender({ headers })
       const expected = isIdentified(headers) ? (sourceOfFolder[folder] ?? folder) : undefined

@@ -39,7 +39,7 @@ const files = {
 const mappings = [{ id: 'x', match: { path: 'x' }, transform: { module: 'x.ts' }, deliver: false }]
 
 describe('hookloom test --coverage', () => {
-  test('coverage shows, in the author’s files, the branches that nothing reaches and those that only kept requests reach', async () => {
+  test('coverage shows, in the author’s files, the branches that nothing runs and those that only kept requests run', async () => {
     const { dir, url, stop } = await startInside({ config: { hooks: { retain: 50, mappings } }, files })
     const to = { url, token: hookToken }
     await post(to, 'x', { kind: 'usual' })
@@ -84,7 +84,7 @@ describe('hookloom test --coverage', () => {
     expect(shown.stdout).toContain('2 passed, 0 failed')
   })
 
-  test('the results are the same with and without coverage, and without it nothing is measured', async () => {
+  test('fixtures have the same results with and without --coverage, and coverage is measured only with it', async () => {
     const dir = makeConfigDir({ config: { hooks: { mappings } }, files })
     const [plain, measured] = [await runCommand(['test'], { dir }), await runCommand(['test', '--coverage'], { dir })]
     expect(measured.stdout).toContain('No request of it is kept.')
@@ -100,7 +100,7 @@ describe('POST /api/coverage', () => {
   const ask = async (adminUrl: string, module: string) =>
     (await (await fetch(`${adminUrl}/api/coverage?module=${module}`, { method: 'POST', headers })).json()) as object
 
-  test('a running gateway answers what the command prints, and stores nothing', async () => {
+  test('POST /api/coverage answers with the output of the command, and stores nothing', async () => {
     const { dir, url, adminUrl, stop } = await startInside({ config: { hooks: { retain: 50, mappings } }, files })
     await post({ url, token: hookToken }, 'x', { kind: 'usual' })
     await post({ url, token: hookToken }, 'x', { kind: 'seen' }, { 'x-github-event': 'push' })
@@ -115,7 +115,7 @@ describe('POST /api/coverage', () => {
     expect(answer).toEqual({ ok: true, ...line, problem: null })
   })
 
-  test('a module that does not load has a reason, and an unknown one is refused', async () => {
+  test('the coverage of a module that does not load has a reason, and an unknown module is refused', async () => {
     const broken = { ...files, 'hooks/transforms/x.ts': 'export default 7' }
     const { adminUrl } = await startInside({ config: { hooks: { mappings } }, files: broken })
     expect(await ask(adminUrl, 'x.ts')).toMatchObject({

@@ -36,7 +36,7 @@ const readRun = async ({ port }: Pick<Inside, 'port'>, runId: string) => {
   return JSON.parse(body) as Record<string, unknown>
 }
 
-describe('a message', () => {
+describe('a message without a model', () => {
   test('a message goes to each recipient without a model, and the caller can wait for it', async () => {
     const { gateway, ops, devs } = await start()
     const { status, body, headers } = await post(gateway.port, '/hooks/both', { text: 'Up: **api**' }, wait)
@@ -59,7 +59,7 @@ describe('a message', () => {
     })
   })
 
-  test('a message to a receiver that is down delays no other, and arrives once when the receiver is back', async () => {
+  test('a message to a receiver that is down delays no other message, and arrives once when the receiver is back', async () => {
     const { gateway, ops, devs } = await start()
     ops.plays({ status: 503 })
     const { body } = await post(gateway.port, '/hooks/both', { text: 'Up' }, wait)
@@ -89,7 +89,7 @@ describe('a message', () => {
     expect(ops.posted).toHaveLength(1)
   })
 
-  test('a message is replaced by a newer one of its key if the flow says so', async () => {
+  test('a message is replaced by a newer one of its key if its flow replaces', async () => {
     const flow = { onNew: 'replace', key: 'deploy:{{service}}', delay: '2s' }
     const { gateway, ops } = await start({ flow })
     const ids: string[] = []
@@ -104,7 +104,7 @@ describe('a message', () => {
 })
 
 describe('the reply of an agent with a list of recipients', () => {
-  test('has a step and a receipt for each recipient, in show, in the API and for the caller, and one that fails does not stop the other', async () => {
+  test('a reply has a step and a receipt for each recipient, and a post that fails does not stop the other one', async () => {
     const receivers = { ops: await startFakeReceiver({ secret }), devs: await startFakeReceiver({ secret }) }
     const endpoints = Object.fromEntries(Object.entries(receivers).map(([name, { url }]) => [name, { url, secret }]))
     const to = [

@@ -40,8 +40,8 @@ function makeDir(): string {
   return dir
 }
 
-describe.skipIf(!hasScript)('dev on a terminal (util-linux)', () => {
-  test('dev prints the link of its page, opens another one on o, shows its keys on ?, and ends in order on q', async () => {
+describe.skipIf(!hasScript)('hookloom dev on a terminal (util-linux)', () => {
+  test('hookloom dev prints the link of its page, opens another one on o, shows its keys on ?, and ends in order on q', async () => {
     const dir = makeDir()
     const terminal = startOnTerminal(dir)
     const start = terminal.next()
@@ -66,7 +66,7 @@ describe.skipIf(!hasScript)('dev on a terminal (util-linux)', () => {
     await expect(fetch(`${origin}/`)).rejects.toThrow('fetch failed')
   })
 
-  test('other lines change nothing, and Ctrl-C still ends dev in order', async () => {
+  test('unknown keys change nothing in hookloom dev, and Ctrl-C still ends it in order', async () => {
     const terminal = startOnTerminal(makeDir())
     await terminal.next().shows(/Page +http/)
     const after = terminal.next()
@@ -78,7 +78,7 @@ describe.skipIf(!hasScript)('dev on a terminal (util-linux)', () => {
   })
 })
 
-test('dev without a terminal offers no keys and prints no link', async () => {
+test('hookloom dev without a terminal offers no keys and prints no link', async () => {
   const gateway = await startGateway({ command: 'dev' })
   await gateway.stop()
   expect(gateway.output()).not.toMatch(/\+ Enter|#k=/)

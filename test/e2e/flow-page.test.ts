@@ -114,7 +114,7 @@ test.each(['obedient', 'stubborn'])(
 )
 
 test(
-  'at most two runs of a customer run at once, and a third says what it waits for',
+  'at most two runs of a customer run at once, and a third run says what it waits for',
   { timeout: 120_000 },
   async () => {
     const { gateway, readStarted, letGo } = await openExample('"id": "tickets"')
@@ -153,7 +153,7 @@ function openDay(baseUrl: string, over: object = {}) {
 }
 
 test(
-  'the example of 20 dollars a day runs as printed, and counts a turn at its prices',
+  'the example of a budget of 20 dollars a day runs as printed, and counts a turn at its prices',
   { timeout: 120_000 },
   async () => {
     const fake = await startFake(openai)
@@ -172,7 +172,7 @@ test(
 )
 
 test(
-  'a day costs at most 20 dollars, and the next turn waits for the next day or for more',
+  'a budget lets a day cost at most 20 dollars, and the next turn waits for the next day or for a raise',
   { timeout: 120_000 },
   async () => {
     const fake = await startFake(openai)

@@ -96,7 +96,7 @@ const replace = {
 
 describe('one review per pull request', () => {
   test.each(['obedient', 'stubborn'])(
-    'twenty pushes get one review, of the newest, with an %s command',
+    'twenty pushes get one review, of the newest push, if the command is %s',
     async (mood) => {
       const { gateway, posts, send: push, letGo, findRun } = await openReviews(replace, { mood })
       const first = await push({ action: 'opened', head: 1 })
@@ -116,7 +116,7 @@ describe('one review per pull request', () => {
     },
   )
 
-  test('a newer request ends a turn whose flow the code set, even if no slot is free', async () => {
+  test('a newer request ends a turn whose flow the transform set, even if no slot is free', async () => {
     const options = { maxConcurrent: 1, isByCode: true }
     const { gateway, send: push, letGo, findRun } = await openReviews({ onNew: 'replace' }, options)
     const first = await push({ action: 'opened', head: 1 })
@@ -143,7 +143,7 @@ describe('one review per pull request', () => {
     expect(posts.filter((text) => text.includes('Reviewed'))).toEqual([expect.stringContaining('Reviewed head 2.')])
   })
 
-  test('list and the metrics have the runs that a flow ended before they started', async () => {
+  test('hookloom list and the metrics include the runs that a flow ended before they started', async () => {
     const { gateway, send: push, letGo, findRun } = await openReviews({ key: 'all', onNew: 'skip' })
     const first = await push({ action: 'opened', head: 1 })
     await findRun(1)

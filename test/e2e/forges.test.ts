@@ -133,7 +133,7 @@ test('a run whose reply cannot be delivered ends with the status error', async (
   await expect.poll(() => fake.statuses.map(({ state }) => state)).toEqual(['pending', 'error'])
 })
 
-test('a reply goes to the merge request of GitLab with its status, and starts no run itself', async () => {
+test('a reply goes to the merge request of GitLab with its status, and starts no run', async () => {
   const commit = `harbour/loom@${sha}`
   const fake = await startFakeGitLab({ places: ['harbour/loom!7'], commits: [commit] })
   const gateway = await startInside({
@@ -161,7 +161,7 @@ test('a reply goes to the merge request of GitLab with its status, and starts no
   expect(await post({ ...payload, object_attributes: own })).toBe(204)
 })
 
-test('a reply goes to the issue of Linear, and starts no run itself', async () => {
+test('a reply goes to the issue of Linear, and starts no run', async () => {
   const fake = await startFakeLinear()
   const gateway = await startInside({
     config: {
@@ -183,7 +183,7 @@ test('a reply goes to the issue of Linear, and starts no run itself', async () =
   expect(await post({ ...payload, data: { id, body, issueId: 'ENG-17' } })).toBe(204)
 })
 
-test('a status for Linear is refused with a sentence', async () => {
+test('a commit status for Linear is refused with one sentence', async () => {
   const preset = { name: 'linear', secret, channel: 'linear', status: 'review' }
   const config = { hooks: { presets: [preset] }, channels: { linear: { apiKey: linearApiKey } } }
   const thrown: unknown = await startInside({ config }).catch((error: unknown) => error)

@@ -74,8 +74,8 @@ const states = (stdout: string) =>
     )
 const secrets = /refresh-\d|access-\d|shh-client-secret|code-\d/
 
-describe('gmail setup', () => {
-  test('gmail setup creates everything for a watched mailbox, keeps comments, and changes nothing the second time', async () => {
+describe('hookloom gmail setup', () => {
+  test('hookloom gmail setup creates everything for a watched mailbox, keeps comments, and changes nothing the second time', async () => {
     const google = await startGoogle()
     const dir = makeFreshDir(google)
     const args = ['setup', '--account', account, '--credentials', writeClientFile(dir), '--label', 'INBOX']
@@ -106,7 +106,7 @@ describe('gmail setup', () => {
     expect(google.faults).toEqual([])
   })
 
-  test('gmail setup skips the API step if the consent does not allow it, and says where to look', async () => {
+  test('hookloom gmail setup skips the API step if the consent does not allow it, and says where to look', async () => {
     const google = await startGoogle()
     const dir = makeMailDir(google, { mode: 'pull', project })
     const denied = { status: 403, body: { error: { status: 'PERMISSION_DENIED' } } }
@@ -116,7 +116,7 @@ describe('gmail setup', () => {
     expect(stdout).toMatch(/skipped {2}api .*https:\/\/console\.cloud\.google\.com\/apis\/library\/gmail/)
   })
 
-  test('gmail setup --dry-run prints each call, makes none and writes nothing', async () => {
+  test('hookloom gmail setup --dry-run prints each call, makes none and writes nothing', async () => {
     const google = await startGoogle()
     const dir = makeFreshDir(google)
     const file = writeClientFile(dir)
@@ -136,7 +136,7 @@ describe('gmail setup', () => {
     expect(toFiles(dir)).toEqual(before)
   })
 
-  test('gmail setup in mode poll asks Google only for the consent', async () => {
+  test('hookloom gmail setup in mode poll asks Google only for the consent', async () => {
     const google = await startGoogle()
     const dir = makeFreshDir(google)
     const args = ['setup', '--account', account, '--mode', 'poll', '--credentials', writeClientFile(dir)]
@@ -145,7 +145,7 @@ describe('gmail setup', () => {
     expect(google.requests).toEqual(['POST /token', 'POST /token', 'GET /gmail/v1/users/me/profile'])
   })
 
-  test('gmail setup accepts the key of a service account instead of a consent', async () => {
+  test('hookloom gmail setup accepts the key of a service account instead of a consent', async () => {
     const google = await startGoogle()
     const dir = makeFreshDir(google)
     writeFileSync(join(dir, 'key.json'), JSON.stringify(google.serviceAccountKey), { mode: 0o600 })
@@ -165,7 +165,7 @@ describe('gmail setup', () => {
     expect(google.faults).toEqual([])
   })
 
-  test('gmail setup moves a subscription from pull to push, and changes nothing else', async () => {
+  test('hookloom gmail setup moves a subscription from pull to push, and changes nothing else', async () => {
     const google = await startGoogle()
     const dir = makeMailDir(google, { mode: 'pull', project })
     await runCommand(['gmail', 'setup'], { dir })
@@ -188,8 +188,8 @@ describe('gmail setup', () => {
   })
 })
 
-describe('gmail auth', () => {
-  test('gmail auth accepts a pasted address if the browser is on another machine', async () => {
+describe('hookloom gmail auth', () => {
+  test('hookloom gmail auth accepts a pasted address if the browser is on another machine', async () => {
     const google = await startGoogle()
     const dir = makeFreshDir(google)
     const args = ['auth', '--account', account, '--credentials', writeClientFile(dir)]
@@ -200,7 +200,7 @@ describe('gmail auth', () => {
     expect(google.faults).toEqual([])
   })
 
-  test('gmail auth fails if the person declines, or the address belongs to another request', async () => {
+  test('hookloom gmail auth fails if the person declines, or the address belongs to another request', async () => {
     const google = await startGoogle()
     const dir = makeFreshDir(google)
     const args = ['auth', '--account', account, '--credentials', writeClientFile(dir)]
@@ -214,7 +214,7 @@ describe('gmail auth', () => {
     expect(foreign.stderr).toContain('not the address of the current consent')
   })
 
-  test('gmail auth refuses the consent of another mailbox, and stores nothing of it', async () => {
+  test('hookloom gmail auth refuses the consent of another mailbox, and stores nothing of it', async () => {
     const google = await startGoogle()
     const dir = makeFreshDir(google)
     const args = ['auth', '--account', 'other@example.org', '--credentials', writeClientFile(dir)]
@@ -236,14 +236,14 @@ describe('the command line of gmail', () => {
     [['setup', '--account', account, '--mode', 'poll'], /OAuth client is missing/],
     [['auth'], /mailbox is missing/],
     [['statsu'], /Did you mean status\?/],
-  ])('the arguments %j get one sentence and exit code 64', async (args, why) => {
+  ])('hookloom gmail with the arguments %j prints one sentence and exits 64', async (args, why) => {
     const dir = makeConfigDir({ config: { hooks: { presets: [] } } })
     const { code, stderr, stdout } = await runCommand(['gmail', ...args], { dir })
     expect(stderr).toMatch(why)
     expect({ code, stdout, lines: stderr.trim().split('\n').length }).toEqual({ code: 64, stdout: '', lines: 1 })
   })
 
-  test('gmail run, status, sync and stop say how to set up a mailbox if there is none', async () => {
+  test('hookloom gmail run, status, sync and stop say how to set up a mailbox if there is none', async () => {
     const dir = makeConfigDir()
     for (const name of ['run', 'status', 'sync', 'stop']) {
       const { code, stderr } = await runCommand(['gmail', name], { dir })
@@ -251,7 +251,7 @@ describe('the command line of gmail', () => {
     }
   })
 
-  test('gmail status says that no process watches, with an exit code; gmail stop ends the notifications once', async () => {
+  test('hookloom gmail status exits 69 if no process watches, and hookloom gmail stop ends the notifications once', async () => {
     const google = await startGoogle()
     const dir = makeMailDir(google, { mode: 'pull', project })
     const { code, json } = await runCommand(['gmail', 'status', '--json'], { dir })

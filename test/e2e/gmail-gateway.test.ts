@@ -33,7 +33,7 @@ async function startLogged(dir: string, env: Record<string, string> = {}) {
 const watchedLine = /watched from now on/
 
 describe('mailboxes inside the gateway', () => {
-  test('three mails become three runs', async () => {
+  test('three mails of a watched mailbox become three runs', async () => {
     const google = await startGoogle()
     const gateway = await startLogged(makeMailDir(google))
     await gateway.logged(watchedLine)
@@ -51,7 +51,7 @@ describe('mailboxes inside the gateway', () => {
     expect(google.requests).toEqual([])
   })
 
-  test('a revoked consent is reauth-required in /readyz, in the log and in status, and no token is shown', async () => {
+  test('a revoked consent is shown as reauth-required in /readyz, in the log and in the status, and no token is shown', async () => {
     const google = await startGoogle()
     google.refreshTokens.clear()
     const dir = makeMailDir(google)
@@ -85,8 +85,8 @@ describe('mailboxes inside the gateway', () => {
   })
 })
 
-describe('gmail run next to the gateway', () => {
-  test('gmail run keeps its position while no gateway answers, and continues when one does', async () => {
+describe('hookloom gmail run next to the gateway', () => {
+  test('hookloom gmail run keeps its position while no gateway answers, and continues when one does', async () => {
     const google = await startGoogle()
     const dir = makeMailDir(google)
     expect((await runCommand(['gmail', 'sync'], { dir })).stdout).toMatch(/read from now on/)
@@ -102,7 +102,7 @@ describe('gmail run next to the gateway', () => {
     expect(await runs(dir)).toEqual(['subject a'])
   })
 
-  test('gmail run ends with exit code 77 and a plain sentence when the consent is revoked', async () => {
+  test('hookloom gmail run ends with exit code 77 and a plain sentence when the consent is revoked', async () => {
     const google = await startGoogle()
     const dir = makeMailDir(google)
     writeConsentFile(dir, 'refresh-revoked')

@@ -4,7 +4,7 @@ import { gatewayToken } from './gateway.ts'
 import { readStore, startInside } from './inside.ts'
 import { send } from './wire.ts'
 
-test('an armed mapping and its accepted secret are logged, and the secret is also an event', async () => {
+test('arming a mapping and accepting its secret are logged, and the secret makes an event', async () => {
   const lines: string[] = []
   const line = (fields: object, message: string) => void lines.push(`${JSON.stringify(fields)} ${message}`)
   const gateway = await startInside({

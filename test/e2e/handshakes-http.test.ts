@@ -37,7 +37,7 @@ describe('handshakes by GET or HEAD', () => {
     expect(toShape(await gateway.greet({ method: 'GET', ...parts }))).toEqual(answer(expected))
   })
 
-  test.each(['meta', 'strava'])('a wrong verify token in a handshake of %s is a failed proof', async (path) => {
+  test.each(['meta', 'strava'])('a wrong verify token in a handshake of %s counts as a failed proof', async (path) => {
     for (const token of ['NOPE', '', 'our-word2']) {
       const reply = await gateway.greet({ method: 'GET', target: `/hooks/${path}${hub(token)}` })
       expect(toVerdict(reply)).toBe('unauthorized')
@@ -62,14 +62,14 @@ describe('handshakes by GET or HEAD', () => {
     },
   )
 
-  test('a handshake is answered 404 outside the prefix, and 400 with a token in the query', async () => {
+  test('a handshake is answered 404 outside the prefix of the hooks, and 400 with a token in the query', async () => {
     expect(toVerdict(await gateway.greet({ method: 'GET', target: `/dropbox${questions}` }))).toBe('hook-unknown')
     expect(toVerdict(await gateway.greet({ method: 'GET', target: '/hooks/dropbox?challenge=abc&token=x' }))).toBe(
       'token-in-query',
     )
   })
 
-  test('a request with the wrong method is not a handshake', async () => {
+  test('a request with the wrong method does not count as a handshake', async () => {
     for (const method of ['HEAD', 'PUT']) {
       expect((await gateway.greet({ method, target: '/hooks/dropbox?challenge=abc123' })).status).toBe(405)
     }

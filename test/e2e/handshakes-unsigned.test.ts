@@ -16,7 +16,7 @@ beforeEach(async () => {
 })
 
 describe('unsigned handshakes by POST', () => {
-  test('monday gets its challenge back as JSON, if the body has nothing else', async () => {
+  test('monday gets its challenge back as JSON, if the body has no other field', async () => {
     const monday = (body: string) => gateway.greet({ target: '/hooks/monday', headers: json, body })
     expect(toShape(await monday('{"challenge":"tok-123"}'))).toEqual(
       answer({
@@ -30,7 +30,7 @@ describe('unsigned handshakes by POST', () => {
     }
   })
 
-  test('Microsoft Graph gets its token back, decoded and as text', async () => {
+  test('Microsoft Graph gets its validation token back, decoded and as text', async () => {
     const graph = (token: string) =>
       gateway.greet({
         target: `/hooks/microsoft-graph?validationToken=${encodeURIComponent(token)}`,
@@ -40,7 +40,7 @@ describe('unsigned handshakes by POST', () => {
     expect(toVerdict(await graph('<script>alert(1)</script>'))).toBe('unauthorized')
   })
 
-  test('WooCommerce and Bitbucket may send a ping that has nothing else', async () => {
+  test('WooCommerce and Bitbucket may send a ping if its body has no other field', async () => {
     const form: Headers = [['content-type', 'application/x-www-form-urlencoded']]
     const woo = (body: string) => gateway.greet({ target: '/hooks/woocommerce', headers: form, body })
     expect(toShape(await woo('webhook_id=12'))).toEqual(answer({ body: '' }))
@@ -86,7 +86,7 @@ describe('unsigned handshakes by POST', () => {
   )
 
   test.each(greetings)(
-    'the secret of %s has an entry in the audit log, without itself',
+    'the audit log has an entry for the secret of %s, without the secret itself',
     async (id, _, __, ___, greeting) => {
       await gateway.admin('POST', `/api/mappings/${id}/arm`)
       expect((await gateway.greet(greeting)).status).toBe(200)

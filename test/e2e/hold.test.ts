@@ -50,7 +50,7 @@ test('the log line of a reload says how many recent deliveries would differ', as
 })
 
 test(
-  'with hold, a save that would change recent outcomes waits to be published, and any other save goes live',
+  'with hooks.transforms.hold, a save that would change recent outcomes waits to be published, and any other save goes live',
   { timeout: 120_000 },
   async () => {
     const { log, logged } = createLines()
@@ -78,7 +78,7 @@ test(
 )
 
 test(
-  'the old code keeps its environment with hold, until the save that changes it is published',
+  'with hooks.transforms.hold, the old code keeps its environment until the save that changes it is published',
   { timeout: 120_000 },
   async () => {
     const { log, logged } = createLines()

@@ -70,7 +70,7 @@ describe('content types', () => {
     expect(toVerdict(await ask(typed(type), wake, 'any'))).toBe('media-type-unsupported')
   })
 
-  test('a form is accepted by a mapped hook, and not by wake', async () => {
+  test('a form is accepted by a mapped hook, and not by the hook wake', async () => {
     const form = typed('application/x-www-form-urlencoded')
     expect(toVerdict(await ask(form, 'text=hello', 'any'))).toBe('accepted')
     expect(toVerdict(await ask(form, 'text=hello'))).toBe('media-type-unsupported')
@@ -109,7 +109,7 @@ describe('body sizes', () => {
     },
   )
 
-  test('a compression bomb needs no more memory than a body', async () => {
+  test('a compression bomb needs no more memory than any other body', async () => {
     const bomb = gzipSync(Buffer.alloc(8 * 1024 * 1024))
     expect(bomb.length).toBeLessThan(limit)
     expect(toVerdict(await ask(encoded('gzip'), bomb))).toBe('body-too-large')
@@ -165,7 +165,7 @@ describe('body encodings', () => {
     ['brotli that is none', 'br', Buffer.from(wake)],
     ['half a deflate', 'deflate', deflateSync(wake).subarray(0, 6)],
     ['gzip called br', 'br', gzipSync(wake)],
-  ])('an invalid body is refused: %s', async (_, encoding, body) => {
+  ])('the invalid encoded body is refused: %s', async (_, encoding, body) => {
     expect(toVerdict(await ask(encoded(encoding), body))).toBe('body-invalid')
   })
 
@@ -175,7 +175,7 @@ describe('body encodings', () => {
 })
 
 describe('slow senders', () => {
-  test('a body that stops halfway is answered 408 when its time ends', async () => {
+  test('a body that stops halfway is answered 408 when its time is over', async () => {
     const request = toRequest({ target: '/hooks/wake', headers: [...bearer, ['content-length', '50']], length: false })
     const began = performance.now()
     const { replies } = await exchange(gateway.port, Buffer.concat([request, Buffer.from('{"text":')]))
@@ -197,7 +197,7 @@ describe('slow senders', () => {
     expect(answer).toMatch(/^HTTP\/1\.1 408 /)
   })
 
-  test('a sender that disconnects halfway leaves nothing behind', async () => {
+  test('a sender that disconnects in the middle of a body leaves nothing behind', async () => {
     const socket = connect({ port: gateway.port, host: '127.0.0.1' })
     const head = toRequest({ target: '/hooks/wake', headers: [...bearer, ['content-length', '500']], length: false })
     await new Promise<void>((resolve) => socket.write(Buffer.concat([head, Buffer.from('{"te')]), () => resolve()))

@@ -49,7 +49,7 @@ describe('valid credentials', () => {
         ['x-service-token', hookToken],
       ],
     ],
-  ])('the token is accepted %s', async (_, headers) => {
+  ])('the hook token is accepted %s', async (_, headers) => {
     expect(toVerdict(await ask(headers))).toBe('accepted')
   })
 })
@@ -128,7 +128,7 @@ describe('invalid credentials', () => {
     ['in x-api-key', [['x-api-key', hookToken]]],
     ['in x_service_token', [['x_service_token', hookToken]]],
     ['in the query under another name', []],
-  ])('a request is refused %s', async (title, headers) => {
+  ])('a request with an invalid credential is refused: %s', async (title, headers) => {
     const target = title.includes('query') ? `/hooks/wake?access_token=${hookToken}` : '/hooks/wake'
     expect(toVerdict(await ask(headers, target))).toBe('unauthorized')
   })
@@ -142,13 +142,13 @@ describe('tokens in the query', () => {
     ?token=${hookToken} ?token=x ?token= ?token ?a=1&token=x ?token=x&a=1 ?&&token=x& ?token=x&token=y ?token==x ?token=%
     ?%74oken=x ?t%6Fken=x ?%74%6f%6b%65%6e=x ?token[=x&token=y ?a?token=x&token=x ?%zz&token=x`)
 
-  test.each(spellings)('the query %s is refused, even with a valid header', async (query) => {
+  test.each(spellings)('the query %s is refused, even if the Authorization header is valid', async (query) => {
     expect(toVerdict(await ask(valid, `/hooks/wake${query}`))).toBe('token-in-query')
     expect(toVerdict(await ask([], `/hooks/any${query}`))).toBe('token-in-query')
   })
 
   test.each(words('? ?Token=x ?tokens=x ?a=token ?%2574oken=x ?token%20=x ?to+ken=x ?x[token]=1'))(
-    'the query %s has no token and is accepted',
+    'the query %s contains no token and is accepted',
     async (query) => {
       expect(toVerdict(await ask(valid, `/hooks/wake${query}`))).toBe('accepted')
     },
@@ -164,13 +164,13 @@ describe('guesses of the token', () => {
     expect([...verdicts]).toEqual(['unauthorized'])
   }
 
-  test('nineteen failures lock nobody out', async () => {
+  test('nineteen failed guesses of the token lock no client out', async () => {
     const client = stranger()
     await fail(client, 19)
     expect(toVerdict(await askAs(client, right))).toBe('accepted')
   })
 
-  test('a client with twenty failures is locked out on every path, even with the right token, and others are not', async () => {
+  test('a client with twenty failed guesses is locked out on every path, even with the right token, and other clients are not', async () => {
     const client = stranger()
     await fail(client, 20)
     for (const target of ['/hooks/wake', '/hooks/agent', '/hooks/any', '/hooks/nobody']) {
@@ -188,14 +188,14 @@ describe('guesses of the token', () => {
     expect(toVerdict(await askAs(client, right, '/elsewhere'))).toBe('hook-unknown')
   })
 
-  test('twenty concurrent failures lock a client out', async () => {
+  test('twenty concurrent wrong guesses lock a client out', async () => {
     const client = stranger()
     const statuses = await Promise.all(Array.from({ length: 30 }, async () => (await askAs(client, wrong)).status))
     expect(statuses.filter((status) => status === 401)).toHaveLength(20)
     expect(statuses.filter((status) => status === 429)).toHaveLength(10)
   })
 
-  test('only failed credentials count as failures', async () => {
+  test('only failed credentials count as guesses of the token', async () => {
     const client = stranger()
     for (let n = 0; n < 25; n++) {
       await send(gateway.port, { method: 'GET', target: '/hooks/wake', headers: [['x-forwarded-for', client]] })

@@ -56,7 +56,7 @@ describe('connections after a refusal', () => {
     expect([closed, replies.map(({ status }) => status)]).toEqual([true, [401]])
   })
 
-  test('any other refusal keeps the connection', async () => {
+  test('any other refusal keeps the connection open', async () => {
     const request = toRequest({ target: '/hooks/wake', headers: [...bearer, ...json], body: '{}' })
     const { replies } = await exchange(gateway.port, Buffer.concat([request, request]), { until: 2 })
     expect(replies.map(({ headers }) => headers['connection'])).toEqual(['keep-alive', 'keep-alive'])
@@ -104,7 +104,7 @@ describe('memory for unproven bodies', () => {
     await vi.waitFor(async () => expect(toVerdict(await deliver('10.5.0.1'))).toBe('accepted'), { timeout: 60_000 })
   })
 
-  test('each request gives its memory back, whatever its outcome', async () => {
+  test('each request gives back its share of the memory, whatever its outcome', async () => {
     const body = 'x'.repeat(size)
     const forged: Headers = [...signed('forged'), ['content-type', 'application/json']]
     for (let count = 0; count < 80; count++) {

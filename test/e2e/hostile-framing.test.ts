@@ -78,7 +78,7 @@ describe('ambiguous HTTP', () => {
     ['TLS on a plain port', '\u0016\u0003\u0001\u0002\u0000\u0001\u0000\u0001\u00fc\u0003\u0003\r\n\r\n'],
     ['no HTTP at all', 'hello\r\n\r\n'],
     ['headers without end', head(...Array.from({ length: 40 }, (_, n) => `X-${n}: ${'a'.repeat(1_000)}`))],
-  ])('a request with %s is refused, and so is what follows it', async (title, request) => {
+  ])('a request with %s is refused, and so is the request after it', async (title, request) => {
     const bytes = Buffer.concat([Buffer.from(request, 'latin1'), hidden(`behind ${title}`)])
     expectRefusedOnce(await exchange(gateway.port, bytes, { until: 'all' }))
     expect(await isThere(`behind ${title}`)).toBe(false)

@@ -48,7 +48,7 @@ const pairs = (table: Record<string, readonly unknown[]>) =>
   Object.entries(table).flatMap(([field, values]) => values.map((value) => [field, value] as const))
 const show = (value: unknown) => JSON.stringify(value).slice(0, 40)
 
-describe('payloads of agent', () => {
+describe('payloads of the hook agent', () => {
   test.each(pairs(wrong).map(([field, value]) => [field, show(value), value] as const))(
     'the field %s with the value %s is refused by name',
     async (field, _, value) => {
@@ -70,13 +70,13 @@ describe('payloads of agent', () => {
   )
 
   test.each([...notText, undefined].map((value) => [String(JSON.stringify(value)), value] as const))(
-    'a message that is %s is refused',
+    'a message that is %s is refused by the hook agent',
     async (_, message) => {
       expect(toVerdict(await post(gateway.port, '/hooks/agent', { message }))).toBe('payload-invalid')
     },
   )
 
-  test('a timeout that no number can express is refused', async () => {
+  test('a timeout that is too large for a number is refused', async () => {
     expect(toVerdict(await post(gateway.port, '/hooks/agent', '{"message":"x","timeoutSeconds":1e999}'))).toBe(
       'payload-invalid',
     )
@@ -100,7 +100,7 @@ describe('payloads of agent', () => {
     )
   })
 
-  test('a session key is refused unless the operator allows one', async () => {
+  test('a session key in a payload is refused unless the operator allows one', async () => {
     const { port } = await startInside()
     const withKey = { message: 'x', deliver: false, sessionKey: 'hook:a' }
     expect(toVerdict(await post(port, '/hooks/agent', withKey))).toBe('session-key-denied')
@@ -108,9 +108,9 @@ describe('payloads of agent', () => {
   })
 })
 
-describe('payloads of wake', () => {
+describe('payloads of the hook wake', () => {
   test.each([...notText, undefined].map((value) => [String(JSON.stringify(value)), value] as const))(
-    'a text that is %s is refused',
+    'a text that is %s is refused by the hook wake',
     async (_, text) => {
       const reply = await post(gateway.port, '/hooks/wake', { text })
       expect(toVerdict(reply)).toBe('payload-invalid')
@@ -118,23 +118,29 @@ describe('payloads of wake', () => {
     },
   )
 
-  test.each(['later', 'NOW', '', 1, null, [], {}, true])('the mode %j is refused', async (mode) => {
+  test.each(['later', 'NOW', '', 1, null, [], {}, true])('the mode %j is refused by the hook wake', async (mode) => {
     expect(toVerdict(await post(gateway.port, '/hooks/wake', { text: 'x', mode }))).toBe('payload-invalid')
   })
 
-  test.each(['now', 'next-heartbeat', undefined])('the mode %j is accepted, and the answer has it', async (mode) => {
-    const reply = await post(gateway.port, '/hooks/wake', { text: 'x', mode })
-    expect(toVerdict(reply)).toBe('accepted')
-    expect(JSON.parse(reply.body)).toMatchObject({ mode: mode ?? 'now' })
-  })
+  test.each(['now', 'next-heartbeat', undefined])(
+    'the mode %j is accepted by the hook wake, and the answer has the mode',
+    async (mode) => {
+      const reply = await post(gateway.port, '/hooks/wake', { text: 'x', mode })
+      expect(toVerdict(reply)).toBe('accepted')
+      expect(JSON.parse(reply.body)).toMatchObject({ mode: mode ?? 'now' })
+    },
+  )
 
-  test.each(['[]', '[{"text":"x"}]', '"text"', '1', 'null', 'true'])('the body %s is refused', async (body) => {
-    expect(toVerdict(await post(gateway.port, '/hooks/wake', body))).toBe('payload-invalid')
-    expect(toVerdict(await post(gateway.port, '/hooks/agent', body))).toBe('payload-invalid')
-  })
+  test.each(['[]', '[{"text":"x"}]', '"text"', '1', 'null', 'true'])(
+    'the body %s is refused by the hook wake',
+    async (body) => {
+      expect(toVerdict(await post(gateway.port, '/hooks/wake', body))).toBe('payload-invalid')
+      expect(toVerdict(await post(gateway.port, '/hooks/agent', body))).toBe('payload-invalid')
+    },
+  )
 })
 
-describe('almost JSON', () => {
+describe('texts that are almost JSON', () => {
   const bytes = (...values: number[]) => new Uint8Array(values)
   const nested = (levels: number) => `{"text":"x","deep":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}`
 
@@ -177,7 +183,7 @@ describe('almost JSON', () => {
     expect(events.find(({ deliveryId }) => deliveryId === id)?.text).toMatch(/^a.b$/s)
   })
 
-  test('a request cannot opt out of the boundary', async () => {
+  test('a request cannot turn off the boundary around its text', async () => {
     const body = { text: 'x', allowUnsafeExternalContent: true }
     const id = toDeliveryId(await post(gateway.port, '/hooks/wake', body))
     const events = await readStore(gateway.dir, (reader) => reader.events({ limit: 1_000 }))

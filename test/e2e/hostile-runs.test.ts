@@ -33,7 +33,7 @@ const start = async (gateway: Inside, given: Given = {}) => {
 
 describe('the run of another token', () => {
   const variable = /^(date|x-request-id|request-id|ratelimit.*)$/
-  test('has the answer of an id that does not exist: the same status, body and headers, and at once', async () => {
+  test('a run of another token has the answer of an id that does not exist: the same status, body and headers, and at once', async () => {
     const gateway = await startInside({ config: { hooks: { mappings }, tokens } })
     const { runId } = await start(gateway)
     const unknown = runId.replace(/.$/, (digit) => (digit === '0' ? '1' : '0'))
@@ -66,7 +66,7 @@ describe('the run of another token', () => {
     expect((await ask(gateway, `/hooks/runs/${runId}`)).status).toBe(200)
   })
 
-  test('is not found by a prefix, and not at all by a token without the right "runs"', async () => {
+  test('a run of another token is not found by a prefix, and not at all by a token without the right "runs"', async () => {
     const gateway = await startInside({ config: { hooks: { mappings }, tokens } })
     const { runId } = await start(gateway)
     for (const length of [1, 8, 13, 35]) {
@@ -82,7 +82,7 @@ describe('the run of another token', () => {
     expect(replies[0]?.body).toBe(replies[1]?.body)
   })
 
-  test('does not appear in the answer to a repetition of its request: neither its end nor its reply', async () => {
+  test('the answer to a repetition of another token’s request shows neither the end of the run nor its reply', async () => {
     const gateway = await startInside({ config: { hooks: { mappings }, tokens } })
     const headers: Headers = [['idempotency-key', 'build-7']]
     const { runId } = await start(gateway, { headers })
@@ -107,7 +107,7 @@ test.each([
   'wait=5;wait=5',
   '"wait=5"',
   `${'wait=,'.repeat(500)}`,
-])('Prefer: %s neither fails nor holds up the answer', async (prefer) => {
+])('a request with the header "Prefer: %s" is answered at once and without an error', async (prefer) => {
   const gateway = await startInside({ config: { hooks: { mappings }, tokens } })
   const value = Buffer.from(prefer).toString('latin1')
   const { status, body } = await ask(gateway, '/hooks/builds', {

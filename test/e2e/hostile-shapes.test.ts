@@ -62,7 +62,7 @@ test.for([
   ['SQLite', undefined],
   ['Postgres', whyNoPostgres],
 ] as const)(
-  'hostile payloads harm nothing that learns from them: %s',
+  'hostile payloads break no part that learns the shapes of payloads: %s',
   { timeout: 300_000 },
   async ([engine, reason], { skip }) => {
     if (reason !== undefined) skip(reason)

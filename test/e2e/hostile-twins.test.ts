@@ -32,16 +32,19 @@ describe('repetitions with an Idempotency-Key', () => {
     ['wake', { text: 'x' }],
     ['agent', { message: 'x', deliver: false }],
     ['any', { a: 1 }],
-  ])('a repetition to %s gets the first answer again, byte by byte and with a header', async (name, body) => {
-    const first = await post(gateway.port, `/hooks/${name}`, body, keyed('same'))
-    const second = await post(gateway.port, `/hooks/${name}`, body, keyed('same'))
-    expect(toVerdict(first)).toBe('accepted')
-    expect([second.status, second.body]).toEqual([first.status, first.body])
-    expect([isReplay(first), isReplay(second)]).toEqual([false, true])
-    expect(second.headers['x-request-id']).not.toBe(first.headers['x-request-id'])
-  })
+  ])(
+    'a repetition of a request to %s gets the first answer again, byte by byte and with a header',
+    async (name, body) => {
+      const first = await post(gateway.port, `/hooks/${name}`, body, keyed('same'))
+      const second = await post(gateway.port, `/hooks/${name}`, body, keyed('same'))
+      expect(toVerdict(first)).toBe('accepted')
+      expect([second.status, second.body]).toEqual([first.status, first.body])
+      expect([isReplay(first), isReplay(second)]).toEqual([false, true])
+      expect(second.headers['x-request-id']).not.toBe(first.headers['x-request-id'])
+    },
+  )
 
-  test('the same body without a key or with another key is another delivery', async () => {
+  test('the same body without a key or with another key makes another delivery', async () => {
     const body = { text: 'the same' }
     const replies = [
       await post(gateway.port, '/hooks/wake', body),
@@ -53,7 +56,7 @@ describe('repetitions with an Idempotency-Key', () => {
     expect(new Set(replies.map(toDeliveryId)).size).toBe(5)
   })
 
-  test('the same key on another path is another delivery', async () => {
+  test('the same key on another path makes another delivery', async () => {
     const ids = await Promise.all(
       ['any', 'other'].map(async (name) =>
         toDeliveryId(await post(gateway.port, `/hooks/${name}`, {}, keyed('scoped'))),
@@ -72,7 +75,7 @@ describe('repetitions with an Idempotency-Key', () => {
     expect(events.filter(({ text }) => text === body.text)).toHaveLength(1)
   })
 
-  test('a repetition with another body is the same delivery, and its record says so', async () => {
+  test('a repetition with another body belongs to the same delivery, and its record shows this', async () => {
     const first = toDeliveryId(await post(gateway.port, '/hooks/wake', { text: 'first' }, keyed('differs')))
     expect((await recordOf(first))?.bodyDiffered).toBe(false)
     const second = await post(gateway.port, '/hooks/wake', { text: 'second' }, keyed('differs'))
@@ -94,7 +97,7 @@ describe('repetitions with an Idempotency-Key', () => {
     expect(isReplay(await post(gateway.port, '/hooks/wake', { text: 'x' }, keyed('mended')))).toBe(false)
   })
 
-  test('a repetition gets the first answer again, even if it would be refused or skipped', async () => {
+  test('a repetition gets the first answer again, even if a new request would be refused or skipped', async () => {
     for (const [name, taken, other] of [
       ['wake', { text: 'x' }, { text: '' }],
       ['wake', { text: 'y' }, ['no object']],
@@ -115,7 +118,7 @@ describe('repetitions with an Idempotency-Key', () => {
     expect(isReplay(again)).toBe(false)
   })
 
-  test('a key is remembered across a restart', async () => {
+  test('an Idempotency-Key is remembered across a restart', async () => {
     const first = await startInside()
     const reply = await post(first.port, '/hooks/wake', { text: 'x' }, keyed('restart'))
     await first.stop()
@@ -132,7 +135,7 @@ describe('repetitions with the delivery id of a sender', () => {
     ['user-agent', 'GitHub-Hookshot/044aadd'],
   ]
 
-  test('a redelivery with the same id is the same delivery, and another id is another one', async () => {
+  test('a redelivery with the same id is a duplicate, and one with another id is a new delivery', async () => {
     const body = { zen: 'Keep it logically awesome.', hook_id: 1 }
     const first = await post(gateway.port, '/hooks/any', body, github('72d3162e-cc78-11e3-81ab-4c9367dc0958'))
     const second = await post(gateway.port, '/hooks/any', body, github('72d3162e-cc78-11e3-81ab-4c9367dc0958'))

@@ -75,7 +75,7 @@ describe('order of the checks', () => {
       { target: '/hooks/wake', headers: [...bearer, ...json], body: '{"text":1' },
       'body-invalid',
     ],
-  ])('the first failed check is answered: %s', async (_, parts, code) => {
+  ])('a request that fails several checks gets the answer of the first one: %s', async (_, parts, code) => {
     expect(toVerdict(await ask(parts))).toBe(code)
   })
 
@@ -87,7 +87,7 @@ describe('order of the checks', () => {
     expect([second.status, second.body]).toEqual([first.status, first.body])
   })
 
-  test('a request to a known hook whose conditions are false is not an error', async () => {
+  test('a request to a known hook that meets the conditions of no mapping is not an error', async () => {
     const reply = await post(gateway.port, '/hooks/only', { action: 'stay' })
     expect(toVerdict(reply)).toBe('skipped')
     expect(toVerdict(await post(gateway.port, '/hooks/only', { action: 'go' }))).toBe('accepted')
@@ -119,12 +119,12 @@ describe('paths of requests', () => {
     expect(toVerdict(await ask({ target, headers: json, body }))).toBe('unauthorized')
   })
 
-  test.each(unknown)('the path %s is not a hook, and only a request with the token is told so', async (target) => {
+  test.each(unknown)('the path %s is not a hook, and only a request with the token learns that', async (target) => {
     expect(toVerdict(await ask({ target, headers: [...bearer, ...json], body: wake }))).toBe('hook-unknown')
     expect(toVerdict(await ask({ target, headers: json, body: wake }))).toBe('unauthorized')
   })
 
-  test.each(outside)('the path %s is outside the prefix', async (target) => {
+  test.each(outside)('the path %s is outside the prefix of the hooks', async (target) => {
     expect(toVerdict(await ask({ target, headers: [...bearer, ...json], body: wake }))).toBe('hook-unknown')
   })
 })
@@ -147,7 +147,7 @@ describe('methods of requests', () => {
     expect([reply.status, reply.headers['allow'], reply.body]).toEqual([405, 'POST', ''])
   })
 
-  test('no header turns a GET into a POST', async () => {
+  test('no header turns a GET request into a POST request', async () => {
     const headers: Headers = [...bearer, ['x-http-method-override', 'POST'], ['x-http-method', 'POST']]
     expect(toVerdict(await ask({ method: 'GET', target: '/hooks/wake?_method=POST', headers }))).toBe(
       'method-not-allowed',
@@ -167,7 +167,7 @@ describe('methods of requests', () => {
   })
 })
 
-describe('names of prototypes', () => {
+describe('names of prototypes in requests', () => {
   const poison = '{"polluted":true,"text":"x","message":"x","deliver":"yes"}'
   test.each([
     ['wake', `{"text":"x","__proto__":${poison}}`, 200],
@@ -177,7 +177,7 @@ describe('names of prototypes', () => {
     ['agent', `{"__proto__":${poison}}`, 400],
     ['any', `{"__proto__":${poison},"constructor":{"prototype":${poison}},"prototype":${poison}}`, 200],
     ['any', `[{"__proto__":${poison}}]`, 200],
-  ])('the hook %s with %s answers %i and changes no prototype', async (name, body, status) => {
+  ])('a request to the hook %s with %s is answered %i and changes no prototype', async (name, body, status) => {
     const reply = await post(
       gateway.port,
       `/hooks/${name}?__proto__[polluted]=1&constructor.prototype.polluted=1`,
@@ -189,14 +189,14 @@ describe('names of prototypes', () => {
     expect(Reflect.get({}, 'polluted')).toBeUndefined()
   })
 
-  test('a form with the names of prototypes is data', async () => {
+  test('the names of prototypes in a form are ordinary fields', async () => {
     const form: Headers = [...bearer, ['content-type', 'application/x-www-form-urlencoded']]
     const body = '__proto__=x&__proto__[polluted]=1&constructor=y&toString=z'
     expect(toVerdict(await ask({ target: '/hooks/any', headers: form, body }))).toBe('accepted')
     expect(Reflect.get({}, 'polluted')).toBeUndefined()
   })
 
-  test('a template finds nothing that a payload does not own', async () => {
+  test('a template reads only own properties of a payload', async () => {
     const id = toDeliveryId(await post(gateway.port, '/hooks/inherited', {}))
     const record = await readStore(gateway.dir, (reader) => reader.delivery(id))
     expect(record?.jobs.map(({ planned }) => planned.kind === 'agent' && planned.action.message)).toEqual(['found:'])

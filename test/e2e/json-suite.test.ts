@@ -76,11 +76,14 @@ describe.skipIf(corpus === '')('a suite of JSON parser cases (skipped: HOOKLOOM_
       expect(toVerdict(await post(gateway.port, `/hooks/${hook}`, body))).toBe(verdict)
     })
 
-    test.each(casesOf('i_'))('the case %s is accepted or refused, and nothing breaks', async (_, body) => {
-      const reply = await post(gateway.port, `/hooks/${hook}`, body)
-      expectSound(reply)
-      expect([200, 204, 400]).toContain(reply.status)
-    })
+    test.each(casesOf('i_'))(
+      'the case %s is accepted or refused, and no part of the gateway breaks',
+      async (_, body) => {
+        const reply = await post(gateway.port, `/hooks/${hook}`, body)
+        expectSound(reply)
+        expect([200, 204, 400]).toContain(reply.status)
+      },
+    )
   })
 
   test('the suite has 318 cases', () => {

@@ -73,7 +73,7 @@ describe.each(kinds)('the objects of a %s', (kind, sharesStore) => {
     expect(findTypeErrors(objects)).toEqual([])
   })
 
-  test('the check finds a misspelled key, a wrong word and a wrong value', () => {
+  test('the schema check finds a misspelled key, a wrong word and a wrong value', () => {
     const edit = (from: string, to: string) => readObjects(text.replaceAll(from, to))
     expect(findTypeErrors(edit('readOnlyRootFilesystem', 'readonlyRootFilesystem'))).toEqual([
       expect.stringContaining('readonlyRootFilesystem'),
@@ -121,7 +121,7 @@ describe('hookloom add service --kind kubernetes', () => {
     return { ...ran, kinds: readObjects(readFileSync(file, 'utf8')).map(({ kind }) => kind) }
   }
 
-  test('a store in a file gets a StatefulSet, and a database a Deployment, even if its URL is known only in the pod', async () => {
+  test('Kubernetes runs a store in a file as a StatefulSet, and a database as a Deployment, even if its URL is known only in the pod', async () => {
     const inFile = await add({})
     expect([inFile.code, inFile.kinds]).toEqual([0, expect.arrayContaining(['StatefulSet'])])
     expect(inFile.stdout).toContain('kubectl create secret generic hookloom-env --from-file=.env=')

@@ -93,7 +93,7 @@ describe('log of a working gateway', () => {
       expect(written).not.toContain(secret)
   })
 
-  test('a skipped delivery and a sent reply are logged', async () => {
+  test('a skipped delivery and a sent reply are each logged', async () => {
     const { log, line } = createRecorder()
     const { url } = await startInside({ config, log })
     expect((await post(url, 'ping')).status).toBe(204)
@@ -133,7 +133,7 @@ describe('log of refusals', () => {
   beforeEach(() => void vi.useFakeTimers())
   afterEach(() => void vi.useRealTimers())
 
-  test('refusals of one kind are one line a minute', () => {
+  test('refusals of one kind are logged in one line a minute', () => {
     const { log, lines } = createRecorder()
     const refusals = createRefusalLog(log)
     for (let n = 0; n < 1_000; n++) refusals.count({ code: 'unauthorized', credential: 'none' })
@@ -154,7 +154,7 @@ describe('log of refusals', () => {
     expect(lines).toHaveLength(3)
   })
 
-  test('refused requests with the token header of OpenClaw are counted in the line, with the header to send', () => {
+  test('the log line counts refused requests with the token header of OpenClaw, and names the header to send', () => {
     const { log, lines } = createRecorder()
     const refusals = createRefusalLog(log)
     refusals.count({ code: 'unauthorized', credential: 'none' })

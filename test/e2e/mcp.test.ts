@@ -76,7 +76,7 @@ const reading = [
 ]
 const writing = ['capture', 'update', 'publish', 'retry', 'write', 'new', 'types']
 
-test('the configuration of the README starts a server whose tools change nothing', async () => {
+test('the configuration of the README starts an MCP server whose tools change nothing', async () => {
   const { mcpServers } = JSON.parse(readBlock('README.md', 'json', 'mcpServers'))
   const client = await connectMcp({
     dir: gateway.dir,
@@ -142,7 +142,7 @@ test('no answer has a secret from the configuration or .env, nor the value of a 
   expect(answers.flatMap(({ isError, text }) => (isError ? text : []))).toEqual([])
 })
 
-test('each act of a tool is in the audit log, with what a save changed, and a question is not', async () => {
+test('the audit log has an entry for each act of a tool, with the changes of a save, and none for a question', async () => {
   const made = await startInside({
     config: {
       hooks: {
@@ -177,7 +177,7 @@ test('each act of a tool is in the audit log, with what a save changed, and a qu
   )
 })
 
-test('paths outside the configuration and the transforms are refused, and nothing is read or written there', async () => {
+test('a tool refuses paths outside the configuration and the transforms, and reads or writes nothing there', async () => {
   const outside = makeFolder()
   writeFileSync(join(outside, 'theirs.ts'), 'export default () => null\n')
   mkdirSync(join(gateway.dir, 'hooks/transforms'), { recursive: true })
@@ -221,7 +221,7 @@ test('paths outside the configuration and the transforms are refused, and nothin
     expect([name, given, (await writer.call(name, given)).isError]).toEqual([name, given, true])
 })
 
-test('what a tool writes to files has an entry in the audit log, and nothing that it did not write', async () => {
+test('the audit log has an entry for a file that a tool writes, without its text, and none for a refused write', async () => {
   const file = 'hooks/transforms/noted.ts'
   const { data, isError } = await writer.call('write', {
     file,
@@ -238,7 +238,7 @@ test('what a tool writes to files has an entry in the audit log, and nothing tha
   expect(rows.filter(({ entry }) => entry.includes('canary-text'))).toEqual([])
 })
 
-test('an invalid configuration is not written, and neither is a mask in place of a secret', async () => {
+test('a tool writes neither an invalid configuration nor a mask in place of a secret', async () => {
   const file = 'hookloom.jsonc'
   const before = readFileSync(join(gateway.dir, file), 'utf8')
   const broken = await writer.call('write', { file, text: '"hoks":', replaces: '"hooks":' })
@@ -249,7 +249,7 @@ test('an invalid configuration is not written, and neither is a mask in place of
   expect(readFileSync(join(gateway.dir, file), 'utf8')).toBe(before)
 })
 
-test('a payload of a megabyte is shown in parts, and each part names the next', async () => {
+test('a payload of a megabyte is shown in parts, and each part says how to get the next one', async () => {
   const long = 'long word '.repeat(90_000)
   await post({ url: gateway.url, token: hookToken }, 'broken', { long, last: 'the end' })
   const first = await reader.call('request', { id: 'last' })
@@ -263,7 +263,7 @@ test('a payload of a megabyte is shown in parts, and each part names the next', 
   expect(shown.text.length).toBeLessThan(45_000)
 })
 
-test('an invalid or a huge argument is an error of the tool, and a message over the limit ends the server', async () => {
+test('an invalid or huge argument is an error of the tool, and a message over the limit ends the server', async () => {
   const unknown = await reader.call('list', { limt: 1 })
   expect(unknown).toMatchObject({ isError: true, text: expect.stringContaining('"limt" is not a known field') })
   const huge = await writer.call('write', { file: 'hooks/transforms/x.ts', text: 'x'.repeat(1_000_000) })
@@ -277,7 +277,7 @@ test('an invalid or a huge argument is an error of the tool, and a message over 
   expect((await reader.call('list')).isError).toBe(false)
 })
 
-test('two clients that write at once leave complete files', async () => {
+test('two clients that write at the same time leave complete files', async () => {
   const other = await connectMcp({ dir: gateway.dir, args: ['--write'] })
   const file = 'hooks/transforms/both.json'
   const text = (word: string) => JSON.stringify({ word: word.repeat(50_000) })
@@ -294,11 +294,11 @@ test('two clients that write at once leave complete files', async () => {
   expect((await runCommand(['check'], { dir: gateway.dir })).code).toBe(0)
 })
 
-test('output of modules does not reach the client', () => {
+test('output of modules does not reach the MCP client', () => {
   expect([...reader.faults, ...writer.faults]).toEqual([])
 })
 
-test('the server ends when its input ends', async () => {
+test('the MCP server ends when its input ends', async () => {
   const { code, stdout } = await runBuilt(['mcp'], { dir: gateway.dir, cwd: root })
   expect([code, stdout]).toEqual([0, ''])
 })

@@ -58,7 +58,7 @@ const readState = async (dir: string, ...args: string[]) =>
 const newest = (dir: string, limit: number) => readStore(dir, (store) => store.deliveries({ limit }))
 
 describe('context.state', () => {
-  test('a value is stored with an accepted or skipped delivery, and not with a parked one or a duplicate', async () => {
+  test('a value of context.state is stored with an accepted or skipped delivery, and not with a parked one or a duplicate', async () => {
     const gateway = await startInside({ config, files })
     const seen = async () => (await readState(gateway.dir, 'count.ts')).map(({ value }) => value)
     expect((await give(gateway, 'count', { id: 'a' })).status).toBe(200)
@@ -77,7 +77,7 @@ describe('context.state', () => {
     expect(await seen()).toEqual([4])
   })
 
-  test('concurrent deliveries each count once, even those that are answered before their code ends', async () => {
+  test('concurrent deliveries each add to a count in context.state once, even if their code ends after the answer', async () => {
     const gateway = await startInside({ config: { hooks: { mappings, answerWithinMs: 400 } }, files })
     const fast = Array.from({ length: 40 }, () => give(gateway, 'count', { id: 'x' }))
     const slow = Array.from({ length: 4 }, () => give(gateway, 'count', { id: 'x', waitMs: 600 }))
@@ -90,18 +90,21 @@ describe('context.state', () => {
     expect(texts.toSorted((one, other) => one - other)).toEqual(Array.from({ length: 44 }, (_, index) => index))
   })
 
-  test.skipIf(whyNoPostgres !== undefined)('two gateways on one store count together', async () => {
-    const { url, drop } = await newSchema()
-    onFileEnd(drop)
-    const shared = { ...config, store: { url } }
-    const one = await startInside({ config: shared, files })
-    const two = await startInside({ config: shared, files })
-    const both = Array.from({ length: 30 }, (_, index) => give(index % 2 ? one : two, 'count', { id: 'x' }))
-    await Promise.all(both)
-    await expect
-      .poll(async () => (await readState(one.dir, 'count.ts')).map(({ value }) => value), { timeout: 60_000 })
-      .toEqual([30])
-  })
+  test.skipIf(whyNoPostgres !== undefined)(
+    'two gateways on one store add to the same count in context.state',
+    async () => {
+      const { url, drop } = await newSchema()
+      onFileEnd(drop)
+      const shared = { ...config, store: { url } }
+      const one = await startInside({ config: shared, files })
+      const two = await startInside({ config: shared, files })
+      const both = Array.from({ length: 30 }, (_, index) => give(index % 2 ? one : two, 'count', { id: 'x' }))
+      await Promise.all(both)
+      await expect
+        .poll(async () => (await readState(one.dir, 'count.ts')).map(({ value }) => value), { timeout: 60_000 })
+        .toEqual([30])
+    },
+  )
 
   test('an item of forEach sees the values that earlier items have set', async () => {
     const gateway = await startInside({ config, files })
@@ -112,7 +115,7 @@ describe('context.state', () => {
     expect(delivery?.jobs).toHaveLength(2)
   })
 
-  test('a value is gone when its time is over, and a command deletes one value or all values of a module', async () => {
+  test('a value of context.state is gone when its time is over, and a command deletes one value or all values of a module', async () => {
     let now = Date.now()
     const gateway = await startInside({ config, files, clock: () => now })
     for (const id of ['a', 'b', 'c']) await give(gateway, 'count', { id })
@@ -131,7 +134,7 @@ describe('context.state', () => {
     expect((await run()).stdout).toContain('No transform has set a value.')
   })
 
-  test('a call cannot store more than the limits, and a loop over set costs the gateway nothing', async () => {
+  test('a call cannot store more than the limits of context.state, and a loop over set costs the gateway nothing', async () => {
     const gateway = await startInside({ config, files })
     expect((await give(gateway, 'loop', { loop: 200_000, keys: stateLimits.keysOfCall })).status).toBe(204)
     expect(await readState(gateway.dir, 'loop.ts')).toHaveLength(stateLimits.keysOfCall)
@@ -151,7 +154,7 @@ describe('context.state', () => {
     expect(await readState(gateway.dir, 'loop.ts')).toHaveLength(stateLimits.keysOfCall)
   })
 
-  test('replays, samples and fixtures start with an empty state and write nothing, and a fixture may give values', async () => {
+  test('replays, samples and fixtures start with an empty context.state and write nothing, and a fixture may give values', async () => {
     const fixture = (state: object, expected: string) => ({
       request: { path: 'count', payload: { id: 'a' } },
       state,

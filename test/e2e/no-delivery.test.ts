@@ -32,14 +32,14 @@ function makeCalls(): { file: string; take: () => string[] } {
   }
 }
 
-describe('replay in the context of a transform', () => {
+describe('context.replay of a transform', () => {
   test.each([
     ['test', ['test']],
     ['test -u', ['test', '-u']],
     ['check', ['check']],
     ['run', ['run', 'x', 'payload.json']],
     ['replay', ['replay']],
-  ])('the context says replay in hookloom %s', async (name, args) => {
+  ])('a transform never runs as a delivery in hookloom %s', async (name, args) => {
     const calls = makeCalls()
     const dir = makeConfigDir({
       config,
@@ -52,7 +52,7 @@ describe('replay in the context of a transform', () => {
     expect(calls.take()).toEqual(name === 'replay' ? [] : ['replay'])
   })
 
-  test('the context says replay for a file of another program', async () => {
+  test('a transform that is imported from another program runs with context.replay', async () => {
     const calls = makeCalls()
     const source = makeFolder()
     const theirs = [{ match: { path: 'x' }, transform: { module: 'x.ts' } }]
@@ -63,7 +63,7 @@ describe('replay in the context of a transform', () => {
     expect(calls.take()).toEqual(['replay'])
   })
 
-  test('the context says replay for fixtures, captures and replays, and not for a delivery', async () => {
+  test('context.replay is set for fixtures, captures and replays, and not for a delivery', async () => {
     const calls = makeCalls()
     const files = { [module]: toCode(calls.file), 'hooks/transforms/x.fixtures/a.json': fixture }
     const gateway = await startInside({ config, files })

@@ -25,7 +25,7 @@ const send = (gateway: Inside, hook: string, body: object) => post(gateway.port,
 const newest = (dir: string, limit: number) => readStore(dir, (store) => store.deliveries({ limit }))
 
 describe('dedupe of a transform', () => {
-  test('a second delivery with the key is skipped and says which one has it, also after a restart', async () => {
+  test('a second delivery with the dedupe key of a transform is skipped and names the first one, even after a restart', async () => {
     const gateway = await startInside({ config, files })
     const first = await send(gateway, 'issue', { id: 'issue 1' })
     expect(first.status).toBe(200)
@@ -41,7 +41,7 @@ describe('dedupe of a transform', () => {
     expect(stdout).toContain(`a duplicate of ${toDeliveryId(first)}, which has the dedupe key "issue 1" until 20`)
   })
 
-  test('of many deliveries at once, exactly one is accepted', async () => {
+  test('of many concurrent deliveries with the dedupe key of a transform, exactly one is accepted', async () => {
     const gateway = await startInside({ config, files })
     const statuses = await Promise.all(
       Array.from({ length: 20 }, async () => (await send(gateway, 'issue', { id: 'x' })).status),
@@ -54,7 +54,7 @@ describe('dedupe of a transform', () => {
     })
   })
 
-  test('deliveries whose code ends after their answer take the key too', async () => {
+  test('a delivery whose code ends after the answer takes its dedupe key too', async () => {
     const gateway = await startInside({ config: { hooks: { mappings, answerWithinMs: 300 } }, files })
     const slow = { id: 'slow', waitMs: 700 }
     const answers = await Promise.all([send(gateway, 'issue', slow), send(gateway, 'issue', slow)])
@@ -66,7 +66,7 @@ describe('dedupe of a transform', () => {
     await expect.poll(states).toEqual(['accepted', 'skipped'])
   })
 
-  test('an invalid dedupe parks the delivery with its reason', async () => {
+  test('an invalid dedupe key of a transform parks the delivery with its reason', async () => {
     const gateway = await startInside({ config, files })
     const reasons = ['10 years', 0, '31d', '-1h']
     for (const time of reasons) await send(gateway, 'issue', { id: 'x', for: time })

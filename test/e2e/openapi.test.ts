@@ -61,7 +61,7 @@ beforeAll(async () => {
   document = (await (await ask('/api/openapi.json')).json()) as Document
 })
 
-test('each call other than GET is listed as an act with a unique name, or as a question', () => {
+test('each call other than GET is either an act with a unique name or a question', () => {
   const asked = calls.filter(({ port, method, right }) => port === 'admin' && method !== 'get' && right !== 'none')
   const names = asked.map(({ method, path }) => `${method.toUpperCase()} ${path}`)
   expect(names.toSorted()).toEqual([...Object.keys(acts), ...questions].toSorted())
@@ -73,7 +73,7 @@ test('a published validator accepts the document as OpenAPI 3.1', async () => {
   expect(validator.version).toBe('3.1')
 })
 
-test('the document needs the right "read", and names each operation once', async () => {
+test('the OpenAPI document needs the right "read", and names each operation once', async () => {
   expect((await fetch(`${gateway.adminUrl}/api/openapi.json`)).status).toBe(401)
   const ids = Object.values(document.paths).flatMap((item) =>
     Object.entries(item).flatMap(([name, { operationId }]) => (name === 'servers' ? [] : [operationId])),
@@ -118,7 +118,7 @@ describe('the answers of a real gateway', () => {
     return answer
   }
 
-  test('every answer fits the schema of its operation, and has no other field', async () => {
+  test('every answer of the admin API fits the schema of its operation, and has no other field', async () => {
     const { deliveryId: id, runId } = await post('plain', { id: 1 })
     const { deliveryId: greeted } = await post('greet', { id: 2 })
     const { deliveryId: parked } = await post('broken', { id: 3 })

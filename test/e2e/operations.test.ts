@@ -137,7 +137,7 @@ test.skipIf(!has('systemd-analyze', '--version'))('systemd accepts the unit (nee
   expect(status).not.toBeNull()
 })
 
-describe('metrics of the pages', () => {
+describe('metrics in the pages about production', () => {
   async function known(): Promise<Set<string>> {
     const text = await (await fetch(`${gateway.adminUrl}/metrics`)).text()
     return new Set(
@@ -180,7 +180,7 @@ describe('metrics of the pages', () => {
     expect(new Set(parsed.groups[0].rules.map(({ alert }) => alert)).size).toBe(parsed.groups[0].rules.length)
   })
 
-  test('the metrics include the version, and totals of the process that grow', async () => {
+  test('the metrics include the version and totals of the process that grow', async () => {
     const read = async () => await (await fetch(`${gateway.adminUrl}/metrics`)).text()
     const value = (text: string, name: string) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1])
     const [first, second] = [await read(), await read()]
@@ -192,7 +192,7 @@ describe('metrics of the pages', () => {
     expect(value(first, 'process_resident_memory_bytes')).toBeGreaterThan(10_000_000)
   })
 
-  test('each panel of the dashboard has a place and a query', () => {
+  test('each panel of the dashboard has a position and a query', () => {
     const { panels, title }: { title: string; panels: { gridPos: object; targets: { expr: string }[] }[] } = JSON.parse(
       readFileSync(join(root, 'src/cli/operations/grafana.json'), 'utf8'),
     )

@@ -42,13 +42,13 @@ describe('bodies of text and XML', () => {
     ['application/xml', '<a>ü</a>', '<a>ü</a>'],
     ['text/xml', '<a/>', '<a/>'],
     ['application/atom+xml', '<feed/>', '<feed/>'],
-  ])('a body of %s with %j reaches the mapping that accepts it', async (type, body, expected) => {
+  ])('a body of type %s with the text %j reaches the mapping that accepts the type', async (type, body, expected) => {
     const { status, deliveryId } = await post('notes', type, body)
     expect(status).toBe(200)
     expect(await eventOf(deliveryId)).toBe(expected)
   })
 
-  test('a transform gets the text of a body', async () => {
+  test('a transform gets the text of a body that is not JSON', async () => {
     const { deliveryId } = await post('code', 'text/plain', 'one\ntwo')
     expect(await eventOf(deliveryId)).toBe('string of 2 lines')
   })

@@ -189,7 +189,7 @@ describe('verifiers of integrators', () => {
     expect(await whys(gateway)).toContain('hooks/verifiers/acme.ts')
   })
 
-  test('a broken verifier is live as soon as it is fixed', async () => {
+  test('a broken verifier becomes live as soon as it is fixed', async () => {
     const { log, heard } = createListening()
     const gateway = await startInside({ config, files: { [file]: 'export default {' }, log })
     expect(await toStatus(gateway, 'acme', { 'x-acme-proof': sign(body) })).toBe(503)
@@ -312,7 +312,7 @@ describe('presets of integrators', () => {
   })
 })
 
-test('the verifier and the preset of the pages work as printed', async () => {
+test('the verifier and the preset in the pages work as printed', async () => {
   const verifier = readBlock('src/pipeline/verifiers/README.md', 'ts', 'defineVerifier')
   const pack = readBlock('presets/README.md', 'ts', 'definePreset')
   const config = { hooks: { presets: [{ name: 'weaver', secret }] } }

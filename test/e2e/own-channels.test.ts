@@ -57,7 +57,7 @@ describe('channels of integrators', () => {
     expect(steps?.find(({ name }) => name === 'deliver')?.detail).toBe('sent to own:ntfy harbour as m1')
   })
 
-  test('a channel posts to the recipient of its section, and "last" means the only channel with a recipient', async () => {
+  test('a channel in code posts to the recipient of its section, and "last" means the only channel with a recipient', async () => {
     const { channels } = toConfig({ to: 'quay' })
     const gateway = await startInside({
       // the reply of a heartbeat would go to the channel too
@@ -71,7 +71,7 @@ describe('channels of integrators', () => {
     await expect.poll(() => server.received.map(({ path }) => path)).toEqual(['/quay', '/quay'])
   })
 
-  test('a channel reloads when it is saved, and broken code leaves the last good one running', async () => {
+  test('a channel in code reloads when it is saved, and broken code leaves the last good one running', async () => {
     const gateway = await startInside({ config: toConfig(), files: { [file]: ntfy } })
     writeFiles(gateway.dir, { [file]: ntfy.replace('body: text', 'body: `Ahoy! ${text}`') })
     await expect
@@ -95,7 +95,7 @@ describe('channels of integrators', () => {
     ['is missing', {}, /hooks\/channels\/ntfy\.ts does not exist/],
     ['does not build', { [file]: 'export default {' }, /does not build/],
     ['exports no channel', { [file]: 'export default { send: 1 }' }, /must export a channel by default/],
-  ])('a channel that %s does not stop the gateway, and its replies wait', async (_, files, why) => {
+  ])('a channel in code that %s does not stop the gateway, and its replies wait', async (_, files, why) => {
     const gateway = await startInside({ config: toConfig(), files })
     expect(await ask(gateway)).toBe(200)
     await expect.poll(async () => (await newestJob(gateway))?.lastError).toMatch(why)
@@ -115,7 +115,7 @@ describe('channels of integrators', () => {
     ).toContain('channels.own.ntfy.token')
   })
 
-  test('check and doctor report a channel in code', async () => {
+  test('hookloom check and hookloom doctor list a channel in code', async () => {
     const dir = makeConfigDir({ config: toConfig(), files: { [file]: ntfy } })
     const well = await runCommand(['check', '--json'], { dir })
     expect(well.json()).toContainEqual(expect.objectContaining({ name: 'channel own:ntfy', ok: true }))

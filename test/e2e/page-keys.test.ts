@@ -24,7 +24,7 @@ const ask = async (method: string, target: string, headers: Headers = []) => {
 const code = async () => (await ask('POST', '/api/page/code', bearer(gatewayToken))).body['code'] ?? ''
 const exchange = (given: string) => ask('POST', '/api/page/key', bearer(given))
 
-describe('codes of the page', () => {
+describe('codes that open the page', () => {
   test('a code is exchanged once for a key, and the key opens the API', async () => {
     const given = await code()
     expect(given).toMatch(/^[\w-]{43}$/)
@@ -78,7 +78,7 @@ describe('keys of the page', () => {
     expect([keys.isValid(key), keys.exchange(other)]).toEqual([false, undefined])
   })
 
-  test('the number of codes is limited, and the oldest are forgotten', () => {
+  test('the number of codes for the page is limited, and the oldest codes are forgotten', () => {
     const { keys } = stage()
     const codes = Array.from({ length: 21 }, () => keys.issueCode().text)
     expect([keys.exchange(codes[0] ?? ''), keys.exchange(codes[1] ?? '')?.text]).toEqual([
@@ -87,7 +87,7 @@ describe('keys of the page', () => {
     ])
   })
 
-  test('a key outlives a restart of the gateway, and not a change of its token', async () => {
+  test('a key of the page outlives a restart of the gateway, but not a change of the gateway token', async () => {
     const status = async ({ adminUrl }: Inside, key: string) =>
       (await fetch(`${adminUrl}/api/health`, { headers: { authorization: `Bearer ${key}` } })).status
     const issue = async ({ adminUrl }: Inside) => {
@@ -108,7 +108,7 @@ describe('keys of the page', () => {
     expect(await status(other, key)).toBe(401)
   })
 
-  test('a key ends at its time, whichever gateway checks it', () => {
+  test('a key of the page expires at its time, whichever gateway checks it', () => {
     const [before, after] = [stage(), stage()]
     const key = before.keys.exchange(before.keys.issueCode().text)?.text ?? ''
     expect(after.keys.isValid(key)).toBe(true)
@@ -116,7 +116,7 @@ describe('keys of the page', () => {
     expect(after.keys.isValid(key)).toBe(false)
   })
 
-  test('a key with a changed bit is invalid: its end, its random part and its signature are signed', () => {
+  test('a key of the page with any changed bit is invalid', () => {
     const { keys } = stage()
     const key = keys.exchange(keys.issueCode().text)?.text ?? ''
     const bytes = Buffer.from(key.slice(4), 'base64url')
@@ -130,7 +130,7 @@ describe('keys of the page', () => {
     expect(keys.isValid(key)).toBe(true)
   })
 
-  test('a gateway proves that it can make a key without seeing the key, and without giving its signature away', () => {
+  test('the proof of a gateway depends on the challenge and on its token, and needs only the public part of the key', () => {
     const { keys, now } = stage()
     const bytes = Buffer.from((keys.exchange(keys.issueCode().text)?.text ?? '').slice(4), 'base64url')
     const [publicPart, signature] = [bytes.subarray(0, 16), bytes.subarray(16)]
@@ -141,7 +141,7 @@ describe('keys of the page', () => {
     expect(keys.prove(publicPart, 'c')).not.toBe(expected)
   })
 
-  test('a proof is answered for a well-formed question only, and needs no key', async () => {
+  test('a gateway proves itself only to a well-formed challenge, and the challenge needs no key', async () => {
     const prove = async (body: object) => {
       const answer = await fetch(`${gateway.adminUrl}/api/page/proof`, { method: 'POST', body: JSON.stringify(body) })
       return [answer.status, await answer.json()]
@@ -169,7 +169,7 @@ describe('keys of the page', () => {
 describe('files of the page', () => {
   const get = (target: string, headers: Headers = []) => send(port, { method: 'GET', target, headers })
 
-  test('the files have a policy that allows nothing from other origins and no markup from text', async () => {
+  test('the files of the page have a policy that allows nothing from other origins and no markup from text', async () => {
     for (const target of ['/', '/inspector/page.js', '/inspector/page.css', '/inspector/icon.svg']) {
       const { status, headers } = await get(target)
       expect(status).toBe(200)
@@ -188,7 +188,7 @@ describe('files of the page', () => {
     expect((await get('/')).body).not.toMatch(/<script>|style=|onload/)
   })
 
-  test('the files are refused to another host name and to another site, except for a link that opens the page', async () => {
+  test('the files of the page are refused to another host name and to another site, except for a link that opens the page', async () => {
     const site: Headers = [['sec-fetch-site', 'cross-site']]
     const opens: Headers = [...site, ['sec-fetch-mode', 'navigate'], ['sec-fetch-dest', 'document']]
     const framed: Headers = [...site, ['sec-fetch-mode', 'navigate'], ['sec-fetch-dest', 'iframe']]
@@ -208,7 +208,7 @@ describe('files of the page', () => {
     expect(post.status).toBe(403)
   })
 
-  test('the script is at most 60 kB, compressed', async () => {
+  test('the script of the page is at most 60 kB, compressed', async () => {
     const { gzipSync } = await import('node:zlib')
     expect(gzipSync((await get('/inspector/page.js')).body).length).toBeLessThan(60_000)
   })

@@ -34,7 +34,7 @@ const typed = pages
   .map((page) => ({ page, blocks: readBlocks(page) }))
   .filter(({ blocks }) => blocks.some(isTyped))
 
-test('the pages have commands to check', () => {
+test('the check of the pages finds commands in them', () => {
   expect(typed.length).toBeGreaterThan(8)
 })
 
@@ -78,7 +78,7 @@ const stages: Readonly<
   },
 }
 
-describe('commands of the pages', { timeout: 300_000 }, () => {
+describe('commands in the pages', { timeout: 300_000 }, () => {
   let shared: ReturnType<typeof setStage> | undefined
 
   afterAll(async () => {
@@ -121,7 +121,7 @@ describe('the table "When webhooks do not arrive"', () => {
     .filter((line) => line.startsWith('| '))
     .slice(1)
 
-  test('the table leads from a symptom to a command in five lines, and each command exists', () => {
+  test('the table "When webhooks do not arrive" leads from a symptom to a command in five lines, and each command exists', () => {
     const commands = rows?.map((row) =>
       [...(row.split('|')[2] ?? '').matchAll(/`([^`]+)`/g)].map(([, text = '']) => text),
     )
@@ -129,7 +129,7 @@ describe('the table "When webhooks do not arrive"', () => {
     expect(commands?.flat()).toEqual(Object.keys(shown))
   })
 
-  test('the commands of the table show the cause of each symptom', async () => {
+  test('the commands of the table "When webhooks do not arrive" show the cause of each symptom', async () => {
     const mappings = [
       { id: 'signed', match: { path: 'signed' }, verify: { scheme: 'github', secret: 'of-the-sender-0123456789' } },
       { match: { path: 'broken' }, transform: { module: 'broken.ts' } },

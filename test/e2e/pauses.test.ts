@@ -46,7 +46,7 @@ const stateOf = async (gateway: Pick<Inside, 'adminUrl'>, runId: string) =>
   (await api(gateway, `/api/runs/${runId}`)).body['state']
 
 describe('a pause', () => {
-  test('a paused mapping accepts requests, runs them after the resume, and other mappings run on', async () => {
+  test('a paused mapping accepts requests and runs them after the resume, while other mappings run on', async () => {
     const gateway = await start()
     const { dir } = gateway
     const paused = await runCommand(['pause', 'builds', '--until', '2h', '--reason', 'The disk is full.'], { dir })
@@ -70,7 +70,7 @@ describe('a pause', () => {
     })
   })
 
-  test('readyz shows a pause and stays 200, and the main session has who, when and why', async () => {
+  test('/readyz shows a pause and stays 200, and an event in the main session says who paused, when and why', async () => {
     const gateway = await start()
     const { dir, adminUrl } = gateway
     await runCommand(['pause', 'all', '--reason', 'A loop.'], { dir })
@@ -89,7 +89,7 @@ describe('a pause', () => {
       ])
   })
 
-  test('a pause with an end ends by itself, and a restart keeps the others', async () => {
+  test('a pause without an end survives a restart, and a pause with an end ends by itself', async () => {
     const gateway = await start()
     const { dir } = gateway
     await runCommand(['pause', 'builds'], { dir })
@@ -132,13 +132,13 @@ describe('a pause', () => {
     [['pause', 'builds', '--until', '2020-01-02T03:04:05Z'], 64, /a time in the future/],
     [['pause', '--reason', 'x'], 64, /Say what to pause/],
     [['resume', 'agent:nobody'], 65, /No mapping, agent, limit or source has this name/],
-  ])('%j is refused with exit code %i', async (args, code, sentence) => {
+  ])('hookloom refuses %j with exit code %i', async (args, code, sentence) => {
     const { dir } = await start()
     expect(await runCommand(args, { dir })).toMatchObject({ code, stderr: expect.stringMatching(sentence) })
   })
 
   test.skipIf(whyNoPostgres !== undefined)(
-    'a pause on one gateway keeps back jobs that another one accepted, and a resume there releases them',
+    'a pause on one gateway holds back jobs that another one accepted, and a resume on either gateway releases them',
     async () => {
       const { url, drop } = await newSchema()
       closing.push(drop)

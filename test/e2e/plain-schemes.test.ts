@@ -43,7 +43,7 @@ test.each([
   expect(delivery).toMatchObject({ source: 'acme', state: 'accepted' })
 })
 
-test('the source is the scheme if there is no match.source', async () => {
+test('the source of a delivery is the scheme if there is no match.source', async () => {
   const gateway = await startProving([
     { match: { path: 'acme' }, verify: { scheme: 'token', header: 'x-t', secret: 'long-enough-for-all' } },
   ])

@@ -40,7 +40,7 @@ const stateOf = async (store: Store) => {
 }
 
 for (const [name, why, open] of engines) {
-  describe.skipIf(why !== undefined)(`on ${name} (${why ?? 'there is one'})`, () => {
+  describe.skipIf(why !== undefined)(`positions of mappings on ${name} (${why ?? 'available'})`, () => {
     test('a parked delivery never runs in a mapping of another sender that now has its position', async () => {
       const store = (await open())()
       const door = join(makeFolder(), 'door')
@@ -92,7 +92,7 @@ for (const [name, why, open] of engines) {
 }
 
 describe.skipIf(whyNoPostgres !== undefined)(
-  `two gateways on one Postgres (${whyNoPostgres ?? 'there is one'})`,
+  `two gateways on one Postgres (${whyNoPostgres ?? 'available'})`,
   { timeout: 120_000 },
   () => {
     test('a gateway with another order of mappings runs a parked delivery only in the mapping of its sender', async () => {

@@ -45,7 +45,7 @@ async function send(gateway: { url: string }, key: string = randomUUID()) {
 const wait = (ms: number) => new Promise((done) => setTimeout(done, ms))
 
 describe.skipIf(whyNoPostgres)('two gateways, one without its database', () => {
-  test('both gateways answer 200 again within ten seconds, and each delivery is stored once', async () => {
+  test('after one gateway lost its database, both gateways answer 200 again within ten seconds, and each delivery is stored once', async () => {
     const { start, inDatabase } = await openDatabase()
     const one = await start()
     const two = await start()
@@ -83,7 +83,7 @@ describe.skipIf(whyNoPostgres)('two gateways, one without its database', () => {
     await Promise.allSettled(sent)
   })
 
-  test('the gateway answers 503 at once, and tries the database once a second', async () => {
+  test('a gateway that lost its database answers 503 at once, and tries the database once a second', async () => {
     const { start } = await openDatabase()
     const one = await start()
     const two = await start()

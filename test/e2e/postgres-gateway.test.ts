@@ -91,7 +91,7 @@ describe.skipIf(whyNoPostgres)('gateway on Postgres', () => {
     await again.stop()
   })
 
-  test('doctor warns about an open transaction or waiting jobs, and says how to end them', async () => {
+  test('hookloom doctor warns about an open transaction or waiting jobs, and says how to end them', async () => {
     const other = await startGateway({ dir: gateway.dir, env })
     await post(other, 'agent', { message: 'hello' })
     await other.printed(/"msg":"[^"]*(replied|done|run)/)
@@ -153,7 +153,7 @@ describe.skipIf(whyNoPostgres)('gateway on Postgres', () => {
 })
 
 describe.skipIf(whyNoPostgres)('hookloom store copy', () => {
-  test('store copy moves a stopped gateway from SQLite to Postgres and back, and shows no password', async () => {
+  test('hookloom store copy moves a stopped gateway from SQLite to Postgres and back, and shows no password', async () => {
     const { url } = await newUrl()
     const env = { DATABASE_URL: url }
     const gateway = await startGateway()
@@ -282,7 +282,7 @@ describe.skipIf(whyNoPostgres)('unusable databases', () => {
     )
   })
 
-  test('doctor names a database that does not exist, and accepts an empty one', async () => {
+  test('hookloom doctor names a database that does not exist, and accepts an empty one', async () => {
     const { url } = await newUrl()
     const dir = makeConfigDir({ config })
     const doctor = async (given: string) =>

@@ -155,7 +155,7 @@ describe('two signed presets on one path', () => {
     expect((await post(gateway.port, signedSample({ ...stripe, secret }))).status).toBe(401)
   })
 
-  test('two senders with the same header are distinguished by their secrets', async () => {
+  test('two senders with the same header on one path are distinguished by their secrets', async () => {
     const [alerts, home] = [
       { ...optionsOf('alertmanager'), path: 'in' },
       { ...optionsOf('home-assistant', otherSecret), path: 'in' },

@@ -21,7 +21,7 @@ function toShape(json: string): unknown {
 }
 
 describe('first screen of the README', () => {
-  test('the two commands and the curl lines answer as printed', async () => {
+  test('the two commands and the curl lines of the README print the answers that it shows', async () => {
     const home = makeFolder()
     const dir = join(home, '.hookloom')
     const env = { ...toChildEnv(), HOME: home }
@@ -38,7 +38,7 @@ describe('first screen of the README', () => {
     expect(await gateway.stop()).toBe(0)
   })
 
-  test('the mapping in the README is the one that init writes', async () => {
+  test('the mapping in the README is the one that hookloom init writes', async () => {
     const shown: { hooks: { mappings: object[] } } = parse(block('jsonc', '"path": "deploy"'))
     const written: { hooks: { mappings: object[] } } = parse(renderNewConfig())
     expect(written.hooks.mappings[0]).toMatchObject(shown.hooks.mappings[0] ?? {})
@@ -115,7 +115,7 @@ describe('first screen of the README', () => {
     await gateway.stop()
   })
 
-  test('the two commands are those of the package', () => {
+  test('the two commands of the README are those of the package', () => {
     const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
     expect(block('sh', 'npm start')).toBe('npm ci\nnpm start\n')
     expect(scripts).toMatchObject({ start: 'node dist/main.js dev', prepare: expect.stringContaining('npm run build') })

@@ -43,7 +43,7 @@ const files = (transform: string, given?: object[]) => ({
   'hooks/transforms/order.ts': transform,
 })
 
-describe('a recording', () => {
+describe('a recording of kept requests', () => {
   let dir: string
   let recording: string
   const workspace = makeFolder()
@@ -196,7 +196,7 @@ describe('a recording', () => {
     expect(readFileSync(join(workspace, 'replay.md'), 'utf8')).toContain('| now parks | 1 |')
   })
 
-  test('text from senders cannot leave its code block in the comment', async () => {
+  test('text from senders cannot leave its code block in the comment of a replay', async () => {
     const hostile = 'x\n```\n</details><img src=x> @everyone ````'
     const [head = '', first = ''] = recording.split('\n')
     const evil = { ...JSON.parse(first), payload: { kind: hostile }, hook: 'order' }

@@ -94,7 +94,7 @@ function redeliver(url: string, guid: string, payload: object): Promise<Response
 
 for (const [name, why, open] of engines) {
   describe.skipIf(why)(`recover on ${name}`, () => {
-    test('deliveries that three senders tried during an hour without a gateway run once each, in their order', async () => {
+    test('deliveries that three senders tried during an hour without a gateway run once each, in order', async () => {
       const openStore = await open()
       const clock = createClock()
       const { github, gitlab, stripe, mappings } = await startSenders(clock)

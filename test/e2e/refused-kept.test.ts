@@ -69,8 +69,8 @@ const list = async ({ adminUrl }: Inside) => {
 }
 const Answer = z.object({ refusals: z.array(z.looseObject({ requestId: z.string(), isKept: z.boolean() })) })
 
-describe('a wrong secret that is corrected', () => {
-  test('each refused request runs once, even if the sender repeated it, and a second retry runs none', async () => {
+describe('requests that were refused because of a wrong secret', () => {
+  test('each request refused for a wrong secret runs once when it is retried, even if the sender repeated it', async () => {
     const ids = Array.from({ length: 25 }, (_, index) => `guid-${index}`)
     const inside = await mend(async (before) => {
       for (const id of ids) expect([401, 429]).toContain((await push(before, id)).status)
@@ -85,7 +85,7 @@ describe('a wrong secret that is corrected', () => {
     expect(deliveries.filter(({ state }) => state === 'accepted')).toHaveLength(25)
   })
 
-  test('a proof is checked against the time of arrival: an old signature runs, and one that was already too old does not', async () => {
+  test('a stored proof is checked against the time of arrival: a signature that has become old runs, and one that was too old does not', async () => {
     let now = Date.UTC(2026, 5, 1)
     const sign = (body: string, seconds: number) => {
       const digest = createHmac('sha256', secret).update(`${seconds}.${body}`).digest('hex')
@@ -108,7 +108,7 @@ describe('a wrong secret that is corrected', () => {
     expect(delivery).toMatchObject({ hook: 'stripe', receivedAt: now - 3 * 3_600_000 })
   })
 
-  test('requests with an outdated hook token run once each, even on a hook without verify and without delivery ids', async () => {
+  test('requests refused for an outdated hook token run once each, even on a hook without verify and without delivery ids', async () => {
     const newToken = 'another-hook-token-0123456789abcdef'
     const authorization = { authorization: `Bearer ${newToken}` }
     const before = await startInside({ config: withSecret(secret) })
@@ -167,7 +167,7 @@ describe('a wrong secret that is corrected', () => {
     expect(await retry(await startInside({ dir: before.dir }))).toMatchObject({ ran: 1 })
   })
 
-  test('with hooks.quarantine false no refused request is kept, and neither is a body over its limit', async () => {
+  test('with hooks.quarantine false no refused request is kept, and a body over the limit is never kept', async () => {
     const off = await mend((before) => push(before, 'guid-1'), { hooks: { quarantine: false } })
     expect(await retry(off)).toEqual({ ran: 0, repeated: 0, stillRefused: 0 })
     const small = await mend(
@@ -189,7 +189,7 @@ const strictTransform = `import { z } from 'zod'
     run: ({ payload }) => { throw new Error(JSON.stringify(payload)) },
   })`
 
-describe('what is kept of a refused request', () => {
+describe('the text of a refused request', () => {
   const body = '{"text":"canary-payload-5f1c"}'
   const bearer = `Bearer ${hookToken}`
   const headers = {

@@ -57,7 +57,7 @@ describe('credentials in the list of refusals', () => {
     ['wrong-token', bearer('a wrong token')],
     ['wrong-token', { 'x-service-token': 'a wrong token' }],
     ['gateway-token', bearer(gatewayToken)],
-  ])('the credential is %s for a request with %j', async (credential, headers) => {
+  ])('the list of refusals shows the credential %s for a request with %j', async (credential, headers) => {
     const { requestId, status } = await refuse(gateway, '/deploy?x=1', headers)
     expect(status).toBe(401)
     const refusal = await refusalOf(gateway, requestId)
@@ -65,7 +65,7 @@ describe('credentials in the list of refusals', () => {
     expect(JSON.stringify(refusal)).not.toContain('a wrong token')
   })
 
-  test('list --refused and show name x-openclaw-token, and the sender learns no more than without it', async () => {
+  test('the command list --refused names x-openclaw-token, and the sender learns no more than without that header', async () => {
     const plain = await refuse(gateway, '/deploy', {})
     const { requestId, status, text } = await refuse(gateway, '/deploy', { 'x-openclaw-token': hookToken })
     expect([status, text]).toEqual([401, plain.text.replace(plain.requestId, requestId)])
@@ -81,21 +81,21 @@ describe('credentials in the list of refusals', () => {
     expect(stdout.replaceAll(/\s+/g, ' ')).toContain('let the sender use "Authorization: Bearer <token>"')
   })
 
-  test('the credential is hook-token for a request that passed the token check and was refused later', async () => {
+  test('the credential is listed as hook-token for a request that passed the token check and was refused later', async () => {
     const { requestId } = await refuse(gateway, '/wake', bearer(hookToken), '{"text":7}')
     expect(await refusalOf(gateway, requestId)).toMatchObject({ credential: 'hook-token', status: 400 })
   })
 })
 
 describe('unknown hook names', () => {
-  test('an unknown name is listed with the nearest hook, and the sender does not see it', async () => {
+  test('an unknown hook name is listed with the nearest hook, and the sender does not see the nearest hook', async () => {
     const { requestId, status, text } = await refuse(gateway, '/deplou', { authorization: `Bearer ${hookToken}` })
     expect(status).toBe(404)
     expect(text).not.toContain('deploy')
     expect(await refusalOf(gateway, requestId)).toMatchObject({ path: '/hooks/deplou', nearestHook: 'deploy' })
   })
 
-  test('an unknown name is compared with the built-in hooks too, and may have no nearest hook', async () => {
+  test('an unknown hook name is compared with the built-in hooks too, and may have no nearest hook', async () => {
     const near = await refuse(gateway, '/agents', {})
     expect(await refusalOf(gateway, near.requestId)).toMatchObject({ status: 401, nearestHook: 'agent' })
     const far = await refuse(gateway, '/zzzzzzzzzz', {})
@@ -104,7 +104,7 @@ describe('unknown hook names', () => {
     expect(await refusalOf(gateway, exact.requestId)).toMatchObject({ nearestHook: null })
   })
 
-  test('a request outside the prefix has a path and no hook', async () => {
+  test('a refused request outside the prefix of the hooks is listed with its path and without a hook', async () => {
     const { requestId } = await refuse({ ...gateway, url: gateway.url.replace('/hooks', '') }, '/elsewhere', {})
     const refusal = await refusalOf(gateway, requestId)
     expect(refusal).toMatchObject({ status: 404, path: '/elsewhere', nearestHook: null })
@@ -118,7 +118,7 @@ describe('signatures that nothing verifies', () => {
   const sign = (algorithm: string, encoding: 'hex' | 'base64') =>
     createHmac(algorithm, own).update(body).digest(encoding)
 
-  test('list, show and the log lead to a mapping that accepts the next request, while the sender learns nothing', async () => {
+  test('hookloom list, show and the log lead to a mapping that accepts the next request, while the sender learns nothing', async () => {
     const headers = { 'x-acme-signature': `sha256=${sign('sha256', 'hex')}` }
     const plain = await refuse(gateway, '/acme', {}, body)
     const { requestId, status, text } = await refuse(gateway, '/acme', headers, body)
@@ -135,7 +135,7 @@ describe('signatures that nothing verifies', () => {
     expect(await refuse(next, '/acme', other, body)).toMatchObject({ status: 401 })
   })
 
-  test('a hook that the token opens is advised only to add "verify" to its mapping', async () => {
+  test('for a hook that the token opens, the only advice is to add "verify" to its mapping', async () => {
     const { requestId } = await refuse(gateway, '/deploy', { 'x-sig': sign('sha512', 'base64') }, body)
     expect(await refusalOf(gateway, requestId)).toMatchObject({
       signature: {
@@ -186,7 +186,7 @@ describe('requests of refusals', () => {
     expect((await requestOf(gateway, 'unknown')).status).toBe(404)
   })
 
-  test('at most 50 refused requests and 4 MiB are kept, and the newest ones stay', async () => {
+  test('at most 50 refused requests and 4 MiB are kept, and the oldest are deleted first', async () => {
     const first = await refuse(gateway, '/github', wrong, body)
     const large = JSON.stringify({ text: 'x'.repeat(250_000) })
     const last = await Promise.all(Array.from({ length: 18 }, () => refuse(gateway, '/github', wrong, large)))
@@ -200,7 +200,7 @@ describe('requests of refusals', () => {
     expect(await requestOf(production, requestId)).toEqual({ status: 200, request: null })
   })
 
-  test('an accepted request is not kept among the refused ones', () => {
+  test('an accepted request is not kept among the refused requests', () => {
     const refusals = new Refusals(true)
     const request = { method: 'POST', url: '/', headers: {}, rawBody: new Uint8Array(1024 * 1024) }
     refusals.note('refused', request)
@@ -214,7 +214,7 @@ describe('requests of refusals', () => {
 })
 
 describe('refusals on the command line', () => {
-  test('list --refused shows the client, the credential and the nearest hook, and never the token', async () => {
+  test('hookloom list --refused shows the client, the credential and the nearest hook, and never the token', async () => {
     const wrong = await refuse(gateway, '/deplou', { authorization: 'Bearer a wrong token' })
     const { stdout } = await runCommand(['list', '--refused'], { dir: gateway.dir })
     const line = stdout.split('\n').find((each) => each.includes(wrong.requestId.slice(0, 8)))
@@ -224,7 +224,7 @@ describe('refusals on the command line', () => {
     expect(stdout + shown.stdout).not.toContain('Bearer a wrong')
   })
 
-  test('verify --explain takes the id of a refused request in development', async () => {
+  test('hookloom verify --explain takes the id of a refused request in development', async () => {
     const body = '{"zen":"Keep it simple."}'
     const signature = `sha256=${createHmac('sha256', 'another').update(body).digest('hex')}`
     const { requestId } = await refuse(gateway, '/github', { 'x-hub-signature-256': signature }, body)

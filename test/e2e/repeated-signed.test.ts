@@ -104,7 +104,7 @@ test.each(unsigned)('a replayed delivery of Zoom is a duplicate even with %s', a
   expect(toDeliveryId(again)).toBe(toDeliveryId(first))
 })
 
-test('an attempt by Zoom an hour after its signature is accepted, once', async () => {
+test('an attempt by Zoom an hour after its signature is accepted only once', async () => {
   const text = '{"event":"meeting.ended"}'
   const captured = zoom(text)
   const other = zoom('{"event":"meeting.started"}')
@@ -154,7 +154,7 @@ test('the token of Mailgun is accepted once, whatever the event says', async () 
   expect([toVerdict(first), toDeliveryId(again)]).toEqual(['accepted', toDeliveryId(first)])
 })
 
-test('a compressed signed body has the same id', async () => {
+test('a compressed signed body has the same id as the uncompressed body', async () => {
   const packed = gzipSync(body)
   const captured: Headers = [
     ['content-encoding', 'gzip'],
@@ -186,7 +186,7 @@ test('the Idempotency-Key takes precedence over the header of the sender if the 
   expect(toDeliveryId(keyed)).not.toBe(toDeliveryId(first))
 })
 
-test('a request with the hook token is recognised by its Idempotency-Key', async () => {
+test('a repetition of a request with the hook token is recognised by its Idempotency-Key', async () => {
   const wake = async (id: string) =>
     toDeliveryId(await send('wake', [...bearer, ['idempotency-key', id]], '{"text":"x"}'))
   const one = await wake('w-1')

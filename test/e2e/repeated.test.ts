@@ -22,7 +22,7 @@ async function ask(gateway: Inside, path: string): Promise<string> {
 }
 
 describe('repeated deliveries', () => {
-  test('a repetition is counted, and logged with the id of the first delivery', async () => {
+  test('a repetition of a delivery is counted, and logged with the id of the first delivery', async () => {
     const lines: { fields: object; message: string }[] = []
     const info = (fields: object, message: string) => void lines.push({ fields, message })
     const gateway = await startInside({ log: { debug() {}, info, warn() {}, error() {} } })
@@ -32,7 +32,7 @@ describe('repeated deliveries', () => {
     expect(lines.filter(({ message }) => message === `POST wake → repeats ${id}`)).toHaveLength(2)
   })
 
-  test('list, show and the admin API show the number of repetitions and the time of the last one', async () => {
+  test('hookloom list, hookloom show and the admin API show the number of repetitions and the time of the last one', async () => {
     const gateway = await startInside()
     const before = Date.now()
     const id = await repeat(gateway, 2)
@@ -54,7 +54,7 @@ describe('repeated deliveries', () => {
     )
   })
 
-  test('the count of repetitions is written at a stop and survives a restart', async () => {
+  test('the count of repetitions is written when the gateway stops, and survives a restart', async () => {
     const gateway = await startInside()
     const id = await repeat(gateway, 1)
     await gateway.stop()

@@ -63,7 +63,7 @@ function check(report: Record<string, unknown> | undefined, compared: string): v
 }
 
 describe('hookloom replay', () => {
-  test('hookloom replay classifies the effect of an edit, with and without a gateway, and changes nothing', async () => {
+  test('hookloom replay classifies the effects of an edit, with and without a gateway, and changes nothing', async () => {
     const { dir, url, stop } = await startInside({ config, files: { [file]: before } })
     await record(url, kinds)
     const copy = edited(dir)
@@ -87,7 +87,7 @@ describe('hookloom replay', () => {
     expect([same.code, same.stdout]).toEqual([0, expect.stringContaining('3 same (100 %)')])
   })
 
-  test('hookloom replay compares the live code with a save that is not live, and a live save with the records', async () => {
+  test('a replay compares a save that is not live with the live code, and a live save with the recorded outcomes', async () => {
     const { dir, url, adminUrl } = await startInside({ config, files: { [file]: before } })
     await record(url, kinds)
     const ask = async (query = '') => {
@@ -179,7 +179,7 @@ describe('a replay of broken code', () => {
   })
 })
 
-test('show --diff shows only what differs between two deliveries', async () => {
+test('hookloom show --diff shows only what differs between two deliveries', async () => {
   const { dir, url } = await startInside({ config, files: { [file]: before } })
   await record(url, ['one', 'other', 'old'])
   const [old, other, one] = (await readStore(dir, (store) => store.kept({ limit: 9 }))).map((kept) => kept.deliveryId)
@@ -198,7 +198,7 @@ test('show --diff shows only what differs between two deliveries', async () => {
 })
 
 describe('replays of disconnected clients', () => {
-  test('a replay whose client disconnected is not run', async () => {
+  test('a replay does not run if its client has disconnected', async () => {
     const folder = makeFolder()
     const [calls, go] = [join(folder, 'calls'), join(folder, 'go')]
     writeFiles(folder, { go: '' })

@@ -59,7 +59,7 @@ describe('the answer of a mapping', () => {
     expect(seen(later)).toEqual(seen(first))
   })
 
-  test('show and the admin API show the answer with its type', async () => {
+  test('hookloom show and the admin API show the answer with its type', async () => {
     const gateway = await startInside({ config, files })
     const { headers, body } = await post(gateway.port, '/hooks/sms', { Body: 'Ada' })
     const id = headers['x-delivery-id'] ?? ''
@@ -94,19 +94,22 @@ describe('the answer of a transform', () => {
     ['is parked', {}, { fails: true }, { status: 'parked' }],
     ['is answered before its transform ends', early, { hangs: true }, { status: 'pending' }],
     ['becomes several actions', {}, { several: true }, { runIds: [expect.any(String), expect.any(String)] }],
-  ])('a delivery that %s gets the receipt', async (_, hooks, payload, receipt) => {
-    const gateway = await startInside({ config: { hooks: { mappings, ...hooks } }, files })
-    const reply = await post(gateway.port, '/hooks/code', payload)
-    expect(JSON.parse(reply.body)).toMatchObject({ ok: true, deliveryId: toDeliveryId(reply), ...receipt })
-    expect(reply.headers).not.toHaveProperty('x-delivery-id')
-  })
+  ])(
+    'a delivery that %s gets the receipt instead of the answer of its transform',
+    async (_, hooks, payload, receipt) => {
+      const gateway = await startInside({ config: { hooks: { mappings, ...hooks } }, files })
+      const reply = await post(gateway.port, '/hooks/code', payload)
+      expect(JSON.parse(reply.body)).toMatchObject({ ok: true, deliveryId: toDeliveryId(reply), ...receipt })
+      expect(reply.headers).not.toHaveProperty('x-delivery-id')
+    },
+  )
 
-  test('a delivery that is skipped gets 204', async () => {
+  test('a delivery that its transform skips gets 204', async () => {
     const gateway = await startInside({ config, files })
     expect(await post(gateway.port, '/hooks/code', { skips: true })).toMatchObject({ status: 204, body: '' })
   })
 
-  test('a dry run shows the answer of a transform', async () => {
+  test('hookloom run shows the answer of a transform', async () => {
     const gateway = await startInside({ config, files })
     const run = (...args: string[]) => runCommand(['run', 'code', '-', ...args], { dir: gateway.dir, stdin: '{"n":7}' })
     expect((await run('--json')).json()[0]).toMatchObject({

@@ -69,7 +69,7 @@ const openStream = (url: string, runId: string, headers: Readonly<Record<string,
     headers: { authorization: `Bearer ${hookToken}`, accept: 'text/event-stream', ...headers },
   })
 
-describe('a run', () => {
+describe('a run as a resource', () => {
   test('a run shows its steps, receipts and usage, and nothing that only the operator may see', async () => {
     const gateway = await startInside({ config: { hooks, channels: { default: { channel: 'console' } } } })
     const runId = await run(gateway, 'sent', untilDone)
@@ -117,7 +117,7 @@ describe('a run', () => {
     expect(await answer.json()).toMatchObject({ jobs: [{ verdicts: ['pass', 'fail'], ...expected }] })
   })
 
-  test('DELETE cancels a run, once', async () => {
+  test('DELETE cancels a run only once', async () => {
     const gateway = await startInside({ config: { hooks } })
     await pause(gateway)
     const runId = await run(gateway)
@@ -214,7 +214,7 @@ describe('a run', () => {
 })
 
 describe('the stream of a run', () => {
-  test('a stream sends each state until the end, continues after a cut, and then says that nothing follows', async () => {
+  test('the stream of a run sends each state until the end, continues after a cut, and then says that nothing follows', async () => {
     const gateway = await startInside({ config: { hooks } })
     await pause(gateway)
     const runId = await run(gateway)
@@ -238,7 +238,7 @@ describe('the stream of a run', () => {
     expect(after.status).toBe(204)
   })
 
-  test('a stream beyond hooks.maxWaiting ends after the current state, and a client that never reads gives its place back', async () => {
+  test('a stream beyond hooks.maxWaiting ends after the current state, and a client that never reads gives up its place', async () => {
     const gateway = await startInside({ config: { hooks: { ...hooks, maxWaiting: 1 } } })
     await pause(gateway)
     const runId = await run(gateway)
@@ -268,7 +268,7 @@ describe('the stream of a run', () => {
     await vi.waitUntil(held, { timeout: 60_000 })
   })
 
-  test('HEAD gets no stream, and holds no connection', async () => {
+  test('HEAD on a run gets no stream, and holds no connection open', async () => {
     const gateway = await startInside({ config: { hooks } })
     await pause(gateway)
     const runId = await run(gateway)
@@ -313,7 +313,7 @@ const openStatus = (url: string, runId: string) =>
   fetch(`${url}/runs/${runId}`, { headers: { authorization: `Bearer ${hookToken}` } })
 
 describe.skipIf(whyNoPostgres !== undefined)(
-  `two gateways on one Postgres (${whyNoPostgres ?? 'there is one'})`,
+  `two gateways on one Postgres (${whyNoPostgres ?? 'available'})`,
   { timeout: 120_000 },
   () => {
     test('one gateway takes waiting requests and streams for a job that the other one runs', async () => {
@@ -347,7 +347,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
       expect((await openStream(first.url, runId, { 'last-event-id': last?.id ?? '' })).status).toBe(204)
     })
 
-    test('a request that waits at one of them is answered after the other one was killed, and both the answer and the run tell the end', async () => {
+    test('a request that waits at one gateway is answered after the other one was killed, and the answer and the run show the end', async () => {
       const { url, drop } = await newSchema()
       closing.push(drop)
       const door = join(makeFolder(), 'door')

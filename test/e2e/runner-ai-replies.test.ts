@@ -39,7 +39,7 @@ test('a model that spent its whole output on thinking is not called again', asyn
   })
 })
 
-test('a partial reply that a filter stopped is not delivered', async () => {
+test('the part of a reply that a content filter stopped is not delivered', async () => {
   fake.answer = stopsFor('content_filter', 'It was ab')
   const { result } = await run({ api, fake, provider: whole })
   expect(result).toMatchObject({ status: 'error', retryable: false, detail: expect.stringContaining('content-filter') })
@@ -75,17 +75,17 @@ test('a JSON answer without a reply is an error', async () => {
   expect(result).toMatchObject({ status: 'error', detail: expect.stringContaining('models.providers.mine.baseUrl') })
 })
 
-test('thoughts before a reply are removed, and the same words inside it are kept', async () => {
+test('thoughts before a reply are removed, and the same words inside the reply are kept', async () => {
   fake.answer = replies('<think>\nShe is the ', 'harbour master.\n</think>\n\n', 'Hello <think>Mira</think>')
   expect((await run({ api, fake })).result).toMatchObject({ status: 'ok', text: 'Hello <think>Mira</think>' })
 })
 
-test('thoughts without text count as an empty reply', async () => {
+test('a reply that is only thoughts counts as an empty reply', async () => {
   fake.answer = replies('<think>Hm.</think>')
   expect((await run({ api, fake })).result).toMatchObject({ status: 'error', retryable: true })
 })
 
-test('a provider that needs no key works without one', async () => {
+test('a provider that needs no key can be used without a key', async () => {
   const open = await startFake({ ...api, keyHeader: ['x-tenant', 'harbour'] })
   const { result } = await run({ api, fake: open, provider: { apiKey: undefined, headers: { 'x-tenant': 'harbour' } } })
   expect(result).toMatchObject({ status: 'ok' })

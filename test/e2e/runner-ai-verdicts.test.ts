@@ -30,7 +30,7 @@ const without = (what: string) =>
 const noFormat = without('response_format json_schema')
 const noTools = without('tools')
 
-describe.each(cases)('$kind, streamed: $stream', ({ api, stream }) => {
+describe.each(cases)('verdicts of $kind, streamed: $stream', ({ api, stream }) => {
   test('a verdict is asked for by structured output, whose schema allows only the listed words', async () => {
     const text = json({ reply, verdict: 'fail' })
     const { result, forms, schemas } = await ask(api, [replies(text.slice(0, 9), text.slice(9))], { stream })
@@ -52,7 +52,7 @@ describe.each(cases)('$kind, streamed: $stream', ({ api, stream }) => {
     expect(lines).toEqual(['mine does not give a verdict in this form. It is asked by tool call.'])
   })
 
-  test('a verdict is left to the text of the reply if tools are refused too', async () => {
+  test('a verdict is taken from the text of the reply if tools are refused too', async () => {
     const { result, forms } = await ask(api, [noFormat, noTools, replies('All good.\npass')], { stream })
     expect(result).toMatchObject({ status: 'ok', text: 'All good.\npass' })
     expect(result).not.toHaveProperty('verdict')
@@ -66,7 +66,7 @@ test.each([
   ['with a word that no list has', json({ reply, verdict: 'maybe' }), reply],
   ['with a verdict that is no text', json({ reply, verdict: ['pass'] }), reply],
   ['that was cut off', json({ reply, verdict: 'pass' }).slice(0, -4), reply],
-])('a reply %s is delivered, without a verdict', async (_, text, expected) => {
+])('a reply %s is delivered without a verdict', async (_, text, expected) => {
   const { result } = await ask(chatCompletions, [replies(text)])
   expect(result).toMatchObject({ status: 'ok', text: expected })
   expect(result).not.toHaveProperty('verdict')
@@ -76,7 +76,7 @@ test.each([
   ['in a code fence', `\`\`\`json\n${json({ reply, verdict: 'pass' })}\n\`\`\``],
   ['after its thoughts', `<think>Hm, {"x"}</think>${json({ reply, verdict: 'pass' })}`],
   ['with the word in another case', json({ reply, verdict: ' Pass' })],
-])('a reply %s gives its verdict', async (_, text) => {
+])('a model’s reply %s has a verdict', async (_, text) => {
   const { result } = await ask(chatCompletions, [replies(text)])
   expect(result).toMatchObject({ text: reply, verdict: { word: 'pass', form: 'structured-output' } })
 })

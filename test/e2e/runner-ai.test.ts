@@ -45,7 +45,7 @@ const answeredBy: Record<string, string> = {
   'openai-compatible': 'mine/hf.co/qwen/qwen3:8b',
 }
 
-describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
+describe.each([openai, anthropic, google, chatCompletions])('the API $kind', (api) => {
   let fake: Fake
 
   beforeEach(async () => {
@@ -54,7 +54,7 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
   afterEach(() => fake.close())
 
   test.each([true, false])(
-    'a run is one request with the whole conversation, and returns its reply (stream: %s)',
+    'a run is one request with the whole conversation, and returns the reply to it (stream: %s)',
     async (stream) => {
       fake.answer = replies('Hello, ', 'Mira.')
       const { result, lines } = await run({
@@ -130,7 +130,7 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
     expect(fake.received).toHaveLength(2)
   })
 
-  test.each(['reset', 'end'] as const)('a stream that ends early is not a reply (by %s)', async (how) => {
+  test.each(['reset', 'end'] as const)('a stream that ends early is an error and not a reply (by %s)', async (how) => {
     fake.answer = breaksOff(how)
     const { result } = await run({ api, fake })
     expect(result).toMatchObject({
@@ -140,7 +140,7 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
     })
   })
 
-  test('an error inside a stream is the result of the run, and the connection is closed', async () => {
+  test('an error inside a stream is the result of the run, and closes the connection', async () => {
     fake.answer = failsInside()
     const { result } = await run({ api, fake })
     expect(result).toMatchObject({ status: 'unavailable' })
@@ -184,7 +184,7 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
     },
   )
 
-  test('a reply that is too long for any chat is a failure', async () => {
+  test('a reply that is too long for any chat counts as a failure', async () => {
     fake.answer = replies('a'.repeat(1_048_577))
     const { result } = await run({ api, fake })
     expect(result).toMatchObject({ status: 'error', retryable: false, detail: expect.stringContaining('1 MB') })
@@ -225,7 +225,7 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
     fake = await startFake(api)
   })
 
-  test('a run prints nothing, whatever its result', async () => {
+  test('a run of a model prints nothing, whatever its result', async () => {
     const printed: unknown[] = []
     for (const method of ['error', 'warn', 'info', 'log'] as const) {
       vi.spyOn(console, method).mockImplementation((...words: unknown[]) => void printed.push(words))
@@ -242,7 +242,7 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
     expect(printed).toEqual([])
   })
 
-  test('a probe asks for the list of models, with the key', async () => {
+  test('a probe of a model asks for the list of models, with the key', async () => {
     const runner = createAiRunner({ models: toModels(api, fake) })
     const { signal } = new AbortController()
     expect(await runner.probe?.(signal)).toEqual({ ok: true, detail: 'mine answers.' })

@@ -9,7 +9,7 @@ function stateOf(result: RunResult) {
   return result.state
 }
 
-describe('claude', () => {
+describe('the profile claude', () => {
   const runner = openRunner({ profile: 'claude' })
 
   test('claude may only read, and gets the settings of the run', async () => {
@@ -88,13 +88,13 @@ describe('claude', () => {
     ['Claude AI usage limit reached', { status: 'unavailable', retryAfterMs: 300_000 }],
     ['Not logged in · Please run /login', { status: 'error', retryable: false }],
     ['API Error: 500 Internal server error', { status: 'error', retryable: true }],
-  ])('a run that prints "%s" failed, and the error quotes it', async (words, expected) => {
+  ])('a run of claude that prints "%s" failed, and the error quotes the output', async (words, expected) => {
     const result = await runner.run(toRunRequest({ workspace: makeFolder(), prompt: `say ${words}` }), createIO().io)
     expect(result).toMatchObject({ ...expected, detail: expect.stringContaining(words) })
   })
 })
 
-describe('codex', () => {
+describe('the profile codex', () => {
   const runner = openRunner({ profile: 'codex' })
 
   test('codex may only read, and gets the settings of the run', async () => {
@@ -113,7 +113,7 @@ describe('codex', () => {
     ])
   })
 
-  test('codex continues its thread under the same rights, and counts the tokens of each turn separately', async () => {
+  test('codex continues its thread with the same rights, and the tokens of each turn are counted separately', async () => {
     const workspace = makeFolder()
     let state = stateOf(await runner.run(toRunRequest({ workspace, system: 'Be kind.' }), createIO().io))
     for (const turn of [2, 3]) {
@@ -130,7 +130,7 @@ describe('codex', () => {
     expect(last?.prompt).toBe('Look at this')
   })
 
-  test('codex begins a new thread if it does not know the old one, and counts its tokens from zero', async () => {
+  test('codex begins a new thread if it does not know the old one, and its tokens are counted from zero', async () => {
     const state = { sessionId: 'gone', usage: { inputTokens: 2, outputTokens: 1 } }
     const result = await runner.run(toRunRequest({ workspace: makeFolder(), state }), createIO().io)
     expect(result).toMatchObject({ text: 'Turn 1 is done.', usage: { inputTokens: 5, outputTokens: 3 } })

@@ -97,7 +97,7 @@ describe('misbehaving commands', () => {
     expect(pids.filter(isAlive)).toEqual([])
   })
 
-  test('a command that exits while a grandchild keeps its pipes open gives its reply, and the grandchild is killed', async () => {
+  test('if a command exits while a grandchild keeps its pipes open, its reply counts and the grandchild is killed', async () => {
     const roll = await openRollCall()
     const running = openFixture('family', { args: [roll.port], killAfterMs: 50 }).run(toRunRequest(), createIO().io)
     const pids = await roll.hear(1)
@@ -209,7 +209,7 @@ describe('failed runs', () => {
     ['2', false],
     ['64', false],
     ['127', false],
-  ])('after exit code %s another attempt may help: %s', async (code, retryable) => {
+  ])('after exit code %s, the failure is retryable: %s', async (code, retryable) => {
     expect(await failing('fail', { args: [code, ''] })).toMatchObject({ status: 'error', retryable })
   })
 

@@ -131,7 +131,7 @@ describe('refused runs', () => {
     [409, { status: 'error', retryable: false }],
     [413, { status: 'too-long', detail: expect.stringContaining('Shorten the message') }],
     [418, { status: 'error', retryable: false }],
-  ])('a refusal with status %i says whether another attempt may help', async (status, expected) => {
+  ])('a refusal by OpenClaw with status %i says whether another attempt may help', async (status, expected) => {
     const body = { ok: false, error: `no \u001b[31m because of ${token}` }
     const { baseUrl } = await openFake({ status, headers: { 'retry-after': '7' }, body })
     const result = await openRunner(baseUrl).run(toRun(), createIO().io)
@@ -204,13 +204,13 @@ describe('unreachable gateways', () => {
 describe('probes of OpenClaw', () => {
   const { signal } = new AbortController()
 
-  test('a probe asks whether the token is accepted, and starts no run', async () => {
+  test('a probe of OpenClaw asks whether the token is accepted, and starts no run', async () => {
     const { baseUrl, calls } = await openFake()
     expect(await openRunner(baseUrl).probe?.(signal)).toMatchObject({ ok: true })
     expect(calls.map(({ body }) => body)).toEqual([{}])
   })
 
-  test('a probe says what to change', async () => {
+  test('a failed probe of OpenClaw says what to change', async () => {
     const { baseUrl } = await openFake()
     const probe = await openRunner(baseUrl, { token: 'other' }).probe?.(signal)
     expect(probe).toMatchObject({ ok: false, detail: expect.stringContaining('Set its token') })

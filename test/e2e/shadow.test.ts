@@ -106,7 +106,7 @@ test('a shadow that does not load causes a warning, and runs after it is correct
 })
 
 test(
-  'check loads the shadows: one that does not build or is missing fails with its file and its line',
+  'hookloom check loads the shadows, and names the file and the line of a shadow that is missing or does not build',
   { timeout: 120_000 },
   async () => {
     const check = async (text: string | undefined) => {
@@ -132,7 +132,7 @@ test(
 )
 
 test(
-  'publish puts the shadow in the place of the module, and keeps the comments and the code before',
+  'hookloom publish replaces the module by its shadow, and keeps the comments and the previous code',
   { timeout: 120_000 },
   async () => {
     const gateway = await startInside({ config, files })
@@ -157,12 +157,16 @@ test(
   },
 )
 
-test('publish refuses a shadow while another mapping runs the module without it', { timeout: 60_000 }, async () => {
-  const others = { hooks: { mappings: [mapping, { ...mapping, id: 'more', transform: { module: 'orders.ts' } }] } }
-  const dir = makeConfigDir({ config: others })
-  writeFiles(dir, files)
-  const refused = await runCommand(['publish', 'orders'], { dir })
-  expect(refused.code).toBe(65)
-  expect(refused.stderr).toContain('The mapping "more" runs transforms/orders.ts too')
-  expect(readFileSync(join(dir, 'hooks/transforms/orders.ts'), 'utf8')).toBe(live)
-})
+test(
+  'hookloom publish refuses a shadow while another mapping runs the module without it',
+  { timeout: 60_000 },
+  async () => {
+    const others = { hooks: { mappings: [mapping, { ...mapping, id: 'more', transform: { module: 'orders.ts' } }] } }
+    const dir = makeConfigDir({ config: others })
+    writeFiles(dir, files)
+    const refused = await runCommand(['publish', 'orders'], { dir })
+    expect(refused.code).toBe(65)
+    expect(refused.stderr).toContain('The mapping "more" runs transforms/orders.ts too')
+    expect(readFileSync(join(dir, 'hooks/transforms/orders.ts'), 'utf8')).toBe(live)
+  },
+)

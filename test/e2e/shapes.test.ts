@@ -41,7 +41,7 @@ test(
   },
 )
 
-test('shapes lists the events, and what changed in them since a given time', async () => {
+test('hookloom shapes lists the events, and the changes in their payloads since a given time', async () => {
   let now = Date.UTC(2026, 0, 2)
   const gateway = await startInside({ config, clock: () => now })
   for (let id = 0; id < 30; id += 1) {
@@ -71,7 +71,7 @@ test('shapes lists the events, and what changed in them since a given time', asy
   )
 })
 
-test('types names a similar hook for an unknown one, and reports that no request is known yet', async () => {
+test('hookloom types names a similar hook for an unknown one, and reports that no request is known yet', async () => {
   const gateway = await startInside({ config })
   const { dir } = gateway
   expect(await runCommand(['types', 'order'], { dir })).toMatchObject({
@@ -82,7 +82,7 @@ test('types names a similar hook for an unknown one, and reports that no request
 })
 
 test(
-  'new makes a transform with the types of a stored delivery, and the compiler accepts both',
+  'hookloom new makes a transform with the types of a stored delivery, and the compiler accepts both',
   { timeout: 120_000 },
   async () => {
     const gateway = await startInside({ config: { hooks: { ...config.hooks, retain: 10 } } })
@@ -101,7 +101,7 @@ test(
   },
 )
 
-test('dev writes the types of a hook when its payloads change, and start does not', async () => {
+test('hookloom dev writes the types of a hook when its payloads change, and hookloom start does not', async () => {
   const files = { 'hookloom.schema.json': '{}' }
   const dev = await startGateway({ command: 'dev', config, files })
   const schemaFile = join(dev.dir, 'hookloom.schema.json')
@@ -126,7 +126,7 @@ test('dev writes the types of a hook when its payloads change, and start does no
 })
 
 test(
-  'check, a reload and the API warn about a path that no request has, and suggest a similar one',
+  'hookloom check, a reload and the API warn about a path that no request has, and suggest a similar path',
   { timeout: 120_000 },
   async () => {
     const lines: string[] = []
@@ -183,7 +183,7 @@ test.each([
 )
 
 test(
-  'the API shows what was learnt, and for each change a kept request of which one call makes a fixture',
+  'the API shows the learnt shapes and, for each change, a kept request of which one call makes a fixture',
   { timeout: 120_000 },
   async () => {
     const files = { 'hooks/transforms/orders.ts': 'export default () => ({ message: "An order" })' }

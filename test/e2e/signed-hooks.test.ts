@@ -102,7 +102,7 @@ describe('many senders on one path', () => {
     expect(record).toMatchObject({ mappingId: 'github', source: 'github' })
   })
 
-  test('headers of another sender next to a proof prove nothing', async () => {
+  test('headers of another sender in addition to a proof prove nothing', async () => {
     const body = '{"a":1}'
     const both = [...stripe(gateway, body, 'guess'), ...github(gateway, body)]
     expect(await recordOf(await post('in', body, both))).toMatchObject({ mappingId: 'github', source: 'github' })
@@ -117,7 +117,7 @@ describe('many senders on one path', () => {
     expect(toVerdict(await post('in', '{}', [['x-service-token', bearer[0]?.[1] ?? '']]))).toBe('unauthorized')
   })
 
-  test('a token and a signature in one request each open the mappings that ask for them', async () => {
+  test('in a request with a token and a signature, each opens the mappings that ask for it', async () => {
     const open = '{"kind":"open"}'
     expect(await recordOf(await post('mixed', open, bearer))).toMatchObject({ mappingId: 'open' })
     // the token opens a mapping of this path, whose condition is false; it does not open the signed one
@@ -134,14 +134,14 @@ describe('many senders on one path', () => {
     expect(await recordOf(await post('both', '{}', [...bearer, ...sign]))).toMatchObject({ mappingId: 'both' })
   })
 
-  test('during a rotation, deliveries under the old and the new secret are accepted, and under any third one refused', async () => {
+  test('during a rotation, a delivery signed with the old or the new secret is accepted, and with any other secret it is refused', async () => {
     for (const secret of ['the-new-secret-of-it', 'the-old-secret-of-it']) {
       expect(toVerdict(await post('rotating', '{}', github(gateway, '{}', secret)))).toBe('accepted')
     }
     expect(toVerdict(await post('rotating', '{}', github(gateway, '{}', 'older')))).toBe('unauthorized')
   })
 
-  test('a delivery that matches no conditions is skipped only if it is proven', async () => {
+  test('a delivery that matches no conditions is skipped if its signature is valid, and refused if not', async () => {
     const ping: Headers = [
       ['x-github-event', 'ping'],
       ['x-hub-signature-256', `sha256=${hmac('long-enough-for-all', '{}')}`],
@@ -158,7 +158,7 @@ describe('many senders on one path', () => {
     }
   })
 
-  test('the operator gets reasons even for a request without any proof', async () => {
+  test('the operator sees the reasons for a refusal even if the request has no proof', async () => {
     const reply = await post('in', '{}', [])
     expect(toVerdict(reply)).toBe('unauthorized')
     const { body } = await gateway.admin('GET', '/api/refusals')
@@ -174,13 +174,13 @@ describe('many senders on one path', () => {
   })
 })
 
-describe('signed mappings of the pages', () => {
+describe('signed mappings in the pages', () => {
   const mappings = ['README.md', 'src/pipeline/verifiers/README.md']
     .flatMap(readBlocks)
     .filter(({ language, text }) => language === 'jsonc' && /"scheme": "(github|generic-hmac)"/.test(text))
     .map(({ text }): MappingInput => parse(text.replaceAll(/\$\{\w+\}/g, 'its-secret-of-the-page')))
 
-  test('the signed mappings of the pages run as printed', async () => {
+  test('the signed mappings in the pages run as printed', async () => {
     const gateway = await startProving(mappings.map(({ match, verify }) => ({ match: { path: match?.path }, verify })))
     const at = String(gateway.time.now / 1000)
     const proofs: Record<string, (secret: string) => Headers> = {
@@ -204,7 +204,7 @@ describe('signed mappings of the pages', () => {
   })
 })
 
-describe('clients that are locked out', () => {
+describe('locked-out clients of signed hooks', () => {
   const client = '203.0.113.7'
   const other = '203.0.113.8'
   let gateway: Proving
@@ -236,7 +236,7 @@ describe('clients that are locked out', () => {
   }
   const twenty = Array.from({ length: 20 }, () => 'unauthorized')
 
-  test('a client with twenty forged signatures is locked out for a minute, and others are not', async () => {
+  test('a client with twenty forged signatures is locked out for a minute, and other clients are not', async () => {
     expect(await failing(20, forged)).toEqual(twenty)
     const limited = await post(forged)
     expect([toVerdict(limited), limited.headers['retry-after']]).toEqual(['rate-limited', '60'])

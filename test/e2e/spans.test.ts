@@ -74,7 +74,7 @@ test('a refused request has a span with its problem, and its trace is the reques
   expect(JSON.stringify([span?.attributes, span?.events])).not.toContain(secretText)
 })
 
-test('a call to a model is a span inside its step, with its tokens, but without its text or a model that a request named', async () => {
+test('a call to a model is a span inside its step, with its tokens, but without its text and without a model that a request named', async () => {
   const stack = new AsyncLocalStorage<Context>()
   const manager: ContextManager = {
     active: () => stack.getStore() ?? ROOT_CONTEXT,
@@ -125,7 +125,7 @@ test('a call to a model is a span inside its step, with its tokens, but without 
   for (const secret of [secretText, 'named-by-a-request', 'Hello', apiKey]) expect(shown.join()).not.toContain(secret)
 })
 
-test('a valid trace header of a sender is linked, and an invalid one is not', async () => {
+test('a valid trace header of a sender becomes a link of the span, and an invalid header does not', async () => {
   const [traceId, spanId] = ['4bf92f3577b34da6a3ce929d0e0e4736', '00f067aa0ba902b7']
   const wake = { text: 'x', mode: 'next-heartbeat' }
   const send = (traceparent: string) => post({ url: gateway.url, token: hookToken }, 'wake', wake, { traceparent })

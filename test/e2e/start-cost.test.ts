@@ -28,11 +28,11 @@ function loadedBy(command: string): { readonly packages: readonly string[]; read
 }
 
 describe('modules that a command loads', () => {
-  test('a start loads no package but SQLite, so it looks in no other folder', () => {
+  test('hookloom start loads no package except SQLite, so it looks in no other folder', () => {
     expect(loadedBy('start').packages).toEqual(['@photostructure/sqlite'])
   })
 
-  test('a reading command loads neither the configuration schema nor the server', () => {
+  test('a command that only reads loads neither the configuration schema nor the server', () => {
     const { packages, text } = loadedBy('list')
     expect(packages).toEqual(['@photostructure/sqlite'])
     expect(text).not.toMatch(/class \$?Zod|createHookApp/)

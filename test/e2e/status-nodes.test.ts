@@ -132,7 +132,7 @@ describe.skipIf(whyNoPostgres !== undefined).each(['github', 'gitlab'] as const)
   `the status of a commit at %s (${whyNoPostgres ?? 'with Postgres'})`,
   { timeout: 120_000 },
   (name) => {
-    test('is set once to each state if one gateway takes the request and the other one runs it', async () => {
+    test('a commit status is set once to each state if one gateway takes the request and the other one runs it', async () => {
       const pair = await openPair(name)
       await pair.push(oldSha)
       const second = await pair.startSecond()
@@ -144,7 +144,7 @@ describe.skipIf(whyNoPostgres !== undefined).each(['github', 'gitlab'] as const)
       expect([pair.set(), pair.called()]).toEqual([['pending', 'success'], ['run.done']])
     })
 
-    test('becomes error if a request at the other gateway replaces the run, and the newer run sets its own', async () => {
+    test('a commit status becomes error if a request at the other gateway replaces the run, and the newer run sets its own status', async () => {
       const pair = await openPair(name)
       await pair.push(oldSha)
       const second = await pair.startSecond()
@@ -161,7 +161,7 @@ describe.skipIf(whyNoPostgres !== undefined).each(['github', 'gitlab'] as const)
       expect(pair.called().toSorted()).toEqual(['run.dead', 'run.done'])
     })
 
-    test('is set by the remaining gateway if the one with the run is killed', async () => {
+    test('a commit status is set by the remaining gateway if the one with the run is killed', async () => {
       const pair = await openPair(name)
       await pair.push(oldSha)
       const child = await pair.startChild()

@@ -89,7 +89,7 @@ const table = Object.entries(carriers).flatMap(([shown, carrier]) =>
 )
 
 describe('clients without a token', () => {
-  test.each(table)('a client with %s and %s gets the same answer for every name', async (_, __, request) => {
+  test.each(table)('a client with %s and %s gets the same answer for every hook name', async (_, __, request) => {
     const expected = toSeen(await ask('no-such-hook', request))
     expect([401, 413, 415, 400]).toContain(expected.status)
     for (const name of [...existing, ...missing]) {
@@ -113,7 +113,7 @@ describe('clients without a token', () => {
   })
 
   test.each(Object.entries(carriers))(
-    'a client with %s is locked out of every name after twenty failures',
+    'a client with %s is locked out of every hook name after twenty failures',
     async (shown, headers) => {
       const request = { headers: [...headers, ...json], body: '{"a":1}' }
       const names = ['signed', 'in-body', 'bearer', 'open', 'nobody']

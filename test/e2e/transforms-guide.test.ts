@@ -124,7 +124,7 @@ describe('guide to transforms', () => {
     expect(await ask(hook, payload)).toEqual(made)
   })
 
-  test('these tests call every module of the guide', () => {
+  test('the tests of this file call every module of the guide', () => {
     const called = [...cases.map(([hook]) => hook), 'ask', 'refund', 'login', 'issue', 'failures', 'quiet']
     expect(mapped.map(toHook).toSorted()).toEqual(called.toSorted())
   })
@@ -141,7 +141,7 @@ describe('guide to transforms', () => {
     expect([status, JSON.parse(body)]).toEqual([200, { response_type: 'in_channel', text: 'I am looking into it.' }])
   })
 
-  test('the answer to a payload that does not fit the schema is the printed one', async () => {
+  test('a payload that does not fit the schema in the guide gets the printed answer', async () => {
     const [, payload = ''] = /The answer to `(.*)`:/.exec(text) ?? []
     expect(await send('release', JSON.parse(payload))).toEqual({
       status: 400,
@@ -149,14 +149,14 @@ describe('guide to transforms', () => {
     })
   })
 
-  test('a save of the shared helper changes both modules that import it', async () => {
+  test('a save of the shared helper in the guide changes both modules that import it', async () => {
     const euros = modules['lib/money.ts']?.replace('.toUpperCase()', ".toUpperCase().replace('EUR', '€')") ?? ''
     writeFiles(gateway.dir, { [`${root}/lib/money.ts`]: euros })
     await becomes('order', { id: 'A7', total: 1999, currency: 'eur' }, 'Order A7 for 19.99 €')
     expect(await ask('refund', { id: 'A8', total: 500, currency: 'eur' })).toEqual(['refund A8 for 5.00 €'])
   })
 
-  test('the guide’s package works after it is installed and the module is saved again', async () => {
+  test('the package in the guide works after it is installed and the module is saved again', async () => {
     const outside = { user: 'ada', ip: '198.51.100.7' }
     expect(await ask('login', outside)).toEqual(['200 parked'])
     install(gateway.dir)
@@ -165,7 +165,7 @@ describe('guide to transforms', () => {
     expect(await ask('login', { user: 'ada', ip: '203.0.113.9' })).toEqual(['204'])
   })
 
-  test('the fixture of the guide passes, and fails for another transform', async () => {
+  test('the fixture in the guide passes, and fails for another transform', async () => {
     const dir = makeFolder()
     await makeConfigFolder(dir)
     const fixture = { [`${root}/build.fixtures/failed.json`]: block('json', '"branch": "main"') }

@@ -30,7 +30,7 @@ async function start(store: Store, door: string, mappings: readonly object[]) {
 }
 
 for (const [name, why, open] of engines) {
-  describe.skipIf(why !== undefined)(`on ${name} (${why ?? 'there is one'})`, () => {
+  describe.skipIf(why !== undefined)(`deliveries that no mapping takes, on ${name} (${why ?? 'available'})`, () => {
     test.each(edits)('a parked delivery survives an edit: %s', async (_what, mappings) => {
       const store = (await open())()
       const door = join(makeFolder(), 'door')
@@ -51,7 +51,7 @@ for (const [name, why, open] of engines) {
       expect(await texts(store)).toEqual(['of 1'])
     })
 
-    test('a parked delivery survives the removal of its mapping, and still obeys its flow afterwards', async () => {
+    test('a parked delivery survives the removal of its mapping, and still belongs to its flow afterwards', async () => {
       const store = (await open())()
       const door = join(makeFolder(), 'door')
       const withFlow = { ...mapping, flow: { key: 'one', onNew: 'gather', delay: '5s' } }
@@ -67,7 +67,7 @@ for (const [name, why, open] of engines) {
       await expect.poll(async () => (await states()).toSorted(), slow).toEqual(['done', 'superseded'])
     })
 
-    test('a delivery that no mapping takes stays parked after a start, and shows since when no mapping takes it', async () => {
+    test('a delivery that no mapping takes stays parked after a start, and its record says since when no mapping takes it', async () => {
       const reopen = await open()
       const store = reopen()
       const door = join(makeFolder(), 'door')
@@ -91,7 +91,7 @@ for (const [name, why, open] of engines) {
 }
 
 describe.skipIf(whyNoPostgres !== undefined)(
-  `two gateways on one Postgres (${whyNoPostgres ?? 'there is one'})`,
+  `two gateways on one Postgres (${whyNoPostgres ?? 'available'})`,
   { timeout: 120_000 },
   () => {
     test('a gateway without a mapping does not end deliveries that another one accepted, and runs them when it gets the mapping', async () => {

@@ -79,12 +79,12 @@ describe.skipIf(vectors === undefined)(`published vectors over HTTP (skipped whe
     },
   )
 
-  test('the vectors have valid and invalid requests', () => {
+  test('the published vectors have valid and invalid requests', () => {
     expect(proven.length).toBeGreaterThan(20)
     expect(cases.length - proven.length).toBeGreaterThan(100)
   })
 
-  test('each refusal has a reason for the operator, without a secret, a signature or a payload', async () => {
+  test('each refusal of a published request has a reason for the operator, without a secret, a signature or a payload', async () => {
     const { body } = await gateway.admin('GET', '/api/refusals')
     const { refusals } = z
       .object({ refusals: z.array(z.object({ trace: z.array(z.object({ why: z.string().min(1) })) })) })
@@ -100,7 +100,7 @@ describe.skipIf(vectors === undefined)(`published vectors over HTTP (skipped whe
   })
 })
 
-describe('schemes with a shared secret, signed now', () => {
+describe('requests that these tests sign with a shared secret', () => {
   let gateway: Proving
   let now: number
   const acme = {
@@ -145,7 +145,7 @@ describe('schemes with a shared secret, signed now', () => {
 
   const isTimed = (scheme: HmacScheme) => scheme.toleranceSeconds !== undefined
   test.each(hmacSchemes.filter(isTimed).map((scheme) => [scheme.id, scheme] as const))(
-    'a request of %s is accepted within its tolerance before and after, and not a second beyond it',
+    'a request of %s is accepted up to the end of its tolerance, and not a second later',
     async (id, scheme) => {
       const tolerance = (scheme.toleranceSeconds ?? Number.NaN) * 1000
       for (const side of [-1, 1]) {

@@ -63,7 +63,7 @@ const readEvents = (text: string) =>
   [...text.matchAll(/^id: (\S+)\nevent: run\ndata: (.*)$/gm)].map(([, id = '', data = '']) => ({ id, ...read(data) }))
 
 describe('a request that waits', () => {
-  test('a waiting request gets 200 with its receipt when its run has ended, and a request without the header does not wait', async () => {
+  test('a request with the header Prefer gets 200 with its receipt when its run has ended, and a request without it does not wait', async () => {
     const gateway = await start()
     const waited = await post(gateway.port, '/hooks/builds', { id: 1 }, waiting(30))
     expectSound(waited)
@@ -82,7 +82,7 @@ describe('a request that waits', () => {
     expect([wake.status, wake.headers['preference-applied']]).toEqual([200, 'wait=30'])
   })
 
-  test('a request whose run does not end in time gets 202 with the URL of the run, and a wait there returns its end', async () => {
+  test('a request whose run does not end in time gets 202 with the URL of the run, and a wait at that URL returns the end of the run', async () => {
     const gateway = await start()
     await pause(gateway)
     const early = await post(gateway.port, '/hooks/builds', { id: 1 }, waiting(1))
@@ -115,7 +115,7 @@ describe('a request that waits', () => {
     for (const id of read(body).runIds) expect(read((await get(gateway, id)).body)['state']).toBe('done')
   })
 
-  test('a wait keeps the answer of a mapping, and a delivery with a slow transform gets its receipt', async () => {
+  test('a request that waits still gets the answer of its mapping, and with a slow transform it gets its receipt', async () => {
     const gateway = await start({ answerWithinMs: 50 })
     const answered = await post(gateway.port, '/hooks/answered', {}, waiting(30))
     expect([answered.status, answered.body, answered.headers['preference-applied']]).toEqual([201, 'made', 'wait=30'])

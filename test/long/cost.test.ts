@@ -78,7 +78,7 @@ test('each of 16 wakes in a batch writes at most 2.2 kB of WAL', async () => {
 })
 
 describe.skipIf(whyNoCluster !== undefined)(
-  `the cost of one request on Postgres (${whyNoCluster ?? 'there is one'})`,
+  `the cost of one request on Postgres (${whyNoCluster ?? 'available'})`,
   () => {
     test('a lone wake writes at most 2,350 bytes of WAL', async () => {
       // a server of its own, because the WAL is that of all databases

@@ -20,7 +20,7 @@ function expectUnavailable(reply: Reply): void {
   expect(Number(reply.headers['retry-after'])).toBeGreaterThan(0)
 }
 
-test('no 200 is sent before its commit, and each one has its row', async () => {
+test('no 200 is sent before its commit, and the delivery of each 200 has its row', async () => {
   const heldMs = 2_000
   const dir = makeConfigDir()
   const file = join(dir, 'state/hookloom.db')
@@ -49,7 +49,7 @@ describe('a full disk', () => {
   })
 
   test.skipIf(!mounted)(
-    'a full disk is answered 503, never 200 without a row, and the gateway recovers when space returns (skipped: a tmpfs cannot be mounted)',
+    'with a full disk, a gateway answers 503, never 200 without a row, and recovers when space returns (skipped: a tmpfs cannot be mounted)',
     { timeout: 120_000 },
     async () => {
       const ballast = join(disk, 'ballast')
@@ -84,7 +84,7 @@ describe('a full disk', () => {
   )
 })
 
-test('a store in which too much waits answers 503, never 200 without a row, and accepts deliveries again when there is room', async () => {
+test('a gateway in whose store too much waits answers 503, never 200 without a row, and accepts deliveries again when there is room', async () => {
   const hooks = { mappings: [{ id: 'gone', match: { path: 'gone' }, transform: { module: 'gone.ts' } }] }
   const gateway = await startInside({ config: { hooks, store: { maxWaitingBytes: 100_000 } } })
   const deliver = () => post(gateway.port, '/hooks/gone', { more: 'x'.repeat(9_000) })
@@ -110,7 +110,7 @@ test('a store in which too much waits answers 503, never 200 without a row, and 
   toDeliveryId(await deliver())
 })
 
-test('a store that cannot be opened does not prevent the start: 503 until it is repaired, and 200 afterwards', async () => {
+test('a gateway whose store cannot be opened starts, and answers 503 until the store is repaired and 200 afterwards', async () => {
   // a file in place of the folder stops every user, root included
   const dir = makeConfigDir({ files: { state: 'in the way' } })
   const gateway = await startInside({ dir })
@@ -126,7 +126,7 @@ test('a store that cannot be opened does not prevent the start: 503 until it is 
   expect((await fetch(`${gateway.adminUrl}/readyz`)).status).toBe(200)
 })
 
-test('a second gateway on a store is refused, with the owner in the error, until the first one has ended', async () => {
+test('a second gateway on a store is refused until the first one has ended, and the error names the owner', async () => {
   const first = await startGateway()
   const second = await startGateway({ dir: first.dir }).then(
     () => 'it listens',
@@ -141,7 +141,7 @@ test('a second gateway on a store is refused, with the owner in the error, until
   expect(await third.stop()).toBe(0)
 })
 
-test('SIGTERM under load ends with 0, and loses nothing that was acknowledged', async () => {
+test('SIGTERM under load ends the gateway with exit code 0, and no acknowledged delivery is lost', async () => {
   const mapping = { id: 'mapped', match: { path: 'mapped' }, messageTemplate: '{{text}}', deliver: false }
   const gateway = await startGateway({ config: { hooks: { mappings: [mapping] } } })
   let turn = 0

@@ -37,7 +37,7 @@ async function walk({ open, steps, stepsOfWalk }: Engine): Promise<[name: string
   return names.map((name) => [name, seen.reduce((sum, each) => sum + each[name], 0)])
 }
 
-test('flows keep their promises in SQLite, whatever three owners do', { timeout }, async () => {
+test('flows keep their promises in SQLite after any calls of three owners', { timeout }, async () => {
   const open = async (clock: Walk['clock']) => {
     const store = createMemoryStore({ clock })
     return [store, store, store] as const
@@ -47,7 +47,7 @@ test('flows keep their promises in SQLite, whatever three owners do', { timeout 
 })
 
 test.skipIf(whyNoPostgres)(
-  'flows keep their promises in Postgres, whatever three gateways do',
+  'flows keep their promises in Postgres after any calls of three gateways',
   { timeout },
   async () => {
     const open = async (clock: Walk['clock']) => {

@@ -17,7 +17,7 @@ function asked(google: FakeGoogle, path: string): () => Promise<void> {
 }
 
 test(
-  'a mailbox inside the gateway loses no mail and runs none twice, when the process dies between fetch and store',
+  'a mailbox inside the gateway loses no mail and runs no mail twice, even if the process dies between fetch and store',
   { timeout: 120_000 },
   async () => {
     const google = await startGoogle()
@@ -46,7 +46,7 @@ test(
 )
 
 test(
-  'gmail run posts each mail once, even if it dies between the posts and the update of its position',
+  'hookloom gmail run posts each mail once, even if it dies between the posts and the update of its position',
   { timeout: 120_000 },
   async () => {
     const google = await startGoogle()

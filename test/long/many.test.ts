@@ -23,7 +23,7 @@ test('a watcher sees a save among ten thousand files besides packages', async ()
 })
 
 test(
-  'after 300 reloads, each worker has one bundle for each module, and no memory of older ones',
+  'after 300 reloads, each worker has one bundle for each module, and keeps no older bundle in memory',
   {
     timeout: 120_000,
   },

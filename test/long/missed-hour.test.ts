@@ -162,7 +162,7 @@ const eachOnce = senders.map((sender) => ({ sender, ran: perSender, different: p
 
 describe('an hour without a gateway, while GitHub, GitLab and Stripe try 1,000 deliveries each', () => {
   test(
-    'on SQLite, 0 of 3,000 are missing and none runs twice, despite two kills during the recovery',
+    'on SQLite, each of 3,000 missed deliveries runs exactly once, despite two kills during the recovery',
     { timeout: 600_000 },
     async () => {
       const ran = await passHour(1, undefined, (dir) => ({ kind: 'file', file: join(dir, 'state/hookloom.db') }))
@@ -171,7 +171,7 @@ describe('an hour without a gateway, while GitHub, GitLab and Stripe try 1,000 d
   )
 
   test.skipIf(whyNoPostgres !== undefined)(
-    'on Postgres, 0 of 3,000 are missing and none runs twice, although two gateways recover at once and are killed',
+    'on Postgres, each of 3,000 missed deliveries runs exactly once, although two gateways recover at once and are killed',
     { timeout: 600_000 },
     async () => {
       const { url, drop } = await newSchema()

@@ -106,7 +106,7 @@ async function mend(count: number, store: object | undefined, toPlace: (dir: str
 
 describe('a wrong secret for an hour', () => {
   test(
-    'on SQLite, 0 of 1,000 are missing and none runs twice, despite three kills during the retry',
+    'on SQLite, each of 1,000 requests refused for a wrong secret runs exactly once, despite three kills during the retry',
     { timeout: 120_000 },
     async () => {
       const texts = await mend(1, undefined, (dir) => ({ kind: 'file', file: join(dir, 'state/hookloom.db') }))
@@ -115,7 +115,7 @@ describe('a wrong secret for an hour', () => {
   )
 
   test.skipIf(whyNoPostgres !== undefined)(
-    'on Postgres, 0 of 1,000 are missing and none runs twice, although two gateways retry at once and are killed',
+    'on Postgres, each of 1,000 requests refused for a wrong secret runs exactly once, although two gateways retry at once and are killed',
     { timeout: 120_000 },
     async () => {
       const { url, drop } = await newSchema()

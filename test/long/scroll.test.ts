@@ -38,7 +38,7 @@ async function traceTasks({ browser }: Stage, page: Page, work: () => Promise<vo
 }
 
 test.skipIf(!hasBrowser)(
-  'scrolling through five thousand rows causes no task over 100 ms',
+  'scrolling through five thousand rows of the page causes no task over 100 ms',
   { timeout: 180_000 },
   async () => {
     const dir = makeConfigDir({ config: { hooks: { mappings } } })

@@ -10,7 +10,7 @@ afterEach(() => {
 })
 
 test.each(['github', 'gitlab'] as const)(
-  'no seeded series of kills leaves a commit status of %s pending or sets one twice',
+  'no seeded series of kills leaves a commit status of %s pending or sets it twice',
   { timeout: 1_200_000 },
   async (forge) => {
     const faults: string[] = []

@@ -120,32 +120,35 @@ async function killAt(
 const ofRuns = (Object.keys(steps) as StepKind[]).filter((name) => steps[name].of.includes('agent'))
 const places = [...ofRuns, 'posts' as const].flatMap((step) => [[step, 'before'] as const, [step, 'after'] as const])
 
-test.each(places)('the kill of a run at %s, %s its record', async (step, when) => {
-  calls = []
-  const dir = makeDir()
-  expect(await killAt(dir, step, when, { message: asked })).toBe(200)
-  expect(findDamage(dir)).toEqual([])
+test.each(places)(
+  'a run whose gateway is killed at %s, %s its record, ends with all its steps, and all posts of its reply have one id',
+  async (step, when) => {
+    calls = []
+    const dir = makeDir()
+    expect(await killAt(dir, step, when, { message: asked })).toBe(200)
+    expect(findDamage(dir)).toEqual([])
 
-  const gateway = await startGateway({ dir })
-  await drain(dir)
-  const nonces = calls.filter(({ path }) => path === outside.deliver?.path).map(({ nonce }) => nonce)
-  const [record] = await readStore(dir, (store) => store.deliveries({ limit: 9 }))
-  expect(record?.jobs).toMatchObject([{ state: 'done', posts: [{ state: 'sent', id: nonces[0] }] }])
-  expect(record?.jobs[0]?.steps.map(({ name }) => name)).toEqual(ofRuns)
-  expect(new Set(nonces).size).toBe(1)
-  for (const [name, { path: called, report }] of Object.entries(outside)) {
-    // the model is called for heartbeats too
-    const own = calls.filter(({ path, body }) => path === called && (name !== 'run' || body.includes(asked)))
-    expect([name, own.length]).toEqual([name, when === 'before' && report.includes(step) ? 2 : 1])
-  }
+    const gateway = await startGateway({ dir })
+    await drain(dir)
+    const nonces = calls.filter(({ path }) => path === outside.deliver?.path).map(({ nonce }) => nonce)
+    const [record] = await readStore(dir, (store) => store.deliveries({ limit: 9 }))
+    expect(record?.jobs).toMatchObject([{ state: 'done', posts: [{ state: 'sent', id: nonces[0] }] }])
+    expect(record?.jobs[0]?.steps.map(({ name }) => name)).toEqual(ofRuns)
+    expect(new Set(nonces).size).toBe(1)
+    for (const [name, { path: called, report }] of Object.entries(outside)) {
+      // the model is called for heartbeats too
+      const own = calls.filter(({ path, body }) => path === called && (name !== 'run' || body.includes(asked)))
+      expect([name, own.length]).toEqual([name, when === 'before' && report.includes(step) ? 2 : 1])
+    }
 
-  // the main session reads the event once, in a separate turn
-  await vi.waitUntil(async () => (await waitingOf(dir)) === 0, { timeout: 60_000, interval: 100 })
-  const events = await readStore(dir, (store) => store.events({ limit: 9 }))
-  expect(events.map(({ text: told }) => told)).toEqual(['Hook Kettle: It boils.'])
-  expect(calls.filter(({ body }) => body.includes('Hook Kettle: It boils.'))).toHaveLength(1)
-  expect(await gateway.stop()).toBe(0)
-})
+    // the main session reads the event once, in a separate turn
+    await vi.waitUntil(async () => (await waitingOf(dir)) === 0, { timeout: 60_000, interval: 100 })
+    const events = await readStore(dir, (store) => store.events({ limit: 9 }))
+    expect(events.map(({ text: told }) => told)).toEqual(['Hook Kettle: It boils.'])
+    expect(calls.filter(({ body }) => body.includes('Hook Kettle: It boils.'))).toHaveLength(1)
+    expect(await gateway.stop()).toBe(0)
+  },
+)
 
 /** The tasks that post the end of a run have these steps. */
 const ofCallbacks = (Object.keys(steps) as StepKind[]).filter((name) => steps[name].of.includes('callback'))
@@ -170,19 +173,22 @@ test.each(ofCallbacks.flatMap((step) => [[step, 'before'] as const, [step, 'afte
   },
 )
 
-test.each(['before', 'after'])('a wake that is killed %s its event is written', async (when) => {
-  calls = []
-  const dir = makeDir()
-  expect(await killAt(dir, 'event', when, { text: 'The kettle boils' })).toBeUndefined()
-  const gateway = await startGateway({ dir })
-  const expected = when === 'after' ? 1 : 0
-  await vi.waitUntil(async () => calls.length === expected && (await waitingOf(dir)) === 0, {
-    timeout: 60_000,
-    interval: 100,
-  })
-  expect(await readStore(dir, (store) => store.deliveries({ limit: 9 }))).toHaveLength(expected)
-  expect(await gateway.stop()).toBe(0)
-})
+test.each(['before', 'after'])(
+  'a wake whose gateway is killed %s its event is written has an effect only if the event was written',
+  async (when) => {
+    calls = []
+    const dir = makeDir()
+    expect(await killAt(dir, 'event', when, { text: 'The kettle boils' })).toBeUndefined()
+    const gateway = await startGateway({ dir })
+    const expected = when === 'after' ? 1 : 0
+    await vi.waitUntil(async () => calls.length === expected && (await waitingOf(dir)) === 0, {
+      timeout: 60_000,
+      interval: 100,
+    })
+    expect(await readStore(dir, (store) => store.deliveries({ limit: 9 }))).toHaveLength(expected)
+    expect(await gateway.stop()).toBe(0)
+  },
+)
 
 const engines = whyNoPostgres === undefined ? (['SQLite', 'Postgres'] as const) : (['SQLite'] as const)
 const kills = engines.flatMap((engine) => [

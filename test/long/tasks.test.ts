@@ -144,29 +144,33 @@ async function setStage() {
   return { dir, stage }
 }
 
-test('a script solves ten tasks with the tools alone, and no check passes before', { timeout: 300_000 }, async () => {
-  const { dir, stage } = await setStage()
-  const mcp = await connectMcp({ dir, args: ['--write'] })
-  expect(tasks).toHaveLength(10)
-  const all = new Map<string, readonly string[]>()
-  for (const { name, before, check } of tasks) {
-    const ids = (await before?.(stage)) ?? []
-    all.set(name, ids)
-    expect([
-      name,
-      await check(stage, ids).then(
-        () => 'solved',
-        () => 'open',
-      ),
-    ]).toEqual([name, 'open'])
-  }
-  for (const { name, check } of tasks) {
-    const ids = all.get(name) ?? []
-    await solutions[name]?.(mcp, ids)
-    await expect
-      .poll(() => check(stage, ids).then(() => 'solved', String), { timeout: 60_000, message: name })
-      .toBe('solved')
-  }
-  for (const { name, check } of tasks)
-    await check(stage, all.get(name) ?? []).catch((error: unknown) => expect.fail(`${name}: ${String(error)}`))
-})
+test(
+  'a script solves ten tasks with the MCP tools alone, and the check of each task fails before',
+  { timeout: 300_000 },
+  async () => {
+    const { dir, stage } = await setStage()
+    const mcp = await connectMcp({ dir, args: ['--write'] })
+    expect(tasks).toHaveLength(10)
+    const all = new Map<string, readonly string[]>()
+    for (const { name, before, check } of tasks) {
+      const ids = (await before?.(stage)) ?? []
+      all.set(name, ids)
+      expect([
+        name,
+        await check(stage, ids).then(
+          () => 'solved',
+          () => 'open',
+        ),
+      ]).toEqual([name, 'open'])
+    }
+    for (const { name, check } of tasks) {
+      const ids = all.get(name) ?? []
+      await solutions[name]?.(mcp, ids)
+      await expect
+        .poll(() => check(stage, ids).then(() => 'solved', String), { timeout: 60_000, message: name })
+        .toBe('solved')
+    }
+    for (const { name, check } of tasks)
+      await check(stage, all.get(name) ?? []).catch((error: unknown) => expect.fail(`${name}: ${String(error)}`))
+  },
+)

@@ -127,7 +127,7 @@ describe('texts of markers, parts of markers, look-alikes, escapes and invisible
     )
   })
 
-  test('a second neutralisation changes nothing', () => {
+  test('neutralising text a second time changes nothing', () => {
     assert(
       property(hostile, (text) => {
         const once = neutralise(text)

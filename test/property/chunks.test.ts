@@ -36,7 +36,7 @@ function withoutSpace(text: string): string {
 }
 
 describe('splitMarkdown', () => {
-  it('every piece fits, measured as it is sent, and none is blank', () => {
+  it('every piece of a split text fits the limit as it is sent, and no piece is blank', () => {
     for (const markup of [telegramHtml, slackMrkdwn, safeMarkdown]) {
       const measure = (piece: string) => render(piece, markup).length
       assert(
@@ -51,7 +51,7 @@ describe('splitMarkdown', () => {
     }
   })
 
-  it('text without code loses only white space, and nothing is added', () => {
+  it('text without code loses only white space when it is split, and gains nothing', () => {
     assert(
       property(prose, limit, (text, max) => {
         expect(withoutSpace(splitMarkdown(text, { limit: max }).join(''))).toBe(withoutSpace(text))
@@ -59,7 +59,7 @@ describe('splitMarkdown', () => {
     )
   })
 
-  it('no piece leaves a fence open, and every line of code stays inside one', () => {
+  it('no piece of a split text leaves a code fence open, and every line of code stays inside a fence', () => {
     assert(
       property(
         array(constantFrom('const a = 1', 'x'.repeat(50), '  b', ''), { minLength: 1, maxLength: 60 }),
@@ -78,7 +78,7 @@ describe('splitMarkdown', () => {
     )
   })
 
-  it('no piece begins or ends inside a visible character', () => {
+  it('no piece of a split text begins or ends inside a visible character', () => {
     const family = '👨‍👩‍👧‍👦'
     assert(
       property(integer({ min: 1, max: 200 }), limit, (count, max) => {
@@ -89,7 +89,7 @@ describe('splitMarkdown', () => {
     )
   })
 
-  it('the same text is split the same way again', () => {
+  it('the same text is always split in the same way', () => {
     assert(
       property(markdown, limit, (text, max) => {
         expect(splitMarkdown(text, { limit: max })).toEqual(splitMarkdown(text, { limit: max }))
@@ -109,7 +109,7 @@ describe('render', () => {
     }
   })
 
-  it('every tag in HTML for Telegram is one of ours', () => {
+  it('every tag in HTML for Telegram comes from the renderer, not from the text', () => {
     const hostile = array(
       constantFrom(
         '<b>',
@@ -137,7 +137,7 @@ describe('render', () => {
     )
   })
 
-  it('every angle bracket for Slack opens an address', () => {
+  it('every angle bracket in text for Slack opens an address', () => {
     const hostile = array(
       constantFrom(
         '<!channel>',

@@ -61,7 +61,7 @@ function expectedText(value: JsonValue): string {
 }
 
 describe('templates', () => {
-  test('any text compiles, or is refused with a column', () => {
+  test('any text compiles as a template, or is refused with a column', () => {
     fc.assert(
       fc.property(fc.oneof(hostile, fc.string()), (text) => {
         expect(outcomeOf(text)).toMatch(
@@ -72,7 +72,7 @@ describe('templates', () => {
     )
   })
 
-  test('text without {{ renders to itself', () => {
+  test('a template without {{ renders to itself', () => {
     fc.assert(
       fc.property(hostile, json, (text, payload) => {
         fc.pre(!text.includes('{{'))
@@ -81,7 +81,7 @@ describe('templates', () => {
     )
   })
 
-  test('values are inserted between the literals and are not rendered again', () => {
+  test('values are inserted between the literals of a template and are not rendered again', () => {
     const literal = hostile.filter((text) => !text.includes('{'))
     fc.assert(
       fc.property(fc.array(fc.tuple(literal, fieldName, fc.oneof(hostile, fc.string()))), literal, (parts, tail) => {
@@ -93,7 +93,7 @@ describe('templates', () => {
     )
   })
 
-  test('a field renders as JSON, and a string without its quotes', () => {
+  test('a placeholder renders its field as JSON, and a string without its quotes', () => {
     fc.assert(
       fc.property(fieldName, json, (name, value) => {
         expect(compileTemplate(`{{payload.${name}}}`).render(scope({ [name]: value }))).toBe(expectedText(value))

@@ -116,7 +116,7 @@ describe('an edit of the configuration', () => {
   const withPath = (path: string) =>
     JSON.stringify({ hooks: { ...baseConfig.hooks, mappings: [{ match: { path }, transform: { module: 'x.ts' } }] } })
 
-  test('a new mapping of a saved configuration answers', async () => {
+  test('a mapping that a save adds answers requests', async () => {
     const stage = await createStage({ 'x.ts': says('code') })
     expect(await stage.answer('new')).toBe('skip')
     await writeFile(join(stage.dir, 'hookloom.jsonc'), withPath('new'))

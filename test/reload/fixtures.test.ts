@@ -26,7 +26,7 @@ describe('the fixtures of a module', () => {
     expect(stage.live.status().degraded).toBe(false)
   })
 
-  test('a file that is not a fixture fails with its reason', async () => {
+  test('a fixture file that is not a fixture fails with its reason', async () => {
     const stage = await createStage({ 'x.ts': says('old'), 'x.fixtures/one.json': '{"request":{}}' })
     await stage.write({ 'x.ts': says('new') })
     expect((await stage.logged(/fails its fixture/)).frame).toContain('request.path: expected a string, found nothing')

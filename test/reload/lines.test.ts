@@ -41,7 +41,7 @@ describe('log lines of saves', () => {
   })
 })
 
-test('a build that takes longer than 300 ms says that it runs', async () => {
+test('a build that takes longer than 300 ms is logged while it runs', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
   const dir = await mkdtemp(join(tmpdir(), 'hookloom-live-'))

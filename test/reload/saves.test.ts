@@ -35,9 +35,9 @@ async function writeTwice(file: string, text: string, ms: number): Promise<void>
   await handle.close()
 }
 
-describe('saves', () => {
+describe('saves of transform modules', () => {
   test.each(Object.keys(styles))(
-    `the last content goes live ${rounds} of ${rounds} times when a file is saved %s`,
+    `when a file is saved %s, its last content goes live ${rounds} of ${rounds} times`,
     async (style) => {
       const stage = await createStage({ 'x.ts': says('0') })
       for (let round = 1; round <= rounds; round += 1) {
@@ -73,7 +73,7 @@ export default () => ({ message: [a, b.b, c, d.d].join() })`,
     expect(stage.live.status().degraded).toBe(false)
   })
 
-  test('a module and its helper that are saved together agree in every answer', async () => {
+  test('a module and its helper that are saved together go live together in every answer', async () => {
     const entry = (version: number) =>
       `import { helper } from './helper.ts'\n${says('')}`.replace('""', `\`${version}/\${helper}\``)
     const helper = (version: number) => `export const helper = ${version}\n`

@@ -9,7 +9,7 @@ test('control characters are shown as pictures', () => {
   expect(toPrintable('left\u202eright')).toBe('left\uFFFDright')
 })
 
-test('ordinary text is unchanged', () => {
+test('ordinary text is unchanged by toPrintable', () => {
   const text = 'Grüße, 你好 👋🏽\n\tand more'
   expect(toPrintable(text)).toBe(text)
   expect(toPrintable('one\r\ntwo')).toBe('one\ntwo')

@@ -20,7 +20,7 @@ describe('readRetryAfterMs', () => {
     expect(readRetryAfterMs(new Headers(headers), now)).toBe(ms)
   })
 
-  test('a date is compared with the clock of the server that wrote it', () => {
+  test('the date in a Retry-After header is compared with the clock of the server that wrote it', () => {
     const headers = new Headers({
       'retry-after': 'Wed, 21 Oct 2015 07:28:30 GMT',
       date: 'Wed, 21 Oct 2015 07:28:00 GMT',

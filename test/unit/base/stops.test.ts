@@ -10,7 +10,7 @@ describe('createStops', () => {
   const log = { ...silentLog, error: (fields: object, message: string) => void lines.push({ ...fields, message }) }
   beforeEach(() => void lines.splice(0))
 
-  test('the parts stop once, one after the other, in reverse order', async () => {
+  test('the parts of a gateway stop once, one after the other, in reverse order', async () => {
     const stops = createStops(log)
     const said: string[] = []
     stops.add('first', async () => void said.push('first'))
@@ -23,7 +23,7 @@ describe('createStops', () => {
     expect(lines).toEqual([])
   })
 
-  test('all parts share the configured time, and a late part still gets a second', async () => {
+  test('all parts share the configured time for the stop, and a late part still gets a second', async () => {
     const stops = createStops(log)
     const isStopped: string[] = []
     stops.within(3_000)
@@ -36,7 +36,7 @@ describe('createStops', () => {
     expect(lines.map((line) => Reflect.get(line, 'limitMs'))).toEqual([2_500, 1_000, 1_000])
   })
 
-  test('a part that does not end is logged, and the stop goes on', async () => {
+  test('a part that does not stop is logged, and the stop continues', async () => {
     const stops = createStops(log)
     let isClosed = false
     stops.add('the store', () => void (isClosed = true))
@@ -56,7 +56,7 @@ describe('createStops', () => {
     ])
   })
 
-  test('a part that throws is logged, and the stop goes on', async () => {
+  test('a part that throws during the stop is logged, and the stop continues', async () => {
     const stops = createStops(log)
     let isClosed = false
     const err = new Error('no')

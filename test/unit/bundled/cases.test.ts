@@ -41,7 +41,7 @@ describe('the Slack transform', () => {
   })
 })
 
-describe('the Slack session', () => {
+describe('the sessions of the Slack transform', () => {
   const keyOf = async (event: Record<string, JsonValue>) => {
     const said = { type: 'message', user: 'U0MIRA', channel: 'C0KITCHEN', text: 'Tea?', ...event }
     const payload = { type: 'event_callback', team_id: 'T0LEAFWORKS', event: said }

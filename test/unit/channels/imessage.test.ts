@@ -41,7 +41,7 @@ it.each([
   ],
   ['an error that leaves open whether it was sent', refuse(500, 'iMessage Error', 'The build is green.'), 'ambiguous'],
 ])(
-  'an answer about %s has its own kind of failure, without the text of the server',
+  'an answer of the server about %s is a failure of its documented kind, and the failure quotes no text of the server',
   async (_, { status, body }, kind) => {
     const result = await channel(answering(status, body)).send(toOutgoing({ to: chat }))
     expect(result.kind).toBe(kind)

@@ -20,7 +20,7 @@ function toSeen(written: string): string {
     .replace(/[[\]<>*_`\\\u200B]/g, '')
 }
 
-describe.each(markups)('in %s', (_name, markup) => {
+describe.each(markups)('misleading links in %s', (_name, markup) => {
   it.each([
     '[https://bank.com](https://evil.com)',
     '[**https://bank.com**](https://evil.com)',
@@ -74,7 +74,7 @@ describe.each(markups)('in %s', (_name, markup) => {
   })
 
   it.each(['https://bank.com@evil.com', '<https://bank.com@evil.com>', 'https://bank.com&commat;evil.com'])(
-    'after the address %j, which has a name before its host, the host is shown, and chats make no link of it',
+    'after the address %j, which has a name before its host, the host is shown, and chats make no link of the address',
     (reply) => {
       const written = render(`See ${reply} now`, markup)
       expect(toSeen(written)).toContain('(https://evil.com/)')
@@ -123,7 +123,7 @@ it('a chat that reads Markdown finds no entity to decode', () => {
   }
 })
 
-describe.each(labelled)('in %s', (_name, markup) => {
+describe.each(labelled)('honest links in %s', (_name, markup) => {
   it.each([
     ['[the log](https://ci.example.com/1)', 'the log'],
     ['[ci.example.com](https://ci.example.com/1)', 'ci.example.com'],
@@ -142,7 +142,7 @@ describe.each(labelled)('in %s', (_name, markup) => {
   })
 })
 
-it('an address that is its own text is written once', () => {
+it('a link whose text is its address is written once', () => {
   const reply = 'https://ci.example.com/a_b?x=1 and ada.b@example.com'
   for (const markup of [plainText, whatsappText]) expect(render(reply, markup)).toBe(reply)
   expect(render(reply, safeMarkdown)).toBe(

@@ -213,7 +213,7 @@ describe('Markdown beyond the limits of the lexer', () => {
     expect(render(dense, safeMarkdown)).not.toMatch(/(?<!\\)\]\(|<@|@all/)
   })
 
-  it('a paragraph beyond the limits of the lexer does not change the others', () => {
+  it('a paragraph beyond the limits of the lexer does not change the other paragraphs', () => {
     expect(render(`**before**\n\n${dense}\n\n**behind**`, telegramHtml)).toMatch(/^<b>before<\/b>[^]*<b>behind<\/b>$/)
   })
 })

@@ -66,7 +66,7 @@ it('messages at the same time share one request for a token', async () => {
   expect(asked).toEqual({ login: 1, connector: 3 })
 })
 
-it('a failed login is not remembered: the next message asks again', async () => {
+it('a failed login to Teams is not remembered: the next message asks again', async () => {
   let refuses = true
   const granted = { status: 200, body: { access_token: 'token', expires_in: '3600' } }
   const { asked, send } = stage({ login: () => (refuses ? { status: 503 } : granted) })
@@ -76,7 +76,7 @@ it('a failed login is not remembered: the next message asks again', async () => 
   expect(asked.login).toBe(2)
 })
 
-it('a refused token is dropped, so that the next attempt fetches another', async () => {
+it('a refused token of Teams is dropped, so that the next attempt fetches another token', async () => {
   let refuses = true
   const { asked, send } = stage({
     connector: () => (refuses ? refuse(401, 'Unauthorized', 'no') : { status: 201, body: { id: 'activity' } }),

@@ -43,7 +43,7 @@ describe('an attempt of a channel in code', () => {
     [undefined, { kind: 'ambiguous', detail: expect.stringContaining('hooks/channels/x returned no valid result') }],
     [true, { kind: 'ambiguous' }],
     [{ kind: 'sent' }, { kind: 'ambiguous' }],
-  ])('an attempt that returns %j has the expected result', async (given, expected) => {
+  ])('an attempt of a channel in code that returns %j has the documented result', async (given, expected) => {
     expect(await open({ send: async () => given }).send(message)).toMatchObject(expected)
   })
 
@@ -54,7 +54,7 @@ describe('an attempt of a channel in code', () => {
     expect(seen).toEqual([message, { token: 't' }])
   })
 
-  test('an attempt that throws may have posted its message, unless no connection was made', async () => {
+  test('an attempt of a channel in code that throws may have posted its message, unless no connection was made', async () => {
     const send = () => {
       throw new TypeError('The tide is out.')
     }

@@ -85,7 +85,7 @@ const rows: Row[] = [
   ],
 ]
 
-describe.each(rows)('%s', (name, create, good, bad) => {
+describe.each(rows)('recipients of %s', (name, create, good, bad) => {
   it.each(good)('the recipient "%s" is valid', (to) => {
     expect(create({}).whyNot(to)).toBeUndefined()
   })

@@ -32,7 +32,7 @@ describe.skipIf(process.platform === 'win32')('write access of other users to co
     ['hooks/presets/own/x.ts', 0o646],
     ['hooks/verifiers', 0o772],
     ['hooks/channels/x.ts', 0o666],
-  ])('%s with mode %o is reported', async (file, mode) => {
+  ])('%s with mode %o is reported as writable by others', async (file, mode) => {
     chmodSync(join(dir, file), mode)
     expect(await checkCodeFolders(dir)).toEqual({
       name: 'code-permissions',
@@ -50,7 +50,7 @@ describe.skipIf(process.platform === 'win32')('write access of other users to co
     )
   })
 
-  test('at most five files are named', async () => {
+  test('at most five files that others can write are named', async () => {
     for (let index = 0; index < 7; index++) {
       write(`hooks/channels/c${index}.ts`)
       chmodSync(join(dir, `hooks/channels/c${index}.ts`), 0o666)
@@ -60,7 +60,7 @@ describe.skipIf(process.platform === 'win32')('write access of other users to co
     expect(detail).toContain(' and 2 more can be written')
   })
 
-  test('targets of links and installed packages are not checked', async () => {
+  test('targets of links and installed packages are not checked for write access', async () => {
     write('elsewhere.ts')
     write('hooks/node_modules/p/index.js')
     for (const file of ['elsewhere.ts', 'hooks/node_modules/p/index.js']) chmodSync(join(dir, file), 0o666)
@@ -68,7 +68,7 @@ describe.skipIf(process.platform === 'win32')('write access of other users to co
     expect(await checkCodeFolders(dir)).toMatchObject({ ok: true })
   })
 
-  test('a config directory without code has no finding', async () => {
+  test('a config directory without code has no finding about write access', async () => {
     rmSync(join(dir, 'hooks'), { recursive: true })
     expect(await checkCodeFolders(dir)).toMatchObject({ ok: true })
   })

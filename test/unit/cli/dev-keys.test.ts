@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import { readDevKeys } from '../../../src/cli/gateway/dev-keys.ts'
 
-test('o opens the page, q stops the gateway, ? shows the keys, and any other line does nothing', async () => {
+test('in hookloom dev, o opens the page, q stops the gateway, ? shows the keys, and any other line does nothing', async () => {
   const input = new PassThrough()
   const seen: string[] = []
   readDevKeys(input, {

@@ -11,14 +11,14 @@ function invocation(script: string, env: Record<string, string>): string {
   return formatInvocation(createContext(io, { configDir: dir }), ['check'])
 }
 
-describe('the next command line', () => {
+describe('the next command line that a command prints', () => {
   test.each([
     ['/usr/bin/hookloom', {}, 'hookloom check'],
     ['/usr/bin/hookloom', { npm_command: 'run-script' }, 'hookloom check'],
     ['/cache/_npx/1/hookloom', { npm_command: 'exec' }, 'npx hookloom check'],
     ['/app/node_modules/.bin/hookloom', {}, 'npx hookloom check'],
     ['/elsewhere/dist/main.js', { npm_command: 'exec' }, 'node /elsewhere/dist/main.js check'],
-  ])('a command started as %s with %j is printed so that it can be run again', (script, env, line) => {
+  ])('after %s with %j, the next command line is printed so that it can be run as it is', (script, env, line) => {
     expect(invocation(script, env)).toBe(line)
   })
 })

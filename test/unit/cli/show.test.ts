@@ -127,7 +127,7 @@ test('a wake without a delay says that it caused a heartbeat', async () => {
 test.each([
   ['its rate limit', { rateLimit: { limit: 1, period: '1h' } }, 'The rateLimit was reached: 1 in 3600 s had started.'],
   ['a turn of its key', { onNew: 'skip', key: 'one' }, 'A turn of its key was waiting or running when it arrived.'],
-])('show says that a run was skipped because of %s', async (_, flow, reason) => {
+])('hookloom show says that a run was skipped because of %s', async (_, flow, reason) => {
   const dir = makeConfigDir()
   const store = createSqliteStore({ file: join(dir, 'state/hookloom.db'), clock: Date.now })
   const [first, second] = ['a', 'b'].map((key) => flowJob({ key, ...flow }))

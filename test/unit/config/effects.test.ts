@@ -105,7 +105,7 @@ describe('names of models', () => {
     expect(problemsOf({ models, hooks: { mappings: [{ model: 'fast' }, { model: 'local/other' }] } })).toEqual([])
   })
 
-  test('a model is free text for a command, and <provider>/<model> everywhere else', () => {
+  test('a model is any text for a command runner, and <provider>/<model> everywhere else', () => {
     const hooks = { mappings: [{ model: 'sonnet' }] }
     const wrong = ['hooks.mappings[0].model must be <provider>/<model> or an alias, found "sonnet".']
     expect(problemsOf({ models, agents: { list: [{ id: 'main', runner: 'claude' }] }, hooks })).toEqual([])
@@ -141,7 +141,7 @@ test('the error for a number out of range shows the number', () => {
   ])
 })
 
-describe('keys with a list of words', () => {
+describe('keys that allow only listed words', () => {
   test('the error of an unknown kind of runner lists all kinds', () => {
     expect(problemsOf({ runners: { mine: { kind: 'comand' } } })).toEqual([
       'runners.mine.kind: expected one of "command", "openclaw", found "comand". Did you mean "command"?',

@@ -32,7 +32,7 @@ describe('.env', () => {
     })
   })
 
-  test('the last line with a name wins, and __proto__ is a name like any other', () => {
+  test('if several lines of .env set one name, the last line applies, and __proto__ is a name like any other', () => {
     const { values } = parseEnv('A=1\nA=2\n__proto__=3\n')
     expect(values.A).toBe('2')
     expect(Object.entries(values)).toContainEqual(['__proto__', '3'])

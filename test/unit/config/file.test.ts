@@ -86,11 +86,11 @@ describe('editConfig', () => {
 `
   const comments = ['// top', '// the edge', '// behind', '// first']
 
-  test('an edit changes only the value at the path', () => {
+  test('editConfig changes only the value at the path', () => {
     expect(editConfig(text, ['server', 'port'], 2)).toBe(text.replace('"port": 1', '"port": 2'))
   })
 
-  test('an edit adds keys, parents and array entries, and keeps every comment', () => {
+  test('editConfig adds keys, parents and array entries, and keeps every comment', () => {
     const added = editConfig(text, ['hooks', 'gmail', 'maxBytes'], 9)
     const appended = editConfig(added, ['hooks', 'presets', -1], { name: 'two' })
     for (const comment of comments) expect(appended).toContain(comment)
@@ -100,16 +100,16 @@ describe('editConfig', () => {
     })
   })
 
-  test('an edit to undefined removes the key', () => {
+  test('editConfig removes the key if the new value is undefined', () => {
     expect(editConfig('{ "store": {}, "server": {} }', ['store'], undefined)).not.toContain('store')
   })
 
-  test('text that does not parse is not edited', () => {
+  test('editConfig does not edit text that does not parse', () => {
     expect(() => editConfig('{ "server": { "port": 1 }', ['server', 'port'], 2)).toThrow('does not parse')
     expect(() => editConfig('{ "a": 1, "a": 2 }', ['a'], 3)).toThrow('does not parse')
   })
 
-  test('an edit keeps the byte order mark and the line breaks', () => {
+  test('editConfig keeps the byte order mark and the line breaks', () => {
     const edited = editConfig('\uFEFF{\r\n  "store": {}\r\n}\r\n', ['server', 'port'], 2)
     expect(edited.startsWith('\uFEFF{\r\n')).toBe(true)
     expect(edited.replaceAll('\r\n', '')).not.toContain('\n')
@@ -117,7 +117,7 @@ describe('editConfig', () => {
 })
 
 describe('writeFileAtomic', () => {
-  test('a file is written whole with the exact mode, and leaves no temporary file', async () => {
+  test('writeFileAtomic writes a whole file with the exact mode, and leaves no temporary file', async () => {
     const file = join(dir, '.env')
     writeFileSync(file, 'old and longer than the new text')
     chmodSync(file, 0o644)

@@ -43,7 +43,7 @@ describe('configuration files', () => {
     expect(files).toEqual([join(dir, 'hookloom.jsonc'), join(dir, '.env')])
   })
 
-  test('a variable comes from .env, and the environment wins over it', () => {
+  test('a variable comes from .env, and the environment takes precedence over .env', () => {
     write('hookloom.jsonc', '{ "gateway": { "token": "${ONE}" }, "hooks": { "token": "a-${TWO}" } }')
     write('.env', 'ONE=from-the-env-file\nTWO=from-the-env-file\n')
     const { config } = loadConfig({ dir, env: { TWO: 'from-the-environment' } })
@@ -51,7 +51,7 @@ describe('configuration files', () => {
     expect(config.hooks.token).toBe('a-from-the-environment')
   })
 
-  test('all problems are reported at once, one line each, including those of .env', () => {
+  test('all problems of a configuration are reported at once, one line each, including those of .env', () => {
     write('hookloom.jsonc', '{ "hooks": { "enabled": true, "mappings": [{ "mesageTemplate": "x" }] } }')
     write('.env', 'no assignment here\n')
     const problem = thrown()
@@ -64,12 +64,12 @@ describe('configuration files', () => {
     ])
   })
 
-  test('a single problem is reported in the singular', () => {
+  test('a single problem of a configuration is reported in the singular', () => {
     write('hookloom.jsonc', '{ "store": 4 }')
     expect(thrown().message).toBe('hookloom.jsonc has 1 problem')
   })
 
-  test('bytes that are not UTF-8 are refused', () => {
+  test('configuration bytes that are not UTF-8 are refused', () => {
     write('hookloom.jsonc', Uint8Array.of(0x7b, 0xff, 0x7d))
     expect(thrown().message).toContain('not UTF-8')
   })
@@ -100,7 +100,7 @@ describe('configuration files', () => {
   })
 })
 
-describe('syntax', () => {
+describe('syntax errors of the configuration', () => {
   test('only the first syntax error is reported, with line and column', () => {
     expect(problemsOf('{\n  "server": {},\n  "hooks" {}\n}')).toEqual(['hookloom.jsonc:3:11 expected ":"'])
   })
@@ -118,7 +118,7 @@ describe('syntax', () => {
     ],
     ['{\n  "server": {},', '2:16', 'unexpected end of the file: the "{" of line 1 is not closed. Expected "}"'],
     ['{\n  "hooks": { "presets": ["github" }\n}', '2:35', 'expected "]" for the "[" of line 2, found "}"'],
-  ])('a bracket that is not closed is named with its line: %j', (text, at, wrong) => {
+  ])('the error for a bracket that is not closed names its line: %j', (text, at, wrong) => {
     expect(problemsOf(text)).toEqual([`hookloom.jsonc:${at} ${wrong}`])
   })
 
@@ -127,7 +127,7 @@ describe('syntax', () => {
     expect(problemsOf('// nothing\n')).toEqual(['hookloom.jsonc:2:1 expected a value'])
   })
 
-  test('a duplicate key is an error', () => {
+  test('a duplicate key in the configuration is an error', () => {
     expect(problemsOf('{ "server": {},\n  "server": { "port": 1 } }')).toEqual([
       'hookloom.jsonc:2:3 duplicate key "server"',
     ])
@@ -187,7 +187,7 @@ describe('secrets from files', () => {
   })
 })
 
-describe('variables', () => {
+describe('variables in the configuration', () => {
   const token = (text: string, env: Record<string, string> = {}) =>
     parseConfig(JSON.stringify({ hooks: { token: text } }), env).config?.hooks.token
 
@@ -197,7 +197,7 @@ describe('variables', () => {
     ])
   })
 
-  test('a status and a callback do not complain of a channel whose secret is an unset variable', () => {
+  test('a channel whose secret is an unset variable causes no second error at a status or a callback', () => {
     const hooks = { mappings: [{ match: { path: 'x' }, status: 'review', callback: 'ci' }] }
     const webhook = { endpoints: { ci: { url: 'https://ci.example.com', secret: '${CI_SECRET}' } } }
     expect(problemsOfData({ hooks, channels: { github: { token: '${GITHUB_TOKEN}' }, webhook } })).toEqual([
@@ -229,12 +229,12 @@ describe('variables', () => {
     ])
   })
 
-  test('variables in keys are not substituted', () => {
+  test('variables in keys of the configuration are not substituted', () => {
     expect(problemsOfData({ '${A}': 1 }, { A: 'store' })[0]).toMatch(/^\$\{A\} is an unknown key/)
   })
 })
 
-describe('keys and types', () => {
+describe('keys and types of the configuration', () => {
   test('the error of an unknown key suggests the nearest key, or lists all keys', () => {
     expect(problemsOfData({ hooks: { tokn: 'x' } })).toEqual(['hooks.tokn is an unknown key. Did you mean token?'])
     expect(problemsOfData({ hooks: { mappings: [{ match: { patj: 'x' } }] } })).toEqual([
@@ -277,7 +277,7 @@ describe('keys and types', () => {
     expect(parseConfig('{ "hooks": { "path": "in/hooks/" } }', {}).config?.hooks.path).toBe('/in/hooks')
   })
 
-  test('a key with an invalid value is reported once, and not by a rule too', () => {
+  test('a key with an invalid value is reported only once, and not by a second rule', () => {
     expect(problemsOfData({ hooks: { enabled: true, token: 4 } })).toEqual([
       'hooks.token: expected a string, found a number',
     ])

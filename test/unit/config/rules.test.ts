@@ -98,7 +98,7 @@ test('a callback must name a configured endpoint', () => {
   expect(of('ci', {})).not.toEqual([])
 })
 
-describe('tokens', () => {
+describe('tokens in the configuration', () => {
   test('only enabled hooks need a token', () => {
     expect(
       told({ good: problems({ hooks: { enabled: false } }), bad: problems({ hooks: { enabled: true } }) }),
@@ -160,7 +160,7 @@ describe('tokens', () => {
   })
 })
 
-describe('the store', () => {
+describe('store.file and store.url', () => {
   const ofStore = (store: object) => problems({ store })
 
   test('store.file and store.url exclude each other', () => {
@@ -207,7 +207,7 @@ describe('the store', () => {
   })
 })
 
-describe('mappings', () => {
+describe('mappings in the configuration', () => {
   test('a commit status is refused if no channel can set it', () => {
     expect(ofMapping({ status: 'review' })).toEqual([
       'hooks.mappings[0].status needs a channel that sets it. Set channels.github or channels.gitlab.',
@@ -275,7 +275,7 @@ describe('mappings', () => {
     ])
   })
 
-  test('a session key must be main or begin with an allowed prefix, and a template must be able to', () => {
+  test('a session key must be main or begin with an allowed prefix, and the fixed beginning of a template must allow that', () => {
     const hooks = { allowedSessionKeyPrefixes: ['hook:', 'Team:'] }
     for (const sessionKey of ['hook:x', 'Team:x', 'main', 'hook:{{id}}', ' hook:{{id}}', 'ho{{id}}', 'Team:a:{{id}}']) {
       expect(ofMapping({ sessionKey }, hooks)).toEqual([])
@@ -432,7 +432,7 @@ describe('mappings', () => {
   })
 })
 
-describe('other rules', () => {
+describe('other rules of the configuration', () => {
   test('a trusted proxy must be an address or a CIDR', () => {
     const ofProxy = (...trustedProxies: string[]) => problems({ server: { trustedProxies } })
     expect(ofProxy('10.0.0.1', '10.0.0.0/8', '::1', 'fd00::/8')).toEqual([])
@@ -443,7 +443,7 @@ describe('other rules', () => {
     }
   })
 
-  test('both ports of one address differ', () => {
+  test('the two ports of one address must differ', () => {
     const same = 'server.adminPort must differ from server.port, which is 8800 too'
     expect(problems({ server: { port: 8800, adminPort: 8800 } })).toEqual([same])
     expect(problems({ server: { port: 8800, adminPort: 8801 } })).toEqual([])
@@ -489,7 +489,7 @@ describe('other rules', () => {
     expect(ofAliases({ 'acme/a': 'acme/small' })).toHaveLength(1)
   })
 
-  test('agents need different ids, and at most one is the default', () => {
+  test('agents must have different ids, and at most one of them is the default', () => {
     const ofAgents = (list: object[]) => problems({ agents: { list } })
     expect(
       told({
@@ -539,7 +539,7 @@ describe('conditions of a mapping', () => {
   })
 })
 
-describe('flow', () => {
+describe('rules for flow', () => {
   const agent = { match: { path: 'x' }, action: 'agent', messageTemplate: 'x' }
   const key = 'pr:{{pull_request.id}}'
   const cancelOn = { payload: { action: 'closed' } }
@@ -562,7 +562,7 @@ describe('flow', () => {
   })
 })
 
-describe('budgets', () => {
+describe('rules for budgets', () => {
   const budgets = { daily: { usd: 1 }, small: { tokens: 10_000 }, few: { turns: 2 } }
   const priced = { id: 'm', cost: { input: 1, output: 10 }, maxTokens: 8_000 }
   /** The issues of an agent of the runner `ai`. The model `local/dear` may use 1.60 US dollars for one reply. */

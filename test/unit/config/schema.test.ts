@@ -57,7 +57,7 @@ const known: KnownPayloads = {
   events: ['push'],
 }
 
-test('what is known of payloads is suggested, and makes nothing valid or invalid', () => {
+test('the JSON Schema suggests known fields of payloads, and they make nothing valid or invalid', () => {
   const schema = JSON.parse(renderConfigSchema(known))
   const { match, forEach, messageTemplate } = schema.properties.hooks.properties.mappings.items.properties
   expect(Object.keys(match.properties.payload.properties)).toEqual(['issue.state', 'event'])

@@ -155,7 +155,7 @@ describe('findings of doctor', () => {
     expect(references(parts)).toEqual([])
   })
 
-  test('a warning names the line of the key', () => {
+  test('a warning of doctor names the line of its key', () => {
     const text = '{\n  "hooks": {\n    "mappings": [\n      { "agentId": "x" }\n    ]\n  }\n}'
     const [found] = checkRisks(Config.parse({ channels, hooks: { ...tight, mappings: [{ agentId: 'x' }] } }), {
       files: [],
@@ -223,7 +223,7 @@ test('readFileModes leaves out missing files', () => {
 })
 
 test.skipIf(process.platform === 'win32')(
-  'a file of root that its reader can read only through its group, as in a pod, is not open to others',
+  'a file of root that its reader can read only through its group, as in a pod, does not count as open to others',
   () => {
     const file = '/etc/passwd'
     const { mode, gid } = statSync(file)

@@ -30,7 +30,7 @@ function createStage({ work }: { readonly work: number }) {
   }
 }
 
-test('a busy process spends at most one percent and a half of its busy time on learning, however long it has to wait', () => {
+test('a busy process spends at most one and a half percent of its busy time on learning shapes, however long it has to wait', () => {
   for (const busy of [1, 0.1]) {
     const stage = createStage({ work: 0.1 })
     stage.learn()
@@ -43,7 +43,7 @@ test('a busy process spends at most one percent and a half of its busy time on l
   }
 })
 
-test('the first hundreds of requests, and few requests later, are all learnt from', () => {
+test('shapes are learnt from each of the first hundreds of requests, and later from each request while there are few', () => {
   const stage = createStage({ work: 0.1 })
   expect(stage.learn()).toBeGreaterThan(900)
   for (let minute = 0; minute < 60; minute += 1) {
@@ -52,7 +52,7 @@ test('the first hundreds of requests, and few requests later, are all learnt fro
   }
 })
 
-test('after the process was stopped for a minute in the middle of the work, learning goes on within twenty busy seconds', () => {
+test('a process that was stopped for a minute during its work learns shapes again within twenty busy seconds', () => {
   const stage = createStage({ work: 0.1 })
   expect(stage.learn(60_000)).toBe(1)
   stage.pass(18_000, 18_000)

@@ -162,7 +162,7 @@ describe('a field that a template reads', () => {
   })
 })
 
-test('at most four changes are reported in an hour, so that alerts of failures are not lost, and the log has each one once', async () => {
+test('at most four changes are reported in an hour, so that no alert about failures is lost, and the log has each change once', async () => {
   const pass = useFakeTime()
   const { told, causes, warn, send } = createStage([mapping])
   const events = [...'abcdefgh'].map((letter) => `order.${letter}`)
@@ -220,7 +220,7 @@ describe('a field that the schema of a transform names', () => {
   const createSchemaStage = () =>
     createStage([transform], () => true, listSchemaPaths(defineTransform({ payload: schema, run: () => null })))
 
-  test('and that is missing, or has another kind of value, is reported to the operator once', () => {
+  test('a field that the schema of a transform names is reported once if it is missing or has another kind of value', () => {
     for (const [changed, text] of [
       [{ ...payload, customer: {} }, '"customer.email" is missing in the last'],
       [{ ...payload, customer: null }, '"customer.email" is missing in the last'],
@@ -234,7 +234,7 @@ describe('a field that the schema of a transform names', () => {
     }
   })
 
-  test('is not reported if the schema has a default for it, or does not name it', () => {
+  test('a field that a transform reads is not reported if the schema has a default for it or does not name it', () => {
     const { told, send } = createSchemaStage()
     send(payload, { times: 25 })
     const { note: _, other: __, ...changed } = payload

@@ -29,16 +29,16 @@ function keyOf(payload: JsonValue, headers: Record<string, string>, proved?: Pro
   return found && { key: found.key.key, isSenders: found.isSenders }
 }
 
-describe('the key of a delivery', () => {
+describe('the dedupe key of a delivery', () => {
   const github = { 'x-github-event': 'push', 'x-github-delivery': 'd-1' }
 
-  test('the key is the Idempotency-Key, else the id of the sender, else there is none', () => {
+  test('the dedupe key of a delivery is the Idempotency-Key, or else the id from the sender, or else there is none', () => {
     expect(keyOf({}, {})).toBeUndefined()
     expect(keyOf({}, github)).toEqual({ key: 'github:d-1', isSenders: true })
     expect(keyOf({}, { ...github, 'idempotency-key': 'k' })).toEqual({ key: 'key:k', isSenders: false })
   })
 
-  test('the id that a signature covers takes precedence over every other key', () => {
+  test('the id that a signature covers takes precedence over every other dedupe key', () => {
     const event = { id: 'evt_1', type: 'invoice.paid' }
     const headers = { 'stripe-signature': 't=1,v1=00', 'idempotency-key': 'k' }
     const proved = { by: 'stripe', mapping: 'm' }
@@ -62,7 +62,7 @@ describe('the key of a delivery', () => {
   })
 })
 
-describe('deliveries with a key', () => {
+describe('deliveries with a dedupe key', () => {
   const dedupe = { key: { hook: 'github', key: 'k', bodyHash: 'hash-1' }, isSenders: false }
   const repeated: string[] = []
   const repeats = ({ deliveryId }: { deliveryId: string }) => void repeated.push(deliveryId)

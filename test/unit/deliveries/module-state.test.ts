@@ -49,7 +49,7 @@ test('a module whose values are too large in total loses the oldest ones', async
   expect(left.length).toBeGreaterThan(100)
 })
 
-test('changes are refused if a value that the code read has changed since, but not if the code only set it', async () => {
+test('changes of context.state are refused if a value that the code read has changed since, but not if the code only set it', async () => {
   const { set, state } = openStage()
   const read = await state.read({ module: 'a.ts', key: 'k' })
   const change: StateChange = { module: 'a.ts', key: 'k', json: '2', forMs: 60_000, read }
@@ -60,7 +60,7 @@ test('changes are refused if a value that the code read has changed since, but n
   expect(await state.read({ module: 'a.ts', key: 'k' })).toMatchObject({ json: '1' })
 })
 
-test('work on one key runs in the order of the calls, even after a failure, and other keys do not wait', async () => {
+test('calls that work on one key of context.state run in order, even after a failure, and other keys do not wait', async () => {
   const { state } = openStage()
   const order: string[] = []
   const name = (key: string) => ({ module: 'a.ts', key })

@@ -24,7 +24,7 @@ test.each([
   expect(toNetwork(client)).toBe(network)
 })
 
-test('a customer of a host has one network however its addresses are written, and two customers have two', () => {
+test('a customer of a host has one network however its addresses are written, and two customers have two networks', () => {
   expect(new Set(['2001:db8:1:2:3:4:5:6', '2001:db8:1::9', '2001:db8:1:ffff::/64'].map(toNetwork)).size).toBe(1)
   expect(new Set(['2001:db8::1', '2001:db8:1::1', '2001:db9::1', '2001::1'].map(toNetwork)).size).toBe(4)
 })
@@ -36,11 +36,11 @@ test.each([
   ['::ffff:192.168.0.9', 'local'],
   ['140.82.115.7', '140.82.115.0/24'],
   ['unknown', undefined],
-])('a sender at %s is recognised by %s', (client, network) => {
+])('a sender at %s is recognised by the network %s', (client, network) => {
   expect(findSenderNetwork(client, { isForwarded: false })).toBe(network)
 })
 
-test('the networks of a hook are those of its own accepted clients', () => {
+test('the networks of a hook are those of its accepted clients', () => {
   const known = createKnownNetworks()
   known.add('github', '2001:db8:1::1')
   expect(known.has('github', toNetwork('2001:db8:1:9::/64'))).toBe(true)

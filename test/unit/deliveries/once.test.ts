@@ -33,7 +33,7 @@ function openStage() {
 }
 
 describe('the key of an action', () => {
-  test('a key is taken until it expires, and free again afterwards', async () => {
+  test('the key of an action is taken until it expires, and free again afterwards', async () => {
     const { write, pass } = openStage()
     expect(await write('a')).toEqual({ written: 'a' })
     pass(hour - 1)
@@ -43,7 +43,7 @@ describe('the key of an action', () => {
     expect(await write('d')).toContain('a duplicate of c')
   })
 
-  test('an expiry with a fraction of a millisecond is rounded, so that the key can be read again', async () => {
+  test('an expiry of a key with a fraction of a millisecond is rounded, so that the key can be read again', async () => {
     const { write } = openStage()
     const forMs = readDurationMs('1.0592581m') ?? 0
     await write('a', { ...once, forMs })
@@ -56,7 +56,7 @@ describe('the key of an action', () => {
     expect(await write('a')).toEqual({ written: 'a' })
   })
 
-  test('of several deliveries at the same moment, only one gets the key', async () => {
+  test('of several deliveries with one key at the same moment, only one gets the key', async () => {
     const { write } = openStage()
     const all = await Promise.all(['a', 'b', 'c', 'd'].map((id) => write(id)))
     expect(all.filter((each) => typeof each === 'object')).toHaveLength(1)

@@ -100,7 +100,7 @@ describe('a pass over the deliveries of a sender', () => {
     expect(lines.join('\n')).toContain(`github no longer has the delivery ${gone}, so it is lost.`)
   })
 
-  test('a request that fails is tried again in the next pass, and holds up no other delivery', async () => {
+  test('a recovery request that fails is tried again in the next pass, and holds up no other delivery', async () => {
     const { recovery, github, clock, stored } = await startOnGitHub()
     for (let index = 0; index < 5; index += 1) github.tries()
     clock.advance(5 * minute)
@@ -116,7 +116,7 @@ describe('a pass over the deliveries of a sender', () => {
     expect(await stored()).toBe(5)
   })
 
-  test('a rate limit is waited out by the clock of the sender, and no request is sent before its end', async () => {
+  test('recovery waits for a rate limit by the clock of the sender, and sends no request before its end', async () => {
     const { recovery, github, clock, waits, stored } = await startOnGitHub()
     for (let index = 0; index < 6; index += 1) github.tries()
     clock.advance(5 * minute)
@@ -127,7 +127,7 @@ describe('a pass over the deliveries of a sender', () => {
     expect(await stored()).toBe(6)
   })
 
-  test('a redirect is not followed, so the credential stays where it belongs', async () => {
+  test('recovery follows no redirect, so that no other host gets the credential', async () => {
     const { recovery, github, clock } = await startOnGitHub()
     const other = await startGitHub({ clock })
     github.plays({ status: 302, headers: { location: `${other.url}/repos/acme/app/hooks/77` } })
@@ -245,7 +245,7 @@ const kinds: readonly (readonly [string, (clock: () => number) => Promise<Opened
   ],
 ]
 
-describe.each(kinds)('%s', (_, open) => {
+describe.each(kinds)('recovery from %s', (_, open) => {
   test.each([
     ['agree', 0],
     ['differ: the sender is two hours ahead', 2 * 60 * minute],
@@ -311,7 +311,7 @@ describe('the subscriptions of Shopify', () => {
   })
 })
 
-test('an outbox with endless pages is a problem, and does not prevent the pass over the other senders', async () => {
+test('an outbox with endless pages is a problem of its sender, and does not prevent the pass over the other senders', async () => {
   let asked = 0
   const attempt = { id: 'a', headers: {}, place: 5, isDelivered: false, ref: 'a' }
   async function* pages() {

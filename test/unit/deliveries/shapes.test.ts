@@ -89,7 +89,7 @@ test('an event beyond the limit does not cause an earlier write', async () => {
   expect(write).toHaveBeenCalledTimes(1)
 })
 
-test('under load only some requests are learnt from, and no answer waits for it', async () => {
+test('under load, shapes are learnt from only some requests, and no answer waits for learning', async () => {
   const store = createMemoryStore({ clock: Date.now })
   const learner = createLearner(store)
   for (let count = 0; count < 1_000; count += 1) learner.note(toDelivery({ id: randomUUID() }), hook)
@@ -99,7 +99,7 @@ test('under load only some requests are learnt from, and no answer waits for it'
   expect(shape && readRequests(shape).count).toBeGreaterThan(0)
 })
 
-test('while there is no time to learn, one request of each event waits, so that a rare event is learnt from too', async () => {
+test('while there is no time to learn, one request of each event waits, so that the shapes of rare events are learnt too', async () => {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
   const store = createMemoryStore({ clock: Date.now })
@@ -129,7 +129,7 @@ test('while there is no time to learn, one request of each event waits, so that 
   expect(Object.fromEntries(counts)).toEqual({ often: 1, rare: 1 })
 })
 
-test('a gateway in development learns from every request', async () => {
+test('a gateway in development learns shapes from every request', async () => {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
   const store = createMemoryStore({ clock: Date.now })

@@ -211,7 +211,7 @@ describe('a watched mailbox, by poll', () => {
     expect(status()).toMatchObject({ state: 'watching', problems: [] })
   })
 
-  test('a problem is in the status file before the log names it', async () => {
+  test('a problem of the watcher is in the status file before the log names it', async () => {
     google.refreshTokens.clear()
     const status = await new Promise<unknown>((resolve) => {
       const error = () => resolve(existsSync(toStatusFile(dir)) && JSON.parse(readFileSync(toStatusFile(dir), 'utf8')))
@@ -232,7 +232,7 @@ describe('a watched mailbox, by poll', () => {
   })
 })
 
-describe('the watch', () => {
+describe('the watch that Gmail must renew', () => {
   test('a failed watch is logged and tried again after a minute, and its success is not logged', async () => {
     toSubscription()
     google.fail('/watch', { status: 403, body: { error: { status: 'PERMISSION_DENIED' } } })

@@ -28,7 +28,7 @@ describe('the right send:<hook>', () => {
     expect(maySend([`send:${pattern}`], name)).toBe(false)
   })
 
-  test('other rights allow no hook', () => {
+  test('rights other than send:<hook> allow no hook', () => {
     expect(maySend(['runs', 'admin', 'operate', 'read'], 'admin')).toBe(false)
   })
 

@@ -49,7 +49,7 @@ describe('X-Forwarded-For', () => {
     expect(client('127.0.0.1', '10.0.0.1, 1.2.3.4, 10.0.0.7', trusted)).toBe('1.2.3.4')
   })
 
-  test('the first entry is the client if all hops are trusted', () => {
+  test('the first entry of X-Forwarded-For is the client if all hops are trusted', () => {
     expect(client('127.0.0.1', '10.0.0.1, 10.0.0.2', trusted)).toBe('10.0.0.1')
   })
 
@@ -64,12 +64,12 @@ describe('X-Forwarded-For', () => {
     '::g',
     '1.2.3.4; drop',
     '[::1',
-  ])('the entry %j, which is not an address, makes the hop that sent it the client', (garbage) => {
+  ])('the entry %j of X-Forwarded-For, which is not an address, makes the hop that sent it the client', (garbage) => {
     expect(client('127.0.0.1', garbage, trusted)).toBe('127.0.0.1')
     expect(client('127.0.0.1', `6.6.6.6, ${garbage}, 10.0.0.7`, trusted)).toBe('10.0.0.7')
   })
 
-  test('the port after an address is ignored', () => {
+  test('the port after an address in X-Forwarded-For is ignored', () => {
     expect(client('127.0.0.1', '1.2.3.4:5678', trusted)).toBe('1.2.3.4')
     expect(client('127.0.0.1', '[2001:db8:1:2::1]:443', trusted)).toBe('2001:db8:1:2::/64')
   })
@@ -92,13 +92,13 @@ describe('server.trustedProxies', () => {
     ['::1', '::1', '::2'],
     ['0.0.0.0/0', '9.9.9.9', '2001:db8::1'],
     ['::/0', '2001:db8::1', '9.9.9.9'],
-  ])('the entry %s trusts %s and does not trust %s', (entry, inside, outside) => {
+  ])('the entry %s of server.trustedProxies trusts %s and does not trust %s', (entry, inside, outside) => {
     expect(client(inside, '1.2.3.4', [entry])).toBe('1.2.3.4')
     expect(client(outside, '1.2.3.4', [entry])).not.toBe('1.2.3.4')
   })
 
   test.each(['10.0.0.0/33', '10.0.0', '10/8', 'loopback', '::/129', '10.0.0.0/8 ', '*', '010.0.0.0/8'])(
-    'the entry %j is refused with the name of its key',
+    'the entry %j of server.trustedProxies is refused with the name of its key',
     (entry) => {
       const attempt = () => createClientLookup(['127.0.0.1', entry])
       expect(attempt).toThrow(Problem)
@@ -118,7 +118,7 @@ describe('proxies that the configuration does not name', () => {
   }
 
   test.each(['127.0.0.1', '::1', '10.1.2.3', '192.168.0.9', 'fd00::5'])(
-    'a warning for the operator names the address %s',
+    'a warning for the operator names the proxy %s if the configuration does not',
     (address) => {
       expect(seenFrom(address, forwarded).proxies.warnings()).toEqual([
         expect.stringContaining(`Requests from ${address} `),
@@ -127,7 +127,7 @@ describe('proxies that the configuration does not name', () => {
     },
   )
 
-  test('the warning ends when the configuration names the proxy', () => {
+  test('the warning about an unknown proxy ends when the configuration names the proxy', () => {
     const { named, proxies } = seenFrom('10.1.2.3', forwarded)
     named.push('10.0.0.0/8')
     expect(proxies.warnings()).toEqual([])
@@ -136,11 +136,11 @@ describe('proxies that the configuration does not name', () => {
   test.each([
     ['a sender on the internet that sets the header', '203.0.113.9', forwarded],
     ['a client without the header', '127.0.0.1', {}],
-  ])('there is no warning about %s', (_, address, headers) => {
+  ])('no warning about an unknown proxy is caused by %s', (_, address, headers) => {
     expect(seenFrom(address, headers).proxies.warnings()).toEqual([])
   })
 
-  test('at most ten proxies are remembered, because a private network has many addresses', () => {
+  test('at most ten unknown proxies are remembered, because a private network has many addresses', () => {
     const proxies = createUnnamedProxies(() => [])
     const clientOf = createClientLookup([], proxies)
     for (let last = 0; last < 99; last++) clientOf({ headers: forwarded, socket: { remoteAddress: `10.0.0.${last}` } })

@@ -59,7 +59,7 @@ const remote: Peer = { client: '203.0.113.7', isLoopback: false }
 const another: Peer = { client: '203.0.113.8', isLoopback: false }
 
 describe('the number of connections of a client', () => {
-  test('a connection over the limit of its client is closed, one of another client is not, and a connection that ends makes room for a new one', async () => {
+  test('a connection over the limit of its client is closed, one of another client is not, and each closed connection makes room for a new one', async () => {
     const many = Array.from({ length: perClient + 1 }, () => remote)
     const { openConnection, ask, responses, told } = await serve(...many, another, remote, remote)
     const held: Awaited<ReturnType<typeof openConnection>>[] = []
@@ -157,7 +157,7 @@ describe('idle connections', () => {
 describe('the client of a connection', () => {
   const peer = (address: string, trusted: string[] = []) => createPeerLookup(() => trusted)(address)
 
-  test('the client is the IPv4 address, even if it is mapped, or the /64 network of an IPv6 address', () => {
+  test('the client of a connection is the IPv4 address, even if it is mapped, or the /64 network of an IPv6 address', () => {
     expect(peer('203.0.113.7')).toEqual({ client: '203.0.113.7', isLoopback: false })
     expect(peer('::ffff:203.0.113.7')).toEqual({ client: '203.0.113.7', isLoopback: false })
     expect(peer('2001:db8:1:2:3:4:5:6')).toEqual(peer('2001:db8:1:2::9'))

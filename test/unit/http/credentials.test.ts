@@ -52,12 +52,12 @@ describe('the token of a request', () => {
 describe('the check of a secret', () => {
   const isToken = createSecretSet(['hook-secret'])
 
-  test('the secret passes the check', () => {
+  test('the configured secret passes the check', () => {
     expect(isToken('hook-secret')).toBe(true)
   })
 
   test.each(['', 'hook-secre', 'hook-secret ', 'Hook-secret', 'hook-secret\0', 'hook-secrey', 'x'.repeat(100_000)])(
-    'another text does not pass the check, whatever its length: %#',
+    'a text that differs from the secret does not pass the check, whatever its length: %#',
     (given) => {
       expect(isToken(given)).toBe(false)
     },
@@ -84,7 +84,7 @@ describe('headers of a delivery', () => {
     'Cf-Access-Jwt-Assertion',
     'X-Acme-Token',
     'Acme-Webhook-Secret',
-  ])('the value of %s is removed', (name) => {
+  ])('the value of the header %s is removed', (name) => {
     expect(dropped([name, 'canary'])).toEqual({ [name.toLowerCase()]: '[secret]' })
   })
 
@@ -93,7 +93,7 @@ describe('headers of a delivery', () => {
     expect(dropped(Object.entries(headers).flat())).toEqual(headers)
   })
 
-  test('no credential is kept, in upper or lower case, alone or repeated', () => {
+  test('no credential in a header is kept, in upper or lower case, alone or repeated', () => {
     const names = ['Authorization', 'AUTHORIZATION', 'X-Service-Token', 'Proxy-Authorization', 'Cookie', 'cookie']
     const headers = dropped(['X-GitHub-Event', 'push', ...names.flatMap((name) => [name, 'canary'])])
     expect(JSON.stringify(headers)).toBe('{"x-github-event":"push"}')

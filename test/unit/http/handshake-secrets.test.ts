@@ -22,7 +22,7 @@ describe('secrets from handshakes', () => {
     expect(statSync(file).mode & 0o777).toBe(0o600)
   })
 
-  test('the window is open for ten minutes or until one secret is accepted', async () => {
+  test('the window for a secret from a handshake is open for ten minutes or until one secret is accepted', async () => {
     const { open, later } = stage()
     const handed = open()
     expect(handed.isArmed('a')).toBe(false)
@@ -37,7 +37,7 @@ describe('secrets from handshakes', () => {
     expect(handed.isArmed('a')).toBe(false)
   })
 
-  test('the two newest secrets are valid, and older ones are not', async () => {
+  test('the two newest secrets from handshakes are valid, and older ones are not', async () => {
     const handed = stage().open()
     for (const secret of ['one', 'two', 'three']) await handed.save('a', secret)
     expect(handed.find('a')).toEqual(['three', 'two'])

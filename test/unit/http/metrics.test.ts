@@ -10,7 +10,7 @@ import { createClock, newDelivery, newJob } from '../../contract/stage.ts'
 const readBudgetLines = async (metrics: ReturnType<typeof createMetrics>) =>
   (await metrics.renderPage()).split('\n').filter((line) => line.startsWith('hookloom_budget_'))
 
-test('the metrics show for each budget what is spent and reserved in its current period, its raised limit, and what waits for it', async () => {
+test('the metrics show for each budget its spent and reserved amounts, its raised limit, and the turns that wait for it', async () => {
   const clock = createClock()
   const store = createMemoryStore({ clock })
   onTestFinished(() => store.close())

@@ -77,7 +77,7 @@ test.each([[[]], [['text']], [['xml']], [['text', 'xml']]] as const)(
   },
 )
 
-test('complete JSON is read as JSON on every hook', () => {
+test('complete JSON in a proved body is read as JSON on every hook', () => {
   const hooks = [hookOf([]), hookOf(['text']), hookOf(['xml']), hookOf(['text', 'xml'])]
   const object = fc.oneof(fc.dictionary(fc.string(), fc.jsonValue()), fc.array(fc.jsonValue()))
   return fc.assert(

@@ -3,7 +3,7 @@ import { createPeerLookup } from '../../../src/http/client.ts'
 import { createReadiness } from '../../../src/http/readiness.ts'
 import { silentLog } from '../../../src/model/log.ts'
 
-describe('readiness', () => {
+describe('readiness of a gateway', () => {
   beforeEach(() => void vi.useFakeTimers())
 
   function stage({ trouble }: { trouble?: string } = {}) {
@@ -48,7 +48,7 @@ describe('readiness', () => {
     expect(await hasEnded()).toBe(true)
   })
 
-  test('a check that began before the stop counts if its answer says unready', async () => {
+  test('a check of a balancer that began before the stop counts if its answer says unready', async () => {
     const { check, retire, hasEnded } = stage()
     await check('10.0.0.1')
     const early = check('10.0.0.1')

@@ -51,7 +51,7 @@ test('attempts during the lock do not prolong it', () => {
   expect(throttle.readLockSeconds('a')).toBeUndefined()
 })
 
-test('the minute of a count begins with any failure, not with a minute of the clock', () => {
+test('the minute in which failures are counted begins with a failure, not with a minute of the clock', () => {
   const { throttle, time } = start()
   throttle.fail('a')
   time.now += 59_000
@@ -80,7 +80,7 @@ test('a flood of clients with one failure each stays within the limit and ends n
   expect(throttle.readLockSeconds('locked')).toBe(60)
 })
 
-test('the client that was quiet for longest is forgotten first', () => {
+test('the client that has been quiet for the longest time is forgotten first', () => {
   const { throttle } = start({ maxClients: 3 })
   fail(throttle, 'early', 19)
   fail(throttle, 'busy', 18)
@@ -93,7 +93,7 @@ test('the client that was quiet for longest is forgotten first', () => {
   expect(throttle.readLockSeconds('busy')).toBe(60)
 })
 
-test('a lock is removed only if all others are locks too, and then the one that ends first', () => {
+test('a lock is forgotten only if the throttle is full of locks, and then the lock that ends first', () => {
   const { throttle, time } = start({ maxClients: 3 })
   for (const client of ['first', 'second', 'third']) {
     fail(throttle, client, 20)
@@ -106,7 +106,7 @@ test('a lock is removed only if all others are locks too, and then the one that 
   expect(throttle.readLockSeconds('third')).toBe(59)
 })
 
-test('an ended lock is removed before a counted client is forgotten', () => {
+test('an ended lock is forgotten before a client that is still counted', () => {
   const { throttle, time } = start({ maxClients: 2 })
   fail(throttle, 'locked', 20)
   time.now += 60_000

@@ -32,7 +32,7 @@ test.each([
   expect(readPreferredWait(prefer)).toBe(seconds)
 })
 
-test('a hostile header takes no exponential time', () => {
+test('a hostile Prefer header does not take exponential time', () => {
   const began = performance.now()
   for (const text of ['"\\', '"', 'a', ' ', 'wait '])
     readPreferredWait(text.repeat(Math.floor(1_000 / text.length)).slice(0, 1_000))
@@ -72,7 +72,7 @@ test('all waiting requests share one store read at a time, with each id once, an
   expect(progress.mock.calls.length).toBe(calls + 1)
 })
 
-test('a place is free again when its wait ends or its client disconnects, and a client that has already gone takes none', () => {
+test('a place is free again when its wait ends or its client disconnects, and a client that has already disconnected takes no place', () => {
   const { waiters } = createStage(1)
   const gone = toResponse()
   const first = waiters.enter(gone)

@@ -49,11 +49,11 @@ test.each([
   ['marks that turn the direction of text', '\u202etxt.exe\u2066 \u200b\u2028é 🎉'],
   ['one quote and a control', "'\u0001'"],
   ['nothing', ''],
-])('a body of %s is sent as it is', async (_, body) => {
+])('the copied command sends a body of %s unchanged', async (_, body) => {
   expect((await run({ body, headers: json })).body).toBe(body)
 })
 
-test('the command sends any body without a NUL byte by byte', async () => {
+test('the copied command sends any body without a NUL byte by byte', async () => {
   const unit = fc.oneof(
     fc.constantFrom("'", '\\', '!', '\n', '\u001b', '@', '$', '"', '`'),
     fc.string({ unit: 'binary' }),
@@ -67,13 +67,13 @@ test('the command sends any body without a NUL byte by byte', async () => {
   )
 })
 
-test('the command sends one request to a URL with ranges, lists and dots', async () => {
+test('the copied command sends one request to a URL with ranges, lists and dots', async () => {
   const url = "/hooks/x?ids=[1-3]&of={a,b}&to=a'$(id)&up=/../.."
   expect((await run({ url, headers: json })).url).toBe(url)
   expect((await run({ url: '/hooks/..//[1-2]', headers: json }, '..//[1-2]')).url).toBe('/hooks/..//[1-2]')
 })
 
-test('headers keep their bytes, read no file and add no other header', async () => {
+test('the headers of the copied command keep their bytes, read no file and add no other header', async () => {
   const headers = {
     ...json,
     'x-quotes': `'; touch ${folder}/made; '`,
@@ -103,11 +103,11 @@ test('the copied command has a new key, and no header of a browser or a proxy', 
   expect(Object.keys(headers).filter((name) => /^(accept-language|sec-|x-forwarded)/.test(name))).toEqual([])
 })
 
-test('a body without a content type is sent without one', async () => {
+test('the copied command sends a body without a content type without one', async () => {
   expect((await run({ body: 'x' })).headers['content-type']).toBeUndefined()
 })
 
-test('every character of the command is visible', () => {
+test('every character of the copied command is visible', () => {
   const text = 'a\u001b[201~\u0085\u202e\u2066\u200b'
   const line = toCurl(toRequest({ body: text, url: '/hooks/x?\u009b', headers: { 'x-a': text } }), base, 'x')
   expect(line.replaceAll(' \\\n  ', ' ')).toMatch(/^[\x20-\x7e]+$/)

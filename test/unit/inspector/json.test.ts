@@ -42,7 +42,7 @@ describe('formatPath', () => {
     expect(formatPath([0, 'event'])).toBe('[0].event')
   })
 
-  test('a path to a key that templates cannot name is undefined', () => {
+  test('formatPath returns undefined for a path to a key that templates cannot name', () => {
     for (const key of ['a.b', 'a[0]', 'a|b', ' a', '__proto__', 'constructor', 'x}}']) {
       expect(formatPath(['a', key])).toBeUndefined()
     }
@@ -51,13 +51,13 @@ describe('formatPath', () => {
 })
 
 describe('findTime', () => {
-  test('seconds, milliseconds and ISO 8601 are recognised as times', () => {
+  test('findTime recognises seconds, milliseconds and ISO 8601 as times', () => {
     expect(findTime('created_at', parse('1770000000'))).toBe(1_770_000_000_000)
     expect(findTime('createdAt', parse('1770000000123'))).toBe(1_770_000_000_123)
     expect(findTime(undefined, parse('"2026-02-02T02:40:00Z"'))).toBe(1_770_000_000_000)
   })
 
-  test('an id or a price with as many digits is not a time', () => {
+  test('findTime does not take an id or a price with as many digits for a time', () => {
     for (const name of ['id', 'number', 'format', 'chat', undefined, 3])
       expect(findTime(name, parse('1770000000'))).toBeUndefined()
     expect(findTime('at', parse('17'))).toBeUndefined()

@@ -91,7 +91,7 @@ describe('the age of a row', () => {
     for (let days = 0; days < 800; days += 1) expect(ago(days * 23.7 * hour).length).toBeLessThanOrEqual(12)
   })
 
-  test('a day is today, yesterday or a date', () => {
+  test('the heading of a day is today, yesterday or a date', () => {
     expect([0, 16 * hour, 42 * hour].map((ms) => formatLongDay(now - ms, now))).toEqual([
       'today',
       'yesterday',
@@ -101,7 +101,7 @@ describe('the age of a row', () => {
 })
 
 describe('the state of a row', () => {
-  test('the state shown is the one that most needs attention', () => {
+  test('a row shows the state of its delivery that needs most attention', () => {
     const word = (jobs: Partial<DeliveryRow['jobs']>, state: DeliveryRow['state'] = 'accepted') =>
       findRowState(makeRow({ state, jobs }))
     expect(word({ dead: 1, queued: 1, failing: 1 })).toBe('dead')
@@ -113,12 +113,12 @@ describe('the state of a row', () => {
     expect(word({}, 'parked')).toBe('parked')
   })
 
-  test('a run that a person dropped is dropped, not dead', () => {
+  test('a run that a person dropped is shown as dropped, not as dead', () => {
     expect(findRowState(makeRow({ jobs: { dropped: 1, done: 1 } }))).toBe('dropped')
     expect(findRowState(makeRow({ jobs: { dead: 1, dropped: 1 } }))).toBe('dead')
   })
 
-  test('a filter shows the rows with its word, and waiting shows all that has not ended', () => {
+  test('a state filter shows the rows in its state, and the filter waiting shows all rows that have not ended', () => {
     const [failing, running, done] = [{ queued: 1, failing: 1 }, { running: 1 }, { done: 1 }].map((jobs) =>
       makeRow({ jobs }),
     )
@@ -131,7 +131,7 @@ describe('the state of a row', () => {
   })
 })
 
-describe('the items of the list', () => {
+describe('the items of the list of deliveries', () => {
   test('refusals of an unknown client are one row with their number, up to the next delivery', () => {
     const rows = [
       makeRefusal(),
@@ -151,12 +151,12 @@ describe('the items of the list', () => {
     expect(toListItems(rows, false)).toHaveLength(6)
   })
 
-  test('a refusal of a known sender is never folded', () => {
+  test('a refusal of a known sender always has a row for itself', () => {
     const rows = [makeRefusal({ isStranger: false }), makeRefusal({ isStranger: false })]
     expect(toListItems(rows, true)).toHaveLength(2)
   })
 
-  test('each day except today has a heading', () => {
+  test('each day of the list except today has a heading', () => {
     const day = 24 * 3_600_000
     const rows = [0, day, day, 3 * day].map((ms) => makeRow({ at: Date.now() - ms }))
     expect(toListItems(rows, true).map(({ kind }) => kind)).toEqual([
@@ -171,7 +171,7 @@ describe('the items of the list', () => {
 })
 
 describe('the bins of the histogram', () => {
-  test('each row is in the one bin of its time, and a refusal of an unknown client is not a failure', () => {
+  test('each row of the list is in the one bin of its time, and a refusal of an unknown client is not counted as a failure', () => {
     const rows = [
       makeRefusal({ receivedAt: 148_000, isStranger: false }),
       makeRefusal({ receivedAt: 147_500 }),
@@ -186,7 +186,7 @@ describe('the bins of the histogram', () => {
     }
   })
 
-  test('fewer than two rows have no bins, and a blank filter shows every moment', () => {
+  test('a list of fewer than two rows has no bins, and a blank filter shows every moment', () => {
     expect(buildBins([makeRefusal()])).toEqual([])
     expect(isWithin(5, { since: '', until: '' })).toBe(true)
     expect(isWithin(5, { since: '5', until: '6' })).toBe(true)

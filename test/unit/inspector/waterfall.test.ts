@@ -41,7 +41,7 @@ test('the wait of a step begins when the step before it ends, and its bar ends w
   })
 })
 
-test('the bar of an unfinished run grows until now, and a step without a start time has no length', () => {
+test('the bar of an unfinished run grows until now, and a step without a start time has a bar without length', () => {
   const { startedAt: _, ...instant } = step('event', 0, 100)
   const running = job({ state: 'running', steps: [instant] })
   const span = findSpan({ receivedAt: at(0), jobs: [running] }, 1_004_000)
@@ -52,7 +52,7 @@ test('the bar of an unfinished run grows until now, and a step without a start t
   })
 })
 
-test('an attempt that failed belongs to the step that was tried, also if that step is not recorded yet', () => {
+test('an attempt that failed belongs to the step that was tried, even if that step is not recorded yet', () => {
   const steps = [step('run', 50, 100)]
   const failures = [20, 300, 700].map((ms) => ({ at: at(ms), error: 'busy' }))
   const first = { waitedFrom: 1_000_000, start: 1_000_050, end: 1_000_100, failed: [1_000_020] }

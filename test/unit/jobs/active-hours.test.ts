@@ -4,7 +4,7 @@ import { findActiveMoment } from '../../../src/jobs/agents.ts'
 const at = (text: string) => Date.parse(text)
 const day = { start: '08:00', end: '20:00', timezone: 'Europe/Berlin' }
 
-test('a moment inside the hours is active, and a moment outside of them becomes active when they begin', () => {
+test('a moment inside the active hours is active, and a moment outside of them becomes active when they begin', () => {
   expect(findActiveMoment(undefined, 7)).toBe(7)
   const noon = at('2026-01-05T11:00:00Z')
   expect(findActiveMoment(day, noon)).toBe(noon)
@@ -12,13 +12,13 @@ test('a moment inside the hours is active, and a moment outside of them becomes 
   expect(findActiveMoment(day, at('2026-01-05T05:59:59Z'))).toBe(at('2026-01-05T07:00:00Z'))
 })
 
-test('the first minute of the hours is active and the last is not', () => {
+test('the first minute of the active hours is active, and the minute at which they end is not', () => {
   const opening = at('2026-07-01T06:00:00Z')
   expect(findActiveMoment(day, opening)).toBe(opening)
   expect(findActiveMoment(day, at('2026-07-01T18:00:00Z'))).toBe(at('2026-07-02T06:00:00Z'))
 })
 
-test('hours may cross midnight or end at midnight', () => {
+test('active hours may cross midnight or end at midnight', () => {
   const night = { start: '22:00', end: '06:00', timezone: 'UTC' }
   const late = at('2026-01-05T23:00:00Z')
   expect(findActiveMoment(night, late)).toBe(late)
@@ -32,7 +32,7 @@ describe('zones that change their clocks', () => {
   const berlin = (start: string, end: string) => ({ start, end, timezone: 'Europe/Berlin' })
   // 2026-03-29 01:00 UTC: from 02:00 to 03:00. 2026-10-25 01:00 UTC: from 03:00 back to 02:00.
 
-  test('after a change of the clocks, hours begin exactly on time, however short they are', () => {
+  test('after a change of the clocks, active hours begin exactly on time, however short they are', () => {
     for (const asked of ['2026-03-28T12:00:00Z', '2026-03-29T00:50:00Z', '2026-03-29T00:59:59Z']) {
       expect(findActiveMoment(berlin('03:00', '03:05'), at(asked))).toBe(at('2026-03-29T01:00:00Z'))
       expect(findActiveMoment(berlin('09:10', '09:11'), at(asked))).toBe(at('2026-03-29T07:10:00Z'))
@@ -43,22 +43,22 @@ describe('zones that change their clocks', () => {
     }
   })
 
-  test('hours that begin inside a skipped hour begin when it ends', () => {
+  test('active hours that begin inside a skipped hour begin when that hour ends', () => {
     expect(findActiveMoment(berlin('02:30', '03:05'), at('2026-03-28T12:00:00Z'))).toBe(at('2026-03-29T01:00:00Z'))
   })
 
-  test('hours that are skipped completely begin on the next day', () => {
+  test('active hours that are skipped completely begin on the next day', () => {
     expect(findActiveMoment(berlin('02:10', '02:20'), at('2026-03-28T12:00:00Z'))).toBe(at('2026-03-30T00:10:00Z'))
   })
 
-  test('hours that occur twice on a day are active both times', () => {
+  test('active hours that occur twice on a day are active both times', () => {
     const hours = berlin('02:10', '02:20')
     expect(findActiveMoment(hours, at('2026-10-24T12:00:00Z'))).toBe(at('2026-10-25T00:10:00Z'))
     expect(findActiveMoment(hours, at('2026-10-25T00:20:00Z'))).toBe(at('2026-10-25T01:10:00Z'))
     expect(findActiveMoment(hours, at('2026-10-25T01:20:00Z'))).toBe(at('2026-10-26T01:10:00Z'))
   })
 
-  test('hours are exact in zones that change by half an hour or have a quarter-hour offset', () => {
+  test('active hours are exact in zones that change by half an hour or have a quarter-hour offset', () => {
     const island = { start: '02:30', end: '02:33', timezone: 'Australia/Lord_Howe' }
     expect(findActiveMoment(island, at('2026-10-03T15:25:00Z'))).toBe(at('2026-10-03T15:30:00Z'))
     const mountain = { start: '08:01', end: '08:02', timezone: 'Asia/Kathmandu' }

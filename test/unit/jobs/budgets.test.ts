@@ -102,7 +102,7 @@ describe('turns of a budget', () => {
     expect(await jobOf(ids[2])).toMatchObject({ state: 'queued', attempts: 0 })
   })
 
-  test('waiting turns do not start in a loop: each is claimed once in a period', async () => {
+  test('turns that wait for a budget do not start in a loop: each is claimed once in a period', async () => {
     const { store, turns, acceptTurns } = open(priced({ turns: 1 }))
     const reserve = vi.spyOn(store, 'reserve')
     await acceptTurns(30)
@@ -173,7 +173,7 @@ describe('turns of a budget', () => {
     expect((await account())?.spent.tokens).toBeGreaterThan(10_000)
   })
 
-  test('a longer prompt reserves more: no tokenizer makes more tokens than there are bytes', async () => {
+  test('a longer prompt reserves more tokens, because no tokenizer makes more tokens than there are bytes', async () => {
     const { acceptTurns, account } = open(priced({ tokens: 1_000_000 }))
     await acceptTurns(1, { action: { message: 'é'.repeat(20_000) } })
     expect((await account())?.reserved.tokens).toBeGreaterThan(10_000 + 40_000)
@@ -205,7 +205,7 @@ describe('turns of a budget', () => {
     expect(turns).toHaveLength(3)
   })
 
-  test('only turns are counted for a runner that reports no usage, and they wait when the budget is spent', async () => {
+  test('for a runner that reports no usage, a budget counts only turns, and turns wait when it is spent', async () => {
     const config = priced({ usd: 1, turns: 2 }, { runner: 'claude' })
     expect(toAgent(config, 'main', '/').runner).toBe('claude')
     const { turns, acceptTurns, account } = open(config, () => ok('Done.'))
