@@ -1,4 +1,4 @@
-// What an operator does with a delivery. Each action shows its result, in the words of the gateway.
+// The actions of an operator on a delivery. Each action shows its result, in the words of the gateway.
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { RequestFields, RetryFields, ShownDelivery } from '../model/api/answers.ts'
@@ -9,7 +9,8 @@ import { formatJson, parseJson } from './json.ts'
 import { go } from './place.ts'
 import { captureFixture, copyText, describeException, nothingSaid, type Said, toCapturePath } from './said.ts'
 
-/** How long a drop can be undone. The gateway deletes the request of a dropped delivery, so the page waits before it asks. */
+/** How long a drop can be undone. The page asks the gateway only afterwards, because the gateway deletes the request of a dropped delivery.
+ * */
 export const undoMs = 5_000
 
 type ActionsProps = {
@@ -72,7 +73,7 @@ export function Actions({ delivery, request, hooksUrl, said, onSay, onDone }: Ac
     act(async () => {
       const made = await captureFixture(toCapturePath(deliveryId), name === '' ? {} : { name })
       setNaming(false)
-      // the form that had the focus is gone
+      // the form that had the focus no longer exists
       menu.current?.querySelector('summary')?.focus()
       return made
     })
@@ -158,7 +159,7 @@ export function Actions({ delivery, request, hooksUrl, said, onSay, onDone }: Ac
 
 type DropProps = { readonly path: string; readonly onSay: (said: Said) => void; readonly onDone: () => void }
 
-/** Drops after some seconds, or at once when another delivery is opened. */
+/** The button that drops a delivery. The drop happens after some seconds, or at once when another delivery is opened. */
 function Drop({ path, onSay, onDone }: DropProps): JSX.Element {
   const [isWaiting, setWaiting] = useState(false)
   const isWanted = useRef(false)
@@ -177,7 +178,7 @@ function Drop({ path, onSay, onDone }: DropProps): JSX.Element {
   useEffect(() => {
     if (!isWaiting) return
     isWanted.current = true
-    // an undo in the last moment comes before the effect that clears the timer
+    // a click on undo clears `isWanted` at once; the timer is cleared only by a later effect
     const timer = setTimeout(() => void (isWanted.current && drop()), undoMs)
     return () => clearTimeout(timer)
   }, [isWaiting])

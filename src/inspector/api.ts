@@ -1,7 +1,7 @@
 // The admin API, called with the key of this tab.
 import { forgetKey, verifyGateway, readKey } from './key.ts'
 
-/** A refusal of the gateway, in its own words. */
+/** A refusal by the gateway, with the message of the gateway. */
 export class ApiError extends Error {
   readonly status: number
   constructor(status: number, sentence: string) {
@@ -16,10 +16,11 @@ export function onKeyExpired(listener: (why: string) => void): void {
   onExpired = listener
 }
 
-/** The proof of the gateway since the connection was last lost. Undefined: no key may be sent before it has proved that it made the key. */
+/** Whether the gateway has proved, since the connection was last lost, that it issued the key. Undefined: no proof was asked for, so no key
+ * may be sent. */
 let proof: { readonly key: string; readonly isGiven: Promise<boolean> } | undefined
 
-/** Called when the connection was lost: another program may have the port now. */
+/** Called when the connection is lost: another program may have the port now. */
 export function forgetGatewayProof(): void {
   proof = undefined
 }
@@ -66,7 +67,7 @@ function readError(text: string): string | undefined {
 
 export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   const answer = await callApi(path, signal === undefined ? {} : { signal })
-  // as: api-types.ts has the answers of the gateway that serves this page
+  // as: the gateway that serves this page sends the answers of api-types.ts
   return (await answer.json()) as T
 }
 
@@ -80,7 +81,7 @@ export async function post<T>(path: string, body?: object, signal?: AbortSignal)
   return (await answer.json()) as T
 }
 
-/** A query string without blank parameters. */
+/** A query string without its blank parameters. */
 export function toQuery(fields: Readonly<Record<string, string | number | undefined>>): string {
   const filled = Object.entries(fields).filter(([, value]) => value !== undefined && value !== '')
   return new URLSearchParams(filled.map(([field, value]) => [field, String(value)])).toString()

@@ -41,7 +41,7 @@ export function App(): JSX.Element {
     setPicked((before) => new Set(before.has(id) ? [...before].filter((each) => each !== id) : [...before, id]))
   const focusList = () => document.getElementById('list')?.focus()
 
-  /** Chooses the row that is `by` rows further down. Only the list has rows. */
+  /** Selects the row that is `by` rows below the selected one. Only the list has rows. */
   const step = (by: number) => {
     if (place.view !== 'list') return
     const ids =
@@ -53,7 +53,7 @@ export function App(): JSX.Element {
     if (id !== undefined) go({ id }, { replaces: place.id !== '' })
     focusList()
   }
-  /** Outside of the list, the arrow keys scroll. */
+  /** outside of the list, the arrow keys scroll */
   const stepInList = (by: number): 'unused' | undefined => {
     const { activeElement } = document
     if (place.view !== 'list' || (activeElement !== document.body && activeElement?.id !== 'list')) return 'unused'
@@ -63,7 +63,7 @@ export function App(): JSX.Element {
   const press = (id: string) => () => document.getElementById(id)?.click()
   const show = (view: View) => () => {
     go({ view })
-    // so that the arrow keys scroll it
+    // focus the view, so that the arrow keys scroll it
     requestAnimationFrame(() => document.getElementById(view === 'list' ? 'list' : 'view')?.focus())
   }
   useKeys({
@@ -80,7 +80,7 @@ export function App(): JSX.Element {
     Escape: () => (document.activeElement?.id === 'list' ? go({ id: '' }) : focusList()),
     '/': () => {
       const focusSearch = () => document.getElementById('search')?.focus()
-      // at once if possible: the next key is a letter of the search already
+      // focus at once if possible: the next key may already be a letter of the search
       if (place.view === 'list') return focusSearch()
       go({ view: 'list' })
       requestAnimationFrame(focusSearch)
@@ -241,13 +241,13 @@ function Status({ feed, status, paused }: StatusProps): JSX.Element {
 
 const sayEveryMs = 2_000
 
-/** Announces how many rows are new, at most every two seconds: a busy gateway must not talk without end. */
+/** Announces the number of new rows, at most every two seconds, so that a busy gateway does not make a screen reader talk without end. */
 function Announcer({ feed }: { feed: Feed }): JSX.Element {
   const [said, setSaid] = useState('')
   const newest = useRef('')
   const rows = useRef(feed.rows)
   rows.current = feed.rows
-  // the rows of the first reading are not new
+  // rows of the first reading do not count as new
   useEffect(() => {
     newest.current ||= feed.rows[0]?.id ?? ''
   }, [feed.rows])

@@ -11,10 +11,11 @@ import { captureFixture, describeException, toCapturePath } from './said.ts'
 import { Ago, Line, useNow } from './text.tsx'
 
 const everyMs = 15_000
-/** Changes within this time cause one request. */
+/** All changes within this time cause one request. */
 const gatherMs = 1_000
 
-/** Reads again when `version` changes. The count is in the title and the icon of the tab. */
+/** Reads the deliveries and jobs that need a person, again when `version` changes. Shows their number in the title and the icon of the tab.
+ * */
 export function useAttention(version: number): AttentionFields | undefined {
   const [attention, setAttention] = useState<AttentionFields>()
   const [round, setRound] = useState(0)
@@ -45,7 +46,7 @@ export function useAttention(version: number): AttentionFields | undefined {
 type AttentionProps = {
   readonly attention: AttentionFields | undefined
   readonly place: PagePlace
-  /** Changes when a file is saved, and when another generation serves. */
+  /** Changes when a file is saved, and when another generation becomes live. */
   readonly saved: string
 }
 
@@ -92,18 +93,18 @@ function Group({ group, chosen, now, saved }: GroupProps): JSX.Element {
         <span class={`state ${kind}`}>
           <span aria-hidden="true">{glyphs[kind]}</span> {formatCount(count)} {kind}
         </span>{' '}
-        <Line text={title} most={240} />
+        <Line text={title} max={240} />
       </h3>
       <p class="dim">
         {place !== null && !title.includes(place) && (
           <>
             <code>
-              <Line text={place} most={120} />
+              <Line text={place} max={120} />
             </code>{' '}
             ·{' '}
           </>
         )}
-        <Line text={hooks.join(', ')} most={160} /> · {isRecent(sinceAt, now) ? 'the first ' : 'since '}
+        <Line text={hooks.join(', ')} max={160} /> · {isRecent(sinceAt, now) ? 'the first ' : 'since '}
         <Ago at={sinceAt} now={now} />
       </p>
       <div class="tools">
@@ -130,12 +131,12 @@ function Group({ group, chosen, now, saved }: GroupProps): JSX.Element {
   )
 }
 
-/** The maximum number of ids of one request for the decisions of the live code. */
-const mostTried = 100
+/** The maximum number of ids in a request for the decisions of the live code. */
+const maxTried = 100
 
 type MendedProps = { readonly ids: readonly string[]; readonly saved: string }
 
-/** How many parked deliveries the live code would take, asked by a button and then again after each save. */
+/** A button that asks how many of the parked deliveries the live code would take. After a click, it asks again after each save. */
 function RetryPreview({ ids, saved }: MendedProps): JSX.Element {
   const [said, setSaid] = useState('')
   const [isAsked, setAsked] = useState(false)
@@ -143,7 +144,7 @@ function RetryPreview({ ids, saved }: MendedProps): JSX.Element {
     if (!isAsked) return
     const ended = new AbortController()
     setSaid('trying …')
-    void ask(ids.slice(0, mostTried), ended.signal).then(
+    void countWorking(ids.slice(0, maxTried), ended.signal).then(
       (text) => !ended.signal.aborted && setSaid(text),
       (error: unknown) => !ended.signal.aborted && setSaid(describeException(error)),
     )
@@ -160,7 +161,7 @@ function RetryPreview({ ids, saved }: MendedProps): JSX.Element {
   )
 }
 
-async function ask(ids: readonly string[], signal: AbortSignal): Promise<string> {
+async function countWorking(ids: readonly string[], signal: AbortSignal): Promise<string> {
   const path = `/api/replay/live?ids=${ids.map(encodeURIComponent).join(',')}`
   const { outcomes } = await post<{ outcomes: Readonly<Record<string, { decision: string }>> }>(path, undefined, signal)
   const tried = Object.values(outcomes)

@@ -1,4 +1,4 @@
-// The bench of a hook: a request on the left, what becomes of it now on the right, again at each keystroke and each save.
+// The bench of a hook. The left side has a request; the right side shows its decision, updated at each keystroke and each save.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { HookFields, HooksFields, SentFields, TriedFields } from '../model/api/bench.ts'
@@ -13,7 +13,7 @@ import { CoverageView } from './coverage.tsx'
 import { Payloads } from './payloads.tsx'
 import { SampleMenu, useSamples } from './samples.tsx'
 import { Line, Time } from './text.tsx'
-import { type ShowEnd, TemplateBox } from './template.tsx'
+import { type ReportWork, TemplateBox } from './template.tsx'
 import {
   buildPayload,
   emptyBenchInput,
@@ -25,14 +25,14 @@ import {
   isUnfinished,
 } from './typed.ts'
 
-/** Two keystrokes within this time are one request. */
+/** Keystrokes within this time cause one request. */
 const gatherMs = 30
-/** The maximum number of characters of a kept body in the field. A longer text makes the browser slow. */
-const longestBody = 500_000
+/** The maximum number of characters of a kept body in the text field. A longer text would slow down the browser. */
+const maxBodyChars = 500_000
 
 type BenchProps = {
   readonly hook: string
-  /** The id of a kept delivery; empty for a sample. */
+  /** The id of a kept delivery. Empty if the request is a sample. */
   readonly from: string
   readonly saved: string
   readonly all: HooksFields | undefined
@@ -65,7 +65,7 @@ export function BenchView({ hook, from, saved, all }: BenchProps): JSX.Element {
     if (kept !== undefined) setTyped(kept)
     else if (first !== undefined && first.kind !== 'kept') change(toBenchInput(first.request))
     else if (first !== undefined) load(first.deliveryId)
-    // a hook without a mapping gets one
+    // a hook without a mapping gets a draft of a template
     else if (found === undefined) change({ template: 'Look at {{payload}}' })
     else change({ body: buildPayload(found.mappings) })
   }, [all, samples])
@@ -77,10 +77,10 @@ export function BenchView({ hook, from, saved, all }: BenchProps): JSX.Element {
           <button type="button" class="link" onClick={() => go({ bench: '', from: '' })}>
             hooks
           </button>{' '}
-          / <Line text={hook} most={120} />
+          / <Line text={hook} max={120} />
         </h2>
         <code class="id">
-          <Line text={`${all?.hooksUrl ?? ''}/${hook}`} most={300} />
+          <Line text={`${all?.hooksUrl ?? ''}/${hook}`} max={300} />
         </code>
       </header>
       <div class="bench-sides">
@@ -120,7 +120,7 @@ export function BenchView({ hook, from, saved, all }: BenchProps): JSX.Element {
           </p>
           {problem !== '' && (
             <p class="problem">
-              <Line text={problem} most={2_000} />
+              <Line text={problem} max={2_000} />
             </p>
           )}
           {tried !== undefined && problem === '' && <TriedView tried={tried} />}
@@ -137,18 +137,18 @@ export function BenchView({ hook, from, saved, all }: BenchProps): JSX.Element {
 async function readKept(id: string): Promise<BenchInput> {
   const request = await get<RequestFields>(`/api/deliveries/${encodeURIComponent(id)}/request`)
   if (request.encoding !== 'utf8') throw new Error('The body of this delivery is not text, so it cannot be edited.')
-  if (request.body.length > longestBody) throw new Error('The body of this delivery is too long to be edited.')
+  if (request.body.length > maxBodyChars) throw new Error('The body of this delivery is too long to be edited.')
   return toBenchInput(request)
 }
 
-/** What becomes of the request now. The last result stays until the next one comes, so nothing jumps. */
+/** Tries the request. The last result is shown until the next one comes, so nothing on the page moves. */
 function useTried(hook: string, typed: BenchInput | undefined, saved: string) {
   const [tried, setTried] = useState<TriedFields>()
   const [problem, setProblem] = useState('')
   const [isBusy, setBusy] = useState(false)
   useEffect(() => {
     if (typed === undefined) return
-    // its result would be an error at each letter of a path
+    // at each letter of an unfinished path, the result would be an error
     if (isUnfinished(typed.template)) return setBusy(false)
     const ended = new AbortController()
     const timer = setTimeout(() => {
@@ -212,7 +212,7 @@ type ActsProps = {
   readonly hooksUrl: string
   readonly typed: BenchInput
   readonly mappings: HookFields['mappings']
-  readonly report: ShowEnd
+  readonly report: ReportWork
 }
 
 function Acts({ hook, hooksUrl, typed, mappings, report }: ActsProps): JSX.Element {
@@ -250,7 +250,7 @@ function Acts({ hook, hooksUrl, typed, mappings, report }: ActsProps): JSX.Eleme
         <span role="status">
           <b class={sent.status < 400 ? 'good' : 'bad'}>{sent.status}</b> <Time at={sent.at} />{' '}
           {sent.deliveryId === null ? (
-            <Line text={sent.body} most={300} />
+            <Line text={sent.body} max={300} />
           ) : (
             <button type="button" class="link" onClick={() => go({ view: 'list', id: sent.deliveryId ?? '' })}>
               the delivery

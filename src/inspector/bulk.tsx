@@ -1,4 +1,4 @@
-// Retry and drop of several deliveries.
+// The actions on several deliveries: retry and drop.
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { RetryFields } from '../model/api/answers.ts'
@@ -17,7 +17,7 @@ export async function actOnAll(
     onSay(`${at + 1} of ${ids.length} …`)
     const result = await post<RetryFields>(`/api/deliveries/${encodeURIComponent(id)}/${what}`).then(
       ({ state, jobs = [] }) => (what === 'drop' ? 'dropped' : jobs.length > 0 ? 'queued again' : `now ${state}`),
-      // the rest of the sentence has the id, which differs
+      // the message differs only by the id, so the id is replaced
       (error: unknown) => (error instanceof Error ? error.message.replaceAll(id, 'of this id') : 'failed'),
     )
     results.set(result, (results.get(result) ?? 0) + 1)
@@ -27,7 +27,7 @@ export async function actOnAll(
 
 type DropAllProps = { readonly count: number; readonly isBusy: boolean; readonly onDrop: () => void }
 
-/** Drops after some seconds. Leaving the view before then drops nothing. */
+/** A button that drops after some seconds. If the view is left before then, nothing is dropped. */
 export function DropAll({ count, isBusy, onDrop }: DropAllProps): JSX.Element {
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
   const [isWaiting, setWaiting] = useState(false)

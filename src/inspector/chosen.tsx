@@ -1,4 +1,4 @@
-// Several rows that are chosen, to retry or drop them together, and the strip of the shown time.
+// The bar for the chosen rows, which can be retried or dropped together, and the histogram of the shown time.
 import type { JSX } from 'preact'
 import { useMemo, useRef, useState } from 'preact/hooks'
 import { actOnAll, DropAll } from './bulk.tsx'
@@ -34,8 +34,8 @@ export function ChosenBar({ ids, onClear }: ChosenBarProps): JSX.Element {
 }
 
 /**
- * The rows over time, with failures on top. A bar, or several that are drawn over, show only their time; the same bar again shows all. The
- * bars stay while their time is chosen.
+ * The number of rows over time, with the failures on top. A click on a bar, or a drag over several, shows only the rows of that time; a
+ * second click shows all rows. The bars stay while a time is chosen.
  */
 export function Histogram({ rows, place }: { rows: readonly ListRow[]; place: PagePlace }): JSX.Element | null {
   const { since, until } = place
@@ -46,7 +46,7 @@ export function Histogram({ rows, place }: { rows: readonly ListRow[]; place: Pa
   const bins = whole.current
   const drawnFrom = useRef<Bin | undefined>(undefined)
   if (bins.length === 0) return null
-  const most = Math.max(...bins.map(({ all }) => all))
+  const max = Math.max(...bins.map(({ all }) => all))
 
   function choose(first: Bin, last: Bin): void {
     const [from, end] = [String(Math.min(first.from, last.from)), String(Math.max(first.until, last.until))]
@@ -72,13 +72,13 @@ export function Histogram({ rows, place }: { rows: readonly ListRow[]; place: Pa
             onPointerUp={() => {
               const first = drawnFrom.current
               drawnFrom.current = undefined
-              // a click of the same bar follows
+              // on the same bar, a click event follows
               if (first !== undefined && first !== bin) choose(first, bin)
             }}
             onClick={() => choose(bin, bin)}
           >
-            <i class="failed" style={{ height: `${(failed / most) * 100}%` }} />
-            <i class="rest" style={{ height: `${((all - failed) / most) * 100}%` }} />
+            <i class="failed" style={{ height: `${(failed / max) * 100}%` }} />
+            <i class="rest" style={{ height: `${((all - failed) / max) * 100}%` }} />
           </button>
         )
       })}

@@ -1,5 +1,5 @@
-// The text of a template, whose paths are completed from what came in. The keys and attributes are those of a combobox of
-// WAI-ARIA, and the focus stays in the text; the role does not allow several lines.
+// The text field of a template, which completes paths from the learnt payloads. The keys and attributes are those of a WAI-ARIA combobox,
+// and the focus stays in the field. The role `combobox` itself is not used: it allows only one line.
 import type { JSX, RefObject, TargetedKeyboardEvent } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { LearntPaths } from '../model/api/shapes.ts'
@@ -25,12 +25,12 @@ export function TemplateField({ hook, mappingId, value, box, onChange }: Templat
   const isOpen = found.length > 0
   useEffect(() => document.getElementById(`path-${active}`)?.scrollIntoView({ block: 'nearest' }), [active])
 
-  function read(): void {
+  function readPaths(): void {
     const query = toQuery({ hook, ...(mappingId !== undefined && { mappingId }) })
-    // without paths, the text is a text
+    // if the paths cannot be read, the field completes nothing
     void get<LearntPaths>(`/api/paths?${query}`).then(setLearnt, () => undefined)
   }
-  function look({ value: text, selectionStart }: HTMLTextAreaElement): void {
+  function updateOpenPath({ value: text, selectionStart }: HTMLTextAreaElement): void {
     setOpen(findOpenPath(text, selectionStart))
     setActive(0)
   }
@@ -38,7 +38,7 @@ export function TemplateField({ hook, mappingId, value, box, onChange }: Templat
     const { current } = box
     if (current === null || open === undefined) return
     const after = current.value.slice(current.selectionStart)
-    // the rest of a path that is replaced, up to its end or its filter
+    // the rest of the path, up to the end of the placeholder or to its filter, is replaced
     const rest = /^[^{}|\n]*(?=\}\}|\|)/.exec(after)?.[0]
     const end = after.startsWith('}}', rest?.length) || rest === undefined ? '}}' : ' '
     const until = current.selectionStart + (rest?.length ?? 0) + (rest !== undefined && end === '}}' ? 2 : 0)
@@ -49,7 +49,7 @@ export function TemplateField({ hook, mappingId, value, box, onChange }: Templat
   function onKeyDown(event: TargetedKeyboardEvent<HTMLTextAreaElement>): void {
     if (event.isComposing) return
     const { key } = event
-    if (key === ' ' && event.ctrlKey) look(event.currentTarget)
+    if (key === ' ' && event.ctrlKey) updateOpenPath(event.currentTarget)
     else if (!isOpen) return
     else if (key === 'ArrowDown') setActive((active + 1) % found.length)
     else if (key === 'ArrowUp') setActive((active + found.length - 1) % found.length)
@@ -57,7 +57,7 @@ export function TemplateField({ hook, mappingId, value, box, onChange }: Templat
     else if (key === 'Escape') setOpen(undefined)
     else return
     event.preventDefault()
-    // Escape closes the list, and nothing else
+    // Escape only closes the list
     event.stopPropagation()
   }
   return (
@@ -72,12 +72,12 @@ export function TemplateField({ hook, mappingId, value, box, onChange }: Templat
         spellcheck={false}
         rows={4}
         value={value}
-        onFocus={read}
+        onFocus={readPaths}
         onBlur={() => setOpen(undefined)}
         onClick={() => setOpen(undefined)}
         onKeyDown={onKeyDown}
         onInput={({ currentTarget }) => {
-          look(currentTarget)
+          updateOpenPath(currentTarget)
           onChange(currentTarget.value)
         }}
       />
@@ -93,7 +93,7 @@ export function TemplateField({ hook, mappingId, value, box, onChange }: Templat
               accept(path)
             }}
           >
-            <Line text={path} most={200} />{' '}
+            <Line text={path} max={200} />{' '}
             <span class="dim">
               {kinds.join(' or ')}
               {!path.includes('[') && `, in ${count} of ${learnt.requests}`}

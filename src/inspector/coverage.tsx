@@ -1,4 +1,4 @@
-// Which code of a transform its fixtures run, and which of the payloads that came in they have. It is measured when somebody asks.
+// The coverage of a transform: which code its fixtures run, and which of the learnt payloads its fixtures have. Measured on demand.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { CoverageFields, ModuleCoverageFields } from '../model/api/shapes.ts'
@@ -11,9 +11,9 @@ import { Line } from './text.tsx'
 
 type CoverageProps = {
   readonly module: string
-  /** Absolute; null for a module of the package. */
+  /** The path of the module. Null for a module of the package. */
   readonly file: string | null
-  /** Changes when a file is saved: what was measured is old then. */
+  /** Changes when a file is saved: the coverage is then out of date. */
   readonly saved: string
 }
 
@@ -29,7 +29,7 @@ export function CoverageView({ module, file, saved }: CoverageProps): JSX.Elemen
   return (
     <section class="part" aria-label={`Coverage of ${module}`}>
       <h3>
-        Coverage of <Line text={module} most={120} />
+        Coverage of <Line text={module} max={120} />
       </h3>
       <div class="tools">
         <button type="button" onClick={measure}>
@@ -41,7 +41,7 @@ export function CoverageView({ module, file, saved }: CoverageProps): JSX.Elemen
       </div>
       {measured !== undefined && measured.problem !== null && (
         <p class="problem">
-          <Line text={measured.problem} most={1_000} />
+          <Line text={measured.problem} max={1_000} />
         </p>
       )}
       {coverage === null && <p class="note">Neither a fixture nor a kept request runs it.</p>}
@@ -55,7 +55,7 @@ export function CoverageView({ module, file, saved }: CoverageProps): JSX.Elemen
   )
 }
 
-/** `root`: the transforms directory, with its last slash. */
+/** `root`: the transforms directory, with a slash at its end. */
 function Code({
   coverage: { files },
   root,
@@ -68,7 +68,7 @@ function Code({
       {files.map(({ file, lines, covered, unreached, onlyKept }) => (
         <li key={file}>
           <b>
-            <Line text={file} most={120} />
+            <Line text={file} max={120} />
           </b>{' '}
           {covered} of {lines} lines
           <ul>
@@ -81,7 +81,7 @@ function Code({
                 <li key={at}>
                   {root === undefined ? line : <a href={toEditorUrl(`${root}${file}`, line)}>{`${file}:${line}`}</a>}{' '}
                   <span class={isKept ? 'warn' : 'bad'}>{isKept ? 'only kept requests run' : 'nothing runs'}</span>{' '}
-                  <Line text={text} most={120} />
+                  <Line text={text} max={120} />
                 </li>
               ))}
           </ul>
@@ -91,11 +91,11 @@ function Code({
   )
 }
 
-const mostMissing = 12
+const maxMissing = 12
 
 type UncoveredProps = { readonly coverage: ModuleCoverageFields; readonly report: ReturnType<typeof useSaid>['report'] }
 
-/** `report`: a new fixture makes the figures old, which removes them, so its sentence is shown above them. */
+/** `report`: shows a sentence above the figures, because a new fixture removes the figures, which are then out of date. */
 function Uncovered({ coverage: { requests, shapes }, report }: UncoveredProps): JSX.Element {
   return (
     <>
@@ -106,7 +106,7 @@ function Uncovered({ coverage: { requests, shapes }, report }: UncoveredProps): 
       <ul aria-label="Requests without a fixture">
         {requests.uncovered.map(({ source, event, count, example }) => (
           <li key={example}>
-            <Line text={nameEvent(source, event)} most={120} /> <span class="dim">× {formatCount(count)}</span>{' '}
+            <Line text={nameEvent(source, event)} max={120} /> <span class="dim">× {formatCount(count)}</span>{' '}
             <Example id={example} hasCode report={report} />
           </li>
         ))}
@@ -114,7 +114,7 @@ function Uncovered({ coverage: { requests, shapes }, report }: UncoveredProps): 
       <ul aria-label="Payloads in fixtures">
         {shapes.map(({ hook, source, event, fields, covered, missing }) => (
           <li key={`${hook} ${source} ${event}`}>
-            <Line text={nameEvent(source, event)} most={120} />{' '}
+            <Line text={nameEvent(source, event)} max={120} />{' '}
             <span class={covered < fields ? 'warn' : 'dim'}>
               {formatCount(covered)} of {formatCount(fields)} fields are in fixtures
             </span>
@@ -122,13 +122,13 @@ function Uncovered({ coverage: { requests, shapes }, report }: UncoveredProps): 
             <code>
               <Line
                 text={missing
-                  .slice(0, mostMissing)
+                  .slice(0, maxMissing)
                   .map(({ path, kinds }) => `${path.slice(0, 80)} (${kinds.join(', ')})`)
                   .join(', ')}
-                most={1_000}
+                max={1_000}
               />
             </code>
-            {missing.length > mostMissing && ' …'}
+            {missing.length > maxMissing && ' …'}
           </li>
         ))}
       </ul>

@@ -1,52 +1,52 @@
-// A kept request as a command for bash or zsh. It sends the same bytes and reads no file. The shell expands nothing of the request, and
-// every character can be seen.
+// Renders a kept request as a command for bash or zsh. The command sends the same bytes and reads no file. The shell expands no part of the
+// request, and each character of the command is visible.
 import type { RequestFields } from '../model/api/answers.ts'
 
 /**
- * Headers of the connection, of browsers and of proxies, which say nothing about the request, and the key with which the copy would be
- * a duplicate.
+ * The headers of the connection, of browsers and of proxies, which say nothing about the request, and the idempotency key, with which the
+ * copy would be a duplicate.
  */
 const connectionHeader =
   /^(host|connection|keep-alive|content-length|transfer-encoding|te|expect|accept|accept-(encoding|language|charset)|cache-control|pragma|priority|dnt|origin|referer|sec-.*|upgrade-insecure-requests|via|forwarded|x-forwarded-.*|x-real-ip|idempotency-key)$/
-/** The characters of a header's name (RFC 9110). A name with `@` would make curl read a file. */
+/** The characters of a header name (RFC 9110). A name with `@` would make curl read a file. */
 const isHeaderName = /^[\w!#$%&'*+.^`|~-]+$/
 
-/** An argument cannot contain a NUL or bytes that are not text. */
+/** False for a body with a NUL or with bytes that are no text: an argument cannot contain them. */
 export function isCopyable({ body, encoding }: RequestFields): boolean {
   return encoding === 'utf8' && !body.includes('\0')
 }
 
-/** The command reads the token from a variable. */
+/** Renders the command. It reads the token from a variable. */
 export function toCurl({ method, url, headers, body }: RequestFields, hooksUrl: string, hook: string): string {
   const search = url.includes('?') ? url.slice(url.indexOf('?')) : ''
   const sent = Object.entries(headers).filter(
     ([name, value]) =>
       isHeaderName.test(name) && !connectionHeader.test(name) && value !== '[secret]' && !/[\r\n\0]/.test(value),
   )
-  // without this, curl would add a content type
+  // without this header, curl would add a content type
   const untyped = sent.some(([name]) => name === 'content-type') ? [] : [`-H 'content-type:'`]
   const lines = [
     `curl -sS --globoff --path-as-is -X ${quoteForShell(method)} ${quoteForShell(`${hooksUrl}/${hook}${search}`)}`,
     '-H "Authorization: Bearer $HOOKLOOM_TOKEN"',
-    // a new key each second: without it, the sender's delivery id would make the copy a duplicate
+    // a new key each second: otherwise the sender's delivery id would make the copy a duplicate
     '-H "Idempotency-Key: copy-$(date +%s)"',
     ...sent.map(([name, value]) => `-H ${quoteForShell(value.trim() === '' ? `${name};` : `${name}: ${value}`)}`),
     ...untyped,
-    // `--data` and `--data-binary` read a file if the body begins with @
+    // with `--data` or `--data-binary`, curl would read a file if the body begins with @
     `--data-raw ${quoteForShell(body, hidden)}`,
   ]
   return lines.join(' \\\n  ')
 }
 
-/** Characters that nobody sees, or that look like others. */
+/** Invisible characters. They are escaped in a body. */
 const hidden = /[\p{Cc}\p{Cf}\u2028\u2029]/u
-/** In a header, each character is one byte, and a shell would write these characters in UTF-8. */
+/** Characters that are escaped in a header: there, each character is one byte, and a shell would write these characters in UTF-8. */
 const nonAscii = /[^\x20-\x7e]/
 
-/** Quotes a word for a shell. The characters that `odd` matches are written as octal escapes of their bytes. */
+/** Quotes a word for a shell. The characters that `odd` matches become octal escapes of their bytes. */
 function quoteForShell(text: string, odd: RegExp = nonAscii): string {
   if (!odd.test(text)) return `'${text.replaceAll("'", `'\\''`)}'`
-  // `!` and quotes too: an interactive shell expands its history first
+  // `!` and single quotes are escaped too: an interactive shell first expands its history
   return `$'${text.replace(new RegExp(`[\\\\'!]|${odd.source}`, 'gu'), odd === nonAscii ? fromLatin1 : fromUtf8)}'`
 }
 

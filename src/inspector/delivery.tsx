@@ -23,13 +23,13 @@ type Opened =
     }
   | ({ readonly kind: 'refusal'; readonly id: string } & OpenedRefusal)
 
-/** How often the commit status and the callback of a run are read until they have ended. */
+/** How often the commit status and the callback of a run are read again until they have ended. */
 const taskMs = 2_000
 const isWaiting = ({ state }: JobFields) => state === 'queued' || state === 'running'
 
 type OpenedProps = {
   readonly id: string
-  /** Whether the list has this id as a refusal. A bookmark may name a delivery or a refusal. */
+  /** Whether the list has a refusal with this id. The id in a bookmark may be that of a delivery or of a refusal. */
   readonly isRefusal: boolean
   readonly version: number
   readonly hooksUrl: string
@@ -48,7 +48,7 @@ export function OpenedView({ id, isRefusal, version, hooksUrl }: OpenedProps): J
   }, [id, version, readings])
   useEffect(() => {
     if (opened?.kind !== 'delivery' || !opened.delivery.tasks.some(isWaiting)) return
-    // no event of the stream names the delivery of a task
+    // the stream has no event for the delivery of a task
     const timer = setTimeout(() => setReadings((before) => before + 1), taskMs)
     return () => clearTimeout(timer)
   }, [opened])
@@ -64,7 +64,7 @@ export function OpenedView({ id, isRefusal, version, hooksUrl }: OpenedProps): J
   }
 
   if (problem !== '') return <p class="empty bad">{problem}</p>
-  // the previous one stays until the next one is read, so nothing jumps
+  // the previous delivery is shown until the next one is read, so nothing on the page moves
   if (opened === undefined) return <p class="empty">Reading …</p>
   if (opened.kind === 'refusal') return <RefusalView {...opened} />
   return <Delivery {...opened} hooksUrl={hooksUrl} onDone={() => setReadings(readings + 1)} />
@@ -122,11 +122,11 @@ type Tab = keyof typeof tabs
 // as: the object has these names
 const tabNames = Object.keys(tabs) as Tab[]
 const tabKey = 'hookloom-tab'
-/** The tab that was chosen last, in this delivery or another one. */
+/** The tab that was last chosen, for any delivery. */
 const readTab = (): Tab => tabNames.find((name) => name === localStorage.getItem(tabKey)) ?? 'trace'
 
 function Tabs({ chosen, onChoose }: { chosen: Tab; onChoose: (tab: Tab) => void }): JSX.Element {
-  const step = (by: number) => {
+  const stepTab = (by: number) => {
     const next = tabNames.at((tabNames.indexOf(chosen) + by) % tabNames.length) ?? 'trace'
     onChoose(next)
     document.getElementById(`tab-${next}`)?.focus()
@@ -144,8 +144,8 @@ function Tabs({ chosen, onChoose }: { chosen: Tab; onChoose: (tab: Tab) => void 
           tabIndex={name === chosen ? 0 : -1}
           onClick={() => onChoose(name)}
           onKeyDown={({ key }) => {
-            if (key === 'ArrowRight') step(1)
-            if (key === 'ArrowLeft') step(-1)
+            if (key === 'ArrowRight') stepTab(1)
+            if (key === 'ArrowLeft') stepTab(-1)
           }}
         >
           {tabs[name]}
@@ -171,15 +171,15 @@ function Title({ delivery, onCopy }: TitleProps): JSX.Element {
           <span aria-hidden="true">{glyphs[state]}</span> {state}
         </span>{' '}
         <button type="button" class="link" onClick={() => go({ hook })} title="Only this hook">
-          <Line text={hook} most={80} />
+          <Line text={hook} max={80} />
         </button>{' '}
         {source !== null && (
           <button type="button" class="link dim" onClick={() => go({ source })} title="Only this source">
-            <Line text={sourceName ?? source} most={60} />
+            <Line text={sourceName ?? source} max={60} />
           </button>
         )}{' '}
         <span class="dim">
-          <Line text={event ?? ''} most={80} />
+          <Line text={event ?? ''} max={80} />
         </span>
       </h2>
       <p class="dim">
@@ -206,7 +206,7 @@ function Reason({ delivery: { state, problem, jobs } }: { delivery: ShownDeliver
     return (
       <section class="problem" aria-label="Problem">
         <p>
-          <b>{problem.code}</b> <Line text={problem.detail} most={2_000} />
+          <b>{problem.code}</b> <Line text={problem.detail} max={2_000} />
         </p>
         {problem.frame !== undefined && <CodeFrame text={problem.frame} />}
       </section>
@@ -218,20 +218,20 @@ function Reason({ delivery: { state, problem, jobs } }: { delivery: ShownDeliver
     <section class={`problem${failed.state === 'dead' ? '' : ' mild'}`} aria-label="Problem">
       <p>
         <b>{isOver ? `${failed.state}${tries}` : `will be tried again${tries}`}</b>{' '}
-        <Line text={failed.lastError ?? ''} most={2_000} />
+        <Line text={failed.lastError ?? ''} max={2_000} />
       </p>
     </section>
   )
 }
 
-/** The maximum number of runs whose texts are read: a delivery with `forEach` can have two hundred. */
-const mostRuns = 10
+/** The maximum number of runs whose prompts and replies are read: a delivery with `forEach` can have two hundred runs. */
+const maxRuns = 10
 
 async function readOpened(id: string, isRefusal: boolean, signal: AbortSignal): Promise<Opened> {
   const [first, second] = isRefusal ? [readRefusal, readDelivery] : [readDelivery, readRefusal]
   return first(id, signal).catch((error: unknown) => {
     if (!(error instanceof ApiError) || error.status !== 404) throw error
-    // if neither exists, the error of the first request describes the id that was probably meant
+    // if neither exists, the first error is shown: its id was probably the intended one
     return second(id, signal).catch(() => Promise.reject(error))
   })
 }
@@ -246,7 +246,7 @@ async function readDelivery(id: string, signal: AbortSignal): Promise<Opened> {
   const request = delivery.isRequestKept
     ? await get<RequestFields>(`/api/deliveries/${encodeURIComponent(id)}/request`, signal).catch(() => undefined)
     : undefined
-  const ids = delivery.jobs.flatMap(({ runId }) => runId ?? []).slice(0, mostRuns)
+  const ids = delivery.jobs.flatMap(({ runId }) => runId ?? []).slice(0, maxRuns)
   const runs = await Promise.all(ids.map((run) => get<RunFields>(`/api/runs/${encodeURIComponent(run)}`, signal)))
   return { kind: 'delivery', id, delivery, request, runs }
 }

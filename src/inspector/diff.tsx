@@ -1,18 +1,20 @@
-// Two values next to each other, line by line. Lines that only one of them has are marked; of the others, two are shown around each mark.
+// Shows two values next to each other, line by line. Lines that only one value has are marked. Of the equal lines, two are shown above and
+// below each mark.
 import type { JSX } from 'preact'
 import { markUnseen } from './format.ts'
 
-/** `noted`: a line of the record that the live code does not have. */
+/** `noted`: a recorded line that the live code does not produce. */
 type Piece = { readonly kind: 'same' | 'removed' | 'added' | 'noted' | 'gap'; readonly text: string }
 
-/** The maximum number of lines of both values that are compared one by one. Beyond that, all lines between the equal ends count as different. */
-const mostCompared = 400
+/** The maximum number of lines of both values together for a comparison line by line. Beyond that, all lines between the equal ends count
+ * as different. */
+const maxComparedLines = 400
 const context = 2
-/** The number of characters of a line that are shown before the place where it differs from the other one. */
+/** The number of equal characters that are shown before and after the difference within a line. */
 const lead = 60
-/** The maximum number of characters of a difference within a line. An action that only one side has is one such line. */
-const longest = 2_000
-const mostShown = 120
+/** The maximum number of characters of a difference within a line. An action that only one side has is a single such line. */
+const maxDifferenceChars = 2_000
+const maxShownLines = 120
 
 /** `removed`: only in the first value; `added`: only in the second. */
 function comparePieces(before: unknown, after: unknown): Piece[] {
@@ -26,10 +28,10 @@ function comparePieces(before: unknown, after: unknown): Piece[] {
   while (end < Math.min(old.length, now.length) - start && old.at(-1 - end) === now.at(-1 - end)) end += 1
   const same = (lines: readonly string[]) => lines.map((text): Piece => ({ kind: 'same', text }))
   const middle = diffLines(old.slice(start, old.length - end), now.slice(start, now.length - end))
-  return withGaps([...same(old.slice(0, start)), ...middle, ...same(old.slice(old.length - end))])
+  return addGaps([...same(old.slice(0, start)), ...middle, ...same(old.slice(old.length - end))])
 }
 
-/** `isPlain`: a text has no quotes. */
+/** `isPlain`: texts get no quotes. */
 function toLines(value: unknown, isPlain: boolean): string[] {
   if (value === undefined || value === null) return []
   return (isPlain && typeof value === 'string' ? value : JSON.stringify(value, undefined, 2)).split('\n')
@@ -39,7 +41,7 @@ function toLines(value: unknown, isPlain: boolean): string[] {
 function diffLines(old: readonly string[], now: readonly string[]): Piece[] {
   const removed = (text = ''): Piece => ({ kind: 'removed', text })
   const added = (text = ''): Piece => ({ kind: 'added', text })
-  if (old.length + now.length > mostCompared) return [...old.map(removed), ...now.map(added)]
+  if (old.length + now.length > maxComparedLines) return [...old.map(removed), ...now.map(added)]
   const width = now.length + 1
   const lengths = new Uint16Array((old.length + 1) * width)
   const at = (i: number, j: number) => lengths[i * width + j] ?? 0
@@ -60,7 +62,7 @@ function diffLines(old: readonly string[], now: readonly string[]): Piece[] {
   return pieces
 }
 
-function withGaps(pieces: readonly Piece[]): Piece[] {
+function addGaps(pieces: readonly Piece[]): Piece[] {
   const isNear = (at: number) => pieces.slice(Math.max(0, at - context), at + context + 1).some(isChange)
   return pieces.flatMap((piece, at): Piece[] => {
     if (isNear(at)) return [piece]
@@ -68,10 +70,10 @@ function withGaps(pieces: readonly Piece[]): Piece[] {
   })
 }
 
-const markNoted = (piece: Piece): Piece => (piece.kind === 'added' ? { ...piece, kind: 'noted' } : piece)
+const toNoted = (piece: Piece): Piece => (piece.kind === 'added' ? { ...piece, kind: 'noted' } : piece)
 const isChange = ({ kind }: Piece) => kind === 'removed' || kind === 'added'
 
-/** The values of one field as columns. `names`: their heads. `recorded`: a third value, if there is one. */
+/** Shows the values of a field in columns. `names`: the heads of the columns. `recorded`: the value of a third column, if there is one. */
 export function Diff({
   before,
   after,
@@ -89,13 +91,13 @@ export function Diff({
       <Side name={names[0]} pieces={pieces} other="added" />
       <Side name={names[1]} pieces={pieces} other="removed" />
       {recorded !== undefined && (
-        <Side name="recorded when it came" pieces={comparePieces(before, recorded).map(markNoted)} other="removed" />
+        <Side name="recorded when it came" pieces={comparePieces(before, recorded).map(toNoted)} other="removed" />
       )}
     </div>
   )
 }
 
-/** `other`: the lines that this side does not have. */
+/** `other`: the kind of the lines that this side does not have. */
 function Side({
   name,
   pieces,
@@ -111,16 +113,16 @@ function Side({
       <figcaption class="dim">{name}</figcaption>
       <pre tabIndex={0} aria-label={name}>
         {own.length === 0 && <span class="dim">nothing</span>}
-        {own.slice(0, mostShown).map(({ kind, text, twin }, at) => (
+        {own.slice(0, maxShownLines).map(({ kind, text, twin }, at) => (
           <DiffLine key={at} kind={kind} text={text} twin={twin} />
         ))}
-        {own.length > mostShown && <span class="dim">{own.length - mostShown} more lines</span>}
+        {own.length > maxShownLines && <span class="dim">{own.length - maxShownLines} more lines</span>}
       </pre>
     </figure>
   )
 }
 
-/** The other version of a line that was replaced by exactly one line: both then show where they differ. */
+/** The line that replaced this line, or that it replaced. Undefined unless exactly one line did. Both lines then show where they differ. */
 function findTwin(pieces: readonly Piece[], at: number): string | undefined {
   const kind = (index: number) => (pieces[index]?.kind === 'noted' ? 'added' : pieces[index]?.kind)
   if (kind(at) === 'removed' && kind(at + 1) === 'added' && kind(at + 2) !== 'added' && kind(at - 1) !== 'removed') {
@@ -141,8 +143,8 @@ function DiffLine({ kind, text, twin }: { kind: Piece['kind']; text: string; twi
       {sign}
       <bdi>
         {head.length > lead ? `…${markUnseen(head.slice(-lead))}` : markUnseen(head)}
-        <Mark>{markUnseen(middle.slice(0, longest))}</Mark>
-        {middle.length > longest && '…'}
+        <Mark>{markUnseen(middle.slice(0, maxDifferenceChars))}</Mark>
+        {middle.length > maxDifferenceChars && '…'}
         {markUnseen(tail.slice(0, lead))}
         {tail.length > lead && '…'}
       </bdi>
@@ -150,7 +152,7 @@ function DiffLine({ kind, text, twin }: { kind: Piece['kind']; text: string; twi
   )
 }
 
-/** The common beginning of two lines, the difference, and the common end. */
+/** The common beginning of two lines, the different part, and the common end. */
 function splitByTwin(text: string, twin: string): [string, string, string] {
   let start = 0
   while (start < text.length && text[start] === twin[start]) start += 1

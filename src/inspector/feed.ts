@@ -1,4 +1,4 @@
-// The rows that the list shows, kept up to date by the stream. While the list is paused, changes are counted, and shown on resume.
+// The rows that the list shows, kept up to date by the stream. While the list is paused, changes are counted, and applied on resume.
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { DeliveryPage, DeliveryRow, RefusalFields, StatusFields } from '../model/api/answers.ts'
 import { get, ApiError, toQuery } from './api.ts'
@@ -15,21 +15,21 @@ export type Feed = {
   /** The number of rows that changed while the list was paused. */
   readonly waiting: number
   readonly isPaused: boolean
-  /** The number of changes of each delivery since the page was opened. A view of the delivery reads it again when it grows. */
+  /** The number of changes of each delivery since the page was opened. An opened delivery is read again when its number grows. */
   readonly changed: ReadonlyMap<string, number>
   pause(isPaused: boolean): void
-  /** Milliseconds since the epoch: a search ended there, and older rows were not searched. Undefined: all were. */
+  /** The moment back to which a search has searched, in milliseconds since the epoch. Undefined: all rows were searched. */
   readonly searchedTo: number | undefined
   /** Reads the next older rows, if there are any. */
   loadOlder(): void
 }
 
 const pageRows = 200
-/** The maximum number of pages that are read for one screen of a filter that the API does not have. */
+/** The maximum number of pages that are read to fill one screen, for a filter that the API does not have. */
 const maxPages = 5
-/** A search of the whole store may take a hundred requests. It continues for this long, and then on demand. */
-const longestSearchMs = 2_000
-/** The gateway searches new deliveries for the words, at most this often. */
+/** How long a search runs by itself; then it continues on demand. A search of the whole store may take a hundred requests. */
+const maxSearchMs = 2_000
+/** The minimum time between two searches for new deliveries that match. */
 const searchAgainMs = 1_500
 
 type PageOfRows = {
@@ -40,7 +40,7 @@ type PageOfRows = {
 const noRows: PageOfRows = { rows: [], next: null, searchedTo: undefined }
 const toIsoTime = (at: string) => (at === '' ? '' : new Date(Number(at)).toISOString())
 
-/** The filters of the page as those of the API. Undefined: the API has no delivery of this state. */
+/** The state filter of the page as a filter of the API. Undefined: no delivery of the API has this state. */
 function toApiState(state: string): string | undefined {
   if (state === 'refused' || state === 'attention') return undefined
   if (state === 'done') return 'accepted'
@@ -59,11 +59,11 @@ export function useFeed({ state, hook, source, q, since, until }: Filters): Feed
   const [changed, setChanged] = useState<ReadonlyMap<string, number>>(new Map())
   const [reloads, setReloads] = useState(0)
   const [searchedTo, setSearchedTo] = useState<number>()
-  const again = useRef<ReturnType<typeof setTimeout>>(undefined)
+  const searchTimer = useRef<ReturnType<typeof setTimeout>>(undefined)
   const now = useRef({
     filters,
     isPaused,
-    /** `before` of the next older page. */
+    /** The cursor of the next older page. */
     next: null as string | null,
     changedRows: new Map<string, ListRow>(),
     isReading: false,
@@ -98,10 +98,10 @@ export function useFeed({ state, hook, source, q, since, until }: Filters): Feed
     setWaiting(changedRows.size)
   }
 
-  /** New deliveries may have the word in their payload. */
+  /** Searches again: the payload of a new delivery may contain the words. */
   function searchAgainSoon(): void {
-    again.current ??= setTimeout(() => {
-      again.current = undefined
+    searchTimer.current ??= setTimeout(() => {
+      searchTimer.current = undefined
       const { filters: asked, isPaused: isWaiting } = now.current
       if (asked.q === '' || isWaiting) return
       void readPage(null, asked).then(
@@ -112,11 +112,11 @@ export function useFeed({ state, hook, source, q, since, until }: Filters): Feed
       )
     }, searchAgainMs)
   }
-  useEffect(() => () => clearTimeout(again.current), [])
+  useEffect(() => () => clearTimeout(searchTimer.current), [])
 
   useEffect(() => {
     const ended = new AbortController()
-    // while a search is typed, only its last version is read
+    // while somebody types a search, only its last version is read
     const timer = setTimeout(() => void load(ended.signal), q === '' ? 0 : 150)
     return () => {
       clearTimeout(timer)
@@ -133,11 +133,11 @@ export function useFeed({ state, hook, source, q, since, until }: Filters): Feed
       let next: string | null = null
       let count = 0
       const startedAt = performance.now()
-      const goesOn = (page: number, isSearch: boolean) =>
-        isSearch ? performance.now() - startedAt < longestSearchMs : page < maxPages
+      const mayContinue = (page: number, isSearch: boolean) =>
+        isSearch ? performance.now() - startedAt < maxSearchMs : page < maxPages
       for (
         let [page, isSearch] = [0, false];
-        page === 0 || (next !== null && count < pageRows && goesOn(page, isSearch));
+        page === 0 || (next !== null && count < pageRows && mayContinue(page, isSearch));
         page += 1
       ) {
         const found = await readPage(next, filters, signal)
@@ -160,7 +160,7 @@ export function useFeed({ state, hook, source, q, since, until }: Filters): Feed
     }
   }
 
-  /** A search looks at a part of a large store: a page may have few rows, or none, although there are more. */
+  /** Reads one page. A search looks at a part of a large store, so a page may have few rows, or none, although there are more rows. */
   async function readPage(before: string | null, wanted: Filters, signal?: AbortSignal): Promise<PageOfRows> {
     const apiState = toApiState(wanted.state)
     if (apiState === undefined) return noRows
@@ -172,7 +172,7 @@ export function useFeed({ state, hook, source, q, since, until }: Filters): Feed
       const searched = page.searchedTo === null ? undefined : Date.parse(page.searchedTo)
       return { rows: page.deliveries.map(toListRow), next: page.next, searchedTo: searched }
     } catch (error) {
-      // the retention deleted the delivery that `before` names, and so all older ones
+      // the delivery that `before` names was deleted by the retention, and so were all older ones
       if (before !== null && error instanceof ApiError && error.status === 404) return noRows
       throw error
     }
@@ -191,12 +191,12 @@ export function useFeed({ state, hook, source, q, since, until }: Filters): Feed
     for (let at = from; ;) {
       const { filters: wanted } = now.current
       const page = await readPage(at, wanted)
-      // the list was read again in the meantime
+      // the list has been read again since then
       if (now.current.next !== at) return
       now.current.next = page.next
       setSearchedTo(page.searchedTo)
       setRows((before) => mergeRows(before, page.rows, wanted, true))
-      if (page.next === null || page.rows.length > 0 || performance.now() - startedAt > longestSearchMs) return
+      if (page.next === null || page.rows.length > 0 || performance.now() - startedAt > maxSearchMs) return
       at = page.next
     }
   }

@@ -1,15 +1,15 @@
-// Times, durations and text from outside, as the page writes them.
+// Formats times, durations and text from outside for the page.
 
-/** The characters that `toPrintable` of the terminal replaces; the page imports nothing of the gateway. */
+/** The same characters as in `toPrintable` of the terminal. The page cannot import code of the gateway. */
 const unseen =
   /(?![\t\n])(?!(?<=\p{Emoji})[\uFE0E\uFE0F])(?!(?<=[\p{Emoji}\uFE0F])\u200D\p{Emoji})(?!(?<=(?![\p{ASCII}\p{Script=Latin}])[\p{L}\p{M}])[\u200C\u200D](?![\p{ASCII}\p{Script=Latin}])[\p{L}\p{M}])[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800]/gu
 
 /**
- * Replaces characters that nobody would see, or that would change how a line reads: controls, ANSI escapes, marks of direction, tags
- * and fillers. `\u001b` becomes ␛, other controls become their picture, and all others their number. Line breaks and tabs stay.
+ * Replaces characters that are invisible, or that change how a line reads: controls, ANSI escapes, direction marks, tags and fillers.
+ * `\u001b` becomes ␛, the other controls become their pictures, and other characters their numbers. Line breaks and tabs stay.
  */
 export function markUnseen(text: string): string {
-  // most texts of a list: a hundred times as fast
+  // most texts pass this check, which is a hundred times as fast as the replacement
   if (/^[\x20-\x7E\n\t]*$/.test(text)) return text
   return text.replace(unseen, (character) => {
     const code = character.codePointAt(0) ?? 0
@@ -40,16 +40,17 @@ const weekday = new Intl.DateTimeFormat('en-GB', { weekday: 'short' })
 const longDay = new Intl.DateTimeFormat('en-GB', { weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' })
 const full = new Intl.DateTimeFormat('en-GB', { dateStyle: 'full', timeStyle: 'long' })
 
-// not Intl: it writes "Sept", which is wider than the other months
+// Intl writes "Sept", which is wider than the other months
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 const formatDay = (at: Date) => `${at.getDate()} ${months[at.getMonth()]}`
 
-/** The time of day; for another day also the date. */
+/** The time of day, with the date unless it is today's. */
 export function formatClock(at: number, now = Date.now()): string {
   return isSameDay(at, now) ? clock.format(at) : `${formatDay(new Date(at))} ${clock.format(at)}`
 }
 
-/** Converts the UTC times in a sentence of the gateway, such as `14:03:10Z`, to the time zone of the page. A time without a date is of today. */
+/** Converts the UTC times in a sentence of the gateway, such as `14:03:10Z`, to the time zone of the page. A time without a date is a time
+ * of today. */
 export function toLocalTimes(sentence: string, now = Date.now()): string {
   return sentence.replace(/(?:\b(\d{4}-\d\d-\d\d) )?\b(\d\d:\d\d:\d\d)Z/g, (written, day, time) => {
     const at = Date.parse(`${day ?? new Date(now).toISOString().slice(0, 10)}T${time}Z`)
@@ -57,10 +58,10 @@ export function toLocalTimes(sentence: string, now = Date.now()): string {
   })
 }
 
-/** The time of day without its seconds. */
+/** The time of day without seconds. */
 export const formatMinute = (at: number) => shortClock.format(at)
 
-/** How long ago a moment was: `12 s`, `3 h`, then `Sat 21:04`, `4 Nov 21:04`, `4 Nov 2025`. At most twelve characters. */
+/** The age of a moment: `12 s`, `3 h`, then `Sat 21:04`, `4 Nov 21:04`, `4 Nov 2025`. At most twelve characters. */
 export function formatAge(at: number, now: number): string {
   const ms = Math.max(0, now - at)
   if (ms < minuteMs) return `${Math.floor(ms / 1_000)} s`
@@ -72,7 +73,7 @@ export function formatAge(at: number, now: number): string {
   return `${formatDay(date)} ${isThisYear ? shortClock.format(at) : date.getFullYear()}`
 }
 
-/** Whether the age of a moment is a duration; an older moment is shown as a time of a day. */
+/** Whether the age of a moment is shown as a duration. For an older moment, the page shows the moment itself. */
 export const isRecent = (at: number, now: number) => now - at < 12 * hourMs
 
 /** `today`, `yesterday`, or the date with its weekday. */
@@ -81,7 +82,7 @@ export function formatLongDay(at: number, now: number): string {
   return isSameDay(at, now - dayMs) ? 'yesterday' : longDay.format(at)
 }
 
-/** The whole time with its zone. */
+/** The date and the time with the time zone. */
 export function formatFullTime(at: number): string {
   return full.format(at)
 }

@@ -1,4 +1,4 @@
-// The deliveries that an edit changes in the same way: the differences of each delivery, one delivery at a time.
+// The deliveries that an edit changes in the same way. Shows the changes of one delivery at a time.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { ChangeFields, GroupFields, ReplayReport } from '../model/api/replay.ts'
@@ -10,7 +10,7 @@ import { go } from './place.ts'
 import { captureFixture, describeException, toCapturePath } from './said.ts'
 import { Line } from './text.tsx'
 
-const mostChanges = 20
+const maxChanges = 20
 
 export const toClassName = (name: string) => name.replace(' ', '-')
 export const countRequests = (count: number) => (count === 1 ? '1 request' : `${count} requests`)
@@ -19,11 +19,11 @@ type GroupProps = {
   readonly group: GroupFields
   readonly title: string
   readonly names: readonly [string, string]
-  /** Whether the files on disk make the difference, and not the time since the records. */
+  /** True: the files on disk cause the difference. False: the live code differs from the record. */
   readonly isLive?: boolean
 }
 
-/** A difference, with the values of one of its deliveries: of the example, or of another one that is replayed when it is chosen. */
+/** A group, with the changes of its example. If another delivery is chosen, it is replayed and its changes are shown. */
 export function Group({ group, title, names, isLive = false }: GroupProps): JSX.Element {
   const { paths, count, percent, deliveryIds, example } = group
   const [chosen, setChosen] = useState(0)
@@ -36,7 +36,7 @@ export function Group({ group, title, names, isLive = false }: GroupProps): JSX.
         <b>{title}</b>{' '}
         {paths.join() !== 'decision' && (
           <code>
-            <Line text={paths.join(', ')} most={300} />
+            <Line text={paths.join(', ')} max={300} />
           </code>
         )}{' '}
         <span class="dim">
@@ -67,22 +67,23 @@ export function Group({ group, title, names, isLive = false }: GroupProps): JSX.
           {markUnseen(said)}
         </p>
       )}
-      {shown.slice(0, mostChanges).map((change) => (
+      {shown.slice(0, maxChanges).map((change) => (
         <div class="change" key={change.path}>
           <h4>
             <code>
-              <Line text={change.path} most={200} />
+              <Line text={change.path} max={200} />
             </code>
           </h4>
           <Diff {...change} names={names} />
         </div>
       ))}
-      {shown.length > mostChanges && <p class="note">{shown.length - mostChanges} more fields.</p>}
+      {shown.length > maxChanges && <p class="note">{shown.length - maxChanges} more fields.</p>}
     </section>
   )
 }
 
-/** The changes of one delivery of a group. The report has those of the example; another delivery is replayed, and again after each save. */
+/** The changes of one delivery of a group. The report has the changes of the example; another delivery is replayed, again after each save.
+ * */
 function useMember({ example }: GroupFields, id: string): { shown: readonly ChangeFields[]; said: string } {
   const [other, setOther] = useState<{ readonly id: string; readonly changes: readonly ChangeFields[] }>()
   const [said, setSaid] = useState('')
@@ -103,13 +104,13 @@ function useMember({ example }: GroupFields, id: string): { shown: readonly Chan
     return () => ended.abort()
   }, [example, id])
   if (isExample) return { shown: example.changes, said: '' }
-  // the previous delivery stays until the next one is read, so nothing jumps
+  // the previous delivery is shown until the next one is replayed, so nothing on the page moves
   return { shown: other?.changes ?? example.changes, said: other?.id === id ? said : said || 'Replaying …' }
 }
 
 type GroupToolsProps = { readonly shown: string; readonly ids: readonly string[] }
 
-/** Buttons at a difference: make a fixture of the shown delivery, and run all deliveries of the group again. */
+/** The buttons of a group: make a fixture of the shown delivery, or run all deliveries of the group again. */
 function GroupTools({ shown, ids }: GroupToolsProps): JSX.Element {
   const [said, setSaid] = useState('')
   const [isBusy, setBusy] = useState(false)

@@ -65,7 +65,7 @@ export function Health({ health, held, attention }: HealthProps): JSX.Element {
                   {problem.module}:{problem.line}
                 </a>
               )}{' '}
-              <Line text={problem.detail} most={2_000} />
+              <Line text={problem.detail} max={2_000} />
             </p>
             {problem.frame !== undefined && <CodeFrame text={problem.frame} />}
           </div>
@@ -132,26 +132,26 @@ export function Health({ health, held, attention }: HealthProps): JSX.Element {
   )
 }
 
-/** The maximum number of causes in the first sentence, and of characters of each. */
-const [mostCauses, longestCause] = [4, 120]
+/** The maximum number of causes in the verdict, and of characters of each cause. */
+const [maxCauses, maxCauseChars] = [4, 120]
 
-/** The cause without a full stop, or with an ellipsis in place of the words that are left out. */
+/** The cause without its full stop. A long cause is cut and ends with an ellipsis. */
 const cutCause = (cause: string) =>
-  cause.length > longestCause ? cause.slice(0, longestCause).replace(/\s+\S*$/, ' …') : cause.replace(/\.$/, '')
+  cause.length > maxCauseChars ? cause.slice(0, maxCauseChars).replace(/\s+\S*$/, ' …') : cause.replace(/\.$/, '')
 
-/** What is wrong, in one sentence. */
+/** Says in one sentence what needs attention. */
 function Verdict({ attention }: { attention: AttentionFields | undefined }): JSX.Element | null {
   if (attention === undefined) return null
   const { count, groups } = attention
   if (count === 0) return <p class="verdict">Nothing needs attention.</p>
-  const causes = groups.slice(0, mostCauses).map((group) => {
+  const causes = groups.slice(0, maxCauses).map((group) => {
     const cause = group.place ?? group.title
     return `${formatCount(group.count)} ${group.kind}: ${cutCause(cause)}`
   })
-  const rest = groups.length > mostCauses ? `; and ${groups.length - mostCauses} more causes` : ''
+  const rest = groups.length > maxCauses ? `; and ${groups.length - maxCauses} more causes` : ''
   return (
     <p class="verdict bad">
-      <Line text={`${causes.join('; ')}${rest}.`.replace(/…\.$/, '…')} most={800} />{' '}
+      <Line text={`${causes.join('; ')}${rest}.`.replace(/…\.$/, '…')} max={800} />{' '}
       <button type="button" class="link" onClick={() => go({ view: 'list', state: 'attention', id: '' })}>
         show them
       </button>
@@ -159,10 +159,10 @@ function Verdict({ attention }: { attention: AttentionFields | undefined }): JSX
   )
 }
 
-/** What came through each hook in the last hour. Hooks with failures come first. */
+/** The traffic of each hook in the last hour. Hooks with failures come first. */
 function HookRates({ version }: { version: string }): JSX.Element | null {
   const now = useNow(0)
-  // once a minute
+  // the version changes once a minute
   const { hooks } = useHooks(`${version} ${Math.floor(now / 60_000)}`)
   const busy = (hooks?.hooks ?? []).filter(
     ({ lastHour, lastFailure }) => lastHour.deliveries + lastHour.refused > 0 || lastFailure,
@@ -182,7 +182,7 @@ function HookRates({ version }: { version: string }): JSX.Element | null {
             <tr key={name ?? ''}>
               <td>
                 <button type="button" class="link" onClick={() => go({ view: 'list', hook: name ?? '', id: '' })}>
-                  <Line text={name ?? 'any other name'} most={60} />
+                  <Line text={name ?? 'any other name'} max={60} />
                 </button>
               </td>
               <td>{Number((lastHour.deliveries / 60).toPrecision(2))}</td>
@@ -193,7 +193,7 @@ function HookRates({ version }: { version: string }): JSX.Element | null {
               <td>
                 {lastFailure !== null && (
                   <button type="button" class="link" onClick={() => go({ view: 'list', id: lastFailure.id })}>
-                    <Age at={Date.parse(lastFailure.at)} now={now} /> <Line text={lastFailure.title} most={100} />
+                    <Age at={Date.parse(lastFailure.at)} now={now} /> <Line text={lastFailure.title} max={100} />
                   </button>
                 )}
               </td>

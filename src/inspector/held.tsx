@@ -1,4 +1,4 @@
-// What keeps runs back, and who sends: pauses with a button to resume, budgets, and the senders.
+// The page about what makes runs wait, and about senders: pauses with a button to resume, budgets, and the senders.
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { BudgetFields, MeasureFields, PauseFields, SenderFields } from '../model/api/operations.ts'
@@ -16,7 +16,7 @@ export type Held = {
   readonly pauses: readonly PauseFields[]
   readonly budgets: readonly BudgetFields[]
   readonly senders: readonly SenderFields[]
-  /** Reads all again. */
+  /** Reads everything again. */
   reload(): void
 }
 
@@ -35,7 +35,7 @@ export function useHeld(version: string): Held {
   return { ...held, reload: () => setRound((before) => before + 1) }
 }
 
-/** The pauses, one line each. `isShort`: above the list, where nothing is shown if there is no pause. */
+/** The pauses, one line each. `isShort`: for the place above the list, which stays empty without a pause. */
 export function Pauses({ held, isShort = false }: { held: Held; isShort?: boolean }): JSX.Element | null {
   const [said, setSaid] = useState('')
   const now = useNow(0)
@@ -58,10 +58,10 @@ export function Pauses({ held, isShort = false }: { held: Held; isShort?: boolea
         {pauses.map(({ what, kind, by, reason, since, until }) => (
           <li key={`${what} ${kind}`}>
             <b>
-              <span aria-hidden="true">‖</span> <Line text={what} most={120} />
+              <span aria-hidden="true">‖</span> <Line text={what} max={120} />
             </b>{' '}
             {kind === 'budget' ? 'waits for its budget' : 'is paused'}{' '}
-            {by !== null && <Line text={`by ${by}`} most={80} />}{' '}
+            {by !== null && <Line text={`by ${by}`} max={80} />}{' '}
             <span class="dim">
               {isRecent(Date.parse(since), now) ? 'for' : 'since'} <Age at={Date.parse(since)} now={now} />,{' '}
               {until === null ? 'until somebody resumes it' : `until ${formatClock(Date.parse(until))}`}
@@ -69,7 +69,7 @@ export function Pauses({ held, isShort = false }: { held: Held; isShort?: boolea
             {reason !== null && (
               <>
                 {': '}
-                <Line text={reason} most={300} />
+                <Line text={reason} max={300} />
               </>
             )}{' '}
             {kind !== 'budget' && (
@@ -99,7 +99,7 @@ export function Budgets({ budgets }: Pick<Held, 'budgets'>): JSX.Element | null 
           <li key={name}>
             <p>
               <b>
-                <Line text={name} most={80} />
+                <Line text={name} max={80} />
               </b>{' '}
               <span class="dim">
                 each {period}, until {formatClock(Date.parse(endsAt))}
@@ -138,7 +138,7 @@ function Spent({ name, measure: { limit, spent, reserved, raised }, format }: Sp
   )
 }
 
-/** The senders that are silent or refused come first. */
+/** The senders. Silent and refused ones come first. */
 export function Senders({ senders }: Pick<Held, 'senders'>): JSX.Element | null {
   const now = useNow(0)
   if (senders.length === 0) return null
@@ -152,11 +152,11 @@ export function Senders({ senders }: Pick<Held, 'senders'>): JSX.Element | null 
           <tr key={`${hook} ${source}`}>
             <td>
               <button type="button" class="link" onClick={() => go({ view: 'list', hook, source: source ?? '' })}>
-                <Line text={hook} most={60} />
+                <Line text={hook} max={60} />
               </button>
             </td>
             <td>
-              <Line text={sourceName ?? source ?? 'not recognised'} most={60} />
+              <Line text={sourceName ?? source ?? 'not recognised'} max={60} />
             </td>
             <td>
               <Age at={Date.parse(lastAt)} now={now} />
@@ -173,7 +173,7 @@ export function Senders({ senders }: Pick<Held, 'senders'>): JSX.Element | null 
                   onClick={() => go({ view: 'list', state: 'refused', id: requestId })}
                 >
                   {status}, {formatTimes(count)}, last {formatClock(Date.parse(refusedAt))}:{' '}
-                  <Line text={why} most={160} />
+                  <Line text={why} max={160} />
                 </button>
               ))}
               {silentSince === null && refused.length === 0 && <span class="dim">as usual</span>}

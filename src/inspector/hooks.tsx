@@ -1,4 +1,4 @@
-// Every hook: its URL, its proof, its mappings and its last hour. A hook opens its bench.
+// All hooks, each with its URL, its proof, its mappings and its last hour. A click on a hook opens its bench.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { HookFields, HooksFields } from '../model/api/bench.ts'
@@ -34,14 +34,14 @@ export function useHooks(version: string): { readonly hooks: HooksFields | undef
 
 type HooksProps = {
   readonly place: PagePlace
-  /** Changes when a file is saved, and when another generation serves. */
+  /** Changes when a file is saved, and when another generation becomes live. */
   readonly saved: string
-  /** Changes when a delivery changes. */
+  /** The number of changes of deliveries. */
   readonly changes: number
 }
 
 export function Hooks({ place, saved, changes }: HooksProps): JSX.Element {
-  // the counts of a hook need not follow each delivery of a busy gateway
+  // every tenth change is enough: a busy gateway changes the counts all the time
   const { hooks, problem } = useHooks(`${saved} ${place.bench} ${Math.ceil(changes / 10)}`)
   if (place.bench !== '') {
     return (
@@ -73,14 +73,14 @@ function HookCard({ hook, hooksUrl }: { hook: HookFields; hooksUrl: string }): J
           'any other name'
         ) : (
           <button type="button" class="link" onClick={() => go({ bench: name, from: '' })}>
-            <Line text={name} most={120} />
+            <Line text={name} max={120} />
           </button>
         )}{' '}
         <span class="dim">{describeProof(hook)}</span>
       </h3>
       <p class="dim">
         <code>
-          <Line text={url} most={400} />
+          <Line text={url} max={400} />
         </code>
       </p>
       {isBuiltIn && <p class="dim">{name === 'wake' ? 'A system event.' : 'An agent turn.'} Built in.</p>}
@@ -89,36 +89,36 @@ function HookCard({ hook, hooksUrl }: { hook: HookFields; hooksUrl: string }): J
           {mappings.map((mapping) => (
             <li key={mapping.id}>
               <b>
-                <Line text={mapping.id} most={80} />
+                <Line text={mapping.id} max={80} />
               </b>{' '}
               {mapping.conditions !== null && (
                 <code class="dim">
-                  <Line text={mapping.conditions} most={300} />
+                  <Line text={mapping.conditions} max={300} />
                 </code>
               )}{' '}
               {mapping.transform === null ? (
                 <code>
-                  <Line text={mapping.template ?? 'the whole payload'} most={160} />
+                  <Line text={mapping.template ?? 'the whole payload'} max={160} />
                 </code>
               ) : (
                 <a href={toEditorUrl(mapping.transform.file ?? '', 1)}>
-                  <Line text={mapping.transform.module} most={120} />
+                  <Line text={mapping.transform.module} max={120} />
                 </a>
               )}
               {mapping.transform?.problem != null && (
                 <span class="bad">
                   {' '}
-                  <Line text={mapping.transform.problem} most={300} />
+                  <Line text={mapping.transform.problem} max={300} />
                 </span>
               )}
               {mapping.transform?.shadow != null && (
                 <p class="dim">
-                  <Line text={`Shadow: ${mapping.transform.shadow}`} most={300} />
+                  <Line text={`Shadow: ${mapping.transform.shadow}`} max={300} />
                 </p>
               )}
               {mapping.warnings.map((warning) => (
                 <p key={warning} class="warn">
-                  <Line text={warning} most={400} />
+                  <Line text={warning} max={400} />
                 </p>
               ))}
             </li>
@@ -135,7 +135,7 @@ function HookCard({ hook, hooksUrl }: { hook: HookFields; hooksUrl: string }): J
             <Age at={Date.parse(lastFailure.at)} now={now} />
           </span>{' '}
           <button type="button" class="link" onClick={() => go({ view: 'list', id: lastFailure.id })}>
-            <Line text={lastFailure.title} most={200} />
+            <Line text={lastFailure.title} max={200} />
           </button>
         </p>
       )}
@@ -174,7 +174,7 @@ function describeHour({ lastHour: { deliveries, parked, duplicates, refused } }:
   return `In the last hour: ${[all, ...words].join(', ')}.`
 }
 
-/** A hook without a mapping can be tried too: with a template, it becomes one. */
+/** Opens the bench of a hook without a mapping. A template that is saved there becomes a mapping. */
 function NewHook(): JSX.Element {
   const [name, setName] = useState('')
   return (

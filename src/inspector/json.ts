@@ -1,19 +1,19 @@
-// A JSON parser that keeps the text of numbers: JSON.parse changes 12345678901234567890, and drops the zero of 1.50.
+// A JSON parser that keeps the text of numbers. JSON.parse changes 12345678901234567890, and drops the zero of 1.50.
 
-/** `source`: the text of the value in the payload. */
+/** `source`: the text of the value, as it is in the payload. */
 export type JsonNode =
   | { readonly kind: 'object'; readonly source: string; readonly entries: readonly (readonly [string, JsonNode])[] }
   | { readonly kind: 'array'; readonly source: string; readonly items: readonly JsonNode[] }
   | { readonly kind: 'string' | 'number' | 'word'; readonly source: string }
 
-/** The gateway refuses deeper bodies. The limit bounds the recursion. */
+/** The maximum depth of a value, which bounds the recursion. The gateway refuses deeper bodies. */
 const maxDepth = 1_000
 
-/** Parses a text; undefined if it is not JSON. A key that occurs twice in the text occurs twice in the result. */
+/** Parses a text. Undefined if the text is not JSON. A key that occurs twice in an object occurs twice in the result. */
 export function parseJson(text: string): JsonNode | undefined {
   let at = 0
   try {
-    // JSON.parse decides whether a text is JSON, so the parser below need not check it
+    // JSON.parse checks the text, so the parser below need not
     JSON.parse(text)
     return readValue(0)
   } catch {
@@ -78,12 +78,12 @@ export function parseJson(text: string): JsonNode | undefined {
   }
 }
 
-/** The characters of a string. */
+/** The content of a string. */
 export function readText({ source }: JsonNode): string {
   return String(JSON.parse(source))
 }
 
-/** The value with line breaks and indents; numbers and strings stay as they came. */
+/** The value with line breaks and indents. Numbers and strings keep their original text. */
 export function formatJson(node: JsonNode, indent = ''): string {
   const inner = `${indent}  `
   if (node.kind === 'object') {
@@ -101,7 +101,7 @@ export type PathStep = string | number
 
 const unreadable = new Set(['__proto__', 'prototype', 'constructor'])
 
-/** The path as templates write it: `pull_request.labels[0].name`. Undefined if templates cannot name it. */
+/** The path as templates write it: `pull_request.labels[0].name`. Undefined if templates cannot express the path. */
 export function formatPath(steps: readonly PathStep[]): string | undefined {
   const isReadable = (step: PathStep) =>
     typeof step === 'number' || (/^[^.[\]{}|"']+$/.test(step) && step === step.trim() && !unreadable.has(step))
@@ -109,11 +109,11 @@ export function formatPath(steps: readonly PathStep[]): string | undefined {
   return steps.map((step, at) => (typeof step === 'number' ? `[${step}]` : at === 0 ? step : `.${step}`)).join('')
 }
 
-/** Keys whose number may be a time. */
+/** The keys whose numbers may be times. */
 const timeName =
   /(^|_)(at|time|date|timestamp|ts|created|updated|modified|expires|expiry|iat|exp|nbf)$|[a-z](At|Time|Date|Timestamp)$/
 
-/** The moment that a number of seconds or milliseconds, or a text in ISO 8601, is; undefined for anything else. */
+/** The moment that a value means: a number of seconds or milliseconds, or a text in ISO 8601. Undefined for any other value. */
 export function findTime(name: PathStep | undefined, node: JsonNode): number | undefined {
   if (node.kind === 'string' && /^"\d{4}-\d\d-\d\dT\d\d:\d\d[^"]{0,20}"$/.test(node.source)) {
     const at = Date.parse(readText(node))
@@ -124,7 +124,7 @@ export function findTime(name: PathStep | undefined, node: JsonNode): number | u
   return /^[1-4]\d{12}$/.test(node.source) ? Number(node.source) : undefined
 }
 
-/** The nodes whose key or value contains a word, and their ancestors. */
+/** The nodes whose key or value contains the word, and their ancestors. */
 export function findNodes(root: JsonNode, word: string): ReadonlySet<JsonNode> {
   const found = new Set<JsonNode>()
   const lower = word.toLowerCase()

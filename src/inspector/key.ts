@@ -1,14 +1,15 @@
-// The key of this tab. A link of `hookloom open` has a code that works once; it is exchanged for a key, which stays in sessionStorage.
+// The key of this tab. A link of `hookloom open` has a code that works once. The page exchanges the code for a key, which stays in
+// sessionStorage.
 const name = 'hookloom-key'
 
-/** Removes the code from the address, and so from the history, before anything else runs. */
+/** Removes the code from the address, and so from the history, before any other code of the page runs. */
 export function takeCode(): string | undefined {
   const code = /^#k=([\w-]{20,100})$/.exec(location.hash)?.[1]
   if (code !== undefined) history.replaceState(null, '', '/')
   return code
 }
 
-/** Throws the sentence of the gateway if the code was used already, or is too old. */
+/** Throws the gateway's message if the code was used already or is too old. */
 export async function exchangeCode(code: string): Promise<void> {
   const answer = await fetch('/api/page/key', { method: 'POST', headers: { authorization: `Bearer ${code}` } })
   const body: { key?: string; error?: string } = await answer.json()
@@ -23,8 +24,9 @@ const keyForm = /^hlk_([\w-]{64})$/
 const publicBytes = 16
 
 /**
- * Whether the program on this port is the gateway that issued the key, without revealing it: another program may have taken the port
- * while the gateway was down. A key is a public part and its signature by the gateway; the gateway signs a random text with that signature.
+ * Whether the program on this port is the gateway that issued the key: another program may have taken the port while the gateway was down.
+ * The key is not revealed. It consists of a public part and of the gateway's signature of this part; to prove itself, the gateway signs a
+ * random text with this signature.
  */
 export async function verifyGateway(key: string): Promise<boolean> {
   const text = keyForm.exec(key)?.[1]

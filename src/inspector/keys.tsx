@@ -1,4 +1,4 @@
-// The keyboard. Every key has a button or a link that does the same.
+// The keyboard shortcuts. For each, there is a button or a link with the same effect.
 import type { JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 
@@ -18,22 +18,22 @@ const keys: readonly (readonly [key: string, meaning: string])[] = [
 
 const storageName = 'hookloom-keys'
 
-/** Keys of one character can be turned off: speech input types them by accident. */
+/** Whether shortcuts of one character are off. Users of speech input turn them off, because speech types them by accident. */
 const areLettersOff = (): boolean => localStorage.getItem(storageName) === 'off'
 
-function turnLetters(isOn: boolean): void {
+function switchLetters(isOn: boolean): void {
   if (isOn) localStorage.removeItem(storageName)
   else localStorage.setItem(storageName, 'off')
 }
 
-/** An action returns `unused` if the key keeps its usual meaning. In a text field, only Escape is a key of the page. */
+/** Returns `unused` if the key keeps its usual meaning. In a text field, only Escape is a shortcut. */
 export function useKeys(actions: Readonly<Record<string, () => unknown>>): void {
   const now = useRef(actions)
   now.current = actions
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return
-      // a dialog closes itself
+      // a dialog closes itself on Escape
       if (document.querySelector('dialog[open]') !== null) return
       const { target } = event
       const isTyping = target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)
@@ -75,7 +75,7 @@ export function Help({ isOpen, onClose }: { isOpen: boolean; onClose: () => void
           <input
             type="checkbox"
             defaultChecked={!areLettersOff()}
-            onChange={({ currentTarget }) => turnLetters(currentTarget.checked)}
+            onChange={({ currentTarget }) => switchLetters(currentTarget.checked)}
           />{' '}
           keys of one character
         </label>

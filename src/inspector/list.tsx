@@ -1,4 +1,4 @@
-// The live list. All rows have one height and only those in sight are in the document, so thousands of rows scroll smoothly.
+// The live list. All rows have the same height, and only the visible rows are in the document, so thousands of rows scroll smoothly.
 import type { JSX } from 'preact'
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { HealthFields } from '../model/api/health.ts'
@@ -9,12 +9,12 @@ import { describeRow, findRowState, formatTook, glyphs, type ListItem, type List
 import { Start } from './start.tsx'
 import { Age, Line, useNow } from './text.tsx'
 
-/** The number of rows above and below those in sight that are in the document. */
-const spare = 8
+/** The number of rows that are in the document above the visible rows, and below them. */
+const spareRows = 8
 
-/** What the list shows. On the filter `refused`, each refusal is a row of its own. */
+/** The items of the list. With the filter `refused`, no refusals are folded into one row. */
 export function useListItems({ rows }: Feed, { state }: PagePlace): readonly ListItem[] {
-  // the heads of the days change at midnight
+  // the headings of the days change at midnight
   const today = new Date().toDateString()
   return useMemo(() => toListItems(rows, state !== 'refused'), [rows, state, today])
 }
@@ -23,7 +23,7 @@ type ListProps = {
   feed: Feed
   place: PagePlace
   items: readonly ListItem[]
-  /** The ids of rows that are chosen for retry and drop. */
+  /** The ids of the rows that are chosen for retry and drop. */
   picked: ReadonlySet<string>
   onPick: (id: string) => void
 }
@@ -31,13 +31,13 @@ type ListProps = {
 export function List({ feed, place, items, picked, onPick }: ListProps): JSX.Element {
   const box = useRef<HTMLDivElement>(null)
   const sheet = useRef<HTMLDivElement>(null)
-  // `height`: of a row. The style sheet decides it, by the width of the list
+  // `height`: the height of a row, which the style sheet sets by the width of the list
   const [view, setView] = useState({ top: 0, size: 800, height: 30 })
   const { height } = view
   const now = useNow(feed.rows[0]?.at ?? 0)
   const chosen = items.findIndex(({ id }) => id === place.id)
-  const first = Math.max(0, Math.floor(view.top / height) - spare)
-  const last = Math.min(items.length, Math.ceil((view.top + view.size) / height) + spare)
+  const first = Math.max(0, Math.floor(view.top / height) - spareRows)
+  const last = Math.min(items.length, Math.ceil((view.top + view.size) / height) + spareRows)
 
   const measure = () => {
     if (box.current === null || sheet.current === null) return
@@ -53,7 +53,7 @@ export function List({ feed, place, items, picked, onPick }: ListProps): JSX.Ele
     return () => observer.disconnect()
   }, [])
 
-  // new rows must not move the rows that somebody reads further down
+  // new rows must not move the rows that somebody is reading further down
   const anchor = useRef<string | undefined>(undefined)
   useLayoutEffect(() => {
     const { current } = box
@@ -83,7 +83,7 @@ export function List({ feed, place, items, picked, onPick }: ListProps): JSX.Ele
   }
 
   const isEmpty = items.length === 0
-  // a list box without options is an error for screen readers
+  // screen readers report a list box without options as an error
   const role = isEmpty
     ? { role: 'region', 'aria-label': 'Deliveries' }
     : {
@@ -94,7 +94,7 @@ export function List({ feed, place, items, picked, onPick }: ListProps): JSX.Ele
   return (
     <div class="list-pane">
       {!isEmpty && <Heads />}
-      {/* as: `role` has one of two valid sets of attributes */}
+      {/* as: the attributes of both roles are valid */}
       <div class="list" ref={box} onScroll={onScroll} tabIndex={0} id="list" {...(role as { role: 'listbox' })}>
         {isEmpty && <Empty feed={feed} place={place} />}
         <div class="rows" ref={sheet} style={{ height: `${items.length * height}px` }} role="presentation">
@@ -163,7 +163,7 @@ function RowLine({ row, now, style, isChosen, isPicked, onPick, position, count 
       ? [row.refusal.client, row.refusal.hook ?? row.refusal.path, String(row.refusal.status)]
       : [row.delivery.sourceName ?? row.delivery.source ?? '', row.delivery.hook, row.delivery.event ?? '']
   const isQuiet = row.kind === 'refusal' && row.refusal.isStranger
-  // while somebody scrolls, a row that stays in sight is not drawn again
+  // while the list scrolls, a row that stays visible is not drawn again
   return useMemo(
     () => (
       <div
@@ -195,16 +195,16 @@ function RowLine({ row, now, style, isChosen, isPicked, onPick, position, count 
           {isPicked && <span class="sr"> chosen</span>}
         </span>
         <span class="hook">
-          <Line text={hook} most={60} />{' '}
+          <Line text={hook} max={60} />{' '}
           <span class="dim">
-            <Line text={event} most={60} />
+            <Line text={event} max={60} />
           </span>
         </span>
         <span class="source">
-          <Line text={source} most={40} />
+          <Line text={source} max={40} />
         </span>
         <span class="summary">
-          <Line text={describeRow(row)} most={240} />
+          <Line text={describeRow(row)} max={240} />
         </span>
         <span class="took">{formatTook(row)}</span>
         <span class="age">
@@ -271,7 +271,7 @@ export function FilterBar({ place, feed, health, attention }: FilterBarProps): J
               onClick={() => go({ [name]: '' })}
               aria-label={`Remove the filter ${name} ${place[name]}`}
             >
-              {name} <Line text={place[name]} most={30} /> ×
+              {name} <Line text={place[name]} max={30} /> ×
             </button>
           ),
       )}

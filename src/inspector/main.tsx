@@ -1,4 +1,4 @@
-// The page of the admin port: exchanges the code of its link for a key, and shows what the admin API has.
+// Starts the page of the admin port: exchanges the code of the link for a key, and shows the app.
 import { render, type JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { onKeyExpired } from './api.ts'
@@ -6,7 +6,7 @@ import { App } from './app.tsx'
 import { exchangeCode, readKey, takeCode } from './key.ts'
 import { describeException } from './said.ts'
 
-/** Set while the page is shown. Undefined hides the notice. */
+/** Shows why there is no key; undefined hides this notice. The page sets the function when it is rendered. */
 let showNotice: (why: string | undefined) => void = () => {}
 
 // registered before the page reads its address, so that the code is removed first
@@ -16,7 +16,7 @@ addEventListener('hashchange', () => {
   if (code !== undefined) void openLink(code).then((problem) => showNotice(problem))
 })
 
-/** Resolves to the reason why there is no key; undefined if there is one. A link that does not work leaves a valid key as it is. */
+/** Resolves to the reason why there is no key. Undefined if there is a key. A link that no longer works does not remove a valid key. */
 async function openLink(code: string): Promise<string | undefined> {
   const problem = await exchangeCode(code).then(
     () => undefined,

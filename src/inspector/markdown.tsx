@@ -1,24 +1,25 @@
-// The Markdown of a reply as elements. A model may have read an attacker's text: HTML and pictures are text, a link shows where it leads,
-// and a text that would keep the lexer busy is shown as it is.
+// Renders the Markdown of a reply as elements. The model may have read an attacker's text: HTML and pictures stay text, the target of a
+// link is visible, and a text that would keep the lexer busy is not rendered as Markdown.
 import { Lexer, type MarkedToken, type Token, type Tokens } from 'marked'
 import type { ComponentChildren, JSX } from 'preact'
 import { useMemo, useState } from 'preact/hooks'
 import { markUnseen } from './format.ts'
 import { LongText } from './text.tsx'
 
-/** The lexer searches for the end of each delimiter in its block, and copies a block for each of its lines. */
-const [mostChars, mostDelimiters, mostLines, longestWord] = [20_000, 600, 500, 2_048]
+/** The limits of a text that is rendered as Markdown. The lexer searches for the end of each delimiter in its block, and copies a block for
+ * each of its lines. */
+const [maxChars, maxDelimiters, maxLines, maxWordChars] = [20_000, 600, 500, 2_048]
 const tooDeep = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])[ \t])){8}/m
 
 function isBounded(text: string): boolean {
   return (
-    text.length <= mostChars &&
+    text.length <= maxChars &&
     !tooDeep.test(text) &&
     text.split(/\n[ \t]*\n/).every((block) => {
       const delimiters = block.match(/[\\<![*_|]|[`~]+/g)?.length ?? 0
-      return delimiters <= mostDelimiters && block.split('\n', mostLines + 1).length <= mostLines
+      return delimiters <= maxDelimiters && block.split('\n', maxLines + 1).length <= maxLines
     }) &&
-    text.split(/\s+/).every((word) => word.length <= longestWord)
+    text.split(/\s+/).every((word) => word.length <= maxWordChars)
   )
 }
 
@@ -30,7 +31,7 @@ function readTokens(text: string): readonly Token[] | undefined {
   }
 }
 
-/** With a button that shows the text as it was written. */
+/** A reply as Markdown, with a button that shows the original text. */
 export function Markdown({ text, label }: { text: string; label: string }): JSX.Element {
   const tokens = useMemo(() => readTokens(text), [text])
   const [isRaw, setRaw] = useState(false)
@@ -41,7 +42,7 @@ export function Markdown({ text, label }: { text: string; label: string }): JSX.
         <LongText text={text} label={label} />
       ) : (
         <div class="markdown" role="region" aria-label={label} tabIndex={0}>
-          {tokens.map(drawBlock)}
+          {tokens.map(renderBlock)}
         </div>
       )}
       <button type="button" class="link" aria-pressed={isRaw} onClick={() => setRaw(!isRaw)}>
@@ -51,10 +52,10 @@ export function Markdown({ text, label }: { text: string; label: string }): JSX.
   )
 }
 
-const drawAll = (tokens: readonly Token[] | undefined) => (tokens ?? []).map(drawInline)
+const renderAll = (tokens: readonly Token[] | undefined) => (tokens ?? []).map(renderInline)
 
-function drawBlock(token: Token, key: number): ComponentChildren {
-  // as: the lexer has no extensions
+function renderBlock(token: Token, key: number): ComponentChildren {
+  // as: without extensions, the lexer returns only these tokens
   const one = token as MarkedToken
   switch (one.type) {
     case 'space':
@@ -62,10 +63,10 @@ function drawBlock(token: Token, key: number): ComponentChildren {
     case 'checkbox':
       return null
     case 'heading':
-      // the page has the headings above it
+      // the page has headings of higher levels
       return (
         <p key={key} class="heading">
-          {drawAll(one.tokens)}
+          {renderAll(one.tokens)}
         </p>
       )
     case 'code':
@@ -75,25 +76,25 @@ function drawBlock(token: Token, key: number): ComponentChildren {
         </pre>
       )
     case 'blockquote':
-      return <blockquote key={key}>{one.tokens.map(drawBlock)}</blockquote>
+      return <blockquote key={key}>{one.tokens.map(renderBlock)}</blockquote>
     case 'list':
-      return drawList(one, key)
+      return renderList(one, key)
     case 'table':
-      return drawTable(one, key)
+      return renderTable(one, key)
     case 'hr':
       return <hr key={key} />
     case 'paragraph':
-      return <p key={key}>{drawAll(one.tokens)}</p>
+      return <p key={key}>{renderAll(one.tokens)}</p>
     default:
-      return <p key={key}>{drawInline(token, 0)}</p>
+      return <p key={key}>{renderInline(token, 0)}</p>
   }
 }
 
-function drawList({ ordered, items, start }: Tokens.List, key: number): JSX.Element {
+function renderList({ ordered, items, start }: Tokens.List, key: number): JSX.Element {
   const drawn = items.map((item, at) => (
     <li key={at}>
       {item.task && (item.checked === true ? '☑ ' : '☐ ')}
-      {item.tokens.map((each, index) => (each.type === 'text' ? drawInline(each, index) : drawBlock(each, index)))}
+      {item.tokens.map((each, index) => (each.type === 'text' ? renderInline(each, index) : renderBlock(each, index)))}
     </li>
   ))
   return ordered ? (
@@ -105,14 +106,14 @@ function drawList({ ordered, items, start }: Tokens.List, key: number): JSX.Elem
   )
 }
 
-function drawTable({ header, rows }: Tokens.Table, key: number): JSX.Element {
+function renderTable({ header, rows }: Tokens.Table, key: number): JSX.Element {
   return (
     <table key={key}>
       <thead>
         <tr>
           {header.map(({ tokens }, at) => (
             <th scope="col" key={at}>
-              {drawAll(tokens)}
+              {renderAll(tokens)}
             </th>
           ))}
         </tr>
@@ -121,7 +122,7 @@ function drawTable({ header, rows }: Tokens.Table, key: number): JSX.Element {
         {rows.map((row, at) => (
           <tr key={at}>
             {row.map(({ tokens }, column) => (
-              <td key={column}>{drawAll(tokens)}</td>
+              <td key={column}>{renderAll(tokens)}</td>
             ))}
           </tr>
         ))}
@@ -130,16 +131,16 @@ function drawTable({ header, rows }: Tokens.Table, key: number): JSX.Element {
   )
 }
 
-function drawInline(token: Token, key: number): ComponentChildren {
+function renderInline(token: Token, key: number): ComponentChildren {
   // as: see above
   const one = token as MarkedToken
   switch (one.type) {
     case 'strong':
-      return <strong key={key}>{drawAll(one.tokens)}</strong>
+      return <strong key={key}>{renderAll(one.tokens)}</strong>
     case 'em':
-      return <em key={key}>{drawAll(one.tokens)}</em>
+      return <em key={key}>{renderAll(one.tokens)}</em>
     case 'del':
-      return <s key={key}>{drawAll(one.tokens)}</s>
+      return <s key={key}>{renderAll(one.tokens)}</s>
     case 'codespan':
       return <code key={key}>{markUnseen(one.text)}</code>
     case 'br':
@@ -151,20 +152,22 @@ function drawInline(token: Token, key: number): ComponentChildren {
     case 'escape':
       return markUnseen(one.text)
     case 'text':
-      return one.tokens === undefined ? markUnseen(decode(one.text)) : drawAll(one.tokens)
+      return one.tokens === undefined ? markUnseen(decodeEntities(one.text)) : renderAll(one.tokens)
     default:
-      // HTML too
+      // HTML and unknown tokens stay text
       return markUnseen(token.raw)
   }
 }
 
 const entities: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" }
-const decode = (text: string) => text.replace(/&(amp|lt|gt|quot|#39);/g, (_, name: string) => entities[name] ?? '')
+const decodeEntities = (text: string) =>
+  text.replace(/&(amp|lt|gt|quot|#39);/g, (_, name: string) => entities[name] ?? '')
 
-/** Only http, https and mailto. The target is next to the words, because the words are not to be trusted. */
+/** A link to http, https or mailto; any other stays text. The target is shown next to the words, because the words are not to be trusted.
+ * */
 function Link({ href, said }: { href: string; said: string }): JSX.Element {
   const target = readTarget(href)
-  const words = markUnseen(decode(said))
+  const words = markUnseen(decodeEntities(said))
   if (target === undefined) {
     return (
       <>
@@ -185,7 +188,7 @@ function Link({ href, said }: { href: string; said: string }): JSX.Element {
 }
 
 function readTarget(href: string): string | undefined {
-  const url = URL.parse(decode(href))
+  const url = URL.parse(decodeEntities(href))
   return url !== null && /^(?:https?|mailto):$/.test(url.protocol) && url.username === '' && url.password === ''
     ? url.href
     : undefined

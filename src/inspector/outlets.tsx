@@ -1,4 +1,4 @@
-// The models and channels with their last success, and what `hookloom doctor` finds.
+// The models and channels, each with its last success, and the findings of `hookloom doctor`.
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { FindingFields, OutletsFields } from '../model/api/health.ts'
@@ -12,7 +12,7 @@ import { Age, Line, useNow } from './text.tsx'
 
 const everyMs = 15_000
 
-/** `version`: they are read again when it changes, and now and then while the page is visible. */
+/** `version`: when it changes, the models and channels are read again. While the page is visible, they are also read at an interval. */
 export function Outlets({ version }: { version: string }): JSX.Element | null {
   const now = useNow(0)
   const found = usePolled((signal) => get<OutletsFields>('/api/outlets', signal), { everyMs, version })
@@ -34,14 +34,14 @@ export function Outlets({ version }: { version: string }): JSX.Element | null {
           <tr key={`${kind} ${name}`}>
             <td class="dim">{kind}</td>
             <td>
-              <Line text={name} most={80} />
+              <Line text={name} max={80} />
             </td>
             <td>{lastAt === null ? <span class="dim">none</span> : <Age at={Date.parse(lastAt)} now={now} />}</td>
             <td class={failed > 0 ? 'bad' : ''}>{formatCount(failed)}</td>
             <td>
               {failedId !== null && (
                 <button type="button" class="link" onClick={() => go({ view: 'list', id: failedId })}>
-                  <Line text={error ?? ''} most={160} />
+                  <Line text={error ?? ''} max={160} />
                 </button>
               )}
             </td>
@@ -54,12 +54,13 @@ export function Outlets({ version }: { version: string }): JSX.Element | null {
 
 const marks = { failure: ['✕', 'bad'], warning: ['▲', 'warn'], well: ['✓', 'dim'] } as const
 
-/** Runs only after a click: it loads all modules, and asks the channels and the runners whether they accept their credentials. */
+/** The findings of `hookloom doctor`, after a click only: the checks load all modules, and ask the channels and runners whether they accept
+ * their credentials. */
 export function Doctor(): JSX.Element {
   const [findings, setFindings] = useState<readonly FindingFields[]>()
   const [said, setSaid] = useState('')
   const [isBusy, setBusy] = useState(false)
-  async function examine(): Promise<void> {
+  async function runDoctor(): Promise<void> {
     setBusy(true)
     setSaid('Examining …')
     try {
@@ -76,7 +77,7 @@ export function Doctor(): JSX.Element {
     <section aria-label="What doctor finds">
       <h2>What doctor finds</h2>
       <div class="tools">
-        <button type="button" disabled={isBusy} onClick={() => void examine()}>
+        <button type="button" disabled={isBusy} onClick={() => void runDoctor()}>
           {findings === undefined ? 'run doctor' : 'run doctor again'}
         </button>
         <span class="dim" role="status">
@@ -103,11 +104,11 @@ function Findings({ findings }: { findings: readonly FindingFields[] }): JSX.Ele
         return (
           <li key={at}>
             <b class={color}>
-              <span aria-hidden="true">{glyph}</span> <Line text={name} most={80} />
+              <span aria-hidden="true">{glyph}</span> <Line text={name} max={80} />
             </b>{' '}
             {detail.split('\n').map((line, index) => (
               <p key={index}>
-                <Line text={line} most={600} />
+                <Line text={line} max={600} />
               </p>
             ))}
           </li>

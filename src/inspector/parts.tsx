@@ -1,4 +1,4 @@
-// The parts of an opened delivery: the beginning of its replies, the prompts and replies, the payload and the headers.
+// The parts of an opened delivery: the beginnings of its replies, the prompts and replies, the payload, and the headers.
 import type { JSX } from 'preact'
 import type { RequestFields, RunFields } from '../model/api/answers.ts'
 import { formatCount, markUnseen } from './format.ts'
@@ -6,10 +6,10 @@ import { Markdown } from './markdown.tsx'
 import { Line, LongText } from './text.tsx'
 import { PayloadView } from './tree.tsx'
 
-/** The maximum number of characters of a reply below the trace. */
-const shortReply = 400
+/** The maximum number of characters of a reply that are shown below the trace. */
+const maxReplyChars = 400
 
-/** The beginning of each reply. */
+/** The beginning of the reply of each run. */
 export function Replies({ runs, onOpen }: { runs: readonly RunFields[]; onOpen: () => void }): JSX.Element {
   return (
     <>
@@ -25,7 +25,7 @@ export function Replies({ runs, onOpen }: { runs: readonly RunFields[]; onOpen: 
                 </button>
               </h3>
               <p class="reply">
-                <bdi>{markUnseen(reply.length > shortReply ? `${reply.slice(0, shortReply)}…` : reply)}</bdi>
+                <bdi>{markUnseen(reply.length > maxReplyChars ? `${reply.slice(0, maxReplyChars)}…` : reply)}</bdi>
               </p>
             </section>
           ),
@@ -53,7 +53,7 @@ export function Part({
   )
 }
 
-/** Finds the untrusted text between the markers of a prompt. */
+/** Matches the untrusted text between the markers of a prompt. */
 const outside =
   /<<<EXTERNAL_UNTRUSTED_CONTENT id="([0-9a-f]{16})">>>\n([^]*?)\n<<<END_EXTERNAL_UNTRUSTED_CONTENT id="\1">>>/
 
@@ -80,8 +80,7 @@ export function Texts({ runs }: { runs: readonly RunFields[] }): JSX.Element {
   )
 }
 
-/** The words around the text from outside are the same in each prompt, so they are folded. */
-/** `label`: the label of the text that is not folded. */
+/** A prompt. The text around the untrusted text is the same in each prompt, so it is folded. `label`: the label of the untrusted text. */
 export function Prompt({ text, label }: { text: string; label?: string }): JSX.Element {
   const found = outside.exec(text)
   if (found === null) return <LongText text={text} label={label ?? 'Prompt'} />
@@ -135,7 +134,7 @@ export function Headers({ request }: { request: RequestFields }): JSX.Element {
         {names.map((name) => (
           <>
             <dt key={name}>
-              <Line text={name} most={80} />
+              <Line text={name} max={80} />
             </dt>
             <dd>
               <bdi>{markUnseen((request.headers[name] ?? '').slice(0, 4_000))}</bdi>

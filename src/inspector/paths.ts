@@ -1,9 +1,9 @@
-// Which paths complete what is typed into a template.
+// Finds the paths that complete the text in a template.
 import type { LearntPaths } from '../model/api/shapes.ts'
 
-const mostShown = 50
+const maxPaths = 50
 
-/** The placeholder that is open before the caret: where it begins, and the part of a path that it has. */
+/** The unclosed placeholder before the caret. `from`: where it begins. `word`: the typed part of its path. */
 export type OpenPath = { readonly from: number; readonly word: string }
 
 export function findOpenPath(text: string, caret: number): OpenPath | undefined {
@@ -12,7 +12,7 @@ export function findOpenPath(text: string, caret: number): OpenPath | undefined 
   return word === undefined ? undefined : { from, word }
 }
 
-/** Those that begin with the word come first. */
+/** The paths that contain the word. Those that begin with it come first. */
 export function choosePaths({ paths }: LearntPaths, word: string): LearntPaths['paths'] {
   const wanted = word.toLowerCase().replace(/^payload\./, '')
   const having = paths.filter(({ path }) => path.toLowerCase().includes(wanted))
@@ -21,5 +21,5 @@ export function choosePaths({ paths }: LearntPaths, word: string): LearntPaths['
       .toLowerCase()
       .replace(/^payload\./, '')
       .startsWith(wanted)
-  return [...having.filter(begins), ...having.filter((each) => !begins(each))].slice(0, mostShown)
+  return [...having.filter(begins), ...having.filter((each) => !begins(each))].slice(0, maxPaths)
 }

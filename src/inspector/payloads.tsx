@@ -1,4 +1,4 @@
-// What the gateway has learnt about the payloads of a hook: its events, and what changed in them.
+// The learnt payloads of a hook: its events, and the changes of their fields.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { ShapeFields } from '../model/api/shapes.ts'
@@ -8,8 +8,8 @@ import { go } from './place.ts'
 import { captureFixture, toCapturePath, useSaid } from './said.ts'
 import { Ago, Line, useNow } from './text.tsx'
 
-/** The newest changes that are shown. */
-const mostChanges = 12
+/** The maximum number of changes that are shown, the newest ones. */
+const maxChanges = 12
 
 type PayloadsProps = { readonly hook: string; readonly hasCode: boolean }
 
@@ -34,7 +34,7 @@ export function Payloads({ hook, hasCode }: PayloadsProps): JSX.Element | null {
       <ul>
         {shapes.map(({ source, event, requests, lastAt }) => (
           <li key={`${source} ${event}`}>
-            <Line text={nameEvent(source, event)} most={120} />{' '}
+            <Line text={nameEvent(source, event)} max={120} />{' '}
             <span class="dim">
               {formatCount(requests)} {requests === 1 ? 'request' : 'requests'},{' '}
               <Ago at={Date.parse(lastAt)} now={now} />
@@ -46,9 +46,9 @@ export function Payloads({ hook, hasCode }: PayloadsProps): JSX.Element | null {
         <>
           <h4>What changed</h4>
           <ul class="changes" aria-label="What changed">
-            {changes.slice(0, mostChanges).map(({ at, text, name, example }) => (
+            {changes.slice(0, maxChanges).map(({ at, text, name, example }) => (
               <li key={`${name} ${text}`}>
-                <Line text={`${name}: ${text}`} most={300} />{' '}
+                <Line text={`${name}: ${text}`} max={300} />{' '}
                 <span class="dim">
                   <Ago at={Date.parse(at)} now={now} />
                 </span>{' '}
@@ -68,7 +68,7 @@ type ExampleProps = {
   readonly report?: ReturnType<typeof useSaid>['report']
 }
 
-/** A kept request that shows something. `hasCode`: a fixture can be made of it. `report`: shows the sentence about it elsewhere. */
+/** A kept request as an example. `hasCode`: the request can become a fixture. `report`: shows the result outside of this component. */
 export function Example({ id, hasCode, report }: ExampleProps): JSX.Element {
   const { said, report: reportHere } = useSaid()
   return (

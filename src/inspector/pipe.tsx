@@ -7,8 +7,8 @@ import { Line, Time, useNow } from './text.tsx'
 import { TransformLog, TriedMappings } from './tried.tsx'
 import { findSpan, listTimes, type Span, type StepTime } from './waterfall.ts'
 
-/** `forEach` can make two hundred actions. */
-const mostStages = 5
+/** The maximum number of actions that are shown unfolded: `forEach` can make two hundred. */
+const maxStages = 5
 
 export function Pipe({ delivery }: { delivery: ShownDelivery }): JSX.Element {
   const { trace, log, jobs, tasks, state, receivedAt, settledAt } = delivery
@@ -18,7 +18,7 @@ export function Pipe({ delivery }: { delivery: ShownDelivery }): JSX.Element {
   const now = useNow(isActive ? Number.POSITIVE_INFINITY : Date.parse(receivedAt))
   const span = findSpan({ receivedAt, jobs: [...jobs, ...tasks] }, now)
   const stages = jobs.map((job) => (
-    // the reason of a single run is above the pipe
+    // the reason of a single run is shown above the pipe
     <JobStage key={job.jobId} job={job} span={span} showsError={jobs.length > 1} />
   ))
   return (
@@ -42,13 +42,13 @@ export function Pipe({ delivery }: { delivery: ShownDelivery }): JSX.Element {
       <Stage name={state} mark={state === 'parked' ? 'bad' : isSettled ? 'done' : 'idle'}>
         {isSettled ? `after ${formatDuration(Date.parse(settledAt) - Date.parse(receivedAt))}` : 'it waits'}
       </Stage>
-      {stages.slice(0, mostStages)}
-      {stages.length > mostStages && (
+      {stages.slice(0, maxStages)}
+      {stages.length > maxStages && (
         <li class="stage idle">
           <span class="stage-name">more</span>
           <details>
-            <summary>{stages.length - mostStages} more actions</summary>
-            <ol>{stages.slice(mostStages)}</ol>
+            <summary>{stages.length - maxStages} more actions</summary>
+            <ol>{stages.slice(maxStages)}</ol>
           </details>
         </li>
       )}
@@ -97,7 +97,7 @@ function MadeBy({ delivery: { madeBy } }: { delivery: ShownDelivery }): JSX.Elem
   if (madeBy.kind === 'template')
     return (
       <code>
-        <Line text={madeBy.template ?? '{{payload}}'} most={400} />
+        <Line text={madeBy.template ?? '{{payload}}'} max={400} />
       </code>
     )
   return madeBy.file === null ? (
@@ -114,13 +114,13 @@ export function toEditorUrl(file: string, line: number): string {
   return `vscode://file/${file.replace(/^\//, '').split('/').map(encodeURIComponent).join('/')}:${line}`
 }
 
-/** A message to a channel has no session, nor has a task that reports the end of a run. */
+/** The summary of an action. A message to a channel, and a task that reports the end of a run, have no session. */
 function Session({ job: { kind, agentId, sessionKey } }: { job: JobFields }): JSX.Element | null {
   if (kind === 'status' || kind === 'callback') return null
-  if (kind === 'deliver') return <Line text={sessionKey.replace(/^deliver:/, '')} most={160} />
+  if (kind === 'deliver') return <Line text={sessionKey.replace(/^deliver:/, '')} max={160} />
   return (
     <button type="button" class="link" onClick={() => go({ view: 'sessions', session: `${agentId}/${sessionKey}` })}>
-      <Line text={`${agentId} ${sessionKey}`} most={160} />
+      <Line text={`${agentId} ${sessionKey}`} max={160} />
     </button>
   )
 }
@@ -146,20 +146,20 @@ function JobStage({ job, span, showsError }: JobStageProps): JSX.Element {
       </p>
       {job.waits !== undefined && (
         <p class="warn">
-          <Line text={toLocalTimes(job.waits)} most={400} />
+          <Line text={toLocalTimes(job.waits)} max={400} />
         </p>
       )}
       {job.endedBy !== null && (
         <p class="dim">
           replaced by{' '}
           <button type="button" class="link" onClick={() => go({ view: 'list', id: job.endedBy ?? '' })}>
-            <Line text={job.endedBy} most={80} />
+            <Line text={job.endedBy} max={80} />
           </button>
         </p>
       )}
       {showsError && job.lastError !== null && job.state !== 'done' && (
         <p class="warn">
-          <Line text={job.lastError} most={1_000} />
+          <Line text={job.lastError} max={1_000} />
         </p>
       )}
       <ul class="steps">
@@ -178,7 +178,7 @@ function JobStage({ job, span, showsError }: JobStageProps): JSX.Element {
                 {step.usage.costUsd !== undefined && `, $${step.usage.costUsd.toFixed(4)}`}{' '}
               </span>
             )}
-            <Line text={step.detail ?? ''} most={300} />
+            <Line text={step.detail ?? ''} max={300} />
           </li>
         ))}
         {rest !== undefined && (
@@ -193,17 +193,17 @@ function JobStage({ job, span, showsError }: JobStageProps): JSX.Element {
         )}
         {job.posts.map((post) => (
           <li key={post.nonce}>
-            <b>message {post.part + 1}</b> {post.state} {post.channel} <Line text={post.to ?? ''} most={80} />{' '}
+            <b>message {post.part + 1}</b> {post.state} {post.channel} <Line text={post.to ?? ''} max={80} />{' '}
             {post.messageId !== null && (
               <code>
-                <Line text={post.messageId} most={80} />
+                <Line text={post.messageId} max={80} />
               </code>
             )}
             {post.mayBeTwice && <span class="warn"> may have arrived twice</span>}
             {post.failed !== null && (
               <span class="warn">
                 {' '}
-                <Line text={post.failed} most={300} />
+                <Line text={post.failed} max={300} />
               </span>
             )}
           </li>
@@ -216,7 +216,7 @@ function JobStage({ job, span, showsError }: JobStageProps): JSX.Element {
             {job.failures.map(({ at, error }, place) => (
               <li key={place}>
                 <span class="dim">at +{formatDuration(Date.parse(at) - span.from)}</span>{' '}
-                <Line text={error} most={200} />
+                <Line text={error} max={200} />
               </li>
             ))}
           </ol>
@@ -231,7 +231,7 @@ type BarProps = { readonly span: Span; readonly time: StepTime; readonly isRunni
 function Bar({ span, time: { waitedFrom, start, end, failed }, isRunning = false }: BarProps): JSX.Element {
   const length = span.until - span.from
   const percent = (at: number) => Math.max(0, Math.min(100, ((at - span.from) / length) * 100))
-  const place = (from: number, until: number) => ({
+  const toStyle = (from: number, until: number) => ({
     left: `${percent(from)}%`,
     width: `${percent(until) - percent(from)}%`,
   })
@@ -243,9 +243,9 @@ function Bar({ span, time: { waitedFrom, start, end, failed }, isRunning = false
   ].join(', ')
   return (
     <span class="bar" role="img" aria-label={words} title={words}>
-      <i class="waited" style={place(waitedFrom, start)} />
+      <i class="waited" style={toStyle(waitedFrom, start)} />
       {(end > start || failed.length === 0) && (
-        <i class={isRunning ? 'ran running' : 'ran'} style={place(start, end)} />
+        <i class={isRunning ? 'ran running' : 'ran'} style={toStyle(start, end)} />
       )}
       {failed.map((at) => (
         <i key={at} class="tick" style={{ left: `min(${percent(at)}%, 100% - 2px)` }} />

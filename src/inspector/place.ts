@@ -1,11 +1,11 @@
-// The state of the page, in the fragment of its address: a bookmark keeps it, and it never reaches a server or its log.
+// The state of the page, in the fragment of its URL: a bookmark keeps it, and no server or log gets it.
 import { useEffect, useState } from 'preact/hooks'
 import type { Filters } from './rows.ts'
 
 export const views = ['list', 'hooks', 'replay', 'sessions', 'health'] as const
 export type View = (typeof views)[number]
 
-/** The states of a row, with `attention` for what needs a person, and nothing for all. */
+/** The values of the state filter: the states of a row, `attention` for rows that need a person, and '' for all rows. */
 export const stateFilters = [
   'attention',
   '',
@@ -19,8 +19,8 @@ export const stateFilters = [
 ] as const
 
 /**
- * `id`: the chosen delivery. `session`: `<agent>/<key>`. `last`: how many requests are replayed. `bench`: the hook whose bench is open.
- * `from`: the delivery whose request is on the bench.
+ * `id`: the opened delivery. `session`: `<agent>/<key>`. `last`: the number of requests that are replayed. `bench`: the hook whose bench is
+ * open. `from`: the delivery whose request is on the bench.
  */
 export type PagePlace = Filters & { readonly view: View } & {
   readonly [Name in 'id' | 'session' | 'last' | 'bench' | 'from']: string
@@ -51,10 +51,10 @@ function toHash(place: Partial<PagePlace>): string {
   return `#${new URLSearchParams(filled.map(([name, value]) => [name, String(value)])).toString()}`
 }
 
-/** `replaces`: without a new entry in the history, for example for each letter of a search. */
+/** `replaces`: adds no entry to the history, for example for each letter of a search. */
 export function go(change: Partial<PagePlace>, { replaces = false } = {}): void {
   const hash = toHash({ ...readPlace(), ...change })
-  // each entry of the history must be another place
+  // two neighbouring entries of the history must differ
   if (replaces || hash === (location.hash || '#')) history.replaceState(null, '', hash)
   else history.pushState(null, '', hash)
   dispatchEvent(new Event('popstate'))

@@ -1,10 +1,10 @@
-// A small plot of the last sixty minutes: stacked bars, or points, with the values of the minute under the pointer.
+// A small plot of the last sixty minutes: stacked bars or points, with the values of the minute under the pointer.
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { MinuteFields } from '../model/api/health.ts'
 import { formatClock, formatCount, formatMinute } from './format.ts'
 
-/** `of`: undefined for a minute without traffic. */
+/** `of`: returns undefined for a minute without traffic. */
 type Series = { readonly name: string; readonly of: (minute: MinuteFields) => number | undefined }
 
 const width = 240
@@ -95,7 +95,7 @@ export function Plot({ title, minutes, series, isStacked = true }: PlotProps): J
   )
 }
 
-/** The value of the last minute that has one. */
+/** The newest value of the series, as a text. */
 function findLast(minutes: readonly MinuteFields[], of: Series['of']): string {
   const last = minutes.findLast((minute) => of(minute) !== undefined)
   return last === undefined ? 'no traffic' : String(of(last))

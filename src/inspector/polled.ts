@@ -1,9 +1,9 @@
-// What the page reads again and again.
+// Values that the page reads again at an interval.
 import { useEffect, useState } from 'preact/hooks'
 
 /**
- * Reads at once, when `version` changes, and each `everyMs` while the page is visible. Undefined until the first answer; a reading that
- * fails leaves the last one.
+ * Reads at once, when `version` changes, and every `everyMs` milliseconds while the page is visible. Undefined until the first answer. If a
+ * reading fails, the last value stays.
  */
 export function usePolled<T>(
   read: (signal: AbortSignal) => Promise<T>,

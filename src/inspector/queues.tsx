@@ -1,4 +1,4 @@
-// The queues of the gateway, and the gateways on its store.
+// The queues of the gateway, and all gateways on its store.
 import type { JSX } from 'preact'
 import type { HealthFields } from '../model/api/health.ts'
 import { formatCount, formatDuration } from './format.ts'
@@ -43,7 +43,7 @@ export function QueueView({ health }: { health: HealthFields }): JSX.Element {
           {lanes.map(({ lane, jobs: count, since, running }) => (
             <tr key={lane}>
               <td>
-                <Line text={lane} most={120} />
+                <Line text={lane} max={120} />
               </td>
               <td>{count}</td>
               <td>{formatDuration(Math.max(0, Date.now() - Date.parse(since)))}</td>
@@ -56,13 +56,13 @@ export function QueueView({ health }: { health: HealthFields }): JSX.Element {
   )
 }
 
-/** The slots of the gateway that serves the page. */
+/** The slots of the gateway that serves this page. */
 function describeSlots({ used, most, fullSince }: HealthFields['slots']): string {
   if (fullSince === null) return `${used} of ${most}`
   return `all ${most} full for ${formatDuration(Math.max(0, Date.now() - Date.parse(fullSince)))}`
 }
 
-/** The gateways on the store. */
+/** All gateways on the store. */
 export function Nodes({ health: { nodes, different } }: { health: HealthFields }): JSX.Element | null {
   if (nodes.length === 0) return null
   return (
@@ -70,23 +70,23 @@ export function Nodes({ health: { nodes, different } }: { health: HealthFields }
       <h2>Gateways</h2>
       {different !== null && (
         <p class="problem">
-          <Line text={different} most={2_000} />
+          <Line text={different} max={2_000} />
         </p>
       )}
       <Table label="Table of the gateways" heads={['gateway', 'version', 'generation', 'address', 'last seen']}>
         {nodes.map(({ id, version, generation, address, seenAt }) => (
           <tr key={id}>
             <td>
-              <Line text={id} most={80} />
+              <Line text={id} max={80} />
             </td>
             <td>
-              <Line text={version} most={40} />
+              <Line text={version} max={40} />
             </td>
             <td>
-              <Line text={generation} most={80} />
+              <Line text={generation} max={80} />
             </td>
             <td>
-              <Line text={address} most={120} />
+              <Line text={address} max={120} />
             </td>
             <td>
               <Time at={seenAt} />

@@ -1,4 +1,4 @@
-// One refused request: who sent it, and why it was refused. Under `hookloom dev`, also the request.
+// One refused request: who sent it, and why it was refused. With `hookloom dev`, also its headers and its body.
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { RefusalFields } from '../model/api/answers.ts'
@@ -12,7 +12,7 @@ import { emptyBenchInput, keepBenchInput } from './typed.ts'
 
 export type OpenedRefusal = {
   readonly refusal: RefusalFields
-  /** The request with its body in base64. Null unless the gateway keeps refused requests, as `hookloom dev` does. */
+  /** The request, with its body in base64. Null if the gateway does not keep refused requests; `hookloom dev` keeps them. */
   readonly request: { readonly body: string } | null
 }
 
@@ -26,7 +26,7 @@ export function RefusalView({ refusal, request }: OpenedRefusal): JSX.Element {
           <span class="state refused">
             <span aria-hidden="true">⊘</span> refused
           </span>{' '}
-          <Line text={path} most={200} />
+          <Line text={path} max={200} />
         </h2>
         <code class="id">{requestId}</code>
       </header>
@@ -35,7 +35,7 @@ export function RefusalView({ refusal, request }: OpenedRefusal): JSX.Element {
           <b>
             {status} {code}
           </b>{' '}
-          <Line text={error} most={2_000} />
+          <Line text={error} max={2_000} />
         </p>
       </section>
       <dl class="fields">
@@ -53,17 +53,17 @@ export function RefusalView({ refusal, request }: OpenedRefusal): JSX.Element {
           <>
             <dt>signature</dt>
             <dd>
-              <Line text={signature.why} most={400} />
+              <Line text={signature.why} max={400} />
             </dd>
           </>
         )}
         {trace.map(({ mappingId, why }, at) => (
           <>
             <dt key={at}>
-              <Line text={mappingId} most={80} />
+              <Line text={mappingId} max={80} />
             </dt>
             <dd>
-              <Line text={why} most={400} />
+              <Line text={why} max={400} />
             </dd>
           </>
         ))}
@@ -71,7 +71,7 @@ export function RefusalView({ refusal, request }: OpenedRefusal): JSX.Element {
       {signature !== null && (
         <section aria-label="What verifies it">
           <p class="note">
-            <Line text={signature.next} most={1_000} />
+            <Line text={signature.next} max={1_000} />
           </p>
           {signature.config !== null && (
             <pre tabIndex={0} aria-label="What to add to the configuration">
@@ -114,7 +114,7 @@ type Retried = {
   readonly next?: number | undefined
 }
 
-/** Verifies the kept refusals of a hook again, in as many requests as they need. */
+/** Verifies the kept refusals of a hook again, in as many requests as needed. */
 async function retryRefused(hook: string | undefined, isDry: boolean): Promise<string> {
   const sum = { ran: 0, repeated: 0, stillRefused: 0 }
   const reasons = new Set<string>()
@@ -132,7 +132,7 @@ async function retryRefused(hook: string | undefined, isDry: boolean): Promise<s
   return `${sum.ran} ${isDry ? 'would run' : 'ran'}, ${sum.repeated} repeat a delivery, ${sum.stillRefused} ${isDry ? 'would be' : 'are'} still refused${why}.`
 }
 
-/** The requests of a hook that were refused and are kept, sealed. */
+/** The kept, sealed refusals of a hook. */
 function KeptRefusals({ hook }: { hook: string | undefined }): JSX.Element {
   const { said, report } = useSaid()
   const [isBusy, setBusy] = useState(false)
@@ -158,7 +158,7 @@ function KeptRefusals({ hook }: { hook: string | undefined }): JSX.Element {
   )
 }
 
-/** Opens the bench of a hook that has no mapping yet, with the refused body. */
+/** A button that opens the bench for the hook name of a refusal, which no mapping has yet, with the refused body. */
 function addHook(hook: string, request: OpenedRefusal['request']): void {
   const body = request === null || request.body === '' ? '{}' : decodeBody(request.body)
   keepBenchInput(hook, { ...emptyBenchInput, body, template: 'Look at {{payload}}' })

@@ -1,5 +1,4 @@
-// The replay: what an edit would have made of the kept requests. It compares the code that serves with the files on disk, again at each
-// save.
+// The replay: what an edit changes in the outcomes of kept requests. Compares the live code with the files on disk, again after each save.
 import type { JSX } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { ReplayReport, UpdatedFixtures } from '../model/api/replay.ts'
@@ -26,7 +25,7 @@ type ReplayProps = {
 export function ReplayView({ place, status, health, isConnected }: ReplayProps): JSX.Element {
   const [isPaused, setPaused] = useState(false)
   const [round, setRound] = useState(0)
-  // changes when a file is saved, and when another generation serves
+  // changes when a file is saved, and when another generation becomes live
   const saved = status && `${status.lastReloadAt} ${status.generation}`
   const seen = useRef(saved)
   if (!isPaused) seen.current = saved
@@ -34,7 +33,7 @@ export function ReplayView({ place, status, health, isConnected }: ReplayProps):
   const query = toQuery({ last, hook: place.hook.trim(), source: place.source.trim() })
   const wanted = seen.current === undefined ? '' : `${seen.current} ${round}`
   const { report, problem, isBusy } = useReplay(query, wanted, isConnected)
-  // each event of the stream renders this view, and a report can have a thousand diffs
+  // memoized: each event of the stream renders this view, and a report can have a thousand diffs
   const isFiltered = place.hook.trim() !== '' || place.source.trim() !== ''
   const shown = useMemo(() => report && <Report report={report} isFiltered={isFiltered} />, [report])
   const isBehind = seen.current !== saved
@@ -86,7 +85,7 @@ export function ReplayView({ place, status, health, isConnected }: ReplayProps):
 }
 
 /**
- * Runs one replay at a time. A change while it runs starts another one afterwards. A replay that failed is repeated after a reconnect.
+ * Runs one replay at a time. After a change during a replay, another replay follows. A failed replay is repeated after a reconnect.
  * `wanted`: changes with each save; empty until the first state is known.
  */
 function useReplay(query: string, wanted: string, isConnected: boolean) {
@@ -99,11 +98,11 @@ function useReplay(query: string, wanted: string, isConnected: boolean) {
 
   useEffect(() => void (isConnected && run()), [wanted, isConnected])
   useEffect(() => {
-    // a report of another query must not be shown under this one
+    // a report of another query must not be shown for this query
     now.current.done = ''
     setReport(undefined)
     setProblem('')
-    // while a word is typed, only its last version is requested
+    // while somebody types a word, only its last version is requested
     const timer = setTimeout(() => void run(), 300)
     return () => clearTimeout(timer)
   }, [query])
@@ -146,14 +145,14 @@ function describeReport(report: ReplayReport | undefined, isBusy: boolean): stri
   return `${save}${countRequests(total)}, ${differ === 0 ? 'no difference' : `${differ} would differ`}.`
 }
 
-/** Which file was saved last, and when. */
+/** The files that were saved last, and the time of the save. */
 function LastSave({ status }: Pick<ReplayProps, 'status'>): JSX.Element | null {
   const { files = [], at = '' } = status?.lastSave ?? {}
   const now = useNow(Date.parse(at))
   if (files.length === 0) return null
   return (
     <span class="dim" id="last-save">
-      <Line text={files.join(', ')} most={200} /> {files.length === 1 ? 'was' : 'were'} saved{' '}
+      <Line text={files.join(', ')} max={200} /> {files.length === 1 ? 'was' : 'were'} saved{' '}
       <Ago at={Date.parse(at)} now={now} />.
     </span>
   )
@@ -161,7 +160,7 @@ function LastSave({ status }: Pick<ReplayProps, 'status'>): JSX.Element | null {
 
 type FailingProps = Pick<HealthFields, 'problems'> & { readonly report: ReplayReport | undefined }
 
-/** Modules that load, but are not live because a fixture fails. If the edit is what the author wants, the fixtures change with it. */
+/** Modules that load but are not live, because a fixture fails. If the author wants the edit, the author updates the fixtures too. */
 function FailingFixtures({ problems, report }: FailingProps): JSX.Element {
   const [said, setSaid] = useState('')
   const notLoaded = new Set(report?.problems.map(({ module }) => module))
@@ -179,7 +178,7 @@ function FailingFixtures({ problems, report }: FailingProps): JSX.Element {
         failing.map(({ module, detail, frame }) => (
           <section class="problem" key={module} aria-label="Fixtures that fail">
             <p>
-              <Line text={detail} most={1_000} />{' '}
+              <Line text={detail} max={1_000} />{' '}
               <button type="button" onClick={() => void update(module)}>
                 update fixtures
               </button>
@@ -201,7 +200,7 @@ function describeUpdate({ updated, failing: [first] }: UpdatedFixtures): string 
   return first === undefined ? names : `${names} ${first.name} still fails: ${first.why}`
 }
 
-/** A save that waits because of `hooks.transforms.hold`. */
+/** The save that waits because of `hooks.transforms.hold`. */
 function HeldSave(): JSX.Element {
   const [said, setSaid] = useState('')
   const publish = () => void post('/api/publish').catch((error: unknown) => setSaid(describeException(error)))

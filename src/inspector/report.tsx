@@ -1,4 +1,5 @@
-// The result of a replay: the number of requests of each class, the groups of changes with an example each, and the requests that were not compared.
+// The report of a replay: the number of requests of each class, the groups of changes with an example each, and the requests that were not
+// compared.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { ReplayClass, ReplayReport } from '../model/api/replay.ts'
@@ -6,8 +7,8 @@ import { countRequests, Group, Link, toClassName } from './group.tsx'
 import { Table } from './table.tsx'
 import { CodeFrame, Line, Time } from './text.tsx'
 
-/** A report may have a group for each request. */
-const mostGroups = 50
+/** The maximum number of shown groups: a report may have a group for each request. */
+const maxGroups = 50
 
 const sides = {
   live: ['before: live code', 'after: files on disk'],
@@ -15,13 +16,13 @@ const sides = {
   base: ['before: the base', 'after: the edit'],
 } as const
 
-/** `isFiltered`: only some of the kept requests were replayed. */
+/** `isFiltered`: only the kept requests that match the filters were replayed. */
 export function Report({ report, isFiltered }: { report: ReplayReport; isFiltered: boolean }): JSX.Element {
   const { total, counts, groups: all, unstable, drift, tooLarge, notRun, problems, compared, deliveries } = report
   const [only, setOnly] = useState<ReplayClass>()
   const chosen = only !== undefined && counts[only] > 0 ? only : undefined
-  const isShown = (one: { readonly class: ReplayClass }) => chosen === undefined || one.class === chosen
-  const groups = all.filter(isShown)
+  const isInChosenClass = (one: { readonly class: ReplayClass }) => chosen === undefined || one.class === chosen
+  const groups = all.filter(isInChosenClass)
   if (total === 0 && tooLarge.length === 0) {
     const isEmpty = problems.every(({ notCompared }) => notCompared === 0)
     return (
@@ -38,7 +39,7 @@ export function Report({ report, isFiltered }: { report: ReplayReport; isFiltere
       </>
     )
   }
-  // as: counts has these names
+  // as: the keys of `counts` are these names
   const names = (Object.keys(counts) as ReplayClass[]).filter((name) => counts[name] > 0)
   return (
     <>
@@ -56,10 +57,10 @@ export function Report({ report, isFiltered }: { report: ReplayReport; isFiltere
           </li>
         ))}
       </ul>
-      {groups.slice(0, mostGroups).map((group, at) => (
+      {groups.slice(0, maxGroups).map((group, at) => (
         <Group key={`${group.class} ${at}`} group={group} title={group.class} names={sides[compared]} isLive />
       ))}
-      {groups.length > mostGroups && <p class="note">{groups.length - mostGroups} more groups.</p>}
+      {groups.length > maxGroups && <p class="note">{groups.length - maxGroups} more groups.</p>}
       {unstable.length > 0 && (
         <section class="unstable">
           <h3>Unstable fields</h3>
@@ -68,7 +69,7 @@ export function Report({ report, isFiltered }: { report: ReplayReport; isFiltere
             {unstable.map(({ path, count }) => (
               <li key={path}>
                 <code>
-                  <Line text={path} most={200} />
+                  <Line text={path} max={200} />
                 </code>{' '}
                 <span class="dim">{countRequests(count)}</span>
               </li>
@@ -76,7 +77,7 @@ export function Report({ report, isFiltered }: { report: ReplayReport; isFiltere
           </ul>
         </section>
       )}
-      {(chosen === undefined ? drift : []).slice(0, mostGroups).map((group, at) => (
+      {(chosen === undefined ? drift : []).slice(0, maxGroups).map((group, at) => (
         <Group
           key={`drift ${at}`}
           group={group}
@@ -88,7 +89,7 @@ export function Report({ report, isFiltered }: { report: ReplayReport; isFiltere
         <p class="note">{countRequests(tooLarge.length)} not replayable: larger than 256 KiB, so not kept.</p>
       )}
       {notRun > 0 && <p class="note">{countRequests(notRun)} not replayed: the time was up.</p>}
-      <Requests deliveries={deliveries.filter(isShown)} only={chosen} />
+      <Requests deliveries={deliveries.filter(isInChosenClass)} only={chosen} />
     </>
   )
 }
@@ -100,7 +101,7 @@ function Problems({ problems }: Pick<ReplayReport, 'problems'>): JSX.Element {
       {problems.map(({ module, detail, frame, notCompared }) => (
         <section class="problem" key={module}>
           <p>
-            <Line text={detail} most={1_000} />
+            <Line text={detail} max={1_000} />
           </p>
           {frame !== null && <CodeFrame text={frame} />}
           {notCompared > 0 && (
@@ -132,10 +133,10 @@ function Requests({ deliveries, only }: RequestsProps): JSX.Element {
                 <Time at={one.receivedAt} />
               </td>
               <td>
-                <Line text={`${one.hook} ${one.event ?? ''}`} most={80} />
+                <Line text={`${one.hook} ${one.event ?? ''}`} max={80} />
               </td>
               <td class={toClassName(one.class)}>
-                {one.class} <Line text={one.paths.join(', ')} most={120} />
+                {one.class} <Line text={one.paths.join(', ')} max={120} />
               </td>
               <td>
                 <Link id={one.deliveryId} />

@@ -1,4 +1,5 @@
-// The rows of the list: deliveries and refusals, newest first, in one order. It is bounded, so that a page that stays open stays small.
+// The rows of the list: deliveries and refusals, sorted newest first. Their number is limited, so that the memory of a long-open page is
+// limited.
 import type { DeliveryRow, JobFields, RefusalFields } from '../model/api/answers.ts'
 import { formatDuration, formatTimes, toLocalTimes } from './format.ts'
 
@@ -8,7 +9,7 @@ export type ListRow = { readonly id: string; readonly at: number } & (
   | { readonly kind: 'refusal'; readonly refusal: RefusalFields; readonly times: number }
 )
 
-/** `state`: a word of a row. `since`, `until`: milliseconds since the epoch. Each of them is empty for all. */
+/** `state`: the state of a row. `since`, `until`: milliseconds since the epoch. An empty filter selects all rows. */
 export type Filters = { readonly [Name in 'state' | 'hook' | 'source' | 'q' | 'since' | 'until']: string }
 
 export const maxRows = 5_000
@@ -28,8 +29,9 @@ export const toRefusalRow = (refusal: RefusalFields): ListRow => ({
 })
 
 /**
- * The rows with the new and changed ones. A row that no longer fits the filters leaves. The gateway searches payloads and replies, which
- * the page does not have: a row that it found stays, whatever its text. `isFound`: all of `changed` come from a search.
+ * Adds the new rows and replaces the changed ones. A row that no longer matches the filters is removed. The page does not have payloads and
+ * replies, which only the gateway can search, so a row that the gateway found stays, whatever its text. `isFound`: a search found all of
+ * `changed`.
  */
 export function mergeRows(
   rows: readonly ListRow[],
@@ -53,17 +55,17 @@ export function mergeRows(
   return [...added, ...kept].toSorted(compareByTime).slice(0, maxRows)
 }
 
-/** Orders rows, the newest first. Ids sort by time, so they order the rows of one millisecond. */
+/** Orders rows, newest first. Ids sort by time, so they order the rows of the same millisecond. */
 function compareByTime(one: ListRow, other: ListRow): number {
   return other.at - one.at || (one.id < other.id ? 1 : -1)
 }
 
-/** Whether a moment is within the time of the filter. Blank: no limit. */
+/** Whether a moment is within the time filter. An empty limit is no limit. */
 export function isWithin(at: number, { since, until }: { readonly since: string; readonly until: string }): boolean {
   return (since === '' || at >= Number(since)) && (until === '' || at < Number(until))
 }
 
-/** The filters of the API and those of the page, for rows that come by the stream. */
+/** Whether a row matches all filters. Rows from the stream are not filtered by the gateway. */
 export function matchesFilters(row: ListRow, { state, hook, source, q, since, until }: Filters): boolean {
   const word = q.trim().toLowerCase()
   if (!isWithin(row.at, { since, until })) return false
@@ -103,7 +105,7 @@ export type RowState =
   | 'cancelled'
   | 'expired'
 
-/** The rows that the filter `waiting` shows: all that have not ended. */
+/** The states of the filter `waiting`: all states in which a row has not ended. */
 const waitingStates: readonly string[] = ['failing', 'waiting', 'running'] satisfies RowState[]
 
 export function findRowState(row: ListRow): RowState {
@@ -112,7 +114,7 @@ export function findRowState(row: ListRow): RowState {
 
 const endsWithoutEffect = ['cancelled', 'superseded', 'expired', 'skipped'] as const
 
-/** The state of a delivery in one word. If several are true, the one that needs a person wins. */
+/** The state of a delivery in one word. If several words fit, the one that needs a person has priority. */
 export function findState({ state, jobs }: Pick<DeliveryRow, 'state' | 'jobs'>): RowState {
   if (state === 'parked' || state === 'skipped' || state === 'dropped') return state
   if (jobs.dead > 0) return 'dead'
@@ -124,7 +126,7 @@ export function findState({ state, jobs }: Pick<DeliveryRow, 'state' | 'jobs'>):
   return endsWithoutEffect.find((end) => jobs[end] > 0) ?? 'done'
 }
 
-/** Counts the jobs of one delivery as a list counts them. */
+/** Counts the jobs of one delivery in the same way as the API does for the list. */
 export function countJobs(jobs: readonly JobFields[]): DeliveryRow['jobs'] {
   const count = (isCounted: (job: JobFields) => boolean) => jobs.filter(isCounted).length
   return {
@@ -141,7 +143,7 @@ export function countJobs(jobs: readonly JobFields[]): DeliveryRow['jobs'] {
   }
 }
 
-/** A shape for each state, so that colour is not the only sign. */
+/** A symbol for each state, so that colour is not the only sign. */
 export const glyphs: Readonly<Record<RowState, string>> = {
   parked: '■',
   dead: '✕',
@@ -159,7 +161,7 @@ export const glyphs: Readonly<Record<RowState, string>> = {
 
 export type ListItem = { readonly kind: 'day'; readonly id: string; readonly at: number } | ListRow
 
-/** The rows with a head above each day. Between two other rows, refusals of one client with one status are one row. */
+/** The rows, with a heading for each day. Between two other rows, all refusals of one client with one status become one row. */
 export function toListItems(rows: readonly ListRow[], foldsRefusals: boolean): ListItem[] {
   const items: ListItem[] = []
   const places = new Map<string, number>()
@@ -190,26 +192,26 @@ export function toListItems(rows: readonly ListRow[], foldsRefusals: boolean): L
 export function describeRow(row: ListRow): string {
   if (row.kind === 'refusal') {
     const { error, trace } = row.refusal
-    // the reason of the mapping that tried to verify it is more exact
+    // the reason of the mapping that tried to verify the request is more exact
     return `${row.times > 1 ? `× ${row.times}  ` : ''}${trace.at(-1)?.why ?? error}`
   }
   const { repeats, recovered, summary, waits } = row.delivery
   return `${summary}${waits === undefined ? '' : ` · ${toLocalTimes(waits)}`}${recovered ? ' · recovered' : ''}${repeats === 0 ? '' : ` · repeated ${formatTimes(repeats)}`}`
 }
 
-/** The time from the arrival to the last step of the last action; blank before that. */
+/** The time from the arrival to the last step of the last action. Blank until then. */
 export function formatTook(row: ListRow): string {
   return row.kind === 'refusal' ? '' : formatDuration(row.delivery.doneMs)
 }
 
-/** `from` and `until` are milliseconds since the epoch; `until` is not part of the bin. `failed`: rows that need a person. */
+/** `from`, `until`: milliseconds since the epoch; `until` is exclusive. `failed`: the number of rows that need a person. */
 export type Bin = { readonly from: number; readonly until: number; readonly all: number; readonly failed: number }
 
-/** Equal parts of the shown time. */
+/** The number of equal parts into which the shown time is divided. */
 const bins = 48
 const failures: readonly string[] = ['parked', 'dead', 'failing', 'refused']
 
-/** The bins; empty for fewer than two rows. Refusals of strangers are not failures. */
+/** The bins. None for fewer than two rows. Refusals of strangers do not count as failures. */
 export function buildBins(rows: readonly ListRow[]): readonly Bin[] {
   const [newest, oldest] = [rows[0]?.at, rows.at(-1)?.at]
   if (newest === undefined || oldest === undefined || rows.length < 2) return []

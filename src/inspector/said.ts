@@ -1,4 +1,4 @@
-// The sentence that remains after the work of a button: its result, or why it failed.
+// The sentence that a page shows after the work of a button: the result, or why the work failed.
 import { useState } from 'preact/hooks'
 import type { CapturedFields } from '../model/api/replay.ts'
 import { post } from './api.ts'
@@ -12,7 +12,7 @@ export function describeException(error: unknown, otherwise = 'It failed.'): str
   return error instanceof Error ? error.message : otherwise
 }
 
-/** The last sentence, and a function that shows the sentence of work that has ended, or its error. */
+/** The last sentence, and a function that shows the result or the error of some work when it has ended. */
 export function useSaid(): { readonly said: Said; setSaid(said: Said): void; report(work: Promise<string>): void } {
   const [said, setSaid] = useState(nothingSaid)
   const report = (work: Promise<string>) =>
@@ -31,7 +31,7 @@ export function copyText(what: string, text: string): Promise<string> {
   )
 }
 
-/** Writes a request as a fixture of its transform. `path`: of the API, for a kept delivery or a typed request. */
+/** Writes a request as a fixture of its transform. `path`: the API path for a kept delivery or for a typed request. */
 export async function captureFixture(path: string, request: object = {}): Promise<string> {
   const { file, decision, removed, note } = await post<CapturedFields>(path, request)
   const without = removed.length === 0 ? '' : ` Removed: ${removed.join(', ')}.`
@@ -39,5 +39,5 @@ export async function captureFixture(path: string, request: object = {}): Promis
   return `Created ${file}. It expects the decision ${decision}.${without}${failing}`
 }
 
-/** The call that writes a kept delivery as a fixture. */
+/** The API path that writes a kept delivery as a fixture. */
 export const toCapturePath = (deliveryId: string) => `/api/deliveries/${encodeURIComponent(deliveryId)}/capture`

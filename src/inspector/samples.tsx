@@ -1,4 +1,4 @@
-// The samples with which a hook can be tried, in a menu.
+// A menu of the samples with which a hook can be tried.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { SampleFields } from '../model/api/bench.ts'

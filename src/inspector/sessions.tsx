@@ -1,4 +1,4 @@
-// The sessions, and one of them as a chat: its prompts, its replies, and the events that wait for the next turn.
+// The list of sessions, and one session as a chat: its prompts, its replies, and the events that wait for its next turn.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type {
@@ -67,7 +67,7 @@ export function Sessions({ place, version }: { place: PagePlace; version: number
         {[...singles].map(([hook, own]) => (
           <details class="singles" key={hook} open={own.some((session) => toName(session) === place.session)}>
             <summary>
-              <Line text={hook === '' ? 'no longer stored' : hook} most={80} /> <span class="count">{own.length}</span>
+              <Line text={hook === '' ? 'no longer stored' : hook} max={80} /> <span class="count">{own.length}</span>
             </summary>
             <SessionList sessions={own} chosen={place.session} />
           </details>
@@ -98,9 +98,9 @@ function SessionList({ sessions, chosen }: { sessions: readonly SessionFields[];
             aria-current={toName(session) === chosen}
             onClick={() => go({ view: 'sessions', session: toName(session) })}
           >
-            <Line text={session.sessionKey} most={120} />
+            <Line text={session.sessionKey} max={120} />
             <span class="dim">
-              <Line text={session.agentId} most={40} /> <Time at={session.updatedAt} />
+              <Line text={session.agentId} max={40} /> <Time at={session.updatedAt} />
             </span>
           </button>
         </li>
@@ -128,10 +128,10 @@ function Chat({ session, events }: { session: ShownSession; events: readonly Eve
     <>
       <header class="title">
         <h2>
-          <Line text={session.sessionKey} most={200} />
+          <Line text={session.sessionKey} max={200} />
         </h2>
         <span class="dim">
-          agent <Line text={session.agentId} most={80} />
+          agent <Line text={session.agentId} max={80} />
           {session.recipient !== null && `, replies to ${session.recipient.channel} ${session.recipient.to ?? ''}`}
         </span>
       </header>
@@ -150,10 +150,10 @@ function Chat({ session, events }: { session: ShownSession; events: readonly Eve
           ) : (
             <li key={at} class={`event-line${each.event.consumedAt === null ? ' waits' : ''}`}>
               <span class="dim">
-                event <Time at={each.at} /> <Line text={each.event.source} most={60} />
+                event <Time at={each.at} /> <Line text={each.event.source} max={60} />
                 {each.event.consumedAt === null && ' · waits for the next turn'}
               </span>{' '}
-              <Line text={each.event.text} most={2_000} />
+              <Line text={each.event.text} max={2_000} />
             </li>
           ),
         )}

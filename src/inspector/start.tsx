@@ -1,4 +1,4 @@
-// The first page of a gateway that has received nothing yet: where to send a request, and a button that sends one.
+// The view of a gateway that has received no request yet: where to send a request, and a button that sends one.
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { HooksFields, SampleFields, SentFields } from '../model/api/bench.ts'
@@ -63,7 +63,7 @@ function FirstSteps({ all: { hooks, hooksUrl } }: { all: HooksFields }): JSX.Ele
       </div>
       <p>
         <code class="id">
-          <Line text={url} most={400} />
+          <Line text={url} max={400} />
         </code>
       </p>
       <pre tabIndex={0} aria-label="A command that sends a request">

@@ -1,4 +1,4 @@
-// The stream of changes, over fetch: an EventSource cannot send the key.
+// Reads the stream of changes with fetch: an EventSource cannot send the key.
 import { EventSourceParserStream } from 'eventsource-parser/stream'
 import type { DeliveryRow, RefusalFields, StatusFields } from '../model/api/answers.ts'
 import { callApi, ApiError, forgetGatewayProof } from './api.ts'
@@ -7,17 +7,17 @@ type StreamListener = {
   deliveries(rows: readonly DeliveryRow[]): void
   refusals(rows: readonly RefusalFields[]): void
   status(status: StatusFields): void
-  /** Changes were missed: read the list again. */
+  /** Called if changes were missed: the list must be read again. */
   reset(): void
   connected(isConnected: boolean): void
 }
 
 const firstRetryMs = 500
 const maxRetryMs = 10_000
-/** The gateway writes at least every 15 seconds. */
+/** How long a silence may be. The gateway writes at least every 15 seconds. */
 const maxSilenceMs = 40_000
 
-/** Reads until `signal` ends, and connects again after a cut or a silence. */
+/** Reads until `signal` is aborted. Connects again after a cut or a silence. */
 export async function followChanges(listener: StreamListener, signal: AbortSignal): Promise<void> {
   let lastId: string | undefined
   let retryMs = firstRetryMs
@@ -31,8 +31,8 @@ export async function followChanges(listener: StreamListener, signal: AbortSigna
       })
       listener.connected(true)
       retryMs = firstRetryMs
-      // every piece, even one that is only a comment
-      const noteSign = (
+      // each chunk counts, even one with only a comment
+      const restartTimer = (
         piece: Uint8Array<ArrayBuffer>,
         pieces: TransformStreamDefaultController<Uint8Array<ArrayBuffer>>,
       ) => {
@@ -41,7 +41,7 @@ export async function followChanges(listener: StreamListener, signal: AbortSigna
         pieces.enqueue(piece)
       }
       const events = answer.body
-        ?.pipeThrough(new TransformStream({ transform: noteSign }))
+        ?.pipeThrough(new TransformStream({ transform: restartTimer }))
         .pipeThrough(new TextDecoderStream())
         .pipeThrough(new EventSourceParserStream())
       const reader = events?.getReader()

@@ -1,4 +1,4 @@
-// A table with a head for each column. Where it is wider than its place, it scrolls sideways.
+// A table with a head for each column. A table that is wider than its place scrolls sideways.
 import type { ComponentChildren, JSX } from 'preact'
 
 /** `children`: the rows. */

@@ -1,4 +1,4 @@
-// The draft of a template on the bench of a hook. It is tried at once, and saved when its author clicks a button.
+// The draft of a template on the bench of a hook. It is tried at once, and saved after a click.
 import type { JSX } from 'preact'
 import { useRef } from 'preact/hooks'
 import type { HookFields, SavedMappingFields } from '../model/api/bench.ts'
@@ -9,8 +9,8 @@ import { Line } from './text.tsx'
 import { PayloadView } from './tree.tsx'
 import { type BenchInput, isUnfinished } from './typed.ts'
 
-/** Shows the sentence of work that has ended, or its error. */
-export type ShowEnd = (work: Promise<string>) => void
+/** Shows the result or the error of some work when it has ended. */
+export type ReportWork = (work: Promise<string>) => void
 
 type TemplateBoxProps = {
   readonly hook: string
@@ -20,10 +20,10 @@ type TemplateBoxProps = {
   /** The mapping that takes the request. */
   readonly takenBy: string | null
   readonly onChange: (news: Partial<BenchInput>) => void
-  readonly report: ShowEnd
+  readonly report: ReportWork
 }
 
-/** A draft of a template, which the result uses at once. A click on a field of the payload inserts its path. */
+/** The text field of the draft. A click on a field of the payload inserts its path into the draft. */
 export function TemplateBox({
   hook,
   mappings,
@@ -80,7 +80,7 @@ export function TemplateBox({
       <label for="bench-template">
         template of{' '}
         <b>
-          <Line text={chosen?.id ?? 'a new mapping'} most={80} />
+          <Line text={chosen?.id ?? 'a new mapping'} max={80} />
         </b>
       </label>
       <TemplateField

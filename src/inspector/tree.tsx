@@ -1,4 +1,4 @@
-// A payload as a tree that folds. Branches are drawn when they are opened, a hundred entries at a time.
+// A payload as a tree whose branches can be folded. A branch is rendered when it is opened, a hundred entries at a time.
 import type { JSX } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { formatCount, formatFullTime, markUnseen } from './format.ts'
@@ -6,29 +6,29 @@ import { findNodes, formatPath, type JsonNode, parseJson, type PathStep, findTim
 import { Line, LongText } from './text.tsx'
 
 const page = 100
-const longestText = 2_000
-/** The maximum number of characters of a payload whose branches are all opened at once. */
-const largestExpanded = 100_000
+const maxTextChars = 2_000
+/** The maximum number of characters of a payload whose branches are all open at first. */
+const maxExpandedChars = 100_000
 /** The maximum number of nodes that a search opens. */
-const mostFound = 2_000
+const maxFound = 2_000
 /** The maximum number of keys that a folded object shows. */
-const shownKeys = 4
+const maxKeys = 4
 
 type Chosen = { readonly path: readonly PathStep[]; readonly node: JsonNode }
 
 type Choice = {
   /** Branches above this depth are open at first. */
   readonly openDepth: number
-  /** The nodes that a search found; undefined without a search. */
+  /** The nodes that a search found. Undefined without a search. */
   readonly found: ReadonlySet<JsonNode> | undefined
   readonly onChoose: (chosen: Chosen) => void
 }
 
 type PayloadViewProps = {
   readonly text: string
-  /** Gets the name of the copied part, and its text. */
+  /** Called with the name and the text of the copied part. */
   readonly onCopy: (what: string, text: string) => void
-  /** Gets the placeholder of each field that is clicked, such as `{{pull_request.title}}`. */
+  /** Called with the placeholder of a clicked field, such as `{{pull_request.title}}`. */
   readonly onPick?: (placeholder: string) => void
 }
 
@@ -59,7 +59,7 @@ export function PayloadView({ text, onCopy, onPick }: PayloadViewProps): JSX.Ele
           <>
             <button
               type="button"
-              onClick={() => setOpenDepth(openDepth > 2 ? 2 : text.length < largestExpanded ? 100 : 4)}
+              onClick={() => setOpenDepth(openDepth > 2 ? 2 : text.length < maxExpandedChars ? 100 : 4)}
             >
               {openDepth > 2 ? 'fold' : 'expand all'}
             </button>
@@ -84,7 +84,7 @@ export function PayloadView({ text, onCopy, onPick }: PayloadViewProps): JSX.Ele
             <button type="button" onClick={() => onCopy('The path', `{{${path}}}`)}>
               copy{' '}
               <code>
-                <Line text={`{{${path}}}`} most={80} />
+                <Line text={`{{${path}}}`} max={80} />
               </code>
             </button>
           )}
@@ -112,7 +112,7 @@ type TreeProps = { readonly node: JsonNode; readonly path: readonly PathStep[]; 
 
 function Tree({ node, path, choice }: TreeProps): JSX.Element {
   const { openDepth, found, onChoose } = choice
-  const [isOpen, setOpen] = useState((found?.size ?? mostFound) < mostFound || path.length < openDepth)
+  const [isOpen, setOpen] = useState((found?.size ?? maxFound) < maxFound || path.length < openDepth)
   const [most, setMost] = useState(page)
   const step = path.at(-1)
   const name = step !== undefined && <bdi>{markUnseen(String(step).slice(0, 200))}</bdi>
@@ -163,8 +163,8 @@ function Tree({ node, path, choice }: TreeProps): JSX.Element {
 function fold(node: JsonNode): string {
   if (node.kind === 'array') return `[ ${node.items.length || ''} ]`
   if (node.kind !== 'object') return node.source
-  const names = node.entries.slice(0, shownKeys).map(([key]) => key.slice(0, 40))
-  const rest = node.entries.length > shownKeys ? `, … ${node.entries.length}` : ''
+  const names = node.entries.slice(0, maxKeys).map(([key]) => key.slice(0, 40))
+  const rest = node.entries.length > maxKeys ? `, … ${node.entries.length}` : ''
   return `{ ${names.join(', ')}${rest} }`
 }
 
@@ -181,11 +181,11 @@ function Leaf({ name, node }: { name: PathStep | undefined; node: JsonNode }): J
     )
   }
   const text = readText(node)
-  const isCut = text.length > longestText && !isWhole
+  const isCut = text.length > maxTextChars && !isWhole
   return (
     <span class="string">
       <span class="dim">"</span>
-      <bdi>{markUnseen(text.slice(0, isCut ? longestText : 20 * longestText))}</bdi>
+      <bdi>{markUnseen(text.slice(0, isCut ? maxTextChars : 20 * maxTextChars))}</bdi>
       {isCut ? (
         <button type="button" class="link" onClick={() => setWhole(true)}>
           … {formatCount(text.length)} characters

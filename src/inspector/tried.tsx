@@ -1,4 +1,4 @@
-// What would become of a request: the decision, the mappings that were tried, the prompts, the log, and why it fails.
+// The result of a tried request: the decision, the mappings that were tried, the prompts, the log, and the failure.
 import type { JSX } from 'preact'
 import type { TriedFields } from '../model/api/bench.ts'
 import { formatDuration } from './format.ts'
@@ -8,7 +8,7 @@ import { CodeFrame, Line, LongText } from './text.tsx'
 const words = { accept: 'accepted', skip: 'skipped', park: 'parked', refuse: 'refused' } as const
 const marks = { accept: '✓', skip: '–', park: '■', refuse: '⊘' } as const
 
-/** In the order in which they were tried. */
+/** The mappings, in the order in which they were tried. */
 export function TriedMappings({ trace }: Pick<TriedFields, 'trace'>): JSX.Element {
   return (
     <ul class="tried" aria-label="Mappings that were tried">
@@ -16,9 +16,9 @@ export function TriedMappings({ trace }: Pick<TriedFields, 'trace'>): JSX.Elemen
         <li key={at} class={matched ? 'taken' : 'dim'}>
           <span aria-label={matched ? 'taken' : 'not taken'}>{matched ? '✓' : '·'}</span>{' '}
           <b>
-            <Line text={mappingId} most={80} />
+            <Line text={mappingId} max={80} />
           </b>{' '}
-          <Line text={why} most={400} />
+          <Line text={why} max={400} />
         </li>
       ))}
     </ul>
@@ -35,15 +35,15 @@ export function TriedView({ tried }: { tried: TriedFields }): JSX.Element {
         <span class={`state ${state}`} id="decision">
           <span aria-hidden="true">{marks[decision]}</span> {words[decision]}
         </span>{' '}
-        <Line text={mappingId ?? ''} most={80} />{' '}
+        <Line text={mappingId ?? ''} max={80} />{' '}
         <span class="dim">
-          <Line text={[source, event].filter((word) => word !== null).join(' ')} most={80} /> {formatDuration(tookMs)}
+          <Line text={[source, event].filter((word) => word !== null).join(' ')} max={80} /> {formatDuration(tookMs)}
         </span>
       </h3>
       {!isLive && <p class="warn">A saved file is not live. This is the result of the files on disk.</p>}
       {why !== null && (
         <p>
-          <Line text={why} most={1_000} />
+          <Line text={why} max={1_000} />
         </p>
       )}
       {problem !== null && (
@@ -52,7 +52,7 @@ export function TriedView({ tried }: { tried: TriedFields }): JSX.Element {
             <b>
               {problem.status} {problem.code}
             </b>{' '}
-            <Line text={problem.detail} most={2_000} />
+            <Line text={problem.detail} max={2_000} />
           </p>
           {problem.frame !== null && <CodeFrame text={problem.frame} />}
         </section>
@@ -79,7 +79,7 @@ export function TriedView({ tried }: { tried: TriedFields }): JSX.Element {
   )
 }
 
-/** `isPrompted`: the prompt shows the message already. */
+/** `isPrompted`: the message is not shown, because the prompt contains it. */
 function Fields({ fields, isPrompted }: { fields: object; isPrompted: boolean }): JSX.Element {
   const shown = Object.entries(fields).filter(
     ([name]) => !isPrompted || (name !== 'message' && name !== 'instructions'),
@@ -90,7 +90,7 @@ function Fields({ fields, isPrompted }: { fields: object; isPrompted: boolean })
         <>
           <dt key={name}>{name}</dt>
           <dd>
-            <Line text={typeof value === 'string' ? value : JSON.stringify(value)} most={2_000} />
+            <Line text={typeof value === 'string' ? value : JSON.stringify(value)} max={2_000} />
           </dd>
         </>
       ))}
@@ -98,14 +98,14 @@ function Fields({ fields, isPrompted }: { fields: object; isPrompted: boolean })
   )
 }
 
-/** What a transform logged during its call. */
+/** The log lines of a transform during its call. */
 export function TransformLog({ lines }: { lines: readonly string[] }): JSX.Element | null {
   if (lines.length === 0) return null
   return (
     <ul class="log" aria-label="Log of the transform">
       {lines.map((line, at) => (
         <li key={at}>
-          <Line text={line} most={1_000} />
+          <Line text={line} max={1_000} />
         </li>
       ))}
     </ul>

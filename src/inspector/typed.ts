@@ -1,19 +1,19 @@
-// The request that is typed on the bench of a hook. It stays while the tab is open.
+// The request that somebody types on the bench of a hook. It is kept while the tab is open.
 import type { HookFields, TypedRequest } from '../model/api/bench.ts'
 import type { RequestFields } from '../model/api/answers.ts'
 
-/** `headers`: a line `name: value` for each. `template`: the draft; undefined while the saved one is tried. */
+/** `headers`: one line `name: value` for each header. `template`: the draft; undefined if the saved template is tried. */
 export type BenchInput = {
   readonly body: string
   readonly headers: string
   readonly query: Readonly<Record<string, string>>
   readonly template: string | undefined
-  /** The mapping that gets the template; undefined for a new one. */
+  /** The mapping whose template the draft replaces. Undefined for a new mapping. */
   readonly mappingId: string | undefined
 }
 
 const typed = new Map<string, BenchInput>()
-const mostHooks = 50
+const maxHooks = 50
 
 export function readBenchInput(hook: string): BenchInput | undefined {
   return typed.get(hook)
@@ -22,7 +22,7 @@ export function readBenchInput(hook: string): BenchInput | undefined {
 export function keepBenchInput(hook: string, request: BenchInput): void {
   typed.delete(hook)
   typed.set(hook, request)
-  for (const oldest of typed.keys()) if (typed.size > mostHooks) typed.delete(oldest)
+  for (const oldest of typed.keys()) if (typed.size > maxHooks) typed.delete(oldest)
 }
 
 export const emptyBenchInput: BenchInput = {
@@ -33,18 +33,18 @@ export const emptyBenchInput: BenchInput = {
   mappingId: undefined,
 }
 
-/** Whether the last placeholder of a template is still typed. */
+/** Whether the last placeholder of a template is not closed yet. */
 export function isUnfinished(template = ''): boolean {
   return template.lastIndexOf('{{') > template.lastIndexOf('}}')
 }
 
-/** A request as it is typed. */
+/** A request in the form in which it is typed. */
 export function toBenchInput({ headers, query, body }: Pick<RequestFields, 'headers' | 'query' | 'body'>): BenchInput {
   const lines = Object.entries(headers).filter(([, value]) => value !== '[secret]' && !/[\r\n]/.test(value))
   return { ...emptyBenchInput, body, query, headers: lines.map(([name, value]) => `${name}: ${value}`).join('\n') }
 }
 
-/** Lines without a colon are ignored while they are typed. */
+/** Parses the typed headers. Lines without a colon are ignored, because somebody may still be typing them. */
 function parseHeaders(text: string): Record<string, string> {
   const pairs = text.split('\n').flatMap((line) => {
     const [, name, value = ''] = /^([!#$%&'*+.^_`|~\w-]+):(.*)$/.exec(line.trim()) ?? []
@@ -57,7 +57,7 @@ export function toTypedRequest(hook: string, { body, headers, query }: BenchInpu
   return { hook, body, headers: parseHeaders(headers), query }
 }
 
-/** A payload with the fields that the templates of a hook read, each with its own name as its value. */
+/** A payload with the fields that the templates of a hook read. The value of each field is its name. */
 export function buildPayload(mappings: HookFields['mappings']): string {
   const payload: Record<string, unknown> = {}
   for (const { template } of mappings) {

@@ -1,7 +1,7 @@
-// The times of the steps of a run on one time line: how long each waited, how long it ran, and when attempts failed.
+// The times of the steps of a run: how long each step waited, how long it ran, and when its attempts failed.
 import type { JobFields, ShownDelivery } from '../model/api/answers.ts'
 
-/** Milliseconds since the epoch. */
+/** In milliseconds since the epoch. */
 export type Span = { readonly from: number; readonly until: number }
 
 /** `failed`: the moments at which attempts failed. */
@@ -12,7 +12,7 @@ export type StepTime = {
   readonly failed: readonly number[]
 }
 
-/** The span from the arrival until the last step or failure, or until now while something runs. */
+/** The span from the arrival to the last step or failure, or to now while a job is active. */
 export function findSpan({ receivedAt, jobs }: Pick<ShownDelivery, 'receivedAt' | 'jobs'>, now: number): Span {
   const from = Date.parse(receivedAt)
   const ends = jobs.flatMap(({ steps, failures }) => [...steps, ...failures].map(({ at }) => Date.parse(at)))
@@ -21,8 +21,8 @@ export function findSpan({ receivedAt, jobs }: Pick<ShownDelivery, 'receivedAt' 
 }
 
 /**
- * The times of the steps of a job, in order. A step waits from the end of the one before it. `rest`: the step that is not recorded yet, if the job
- * runs or attempts of the step failed.
+ * The times of the recorded steps of a job, in order. A step waits from the end of the previous step. `rest`: the step that is not recorded
+ * yet, if the job runs or if attempts of this step failed.
  */
 export function listTimes(
   { steps, state, failures }: Pick<JobFields, 'steps' | 'state' | 'failures'>,
