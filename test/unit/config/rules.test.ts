@@ -555,7 +555,7 @@ describe('rules for flow', () => {
     ['cancelOn needs a key from the payload', { cancelOn, key }, { cancelOn, key: 'one' }, '.key'],
     ['every name of limits must exist', { limits: ['model'] }, { limits: ['model', 'modal'] }, '.limits[1]'],
     ['refuse needs maxQueued', { onFull: 'refuse', maxQueued: 2 }, { onFull: 'refuse' }, '.onFull'],
-  ])('%s', (_title, good, bad, path) => {
+  ])('flow obeys the rule: %s', (_title, good, bad, path) => {
     const limits = { model: { total: 1 } }
     const report = (flow: object) => ofMapping({ ...agent, flow }, {}, { limits })
     expect(told({ good: report(good), bad: report(bad) })).toEqual(only(`hooks.mappings[0].flow${path}`))
@@ -634,7 +634,7 @@ describe('rules for budgets', () => {
       () => find({}, { mapping: { budgets: ['small'], model: 'local/plain' } }),
       /^hooks\.mappings\[0\]\.budgets .* one reply of local\/plain may use .*\(now 16384\)/,
     ],
-  ])('%s', (_title, report, sentence) => {
+  ])('the configuration of budgets is refused with its reason: %s', (_title, report, sentence) => {
     expect(report()).toEqual([expect.stringMatching(sentence)])
   })
 

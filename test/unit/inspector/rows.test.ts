@@ -151,7 +151,7 @@ describe('the items of the list of deliveries', () => {
     expect(toListItems(rows, false)).toHaveLength(6)
   })
 
-  test('a refusal of a known sender always has a row for itself', () => {
+  test('a refusal of a known sender is never folded with others', () => {
     const rows = [makeRefusal({ isStranger: false }), makeRefusal({ isStranger: false })]
     expect(toListItems(rows, true)).toHaveLength(2)
   })

@@ -156,7 +156,7 @@ describe('turns of a budget', () => {
     ['a reply without usage counts as it was reserved', { status: 'ok', text: 'Done.' }, 10_000],
     ['a call that was refused costs nothing', { status: 'error', retryable: false, detail: 'wrong key' }, 0],
     ['a call that never reached the provider costs nothing', { status: 'unavailable', detail: 'away' }, 0],
-  ] as const)('%s', async (_, result, atLeast) => {
+  ] as const)('a budget settles the result of a call: %s', async (_, result, atLeast) => {
     const { turns, acceptTurns, account } = open(priced({ tokens: 100_000 }))
     await acceptTurns(1)
     turns[0]?.end(result)

@@ -91,7 +91,7 @@ describe('a wake', () => {
     expect(turns).toHaveLength(1)
   })
 
-  test('a heartbeat runs even though all slots are full, one at a time, and other runs wait', async () => {
+  test('heartbeats run even if all slots are full, one at a time, and other runs wait', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner()
     stage.openWorker({ runner, settings: { maxConcurrent: 2, defaultRoute: { channel: 'console' } } })
@@ -489,7 +489,7 @@ describe('the next heartbeat', () => {
 })
 
 describe('a turn of the main session', () => {
-  test('a turn that fails keeps its events for the next one', async () => {
+  test('a turn of the main session that fails keeps its events for the next turn', async () => {
     const stage = stageWith()
     let tries = 0
     const { runner, turns } = scriptedRunner(() =>
@@ -530,7 +530,7 @@ describe('a turn of the main session', () => {
     expect((await waitingOf(stage)).count).toBe(0)
   })
 
-  test('a turn whose prompt cannot be shortened further fails once and keeps its events', async () => {
+  test('a turn of the main session whose prompt cannot be shortened further fails once and keeps its events', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(() => ({ status: 'too-long', detail: 'The prompt is too long.' }))
     stage.openWorker({ runner })
@@ -637,7 +637,7 @@ describe('a hook run', () => {
     expect(turns[1]?.request.prompt).toContain('Hook CI: Reviewed.')
   })
 
-  test('a hook run is followed by that turn even while its chat is down, and its reply is sent when the chat is back', async () => {
+  test('a hook run with wakeMode "now" is followed by a turn of the main session even while its chat is down', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(({ action }) => ok(action === undefined ? 'HEARTBEAT_OK' : 'Reviewed.'))
     const chat = downChat()
@@ -654,7 +654,7 @@ describe('a hook run', () => {
     expect((await stage.jobOf(id)).state).toBe('done')
   })
 
-  test('a hook run is delivered while the turn that it caused is still running', async () => {
+  test('the reply of a hook run is delivered while the turn that the run caused is still running', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(({ action }) => (action === undefined ? undefined : ok('Reviewed.')))
     const { channel, sent } = scriptedChannel(async () => {
@@ -682,7 +682,7 @@ describe('a hook run', () => {
     expect(turns.at(-1)?.request.prompt).toContain('(error): no key')
   })
 
-  test('a hook run under the main key reads the waiting events and consumes them', async () => {
+  test('a hook run in the main session reads the waiting events and consumes them', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(() => ok('Done'))
     stage.openWorker({ runner })

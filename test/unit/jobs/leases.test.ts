@@ -101,7 +101,7 @@ describe('a lease', () => {
     expect(slow.sent).toHaveLength(0)
   })
 
-  test('a lease that was lost unnoticed is noticed at the report: the late worker completes no job', async () => {
+  test('a lease that was lost unnoticed is noticed at the report, and the late worker completes no job', async () => {
     const cut = cutStore(['extend', 'claim'])
     const first = scriptedRunner()
     const late = scriptedChannel()
@@ -145,7 +145,7 @@ describe('a clock that jumps ahead of every lease', () => {
     return { state, store }
   }
 
-  test('a clock that jumps between two calls of the worker repeats no job: it continues under the new fence', async () => {
+  test('a clock that jumps between two calls of the worker repeats no job: the job continues under the new fence', async () => {
     const { runner, turns } = scriptedRunner()
     const { state, store } = jumpingStore()
     const worker = stage.openWorker({ runner, store })
@@ -320,7 +320,7 @@ describe('a stop', () => {
     expect(isStopped).toBe(true)
   })
 
-  test('a stop releases at once the jobs of a claim that had not returned', async () => {
+  test('a stop at once releases the jobs of a claim that had not returned', async () => {
     const { runner, turns } = scriptedRunner()
     let open = () => {}
     const gate = new Promise<void>((resolve) => (open = resolve))

@@ -193,7 +193,7 @@ describe('fallbacks of a model', () => {
     })
   })
 
-  test('a model that answers is asked alone, and a prompt that it refuses goes to no fallback', async () => {
+  test('a model that answers is asked alone, and a prompt that it refuses is sent to no fallback', async () => {
     for (const result of [ok('Done.'), { status: 'error', retryable: false, detail: 'Refused.' } as const]) {
       const stage = createStage(config)
       const { runner, turns } = scriptedRunner(() => result)
@@ -221,7 +221,7 @@ describe('fallbacks of a model', () => {
   })
 })
 
-test('turns are counted by agent, and an unlisted agent is counted as *', async () => {
+test('turns are counted by agent, and those of unlisted agents are counted as *', async () => {
   const stage = createStage(configWith({ agents: { list: [{ id: 'main' }, { id: 'helper' }] } }))
   const turns: unknown[] = []
   const meter: Meter = (name, labels) => void (name === 'turns' && turns.push(labels))

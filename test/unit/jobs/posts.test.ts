@@ -202,7 +202,7 @@ describe('the messages of a reply', () => {
     expect(first.sent.map(({ text }) => text)).toEqual(['one', 'two', 'two', 'three'])
   })
 
-  describe('"last"', () => {
+  describe('the channel "last"', () => {
     const toSlack = { channel: 'slack', to: 'C1' } as const
     const isMain = { sessionKey: 'main' }
 
@@ -225,11 +225,11 @@ describe('the messages of a reply', () => {
       return slack.sent.length === before ? 'the default' : `slack ${slack.sent.at(-1)?.to}`
     }
 
-    test('"last" means the channel and recipient that the last turn of the main session named', async () => {
+    test('the channel "last" means the channel and recipient that the last turn of the main session named', async () => {
       expect(await lastAfter(agentPlan({ ...isMain, action: toSlack }))).toBe('slack C1')
     })
 
-    test('"last" does not change after a turn that named no recipient', async () => {
+    test('the channel "last" does not change after a turn that named no recipient', async () => {
       expect(await lastAfter(agentPlan({ ...isMain, action: toSlack }), agentPlan(isMain))).toBe('slack C1')
     })
 
@@ -242,7 +242,7 @@ describe('the messages of a reply', () => {
       expect(await lastAfter(agentPlan(turn))).toBe('the default')
     })
 
-    test('"last" of one agent does not depend on the main session of another', async () => {
+    test('the channel "last" of one agent does not depend on the main session of another', async () => {
       expect(await lastAfter(agentPlan({ ...isMain, agentId: 'ops', action: toSlack }))).toBe('the default')
     })
   })
@@ -259,7 +259,7 @@ test('a forwarded run is reported as such, and OpenClaw delivers its reply', asy
   expect(await stage.eventTexts()).toEqual(['Hook github (forwarded): forwarded to OpenClaw as r7'])
 })
 
-test('a runner gets the state of the last turn at the next turn of a persistent session', async () => {
+test('the next turn of a persistent session gives the runner the state from the last turn', async () => {
   let turn = 0
   const { runner, turns } = scriptedRunner(() => ({ ...ok('x'), state: { thread: (turn += 1) } }))
   stage.openWorker({ runner })

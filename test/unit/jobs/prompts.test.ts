@@ -327,7 +327,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-describe('the prompt of every path', () => {
+describe('the prompts of all paths', () => {
   test('every prompt equals its reviewed text in test/fixtures/prompts.txt (vitest -u writes it)', async () => {
     const shown: string[] = []
     for (const path of paths) {

@@ -46,7 +46,7 @@ const toThree = () =>
   })
 
 describe('a reply with three recipients', () => {
-  test('is sent to each by a step of its own, after one turn', async () => {
+  test('a reply with three recipients is sent to each in a separate step, after one turn', async () => {
     let n = 0
     const { taken, turns } = open({ slack: () => sent(`s${(n += 1)}`), telegram: () => sent(`t${(n += 1)}`) })
     const [id] = await stage.accept(toThree())
@@ -76,7 +76,7 @@ describe('a reply with three recipients', () => {
     expect(new Set(job.posts.map(({ nonce }) => nonce)).size).toBe(6)
   })
 
-  test('goes to the others at once while one is not available, and is not repeated to them', async () => {
+  test('a reply reaches the other recipients at once while one is not available, and is not repeated to them', async () => {
     let isAway = true
     const { taken, turns } = open({ slack: () => (isAway ? away : sent('s')), telegram: () => sent('t') })
     const [id] = await stage.accept(toThree())
@@ -98,7 +98,7 @@ describe('a reply with three recipients', () => {
     expect(turns).toHaveLength(1)
   })
 
-  test('whose one channel refuses it ends as dead when the others are served, and a retry sends only what is missing', async () => {
+  test('a run ends as dead if one recipient is refused and the others have the reply, and a retry sends only the missing messages', async () => {
     let answer: SendResult = refused
     let isAway = true
     const { taken, turns } = open({ telegram: () => answer, slack: () => (isAway ? away : sent('s')) })
@@ -126,7 +126,7 @@ describe('a reply with three recipients', () => {
     expect(turns).toHaveLength(1)
   })
 
-  test('repeats no message that was sent before the next one made the channel throw', async () => {
+  test('a reply repeats no message that was sent before the next one made the channel throw', async () => {
     let isBroken = true
     const { taken } = open({
       slack: ({ text }) => {
@@ -146,7 +146,7 @@ describe('a reply with three recipients', () => {
     expect(taken.filter((message) => message.startsWith('telegram'))).toHaveLength(2)
   })
 
-  test('goes to a recipient that is away for an hour, although the channel of another one throws each time', async () => {
+  test('a reply reaches a recipient that was away for an hour, although the channel of another one throws each time', async () => {
     let isAway = true
     const { taken } = open({
       slack: () => {
@@ -164,7 +164,7 @@ describe('a reply with three recipients', () => {
     expect(taken.filter((message) => message === 'slack C1: one')).toHaveLength(10)
   })
 
-  test('names each recipient that it could not reach', async () => {
+  test('the error of a reply names each recipient that the reply could not reach', async () => {
     open({ telegram: () => refused, slack: () => ({ kind: 'permanent', detail: 'channel_not_found' }) })
     const [id] = await stage.accept(toThree())
     await pass(0)
@@ -174,7 +174,7 @@ describe('a reply with three recipients', () => {
     })
   })
 
-  test('does not repeat a message whose arrival is unknown, while another recipient is tried again', async () => {
+  test('a message whose arrival is unknown is not repeated while another recipient is tried again', async () => {
     let slack: SendResult = away
     const { taken } = open({ telegram: () => ({ kind: 'ambiguous', detail: 'reset' }), slack: () => slack })
     const [id] = await stage.accept(toThree())
@@ -187,7 +187,7 @@ describe('a reply with three recipients', () => {
     expect(stepsOf(job)).toEqual(['run done', 'summary done', 'deliver done', 'deliver-3 done'])
   })
 
-  test('has a reason for a channel that is not configured, and the others still get it', async () => {
+  test('a reply to a channel that is not configured has a reason, and the other recipients still get the reply', async () => {
     const { taken } = open({ slack: () => sent('s') })
     const [id] = await stage.accept(toThree())
     await pass(0)
@@ -200,7 +200,7 @@ describe('a reply with three recipients', () => {
     expect(stepsOf(job)).toEqual(['run done', 'summary done', 'deliver done', 'deliver-3 done'])
   })
 
-  test('is not sent again to those that have it, after a kill between two recipients', async () => {
+  test('after a kill between two recipients, a reply is not sent again to those that have it', async () => {
     const never = () => new Promise<never>(() => {})
     let isKilled = false
     const { report, extend } = stage.store

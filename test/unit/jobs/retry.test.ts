@@ -7,7 +7,7 @@ const day = 86_400_000
 const at = { attempts: 0, failingForMs: undefined, forMs: day, random: 0.5 }
 
 describe('toRetryMs', () => {
-  test('the waits double from two seconds up to a quarter of an hour', () => {
+  test('the waits between attempts double from two seconds up to a quarter of an hour', () => {
     expect([0, 1, 2, 3].map((attempts) => toRetryMs(attempts, 0.5))).toEqual([2_000, 4_000, 8_000, 16_000])
     expect(toRetryMs(40, 0.5)).toBe(900_000)
   })
@@ -50,7 +50,7 @@ describe('chooseRetry', () => {
     expect(chooseRetry(limited, late)).toEqual({ kind: 'dead', error: 'slow down', status: 'error' })
   })
 
-  test('without a wait from the provider, the pauses grow with the outage up to a quarter of an hour', () => {
+  test('if the provider names no wait, the pauses grow with the outage up to a quarter of an hour', () => {
     const waits = [0, 3_000, 59_000, 3_600_000].map((failingForMs) => {
       const choice = chooseRetry(limited, { ...at, failingForMs, attempts: 4 })
       return choice.kind === 'retry' ? choice.afterMs : undefined
@@ -69,7 +69,7 @@ describe('chooseRetry', () => {
     [Number.NaN, 2_000],
     [Number.POSITIVE_INFINITY, 2_000],
     [1e15, 86_400_000],
-  ])('a requested wait of %d ms becomes %d ms', (retryAfterMs, waited) => {
+  ])('a requested wait of %d ms becomes a pause of %d ms', (retryAfterMs, waited) => {
     expect(chooseRetry({ ...limited, retryAfterMs }, at)).toMatchObject({ afterMs: waited })
   })
 })

@@ -95,7 +95,7 @@ test('the channel "last" means none of several channels with a recipient, except
   })
 })
 
-test('without any channel, the error for "last" says that none is configured, and a named channel is reported as missing', () => {
+test('without any channel, the error for "last" says that none is configured, and the error for a named channel says that it is missing', () => {
   expect(route('last', { configured: [] })).toMatchObject({
     kind: 'none',
     isWithoutChannels: true,

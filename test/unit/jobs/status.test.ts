@@ -37,7 +37,7 @@ describe('the status of a commit', () => {
     ['was cancelled', () => end('cancelled'), 'error: Run job-1 was cancelled.', undefined],
     ['was superseded', () => end('superseded'), 'error: Run job-1 was superseded.', undefined],
     ['expired', () => end('expired'), 'error: Run job-1 was expired.', undefined],
-  ])('the status is error if the run %s', async (_, act, expected, result) => {
+  ])('the status of a commit is error if its run %s', async (_, act, expected, result) => {
     const commit = createCommit()
     open(
       stage,
@@ -72,7 +72,7 @@ describe('the status of a commit', () => {
     expect(shown(commit.statuses).at(-1)).toBe(expected)
   })
 
-  test('the status of a run becomes error when its delivery is dropped', async () => {
+  test('the status of a commit becomes error when the delivery of its run is dropped', async () => {
     const commit = createCommit()
     open(stage, commit)
     await stage.accept(agentPlan())
@@ -84,7 +84,7 @@ describe('the status of a commit', () => {
   })
 
   test.each(['lost', '502', '503', 'limited', 'unwritten'] as const)(
-    'a status that meets the fault "%s" is set once in the end',
+    'a status that meets the fault "%s" is set exactly once in the end',
     async (fault) => {
       const faults: Fault[] = [fault, fault]
       const commit = createCommit(() => faults.shift())
@@ -134,7 +134,7 @@ describe('the status of a commit', () => {
     },
   )
 
-  test('a waiting run does not delay the status of a later run, and its own end then changes nothing', async () => {
+  test('a waiting run does not delay the status of a later run, and when the waiting run ends, it does not change that status', async () => {
     const commit = createCommit()
     const { turns } = open(stage, commit)
     const [first, firstStatus] = await stage.accept(planned())
@@ -249,7 +249,7 @@ describe('the status of a commit', () => {
 })
 
 test.each(['github', 'gitlab'] as const)(
-  'fifty seeded series of kills and faults leave no status of %s pending, and set none twice',
+  'fifty seeded series of kills and faults leave no status of %s pending, and set no status twice',
   async (forge) => {
     const faults: string[] = []
     for (let seed = 1; seed <= 50; seed += 1) faults.push(...(await findStatusFaults(seed, forge)))

@@ -31,7 +31,7 @@ async function ask(stage: Stage, sessionKey: string, count: number): Promise<str
 
 const three = { defaults: { maxTurnsPerHour: 3, runner: 'scripted' } }
 
-test('the fourth turn of an hour waits until the first one is an hour old, and none is lost', async () => {
+test('with a limit of three turns an hour, the fourth turn waits until the first one is an hour old, and no turn is lost', async () => {
   const { stage, turns } = start(three)
   const ids = await ask(stage, 'hook:a', 5)
   expect(turns).toHaveLength(3)
@@ -80,7 +80,7 @@ test.each([
     { defaults: { maxTurnsPerHour: 1, runner: 'scripted' }, list: [{ id: 'main', maxTurnsPerHour: 9 }] },
   ],
   ['the runner echo costs nothing and has no limit', { defaults: { maxTurnsPerHour: 1 } }],
-])('%s', async (_, agents) => {
+])('no turn waits for an hourly limit: %s', async (_, agents) => {
   const { stage, turns } = start(agents)
   await ask(stage, 'hook:a', 6)
   expect(turns).toHaveLength(6)
@@ -96,32 +96,35 @@ test.each([
   ['local', 1],
   ['local/small', 1],
   ['customers', 3],
-])('one refused call pauses the limit %s, and %i of three turns call the model at first', async (limit, asked) => {
-  let refusals = 0
-  const { runner, turns } = scriptedRunner(() =>
-    (refusals += 1) <= asked ? { status: 'unavailable', detail: 'slow down', retryAfterMs: 90_000 } : ok('Done.'),
-  )
-  const stage = createStage(
-    configWith({
-      limits: { [limit]: { total: 1 } },
-      models: { providers: { local: { kind: 'openai-compatible', baseUrl: 'http://127.0.0.1:1/v1' } } },
-      agents: { defaults: { model: 'local/small', runner: 'ai' } },
-    }),
-  )
-  stage.openWorker({ runner })
-  const ids = await stage.accept(...['a', 'b', 'c'].map((key) => limited(`hook:${key}`, limit)))
-  await pass(minute)
-  expect(turns).toHaveLength(asked)
-  const isPaused = asked === 1
-  expect(await stage.store.holds()).toEqual(
-    isPaused
-      ? [expect.objectContaining({ label: `limit:${limit}`, kind: 'provider', reason: 'the provider asked to wait' })]
-      : [],
-  )
-  await pass(minute)
-  expect(await stage.store.holds()).toEqual([])
-  for (const id of ids) expect((await stage.jobOf(id)).state).toBe('done')
-})
+])(
+  'if one call is refused, the limit %s is paused accordingly, and %i of three turns call the model at first',
+  async (limit, asked) => {
+    let refusals = 0
+    const { runner, turns } = scriptedRunner(() =>
+      (refusals += 1) <= asked ? { status: 'unavailable', detail: 'slow down', retryAfterMs: 90_000 } : ok('Done.'),
+    )
+    const stage = createStage(
+      configWith({
+        limits: { [limit]: { total: 1 } },
+        models: { providers: { local: { kind: 'openai-compatible', baseUrl: 'http://127.0.0.1:1/v1' } } },
+        agents: { defaults: { model: 'local/small', runner: 'ai' } },
+      }),
+    )
+    stage.openWorker({ runner })
+    const ids = await stage.accept(...['a', 'b', 'c'].map((key) => limited(`hook:${key}`, limit)))
+    await pass(minute)
+    expect(turns).toHaveLength(asked)
+    const isPaused = asked === 1
+    expect(await stage.store.holds()).toEqual(
+      isPaused
+        ? [expect.objectContaining({ label: `limit:${limit}`, kind: 'provider', reason: 'the provider asked to wait' })]
+        : [],
+    )
+    await pass(minute)
+    expect(await stage.store.holds()).toEqual([])
+    for (const id of ids) expect((await stage.jobOf(id)).state).toBe('done')
+  },
+)
 
 test('a provider that asks to wait pauses its limit for at most 15 minutes, and pauses nothing if the agent has a fallback', async () => {
   const day = 24 * hour

@@ -82,14 +82,14 @@ test.each<[string, Answer]>([
     'a second question that fails',
     (_, call) => (call === 1 ? ok('Hm.') : { status: 'error', retryable: true, detail: 'busy' }),
   ],
-])('%s: the verdict is null, and the run is done', async (_, answer) => {
+])('after %s, the verdict is null and the run is done', async (_, answer) => {
   const { turns, stepOf, id, jobOf } = await judge(answer)
   expect(turns).toHaveLength(2)
   expect(await jobOf(id)).toMatchObject({ state: 'done', attempts: 1 })
   expect((await stepOf())?.verdict).toEqual({ word: null, isRepaired: true })
 })
 
-test('a reply is not lost if the second question takes too long', async () => {
+test('a reply is not lost if the question for its verdict takes too long', async () => {
   const config = configWith({ agents: { defaults: { timeoutSeconds: 60 } } })
   const { stepOf, id, jobOf } = await judge((_, call) => (call === 1 ? ok('Hm.') : undefined), config)
   await pass(31_000)
@@ -97,20 +97,20 @@ test('a reply is not lost if the second question takes too long', async () => {
   expect(await stepOf()).toMatchObject({ result: 'Hm.', verdict: { word: null, isRepaired: true } })
 })
 
-test('a run without a model gets no second question, and has no verdict', async () => {
+test('a run without a model gets no question for its verdict, and has no verdict', async () => {
   const { turns, stepOf } = await judge(() => ({ status: 'ok', text: 'pass', simulated: true }))
   expect(turns).toHaveLength(1)
   expect(await stepOf()).not.toHaveProperty('verdict')
 })
 
-test('without verdicts in the mapping, no word of a reply counts as one', async () => {
+test('if the mapping has no verdicts, no word of a reply counts as one', async () => {
   const { turns, stepOf } = await judge(() => ok('pass'), configWith(), 'none')
   expect(turns).toHaveLength(1)
   expect(turns[0]?.request.prompt).not.toContain('verdict')
   expect(await stepOf()).not.toHaveProperty('verdict')
 })
 
-test('a budget reserves the second question too, and counts the usage of both', async () => {
+test('a budget reserves the question for a verdict too, and counts the usage of both calls', async () => {
   const model = { id: 'small', cost: { input: 1, output: 10 }, maxTokens: 10_000 }
   const config = configWith({
     budgets: { daily: { usd: 5 } },

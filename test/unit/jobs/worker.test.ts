@@ -137,7 +137,7 @@ describe('transcripts', () => {
   })
 })
 
-describe('order', () => {
+describe('the order of runs', () => {
   test('runs of one session key never overlap and keep their order of arrival', async () => {
     const { runner, turns } = scriptedRunner()
     stage.openWorker({ runner })

@@ -100,9 +100,12 @@ describe('the period of a budget', () => {
       '2028-03-01T00:00:00.000Z',
     ],
     ['a December', '2026-12-31T12:00:00.000Z', '1mo', 'UTC', '2026-12-01T00:00:00.000Z', '2027-01-01T00:00:00.000Z'],
-  ])('%s begins and ends at its calendar moments', (_, now, period, timezone, startsAt, endsAt) => {
-    expect(periodAt(now, { period, timezone })).toEqual([startsAt, endsAt])
-  })
+  ])(
+    '%s as the period of a budget begins and ends at its calendar moments',
+    (_, now, period, timezone, startsAt, endsAt) => {
+      expect(periodAt(now, { period, timezone })).toEqual([startsAt, endsAt])
+    },
+  )
 
   test('a period ends where the next one begins, even if the clocks change or a date does not exist', () => {
     for (const timezone of ['Europe/Berlin', 'America/St_Johns', 'Pacific/Apia', 'Africa/Cairo']) {

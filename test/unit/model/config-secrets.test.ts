@@ -96,7 +96,7 @@ describe('listConfigSecrets', () => {
     ['x-api-version', '2026-01-31'],
     ['x-environment', 'production'],
     ['ce-type', 'com.example.order.paid.v2'],
-  ])('the words of the condition %s: %s are no secret', (name, value) => {
+  ])('the value of the condition %s: %s is no secret', (name, value) => {
     const conditions = [
       { headers: { [name]: value } },
       { headers: { [name]: [value] } },
@@ -118,7 +118,7 @@ describe('listConfigSecrets', () => {
     ['x-shared', '7f3a9c1e55d0'],
     ['x-sender', 'kQ3vX9wLm2pR'],
     ['x-sender', 'qwjdkxzmvbnqwplkjhgfdsaz'],
-  ])('the condition %s: %s is a secret, also in a list or a test', (name, value) => {
+  ])('the value of the condition %s: %s is a secret, even in a list or under "not"', (name, value) => {
     for (const wanted of [value, [value], { not: value }]) {
       const mapping = { match: { path: 'a', headers: { [name]: wanted } }, messageTemplate: 'x' }
       // the text of an invalid configuration is shown too, and no condition may read a credential

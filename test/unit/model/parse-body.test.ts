@@ -20,7 +20,7 @@ function refusal(...args: Parameters<typeof parse>): Problem {
 
 const form = 'application/x-www-form-urlencoded'
 
-describe('media types', () => {
+describe('media types of bodies', () => {
   test.each([
     undefined,
     '',
@@ -55,16 +55,19 @@ describe('media types', () => {
   })
 })
 
-describe('JSON', () => {
-  test.each(['{}', '[]', 'null', '0', '"text"', ' {"a" : [1, true]}\r\n'])('the JSON text %j is a payload', (text) => {
-    expect(parse(text)).toEqual(JSON.parse(text))
-  })
+describe('JSON bodies', () => {
+  test.each(['{}', '[]', 'null', '0', '"text"', ' {"a" : [1, true]}\r\n'])(
+    'the JSON text %j is accepted as a payload',
+    (text) => {
+      expect(parse(text)).toEqual(JSON.parse(text))
+    },
+  )
 
-  test('a byte order mark is skipped, every time', () => {
+  test('a byte order mark is skipped in each body', () => {
     for (const _ of [1, 2]) expect(parse('\uFEFF{"a":"\u00fc"}')).toEqual({ a: '\u00fc' })
   })
 
-  test('a key __proto__ is data, and changes no object', () => {
+  test('a key __proto__ in a body is data, and changes no object', () => {
     const value = parse('{"__proto__":{"admin":true},"constructor":1}')
     expect(Object.keys(value ?? {})).toEqual(['__proto__', 'constructor'])
     expect(({} as Record<string, unknown>)['admin']).toBeUndefined()
@@ -80,7 +83,7 @@ describe('JSON', () => {
     ['an overlong slash', [0x22, 0xc0, 0xaf, 0x22]],
     ['a surrogate', [0x22, 0xed, 0xa0, 0x80, 0x22]],
     ['UTF-16', [0xff, 0xfe, 0x7b, 0x00, 0x7d, 0x00]],
-  ])('bytes that are not UTF-8 are refused: %s', (_, bytes) => {
+  ])('a body whose bytes are not UTF-8 is refused: %s', (_, bytes) => {
     expect(refusal(Uint8Array.from(bytes)).message).toBe('The body is not UTF-8.')
     // the decoder still works after an error
     expect(parse('"ü"')).toBe('ü')
@@ -113,7 +116,7 @@ describe('JSON', () => {
     },
   )
 
-  test('an error quotes nothing of the body', () => {
+  test('the error for an invalid body quotes nothing of the body', () => {
     for (const text of ['canary', '{"canary":canary}', '["canary"', '{"a":"canary', 'canary at position 3']) {
       const { message, cause } = refusal(text)
       expect(`${message} ${String(cause)}`).not.toContain('canary')
@@ -126,7 +129,7 @@ describe('JSON', () => {
   })
 })
 
-describe('depth', () => {
+describe('the depth of bodies', () => {
   const arrays = (levels: number) => '['.repeat(levels) + ']'.repeat(levels)
   const objects = (levels: number) => '{"a":'.repeat(levels) + '1' + '}'.repeat(levels)
 
@@ -146,7 +149,7 @@ describe('depth', () => {
   })
 })
 
-describe('forms', () => {
+describe('forms as bodies', () => {
   const parseForm = (body: string) => parse(body, form, { forms: true })
 
   test('a form becomes an object of strings, and the values of a repeated name become an array', () => {

@@ -32,7 +32,7 @@ describe('matchVerdict', () => {
     expect(matchVerdict(text, words)).toBeUndefined()
   })
 
-  test('only a listed word is ever returned, in its own case', () => {
+  test('matchVerdict returns only a listed word, in the letter case of the list', () => {
     fc.assert(
       fc.property(
         fc.oneof(fc.string(), fc.constantFrom('PASS!', 'Verdict: Fail', '__proto__', 'constructor')),
@@ -46,7 +46,7 @@ describe('matchVerdict', () => {
 })
 
 describe('readLastLine', () => {
-  test('only the last line that is not blank counts', () => {
+  test('readLastLine reads only the last line that is not blank', () => {
     expect(readLastLine('fail\nIt is fine.\r\n\npass\n \n', words)).toBe('pass')
     expect(readLastLine('pass\nOr is it?', words)).toBeUndefined()
   })

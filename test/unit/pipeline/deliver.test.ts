@@ -67,7 +67,7 @@ describe('a mapping with the action deliver', () => {
     expect(odd).toMatchObject({ actions: [{ sessionKey: expect.stringMatching(/^deliver:last:[\da-f]{16}$/) }] })
   })
 
-  test('a transform can turn an agent action into a deliver action, and the other way round', async () => {
+  test('a transform can turn an agent action into a deliver action, and a deliver action into an agent action', async () => {
     const agent: MappingInput = { match: { path: 'in' }, messageTemplate: 'Look at {{service}}' }
     expect(await decideWith(agent, { kind: 'deliver', message: 'Up', to: 'C024BE91L' })).toMatchObject({
       actions: [{ kind: 'deliver', action: { message: 'Up', channel: 'last', to: 'C024BE91L' } }],
@@ -94,7 +94,7 @@ describe('a mapping with the action deliver', () => {
     expect(await decideWith(agent, { alsoTo: [...chats] })).toMatchObject({ kind: 'park' })
   })
 
-  test('refuses a blank message of the sender, and parks what its code returns wrongly', async () => {
+  test('a deliver mapping refuses a blank message of the sender, and parks the delivery if its code returns an invalid result', async () => {
     expect(await decideWith({ ...deploys, messageTemplate: '{{gone}}' })).toMatchObject({
       kind: 'refuse',
       problem: { code: 'payload-invalid', message: expect.stringContaining('messageTemplate') },

@@ -35,7 +35,7 @@ describe('explanations of decisions', () => {
     ])
   })
 
-  test('the origin is the module for fields that it set, and the mapping for the others', async () => {
+  test('the origin of a field is the module if the module set it, and otherwise the mapping', async () => {
     const generation = toGeneration(
       [{ match: { path: 'x' }, name: 'Kept', messageTemplate: 'Replaced', transform: { module: 'a.ts' } }],
       { transforms: { 'a.ts': () => ({ message: 'Mine', name: undefined }) }, hooks: { defaultSessionKey: 'hook:in' } },
@@ -46,7 +46,7 @@ describe('explanations of decisions', () => {
     ])
   })
 
-  test('the origins are right for each result of a fan-out', async () => {
+  test('the origins of fields are right for each result of a fan-out', async () => {
     const generation = toGeneration([{ match: { path: 'x' }, name: 'Kept', transform: { module: 'a.ts' } }], {
       transforms: {
         'a.ts': () => [{ message: 'one' }, { message: 'two', name: 'Two' }, { kind: 'wake', text: 'three' }],
@@ -60,7 +60,7 @@ describe('explanations of decisions', () => {
     ])
   })
 
-  test('the origins are right for each item of a forEach, even after a skipped item', async () => {
+  test('the origins of fields are right for each item of a forEach, even after a skipped item', async () => {
     const generation = toGeneration(
       [{ match: { path: 'x' }, forEach: 'items', name: 'Kept', transform: { module: 'a.ts' } }],
       {

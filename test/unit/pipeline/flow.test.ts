@@ -25,7 +25,7 @@ describe('the flow of a run', () => {
     expect(byDefault?.key).toBe('hook:7')
   })
 
-  test('a run without a flow has none, and a run of an agent with limits gets only these', async () => {
+  test('a run without a flow has no limits, and a run of an agent with limits has those of the agent', async () => {
     expect(await planOf(toGeneration([mapping]), 'pr', { n: 7 })).toEqual([undefined])
     const agents = { list: [{ id: 'reviewer', limits: ['gpu'] }, { id: 'other' }] }
     const config = { limits, agents }
@@ -38,7 +38,7 @@ describe('the flow of a run', () => {
     expect(await planOf(toGeneration([other], { config }), 'pr', { n: 7 })).toEqual([undefined])
   })
 
-  test('hooks.agent.flow is the flow of the built-in hook, and an agent adds its limits there too', async () => {
+  test('hooks.agent.flow is the flow of the built-in hook, and an agent adds its limits to that flow too', async () => {
     const hooks = { agent: { flow: { key: 'for:{{name}}', onNew: 'replace', limits: ['openai'] } } }
     const config = { limits, agents: { defaults: { limits: ['gpu'] } } }
     const [planned] = await planOf(toGeneration([], { hooks, config }), 'agent', { message: 'x', name: 'CI' })
@@ -133,7 +133,7 @@ describe('a flow that cannot take effect is refused with the reason', () => {
     ],
     [{ agent: { flow: { onNew: 'replace' } } }, /hooks\.agent\.flow\.key must tell requests apart/],
     [{ agent: { flow: { limits: ['x'] } } }, /hooks\.agent\.flow\.limits\[0\] is not a name in limits/],
-  ])('%j', (hooks, sentence) => {
+  ])('the hooks section with a flow that cannot take effect is refused: %j', (hooks, sentence) => {
     expect(find(hooks)).toEqual([expect.stringMatching(sentence)])
   })
 
@@ -143,7 +143,7 @@ describe('a flow that cannot take effect is refused with the reason', () => {
       { agents: { list: [{ id: 'a', limits: ['gpu', 'x'] }] } },
       /agents\.list\[0\]\.limits\[1\] is not a name in limits/,
     ],
-  ])('%j', (config, sentence) => {
+  ])('the agents section with unknown limits is refused: %j', (config, sentence) => {
     expect(find({}, config)).toEqual([expect.stringMatching(sentence)])
   })
 

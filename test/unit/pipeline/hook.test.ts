@@ -28,7 +28,7 @@ test('the body limit before a proof is the largest one of all signed mappings, a
   expect(rulesOf([github, { match: { path: 'open' }, maxBodyBytes: 9_000 }]).maxBodyBytes).toBe(1_000)
 })
 
-test('every name of a hook has the same rules', () => {
+test('before a proof, every hook name has the same body limit and the same proofs', () => {
   for (const name of ['a', 'b', 'wake', '', 'unknown']) {
     expect(rulesOf([github, large], name).maxBodyBytes).toBe(5_000)
     expect(rulesOf([github, large], name).isProofShown({ 'x-hub-signature-256': 'sha256=00' })).toBe(true)

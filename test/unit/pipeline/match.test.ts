@@ -82,7 +82,7 @@ describe('paths of hooks', () => {
   })
 
   test.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])(
-    'the name %s is a path like any other',
+    'the hook name %s is a path like any other',
     (path) => {
       expect(isTaken({ path: 'github' }, { path })).toBe(false)
       expect(isTaken({ path }, { path })).toBe(true)
@@ -90,7 +90,7 @@ describe('paths of hooks', () => {
     },
   )
 
-  test('an empty path or a slash matches every name', () => {
+  test('an empty path or a slash in a mapping matches every hook name', () => {
     expect(isTaken({ path: '' }, { path: 'anything' })).toBe(true)
     expect(isTaken({ path: '/' }, { path: 'anything' })).toBe(true)
   })
@@ -200,7 +200,7 @@ describe('comparisons of values', () => {
     )
   })
 
-  test('the reason shows the wanted value of a comparison, and no value from the payload', () => {
+  test('a reason in the trace shows the wanted value of a comparison, and no value from the payload', () => {
     const payload = { amount: { gte: 5, lt: 10 }, login: { not: 'robot' }, ref: { matches: '^v' } } as const
     const body = (amount: number, login: string, ref: string) => ({ body: toJsonBody({ amount, login, ref }) })
     expect(whyNot({ payload }, body(3, 'x', 'v1'))).toBe(
@@ -236,7 +236,7 @@ describe('alternatives of conditions', () => {
     expect(isTaken(match, { event: 'release', body: body('x', 'Bot') })).toBe(false)
   })
 
-  test('the reason names the first false condition of each alternative', () => {
+  test('a reason in the trace names the first false condition of each alternative', () => {
     expect(whyNot(match, { event: 'push', body: body('x') })).toBe(
       'none of the alternatives is true: payload.ref is another string, this mapping takes "refs/heads/main"; event is "push", this mapping takes "release"; header x-env is missing',
     )
@@ -264,7 +264,7 @@ describe('reasons of a trace', () => {
     ])
   })
 
-  test('a reason names only the kind of a payload value', () => {
+  test('a reason in the trace names only the kind of a payload value', () => {
     const match: Match = { payload: { action: ['opened', 'reopened'] } }
     const expected = 'this mapping takes "opened" or "reopened"'
     expect(whyNot(match, { body: toJsonBody({ action: 'hunter2' }) })).toBe(
@@ -274,20 +274,20 @@ describe('reasons of a trace', () => {
     expect(whyNot(match, { body: toJsonBody({}) })).toBe(`payload.action is nothing, ${expected}`)
   })
 
-  test('a reason about a header shows neither the received value nor the wanted one', () => {
+  test('a reason in the trace about a header shows neither the received value nor the wanted one', () => {
     const match: Match = { headers: { 'X-Key': 'wanted-secret' } }
     expect(whyNot(match, { headers: {} })).toBe('header x-key is missing')
     expect(whyNot(match, { headers: { 'x-key': 'sent-secret' } })).toBe('header x-key has another value')
     expect(whyNot(match, { headers: { 'x-key': 'wanted-secret' } })).toBe('header x-key matches')
   })
 
-  test('a reason is one short line, whatever the event is called', () => {
+  test('a reason in the trace is one short line, whatever the name of the event', () => {
     const why = whyNot({ event: 'push' }, { event: `a\nb${'x'.repeat(5000)}` })
     expect(why).toMatch(/^event is "a\\nbx+…", this mapping takes "push"$/)
     expect(why?.length).toBeLessThan(120)
   })
 
-  test('a reason gives the number of wanted values that it does not list', () => {
+  test('a reason in the trace gives the number of wanted values that it does not list', () => {
     const event = Array.from({ length: 50 }, (_, n) => `e${n}`)
     expect(whyNot({ event }, {})).toMatch(/"e0", .*"e5" or 44 more$/)
   })

@@ -346,25 +346,28 @@ describe('forEach', () => {
     messageTemplate: '{{items[0].n}} of {{items.length}}',
   }
 
-  test('each item becomes one action, rendered from a payload with only this item', async () => {
+  test('each item of forEach becomes one action, rendered from a payload with only this item', async () => {
     const actions = await accepted([each], { items: [{ n: 'a' }, { n: 'b' }] })
     expect(actions.map(({ action }) => action)).toMatchObject([{ message: 'a of 1' }, { message: 'b of 1' }])
   })
 
-  test.each([[{}], [{ items: [] }], [{ items: 'x' }], [[]]])('the payload %j is skipped', async (payload) => {
-    expect(await decideOn(toGeneration([each]), toTestDelivery('in', payload as JsonValue))).toMatchObject({
-      kind: 'skip',
-    })
-  })
+  test.each([[{}], [{ items: [] }], [{ items: 'x' }], [[]]])(
+    'the payload %j of a forEach is skipped',
+    async (payload) => {
+      expect(await decideOn(toGeneration([each]), toTestDelivery('in', payload as JsonValue))).toMatchObject({
+        kind: 'skip',
+      })
+    },
+  )
 
-  test('200 items are accepted, and 201 items are refused as a whole', async () => {
+  test('forEach accepts 200 items, and refuses 201 items as a whole', async () => {
     const items = (count: number) => ({ items: Array.from({ length: count }, () => ({ n: 'x' })) })
     expect(await accepted([each], items(200))).toHaveLength(200)
     const decision = await decideOn(toGeneration([each]), toTestDelivery('in', items(201)))
     expect(decision).toMatchObject({ kind: 'refuse', problem: { code: 'too-many-items', status: 400 } })
   })
 
-  test('long text outside the array cannot be repeated for each item without a limit', async () => {
+  test('forEach cannot repeat long text outside the array for each item without a limit', async () => {
     const mapping: MappingInput = { ...each, messageTemplate: '{{big}} {{items[0].n}}' }
     const payload = { big: 'x'.repeat(100_000), items: Array.from({ length: 100 }, () => ({ n: 'a' })) }
     const decision = await decideOn(toGeneration([mapping]), toTestDelivery('in', payload))
@@ -372,7 +375,7 @@ describe('forEach', () => {
     expect(await accepted([mapping], { ...payload, items: payload.items.slice(0, 20) })).toHaveLength(20)
   })
 
-  test('one item with a blank message refuses the whole delivery', async () => {
+  test('one item of forEach with a blank message refuses the whole delivery', async () => {
     const mapping: MappingInput = { ...each, messageTemplate: '{{items[0].n}}' }
     const decision = await decideOn(toGeneration([mapping]), toTestDelivery('in', { items: [{ n: 'a' }, {}] }))
     expect(decision).toMatchObject({ kind: 'refuse', problem: { code: 'payload-invalid' } })
@@ -387,7 +390,7 @@ describe('transforms', () => {
       toTestDelivery('in', { text: 'a' }),
     )
 
-  test('{} keeps the action of the mapping, fields replace its fields, and null skips the delivery', async () => {
+  test('a transform that returns {} keeps the action of the mapping, other fields replace its fields, and null skips the delivery', async () => {
     expect(await run({})).toMatchObject({
       actions: [{ sessionKey: 'hook:t', action: { message: 'Say a', name: 'T' } }],
     })
@@ -398,12 +401,12 @@ describe('transforms', () => {
     expect(await run([])).toMatchObject({ kind: 'skip' })
   })
 
-  test('each item of a returned array becomes an action', async () => {
+  test('each item of an array that a transform returns becomes an action', async () => {
     const decision = await run([{ message: 'one' }, { kind: 'wake', text: 'two' }])
     expect(decision).toMatchObject({ actions: [{ kind: 'agent' }, { kind: 'wake', action: { text: 'two' } }] })
   })
 
-  test('200 results are accepted, and 201 results park the delivery', async () => {
+  test('200 results of a transform are accepted, and 201 results park the delivery', async () => {
     const results = (count: number) => Array.from({ length: count }, () => ({ message: 'x' }))
     expect(await run(results(200))).toMatchObject({ kind: 'accept' })
     expect(await run(results(201))).toMatchObject({ kind: 'park', problem: { code: 'transform-result-invalid' } })

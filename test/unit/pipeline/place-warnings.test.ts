@@ -55,7 +55,7 @@ test.each<[string, MappingInput, object, RegExp]>([
     { github },
     /channel "github" has no recipient/,
   ],
-])('a %s is named', (_, mapping, channels, expected) => {
+])('a warning names a %s', (_, mapping, channels, expected) => {
   expect(warn(mapping, channels)).toEqual([expect.stringMatching(expected)])
 })
 

@@ -44,7 +44,7 @@ const fixtures = readdirSync(folder).map((file) => ({
 const requests = fixtures.flatMap(({ source, requests: all }) => all.map((request) => [source, request] as const))
 const published = fixtures.flatMap(({ source, published: all }) => all.map((example) => [source, example] as const))
 
-test('each file is named after its sender and is not empty', () => {
+test('each fixture file of senders is named after its sender and is not empty', () => {
   expect(fixtures.map(({ source }) => source).filter((source) => findSender(source) === undefined)).toEqual([])
   expect(fixtures.filter((fixture) => fixture.requests.length + fixture.published.length === 0)).toEqual([])
 })

@@ -35,7 +35,7 @@ test.each(hmacSchemes.filter(({ idHeader }) => idHeader !== undefined).map((sche
 )
 
 test.each(hmacSchemes.filter(({ textIsId }) => textIsId === true).map((scheme) => [scheme.id, scheme] as const))(
-  'the proof of %s has the same id for the same text alone',
+  'the proof of %s has the same id only for the same signed text',
   async (_, scheme) => {
     const verifier = verifierOf({
       ...settingsOf(scheme),

@@ -64,7 +64,7 @@ describe('recognition of senders', () => {
     },
   )
 
-  test('a sender is recognised in headers without a prototype', () => {
+  test('a sender is recognised in headers that have no prototype', () => {
     expect(sourceOf(Object.assign(Object.create(null), { 'x-slack-signature': 'v0=00' }))).toBe('slack')
   })
 
@@ -80,10 +80,10 @@ describe('recognition of senders', () => {
   })
 })
 
-describe('the order of evidence', () => {
+describe('the order of evidence for the sender', () => {
   const headers = { 'x-github-event': 'push', 'x-github-delivery': 'd-1' }
 
-  test('a proof takes precedence over the headers, and the headers over the payload', () => {
+  test('a proof of the sender takes precedence over the headers, and the headers over the payload', () => {
     const inputs = [{ verifiedBy: 'stripe' }, { verifiedBy: 'own-scheme' }, { namedSource: 'gmail' }]
     const found = inputs.map((input) => recogniseSender({ ...input, headers }))
     expect(found.map((sender) => [sender?.facts.source, sender?.shownBy])).toEqual([
@@ -130,8 +130,8 @@ describe('the order of evidence', () => {
   })
 })
 
-describe('rows by name', () => {
-  test('a known name has a row, and the name of an inherited property has none', () => {
+describe('rows of senders by name', () => {
+  test('a known name of a sender has a row, and the name of an inherited property has none', () => {
     expect(findSender('gmail')?.source).toBe('gmail')
     expect(findSender('constructor')).toBeUndefined()
     expect(findSender('__proto__')).toBeUndefined()
@@ -140,7 +140,7 @@ describe('rows by name', () => {
 })
 
 describe('events and delivery ids', () => {
-  test('a header takes precedence over the body', () => {
+  test('an event or a delivery id in a header takes precedence over one in the body', () => {
     expect(read({ 'linear-event': 'Issue', 'linear-delivery': 'd' }, { type: 'Comment' }).event).toBe('Issue')
     expect(read({ 'linear-delivery': 'd' }, { type: 'Comment' }).event).toBe('Comment')
   })
@@ -174,7 +174,7 @@ describe('authors and subjects', () => {
   const gmail = recogniseSender({ headers: {}, namedSource: 'gmail' })
   if (gmail === undefined) throw new Error('no gmail')
 
-  test('the author and the subject are read from the first mail', () => {
+  test('the author and the subject of a delivery are read from the first mail', () => {
     const payload = { source: 'gmail', messages: [{ from: 'Ada <ada@example.com>', subject: 'Lunch' }] }
     expect(readCorrespondent(gmail, { body: toJsonBody(payload) })).toEqual({
       from: 'Ada <ada@example.com>',

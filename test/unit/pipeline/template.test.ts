@@ -81,7 +81,7 @@ describe('templates', () => {
     expect(render('{{missing | default: "{{messages[0].from}}"}}')).toBe('{{messages[0].from}}')
   })
 
-  test('an unknown source or event renders empty', () => {
+  test('an unknown source or event renders as empty text', () => {
     expect(render('<{{source}}{{event}}>', { source: undefined, event: undefined })).toBe('<>')
   })
 })
@@ -117,7 +117,7 @@ describe('the filter truncate', () => {
     },
   )
 
-  test('filters apply in the order in which they are written', () => {
+  test('filters of a template apply in the order in which they are written', () => {
     expect(render('{{missing | default: "nothing here" | truncate: 8}}')).toBe('nothing…')
     expect(render('{{issue | truncate: 10 | default: "n/a"}}')).toBe('{"number"…')
   })
@@ -189,7 +189,7 @@ describe('invalid templates', () => {
     expect(messageOf(text)).toContain(message)
   })
 
-  test('a field is read if its name merely begins with such a word, or if it is below payload', () => {
+  test('a field whose name merely begins with the name of a foreign tag is read, and so is a field below payload', () => {
     expect(
       render('{{elsewhere}} {{payload.else}} {{payload.#text}}', { payload: { elsewhere: 1, else: 2, '#text': 3 } }),
     ).toBe('1 2 3')

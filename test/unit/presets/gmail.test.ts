@@ -58,7 +58,7 @@ describe('the gmail preset', () => {
     expect(actions).toEqual(fixture.expect.actions)
   })
 
-  test('every mail of a batch has its own session', async () => {
+  test('every mail of a batch gets a separate session', async () => {
     const decision = await decideMails([{ id: 'a' }, { id: 'b' }, { id: 'c' }])
     const keys = decision.kind === 'accept' ? decision.actions.map(({ sessionKey }) => sessionKey) : []
     expect(keys).toEqual(['hook:gmail:a', 'hook:gmail:b', 'hook:gmail:c'])
@@ -87,7 +87,7 @@ describe('the gmail preset', () => {
     expect(told).toMatchObject({ actions: [{ action: options }] })
   })
 
-  test('maxBytes raises the body limit of the path from 256 KiB to at most 32 MiB', () => {
+  test('maxBytes of the gmail preset raises the body limit of the path from 256 KiB to at most 32 MiB', () => {
     const limit = (options: object, path = 'gmail') => toGeneration(options).hook(path).maxBodyBytes
     expect(limit({})).toBe(6_819_200)
     expect(limit({ maxBytes: 1 })).toBe(100 * (3 + 8192))

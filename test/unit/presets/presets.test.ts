@@ -123,7 +123,7 @@ describe('bundled presets', () => {
     },
   )
 
-  test.each(namesOf(signed))('%s has a fixture for every mapping', async (name) => {
+  test.each(namesOf(signed))('the preset %s has a fixture for every mapping', async (name) => {
     const taken = new Set<string | undefined>()
     for (const { request } of fixturesOf(name)) {
       taken.add((await decideOn(name, request.headers, request.payload)).mappingId)
@@ -135,22 +135,25 @@ describe('bundled presets', () => {
     ).toEqual([])
   })
 
-  test.each(namesOf(signed))('%s requires a proof only if it has a key', (name) => {
+  test.each(namesOf(signed))('the preset %s requires a proof only if it has a key', (name) => {
     const schemes = mappingsOf(name, keysOf(name)).map(({ verify }) => verify?.scheme)
     expect(schemes.filter((scheme) => scheme === undefined || !schemeNames.includes(scheme))).toEqual([])
     expect(mappingsOf(name).filter(({ verify }) => verify !== undefined)).toEqual([])
   })
 
-  test.each(namesOf(signed))('%s works on any path, and two uses with different paths share no mapping id', (name) => {
-    const here = mappingsOf(name)
-    const there = mappingsOf(name, { path: 'in/there' })
-    expect(new Set(here.map(({ match }) => match.path))).toEqual(new Set([name]))
-    expect(new Set(there.map(({ match }) => match.path))).toEqual(new Set(['in/there']))
-    const ids = [...here, ...there].map(({ id }) => id)
-    expect(new Set(ids).size).toBe(ids.length)
-  })
+  test.each(namesOf(signed))(
+    'the preset %s works on any path, and two uses with different paths share no mapping id',
+    (name) => {
+      const here = mappingsOf(name)
+      const there = mappingsOf(name, { path: 'in/there' })
+      expect(new Set(here.map(({ match }) => match.path))).toEqual(new Set([name]))
+      expect(new Set(there.map(({ match }) => match.path))).toEqual(new Set(['in/there']))
+      const ids = [...here, ...there].map(({ id }) => id)
+      expect(new Set(ids).size).toBe(ids.length)
+    },
+  )
 
-  test.each(namesOf(signed))('%s refuses a blank key and an unknown option', (name) => {
+  test.each(namesOf(signed))('the preset %s refuses a blank key and an unknown option', (name) => {
     const { options } = presetNamed(name)
     const key = name === 'discord' ? 'publicKey' : 'secret'
     expect(options.safeParse(keysOf(name)).success).toBe(true)
@@ -159,20 +162,23 @@ describe('bundled presets', () => {
     }
   })
 
-  test.each(namesOf(signed))('%s has its own prefix for session keys', (name) => {
+  test.each(namesOf(signed))('the preset %s has its own prefix for session keys', (name) => {
     for (const mapping of mappingsOf(name, keysOf(name))) {
       expect(mapping.sessionKey?.startsWith(`hook:${name}:`)).toBe(true)
       expect(findMappingIssues(mapping, config, [])).toEqual([])
     }
   })
 
-  test.each(namesOf(bundled))('%s has instructions outside the boundary unless the operator sets them', (name) => {
-    const isOwn = (options: object) => mappingsOf(name, options).map(({ instructions }) => instructions)
-    for (const own of isOwn({}))
-      expect(own).toMatch(/^(Say|Summarize) in (a few|one or two) sentences |^Summarize the mail in /)
-    expect(new Set(isOwn({ instructions: 'Open a ticket.' }))).toEqual(new Set(['Open a ticket.']))
-    expect(presetNamed(name).options.safeParse({ instructions: ' ' }).success).toBe(false)
-  })
+  test.each(namesOf(bundled))(
+    'the preset %s has instructions outside the boundary unless the operator sets them',
+    (name) => {
+      const isOwn = (options: object) => mappingsOf(name, options).map(({ instructions }) => instructions)
+      for (const own of isOwn({}))
+        expect(own).toMatch(/^(Say|Summarize) in (a few|one or two) sentences |^Summarize the mail in /)
+      expect(new Set(isOwn({ instructions: 'Open a ticket.' }))).toEqual(new Set(['Open a ticket.']))
+      expect(presetNamed(name).options.safeParse({ instructions: ' ' }).success).toBe(false)
+    },
+  )
 
   test('a preset with two live secrets accepts either of them', () => {
     const [mapping] = mappingsOf('github', { secrets: ['old', 'new'] })

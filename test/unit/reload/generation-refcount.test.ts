@@ -20,7 +20,7 @@ describe('a generation', () => {
     expect(order).toEqual(['request 0 ends', 'request 1 ends', 'gone'])
   })
 
-  test('a reference to a generation is released once, even if its function is called again', async () => {
+  test('a reference to a generation is released once, even if its release function is called again', async () => {
     const refcount = createGenerationRefcount()
     const generation = toGeneration([])
     const end = refcount.add(generation)

@@ -8,7 +8,7 @@ import type { BuildInput } from '../../../src/transforms/read.ts'
 import { silentLog } from '../../../src/model/log.ts'
 import { createStage } from './watch-stage.ts'
 
-describe('a watcher', () => {
+describe('the watcher of saved files', () => {
   test('the watcher reports a module, a file in a new folder, the configuration and .env', async () => {
     const { dir, root, reported, changes } = await createStage()
     await writeFile(join(root, 'x.ts'), '2')
@@ -76,7 +76,7 @@ describe('a watcher', () => {
     },
   )
 
-  test('a new folder is reported and scanned again, because chokidar reads it before it watches it', async () => {
+  test('a new folder is reported and scanned again, because chokidar reads the folder before it watches the folder', async () => {
     const events = watch([])
     const added = new Promise<unknown>((resolve) => {
       events.add = (path) => {

@@ -61,7 +61,7 @@ describe('files that are saved during a build', () => {
     expect(serving()).toEqual(['3'])
   })
 
-  test('after many repetitions a build is used even if a program keeps writing files', async () => {
+  test('after many repetitions a build is used, even if a program keeps writing files', async () => {
     const { live, serving } = await createStage(soon)
     const { swapped } = await live.reload()
     expect(swapped).toBe(true)

@@ -24,7 +24,7 @@ const same = (id: string) => id
 const between = (before: Outcome, after: Outcome, again = after, recorded?: Outcome) =>
   compare({ before, after: [after, again], recorded }, same)
 
-describe('two outcomes', () => {
+describe('the comparison of two outcomes', () => {
   test.each([
     ['same', outcome(), outcome()],
     ['same', skips, { ...skips, why: 'another reason' }],
@@ -49,7 +49,7 @@ describe('two outcomes', () => {
     ])
   })
 
-  test('a failure at another line is the same outcome, and another failure is a change', () => {
+  test('in a comparison, a failure at another line is the same outcome, and another failure is a change', () => {
     const at = (line: number, what = 'TypeError') => parks(`x.ts threw ${what} at transforms/x.ts:${line}:7.`)
     expect(between(at(3), at(9)).class).toBe('same')
     expect(between(at(3), at(3, 'RangeError')).changes).toMatchObject([{ path: 'problem.detail' }])
@@ -63,14 +63,14 @@ describe('two outcomes', () => {
     expect(between(outcome(), skips, outcome())).toMatchObject({ class: 'same', changes: [], unstable: ['decision'] })
   })
 
-  test('a change shows the recorded value if the live code differs from it', () => {
+  test('a comparison shows the recorded value of a change if the live code differs from it', () => {
     const found = between(says('live'), says('edit'), says('edit'), says('recorded'))
     expect(found.changes).toEqual([{ path: 'actions[0].message', before: 'live', after: 'edit', recorded: 'recorded' }])
     expect(found.drift).toEqual([{ path: 'actions[0].message', before: 'recorded', after: 'live' }])
   })
 })
 
-test('a parked delivery is the same as its record, although only the record has a code frame', () => {
+test('a parked delivery equals its record, although only the record has a code frame', () => {
   const problem = { code: 'transform-failed', detail: 'x.ts threw a TypeError at x.ts:3.', frame: '3 | throw' } as const
   const recorded = readRecorded({
     state: 'parked',
@@ -82,13 +82,13 @@ test('a parked delivery is the same as its record, although only the record has 
   expect(recorded && between(recorded, parks(problem.detail))).toMatchObject({ class: 'same', changes: [] })
 })
 
-describe('the answer to the sender', () => {
+describe('the comparison of answers to the sender', () => {
   const answer = { status: 200, contentType: 'text/plain', body: 'Got it' }
   const record = (stored: { status: number; body: string; contentType?: string }) =>
     readRecorded({ state: 'accepted', mappingId: 'a', problem: undefined, jobs: [], answer: stored })
   const live = outcome({ actions: [], response: answer })
 
-  test('an edit of the answer is a change', () => {
+  test('an edit of the answer to the sender is a change', () => {
     expect(between(live, outcome({ actions: [], response: { ...answer, body: 'Done' } }))).toMatchObject({
       class: 'changed',
       changes: [{ path: 'response.body', before: 'Got it', after: 'Done' }],
@@ -96,7 +96,7 @@ describe('the answer to the sender', () => {
     expect(between(live, live)).toMatchObject({ class: 'same', changes: [] })
   })
 
-  test('the answer is compared with the record, unless the sender was answered before the delivery was decided', () => {
+  test('the answer to the sender is compared with the record, unless it was sent before the delivery was decided', () => {
     expect(between(live, live, live, record(answer)).drift).toEqual([])
     expect(between(live, live, live, record({ status: 200, body: '{"ok":true,"runId":"r"}' })).drift).toHaveLength(3)
     for (const status of ['pending', 'parked']) {
@@ -120,7 +120,7 @@ test.each(Object.keys(JobKeys.shape))(
   },
 )
 
-test('a group has one class and one set of paths, and deliveries that park for different reasons are in different groups', () => {
+test('a group of differences has one class and one set of paths, and deliveries parked for different reasons are in different groups', () => {
   const all = [
     between(says('a'), says('b')),
     between(says('a', 'b'), says('x', 'y')),

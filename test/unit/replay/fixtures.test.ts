@@ -89,7 +89,7 @@ describe('fixtures', () => {
     expect(await run(hello, { request, expect: expected })).toMatchObject({ ok: false, diff: [line] })
   })
 
-  test('a difference between long texts is shown from shortly before its place', async () => {
+  test('a difference between long texts is shown from shortly before its position', async () => {
     const long = 'a'.repeat(500)
     const source = `export default () => ({ message: '${long}b' })`
     const outcome = await run(source, { request, expect: { decision: 'accept', actions: [{ message: `${long}c` }] } })

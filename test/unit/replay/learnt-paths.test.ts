@@ -27,7 +27,7 @@ async function list(sent: readonly Sent[], mapping: MappingInput = {}) {
   return listLearntPaths({ dir: makeFolder(), store, generation }, { hook: 'pr', mappingId: 'own' })
 }
 
-test('paths are written as templates read them, with the kinds and the number of their values', async () => {
+test('learnt paths are written as templates read them, with the kinds and the number of their values', async () => {
   const found = await list([
     { payload: { commits: [{ author: 'a' }, { author: null }], event: 'x', body: 1 } },
     { payload: { commits: [], event: 'y' } },
@@ -56,7 +56,7 @@ test('a mapping gets the paths of the events that it takes, and no others', asyn
 })
 
 test(
-  'no key that is data is shown, and each path is a placeholder that reads the payload',
+  'a learnt path contains no key that is data, and is a placeholder that reads the payload',
   { timeout: 120_000 },
   async () => {
     const key = fc.oneof(

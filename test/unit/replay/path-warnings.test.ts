@@ -34,7 +34,7 @@ const payload = {
   list: [],
 }
 
-test('the warning about a path that no request has suggests a similar one', async () => {
+test('the warning about a path that no request has suggests a similar path', async () => {
   expect(
     await warn([{ payload, times: 3 }], { messageTemplate: '{{pull_request.titel}} {{payload.pull_request.title}}' }),
   ).toEqual([
@@ -42,7 +42,7 @@ test('the warning about a path that no request has suggests a similar one', asyn
   ])
 })
 
-test('conditions, keys of flows, answers and forEach are checked too', async () => {
+test('the paths in conditions, keys of flows, answers and forEach are checked too', async () => {
   const mapping: MappingInput = {
     messageTemplate: 'x',
     match: { payload: { 'pull_request.lables[0].name': 'bug', 'pull_request.title': 'x' } },
@@ -70,7 +70,7 @@ test('a warning about a path without a similar one needs many requests', async (
   ])
 })
 
-test('a warning counts only the events that the mapping takes', async () => {
+test('a warning about a path counts only the events that the mapping takes', async () => {
   const sent = [
     { payload, event: 'pull_request' },
     { payload: { titel: 1 }, event: 'push' },
@@ -83,7 +83,7 @@ test('a warning counts only the events that the mapping takes', async () => {
   ).toHaveLength(1)
 })
 
-test('a reload logs each warning once, and again if the path was fixed and then broken again', async () => {
+test('a reload logs each warning about a path once, and again if the path was fixed and then broken again', async () => {
   const lines: string[] = []
   const log = { ...silentLog, warn: (_: object, text: string) => void lines.push(text) }
   const { store, dir } = await createStage([{ payload }])

@@ -24,13 +24,13 @@ describe('an argument without its value', () => {
   })
 })
 
-describe('a value', () => {
+describe('a value in an argument', () => {
   test('placeholders and replacement patterns inside a value are kept as text', () => {
     const values = { ...nothing, prompt: '{model} $& $1 {prompt}', model: 'm' }
     expect(fillArguments(['{prompt}', '{model}'], values)).toEqual(['{model} $& $1 {prompt}', 'm'])
   })
 
-  test('a value never becomes a flag', () => {
+  test('the value of a placeholder never becomes a flag', () => {
     const values = { ...nothing, prompt: '-x', model: '--yolo' }
     expect(fillArguments(['{prompt}', '-m', '{model}', '--model={model}'], values)).toEqual([
       ' -x',
@@ -40,11 +40,11 @@ describe('a value', () => {
     ])
   })
 
-  test('a NUL in a value is replaced, because it would end the argument', () => {
+  test('a NUL in the value of a placeholder is replaced, because it would end the argument', () => {
     expect(fillArguments(['{prompt}'], { ...nothing, prompt: 'a\0b' })).toEqual(['a\uFFFDb'])
   })
 })
 
-test('braces around an unknown name are kept', () => {
+test('braces around an unknown name in an argument are kept', () => {
   expect(fillArguments(['{"a":1}', '{other}', '{}'], nothing)).toEqual(['{"a":1}', '{other}', '{}'])
 })

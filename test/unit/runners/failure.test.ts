@@ -87,13 +87,13 @@ describe('a failure of a provider', () => {
     ['an error that says nothing', { message: 'Something' }, away, '(500)'],
     ['a text that is not an API error', 'a word', passing, 'baseUrl'],
     ['nothing at all', undefined, passing, 'baseUrl'],
-  ])('the failure is described correctly: %s', (_, thrown, expected, words) => {
+  ])('a failure of a provider is described correctly: %s', (_, thrown, expected, words) => {
     const failure = failureOf(thrown)
     expect(failure).toMatchObject({ ...expected, detail: expect.stringContaining(words) })
     expect(JSON.stringify(failure)).not.toMatch(/sk-Test|Say hello/)
   })
 
-  test('a detail does not repeat a code that is not a word', () => {
+  test('the detail of a failure does not repeat a code that is not a word', () => {
     expect(JSON.stringify(failureOf(refusal(400, { code: 'sk-Test', type: 'Say hello' })))).not.toMatch(
       /sk-Test|Say hello/,
     )

@@ -18,7 +18,7 @@ function readerOf(options: Partial<ReaderOptions>) {
   })
 }
 
-describe('a document', () => {
+describe('a printed document', () => {
   test('the reply and the session id are found in a document by their paths', () => {
     expect(readerOf({})('{"reply":"Yes","session":{"id":"s-1"}}')).toMatchObject({ text: 'Yes', sessionId: 's-1' })
   })
@@ -51,13 +51,13 @@ describe('a document', () => {
   })
 })
 
-test('output lines that are not JSON objects are ignored', () => {
+test('output lines of a command that are not JSON objects are ignored', () => {
   const read = readerOf({ output: 'jsonl' })
   expect(read('WARNING: old\n{"reply":"One"}\r\n\n[1]\n{"reply":"Two"}\n')?.text).toBe('Two')
   expect(read('WARNING: old\n')).toBeUndefined()
 })
 
-test('plain-text output is the reply, with surrounding white space removed', () => {
+test('plain-text output of a command is the reply, with surrounding white space removed', () => {
   expect(readerOf({ output: 'text' })('\n{"reply":1}\n\n')?.text).toBe('{"reply":1}')
 })
 
@@ -66,7 +66,7 @@ test('the error for an invalid path names its key', () => {
   expect(() => readerOf({ session: { path: '' } })).toThrow('runners.mine.sessionField')
 })
 
-describe('counts', () => {
+describe('token counts in the output of a command', () => {
   const read = createUsageReader({
     inputTokens: ['in', 'cached'],
     outputTokens: ['out'],

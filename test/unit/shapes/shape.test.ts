@@ -97,7 +97,7 @@ describe('a shape', () => {
 describe('the limits of a shape', () => {
   const limit = 300_000
 
-  test('10,000 keys become one map', () => {
+  test('a shape has 10,000 keys of an object as one map', () => {
     const keys = Array.from({ length: 10_000 }, (_, at) => [`k${'abcdefghij'[at % 10]}${at}`, at] as const)
     const learnt = toLearnt([Object.fromEntries(keys)])
     expect(pathsOf(learnt)).toEqual(['<any>'])
@@ -113,7 +113,7 @@ describe('the limits of a shape', () => {
     ['after one other', [usual, large, usual, usual]],
     ['with the usual keys after the others', [usual, usual, usual, { ...large, ...usual }]],
     ['again and again', [usual, usual, ...Array.from({ length: 50 }, () => large), usual]],
-  ])('one request with 10,000 keys does not hide the fields of the others: it comes %s', (_, payloads) => {
+  ])('one request with 10,000 keys does not hide the fields of the other requests: it comes %s', (_, payloads) => {
     expect(pathsOf(toLearnt(payloads))).toEqual(expect.arrayContaining(usualPaths))
     const stored = createEventShape({ hook: 'orders' })
     for (const payload of payloads) mergeEventShape(stored, toLearnt([payload]))
@@ -145,7 +145,7 @@ describe('the limits of a shape', () => {
     expect(renderEventShape(learnt).length).toBeLessThan(limit)
   })
 
-  test('a depth of 100 and keys like __proto__ do no harm', () => {
+  test('a payload with a depth of 100 or with keys like __proto__ does not harm a shape', () => {
     let deep: JsonValue = 1
     for (let level = 0; level < 100; level += 1) deep = { deep }
     const hostile = JSON.parse(
@@ -157,7 +157,7 @@ describe('the limits of a shape', () => {
     expect({}).not.toHaveProperty('polluted')
   })
 
-  test('only part of a payload with a megabyte of items is read', () => {
+  test('a shape is learnt from only a part of a payload with a megabyte of items', () => {
     const items = Array.from({ length: 20_000 }, (_, at) => ({ a: { b: { c: { d: [at, { e: at }] } } } }))
     const learnt = toLearnt([{ items, more: items }])
     expect(pathsOf(learnt)).toContain('items[].a.b.c.d[].e')

@@ -49,7 +49,7 @@ test('the duties of a gateway that stops go to another one at its next look', as
   expect(two.isHeld()).toBe(true)
 })
 
-test('a gateway that dies is replaced within 30 s, and one that cannot reach the store gives up its duty before that', async () => {
+test('a gateway that dies is replaced within 30 s, and a gateway that cannot reach the store gives up its duty before that', async () => {
   const { first, second, line } = createTwo()
   const said: boolean[] = []
   const one = first.duty('mailbox', () => said.push(one.isHeld()))
@@ -77,7 +77,7 @@ test('a gateway takes free leases, and keeps them until it releases them', async
   expect(await second.take(['delivery/a', 'delivery/b'])).toEqual(['delivery/a'])
 })
 
-test('a gateway that has stopped takes nothing', async () => {
+test('a gateway that has stopped takes no lease', async () => {
   const { first, second } = createTwo()
   await first.stop()
   expect(await first.take(['a'])).toEqual([])

@@ -115,7 +115,7 @@ describe.each(['stars', 'list'] as const)('a package whose index is a barrel (%s
     expect(await save(withOther, other)).toMatchObject({ value: 37 })
   })
 
-  test('a name that the package does not export gives the same error as in a first build', async () => {
+  test('an import of a name that the package does not export gives the same error as in a first build', async () => {
     const { save } = await createStage(kind)
     await save(useOf(7))
     const { problem } = await save(`import { gone } from 'big'\nexport default () => gone()`)
@@ -124,7 +124,7 @@ describe.each(['stars', 'list'] as const)('a package whose index is a barrel (%s
     )
   })
 
-  test('a changed barrel is read again', async () => {
+  test('a changed barrel is read again by the next build', async () => {
     const { save } = await createStage(kind)
     await save(useOf(7))
     await save(useOf(7))

@@ -57,7 +57,7 @@ describe('source map comments', () => {
   })
 })
 
-describe('regular files', () => {
+describe('regular files in a build', () => {
   test.each(['package.json', 'lib/package.json', 'node_modules/p/package.json', 'node_modules/p/deep/package.json'])(
     'a pipe at %s is reported, and does not stop the build',
     async (path) => {
@@ -141,7 +141,7 @@ describe('builds that do not end', () => {
     await buildModule({ root, file: join(root, 'good.ts') })
   })
 
-  test('a build that reaches its time limit does not stop a build next to it', async () => {
+  test('a build that reaches its time limit does not stop another build', async () => {
     const root = await makeEndless()
     const endless = buildModule({ root, file: join(root, 'x.ts') }, { limitMs: 300 })
     const beside = Array.from({ length: 50 }, () => buildModule({ root, file: join(root, 'good.ts') }))
@@ -150,7 +150,7 @@ describe('builds that do not end', () => {
   })
 })
 
-describe('the process of esbuild', () => {
+describe('builds after the end of the esbuild process', () => {
   /** Ends the children of this process that run esbuild, as a kernel without memory does. */
   function killEsbuild(): number {
     const lines = execFileSync('ps', ['-A', '-o', 'pid=,ppid=,args='], { encoding: 'utf8' }).split('\n')
@@ -161,7 +161,7 @@ describe('the process of esbuild', () => {
     return children.length
   }
 
-  test('builds go on after it was killed, also several at the same moment', async () => {
+  test('after esbuild was killed, builds work, even several at the same moment', async () => {
     const { root } = await createConfigDir()
     await writeFiles(root, { 'good.ts': 'export default () => 1' })
     const build = () => buildModule({ root, file: join(root, 'good.ts') })
@@ -172,7 +172,7 @@ describe('the process of esbuild', () => {
     }
   })
 
-  test('if it is killed during builds, they are repeated', async () => {
+  test('builds during which esbuild is killed are repeated', async () => {
     const { root } = await createConfigDir()
     await writeFiles(root, { 'good.ts': 'export default () => 1' })
     const build = () => buildModule({ root, file: join(root, 'good.ts') })

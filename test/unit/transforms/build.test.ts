@@ -27,7 +27,7 @@ describe('build failures', () => {
     expect(frame).toContain('const = 2')
   })
 
-  test('a missing file is reported with its import', async () => {
+  test('the error for a missing file shows its import', async () => {
     const { message, frame } = await problemOf({ 'x.ts': `\nimport './gone.ts'` })
     expect(message).toBe('transforms/x.ts does not build at x.ts:2: Could not resolve "./gone.ts".')
     expect(frame).toContain(`import './gone.ts'`)

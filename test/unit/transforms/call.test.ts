@@ -36,7 +36,7 @@ describe('the input of a transform', () => {
   })
 })
 
-describe('exceptions', () => {
+describe('exceptions in a transform', () => {
   test('an exception is reported with its type and source line, and only the operator sees its message', async () => {
     const text = `type Payload = { user?: { name: string } }
 
@@ -111,7 +111,7 @@ export default ({ payload }: { payload: Payload }) => shout(payload.user?.name)`
     ['a stack overflow', `const f = () => f() + 1; return f()`, 'a RangeError at x.ts:1', /Maximum call stack/],
   ]
   test.each(thrown)(
-    '%s fails only this delivery, and the detail does not contain its text',
+    '%s in a transform fails only this delivery, and the detail does not contain its text',
     async (_, thrower, detail, frame) => {
       const outcome = await runModule(`export default () => { ${thrower} }`)
       expect(outcome).toEqual({
@@ -126,7 +126,7 @@ export default ({ payload }: { payload: Payload }) => shout(payload.user?.name)`
     },
   )
 
-  test('a message of 10 MB is cut, and its lines are not taken for the stack', async () => {
+  test('an exception message of 10 MB is cut, and its lines are not taken for the stack', async () => {
     const text = `export default () => {\n  throw new Error('x'.repeat(10_000_000) + '\\n    at fake (/etc/passwd:1:1)')\n}`
     const outcome = await runModule(text)
     expect(outcome).toMatchObject({ problem: { detail: 'transforms/x.ts threw an Error at x.ts:2.' } })
@@ -158,7 +158,7 @@ describe('slow transforms', () => {
   })
 })
 
-describe('results', () => {
+describe('results of transforms', () => {
   const plain = [
     'null',
     '{}',
@@ -240,7 +240,7 @@ describe('results', () => {
     expect(await runModule(`export default async () => (${code})`)).toEqual(expected)
   })
 
-  test('a result whose `then` throws is a failure', async () => {
+  test('a result whose `then` throws counts as a failure', async () => {
     const outcome = await runModule(`export default () => ({ get then() { throw new TypeError('no') } })`)
     expect(outcome).toMatchObject({
       problem: { code: 'transform-failed', detail: 'transforms/x.ts threw a TypeError at x.ts:1.' },

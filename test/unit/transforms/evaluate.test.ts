@@ -131,8 +131,8 @@ const answers: [title: string, files: Record<string, string | Uint8Array>][] = [
   ],
 ]
 
-describe('modules', () => {
-  test.each(answers)('%s', async (_, files) => {
+describe('modules of transforms', () => {
+  test.each(answers)('modules load as expected: %s', async (_, files) => {
     expect(await valueOf(files)).toEqual({ text: 'hi1', mode: 'now' })
   })
 

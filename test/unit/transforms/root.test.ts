@@ -181,8 +181,8 @@ describe('module paths', () => {
   })
 })
 
-describe('files that are replaced by symlinks', () => {
-  test('a file that is replaced by a symlink between check and read is not read', async () => {
+describe('files that are replaced by symlinks during a check', () => {
+  test('a module that is replaced by a symlink between check and read is not read', async () => {
     const { configDir, root } = await createConfigDir()
     await writeFiles(configDir, { 'outside/x.ts': 'secret' })
     await writeFiles(root, { 'real/x.ts': 'harmless' })
@@ -214,7 +214,7 @@ describe('files that are replaced by symlinks', () => {
     expect(seen).toContain('Error: is outside the transforms directory')
   })
 
-  test('a parent directory that is replaced by a symlink is refused', async () => {
+  test('a parent directory of a module that is replaced by a symlink is refused', async () => {
     const { configDir, root } = await createConfigDir()
     await writeFile(join(configDir, 'x.ts'), 'secret')
     await symlink(configDir, join(root, 'up'))
@@ -222,7 +222,7 @@ describe('files that are replaced by symlinks', () => {
     await expect(readInside(root, root)).rejects.toThrow('outside')
   })
 
-  test('a file that is replaced by a directory or a pipe is refused, without waiting for a writer', async () => {
+  test('a module that is replaced by a directory or a pipe is refused, without waiting for a writer', async () => {
     const { root } = await createConfigDir()
     await mkdir(join(root, 'folder.ts'))
     execFileSync('mkfifo', [join(root, 'pipe.ts')])

@@ -18,7 +18,7 @@ function createClock() {
   return Object.assign(clock, { breakers, stop })
 }
 
-describe('breakers', () => {
+describe('breakers of modules', () => {
   test('a breaker opens at the third stop within a minute, for its own module only, and reports until when', () => {
     const { breakers, stop } = createClock()
     stop()
@@ -34,7 +34,7 @@ describe('breakers', () => {
     breakers.close()
   })
 
-  test('a breaker stays closed if three strikes take longer than a minute', () => {
+  test('a breaker stays closed if three stops take longer than a minute', () => {
     const clock = createClock()
     for (let n = 0; n < 10; n++) {
       clock.stop()
@@ -43,7 +43,7 @@ describe('breakers', () => {
     }
   })
 
-  test('an open breaker admits one call after a minute, and closes when that call ends', () => {
+  test('an open breaker admits one call after a minute, and closes when that call ends normally', () => {
     const clock = createClock()
     for (let n = 0; n < 3; n++) clock.stop()
     clock.now += minute - 1
@@ -102,7 +102,7 @@ describe('code that keeps ending its worker', () => {
     expect(await resultOf(modules['bad.ts'])).toBe('fine')
   })
 
-  test('late timeouts of an old version do not count against the new one', async () => {
+  test('late timeouts of an old version do not count against the new version', async () => {
     const stage = await createStage({ workers: 1, timeoutMs: 300 })
     await stage.write({ 'slow.ts': `export default () => new Promise(() => {})` })
     const { 'slow.ts': old } = await stage.load('slow.ts')

@@ -230,7 +230,7 @@ describe('the environment of a transform', () => {
 })
 
 describe('printed text', () => {
-  test('printed text goes into the log of its own call, even after an await', async () => {
+  test('printed text goes into the log of the call that printed it, even after an await', async () => {
     const { write, load } = await createStage({ workers: 1 })
     await write({
       'x.ts': `export default async ({ payload }, { log }) => {

@@ -55,7 +55,7 @@ describe('transforms that do not end', () => {
     expect(runtime.state().threads).toBeLessThanOrEqual(3)
   })
 
-  test('calls behind a blocked one move to another worker and run once', async () => {
+  test('calls behind a blocked call move to another worker and run once', async () => {
     const stage = await createStage({ timeoutMs: 15_000, workers: 1 })
     await stage.write({
       'noted.ts': noted,
@@ -73,7 +73,7 @@ describe('transforms that do not end', () => {
 })
 
 describe('calls in progress in a stopped worker', () => {
-  test('calls that had begun run once more, and calls that had not begun run once', async () => {
+  test('in a stopped worker, calls that had begun run once more, and calls that had not begun run once', async () => {
     const stage = await createStage({ timeoutMs: 400, workers: 1 })
     await stage.write({ 'noted.ts': noted, 'bad.ts': 'export default () => { while (true); }' })
     const modules = await stage.load('noted.ts', 'bad.ts')
@@ -86,7 +86,7 @@ describe('calls in progress in a stopped worker', () => {
     expect(begins(stage).toSorted()).toEqual(['1', '1', '2'])
   })
 
-  test('calls that run again run alone, so that only the guilty one fails', async () => {
+  test('calls that run again run alone, so that only the call that blocks fails', async () => {
     const stage = await createStage({ timeoutMs: 400, workers: 1 })
     await stage.write({
       'noted.ts': noted,
@@ -183,7 +183,7 @@ describe('transforms that use too much memory', () => {
   })
 })
 
-describe('uncaught exceptions', () => {
+describe('uncaught exceptions in a transform', () => {
   test.each([
     ['in a timer', `setTimeout(() => { throw new TypeError('secret') }, 5); await new Promise(() => {})`],
     ['in a promise that nobody awaits', `Promise.reject(new TypeError('secret')); await new Promise(() => {})`],

@@ -34,7 +34,7 @@ describe('a transform with a payload schema', () => {
     expect(outcome).toEqual({ kind: 'refused', problem: { code: 'payload-invalid', detail }, log: [] })
   })
 
-  test('the fields that the schema names are known without a call, also of each named export', async () => {
+  test('the fields of a payload schema are known without a call, for each named export too', async () => {
     const { write, load, runtime, root, settings } = await createStage({ workers: 1 })
     await write({ 'x.ts': `${checked}\nexport const plain = () => null`, 'y.ts': 'export default () => null' })
     const loaded = await load('x.ts', 'y.ts')
@@ -48,7 +48,7 @@ describe('a transform with a payload schema', () => {
     expect([...named.values()].map(({ reads }) => reads)).toEqual([[], [['user', 'name']]])
   })
 
-  test('any schema with a safeParse method works, whatever its errors look like', async () => {
+  test('any payload schema with a safeParse method works, whatever its errors look like', async () => {
     const { write, load } = await createStage({ workers: 1 })
     await write({
       'x.ts': `import { defineTransform } from 'hookloom'

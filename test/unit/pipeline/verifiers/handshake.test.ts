@@ -204,7 +204,7 @@ describe('signed handshakes by POST', () => {
 })
 
 describe('unsigned handshakes by POST', () => {
-  test('monday gets its challenge back as JSON, if the body has nothing else', async () => {
+  test('monday gets its challenge back as JSON, if the body has no other field', async () => {
     const settings = { scheme: 'monday', secret: 's' }
     const headers = { 'content-type': 'application/json' }
     expect(await ask(settings, requestOf(headers, '{"challenge":"tok-123"}'))).toMatchObject({
@@ -216,14 +216,14 @@ describe('unsigned handshakes by POST', () => {
     expect(await ask(settings, requestOf(headers, '{"challenge":{"a":"<b>"}}'))).toBeUndefined()
   })
 
-  test('Microsoft Graph gets its token back, decoded and as text', async () => {
+  test('Microsoft Graph gets its validation token back, decoded and as text', async () => {
     const url = `/hooks/x?validationToken=${encodeURIComponent(graphWord)}`
     const answer = await ask({ scheme: 'microsoft-graph', secret: 's' }, requestOf({}, '', { url }))
     expect(answer).toMatchObject({ status: 200, headers: text, body: graphWord })
     expect(verifierOf({ scheme: 'microsoft-graph', secret: 's' }).isHandshakeHead(requestOf({}))).toBe(false)
   })
 
-  test('WooCommerce and Bitbucket may send a ping without a signature, if it has nothing else', async () => {
+  test('WooCommerce and Bitbucket may send a ping without a signature, if its body has no other field', async () => {
     const form = { 'content-type': 'application/x-www-form-urlencoded' }
     expect(await ask({ scheme: 'woocommerce', secret: 's' }, requestOf(form, 'webhook_id=12'))).toMatchObject({
       status: 200,

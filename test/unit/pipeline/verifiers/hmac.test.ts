@@ -67,14 +67,14 @@ describe.each(timed)('the time tolerance of %s', (_, scheme, tolerance) => {
   const settings = settingsOf(scheme)
   const at = (seconds: number) => signed(scheme, { at: now + seconds * 1000 })
 
-  test('the tolerance is exact to the second, before and after', async () => {
+  test('the tolerance of a signed time is exact to the second, before and after', async () => {
     expect(await isProven(settings, at(-tolerance))).toBe(true)
     expect(await isProven(settings, at(tolerance))).toBe(true)
     expect(await isProven(settings, at(-tolerance - 1))).toBe(false)
     expect(await isProven(settings, at(tolerance + 1))).toBe(false)
   })
 
-  test('the operator can make the tolerance smaller', async () => {
+  test('the operator can make the tolerance of a signed time smaller', async () => {
     expect(await isProven({ ...settings, toleranceSeconds: 2 }, at(-3))).toBe(false)
     expect(await isProven({ ...settings, toleranceSeconds: 2 }, at(-2))).toBe(true)
   })
@@ -244,7 +244,7 @@ describe('generic-hmac', () => {
     expect(await isProven(settings, requestOf({ ...headers, 'x-acme-time': String(now - 301_000) }, body))).toBe(false)
   })
 
-  test('a template without the body, or with an unsigned time, is refused when it is loaded', () => {
+  test('a template of generic-hmac without the body, or with an unsigned time, is refused when it is loaded', () => {
     const { timestamp: _, ...untimed } = settings
     expect(() => verifierOf({ ...settings, template: '{timestamp}' })).toThrow(/needs \{body\}/)
     expect(() => verifierOf({ ...settings, template: '{body}' })).toThrow(/needs both verify.timestamp/)
@@ -256,7 +256,7 @@ describe('generic-hmac', () => {
 describe('reasons for the operator', () => {
   const scheme = schemeNamed('slack')
 
-  test('the reason distinguishes a missing header, an old time and a wrong signature, and quotes nothing', async () => {
+  test('the reason for an invalid signature distinguishes a missing header, an old time and a wrong signature, and quotes nothing', async () => {
     const tell = async (request: Parameters<typeof isProven>[1]) =>
       reasonOf(await verifierOf(settingsOf(scheme)).verify(request))
     expect(await tell(withHeader(signed(scheme), scheme.header, undefined))).toMatch(/x-slack-signature.* missing/)
@@ -268,7 +268,7 @@ describe('reasons for the operator', () => {
     expect(wrong).not.toMatch(/[0-9a-f]{8}|event/)
   })
 
-  test('an explanation shows the signed text, without the secret', () => {
+  test('the explanation of a signature shows the signed text, without the secret', () => {
     const text = verifierOf(settingsOf(scheme)).explain(signed(scheme))
     expect(text).toBe(`v0:${now / 1000}:{"event":"x","n":1}`)
   })

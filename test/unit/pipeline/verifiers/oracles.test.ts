@@ -52,7 +52,7 @@ describe('GitHub’s library', () => {
   const isOurs = (key: string, text: string, signature: string) =>
     isProven({ scheme: 'github', secret: key }, requestOf({ 'x-hub-signature-256': signature }, text))
 
-  test('a request that GitHub’s library signs is proven here, whatever the body and the secret', async () => {
+  test('the gateway accepts a request that GitHub’s library signs, whatever the body and the secret', async () => {
     await fc.assert(
       fc.asyncProperty(secret, body, async (key, text) => {
         expect(await isOurs(key, text, await signGithub(key, text))).toBe(true)
@@ -60,7 +60,7 @@ describe('GitHub’s library', () => {
     )
   })
 
-  test('a change of one character is refused by GitHub’s library and here', async () => {
+  test('GitHub’s library and the gateway both refuse a request with one changed character', async () => {
     await fc.assert(
       fc.asyncProperty(secret, body, change, async (key, text, one) => {
         const signature = await signGithub(key, text)
@@ -77,7 +77,7 @@ describe('GitHub’s library', () => {
     )
   })
 
-  test('a request that is signed here is accepted by GitHub’s library, even during a rotation of secrets', async () => {
+  test('GitHub’s library accepts a request that the gateway signs, even during a rotation of secrets', async () => {
     const row = rowOf('github')
     const request = signed(row)
     const text = Buffer.from(request.rawBody).toString()
@@ -121,7 +121,7 @@ describe('the library of Standard Webhooks', () => {
   const isOurs = (key: string, text: string, headers: Names, scheme = 'standard-webhooks') =>
     isProven({ scheme, secret: key }, requestOf(headers, text))
 
-  test('a request that the library of Standard Webhooks signs is proven here by every scheme of this convention', async () => {
+  test('every scheme of Standard Webhooks accepts a request that the library of Standard Webhooks signs', async () => {
     await fc.assert(
       fc.asyncProperty(keyBytes, body, fc.constantFrom(...schemes), async (bytes, text, scheme) => {
         const key = toSecret(bytes)
@@ -132,7 +132,7 @@ describe('the library of Standard Webhooks', () => {
     )
   })
 
-  test('a change of one character in the body, a header or the key is refused by the library and by the gateway', async () => {
+  test('the library of Standard Webhooks and the gateway both refuse a change of one character in the body, a header or the key', async () => {
     const name = fc.constantFrom('webhook-id', 'webhook-timestamp', 'webhook-signature')
     await fc.assert(
       fc.asyncProperty(keyBytes, body, change, name, async (bytes, text, one, header) => {
@@ -150,7 +150,7 @@ describe('the library of Standard Webhooks', () => {
     )
   })
 
-  test('the library and the gateway have the same limit, to the second, for old and future times', async () => {
+  test('the library of Standard Webhooks and the gateway have the same limit, to the second, for old and future times', async () => {
     const key = toSecret(Buffer.from('0123456789abcdef'))
     const drawn: [number, boolean, boolean][] = []
     for (const offset of [-86_400, -301, -300, 0, 300, 301, 86_400]) {
@@ -163,7 +163,7 @@ describe('the library of Standard Webhooks', () => {
     )
   })
 
-  test('any of several signatures is accepted by the library and here, even after a malformed one', async () => {
+  test('the library of Standard Webhooks and the gateway accept any of several signatures, even after a malformed one', async () => {
     const key = toSecret(Buffer.from('0123456789abcdef'))
     const good = new Webhook(key).sign('msg_1', new Date(now), '{}')
     const bad = good.replace(/.$/, '_')
@@ -179,7 +179,7 @@ describe('the library of Standard Webhooks', () => {
     }
   })
 
-  test('a request that is signed here is accepted by the library of Standard Webhooks', async () => {
+  test('the library of Standard Webhooks accepts a request that the gateway signs', async () => {
     const row = rowOf('standard-webhooks')
     const { headers, rawBody } = signed(row)
     const given = toHeaders(headers['webhook-signature'] ?? '')
@@ -198,7 +198,7 @@ describe('Stripe’s library', () => {
   const isOurs = (key: string, text: string, header: string) =>
     isProven({ scheme: 'stripe', secret: key }, requestOf({ 'stripe-signature': header }, text))
 
-  test('a request that Stripe’s library signs is proven here, whatever the body and the secret', async () => {
+  test('the gateway accepts a request that Stripe’s library signs, whatever the body and the secret', async () => {
     await fc.assert(
       fc.asyncProperty(secret, json, async (key, text) => {
         expect(await isOurs(key, text, toHeader(key, text))).toBe(true)
@@ -206,7 +206,7 @@ describe('Stripe’s library', () => {
     )
   })
 
-  test('a change of one character in the body, the header or the secret is refused by Stripe’s library and here', async () => {
+  test('Stripe’s library and the gateway both refuse a change of one character in the body, the header or the secret', async () => {
     await fc.assert(
       fc.asyncProperty(secret, json, change, async (key, text, one) => {
         const header = toHeader(key, text)
@@ -221,7 +221,7 @@ describe('Stripe’s library', () => {
     )
   })
 
-  test('Stripe’s library and the gateway have the same limit, to the second, for an old time, and only the gateway refuses a future one', async () => {
+  test('Stripe’s library and the gateway have the same limit for an old time, to the second, and only the gateway refuses a future time', async () => {
     const drawn: [number, boolean, boolean][] = []
     for (const offset of [-301, -300, 0, 300, 301]) {
       const header = toHeader('whsec_x', '{}', seconds + offset)
@@ -236,7 +236,7 @@ describe('Stripe’s library', () => {
     ])
   })
 
-  test('any of several signatures is accepted by Stripe’s library and here, and one of another scheme is not', async () => {
+  test('Stripe’s library and the gateway accept any of several signatures, but not one of another scheme', async () => {
     const header = toHeader('whsec_x', '{}')
     const [time = '', good = ''] = header.split(',')
     const zero = `v1=${'0'.repeat(64)}`
@@ -251,7 +251,7 @@ describe('Stripe’s library', () => {
     }
   })
 
-  test('a request that is signed here is accepted by Stripe’s library', async () => {
+  test('Stripe’s library accepts a request that the gateway signs', async () => {
     const row = rowOf('stripe')
     const { headers, rawBody } = signed(row)
     const text = Buffer.from(rawBody).toString()

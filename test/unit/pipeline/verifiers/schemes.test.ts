@@ -9,7 +9,7 @@ import { schemeNames } from '../../../../src/pipeline/verify.ts'
 import { isProven, now, reasonOf, requestOf, toTimeText, verifierOf, withHeader } from './stage.ts'
 
 describe('table of schemes', () => {
-  test('each name belongs to one row', () => {
+  test('each name in the table of schemes belongs to one row', () => {
     expect(schemeNames.length).toBe(new Set(schemeNames).size)
     expect(schemeNames.length).toBeGreaterThan(130)
   })
@@ -19,11 +19,11 @@ describe('table of schemes', () => {
     expect(unknown.map(({ id }) => id)).toEqual([])
   })
 
-  test('every scheme names the page that documents it', () => {
+  test('every scheme names the page that documents the scheme', () => {
     expect(schemes.filter(({ docs }) => !docs.startsWith('https://')).map(({ id }) => id)).toEqual([])
   })
 
-  test('header names are lower-case, like those of the server', () => {
+  test('header names in the table of schemes are lower-case, like those of the server', () => {
     const names = schemes.flatMap((scheme) =>
       'header' in scheme && scheme.header !== undefined ? [scheme.header] : [],
     )
@@ -142,12 +142,12 @@ describe('tokens', () => {
   })
 })
 
-describe('client state', () => {
+describe('the client state of a sender', () => {
   const settings = { scheme: 'microsoft-graph', secret: 'state-1' }
   const notify = (...states: unknown[]) =>
     requestOf({}, JSON.stringify({ value: states.map((clientState) => ({ clientState })) }))
 
-  test('every item must repeat the client state', async () => {
+  test('every item of a notification by Microsoft Graph must repeat the client state', async () => {
     expect(await isProven(settings, notify('state-1', 'state-1'))).toBe(true)
     expect(await isProven(settings, notify('state-1', 'forged'))).toBe(false)
     expect(await isProven(settings, notify('state-1', null))).toBe(false)

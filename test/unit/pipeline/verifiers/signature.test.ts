@@ -7,7 +7,7 @@ const sign = (algorithm: string, encoding: 'hex' | 'base64' | 'base64url') =>
 
 describe('the form of an HMAC shows its algorithm and its encoding', () => {
   for (const algorithm of ['sha1', 'sha256', 'sha384', 'sha512'] as const) {
-    test.each(['hex', 'base64', 'base64url'] as const)(`${algorithm} in %s`, (encoding) => {
+    test.each(['hex', 'base64', 'base64url'] as const)(`the form of an HMAC shows ${algorithm} in %s`, (encoding) => {
       const plain = { 'x-acme-signature': sign(algorithm, encoding) }
       // base64url has no mark of its own if the digest has neither "-" nor "_", and needs no padding
       const isBoth = sign(algorithm, 'base64') === sign(algorithm, 'base64url')
@@ -34,7 +34,7 @@ test.each([
   expect(findSignature(headers)).toBeUndefined()
 })
 
-test('of several signatures the strongest is named, with the header of its time', () => {
+test('of several signatures in a request, the strongest is named, with the header of its time', () => {
   expect(
     findSignature({
       'x-acme-signature-256': `sha256=${sign('sha256', 'hex')}`,
@@ -44,7 +44,7 @@ test('of several signatures the strongest is named, with the header of its time'
   ).toMatchObject({ header: 'x-acme-signature-256', time: { header: 'x-acme-request-timestamp', unit: 's' } })
 })
 
-test('the headers of a known sender lead to its own scheme', () => {
+test('for a signature with the headers of a known sender, the suggestion is the scheme of that sender', () => {
   const signature = findSignature({
     'x-github-event': 'push',
     'x-hub-signature-256': `sha256=${sign('sha256', 'hex')}`,
@@ -55,7 +55,7 @@ test('the headers of a known sender lead to its own scheme', () => {
   })
 })
 
-test('a signature with several fields leads to a verifier in code', () => {
+test('for a signature with several fields, the suggestion is a verifier in code', () => {
   const signature = findSignature({ 'x-acme-signature': `t=1790000000,v1=${sign('sha256', 'hex')}` })
   expect(signature && buildSignatureHint(signature, { hook: 'acme', mapping: undefined })).toMatchObject({
     next: expect.stringContaining('hooks/verifiers'),
@@ -63,7 +63,7 @@ test('a signature with several fields leads to a verifier in code', () => {
   })
 })
 
-test('a hook name that an unknown client made up is not suggested for the configuration', () => {
+test('no suggestion for the configuration has a hook name that an unknown client made up', () => {
   const signature = findSignature({ 'x-acme-signature': sign('sha256', 'hex') })
   const { config } = buildSignatureHint(signature ?? { kind: 'fields', header: '' }, {
     hook: 'a"}\u001b',

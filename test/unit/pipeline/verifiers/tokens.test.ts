@@ -83,7 +83,7 @@ describe('tokens of Google', () => {
     expect(await sends(tokenOf(near, rsa.privateKey, header))).toEqual({ ok: true })
   })
 
-  test('a token cannot choose its algorithm', async () => {
+  test('a Google token cannot choose its algorithm', async () => {
     const { sends } = world()
     const pem = rsa.publicKey.export({ format: 'pem', type: 'spki' }).toString()
     for (const token of [
@@ -117,7 +117,7 @@ describe('tokens of Google', () => {
     expect(await sends(tokenOf(claims, rsa.privateKey, header))).toMatchObject({ ok: false, fault: 'gateway' })
   })
 
-  test('a key of another kind or use is refused', async () => {
+  test('a Google key of another kind or use is refused', async () => {
     const jwk = { ...rsa.publicKey.export({ format: 'jwk' }), kid: 'k1' }
     for (const wrong of [{ use: 'enc' }, { alg: 'RS512' }, { kty: 'oct' }]) {
       const { sends } = world(JSON.stringify({ keys: [{ ...jwk, ...wrong }] }))
@@ -125,7 +125,7 @@ describe('tokens of Google', () => {
     }
   })
 
-  test('publicUrl is the audience by default', async () => {
+  test('publicUrl is the audience of a Google token by default', async () => {
     const fetch = createPinnedFetch({ now: () => now, transport: async () => ({ status: 200, body: keySet('k1') }) })
     const { audience: _, ...rest } = settings
     const verifier = verifierOf({ ...rest, publicUrl }, { fetch })

@@ -44,7 +44,7 @@ describe('notifications of SNS', () => {
       requestOf({ 'x-amz-sns-message-type': 'Notification' }, JSON.stringify(body)),
     )
 
-  test('a notification is proven with and without a subject, in both versions of the signature', async () => {
+  test('a notification of SNS is proven with and without a subject, in both versions of the signature', async () => {
     expect(await sends(message())).toEqual({ ok: true, id: 'm-1' })
     expect(await sends(message({ Subject: 'a subject' }))).toEqual({ ok: true, id: 'm-1' })
     expect(await sends(message({}, '1'))).toEqual({ ok: true, id: 'm-1' })
@@ -76,7 +76,7 @@ describe('notifications of SNS', () => {
     }
   })
 
-  test('a notification with any signed field changed is refused', async () => {
+  test('a notification of SNS with any signed field changed is refused', async () => {
     for (const change of [{ Message: 'x' }, { MessageId: 'm-2' }, { Subject: 'added' }, { SignatureVersion: '1' }]) {
       expect(await sends({ ...message(), ...change })).toMatchObject({ ok: false, fault: 'sender' })
     }
@@ -156,7 +156,7 @@ describe('requests of PayPal', () => {
   const verify = (given = request, webhookId = 'WH-ID', world = fetchOf()) =>
     verifierOf({ scheme: 'paypal', webhookId }, { fetch: world.fetch }).verify(given)
 
-  test('only the signed bytes for this webhook are proven', async () => {
+  test('for PayPal, only the signed bytes for the configured webhook are proven', async () => {
     expect(await verify()).toEqual({ ok: true, id: 'tx-1' })
     expect(await verify(request, 'WH-OTHER')).toMatchObject({ ok: false })
     expect(await verify({ ...request, rawBody: Buffer.from(`${body} `) })).toMatchObject({ ok: false })

@@ -52,7 +52,7 @@ const cut = async (query: Query) => {
 }
 
 describe.skipIf(whyNoPostgres)('the settings of a database', () => {
-  test('settings with which transactions would read old rows prevent the start', async () => {
+  test('database settings with which transactions would read old rows prevent the start', async () => {
     const { url } = await newUrl('-c default_transaction_isolation=serializable ')
     await expect(connectTo(url).open()).rejects.toMatchObject({
       code: 'config-invalid',
@@ -68,7 +68,7 @@ describe.skipIf(whyNoPostgres)('the settings of a database', () => {
     expect(row).toEqual({ isolation: 'read committed' })
   })
 
-  test('settings are checked on each new connection, and a change that would lose deliveries stops the next one', async () => {
+  test('database settings are checked on each new connection, and a change that would lose deliveries stops the next one', async () => {
     const { url, set } = await newRole()
     const connections = connectTo(url)
     const answer = () => connections.query('SELECT 1 AS one')
@@ -86,7 +86,7 @@ describe.skipIf(whyNoPostgres)('the settings of a database', () => {
     expect(await answer()).toEqual([{ one: 1 }])
   })
 
-  test('settings are checked again while the same connections are used, because a server may reload them', async () => {
+  test('database settings are checked again while the same connections are used, because a server may reload them', async () => {
     const { url } = await newUrl()
     const connections = connectTo(url)
     // a reload does the same: the session has another value than at its start
@@ -104,7 +104,7 @@ describe.skipIf(whyNoPostgres)('the settings of a database', () => {
     await expect.poll(refused).toBeUndefined()
   })
 
-  test('settings that would lose deliveries are named, each with the next step', () => {
+  test('database settings that would lose deliveries are named, each with the next step', () => {
     const good = { fsync: 'on', isolation: 'read committed' }
     expect(findFaults(good)).toEqual([])
     expect(findFaults({ ...good, fsync: 'off' })).toEqual([expect.stringMatching(/^fsync is off.*Set fsync = on/)])
@@ -162,7 +162,7 @@ describe.skipIf(whyNoPostgres)('an error of a database', () => {
     expect(toMessages(error)).not.toContain('secretuser')
   })
 
-  test('the error for a missing file in the URL names the file, and does not end a process that listens', async () => {
+  test('the error for a missing file in the URL of the store names the file, and does not end a process that listens', async () => {
     const { url } = await newUrl()
     const store = createPostgresStore({ url: `${url}&sslmode=verify-full&sslrootcert=/nope` })
     onTestFinished(() => store.close())
@@ -186,7 +186,7 @@ describe.skipIf(whyNoPostgres)('an error of a database', () => {
     }
   })
 
-  test('the error says so if the gateway itself uses all its connections', async () => {
+  test('if the gateway itself uses all connections of the database, the error says so', async () => {
     const { url } = await newUrl()
     const connections = connectTo(url)
     await connections.open()

@@ -45,7 +45,7 @@ describe('a commit', () => {
     expect((await store.counts()).deliveries.accepted).toBe(201)
   })
 
-  test('a commit has the order of the calls: of twins that are appended at once, the first one is stored', async () => {
+  test('a commit keeps the order of the calls: of two deliveries with one key that are appended at once, the first is stored', async () => {
     const store = openStore(join(newFolder(), 'x.db'))
     const twins = [1, 2, 3].map(() => newDelivery({ at: 1, ...keyed('k') }))
     const appended = await Promise.all(twins.map((twin) => store.append(twin)))
@@ -109,8 +109,8 @@ describe('a commit', () => {
   })
 })
 
-describe('the queue', () => {
-  test('the queue is bounded: an append beyond the limit is refused at once, and the waiting ones are stored', async () => {
+describe('the queue of the writer', () => {
+  test('the queue of the writer is bounded: an append beyond the limit is refused at once, and the waiting appends are stored', async () => {
     const store = openStore(join(newFolder(), 'x.db'), { maxQueued: 3, commitDelayMs: 20 })
     const results = await Promise.allSettled([1, 2, 3, 4].map(() => store.append(small())))
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'fulfilled', 'rejected'])
@@ -118,7 +118,7 @@ describe('the queue', () => {
     expect(await store.append(small())).toEqual({ kind: 'stored' })
   })
 
-  test('the queue is bounded for appendAll too, and the bodies of its deliveries are stored whole', async () => {
+  test('the queue of the writer is bounded for appendAll too, and the bodies of its deliveries are stored whole', async () => {
     const store = openStore(join(newFolder(), 'x.db'), { maxQueued: 3, commitDelayMs: 20 })
     const cursor = { name: 'mail', from: undefined, to: '7' }
     const bodies = ['{"a":1}', '{"b":2}']
@@ -134,7 +134,7 @@ describe('the queue', () => {
     expect(open.map((each) => new TextDecoder().decode(each.request.body))).toEqual(bodies)
   })
 
-  test('the queue is emptied by close, and later calls are refused', async () => {
+  test('close() empties the queue of the writer, and later calls are refused', async () => {
     const file = join(newFolder(), 'x.db')
     const store = openStore(file)
     const delivery = small()
@@ -147,7 +147,7 @@ describe('the queue', () => {
     await reader.close()
   })
 
-  test('the queue refuses calls while its thread cannot be started, and starts it with a later call', async () => {
+  test('the queue of the writer refuses calls while its thread cannot be started, and starts the thread with a later call', async () => {
     let failures = 1
     const spawn: typeof spawnWriter = (options) => {
       if (failures-- > 0) throw new Error('no thread left')
@@ -158,7 +158,7 @@ describe('the queue', () => {
     expect(await store.append(small())).toEqual({ kind: 'stored' })
   })
 
-  test('the queue survives the end of its thread: the running batch is refused, and a new thread stores the next call', async () => {
+  test('the queue of the writer survives the end of its thread: the running batch is refused, and a new thread stores the next call', async () => {
     const { spawn, spawned } = createSpawn()
     const store = openStore(join(newFolder(), 'x.db'), { spawn, commitDelayMs: 300 })
     await store.append(newDelivery({ at: 1, jobs: [newJob()] }))

@@ -79,7 +79,7 @@ describe('a store in which too much waits', () => {
     expect(await store.health()).toMatchObject({ trouble: undefined, warning: undefined })
   })
 
-  test('a store knows after a restart how much waits, and a higher limit applies at once', async () => {
+  test('a store knows after a restart how much waits in it, and a higher limit applies at once', async () => {
     const file = join(newFolder(), 'x.db')
     const before = openStore(file)
     for (let count = 0; count < 12; count++) await before.append(large())

@@ -9,7 +9,7 @@ import { createSqliteReader } from '../../../../src/store/sqlite/sqlite.ts'
 import { newDelivery, newJob, parked, request } from '../../../contract/stage.ts'
 import { createSpawn, newFolder, openStore, small } from './stage.ts'
 
-describe('trouble', () => {
+describe('trouble with the file of a store', () => {
   test('a full disk makes the store refuse appends, until there is room again', async () => {
     const { spawn } = createSpawn(100)
     const store = openStore(join(newFolder(), 'x.db'), { spawn })
@@ -53,7 +53,7 @@ describe('trouble', () => {
     expect(told).toEqual(['The store cannot write: its file cannot be opened.', 'The store can write again.'])
   })
 
-  test('a file that was deleted while open is created again, so that no commit goes to the deleted file', async () => {
+  test('a store file that was deleted while open is created again, so that no commit goes to the deleted file', async () => {
     const folder = join(newFolder(), 'state')
     const file = join(folder, 'x.db')
     const store = openStore(file)
@@ -67,7 +67,7 @@ describe('trouble', () => {
     expect(await store.deliveries({ limit: 9 })).toMatchObject([{ deliveryId: delivery.id }])
   })
 
-  test('the loss of the file is logged', async () => {
+  test('the loss of the store file is logged', async () => {
     const folder = newFolder()
     const told: string[] = []
     const note = (_: object, message: string) => void told.push(message)
@@ -79,7 +79,7 @@ describe('trouble', () => {
     expect(told).toEqual([expect.stringMatching(/^The file of the store was deleted or replaced/)])
   })
 
-  test('a file that can be opened but not written is reported at the start, before a delivery is refused', async () => {
+  test('a store file that can be opened but not written is reported at the start, before a delivery is refused', async () => {
     const file = join(newFolder(), 'x.db')
     mkdirSync(`${file}.probe`)
     const store = openStore(file)
@@ -89,7 +89,7 @@ describe('trouble', () => {
     expect(await store.health()).toMatchObject({ trouble: undefined })
   })
 
-  test('damage in the middle of a file is reported as damage, whichever statement finds it', async () => {
+  test('damage in the middle of a store file is reported as damage, whichever statement finds it', async () => {
     const file = join(newFolder(), 'x.db')
     const first = openStore(file)
     for (let n = 0; n < 50; n += 1) await first.append(newDelivery({ at: 1, jobs: [newJob()] }))
@@ -106,7 +106,7 @@ describe('trouble', () => {
     expect(await store.health()).toMatchObject({ trouble: 'The store cannot write: its file is damaged.' })
   })
 
-  test('damage within a row is reported without quoting the row', async () => {
+  test('damage within a row of the store is reported without quoting the row', async () => {
     const file = join(newFolder(), 'x.db')
     const store = openStore(file)
     await store.append(small())
@@ -143,7 +143,7 @@ describe('trouble', () => {
     await expect(store.append(small())).rejects.toMatchObject({ message: /is not a database/ })
   })
 
-  test('a file of a newer hookloom is refused at the start, and by a reader', async () => {
+  test('a store file of a newer hookloom is refused at the start, and by a reader', async () => {
     const file = join(newFolder(), 'x.db')
     const db = openDatabase(file, { readOnly: false, busyMs: 0 })
     db.exec('PRAGMA user_version = 99')
@@ -157,8 +157,8 @@ describe('trouble', () => {
   })
 })
 
-describe('the owner', () => {
-  test('a file has one owner: a second store is refused, with the name of the file and the process id of the owner, until the first is closed', async () => {
+describe('the owner of a store file', () => {
+  test('a store file has one owner: a second store is refused, with the file name and process id of the owner, until the first is closed', async () => {
     const file = join(newFolder(), 'state', 'x.db')
     const [first, second] = [openStore(file), openStore(file)]
     await first.ready()
@@ -174,7 +174,7 @@ describe('the owner', () => {
   })
 
   test.skipIf(process.platform === 'win32')(
-    'only the owner can read the files, even in a folder open to others',
+    'only the user of the gateway can read the store files, even in a folder open to others',
     async () => {
       const folder = newFolder()
       chmodSync(folder, 0o755)
@@ -188,15 +188,15 @@ describe('the owner', () => {
     },
   )
 
-  test('an owner of one file does not lock another file', async () => {
+  test('the owner of one store file does not lock another file', async () => {
     const folder = newFolder()
     await openStore(join(folder, 'a.db')).ready()
     await expect(openStore(join(folder, 'b.db')).ready()).resolves.toBeUndefined()
   })
 })
 
-describe('a reader', () => {
-  test('a reader reads while a gateway runs, and after it stopped', async () => {
+describe('a reader of a store', () => {
+  test('a reader reads the store while a gateway runs, and after it stopped', async () => {
     const file = join(newFolder(), 'x.db')
     const store = openStore(file)
     await store.ready()
