@@ -1,28 +1,29 @@
-// Shared by the presets of signed senders: options for path, secret and instructions, and mappings that all require the same proof.
+// The shared parts of the presets for signed senders: the options for path, secret and instructions, and mappings that all require the same
+// proof.
 import { z } from 'zod'
 import { definePreset, type MappingInput, type Preset, type PresetParts } from '../src/define.ts'
 
-// a blank secret is an error, not a missing secret: an empty variable must not open the hook for the hook token
+// a blank secret is an error, not a missing secret: with an empty variable, the hook token alone must not open the hook
 export const filled = z.string().refine((text) => text.trim() !== '', 'must not be blank')
 
 /** Without a secret, the mappings have no `verify`, and the hook token admits requests. */
 export const signedOptions = {
   /** The name of the hook. Default: the name of the preset. */
   path: filled.optional(),
-  /** The task of the agent for an event, in the operator's words. It replaces the task that the preset sets. */
+  /** The task of the agent for an event, in the operator's words. Replaces the task of the preset. */
   instructions: filled.optional(),
   secret: filled.optional(),
-  /** Two valid secrets, while one replaces the other. */
+  /** Two secrets that are both valid, while one replaces the other. */
   secrets: z.array(filled).min(1).max(2).optional(),
 }
 const SignedOptions = z.strictObject(signedOptions)
 
-/** The further options of a sender that is also a channel: an agent can answer there, where the event happened. */
+/** The options for a sender that is also a channel: an agent can reply there, where the event happened. */
 const replyOptions = {
   ...signedOptions,
-  /** The channel of the replies. On the channel of the sender, a reply goes to the issue or pull request of the event. */
+  /** The channel of the replies. If it is the channel of the sender, a reply goes to the issue or pull request of the event. */
   channel: filled.optional(),
-  /** The recipient on another channel. */
+  /** The recipient, if the channel is another one. */
   to: filled.optional(),
 }
 /** The same options, and those for a sender that also has commits. */
@@ -39,7 +40,7 @@ type ReplyOptions = z.infer<typeof ReplyOptions>
 
 /** One kind of event. `match` has no path, because all events of a pack share one. */
 export type EventMapping = {
-  /** The part of the id of the mapping after the name of the preset. */
+  /** The end of the mapping's id, after the name of the preset. */
   readonly event: string
   readonly match: Omit<NonNullable<MappingInput['match']>, 'path'>
   readonly name: string
@@ -49,10 +50,10 @@ export type EventMapping = {
 
 type Proof = MappingInput['verify']
 
-/** The limit of bodies: senders post complete issues, orders and groups of alerts, which can be larger than the usual 256 KiB. */
+/** The maximum size of a body: senders post complete issues, orders and groups of alerts, which can be larger than the usual 256 KiB. */
 const maxBodyBytes = 1024 * 1024
 
-/** The settings of a scheme with a secret; undefined if there is none. */
+/** The `verify` of a mapping. Undefined without a secret. */
 export function toVerifySettings(
   scheme: string,
   { secret, secrets }: Pick<SignedOptions, 'secret' | 'secrets'>,
@@ -61,7 +62,7 @@ export function toVerifySettings(
   return secret === undefined && secrets === undefined ? undefined : { scheme, secret, secrets, ...further }
 }
 
-/** `own`: the operator's settings. `instructions`: the default task of the agent for an event, never a request from the event itself. */
+/** `own`: the operator's options. `instructions`: the default task of the agent for an event; no part of it comes from the event. */
 export function buildParts(
   preset: string,
   {
@@ -77,7 +78,7 @@ export function buildParts(
   },
 ): PresetParts {
   const { path = preset, channel, to, status } = own
-  // the same preset with two paths is two packs, and the ids of their mappings must differ
+  // a preset with two paths is two packs, whose mappings need different ids
   const prefix = path === preset ? preset : `${preset}:${path}`
   const mappings = events.map(({ event, match, message, ...rest }) => ({
     id: event === '' ? prefix : `${prefix}-${event}`,
@@ -97,14 +98,14 @@ type SignedPreset = {
   name: string
   title: string
   scheme: string
-  /** Who creates the secret. */
+  /** Who creates the secret: the operator, or the sender. */
   from: 'operator' | 'sender'
   /** The task of the agent for an event, unless the operator sets another one. */
   instructions: string
   events: readonly EventMapping[]
 }
 
-/** A preset whose only options are the path, the instructions and the secret. */
+/** Defines a preset whose only options are the path, the instructions and the secret. */
 export function defineSignedPreset(preset: SignedPreset): Preset<SignedOptions> {
   return define(preset, SignedOptions)
 }

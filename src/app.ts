@@ -1,4 +1,4 @@
-// The parts of a gateway, the order in which they start, and the same order reversed to stop.
+// The parts of a gateway, and the order in which they start. They stop in the reverse order.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { createEffects, type EffectsOptions } from './jobs/jobs.ts'
 import { buildPrompt } from './jobs/prompt.ts'
@@ -54,25 +54,25 @@ import type { Clock, OpenedStore, Store } from './store/store.ts'
 export type HookloomOptions = {
   /** The config directory. */
   readonly dir: string
-  /** Variables for `${NAME}` in the configuration. Default: the environment of the process. */
+  /** The variables for `${NAME}` in the configuration. Default: the environment of the process. */
   readonly env?: Readonly<Record<string, string | undefined>>
-  /** `hookloom dev`: answers show the problems of operators, and a repeated delivery of a sender runs again. */
+  /** True for `hookloom dev`: answers show the problems of operators, and a repeated delivery of a sender runs again. */
   readonly development?: boolean
-  /** Default: the store of the configuration. The gateway closes it. */
+  /** The store, which the gateway closes. Default: the store of the configuration. */
   readonly store?: Store
-  /** Default: nothing is logged. */
+  /** Default: logs nothing. */
   readonly log?: Log
-  /** Milliseconds since the epoch. A store that is handed in has its own clock for leases and timers. */
+  /** Returns milliseconds since the epoch. A store in `store` uses its own clock for leases and timers. */
   readonly clock?: Clock
-  /** Fetches the certificates and key sets of senders that the rules allow. Default: over HTTPS. */
+  /** Fetches the certificates and key sets of senders, from the URLs that the rules allow. Default: over HTTPS. */
   readonly transport?: Transport
-  /** In place of `server.port`; 0 is any free port. */
+  /** Replaces `server.port`. 0 is any free port. */
   readonly port?: number | undefined
-  /** In place of `server.adminPort`; 0 is any free port. */
+  /** Replaces `server.adminPort`. 0 is any free port. */
   readonly adminPort?: number | undefined
-  /** The version of the program, which the other gateways of a store show. */
+  /** The version of the program, which other gateways on the same store show. */
   readonly version?: string
-  /** How long the duties of a gateway that died wait for another one. Tests shorten it. */
+  /** How long the duties of a dead gateway wait before another gateway takes them. Tests shorten this time. */
   readonly leaseTimes?: LeaseTimes
   /** Called when the stored shapes of a hook's payloads have changed. */
   readonly onLearnt?: ((hook: string) => void) | undefined
@@ -81,26 +81,27 @@ export type HookloomOptions = {
 }
 
 export type Hookloom = {
-  /** Base of the hook endpoints, with `hooks.path`. */
+  /** The base URL of the hook endpoints, including `hooks.path`. */
   readonly url: string
-  /** Base of the admin port, at an address that this machine can call. */
+  /** The base URL of the admin port, with an address that this machine can call. */
   readonly adminUrl: string
-  /** The configuration and the modules that serve new requests. */
+  /** The live generation: the configuration and the modules that serve new requests. */
   readonly generation: () => Generation
-  /** Which generation is live, and which saved files are not. */
+  /** The live generation, and the saved files that are not live. */
   readonly status: () => LiveStatus
-  /** Stops listening, finishes or releases the running jobs, and closes the store. Each step has a time limit. `signal`: who asked. */
+  /** Stops listening, finishes or releases the running jobs, and closes the store. Each step has a time limit. `signal`: the signal that
+   * asks for the stop. */
   stop(signal?: string): Promise<void>
 }
 
-/** The number of kept requests of each mapping if the configuration does not set it. */
+/** The number of kept requests of each mapping in development, if the configuration does not set it. */
 const keptInDevelopment = 100
-/** A large commit may still be running. */
+/** The time limit for closing the store, because a large commit may still be running. */
 const storeCloseMs = 30_000
 
 /**
- * Throws `config-missing`, `config-invalid` or `store-locked`. A store that cannot be written now does not prevent the start:
- * hooks answer 503 until it can. In development, a log line may quote a payload.
+ * Throws `config-missing`, `config-invalid` or `store-locked`. A store that cannot be written does not prevent the start: hooks answer 503
+ * until it can be written. Only in development may a log line quote a payload.
  */
 export async function createHookloom({ log = silentLog, ...rest }: HookloomOptions): Promise<Hookloom> {
   const options = { ...rest, log: rest.development === true ? log : withoutQuotes(log) }
@@ -169,7 +170,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   stops.add('the remembered saves', rememberSaves(live, { dir, clock, log }))
   runtime.serve(generation().transforms)
 
-  // 3. What runs jobs, waiting deliveries and the mailbox.
+  // 3. The parts that run jobs, waiting deliveries and the mailbox.
   const effects = createEffects({
     duties,
     dir,
@@ -195,7 +196,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const { createReplayThreads: createThreads } = runtime
   const replayParts = { dir, current: generation, edited: live.requireEdited, createThreads, store, newId }
   const replayer = createReplayer(replayParts)
-  // one id, so that the shown prompt does not change at each keystroke; no agent reads it
+  // one id for all prompts, so that a shown prompt does not change at each keystroke; no agent reads these prompts
   const boundaryId = randomBytes(8).toString('hex')
   const bench = createHookBench({
     ...replayParts,
@@ -219,7 +220,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const recovery = createRecovery({ ...inboxParts, duty: duties.recovery, onSwitchedOff: effects.reportSwitchedOff })
   const mailbox = createMailbox({ ...inboxParts, duty: duties.mailbox, pushGate })
 
-  // 4. What happens after a new generation is live, and after a module may be called again.
+  // 4. The work after each new generation, and after a module may be called again.
   live.onSwap(createMappingWarner({ dir, store, log }))
   runtime.onRetry((module) => void drain.drain([module], { again: true }))
   live.onSwap((next, { retryable, retired }) => {
@@ -235,12 +236,12 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     void retired.then(() => drain.drain(retryable))
   })
 
-  // 5. The start: jobs, then the ports, then waiting deliveries.
+  // 5. The start: first jobs, then the ports, then waiting deliveries.
   effects.start()
   stops.add('the jobs', () => effects.stop({ graceMs }), { limitMs: 2 * graceMs })
   stops.add('the duties of this gateway', () => node.stop())
   stops.add('the parked deliveries', () => drain.stop())
-  // these stop after the hook port, which records repetitions and refusals
+  // the next two stop after the hook port, which records repetitions and refusals
   stops.add('what was repeated and learnt', () => Promise.all([repeats.stop(), shapes.stop()]))
   stops.add('the watch of the senders', senders.start())
   stops.add('the mailbox', () => mailbox.stop())
@@ -279,11 +280,11 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const address = { pid: process.pid, url, adminUrl, startedAt: new Date(clock()).toISOString() }
   const storeFile = options.store === undefined ? { store: describeStorePlace(place) } : {}
   stops.add('the address file', await writeAddress(dir, { ...address, ...storeFile }))
-  // stops before the hook port, so that interrupted deliveries wait for the next start
+  // added after the hook port, so stopped before it: interrupted deliveries wait for the next start
   stops.add('the waiting deliveries', () => stopping.abort())
   const retention = createRetention({ store, days: () => generation().config.store, duty: duties.retention, log })
   stops.add('the deletion of old deliveries', () => retention.stop())
-  // these stop first: a balancer must know before the hook port closes, and no stop waits for a run
+  // added last, so stopped first: a balancer must know of the stop before the hook port closes, and no stop waits for a run
   stops.add('the balancers', () => readiness.retire(graceMs), { limitMs: 2 * graceMs })
   stops.add('the requests that wait', receiver.stopWaiting)
   void drain.resume()
@@ -292,7 +293,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   await live.watch()
   return { url, adminUrl, generation, status: live.status, stop: (signal) => noteStop(auditor, signal, stops.run) }
 
-  /** The state of the saved files, with the problems of the mailbox. */
+  /** The state of the saved files, and the problems of the mailbox. */
   function readStatus() {
     const [status, troubles] = [live.status(), mailbox.problems()]
     return { ...status, degraded: status.degraded || troubles.length > 0, problems: [...status.problems, ...troubles] }

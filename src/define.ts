@@ -1,4 +1,4 @@
-// What transforms, presets, verifiers and channels import. Nothing here has an effect.
+// The functions and types that transforms, presets, verifiers and channels import. Nothing here has an effect.
 import type { ChannelDefinition } from './model/channel.ts'
 import type { JsonValue } from './base/json.ts'
 import type { Preset } from './model/preset.ts'
@@ -31,15 +31,16 @@ export type { VerifySettings } from './model/config/verify.ts'
 
 /** A transform that checks its payload. */
 export type CheckedTransform<Payload> = {
-  /** A zod schema, or any object with its `safeParse`. An invalid payload is answered with 400, the path and the expectation. */
+  /** A zod schema, or any object with a `safeParse` like zod's. An invalid payload gets 400, with the path of the fault and the expected
+   * value. */
   payload: PayloadSchema<Payload>
-  /** Is called with the payload that the schema returns. */
+  /** Called with the payload that the schema returns. */
   run: TransformFunction<Payload>
 }
 
 /**
- * Gives a transform its types: `defineTransform<PullRequestEvent>(({ payload }) => ({ message: … }))`; or its types and a check
- * of the payload at once: `defineTransform({ payload: z.object({ … }), run: ({ payload }) => ({ message: … }) })`.
+ * Gives a transform its types: `defineTransform<PullRequestEvent>(({ payload }) => ({ message: … }))`. With a schema, also checks the
+ * payload: `defineTransform({ payload: z.object({ … }), run: ({ payload }) => ({ message: … }) })`.
  */
 export function defineTransform<Payload = JsonValue>(
   transform: TransformFunction<Payload> | CheckedTransform<Payload>,
@@ -51,12 +52,12 @@ export function defineTransform<Payload = JsonValue>(
   return Object.defineProperty(checked, schemaMark, { value: schema })
 }
 
-/** Declares a mapping pack. */
+/** Declares a preset: a pack of mappings. */
 export function definePreset<Options>(preset: Preset<Options>): Preset<Options> {
   return preset
 }
 
-/** Declares a scheme in code, for a sender that neither the table of schemes nor `generic-hmac` can describe. */
+/** Declares a verifier in code, for a sender whose scheme neither the table of schemes nor `generic-hmac` can describe. */
 export function defineVerifier(verifier: VerifierDefinition): VerifierDefinition {
   return verifier
 }

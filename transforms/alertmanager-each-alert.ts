@@ -4,7 +4,7 @@ import { defineTransform } from 'hookloom'
 /** The fields of a notification that are read: https://prometheus.io/docs/alerting/latest/configuration/#webhook_config */
 type Notification = {
   externalURL?: string
-  /** Alerts that the receiver's `max_alerts` left out. */
+  /** The number of alerts that the receiver's `max_alerts` left out. */
   truncatedAlerts?: number
   alerts?: Alert[]
 }
@@ -15,11 +15,12 @@ type Alert = {
   annotations?: Labels
   startsAt: string
   generatorURL?: string
-  /** Hash of the labels. It is the same in every notification of the same alert. */
+  /** A hash of the labels. It is the same in every notification of the alert. */
   fingerprint: string
 }
 
-/** The gateway accepts 200 results for one delivery. Far fewer model calls are enough to find a common cause. */
+/** The maximum number of alerts with their own run. The gateway accepts 200 results for one delivery, but far fewer model calls are enough
+ * to find a common cause. */
 const maxRuns = 10
 const excerptLength = 300
 
@@ -38,7 +39,7 @@ export default defineTransform<Notification>(({ payload }, { log }) => {
     sessionKey: 'hook:alertmanager:more',
     message: [`${hidden} more alerts of a group are not listed one by one.`, externalURL].filter(Boolean).join('\n'),
   }
-  // one result is one action: each has its own job, session and reply
+  // each result is one action, with its own job, session and reply
   return [...shown.map(toRun), ...(hidden > 0 ? [rest] : [])]
 })
 

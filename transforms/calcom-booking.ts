@@ -2,8 +2,8 @@
 import { defineTransform } from 'hookloom'
 import { z } from 'zod'
 
-// Users of Cal.com can edit the payload template. The schema refuses a payload whose template lacks the fields that are read here.
-// Fields that a real booking may lack are optional, so that no real booking is refused.
+// Users of Cal.com can edit the payload template. The schema refuses a payload without the fields that are read here. A field that a real
+// booking may lack is optional, so that no real booking is refused.
 const Person = z.object({ name: z.string(), email: z.string().nullish(), timeZone: z.string().nullish() })
 
 /** The fields of a booking event that are read: https://cal.com/docs/developing/guides/automation/webhooks */
@@ -14,7 +14,7 @@ const BookingEvent = z.object({
     title: z.string(),
     startTime: z.string(),
     endTime: z.string(),
-    /** The earlier start of a moved booking. */
+    /** The start of a moved booking before the move. */
     rescheduleStartTime: z.string().nullish(),
     organizer: Person.nullish(),
     attendees: z.array(Person).default([]),

@@ -27,7 +27,7 @@ const happened: Record<string, string> = {
   ready_for_review: 'is ready for review',
   synchronize: 'has new commits',
 }
-/** People mark unfinished work in the title too: "WIP: …", "[WIP] …". */
+/** People also mark unfinished work in the title: "WIP: …", "[WIP] …". */
 const unfinished = /^\W*(wip|work in progress)\b/i
 const excerptLength = 1500
 
@@ -38,7 +38,7 @@ export default defineTransform<PullRequestEvent>(({ payload }, { log }) => {
     log(`skipped: ${action || 'no pull request event'}`)
     return null
   }
-  // the "match" of a mapping cannot express this rule, because it compares fields with fixed values
+  // the "match" of a mapping cannot express this rule, because it compares fields only with fixed values
   if (pull.draft || unfinished.test(pull.title)) {
     log(`skipped: #${number} is unfinished`)
     return null

@@ -24,7 +24,7 @@ type SlackEvent = {
   authorizations?: { user_id: string; is_bot?: boolean }[]
 }
 
-/** Subtypes under which people write; all others are edits, joins, bots and the like. */
+/** The subtypes of messages that people write. All others are edits, joins, bots and the like. */
 const written = ['file_share', 'thread_broadcast', 'me_message']
 const excerptLength = 4000
 const maxFiles = 10
@@ -62,7 +62,7 @@ export default defineTransform<SlackEvent>(({ payload }, { log }) => {
 function isWritten({ type, api_app_id: self, event, authorizations = [] }: SlackEvent): boolean {
   if (type !== 'event_callback' || (event?.type !== 'message' && event?.type !== 'app_mention')) return false
   if (event.edited !== undefined || (event.subtype !== undefined && !written.includes(event.subtype))) return false
-  // the reply of the agent is posted as an event too: an answer to it would start an endless loop
+  // the agent's reply is also posted as an event: an answer to it would start an endless loop
   const isBot = Boolean(event.bot_id) || event.user === 'USLACKBOT'
   const isOwnApp = event.app_id !== undefined && event.app_id === self
   const isOwnUser = authorizations.some((installed) => installed.is_bot && installed.user_id === event.user)

@@ -1,11 +1,11 @@
 /** A Stripe payment that failed for the last time becomes an agent run; one that Stripe will try again, or that succeeds, becomes a wake. */
 import { defineTransform } from 'hookloom'
 
-/** What is read of an event about an invoice: https://docs.stripe.com/api/invoices/object */
+/** The fields of an invoice event that are read: https://docs.stripe.com/api/invoices/object */
 type InvoiceEvent = {
   type?: string
   livemode?: boolean
-  /** Only with Connect: the account of the event. */
+  /** The account of the event, only with Connect. */
   account?: string
   data?: {
     object?: {
@@ -17,14 +17,14 @@ type InvoiceEvent = {
       customer_name?: string | null
       customer_email?: string | null
       attempt_count: number
-      /** Seconds since the epoch; null when Stripe makes no further attempt. */
+      /** In seconds since the epoch. Null if Stripe makes no further attempt. */
       next_payment_attempt?: number | null
       hosted_invoice_url?: string | null
     }
   }
 }
 
-// currencies whose amounts are not in hundredths (UGX and ISK are): https://docs.stripe.com/currencies#minor-units
+// the currencies whose amounts are not in hundredths (UGX and ISK are): https://docs.stripe.com/currencies#minor-units
 const wholeUnits = 'bif clp djf gnf jpy kmf krw mga pyg rwf vnd vuv xaf xof xpf'.split(' ')
 const thousandths = 'bhd jod kwd omr tnd'.split(' ')
 
@@ -49,7 +49,7 @@ export default defineTransform<InvoiceEvent>(({ payload }, { log }) => {
       `https://dashboard.stripe.com/${page}`,
     ].join('\n')
 
-  // a wake is a line in the main session, which the agent reads at its next heartbeat: no run, no reply
+  // a wake is a line in the main session, which the agent reads at its next heartbeat; it starts no run and gets no reply
   if (type === 'invoice.paid') {
     const text = toText(`${toMoney(invoice.amount_paid, invoice.currency)} paid`)
     return { kind: 'wake', mode: 'next-heartbeat', text }

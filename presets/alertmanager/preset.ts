@@ -12,12 +12,12 @@ const lines = [
   'Runbook: {{alerts[0].annotations.runbook_url | default: "none"}}',
   'Alertmanager: {{externalURL | default: "not given"}}',
 ]
-// not the name of the first alert, because the first alert of a firing group may be resolved
+// the name of the rule, not of the first alert: in a firing group, the first alert may be resolved
 const alert = '{{commonLabels.alertname | default: "A group of alerts"}}'
-// as JSON, because a template has no loops, and an agent can read JSON
+// as JSON: a template has no loops, and an agent can read JSON
 const all = ['', 'All of them, as JSON:', '{{alerts | truncate: 8000}}']
 
-/** https://prometheus.io/docs/alerting/latest/configuration/#webhook_config */
+/** Source: https://prometheus.io/docs/alerting/latest/configuration/#webhook_config */
 export default defineSignedPreset({
   name: 'alertmanager',
   title: 'A group of Prometheus alerts that fires or is resolved becomes one agent turn.',

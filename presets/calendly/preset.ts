@@ -10,7 +10,7 @@ const when = [
 const event = 'Appointment: {{payload.payload.event | default: "no link"}}'
 const sessionKey = 'hook:calendly:{{payload.payload.email | default: "invitees" | truncate: 300}}'
 
-/** https://developer.calendly.com/api-docs: webhook payload */
+/** Source: the webhook payload in https://developer.calendly.com/api-docs */
 export default defineSignedPreset({
   name: 'calendly',
   title: 'Booked, cancelled and missed appointments become agent turns.',
@@ -35,7 +35,7 @@ export default defineSignedPreset({
     },
     {
       event: 'cancelled',
-      // a moved appointment is also posted as a new booking
+      // without moved appointments: Calendly also posts a moved appointment as a new booking
       match: { payload: { event: 'invitee.canceled', 'payload.rescheduled': false } },
       name: 'Calendly cancellation',
       sessionKey,

@@ -6,7 +6,7 @@ import { type EventMapping, filled, buildParts } from '../signed.ts'
 const DiscordOptions = z.strictObject({
   path: filled.optional(),
   instructions: filled.optional(),
-  /** "Public Key" of the application. Discord signs with the private key; there is no shared secret. */
+  /** The "Public Key" of the application. Discord signs with the private key; there is no shared secret. */
   publicKey: filled.optional(),
 })
 type DiscordOptions = z.infer<typeof DiscordOptions>
@@ -15,7 +15,7 @@ const user =
   '{{event.data.user.global_name | default: "a user without a name"}} ({{event.data.user.username | default: "unknown"}})'
 const when = 'At: {{payload.event.timestamp | default: "an unknown time"}}'
 
-/** https://docs.discord.com/developers/events/webhook-events */
+/** Source: https://docs.discord.com/developers/events/webhook-events */
 const events: readonly EventMapping[] = [
   {
     event: 'installed',

@@ -3,11 +3,11 @@ import { defineForgePreset } from '../signed.ts'
 
 const text = (path: string) => `{{${path} | default: "(no text)" | truncate: 6000}}`
 const conversation = 'hook:github:{{repository.full_name}}#{{issue.number}}'
-// GitHub Apps act as bots. A post of the agent itself must not become its next turn.
+// Without bots: GitHub Apps act as bots, and a post by the agent itself must not become its next turn.
 const people = { 'sender.type': { not: 'Bot' } }
 const pullRequest = 'hook:github:{{repository.full_name}}#{{pull_request.number}}'
 
-/** https://docs.github.com/en/webhooks/webhook-events-and-payloads */
+/** Source: https://docs.github.com/en/webhooks/webhook-events-and-payloads */
 export default defineForgePreset({
   name: 'github',
   title: 'Issues, pull requests, comments, reviews, failed workflows, releases and security alerts become agent turns.',

@@ -5,7 +5,7 @@ import { type EventMapping, forgeOptions, buildParts, toVerifySettings } from '.
 
 const GitlabOptions = z.strictObject({
   ...forgeOptions,
-  /** The secret with which the webhook of the project proves itself: its secret token, or its signing token (`whsec_…`). */
+  /** How the webhook of the project proves itself: with its secret token, or with its signing token (`whsec_…`). */
   scheme: z.enum(['gitlab-token', 'gitlab-signing']).default('gitlab-token'),
 })
 type GitlabOptions = z.infer<typeof GitlabOptions>
@@ -13,13 +13,13 @@ type GitlabOptions = z.infer<typeof GitlabOptions>
 const project = '{{project.path_with_namespace}}'
 const text = (path: string) => `{{${path} | default: "(no text)" | truncate: 6000}}`
 const who = '{{user.name | default: "Somebody"}}'
-// GitLab also sends an `open` without an action. Nothing distinguishes it from an edit, so these events are left out.
+// Without updates: GitLab also sends an `open` without an action, but such an event cannot be told apart from an edit.
 const opened = ['open', 'reopen']
-// A post of the agent itself must not become its next turn. The users of project and group access tokens have such names:
-// https://docs.gitlab.com/user/project/settings/project_access_tokens/#bot-users-for-projects
+// Without the users of project and group access tokens, which have such names: a post by the agent itself must not become its next turn.
+// Source: https://docs.gitlab.com/user/project/settings/project_access_tokens/#bot-users-for-projects
 const people = { 'user.username': { not: { matches: '^(project|group)_[0-9]+_bot' } } }
 
-/** https://docs.gitlab.com/user/project/integrations/webhook_events/ */
+/** Source: https://docs.gitlab.com/user/project/integrations/webhook_events/ */
 const events: readonly EventMapping[] = [
   {
     event: 'issue',

@@ -6,7 +6,7 @@ import { filled } from '../signed.ts'
 const kib = 1024
 const mib = 1024 * kib
 
-/** The keys of `hooks.gmail` that the preset reads. The schema of the configuration has them too, and a test compares the two. */
+/** The keys of `hooks.gmail` that the preset reads. The schema of the configuration has the same keys; a test compares the two. */
 const GmailOptions = z.strictObject({
   maxBytes: z.int().positive().default(20_000),
   allowUnsafeExternalContent: z.boolean().default(false),
@@ -49,7 +49,7 @@ export default definePreset<GmailOptions>({
   }),
 })
 
-/** Enough for a batch of 100 mails: JSON may triple the bytes of a text, and the headers of a mail take up to 8 KiB. */
+/** The maximum size of a batch of 100 mails: JSON may triple the bytes of a text, and the headers of a mail take up to 8 KiB. */
 function toMaxBodyBytes(maxBytes: number): number {
   return Math.max(256 * kib, Math.min(32 * mib, 100 * (3 * maxBytes + 8 * kib)))
 }

@@ -7,9 +7,9 @@ const headerName = z.string().regex(/^[\w-]+$/, 'must be the name of a header')
 
 const GrafanaOptions = z.strictObject({
   ...signedOptions,
-  /** "Header" of the HMAC signature of the contact point. Default: X-Grafana-Alerting-Signature. */
+  /** The field "Header" of the HMAC signature in the contact point. Default: X-Grafana-Alerting-Signature. */
   header: headerName.optional(),
-  /** "Timestamp header" of the contact point. With it, the time is signed too, and must be current. */
+  /** The field "Timestamp header" of the contact point. If it is set, Grafana signs the time too, and the time must be current. */
   timestampHeader: headerName.optional(),
 })
 type GrafanaOptions = z.infer<typeof GrafanaOptions>
@@ -25,11 +25,11 @@ const lines = [
   'Panel: {{alerts[0].panelURL | default: "none"}}',
   'Silence it: {{alerts[0].silenceURL | default: "no link"}}',
 ]
-// Grafana's own texts: a template has no loops, and the first alert of a firing group may be resolved
+// the texts that Grafana itself writes: a template has no loops, and the first alert of a firing group may be resolved
 const title = (status: string) => `{{title | default: "A group of alerts is ${status}." | truncate: 500}}`
 const all = ['', '{{payload.message | default: "(no message)" | truncate: 8000}}']
 
-/** https://grafana.com/docs/grafana/latest/alerting/configure-notifications/manage-contact-points/integrations/webhook-notifier/ */
+/** Source: https://grafana.com/docs/grafana/latest/alerting/configure-notifications/manage-contact-points/integrations/webhook-notifier/ */
 const events: readonly EventMapping[] = [
   {
     event: 'firing',

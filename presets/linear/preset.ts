@@ -1,11 +1,11 @@
 // New issues, comments and project updates become agent turns.
 import { defineReplyPreset } from '../signed.ts'
 
-// a post of the agent itself must not become its next turn
+// without apps: a post by the agent itself must not become its next turn
 const people = { 'actor.type': { not: ['oauthClient', 'integration'] } }
 const who = '{{actor.name | default: "Somebody"}}'
 
-/** https://linear.app/developers/webhooks */
+/** Source: https://linear.app/developers/webhooks */
 export default defineReplyPreset({
   name: 'linear',
   title: 'New issues, comments and project updates become agent turns.',
@@ -30,7 +30,7 @@ export default defineReplyPreset({
       event: 'comment',
       match: { payload: { ...people, type: 'Comment', action: 'create' } },
       name: 'Linear comment',
-      // the session of the issue
+      // a comment goes to the session of its issue
       sessionKey: 'hook:linear:{{data.issueId | default: "comments"}}',
       message: [
         `${who} commented on {{data.issue.identifier | default: "something in Linear"}}: {{data.issue.title | default: "see the link"}}`,

@@ -5,19 +5,20 @@ import { type EventMapping, signedOptions, buildParts, toVerifySettings } from '
 
 const NotionOptions = z.strictObject({
   ...signedOptions,
-  /** Notion posts its secret when the webhook is created. It is accepted only while `hookloom verify --arm` waits for it. */
+  /** True: accepts the secret that Notion posts when the webhook is created, but only while `hookloom verify --arm` waits for it. */
   handed: z.boolean().default(false),
 })
 type NotionOptions = z.infer<typeof NotionOptions>
 
-// one mapping for all events, because the secret is posted once, to one mapping
-/** https://developers.notion.com/reference/webhooks-events-delivery: only ids. The agent reads the text with the API of Notion. */
+// one mapping for all events, because Notion posts the secret once, to one mapping
+/** An event has only ids; the agent reads the text with Notion's API. Source:
+ * https://developers.notion.com/reference/webhooks-events-delivery */
 const events: readonly EventMapping[] = [
   {
     event: '',
     match: {
       payload: { type: ['page.created', 'page.deleted', 'page.properties_updated', 'comment.created'] },
-      // A change by the agent itself must not become its next turn. An event with several authors may have a person among them.
+      // A change by the agent itself must not become its next turn. One of several authors may be a person.
       any: [
         { payload: { 'authors[0].type': { not: ['bot', 'agent'] } } },
         { payload: { 'authors[1].type': 'person' } },

@@ -1,7 +1,7 @@
 // Incidents that are triggered, escalated, acknowledged or resolved become agent turns.
 import { defineSignedPreset } from '../signed.ts'
 
-/** https://developer.pagerduty.com/docs/webhooks-overview */
+/** Source: https://developer.pagerduty.com/docs/webhooks-overview */
 export default defineSignedPreset({
   name: 'pagerduty',
   title: 'Incidents that are triggered, escalated, acknowledged or resolved become agent turns.',

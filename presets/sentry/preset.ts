@@ -8,10 +8,10 @@ const issueLines = [
   'Seen {{data.issue.count | default: "an unknown number of"}} times by {{data.issue.userCount | default: "an unknown number of"}} users, first at {{data.issue.firstSeen | default: "an unknown time"}}',
 ]
 const issue = '{{data.issue.shortId | default: "without an id"}} {{data.issue.title}}'
-// a condition on the issue, because errors and comments have the same actions
+// a condition on the level of the issue, because errors and comments have the same actions
 const level = ['fatal', 'error', 'warning', 'info', 'debug', 'sample']
 
-/** https://docs.sentry.io/organization/integrations/integration-platform/webhooks/ */
+/** Source: https://docs.sentry.io/organization/integrations/integration-platform/webhooks/ */
 export default defineSignedPreset({
   name: 'sentry',
   title: 'New and returning issues, fired issue alerts and metric alerts become agent turns.',

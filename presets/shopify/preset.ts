@@ -10,7 +10,7 @@ const orderLines = [
   `${admin}/orders/{{id}}`,
 ]
 
-/** https://shopify.dev/docs/api/webhooks */
+/** Source: https://shopify.dev/docs/api/webhooks */
 export default defineSignedPreset({
   name: 'shopify',
   title: 'New and cancelled orders, refunds, new customers and uninstalled apps become agent turns.',

@@ -1,10 +1,10 @@
 // Mentions of the app, new channels and new members become agent turns.
 import { defineSignedPreset } from '../signed.ts'
 
-// Without `message` events: a template cannot leave out the messages of the app, so an agent that answers in Slack would answer
-// itself without end. transforms/slack-message.ts distinguishes people from bots.
+// `message` events are left out: a template cannot exclude the messages of the app itself, so an agent that answers in Slack would answer
+// itself without end. transforms/slack-message.ts can tell people from bots.
 
-/** https://docs.slack.dev/reference/events */
+/** Source: https://docs.slack.dev/reference/events */
 export default defineSignedPreset({
   name: 'slack',
   title: 'Mentions of the app, new channels and new members become agent turns.',
@@ -14,7 +14,7 @@ export default defineSignedPreset({
   events: [
     {
       event: 'mention',
-      // messages of bots have the id of their bot: https://docs.slack.dev/reference/events/message/bot_message
+      // without bots: their messages have a `bot_id` (https://docs.slack.dev/reference/events/message/bot_message)
       match: { payload: { type: 'event_callback', 'event.type': 'app_mention', 'event.bot_id': { exists: false } } },
       name: 'Slack mention',
       sessionKey: 'hook:slack:{{team_id}}:{{event.channel}}',

@@ -1,7 +1,7 @@
 // Completed checkouts, paid and failed invoices, new and ended subscriptions, and disputes become agent turns.
 import { defineSignedPreset } from '../signed.ts'
 
-// amounts are in the smallest unit of the currency, as Stripe sends them, because a template cannot look up that unit
+// an amount in the smallest unit of its currency, as Stripe sends it: a template cannot look up that unit
 const money = (field: string) => `{{data.object.${field}}} {{data.object.currency}} (in the currency’s smallest unit)`
 const invoiceOf =
   'invoice {{data.object.number | default: "without a number"}} of {{data.object.customer_name | default: "a customer without a name"}} <{{data.object.customer_email | default: "no e-mail"}}>'
@@ -13,7 +13,7 @@ const subscriptionLines = [
   ...further,
 ]
 
-/** https://docs.stripe.com/api/events/types */
+/** Source: https://docs.stripe.com/api/events/types */
 export default defineSignedPreset({
   name: 'stripe',
   title: 'Completed checkouts, paid and failed invoices, subscriptions and disputes become agent turns.',

@@ -6,7 +6,7 @@ import { type EventMapping, signedOptions, buildParts, toVerifySettings } from '
 const TwilioOptions = z
   .strictObject({
     ...signedOptions,
-    /** The URL that Twilio calls, exactly as in its console, because it is signed. */
+    /** The URL that Twilio calls, exactly as in its console: Twilio signs the URL. */
     publicUrl: z
       .string()
       .regex(/^https?:\/\/[^\s/?#]+/i, 'must be an http or https URL')
@@ -21,7 +21,7 @@ type TwilioOptions = z.infer<typeof TwilioOptions>
 const from = '{{From | default: "an unknown number"}}'
 const sessionKey = 'hook:twilio:{{From | default: "unknown" | truncate: 300}}'
 
-/** https://www.twilio.com/docs/messaging/guides/webhook-request and https://www.twilio.com/docs/voice/twiml */
+/** Sources: https://www.twilio.com/docs/messaging/guides/webhook-request and https://www.twilio.com/docs/voice/twiml */
 const events: readonly EventMapping[] = [
   {
     event: 'message',
