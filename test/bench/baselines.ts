@@ -1,4 +1,4 @@
-// Servers to compare the gateway with: the smallest ones that make the same promise.
+// The baselines of the bench: the smallest servers that make the same promise as the gateway.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { fdatasyncSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { Router } from '@koa/router'
 import { DatabaseSync } from '@photostructure/sqlite'
 import Koa from 'koa'
 
-/** Reads, parses, answers: no token, no template, nothing kept. */
+/** The bare server: reads, parses and answers. It checks no token, renders no template, and keeps nothing. */
 export function createBareHttp(): Server {
   return createServer((req, res) => {
     void answerPlain(req, res)
@@ -19,12 +19,12 @@ async function answerPlain(req: IncomingMessage, res: ServerResponse): Promise<v
   res.end(answer)
 }
 
-/** The bare server behind Koa and its router. */
+/** The bare server, with Koa and its router in front. */
 export function createBareKoa(): Server {
   return toServer(async (req) => toAnswer(await readJson(req)))
 }
 
-/** The bare server, which also commits a row on the main thread for each request before its 200. `delayMs`: a slower disk. */
+/** The bare server, which also commits a row on the main thread for each request before its 200. `delayMs`: simulates a slower disk. */
 export function createInsertEach({ dir, delayMs }: { dir: string; delayMs: number }): Server {
   const db = new DatabaseSync(join(dir, 'each.db'))
   db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
@@ -41,7 +41,7 @@ export function createInsertEach({ dir, delayMs }: { dir: string; delayMs: numbe
   })
 }
 
-/** The bare server, which also appends and syncs a line for each request before its 200. No durable server can do less. */
+/** The bare server, which also appends a line and syncs it for each request before its 200. No durable server can do less. */
 export function createAppendEach({ dir }: { dir: string }): Server {
   const file = openSync(join(dir, 'each.jsonl'), 'a')
   return toServer(async (req) => {
@@ -70,7 +70,7 @@ function readJson(req: IncomingMessage): Promise<Event> {
     const chunks: Buffer[] = []
     req.on('data', (chunk: Buffer) => chunks.push(chunk))
     req.on('error', reject)
-    // as: events.ts made it
+    // as: events.ts made the body
     req.on('end', () => resolve(JSON.parse(Buffer.concat(chunks).toString('utf8')) as Event))
   })
 }

@@ -1,4 +1,4 @@
-// `npm run bench`: the cost of a durable answer, as ratios between servers of one run on one machine. It is not a test.
+// `npm run bench`: the cost of a durable answer, as ratios between servers that run at the same time on one machine. It is not a test.
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -16,7 +16,7 @@ const built = join(root, 'dist/index.js')
 
 async function bench(options: BenchOptions): Promise<number> {
   if (!existsSync(built)) throw new Error('dist/index.js is missing. "npm run build" makes it.')
-  // below the package, so that children find its dependencies; and on a disk, which a temporary folder may not be
+  // below the package, where children find its dependencies; a temporary folder may also be in memory, not on a disk
   const cache = join(root, 'node_modules/.cache')
   mkdirSync(cache, { recursive: true })
   const folder = mkdtempSync(join(cache, 'hookloom-bench-'))

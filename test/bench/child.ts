@@ -1,4 +1,4 @@
-// Child processes of the bench, compiled once with esbuild like the package, so that no loader affects the figures.
+// The child processes of the bench. They are compiled once, with esbuild like the package, so that no loader affects the figures.
 import { type ChildProcess, fork } from 'node:child_process'
 import { readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -6,7 +6,7 @@ import { build, type BuildOptions } from 'esbuild'
 import { type StandIn, standIns } from './gateway.ts'
 
 export type Child<Ask, Reply> = {
-  /** Sends one question at a time. Rejects with the failure that the child reports, or when the child ends. */
+  /** Sends one question at a time. Rejects with the failure that the child reports, or if the child ends. */
   ask(question: Ask): Promise<Reply>
   readonly pid: number
   kill(): Promise<void>
@@ -22,7 +22,8 @@ const options = {
   logLevel: 'error',
 } satisfies BuildOptions
 
-/** Compiles the entries of children, and the gateway with each stand-in, into a folder below the package, where its dependencies resolve. */
+/** Compiles the entries of the children, and the gateway with each stand-in, into a folder below the package, where dependencies resolve.
+ * */
 export async function compileChildren(folder: string): Promise<void> {
   await build({
     ...options,
@@ -31,14 +32,14 @@ export async function compileChildren(folder: string): Promise<void> {
     outExtension: { '.js': '.mjs' },
   })
   await Promise.all(standIns.map((name) => compileStandIn(folder, name)))
-  // a gateway finds its threads by the names in package.json
+  // a gateway finds the files of its threads by the names in package.json
   const { imports }: { imports: object } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ type: 'module', imports }))
   symlinkSync(join(root, 'dist'), join(folder, 'dist'))
   symlinkSync(join(import.meta.dirname, 'peers'), join(folder, 'peers'))
 }
 
-/** Compiles the gateway with another runtime of transforms. */
+/** Compiles the gateway with a stand-in for its runtime of transforms. */
 async function compileStandIn(folder: string, name: StandIn): Promise<void> {
   await build({
     ...options,
@@ -58,7 +59,7 @@ async function compileStandIn(folder: string, name: StandIn): Promise<void> {
   })
 }
 
-/** Starts a compiled child. `first` is its first message, when it is ready. */
+/** Starts a compiled child. `first`: the first message of the child, which says that it is ready. */
 export async function startChild<Ask extends object | string, Reply>(
   file: string,
   args: readonly string[],
@@ -81,7 +82,7 @@ export async function startChild<Ask extends object | string, Reply>(
   try {
     return { child, first: await nextReply<Reply>(process) }
   } catch (error) {
-    // a running child keeps the bench from ending
+    // a child that still runs would keep the bench from ending
     await child.kill()
     throw error
   }

@@ -2,7 +2,7 @@
 import { Agent, request } from 'node:http'
 
 export type Client = {
-  /** Resolves with the status. Rejects if no answer comes. */
+  /** Resolves with the status of the answer. Rejects if no answer comes. */
   post(path: string, payload: object): Promise<number>
 }
 
@@ -19,7 +19,7 @@ export function createClient({ port, token }: { port: number; token: string }): 
           answer.on('end', () => resolve(answer.statusCode ?? 0))
         })
         sent.on('error', reject)
-        // each body is different, because a repeated event is dropped
+        // each body differs, because a repeated event is dropped
         sent.end(JSON.stringify({ ...payload, serial }))
       }),
   }

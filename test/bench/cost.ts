@@ -1,15 +1,15 @@
-// The cost of a piece of work in figures that do not depend on the machine: system calls, and pages and bytes of the WAL.
+// The cost of a piece of work, in figures that are equal on all machines: system calls, and pages and bytes of the WAL.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, statSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { readTransactions } from './wal.ts'
 
-/** Why system calls cannot be counted here; undefined if they can. */
+/** Why system calls cannot be counted here. Undefined if they can. */
 export const whyNoCalls =
   spawnSync('strace', ['-o', '/dev/null', 'true']).status === 0 ? undefined : 'strace does not work here'
 
-/** V8 and its threads make these calls when they collect garbage or compile. Their number does not depend on requests. */
+/** The calls that V8 and its threads make to collect garbage or to compile. Their number does not depend on requests. */
 const ofRuntime: ReadonlySet<string> = new Set([
   'futex',
   'mmap',
@@ -21,7 +21,7 @@ const ofRuntime: ReadonlySet<string> = new Set([
   'sched_yield',
 ])
 
-/** Counts the calls of all threads of a process while `work` runs, by their names. */
+/** Counts the system calls of all threads of a process while `work` runs, by the name of the call. */
 export async function countCalls(
   pid: number,
   file: string,
@@ -41,7 +41,7 @@ export async function countCalls(
   return Object.fromEntries(calls.filter(([name]) => name !== 'total' && !ofRuntime.has(name)))
 }
 
-/** strace names each thread that it has attached; a process has at least the main thread and those of its pool. */
+/** Resolves when strace is attached. strace reports each thread; a process has at least the main thread and the threads of its pool. */
 async function attached({ stderr }: ChildProcess): Promise<void> {
   let text = ''
   for await (const chunk of stderr?.setEncoding('utf8').iterator({ destroyOnReturn: false }) ?? []) {
@@ -51,7 +51,7 @@ async function attached({ stderr }: ChildProcess): Promise<void> {
   throw new Error(`strace ended: ${text}`)
 }
 
-/** Commits, pages and bytes that `work` wrote into the WAL. The WAL must not have been restarted since. */
+/** The commits, pages and bytes that `work` wrote to the WAL. The WAL must not be restarted during `work`. */
 export async function measureWal(wal: string, work: () => Promise<unknown>) {
   const before = readTransactions(readFileSync(wal)).length
   await work()
@@ -65,7 +65,7 @@ export async function measureWal(wal: string, work: () => Promise<unknown>) {
 
 const quietMs = 400
 
-/** Resolves when the WAL has not changed for a while, which means that the job is done. */
+/** Resolves when the WAL has not changed for a while: the job is then done. */
 export async function untilQuiet(wal: string): Promise<void> {
   for (let size = -1; size !== statSync(wal).size; await pause(quietMs)) size = statSync(wal).size
 }

@@ -7,7 +7,7 @@ import { toQuantile } from './statistics.ts'
 export type DiskTimes = { readonly p50Ms: number; readonly p99Ms: number }
 
 const appends = 300
-/** About a row of the benched hook. */
+/** About the size of a row of the benched hook. */
 const appendBytes = 1200
 
 export function measureDisk(folder: string): DiskTimes {

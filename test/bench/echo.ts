@@ -1,4 +1,4 @@
-// A thread that returns each message: the minimum cost of sending to a thread and back.
+// A thread that returns each message. It measures the minimum cost of a round trip to a thread.
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 
@@ -6,7 +6,7 @@ const source = `const { parentPort } = require('node:worker_threads')
 parentPort.on('message', (message) => parentPort.postMessage(message))`
 
 export type Echo = {
-  /** Sends one message and receives it again; one at a time, or many in order. */
+  /** Sends one message and receives it again. Several trips may overlap; they end in order. */
   trip(message: Uint8Array | number): Promise<void>
 }
 

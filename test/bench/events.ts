@@ -1,16 +1,17 @@
-// Bodies of the load: issue events of a given size. No two of a run are equal, since a server that merges equal events looks fast.
+// The bodies of the load: issue events of a given size. All bodies of a run differ, because a server that merges equal events would look
+// fast.
 
-/** Digits of a serial number; the first is never 0, so that it is a JSON number too. */
+/** The number of digits of a serial number. The first digit is never 0, so the number is also a valid JSON number. */
 const serialDigits = 12
 const firstSerial = 700_000_000_000
 
 export type EventBody = {
   readonly bytes: Buffer
-  /** Makes a new event: overwrites the last serial number everywhere. */
+  /** Makes the body a new event: overwrites the serial number everywhere. */
   renumber(serial: number): void
 }
 
-/** About `size` bytes of ASCII JSON; `seed` varies the words. */
+/** Builds a body of about `size` bytes of ASCII JSON. `seed` varies the words. */
 export function createEventBody(size: number, seed: number): EventBody {
   const marker = String(firstSerial)
   const event = {

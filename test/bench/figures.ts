@@ -2,18 +2,18 @@
 /** One figure that a probe measures. */
 export type Figure = {
   readonly key: string
-  /** With its unit. */
+  /** The description of the figure, with its unit. */
   readonly title: string
-  /** The highest value that passes. Without it the figure is only shown. A goal of 0 has no slack. */
+  /** The highest value that passes. Without a limit, the figure is only shown. A goal of 0 allows no tolerance. */
   readonly most?: number
-  /** The lowest value that passes, for figures where more is better. */
+  /** The lowest value that passes, for a figure that should be high. */
   readonly least?: number
 }
 
-/** A measurement with its own method, in a child process that runs for all rounds. */
+/** A measurement in a child process that runs for all rounds. */
 export type Probe = {
   readonly name: 'verify' | 'micro' | 'isolation' | 'queue' | 'reload' | 'runaway' | 'postgres' | 'cost' | 'flow'
-  /** Measured once, because it has its own rounds. */
+  /** True: measured once, because the probe repeats its measurements itself. */
   readonly once?: boolean
   readonly figures: readonly Figure[]
 }
@@ -38,11 +38,11 @@ export const flowJobs = 100_000
 export const flowKeys = 10_000
 
 /**
- * The budget of each stage: its processor time, in JSON.parses of the same body so that it is the same on any machine, and the bytes that
- * it allocates. `commit` runs in another thread, and `hand to the writer` includes both sides of the transfer.
+ * The budget of each stage: its processor time, and the bytes that it allocates. The unit of the time is one JSON.parse of the same body,
+ * so that the budget is equal on all machines. `commit` runs in another thread. `hand to the writer` includes both sides of the transfer.
  */
 const microBudgets = {
-  /** Measures the machine, not the gateway. */
+  /** The unit. It measures the machine, not the gateway. */
   parse: undefined,
   admit: { parses: 1, bytes: 2300 },
   read: { parses: 1.6, bytes: 4700 },
@@ -52,7 +52,7 @@ const microBudgets = {
   'hand to the writer': { parses: 4.6, bytes: 5500 },
   commit: { parses: 10, bytes: 6800 },
   answer: { parses: 9, bytes: 15_500 },
-  /** All stages before the answer, with a store that is ready at once, and the work that is in no stage, such as log and metrics. */
+  /** All stages before the answer, with a store that is ready at once, and the work that belongs to no stage, such as log and metrics. */
   'whole pipe': { parses: 17, bytes: 32_000 },
 } as const
 export type MicroStage = keyof typeof microBudgets
@@ -102,7 +102,7 @@ export const probes: readonly Probe[] = [
       { key: 'inline', title: 'a call of a transform inline, p50, µs' },
       { key: 'worker', title: 'the same in its worker, p50, µs' },
       { key: 'added', title: 'what the worker adds, p50, µs' },
-      // the ratio of 25 µs to a round trip of 14.5 µs
+      // measured as 25 µs / 14.5 µs
       { key: 'ratio', title: 'what the worker adds / the round trip', most: 1.72 },
     ],
   },

@@ -1,38 +1,38 @@
-// The gateway in another program, from the built package and with its own store.
+// Starts the gateway of the built package in a process of the bench, with a store for this process.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 
-/** Replacements for the runtime of transforms. */
+/** The replacements for the runtime of transforms. */
 export const standIns = ['inline', 'trip'] as const
 export type StandIn = (typeof standIns)[number]
 
 export type GatewayOptions = {
-  /** URL of the built package's `index.js`. */
+  /** The URL of the built package's `index.js`. */
   readonly built: string
-  /** Config directory, empty. */
+  /** An empty config directory. */
   readonly dir: string
   readonly token: string
   /** `single`: SQLite with a commit for each request. `memory`: SQLite in memory, which commits on the main thread. */
   readonly store: 'sqlite' | 'single' | 'memory' | 'postgres'
   /** The URL of the database, for `postgres`. */
   readonly url?: string
-  /** Milliseconds that each commit takes longer, as on a slower disk. */
+  /** The milliseconds by which each commit is delayed, as if the disk were slower. */
   readonly delayMs: number
-  /** Each module among the files gets a hook with its name. Paths are below the transforms root. */
+  /** The transforms. Each module gets a hook with its name. Paths are relative to the transforms root. */
   readonly transforms?: { readonly files: Readonly<Record<string, string>>; readonly limits: { timeoutMs?: number } }
-  /** Runs call the model at this URL. */
+  /** The URL of the model that runs call. */
   readonly modelUrl?: string
-  /** One turn runs longer than the measurement, so the jobs of all other runs wait. */
+  /** True: one turn takes longer than the measurement, so the jobs of all other runs wait. */
   readonly waits?: boolean
-  /** Single requests are committed on the main thread even while a tracer slows each system call. */
+  /** True: a single request is committed on the main thread, even while a tracer slows down each system call. */
   readonly isCounted?: boolean
-  /** Transforms run on the main thread: see inline-runtime.ts and trip-runtime.ts. */
+  /** Runs transforms on the main thread: see inline-runtime.ts and trip-runtime.ts. */
   readonly runtime?: StandIn
 }
 
 export type BenchedGateway = {
   readonly port: number
-  /** Empties a store in memory: its memory must not fill up. */
+  /** Empties a store in memory, so that the memory does not fill up. */
   empty(): void
   jobsDone(): Promise<number>
   jobsQueued(): Promise<number>
@@ -40,7 +40,7 @@ export type BenchedGateway = {
 
 const fields = '{{action}} #{{issue.number}} {{issue.title}} by {{sender.login}}: {{issue.html_url}}'
 
-/** The mapping of the load. */
+/** The mapping that the load uses. */
 export const benchMapping = {
   match: { path: 'bench' },
   action: 'wake' as const,
@@ -65,7 +65,7 @@ export async function startGateway(options: GatewayOptions): Promise<BenchedGate
   )
   // as: the package is built from this source
   const { createMemoryStore, createSqliteStore } = (await import(built)) as typeof import('../../src/index.ts')
-  // as: the same source
+  // as: the replacement is built from the same source
   const { createHookloom } = (await import(
     options.runtime === undefined ? built : new URL(`${options.runtime}.mjs`, import.meta.url).href
   )) as typeof import('../../src/index.ts')
@@ -74,7 +74,7 @@ export async function startGateway(options: GatewayOptions): Promise<BenchedGate
     const { url } = await createHookloom({ dir, env: {}, write: () => {} })
     return { port: Number(new URL(url).port), empty: () => {}, jobsDone: async () => 0, jobsQueued: async () => 0 }
   }
-  // as in the default configuration: a store among the watched files would wake the watcher at each commit
+  // outside of the watched files, as in the default configuration: otherwise each commit would wake the watcher
   const file = join(dir, 'state/hookloom.db')
   mkdirSync(join(dir, 'state'))
   const store =

@@ -1,8 +1,9 @@
-// Replaces the runtime of a gateway: transforms run directly on the main thread. The difference is the cost of isolation.
+// A stand-in for the runtime of transforms that runs them directly on the main thread. Compared with it, the runtime shows the cost of
+// isolation.
 import { loadTransforms } from '../inline-transforms.ts'
 import type { RuntimeOptions, TransformRuntime } from '../../src/transforms/runtime.ts'
 
-/** The part of a runtime that a gateway uses. */
+/** The parts of a runtime that a gateway uses. */
 export type RuntimeStandIn = Omit<TransformRuntime, 'state'>
 
 export function createTransformRuntime(_options: RuntimeOptions): RuntimeStandIn {

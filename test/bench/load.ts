@@ -1,5 +1,5 @@
-// A process that sends webhooks over raw sockets with keep-alive, one request at a time on each. A client library would take more of the
-// machine than the measured server.
+// A process that sends webhooks over raw sockets with keep-alive, one request at a time on each socket. A client library would use more of
+// the machine than the measured server does.
 import { createHmac, createSecretKey } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
@@ -12,26 +12,26 @@ export type LoadJob = {
   /** Default: POST. */
   readonly method?: 'POST' | 'PUT'
   readonly token: string
-  /** Signed like GitHub's requests, with the token as the secret. */
+  /** True: signs requests as GitHub does, with the token as the secret. */
   readonly signed?: boolean
   readonly connections: number
-  /** Size of a body. */
+  /** The size of a body. */
   readonly bytes: number
   readonly seconds: number
 }
 
 export type LoadResult = {
-  /** Requests answered with success in the measured time. */
+  /** The number of requests a second that were answered with success in the measured time. */
   readonly perSecond: number
   readonly p50Ms: number
   readonly p99Ms: number
-  /** All requests that were answered with success, including those before the measured time. */
+  /** The number of all requests that were answered with success, including those before the measured time. */
   readonly answered: number
-  /** From the first connection to the last answer. */
+  /** The time from the first connection to the last answer. */
   readonly tookSeconds: number
 }
 
-/** Time for connections and queues to fill before the measurement. */
+/** The time before the measurement, in which connections and queues fill. */
 const rampMs = 150
 
 let serial = 0
@@ -90,7 +90,7 @@ function run(job: LoadJob): Promise<LoadResult> {
   })
 }
 
-/** The missing bytes of an answer; below 0 if more bytes came than expected, or if the answer has no length. */
+/** The number of bytes of an answer that have not come yet. Negative if too many bytes came, or if the answer has no length. */
 function toMissing(text: string): number {
   const end = text.indexOf('\r\n\r\n')
   if (end < 0) return 1
@@ -99,11 +99,11 @@ function toMissing(text: string): number {
   return length === undefined ? -1 : end + 4 + Number(length) - text.length
 }
 
-/** Placeholders in the head, overwritten for each signed request. */
+/** The placeholders in the head that each signed request overwrites. */
 const noSerial = '0'.repeat(36)
 const noDigest = '0'.repeat(64)
 
-/** One buffer for each connection, overwritten for each request: its last content was already sent, because it was answered. */
+/** One buffer for each connection. A new request overwrites the previous one, which was already sent and answered. */
 function createRequest(job: LoadJob, seed: number): { next(): Buffer } {
   const body = createEventBody(job.bytes, seed)
   const proof = job.signed

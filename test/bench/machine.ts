@@ -3,7 +3,7 @@ import { arch, cpus, loadavg, platform, release } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 
 const watchedMs = 400
-/** From this share on, other programs use so much of the machine that a missed goal says little. */
+/** The share above which other programs use so much of the machine that a missed goal says little. */
 export const busyShare = 0.15
 
 export function describeMachine(): string {
@@ -16,7 +16,7 @@ export function describeMachine(): string {
   ].join(', ')
 }
 
-/** The share of the processors that is in use, 0 to 1. Measured while the bench is idle. */
+/** The share of the processors that is in use, from 0 to 1. Measured while the bench does nothing. */
 export async function measureBusy(): Promise<number> {
   const before = toTimes()
   await pause(watchedMs)

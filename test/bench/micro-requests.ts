@@ -1,4 +1,4 @@
-// Requests that Node's parser makes from bytes without a network, to measure one stage of the pipe alone.
+// Requests that Node's parser makes from bytes without a network, so that a stage of the pipe can be measured alone.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { Duplex } from 'node:stream'
 import { createEventBody } from './events.ts'
@@ -6,11 +6,11 @@ import { createEventBody } from './events.ts'
 export type Received = {
   readonly req: IncomingMessage
   readonly res: ServerResponse
-  /** Resolves when the answer is handed to the connection. */
+  /** Resolves when the answer has been passed to the connection. */
   readonly sent: Promise<void>
 }
 
-/** Several requests of one connection, complete and unread. Answer them in order. */
+/** Returns a function that makes several complete, unread requests of one connection. They must be answered in order. */
 export function createRequests(given: { path: string; token: string; bytes: number }) {
   const body = createEventBody(given.bytes, 2)
   const head = Buffer.from(
@@ -33,7 +33,7 @@ export function createRequests(given: { path: string; token: string; bytes: numb
       onComplete = resolve
     })
     const connection = new Duplex({ read: () => {}, write: (_chunk, _encoding, done) => done() })
-    // a connection has one, and the gateway asks for it
+    // the gateway reads the address of each connection
     server.emit('connection', Object.assign(connection, { remoteAddress: '127.0.0.1' }))
     for (let index = 0; index < count; index += 1) {
       serial += 1
@@ -41,7 +41,7 @@ export function createRequests(given: { path: string; token: string; bytes: numb
       connection.push(Buffer.concat([head, body.bytes]))
     }
     await complete
-    // the last body arrives after its head
+    // the last body is parsed one turn of the event loop after its head
     await new Promise(setImmediate)
     return received
   }

@@ -1,4 +1,4 @@
-// The stages of one accepted request, each alone: the calls of the gateway with the arguments of a request of 1 kB.
+// The stages of one accepted request, each measured alone: the functions of the gateway, called with the arguments of a request of 1 kB.
 import { randomUUID } from 'node:crypto'
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
@@ -40,19 +40,19 @@ import type { MicroStage } from './figures.ts'
 
 export type Stage = {
   readonly name: MicroStage
-  /** Requests of one call. */
+  /** The number of requests that one call handles. */
   readonly requests: number
-  /** Prepares this number of calls, each with its own arguments. Only the calls are measured. */
+  /** Prepares this number of calls, each with its own arguments. Only the calls are measured, not their preparation. */
   readonly prepare: (calls: number) => Promise<(() => unknown)[]>
 }
 
 const bodyBytes = 1000
 const token = 'bench-token-0123456789abcdef'
-/** The requests of one batch: about what arrives during a commit with 64 connections. */
+/** The number of requests in a batch: about as many as arrive during a commit with 64 connections. */
 const batch = 32
 const limits = { limit: 262_144, timeoutMs: 15_000 }
 
-/** A writer thread without a database: only the cost of the queue and of the transfer remains. */
+/** A writer thread without a database, whose only cost is the queue and the transfer. */
 const echoWriter = `const { parentPort } = require('node:worker_threads')
 const value = { kind: 'stored' }
 parentPort.on('message', ({ kind, operations }) => {
@@ -215,17 +215,17 @@ export async function createStages(folder: string): Promise<Stage[]> {
     },
   ]
 
-  /** Like the writer thread: the batch arrives as a message, and its outcomes are sent as one. */
+  /** Commits like the writer thread: receives the batch as one message, and sends its outcomes as one. */
   function commit(sent: readonly Operation[]): void {
     post(toWriter, sent)
-    // as: the line above sent it
+    // as: the line above sent this message
     const operations = receiveMessageOnPort(ofWriter)?.message as readonly Operation[]
     const { waitingChange } = runBatch({ db, operations, isBulk: true })
     post(ofWriter, { outcomes: undefined, waitingChange })
     receiveMessageOnPort(toWriter)
   }
 
-  /** Everything before the answer, with a store that is ready at once. */
+  /** All work before the answer, with a store that is ready at once. */
   function toWholePipe() {
     const stored = { ...createMemoryStore({ clock }), append: async () => ({ kind: 'stored' }) as const }
     const kept = { store: stored, keepByDefault: false }

@@ -7,7 +7,7 @@ export type BenchOptions = {
   readonly seconds: number
   readonly suites: readonly Suite[]
   readonly probes: readonly Probe[]
-  /** Other programs are measured too. */
+  /** True: also measures other programs. */
   readonly peers: boolean
   readonly json: boolean
 }
@@ -38,7 +38,7 @@ export function parseOptions(args: readonly string[]): BenchOptions | 'help' {
     },
   })
   if (values.help) return 'help'
-  // with --peers, the others run only if they are named
+  // with --peers, other suites run only if --only names them
   const wanted = values.only?.split(',').map((name) => name.trim()) ?? (values.peers ? [] : usual)
   const only: readonly string[] = values.all ? names : wanted
   const unknown = only.find((name) => !names.some((known) => known === name))

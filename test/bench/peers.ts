@@ -1,5 +1,5 @@
-// Other programs that receive webhooks, with the work of the benched hook: token, JSON, a text of five fields, 200. They are not part of
-// this package; install them to compare.
+// The peers of the bench: other programs that receive webhooks. They do the work of the benched hook: check a token, parse JSON, render a
+// text of five fields, answer 200. They are not part of this package; install them to compare.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -7,16 +7,16 @@ import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** The last three store a request before they answer it. */
+/** The last three kinds store a request before they answer it. */
 export const peerKinds = ['openclaw', 'node-red', 'webhook', 'restate', 'durable-streams', 'webdis'] as const
 export type PeerKind = (typeof peerKinds)[number]
 
-/** The command that starts it, and its version. */
+/** `command`: starts the peer. */
 export type Peer = { readonly command: readonly [string, ...string[]]; readonly version: string }
 
 export type RunningPeer = {
   readonly port: number
-  /** Microseconds of processor time of all its processes, including ended ones. Linux only. */
+  /** Microseconds of processor time of all processes of the peer, including ended ones. Linux only. */
   usage(): number
   stop(): void
 }
@@ -27,19 +27,19 @@ type Place = { readonly dir: string; readonly port: number; readonly token: stri
 
 type Kind = {
   readonly pinned: string
-  /** What an answer of success means. */
+  /** The meaning of an answer with success. */
   readonly means: string
   readonly install: string
-  /** The request for an event. Default: POST, at the path of the benched hook. */
+  /** The request for an event. Default: a POST to the path of the benched hook. */
   readonly request?: PeerRequest
   find(): Peer | undefined
-  /** Writes its configuration. Returns the rest of the command line. */
+  /** Writes the configuration of the peer. Returns the rest of its command line. */
   configure(place: Place): { readonly args: readonly string[]; readonly env?: Readonly<Record<string, string>> }
 }
 
 const path = '/hooks/bench'
 const startLimitMs = 120_000
-/** USER_HZ of every Linux that Node runs on. */
+/** One tick of USER_HZ, which is 100 on every Linux that Node runs on. */
 const tickMicros = 10_000
 
 const folder = process.env['HOOKLOOM_PEERS'] ?? join(homedir(), '.cache/hookloom-peers')
@@ -109,7 +109,7 @@ const kinds: Readonly<Record<PeerKind, Kind>> = {
       const hook = {
         id: 'bench',
         'execute-command': '/bin/true',
-        // otherwise it answers before it starts the command, and the commands run while the next server is measured
+        // otherwise webhook answers before it starts the command, and the commands run while the next server is measured
         'include-command-output-in-response': true,
         'pass-arguments-to-command': fields.map((name) => ({ source: 'payload', name })),
         'trigger-rule': {
@@ -146,7 +146,7 @@ const kinds: Readonly<Record<PeerKind, Kind>> = {
   },
 }
 
-/** A program with several processes is started by a script in this folder. */
+/** The folder of scripts, which start the peers that consist of several processes. */
 const launchers = join(import.meta.dirname, 'peers')
 
 function findLauncher(name: string, version: string | undefined): Peer | undefined {
@@ -267,11 +267,11 @@ async function findPort(): Promise<number> {
 
 type ProcessStat = { readonly pid: number; readonly parent: number; readonly ticks: number }
 
-/** The process and its descendants. Empty where there is no /proc. */
+/** The ids of the process and its descendants. Empty on a system without /proc. */
 function toFamily({ pid }: ChildProcess): ProcessStat[] {
   const all = existsSync('/proc/self/stat') ? readdirSync('/proc').flatMap(toStat) : []
   const family = all.filter((one) => one.pid === pid)
-  // the list grows during the loop
+  // the loop appends to the list
   for (const { pid: parent } of family) family.push(...all.filter((one) => one.parent === parent))
   return family
 }
@@ -280,7 +280,7 @@ function toStat(name: string): ProcessStat[] {
   if (!/^\d+$/.test(name)) return []
   try {
     const text = readFileSync(`/proc/${name}/stat`, 'latin1')
-    // the name of the program comes before and may have spaces: proc_pid_stat(5), from field 3
+    // splits after the name of the program, which may contain spaces; the next field is field 3 of proc_pid_stat(5)
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
     const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0)
     return [{ pid: Number(name), parent: Number(fields[1]), ticks }]

@@ -1,4 +1,4 @@
-// The cost of one wake, one signed delivery of 10 kB, one run with a reply and one save, except time.
+// The cost of one wake, one signed delivery of 10 kB, one run with a reply and one save, measured without time.
 import { createHmac } from 'node:crypto'
 import { mkdtempSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
@@ -18,7 +18,7 @@ import { toMedian } from './statistics.ts'
 type Work = { readonly run: () => Promise<unknown>; readonly times: number }
 
 const module = (version: number) => `export default () => ({ text: 'version ${version}' })\n`
-/** A save is live after this time. */
+/** The time after which a save is live. */
 const liveMs = 1_000
 
 export function createCostProbe({ folder, built }: Pick<ProbeOptions, 'folder' | 'built'>): RunningProbe {
@@ -42,7 +42,7 @@ export function createCostProbe({ folder, built }: Pick<ProbeOptions, 'folder' |
       },
     }
     try {
-      // lets tables grow and code compile
+      // warms up: tables grow and code is compiled
       for (let count = 0; count < 30; count += 1) await works.wake.run()
       await works.run.run()
       const figures: Record<string, number> = {}
@@ -72,14 +72,14 @@ export function createCostProbe({ folder, built }: Pick<ProbeOptions, 'folder' |
         commits: toMedian(written.map(({ commits }) => commits)),
         pages: toMedian(written.map(({ pages }) => pages)),
         'wal bytes': written.reduce((all, { bytes }) => all + bytes, 0) / times,
-        // a garbage collection during the work reduces it
+        // a garbage collection during the work would reduce the value
         allocated: toMedian(allocated),
       }
     }
   }
 }
 
-/** Sends requests on connections that stay open. No two bodies are equal. */
+/** Sends requests on connections that stay open. All bodies differ. */
 function createPost(port: number) {
   const agent = new Agent({ keepAlive: true })
   let serial = 0

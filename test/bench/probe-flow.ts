@@ -1,4 +1,5 @@
-// What flows cost: a claim while many jobs wait, the acceptance of a job, and how soon a quiet mapping has its turn.
+// The cost of flows: the time of a claim while many jobs wait, the time to accept a job, and the number of turns before a quiet mapping has
+// had its turns.
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { Flow, toFlowSettings } from '../../src/model/config/flow.ts'
@@ -12,13 +13,13 @@ import type { ProbeOptions, RunningProbe } from './probe.ts'
 import { createSchema, toDelivery } from './probe-postgres.ts'
 import { toQuantile } from './statistics.ts'
 
-/** Turns that run at the same time: each claim starts the next one after one of them ended. */
+/** The number of turns that run at the same time. Each claim starts the next turn after a turn has ended. */
 const slots = 16
 const claims = 1_000
 const quietTurns = 20
 const leaseMs = 3_600_000
 const limits = { model: { total: 64 } }
-/** Deliveries that are stored at the same time. */
+/** The number of deliveries that are stored at the same time. */
 const storedAtOnce = 500
 const comparedRounds = 30
 const comparedJobs = 64
@@ -76,7 +77,7 @@ async function measure(store: Store, prepare = async () => {}): Promise<Figures>
   }
 }
 
-/** The time of commits with jobs of a flow, and with jobs of one key, divided by that of jobs without a flow, in turn. */
+/** The time to commit jobs of a flow, and jobs of one key, each divided by the time to commit jobs without a flow. Measured alternately. */
 async function compareAccepting(store: Store): Promise<Record<'accept' | 'hot', number>> {
   const kinds = ['plain', 'flow', 'hot'] as const
   const times = { plain: [] as number[], flow: [] as number[], hot: [] as number[] }
@@ -108,7 +109,7 @@ async function fill(store: Store): Promise<void> {
   }
 }
 
-/** With one slot, the turns of all mappings until the quiet one has had all of its own. */
+/** The number of turns of all mappings, with one slot, until the quiet mapping has had all its turns. */
 async function countTurns(store: Store): Promise<number> {
   const quiet = Array.from({ length: quietTurns }, (_, index) => toJob('quiet', `key ${index % 4}`))
   for (const job of quiet) await store.append(toDelivery(job))

@@ -1,5 +1,5 @@
-// How much slower a transform call is in its worker than inline, and the minimum cost of sending to a thread and back: all on one
-// processor, in turns. The time to wake another processor depends on the machine: 5 µs, or 50 on a virtual one.
+// How much slower a transform call is in its worker than inline, compared with the minimum cost of a round trip to a thread. All run
+// alternately on one processor: the time to wake another processor is 5 µs on some machines, and 50 µs on a virtual one.
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ import { toQuantile } from './statistics.ts'
 const trips = 3000
 
 export async function createIsolationProbe({ folder }: ProbeOptions): Promise<RunningProbe> {
-  // later threads inherit it; without taskset, the system chooses the processor
+  // later threads run on the same processor; without taskset, the system chooses the processor
   spawnSync('taskset', ['-acp', '0', String(process.pid)])
   const { trip } = await startEcho()
   const { isolated, inline } = await loadBoth(folder)
@@ -29,7 +29,7 @@ export async function createIsolationProbe({ folder }: ProbeOptions): Promise<Ru
   }
 }
 
-/** The p50 of each way in microseconds, measured in turns, so that noise affects all of them. */
+/** The p50 of each way in microseconds. The ways are measured alternately, so that noise affects all of them. */
 async function measure<Ways extends readonly (() => Promise<unknown>)[]>(ways: readonly [...Ways]) {
   const times = ways.map((): number[] => [])
   for (let trip = 0; trip < trips; trip += 1) {
@@ -39,11 +39,11 @@ async function measure<Ways extends readonly (() => Promise<unknown>)[]>(ways: r
       times[way]?.push((performance.now() - start) * 1000)
     }
   }
-  // as: one number for each way
+  // as: there is one number for each way
   return times.map((each) => toQuantile(each, 0.5)) as { [Way in keyof Ways]: number }
 }
 
-/** Loads a transform that returns its input, both ways. */
+/** Loads a transform that returns its input: isolated and inline. */
 async function loadBoth(folder: string): Promise<{ isolated: Transform; inline: Transform }> {
   const root = realpathSync(mkdtempSync(join(folder, 'modules-')))
   writeFileSync(join(root, 'echo.ts'), 'export default ({ payload }) => ({ text: payload.text })\n')
@@ -57,7 +57,7 @@ async function loadBoth(folder: string): Promise<{ isolated: Transform; inline: 
   return { isolated, inline }
 }
 
-/** A call with a body of 1 kB, as the pipe builds it. */
+/** A call with a body of 1 kB, in the form in which the pipe builds it. */
 function toCall(): TransformCall {
   return {
     head: {

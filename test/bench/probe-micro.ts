@@ -37,7 +37,7 @@ export async function createMicroProbe({ folder }: ProbeOptions): Promise<Runnin
   }
 }
 
-/** Microseconds of processor time for one request: the disk and other programs do not count. */
+/** Microseconds of processor time for one request. The disk and other programs do not count. */
 async function measureTime({ prepare, requests }: Stage): Promise<number> {
   const calls = await prepare(requestsOfWindow / requests)
   const start = process.cpuUsage()
@@ -46,7 +46,7 @@ async function measureTime({ prepare, requests }: Stage): Promise<number> {
   return (user + system) / requestsOfWindow
 }
 
-/** Bytes that one request allocates in the heap and in buffers. Few calls, so that no garbage collection runs. */
+/** The bytes that one request allocates in the heap and in buffers. Measured with few calls, so that no garbage collection runs. */
 async function measureBytes({ prepare, requests }: Stage, collect: () => void): Promise<number> {
   const count = Math.max(1, 64 / requests)
   const calls = await prepare(count)

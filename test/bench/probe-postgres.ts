@@ -1,4 +1,4 @@
-// Gateways on Postgres: one compared with SQLite, two compared with one, with a backlog, and the speed of claims.
+// Compares gateways on Postgres: one with SQLite, two with one, and with and without a backlog. Also measures the speed of claims.
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ import type { ServerOptions, ServerRequest } from './server.ts'
 
 const connections = 64
 const bytes = 1000
-/** The number of jobs that a gateway claims at once, and runs at the same time. */
+/** The number of jobs that a gateway claims in one call, and runs at the same time. */
 const claimLimit = 16
 const leaseMs = 60_000
 const warmSeconds = 3
@@ -77,7 +77,7 @@ async function startLoad(folder: string): Promise<Child<LoadJob, LoadResult>> {
   return (await startChild<LoadJob, LoadResult>(join(folder, 'load.mjs'), [])).child
 }
 
-/** The store alone, without gateways, which would run the jobs of the backlog. */
+/** Measures the store without gateways, which would run the jobs of the backlog. */
 async function measureStore(schema: Schema, seconds: number): Promise<Record<'claims' | 'backlog', number>> {
   const store = createPostgresStore({ url: schema.url })
   try {
@@ -91,7 +91,7 @@ async function measureStore(schema: Schema, seconds: number): Promise<Record<'cl
   }
 }
 
-/** Deliveries a second that 64 callers store, each with a finished job. */
+/** The number of deliveries a second that 64 callers store, each with a finished job. */
 async function countAppends(store: Store, seconds: number): Promise<number> {
   const end = performance.now() + seconds * 1000
   let stored = 0
@@ -102,7 +102,7 @@ async function countAppends(store: Store, seconds: number): Promise<number> {
   return stored / seconds
 }
 
-/** Runs a second that are claimed and reported as done. */
+/** The number of runs a second that are claimed and reported as done. */
 async function countRuns(store: Store, seconds: number): Promise<number> {
   const end = performance.now() + seconds * 1000
   let done = 0
@@ -114,7 +114,7 @@ async function countRuns(store: Store, seconds: number): Promise<number> {
   return done / seconds
 }
 
-/** Copies of one queued job, each in its own session. */
+/** Copies one queued job many times. The copies are spread over many sessions. */
 async function addBacklog(store: Store, schema: Schema): Promise<void> {
   const job = newJob({ planned: planned('hook:bench:0'), lane: 'main\0hook:bench:0' })
   await store.append(toDelivery(job))

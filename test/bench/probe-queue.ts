@@ -1,4 +1,4 @@
-// How a thousand runs that wait for a slow model affect the intake.
+// How much slower the intake is while a thousand runs wait for a slow model.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { mkdtempSync } from 'node:fs'
@@ -12,7 +12,7 @@ import { token } from './run.ts'
 import type { ServerOptions, ServerRequest } from './server.ts'
 import { queuedRuns } from './figures.ts'
 
-/** The duration of a turn: the queue must last longer than the measurement. */
+/** The duration of a turn, so long that the queue outlasts the measurement. */
 const turnMs = 250
 const connections = 16
 
@@ -39,7 +39,7 @@ export async function createQueueProbe({ folder, built, seconds }: ProbeOptions)
   const modelUrl = await startModel()
   const { child: generator } = await startChild<LoadJob, LoadResult>(join(folder, 'load.mjs'), [])
 
-  /** The p99 of the intake with this number of queued runs, and how many were still queued at the end. */
+  /** The p99 of the intake with this number of queued runs, and how many of them were still queued at the end. */
   async function measure(queued: number): Promise<{ p99Ms: number; left: number }> {
     const dir = mkdtempSync(join(folder, 'store-'))
     const server: ServerOptions = { kind: 'sqlite', delayMs: 0, modelUrl, dir, built, token }

@@ -1,4 +1,5 @@
-// The time from a save until it is served, as an author sees it: over HTTP, with fixtures; and the memory that each reload keeps.
+// The time from a save until it is served, measured as an author notices it: over HTTP, with fixtures. Also the memory that each reload
+// keeps.
 import { cpSync, mkdtempSync, realpathSync, writeFileSync } from 'node:fs'
 import { open, rename, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -18,23 +19,23 @@ import type { ServerOptions, ServerRequest } from './server.ts'
 import { toQuantile } from './statistics.ts'
 import { reloadSeconds, reloadsWanted, saveStyles, savesOfStyle } from './figures.ts'
 
-/** A save that is not served after this time counts as lost. */
+/** The time after which a save that is not served counts as lost. */
 const patienceMs = 5000
-/** The pause until the watcher has finished with a save, so that the next one counts separately. */
+/** The pause in which the watcher finishes a save, so that the next save counts separately. */
 const restMs = 120
 const warmReloads = 50
 const megabyte = 1e6
 
-/** A request for the version is answered with 204 if it is odd, and with 200 if it is even. */
+/** A transform whose version a request can test: the answer is 204 for an odd version, and 200 for an even one. */
 const toModule = (version: number, remark = '') => `// version ${version}${remark}
 export default ({ payload }) => {
   if (payload.probe && ${version} % 2 === 1) return null
   return { text: 'issue ' + payload.action }
 }
 `
-/** Packages of which each has one file that exports all others. */
+/** The packages. In each, one file exports all others. */
 const barrelPackages = ['date-fns', 'lodash-es'] as const
-/** The same module with one name from each package. */
+/** The same module, which also imports one name from each package. */
 const toBarrelModule = (version: number) => `// version ${version}
 import { formatISO } from 'date-fns'
 import { chunk } from 'lodash-es'
@@ -56,7 +57,7 @@ const files = {
   'saved.fixtures/closed.json': toFixture('closed'),
 }
 
-/** How editors and tools write a file. The pauses belong to the writers, and are measured. */
+/** The ways in which editors and tools write a file. The pauses are part of a way, and are measured. */
 const savers: Record<(typeof saveStyles)[number], (file: string, version: number) => Promise<void>> = {
   'in place': (file, version) => writeFile(file, toModule(version)),
   'by rename': async (file, version) => {
@@ -66,7 +67,7 @@ const savers: Record<(typeof saveStyles)[number], (file: string, version: number
   'in two chunks 15 ms apart': (file, version) => writeTwice(file, toModule(version), 15),
   'in two chunks 40 ms apart': (file, version) => writeTwice(file, toModule(version), 40),
   'twice within 15 ms': async (file, version) => {
-    // the first save does not change the answer, so only the second one ends the wait
+    // the first of the two saves does not change the answer, so only the second one is measured
     await writeFile(file, toModule(version - 1, ', again'))
     await pause(15)
     await writeFile(file, toModule(version))
@@ -90,7 +91,7 @@ async function writeTwice(file: string, text: string, ms: number): Promise<void>
 export async function createReloadProbe({ folder, built }: ProbeOptions): Promise<RunningProbe> {
   const dir = mkdtempSync(join(folder, 'store-'))
   const server: ServerOptions = { kind: 'sqlite', delayMs: 0, transforms: { files, limits: {} }, dir, built, token }
-  // installed next to the module, as its author would
+  // the packages are next to the module, where its author would install them
   for (const name of barrelPackages)
     cpSync(toPackage(name), join(toRoot(dir), 'node_modules', name), { recursive: true })
   const args = [JSON.stringify(server)]
@@ -148,7 +149,7 @@ function toPackage(name: (typeof barrelPackages)[number]): string {
   )
 }
 
-/** Milliseconds from the end of the save; `patienceMs` if it is lost. */
+/** The milliseconds from the end of the save until it is served. `patienceMs` if the save is lost. */
 async function untilServed(client: Client, version: number, hook = 'saved'): Promise<number> {
   const saved = performance.now()
   while (performance.now() - saved < patienceMs) {
@@ -160,13 +161,13 @@ async function untilServed(client: Client, version: number, hook = 'saved'): Pro
   return patienceMs
 }
 
-/** Saves again, so that one lost save does not make the next ones look lost. */
+/** Saves again, so that a lost save does not make the next saves look lost. */
 async function rescue(file: string, client: Client, version: number): Promise<void> {
   await writeFile(file, toModule(version, ', rescued'))
   await untilServed(client, version)
 }
 
-/** The heap of the reloading thread, with a garbage collection before and after. */
+/** The growth of the heap of the reloading thread. Garbage is collected before and after. */
 async function measureHeap(folder: string): Promise<{ reloads: number; heap: number }> {
   const root = realpathSync(folder)
   const runtime = createTransformRuntime({ clock: Date.now, log: silentLog })

@@ -1,4 +1,4 @@
-// How a transform that never ends affects other transforms.
+// How much a transform that never ends slows down other transforms.
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
@@ -11,7 +11,7 @@ import type { ServerOptions, ServerRequest } from './server.ts'
 import { toMedian } from './statistics.ts'
 import { runawayTimeoutMs } from './figures.ts'
 
-/** Several modules, because code that was stopped three times within a minute gets no more calls. */
+/** The number of modules with a loop. A module whose code was stopped three times within a minute gets no more calls. */
 const loopers = 60
 const tries = 6
 const loop = `export default ({ payload }) => {
@@ -22,16 +22,16 @@ const loop = `export default ({ payload }) => {
 const calm = 'export default ({ payload }) => ({ text: payload.action })\n'
 
 type Stage = {
-  /** Runs one endless loop in a module that has not looped yet. Resolves when it was stopped. */
+  /** Runs one endless loop, in a module that has not looped yet. Resolves when the loop was stopped. */
   loop(): Promise<number>
-  /** Sends an endless loop and another call of its module together. Returns the time of each. */
+  /** Sends an endless loop and another call of the same module together. Returns the time of each. */
   loopAndCall(): Promise<{ parked: number; next: number }>
   load(path: string): Promise<LoadResult>
 }
 
 export async function createRunawayProbe(options: ProbeOptions): Promise<RunningProbe> {
   const { child: generator } = await startChild<LoadJob, LoadResult>(join(options.folder, 'load.mjs'), [])
-  // first a loop that lasts as long as the measurement, then loops that are stopped one after the other
+  // one stage with a loop that lasts as long as the measurement, and one with loops that are stopped one after the other
   const held = await openStage(options, { timeoutMs: options.seconds * 1_000 + 1_500, generator })
   const brief = await openStage(options, { timeoutMs: runawayTimeoutMs, generator })
 
@@ -87,7 +87,7 @@ async function openStage(
   }
 }
 
-/** The ratio of the p99 with a loop to the p99 without. A loop that is stopped is followed by the next one. */
+/** The p99 with a loop, divided by the p99 without one. When a loop is stopped, the next loop starts. */
 async function measureBeside({ load, loop: runLoop }: Stage, path: string, round: number): Promise<number> {
   const beside = async () => {
     const over = new AbortController()

@@ -1,4 +1,5 @@
-// The cost of a proof beyond its hash: verify compared with createHmac of the same bytes with a prepared key, in turns.
+// The cost of a proof in addition to its hash: verify, compared with createHmac of the same bytes with a prepared key. Measured
+// alternately.
 import { createHmac, createSecretKey } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
 import { createVerifier } from '../../src/pipeline/verify.ts'
@@ -14,7 +15,7 @@ const warmWindows = 10
 const bodyBytes = 1000
 const keyBytes = Buffer.alloc(24, 'bench')
 
-/** The text that each scheme signs before the body. */
+/** The text that a scheme signs before the body. */
 const toPreamble: Record<(typeof verifySchemes)[number], (seconds: number) => string> = {
   github: () => '',
   slack: (seconds) => `v0:${seconds}:`,
@@ -35,7 +36,7 @@ export function createVerifyProbe(): RunningProbe {
       const [proofs, hashes]: [number[], number[]] = [[], []]
       for (let window = 0; window < windows; window += 1) {
         const turns = [() => proofs.push(measure(verify)), () => hashes.push(measure(hash))]
-        // so that not always the same one collects the garbage of the other
+        // alternates the order, so that none of the two always collects the garbage of the other
         for (const turn of (window + round) % 2 === 0 ? turns : turns.toReversed()) turn()
       }
       figures[`${scheme} added`] = toMedian(proofs) - toMedian(hashes)
@@ -45,7 +46,7 @@ export function createVerifyProbe(): RunningProbe {
   }
 }
 
-/** Microseconds of one call. */
+/** The microseconds of one call. */
 function measure(call: () => void): number {
   const start = performance.now()
   for (let index = 0; index < callsOfWindow; index += 1) call()

@@ -1,4 +1,4 @@
-// A process that measures one probe, once for each round that it is asked for.
+// A process that runs one probe. It measures once for each round that it is asked for.
 import { createCostProbe } from './probe-cost.ts'
 import { createFlowProbe } from './probe-flow.ts'
 import { createIsolationProbe } from './probe-isolation.ts'
@@ -15,11 +15,11 @@ export type ProbeOptions = {
   readonly name: Probe['name']
   /** The folder of the compiled children and of the stores. */
   readonly folder: string
-  /** URL of the built package's `index.js`. */
+  /** The URL of the built package's `index.js`. */
   readonly built: string
   readonly seconds: number
 }
-/** Measures a round; the first is 0. */
+/** Measures a round. The first round is 0. */
 export type RunningProbe = (round: number) => Promise<Figures>
 
 async function create(options: ProbeOptions): Promise<RunningProbe> {

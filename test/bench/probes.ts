@@ -1,11 +1,11 @@
-// The probes of a run, one after the other. Each has a child process that runs for all its rounds.
+// Runs the probes of the bench one after the other. Each probe has a child process that runs for all its rounds.
 import { join } from 'node:path'
 import { startChild } from './child.ts'
 import type { ProbeOptions } from './probe.ts'
 import type { RunOptions } from './run.ts'
 import type { Probe } from './figures.ts'
 
-/** By the keys of the probe's figures. */
+/** The values, by the keys of the figures. */
 export type Figures = Readonly<Record<string, number>>
 export type ProbeSample = { readonly probe: Probe['name']; readonly round: number; readonly figures: Figures }
 

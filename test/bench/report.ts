@@ -1,4 +1,4 @@
-// The tables: ratios first, then the measurements behind them.
+// Renders the tables of the bench: first the ratios, then the measurements from which they are computed.
 import type { DiskTimes } from './disk.ts'
 import { toMedian } from './statistics.ts'
 import type { Load } from './suites.ts'
@@ -6,16 +6,16 @@ import type { Row, Verdict } from './verdicts.ts'
 
 export type Report = {
   readonly machine: string
-  /** The share of the processors that other programs used in the worst round, 0 to 1. */
+  /** The share of the processors that other programs used in the worst round, from 0 to 1. */
   readonly busy: number
   readonly disk: DiskTimes
   readonly verdicts: readonly Verdict[]
-  /** Facts that a reader of the peers' figures must know. */
+  /** Facts that are needed to read the figures of the peers. */
   readonly notes: readonly string[]
   readonly rows: readonly Row[]
 }
 
-/** The median of the rounds. */
+/** The median of all rounds. */
 export function toDisk(rounds: readonly DiskTimes[]): DiskTimes {
   return { p50Ms: toMedian(rounds.map(({ p50Ms }) => p50Ms)), p99Ms: toMedian(rounds.map(({ p99Ms }) => p99Ms)) }
 }
@@ -53,7 +53,7 @@ export function toText({ machine, busy, disk, verdicts, notes, rows }: Report): 
   ].join('\n\n')
 }
 
-/** One sentence for each missed goal. */
+/** A sentence for each missed goal. */
 export function toMisses(verdicts: readonly Verdict[]): string[] {
   return verdicts
     .filter(({ holds }) => !holds)
@@ -78,7 +78,7 @@ function toStanding({ isMost, value, goal, holds }: Verdict): string {
   return isReached ? 'reached' : isMost ? 'below the ceiling' : 'above the floor'
 }
 
-/** The first two columns and the last are text, the others numbers. */
+/** The first two columns and the last one contain text, the others numbers. */
 function toTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = head.map((name, column) => Math.max(name.length, ...rows.map((row) => row[column]?.length ?? 0)))
   const isText = (column: number) => column < 2 || column === head.length - 1

@@ -1,5 +1,5 @@
-// Rounds of measurements, interleaved: all variants run each load in turn, so that noise affects all of them. Servers run for all rounds,
-// because it takes tens of thousands of requests until their code is compiled.
+// Runs the measurements in rounds: in each, all variants run each load in turn, so that noise affects all of them. A server runs for all
+// rounds, because its code is compiled only after tens of thousands of requests.
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Child, startChild } from './child.ts'
@@ -14,9 +14,9 @@ export type Sample = LoadResult & {
   readonly variant: Variant
   readonly load: Load
   readonly round: number
-  /** Processor time of the server's process, all threads, for one answered request. */
+  /** The processor time of the server's process for one answered request, in all threads. */
   readonly cpuMicros: number
-  /** Processor time of its main thread alone; 0 if unknown. */
+  /** The processor time of its main thread. 0 if unknown. */
   readonly mainMicros: number
   readonly jobsPerSecond: number | undefined
 }
@@ -27,7 +27,7 @@ export type RunOptions = {
   readonly seconds: number
   /** The folder of the compiled children and of the stores. */
   readonly folder: string
-  /** URL of the built package's `index.js`. */
+  /** The URL of the built package's `index.js`. */
   readonly built: string
   readonly onProgress: (text: string) => void
 }
@@ -43,7 +43,7 @@ type Generator = Child<LoadJob, LoadResult>
 
 export const token = 'bench-token-0123456789abcdef'
 const warmUp: Load = { connections: 16, bytes: 1_000 }
-/** The warm-up until the code is compiled: this many requests, or as many as fit into the time. */
+/** The limits of the warm-up, in which code is compiled: this many requests, or this time. */
 const warmUpRequests = 20_000
 const warmUpSeconds = 5
 
@@ -88,19 +88,19 @@ async function end({ child }: Running): Promise<void> {
   try {
     await child.ask('stop')
   } catch {
-    // the server has ended
+    // the server has already ended
   }
   await child.kill()
 }
 
-/** Each round begins with another variant, so that none is always the first after a pause. */
+/** Each round begins with another variant, so that no variant is always the first after a pause. */
 function toTurns({ variants, loads }: Suite, round: number): { variant: Variant; load: Load }[] {
   const first = round % variants.length
   const turned = [...variants.slice(first), ...variants.slice(0, first)]
   return loads.flatMap((load) => turned.map((variant) => ({ variant, load })))
 }
 
-/** Variants with the same name share a server. */
+/** The key of a variant's server. Variants with the same key share a server. */
 function toServerName({ server, runsJobs = false }: Variant): string {
   return JSON.stringify([server, runsJobs])
 }
@@ -119,7 +119,7 @@ async function start(variant: Variant, generator: Generator, { folder, built }: 
   return { port, child }
 }
 
-/** Never uses the hook that runs jobs, because a backlog is not part of the warm-up. */
+/** Sends the load of the warm-up, but never to the hook that runs jobs: it would leave a backlog. */
 async function warm(port: number, generator: Generator, { runsJobs, ...variant }: Variant): Promise<void> {
   const path = runsJobs ? warmUpPath : variant.path
   const { method = 'POST', signed = false } = variant

@@ -1,4 +1,4 @@
-// A process that runs one of the benched servers and reports what it used.
+// A process that runs one of the benched servers and reports the resources that the server used.
 import { existsSync, readFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -13,8 +13,8 @@ export type ServerOptions = Omit<GatewayOptions, 'store'> & {
 export type ServerRequest = 'usage' | 'heap' | 'main thread' | 'empty' | 'jobs' | 'queued' | 'stop'
 /**
  * `usage`: microseconds of processor time of all threads, and of the processes of a peer. `main thread`: that of this thread alone; 0 for a
- * peer, and where the system does not show it. `jobs`: finished jobs, `queued`: waiting jobs. `heap`: bytes of JavaScript objects. `empty`,
- * `stop`: the port. A peer must be stopped before its server ends.
+ * peer, and if the system does not show it. `jobs`: the number of finished jobs. `queued`: the number of waiting jobs. `heap`: the bytes of
+ * JavaScript objects. `empty`, `stop`: the port. A peer must be stopped before its server ends.
  */
 export type ServerReply = { readonly result: number } | { readonly failure: string }
 
@@ -76,7 +76,7 @@ async function reply(served: Served, request: ServerRequest): Promise<number> {
     case 'queued':
       return served.jobsQueued()
     case 'empty':
-      // without a forced collection, which also drops compiled code and so costs more than it saves
+      // no forced collection: it would also drop compiled code, and so cost more than it saves
       served.empty()
       return served.port
     case 'stop':
@@ -85,7 +85,7 @@ async function reply(served: Served, request: ServerRequest): Promise<number> {
   }
 }
 
-/** Linux counts nanoseconds for each thread: proc(5). The id of the main thread is that of the process. */
+/** The microseconds of the main thread, whose id is that of the process. Linux counts nanoseconds for each thread: proc(5). */
 function toMainMicros(): number {
   const file = `/proc/self/task/${process.pid}/schedstat`
   return existsSync(file) ? Number.parseInt(readFileSync(file, 'utf8'), 10) / 1_000 : 0

@@ -1,10 +1,10 @@
-/** The value below which `share` of the values lie. NaN for an empty list. */
+/** The value below which a `share` of the values is. NaN for an empty list. */
 export function toQuantile(values: readonly number[], share: number): number {
   const sorted = Float64Array.from(values).toSorted()
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
 }
 
-/** NaN for an empty list. */
+/** The median. NaN for an empty list. */
 export function toMedian(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b)
   const [low = Number.NaN, high = low] = [sorted[(sorted.length - 1) >> 1], sorted[sorted.length >> 1]]

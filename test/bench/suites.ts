@@ -4,14 +4,14 @@ import { findPeer, peerKinds, requestOf } from './peers.ts'
 import type { ServerOptions } from './server.ts'
 
 export type Variant = {
-  /** Name in the tables. */
+  /** The name in the tables. */
   readonly name: string
   readonly server: Pick<ServerOptions, 'kind' | 'delayMs' | 'transforms' | 'runtime' | 'waits'>
   readonly path: string
   readonly method?: 'POST' | 'PUT'
-  /** Signed like GitHub's requests, without the token. */
+  /** True: requests are signed as GitHub does, and have no token. */
   readonly signed?: boolean
-  /** Jobs run at the same time, and are counted. Each round starts a new server, and removes it with its backlog. */
+  /** True: jobs run during the measurement, and are counted. Each round starts a new server, which is removed with its backlog. */
   readonly runsJobs?: boolean
 }
 
@@ -37,7 +37,7 @@ const other = (
 })
 
 const durable = gateway('gateway')
-/** Commits on the main thread, without a writer thread: it shows the cost of the disk and the thread, not the minimum of a store. */
+/** Commits on the main thread, without a writer thread. It shows the cost of the disk and the thread; it is not the fastest store. */
 const memory = other('memory', 'gateway, SQLite in memory, no disk')
 const insert = other('insert', 'koa, insert each')
 const append = other('append', 'koa, append each')
@@ -56,18 +56,18 @@ const insert2 = other('insert', 'koa, insert each, 2 ms more', 2)
 const wakes = gateway('gateway, wakes')
 const agents: Variant = { ...gateway('gateway, agents'), path: '/hooks/bench-agent', runsJobs: true }
 
-/** The cost of accepting a run, without performing it. */
+/** The cost of accepting a run, without running it. */
 const waiting: Variant = {
   name: 'gateway, agents whose runs wait',
   server: { kind: 'sqlite', delayMs: 0, waits: true },
   path: '/hooks/bench-agent',
 }
-/** The same with a flow, whose keys are the numbers of the issues, or one key for all requests. */
+/** The same with a flow. Its keys are the numbers of the issues, or all requests have the same key. */
 const flows: Variant = { ...waiting, name: 'gateway, runs of a flow wait', path: '/hooks/bench-flow' }
 const hot: Variant = { ...waiting, name: 'gateway, runs of one key wait', path: '/hooks/bench-hot' }
 const signed: Variant = { ...gateway('gateway, signed by GitHub'), path: '/hooks/bench-github', signed: true }
 
-/** The template of the benched hook as code. */
+/** Transform code that does the same as the template of the benched hook. */
 const reshape = `export default ({ payload: { action, issue, sender } }) => ({
   text: \`\${action} #\${issue.number} \${issue.title} by \${sender.login}: \${issue.html_url}\`,
 })
@@ -113,7 +113,7 @@ export const suites: readonly Suite[] = [
 
 const durableKinds: ReadonlySet<string> = new Set(['restate', 'durable-streams', 'webdis'])
 
-/** The gateway and the installed peers. */
+/** The gateway, and the peers that are installed. */
 export const toPeersSuite = (): Suite => ({
   name: 'peers',
   variants: [
@@ -124,7 +124,7 @@ export const toPeersSuite = (): Suite => ({
   loads: [one, many, huge],
 })
 
-/** A comparison of two variants under one load, in the same round. */
+/** Compares two variants under the same load, in the same round. */
 export type Comparison = {
   readonly title: string
   readonly suite: Suite['name']
@@ -140,7 +140,7 @@ export type Comparison = {
    * - `lag`: by how many commits of the slower disk the p99 is longer. A queue that grows behind the disk costs dozens.
    */
   readonly as: 'throughput' | 'processor' | 'latency' | 'lag' | 'added' | 'added work'
-  /** Without a goal the figure is only shown. */
+  /** Without a goal, the value is only shown. */
   readonly goal?: number
 }
 
@@ -169,7 +169,7 @@ export const comparisons: readonly Comparison[] = [
   ratio(durable, memory, huge),
   ratio(durable, memory, one),
   ratio(durable, single, many),
-  // no server on Koa can exceed this ratio: on a fast disk the processor limits both, see `slow`
+  // no server on Koa can exceed this ratio: on a fast disk, the processor limits both; see the suite `slow`
   ratio(durable, insert, many),
   ratio(koa, insert, many),
   ratio(durable, koa, many, 0.5),
@@ -213,7 +213,7 @@ export const comparisons: readonly Comparison[] = [
     as: 'processor',
     title: 'processor time of an accepted run, of one key / without a flow',
   },
-  // 15 µs and the hash, which takes about 3 µs for 1 kB and 10 µs for 10 kB
+  // 15 µs, and the time of the hash: about 3 µs for 1 kB and 10 µs for 10 kB
   { ...ratio(signed, wakes, many, 18), ...signature },
   { ...ratio(signed, wakes, large, 25), ...signature },
   { ...ratio(isolated, inline, many, 0.85), suite: 'isolation' },
@@ -221,7 +221,7 @@ export const comparisons: readonly Comparison[] = [
   { ...ratio(isolatedMemory, inlineMemory, many), suite: 'isolation' },
   { ...ratio(isolatedMemory, inlineMemory, huge), suite: 'isolation' },
   { ...added(isolated, inline), title: 'p50 that the worker adds, µs' },
-  // without a disk, because its noise is several times the difference; the probe has the goal
+  // no goal, because the noise of the disk is several times the difference; the probe `isolation` has the goal
   { ...added(isolatedMemory, inlineMemory), title: 'p50 that the worker adds, SQLite in memory, µs' },
   ...peers.flatMap(({ kind, variant }) =>
     [one, many, huge].map((load) => {
@@ -233,8 +233,8 @@ export const comparisons: readonly Comparison[] = [
   { ...added(tripMemory, inlineMemory), title: 'p50 that a bare trip to a thread adds, SQLite in memory, µs' },
 ]
 
-/** The suites that run by default, in about three minutes. */
+/** The suites that run by default. They take about three minutes. */
 export const usual = ['accept', 'slow', 'agent', 'signed'] as const
 
-/** Machines are noisy, so the bench fails only below this share of a goal. */
+/** The share of a goal below which the bench fails. It allows for the noise of a machine. */
 export const floorShare = 0.75

@@ -1,5 +1,5 @@
-// Replaces the runtime of a gateway: transforms run on the main thread, each after its body was sent to a thread and back. Any cost of
-// isolation beyond that is ours.
+// A stand-in for the runtime of transforms that runs them on the main thread, after it has sent the body to a thread and back. Compared
+// with it, the runtime shows the part of the cost of isolation that is Hookloom's own.
 import type { RuntimeOptions } from '../../src/transforms/runtime.ts'
 import { startEcho } from './echo.ts'
 import { createTransformRuntime as createInlineRuntime, type RuntimeStandIn } from './inline-runtime.ts'

@@ -1,4 +1,4 @@
-// Turns samples into verdicts. Uses the medians of rounds; a comparison is made within each round first.
+// Turns samples into verdicts. Two variants are compared within each round; the verdict is the median of the rounds.
 import type { ProbeSample } from './probes.ts'
 import type { Sample } from './run.ts'
 import { toMedian } from './statistics.ts'
@@ -7,15 +7,15 @@ import { type Comparison, comparisons, floorShare, type Load, type Suite, type V
 
 export type Verdict = {
   readonly title: string
-  /** Undefined for a probe, which has no load. */
+  /** The load. Undefined for a probe, which has none. */
   readonly load: Load | undefined
   readonly as: Comparison['as'] | 'figure'
   readonly value: number
-  /** The lowest value of the rounds. */
+  /** The lowest value of all rounds. */
   readonly lowest: number
   readonly highest: number
   readonly goal: number | undefined
-  /** The limit that passes: the lowest value, or the highest with `isMost`. */
+  /** The limit for a pass: the lowest value, or with `isMost` the highest one. */
   readonly floor: number | undefined
   readonly isMost: boolean
   readonly holds: boolean
@@ -36,7 +36,7 @@ export type Row = {
 export function toVerdicts(samples: readonly Sample[]): Verdict[] {
   const measured = new Set(samples.map(({ variant }) => variant))
   return comparisons.flatMap((comparison) => {
-    // a peer that is not installed
+    // the peer is not installed
     if (comparison.suite === 'peers' && !measured.has(comparison.to)) return []
     const rounds = new Set(samples.filter(({ suite }) => suite === comparison.suite).map(({ round }) => round))
     const values = [...rounds].map((round) => {
@@ -67,7 +67,7 @@ function compare({ of, to, load, as }: Comparison, samples: readonly Sample[]): 
   }
 }
 
-/** A figure without a sample was not measured, and passes no goal. */
+/** The verdicts of the probes. A figure without a sample was not measured, and misses its goal. */
 export function toProbeVerdicts(probes: readonly Probe[], samples: readonly ProbeSample[]): Verdict[] {
   return probes.flatMap((probe) => {
     const own = samples.filter((sample) => sample.probe === probe.name)
@@ -89,7 +89,7 @@ function toVerdict(
 ): Verdict {
   const value = toMedian(values)
   const floor = goal === undefined ? undefined : isMost ? goal / floorShare : goal * floorShare
-  // NaN passes no goal
+  // NaN misses each goal
   const holds = floor === undefined || (isMost ? value <= floor : value >= floor)
   const [lowest, highest] = [Math.min(...values), Math.max(...values)]
   return { title, load, as, value, lowest, highest, goal, floor, isMost, holds }
@@ -125,7 +125,7 @@ function toRow(group: readonly Sample[]): Row[] {
   ]
 }
 
-/** Suites in their order, loads from light to heavy. */
+/** The order of rows: by suite, then by load from light to heavy. */
 function toRank({ suite, load }: Row): number {
   return (
     ['accept', 'slow', 'agent', 'flow', 'signed', 'isolation', 'peers'].indexOf(suite) * 1e12 +

@@ -1,10 +1,10 @@
-// The transactions in a WAL file of SQLite: sqlite.org/fileformat2.html, 4.1 and 4.2.
+// Reads the transactions in a WAL file of SQLite: sqlite.org/fileformat2.html, 4.1 and 4.2.
 export type Transaction = { readonly pages: number; readonly bytes: number }
 
 const headerBytes = 32
 const frameHeaderBytes = 24
 
-/** In the order of their commits, since the WAL was last restarted. */
+/** The transactions since the WAL was last restarted, in the order of their commits. */
 export function readTransactions(wal: Buffer): Transaction[] {
   if (wal.length < headerBytes) return []
   const frameBytes = frameHeaderBytes + wal.readUInt32BE(8)
@@ -12,10 +12,10 @@ export function readTransactions(wal: Buffer): Transaction[] {
   const transactions: Transaction[] = []
   let pages = 0
   for (let place = headerBytes; place + frameBytes <= wal.length; place += frameBytes) {
-    // a frame from before the last checkpoint
+    // this frame is from before the last checkpoint
     if (wal.readBigUInt64BE(place + 8) !== salt) break
     pages += 1
-    // only the last frame of a commit has the size of the database
+    // only the last frame of a commit contains the size of the database
     if (wal.readUInt32BE(place + 4) === 0) continue
     transactions.push({ pages, bytes: pages * frameBytes })
     pages = 0
