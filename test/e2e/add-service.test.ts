@@ -62,7 +62,7 @@ describe('hookloom add service --kind systemd', () => {
       const file = join(makeFolder(), 'hookloom.service')
       writeFileSync(file, renderUnit(facts))
       const { stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', file], { encoding: 'utf8' })
-      // units of the machine may have their own errors
+      // systemd units of this machine may have errors too
       expect(stderr.split('\n').filter((line) => line.includes('hookloom'))).toEqual([])
       const rated = spawnSync('systemd-analyze', ['security', '--offline=yes', '--threshold=20', file], {
         encoding: 'utf8',
@@ -135,7 +135,7 @@ describe('hookloom add service --kind compose', () => {
     )
     expect(read(dir, '.env')).toMatch(/^OTHER=1\nPOSTGRES_PASSWORD=[0-9a-f]{48}\n$/)
     expect(stdout + compose).not.toContain(read(dir, '.env').slice(-49, -1))
-    // mount points that Docker would create as root
+    // Docker would create missing mount points as root
     expect(['state', 'agents', 'gateway-1', 'gateway-2'].filter((folder) => !existsSync(join(dir, folder)))).toEqual([])
   })
 

@@ -228,7 +228,7 @@ test('the stream sends each change, and a client that reconnects gets what it mi
     return ids.every((id) => seen.has(id))
   })
   await until(read({ 'last-event-id': hello.id }), hasBoth)
-  // an id from another run of the gateway
+  // this id is from another run of the gateway
   await until(read({ 'last-event-id': '00000000.1.0' }), ({ event }) => event === 'reset')
   await fetch(`${gateway.url}/plain`, { method: 'POST' })
   const { data } = await until(stream, ({ event }) => event === 'refusals')
@@ -258,7 +258,7 @@ test('the stream reports runs that end before they start: replaced by a newer re
 test('Attention leaves out unknown clients, and groups by cause the deliveries that a person must handle', async () => {
   const before = (await ask('/api/attention')).json
   const ids = [await post('review', { bad: true, n: 1 }), await post('review', { bad: true, n: 2 })]
-  // a stranger, and a sender with the token
+  // one request is from an unknown client, and one from a sender with the token
   await fetch(`${gateway.url}/wp-login`, { method: 'POST' })
   await fetch(`${gateway.url}/plain`, {
     method: 'POST',

@@ -141,7 +141,7 @@ describe('gateway token', () => {
     ['the right one as Basic', [['authorization', `Basic ${gatewayToken}`]]],
     ['the right one in a cookie', [['cookie', `token=${gatewayToken}`]]],
   ])('the credential "%s" does not open /api', async (_, headers) => {
-    // several ports, because twenty wrong tokens lock a client out, and each call is asked twice
+    // the test needs several ports, because twenty wrong tokens lock a client out, and it makes each call twice
     const ports = await Promise.all(
       Array.from({ length: Math.ceil(api.length / 9) }, async () => toPort(await startInside())),
     )
@@ -157,7 +157,7 @@ describe('gateway token', () => {
     const own = toPort(await startInside())
     const get = (target: string, headers: Headers = []) => send(own, { method: 'GET', target, headers })
     const guess: Headers = [['authorization', 'Bearer wrong']]
-    // a request without a token is not a guess
+    // a request without a token does not count as a guess
     for (let n = 0; n < 25; n++) expect(toVerdict(await get('/api/refusals'))).toBe('unauthorized')
     expect((await get('/api/refusals', bearer)).status).toBe(200)
     for (let n = 0; n < 20; n++)
@@ -201,7 +201,7 @@ test.each([
 })
 
 test('a call that changes something needs POST, and one that reads needs GET', async () => {
-  // these have both
+  // these two paths have a call for each method
   for (const [method, target] of api.filter(([, each]) => each !== '/api/recover' && each !== '/api/tokens')) {
     const other = method === 'GET' ? 'POST' : 'GET'
     expect(toVerdict(await ask({ method: other, target, headers: bearer }))).toBe('not-found')

@@ -45,7 +45,7 @@ async function push({ url }: Gateway, key: string): Promise<number> {
   return (await fetch(`${url}/github`, { method: 'POST', headers, body })).status
 }
 
-/** Resolves when the gateway has written, and its look has judged, this hook. */
+/** Resolves when the gateway has written the sender of this hook to the store and has judged it. */
 async function knows({ adminUrl }: Gateway, hook: string): Promise<void> {
   const read = async () => {
     const reply = await fetch(`${adminUrl}/api/senders`, { headers: { authorization: `Bearer ${gatewayToken}` } })
@@ -54,7 +54,7 @@ async function knows({ adminUrl }: Gateway, hook: string): Promise<void> {
   await expect.poll(read, slow).toContain(hook)
 }
 
-/** What causes three alerts: a sender that is refused, a parked delivery, and a reply to a chat that does not exist. */
+/** Causes three alerts: a sender that is refused, a parked delivery, and a reply to a chat that does not exist. */
 async function causeAll(gateway: Gateway): Promise<void> {
   for (let count = 0; count < 2; count += 1) {
     expect(await push(gateway, 'another secret')).toBe(401)
@@ -95,7 +95,7 @@ describe.each(stores)('alerts on %s', (name, why) => {
       expect(await first.stop()).toBe(0)
 
       const next = second ?? (await startGateway({ dir: first.dir }))
-      // it has the duty of the other one now
+      // this gateway now has the duty of the first one
       await expect.poll(() => monitor.received.length, slow).toBe(2)
       await causeAll(next)
       // a new sender is written and judged together with all others
@@ -136,7 +136,7 @@ test(
     await gateway.printed(/The heartbeat of the alerts is sent again/)
     expect(gateway.output()).not.toContain('secret-of-the-monitor')
 
-    // a chat that is down: the test ends with the first failure, and no message comes later
+    // if the chat is down, the test of alerts ends with the first failure, and no message comes later
     telegram.plays({ status: 200, body: { ok: true, result: { id: 1, is_bot: true, username: 'b' } } })
     telegram.plays({ status: 503, body: 'down' })
     const down = await runBuilt(['alert', '--test'], { dir })

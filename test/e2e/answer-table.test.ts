@@ -29,9 +29,9 @@ const mappings = [
   mapped('blank-key', { messageTemplate: 'x', sessionKey: '{{nothing}}' }),
   { id: 'only', match: { path: 'only', payload: { go: true } } },
 ]
-// with a template that begins with a placeholder, the sender chooses the key
+// if a template begins with a placeholder, the sender chooses the key
 const hooks = { mappings, allowRequestSessionKey: true }
-/** No test waits this long: a request that is not held is answered earlier. */
+/** No test waits this long, because a request that is not held is answered earlier. */
 const patience = 60_000
 
 let gateway: Inside

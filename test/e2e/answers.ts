@@ -13,10 +13,10 @@ const Refusal = z.strictObject({
 })
 const Accepted = z.looseObject({ ok: z.literal(true), deliveryId: z.string().min(1) })
 
-/** Lines of a stack, file names of a source or of a package. */
+/** Matches lines of a stack, and file names of source code and packages. */
 const inside = /\bat .+:\d+:\d+|node_modules|node:internal|\.[mc]?[tj]s:\d+|\bzod\b/i
 
-/** Checks the rules that every answer of the hook port keeps. */
+/** Checks that an answer of the hook port obeys the rules for every answer. */
 export function expectSound({ status, headers, body }: Reply): void {
   expect(headers['x-request-id']).toMatch(/^[\w-]{8,}$/)
   expect([status, status < 500 || status === 503]).toEqual([status, true])

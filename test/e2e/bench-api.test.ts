@@ -1,4 +1,4 @@
-// The bench of the admin API: what would become of a typed request, and what can be done with it.
+// The bench of the admin API: the outcome of a typed request, and what can be done with the request.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'

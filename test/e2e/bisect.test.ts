@@ -1,4 +1,4 @@
-// The saves that went live are remembered, and hookloom bisect finds the one that changed an outcome.
+// The saves that went live are remembered, and hookloom bisect finds the save that changed an outcome.
 import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -54,7 +54,7 @@ describe('hookloom bisect', { timeout: 180_000 }, () => {
       },
     ])
     expect(Number(ran.json()[0]?.['looked'])).toBeLessThan(7)
-    // the gateway need not run, and a restart with the same files is not a save
+    // the gateway need not run, and a restart with the same files does not count as a save
     await gateway.stop()
     expect((await runCommand(['bisect', id], gateway)).stdout).toMatch(
       /changed +hooks\/transforms\/lib\/word\.ts\n[^]*- say one 1\n\s+\+ tell one 1/,

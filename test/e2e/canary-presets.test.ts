@@ -40,7 +40,7 @@ function toMarked(value: JsonValue, kept: ReadonlySet<unknown>): JsonValue {
 
 const nothing: ReadonlySet<unknown> = new Set()
 
-/** One agent quotes its prompt in the reply, one fails with it, and one calls a model that does not exist. */
+/** The first agent quotes its prompt in the reply, the second fails with it, and the third calls a model that does not exist. */
 const config = {
   server: { log: 'debug' },
   hooks: {
@@ -128,7 +128,7 @@ async function sendEverything(gateway: Gateway): Promise<{ accepted: number; ski
     await send(name, toMarked(payload, toWords(name)), headers)
     await send(name, toMarked(payload, nothing), headers)
   }
-  // each in its own session, because a retried run delays the runs after it
+  // each run has a separate session, because a retried run delays the runs after it in its session
   for (const n of [1, 2]) await send('fails', { text: mark, n })
   await send('any', { source: mark })
   await send('code', { text: mark })
@@ -136,7 +136,7 @@ async function sendEverything(gateway: Gateway): Promise<{ accepted: number; ski
   const target = `session:main/hook:${mark}`
   await change(gateway, 'pauses', target)
   for (const onNew of ['queue', 'skip', 'replace', 'gather']) {
-    // some of them never run
+    // some of these requests never run
     for (const n of [1, 2, 3]) await send(`flow-${onNew}`, { text: mark, n }, {}, { isLeft: true })
     await send(`flow-${onNew}`, { text: mark, kind: 'cancel' }, {}, { isLeft: true })
     await send(`flow-${onNew}`, { text: mark, n: 4 }, {}, { isLeft: true })

@@ -15,7 +15,7 @@ const secrets = {
   guess: 'canary-guess-71d9e6f0c4',
   query: 'canary-query-28c5b1da96',
 }
-/** Marks payload text. The text after it names the path that it was sent down. */
+/** Marks payload text. The text after the mark names the path of the payload through the gateway. */
 const mark = 'canary-payload-e19f34'
 const payload = (path: string) => `${mark}-${path}.`
 

@@ -159,7 +159,7 @@ describe('POST /api/deliveries/<id>/capture', () => {
         error: expect.stringMatching(/at most 1,000,000/),
       })
     }
-    // 900 kB as sent, and more when it is formatted
+    // the payload has 900 kB as sent, and more when it is formatted
     const rows = Array.from({ length: 300_000 }, () => 1)
     expect(await capture(await send('x', { rows }))).toMatchObject({
       status: 409,
@@ -167,7 +167,7 @@ describe('POST /api/deliveries/<id>/capture', () => {
     })
     const urls = await capture(await send('x', { text: 'https://a.example/'.padEnd(900_000, '?') }), { name: 'urls' })
     expect(urls.status).toBe(200)
-    // each place of a secret would repeat the long key
+    // a list of the places of each secret would repeat the long key
     const long = { ['k'.repeat(100_000)]: Array.from({ length: 5_000 }, () => ({ token: 't' })) }
     const places = await capture(await send('x', long), { name: 'places' })
     expect(JSON.stringify(places).length).toBeLessThan(30_000)

@@ -285,7 +285,7 @@ describe('the guide to the first transform', () => {
     const gateway = await startGateway({ dir, command: 'dev' })
     const module = join(dir, root, 'greet.ts')
     let stdout = ''
-    // one shell for all commands: its variables are kept
+    // one shell runs all commands, so that its variables are kept
     let read = ''
     let heard = gateway.output().length
     const walk = readBlocks('src/cli/README.md').filter(({ section }) => section === 'Write your first transform')

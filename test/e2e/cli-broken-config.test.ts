@@ -11,7 +11,7 @@ const config = {
 }
 const files = { 'hooks/transforms/later.ts': 'export default () => {\n  throw new Error("not yet")\n}\n' }
 
-/** One line with the fault and the next move. */
+/** Expects one line on stderr, with the fault and the next step. */
 function expectWarned({ stderr }: Ran, reason: string): void {
   expect(stderr.trimEnd().split('\n')).toEqual([expect.stringContaining(reason)])
   expect(stderr).toContain('"hookloom check"')

@@ -84,7 +84,7 @@ describe('hookloom init --from openclaw.json', () => {
     expect(hooks.mappings).toMatchObject([
       {
         id: 'pushes',
-        // OpenClaw compares the field of the payload, which the sender in the headers does not match
+        // OpenClaw compares the payload field, and Hookloom would compare the sender in the headers
         match: { path: 'github', payload: { source: 'ci' } },
         agentId: 'ops',
         sessionKey: 'hook:push:{{repository.full_name}}',
@@ -128,7 +128,7 @@ describe('hookloom init --from openclaw.json', () => {
     expect(all.length).toBeGreaterThan(10)
     for (const secret of all) expect(config + stdout + stderr).not.toContain(secret)
     for (const file of ['.env', 'hookloom.jsonc']) expect(statSync(join(dir, file)).mode & 0o777).toBe(0o600)
-    // neither the file nor the environment sets these two
+    // neither the file nor the environment sets these two variables
     expect(stdout).toContain('.env needs values for SLACK_BOT_TOKEN, ANTHROPIC_API_KEY.')
     expect(env.match(/^# a placeholder: .*\n(\w+)/gm)).toHaveLength(2)
   })

@@ -101,7 +101,7 @@ describe('hookloom init', () => {
     )
     const { code, stdout } = await runProcess(process.execPath, [tsc, '-p', folder], { env: toChildEnv() })
     expect(code).not.toBe(0)
-    // the only error, and lines that explain it
+    // the output has this one error, and indented lines that explain it
     const errors = stdout.split('\n').filter((line) => /^\S/.test(line))
     expect(errors).toEqual([expect.stringMatching(/wrong\.ts\(2,\d+\): error TS/)])
   })

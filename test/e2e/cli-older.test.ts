@@ -23,7 +23,7 @@ describe('older rows of a list on the command line', () => {
     expect(ran).toMatchObject({ code: 0, stderr: '' })
     return ran.json()
   }
-  /** All rows, page by page. Each page begins after a field of the oldest row so far. */
+  /** Reads all rows page by page. `field` of the oldest row of a page says where the next page begins. */
   async function readAll(command: string[], field: string): Promise<Record<string, unknown>[]> {
     const all: Record<string, unknown>[] = []
     for (let page = await read(...command); page.length > 0;) {

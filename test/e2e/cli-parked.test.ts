@@ -1,4 +1,4 @@
-// Many parked deliveries: they wait for the operator if hooks.transforms.drain is manual, and are retried or dropped together.
+// Many parked deliveries: with hooks.transforms.drain "ask" they wait for the operator, and are retried or dropped together.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'

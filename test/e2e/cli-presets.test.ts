@@ -123,7 +123,7 @@ describe('hookloom send of a preset', () => {
 
   test('hookloom send is refused if the gateway has another secret, and asks for a preset that is not enabled', async () => {
     const gateway = await startInside({ config: withGithub })
-    // another configuration with the address file of the same gateway
+    // this directory has another configuration, and the address file of the same gateway
     const dir = makeConfigDir({ config: { hooks: { presets: [{ name: 'github', secret: 'another secret of it' }] } } })
     writeFiles(dir, { 'state/gateway.json': readFileSync(join(gateway.dir, 'state/gateway.json'), 'utf8') })
     expect((await runCommand(['send', 'github', 'issue-opened'], { dir })).code).toBe(77)
@@ -192,7 +192,7 @@ describe('hookloom verify', () => {
       expect.stringMatching(/ no +refused +The header x-hub-signature-256/),
     ])
     expect(await explain('old.json')).toEqual([77, expect.stringContaining('behind the clock')])
-    // with the time of its capture as the clock, only the signature is wrong
+    // checked at the time of its capture, only the signature is wrong
     expect(await explain('then.json')).toEqual([77, expect.stringContaining('No signature matches')])
     expect((await explain('then.json'))[1]).toContain('v0:1531420618:{}')
   })

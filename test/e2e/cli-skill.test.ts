@@ -1,4 +1,4 @@
-// The guide of `hookloom skill`: its commands work as printed, in their order, on a config directory in which a request came in.
+// The guide of `hookloom skill`: its commands work as printed, in order, in a config directory with one received request.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -10,7 +10,7 @@ import { startInside } from './inside.ts'
 const page = 'src/cli/skill/SKILL.md'
 const agentPath = 'orders'
 
-/** The words of a line of a shell: quoted ones are one word. */
+/** Splits a shell line into words. Quoted text is one word. */
 function toWords(line: string): string[] {
   return [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, word]) => quoted ?? word ?? '')
 }
@@ -41,7 +41,7 @@ test('hookloom skill prints at most 120 lines, and its commands do what they say
   for (const line of commands) {
     const [program, ...words] = toWords(line)
     expect(program).toBe('hookloom')
-    // the new module is held back until it is published, once the gateway has seen it
+    // hookloom holds the new module back until it is published, once the gateway has seen the module
     const isReady = words[0] !== 'publish' || (await isHeld(dir))
     const ran = await runCommand(words, { dir })
     expect([line, isReady, ran.code, ran.code === 0 ? '' : ran.stdout + ran.stderr]).toEqual([line, true, 0, ''])

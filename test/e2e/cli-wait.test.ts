@@ -45,7 +45,7 @@ describe('the exit codes of a command that waits', () => {
   test('exit code 0 means that all runs are done, and the reply is printed where the mapping shows it', async () => {
     const gateway = await start()
     const told = await send(gateway, 'told', { id: 7 }, '--wait')
-    // the progress of a slow machine is the only other text
+    // on a slow machine, stderr also has lines about the progress
     expect([told.code, told.stderr.replaceAll(/^Waiting for .*\n/gm, '')]).toEqual([0, ''])
     expect(told.stdout).toMatch(/^200 \{.*\}\n[\da-f-]{36} done\n {2}.*Build 7/s)
     const each = await send(gateway, 'each', { items: [1, 2, 3] }, '--wait=60', '--json')
@@ -88,7 +88,7 @@ describe('the exit codes of a command that waits', () => {
   })
 
   test('a run exits with 0 for the first verdict, with 1 for another one, and with 70 for none', async () => {
-    // the reply is the message, which is inside the boundary
+    // the reply of this command is the message inside the boundary
     const script = String.raw`const text = require('node:fs').readFileSync(0, 'utf8'); console.log(/---\n(.*)/.exec(text)[1])`
     const gateway = await start({
       runners: { mirror: { kind: 'command', command: process.execPath, args: ['-e', script] } },

@@ -8,7 +8,7 @@ export type Ran = {
   readonly code: number | null
   readonly stdout: string
   readonly stderr: string
-  /** Standard output as one JSON object a line. */
+  /** Standard output as one JSON object for each line. */
   json(): Record<string, unknown>[]
 }
 

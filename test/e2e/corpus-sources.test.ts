@@ -8,7 +8,7 @@ import { readEvent, recogniseSender } from '../../src/pipeline/sources.ts'
 
 const corpus = process.env['HOOKLOOM_CORPUS'] ?? ''
 
-/** Folders whose name is not the source. */
+/** Names of folders that are not the name of their source. */
 const sourceOfFolder: Record<string, string> = {
   azuredevops: 'azure-devops',
   'gmail-pubsub': 'google-pubsub',

@@ -1,4 +1,4 @@
-// The keys of `hookloom dev` on a pseudo-terminal, as somebody presses them. `script` of util-linux makes the terminal.
+// The keys of `hookloom dev` on a pseudo-terminal, which `script` of util-linux makes.
 import { spawn } from 'node:child_process'
 import { chmodSync, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ const hasScript = process.platform === 'linux' && existsSync(script)
 function startOnTerminal(dir: string) {
   const browser = join(dir, 'browser.sh')
   const words = [process.execPath, mainFile, 'dev', '--config-dir', dir].map((word) => `'${word}'`)
-  // exec: a shell around it would get the signal of Ctrl-C too
+  // `exec` replaces the shell, which would get the signal of Ctrl-C too
   const command = `exec ${words.join(' ')}`
   const child = spawn(script, ['--quiet', '--return', '--command', command, '/dev/null'], {
     env: { ...toChildEnv({ BROWSER: browser }), SHELL: '/bin/sh' },
@@ -24,7 +24,7 @@ function startOnTerminal(dir: string) {
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
   return {
     press: (keys: string) => child.stdin.write(keys),
-    /** What is printed from now on. */
+    /** Reads the output that is printed from now on. */
     next: () => {
       const from = text.length
       return { shows: async (pattern: RegExp) => await expect.poll(() => text.slice(from)).toMatch(pattern) }

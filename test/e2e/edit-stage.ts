@@ -20,7 +20,7 @@ export function closeAfterEach(): void {
 
 export const slow = { timeout: 60_000 }
 
-/** A module that works once the file `door` is there. `message`: the code of its message. */
+/** A module that fails until the file `door` exists. `message`: the code of its message. */
 export const waits = (door: string, message: string) => `import { existsSync } from 'node:fs'
   export default ({ payload }) => {
     if (!existsSync('${door}')) throw new Error('closed')
@@ -72,7 +72,7 @@ async function openSqlite(): Promise<Open> {
   return () => createSqliteStore({ file, clock: Date.now })
 }
 
-/** Each engine: its name, why the machine lacks it, and a function whose result opens one store again and again. */
+/** For each engine: its name, the reason why the machine lacks it, and a function that returns how to open one store repeatedly. */
 export const engines = [
   ['SQLite', undefined, openSqlite],
   ['Postgres', whyNoPostgres, openPostgres],

@@ -64,12 +64,12 @@ export async function startCluster(): Promise<Cluster> {
 }
 
 export type Fleet = {
-  /** The balancer, which sends each connection to a gateway that works. */
+  /** The balancer, which sends each connection to a working gateway. */
   readonly front: Pick<Gateway, 'url' | 'token'>
   readonly dirs: readonly string[]
-  /** `kill -9`, and a new start. False if the gateway does not run now. */
+  /** Kills a gateway with SIGKILL and starts it again. Resolves with false if it is not running now. */
   killOne(index: number): Promise<boolean>
-  /** Pauses the process for this time. False if it does not run now. */
+  /** Pauses the process of a gateway for this time. Resolves with false if it is not running now. */
   pauseOne(index: number, ms: number): Promise<boolean>
   /** The output of the running gateways. */
   output(): string

@@ -1,4 +1,4 @@
-// The three examples of "Which turns run, and when", as the page prints them, with a real process or the fake of a provider as the agent.
+// The three examples of "Which turns run, and when", as the page prints them. The agent is a real process or the fake of a provider.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'jsonc-parser'
@@ -92,7 +92,7 @@ test.each(['obedient', 'stubborn'])(
     }, waits)
     expect(readStarted()).toEqual([])
     wait(30_000)
-    // another pull request: the gateway looks at once, and not when its own timer ends
+    // a request for another pull request makes the gateway look at once, not when its timer ends
     await push(100, 8)
     const pid = await findRun(20)
     const later = await push(21)
@@ -137,7 +137,7 @@ test(
 
 type Priced = { readonly models: { readonly providers: { readonly openai: object } } }
 
-/** The example of a day, with an agent that answers `ask`. Of the printed provider, only the address is replaced, and `over`. */
+/** A gateway with the example of 20 dollars a day, and an agent for `ask`. Only the provider's address and `over` replace printed values. */
 function openDay(baseUrl: string, over: object = {}) {
   const example = readExample('"daily"') as Record<string, object> & Priced
   const provider = { ...example.models.providers.openai, baseUrl, ...over }

@@ -25,7 +25,7 @@ test.skipIf(!hasStrace)('the log is flushed between a request and its 200 (skipp
   for (const turn of turns) expect(turn).toEqual(['request', 'flushed', 'answer'])
 })
 
-/** The lines of strace while `meanwhile` runs. */
+/** Returns the lines that strace prints while `meanwhile` runs. */
 async function traceCalls(gateway: Gateway, meanwhile: () => Promise<void>): Promise<string[]> {
   const file = join(makeFolder(), 'calls')
   const filter = 'trace=read,write,writev,recvfrom,sendto,sendmsg,fsync,fdatasync'
@@ -47,7 +47,7 @@ async function traceCalls(gateway: Gateway, meanwhile: () => Promise<void>): Pro
 /** The events of each request, in order, each kind once. */
 function toTurns(calls: readonly string[]): string[][] {
   const turns: string[][] = []
-  /** Threads whose flush of the log has begun and not ended. */
+  /** Threads that have begun a flush of the log and not ended it. */
   const flushing = new Set<string>()
   for (const call of calls) {
     const thread = /^\d+/.exec(call)?.[0] ?? ''

@@ -23,9 +23,9 @@ export type Gateway = {
   output(): string
   /** Resolves when the output matches; rejects if the gateway ends before that. */
   printed(pattern: RegExp): Promise<void>
-  /** SIGTERM; resolves with the exit code. */
+  /** Sends SIGTERM, and resolves with the exit code. */
   stop(): Promise<number | null>
-  /** SIGKILL. */
+  /** Sends SIGKILL. */
   kill(): Promise<void>
 }
 
@@ -153,7 +153,7 @@ export function writeConfig(dir: string, config: object | null | undefined): voi
   const base = {
     server: { port: 0, adminPort: 0 },
     gateway: { token: gatewayToken },
-    // the answer tells the outcome, however busy the machine is; a test about an early answer sets a short time
+    // the answer has the outcome, however busy the machine is; a test about an early answer sets a short time
     hooks: { enabled: true, token: hookToken, answerWithinMs: 60_000 },
     channels: { default: { channel: 'console' } },
   }

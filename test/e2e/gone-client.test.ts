@@ -21,7 +21,7 @@ test('a client of the admin port that disconnects while it sends is not logged a
   socket.write(
     `POST /api/deliveries/${id}/again HTTP/1.1\r\n${head.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n{"a`,
   )
-  // the gateway has started on the request when it answers a request on another connection
+  // when the gateway answers a request on another connection, it has started on the first request
   await fetch(`${gateway.adminUrl}/healthz`)
   socket.resetAndDestroy()
   await once(socket, 'close')

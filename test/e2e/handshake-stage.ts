@@ -1,4 +1,4 @@
-// A path for each sender that sends a handshake, and the checks that hold for every handshake answer.
+// A path for each sender that sends a handshake, and the checks that every handshake answer must pass.
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { expect } from 'vitest'
 import type { MappingInput } from '../../src/define.ts'

@@ -1,4 +1,4 @@
-// Handshakes before a secret exists: they are answered but create no delivery, and a secret is accepted only from an expected sender.
+// Handshakes before a secret exists: they are answered but create no delivery, and a secret is accepted only while the mapping is armed.
 import { createHmac } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { AuditPage } from '../../src/model/api/audit.ts'

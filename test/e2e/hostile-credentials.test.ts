@@ -183,7 +183,7 @@ describe('guesses of the token', () => {
       }
     }
     expect(toVerdict(await ask(right))).toBe('accepted')
-    // the checks before it give their usual answers
+    // the checks before the token check give their usual answers
     expect(toVerdict(await askAs(client, right, '/hooks/wake?token=x'))).toBe('token-in-query')
     expect(toVerdict(await askAs(client, right, '/elsewhere'))).toBe('hook-unknown')
   })

@@ -92,12 +92,12 @@ describe('memory for unproven bodies', () => {
     const held: Awaited<ReturnType<typeof hold>>[] = []
     for (let count = 0; count < 40; count++) held.push(await hold('10.5.0.1'))
     const refused = () => held.filter(({ seen }) => seen.text.startsWith('HTTP/1.1 503 '))
-    // 8 MiB hold 32 bodies of 256 KiB
+    // 8 MiB have room for 32 bodies of 256 KiB
     await vi.waitFor(() => expect(refused()).toHaveLength(8), { timeout: 60_000 })
     expect(refused()[0]?.seen.text).toMatch(/retry-after: \d+[^]*"code":"overloaded"/i)
     expect(toVerdict(await deliver('10.5.0.1'))).toBe('overloaded')
     expect(toVerdict(await deliver('10.5.0.2'))).toBe('accepted')
-    // a client with the token is proven
+    // a client with the token does not use the memory for unproven bodies
     const token: Headers = [...from('10.5.0.1'), ...bearer, ...json]
     expect(toVerdict(await send(gateway.port, { target: '/hooks/wake', headers: token, body: wake }))).toBe('accepted')
     for (const { socket } of held) socket.destroy()

@@ -14,7 +14,7 @@ beforeAll(async () => {
 
 const body = '{"text":"x"}'
 const chunks = `c\r\n${body}\r\n0\r\n\r\n`
-/** A request that a smuggler hides after the end that one of two readers sees. */
+/** A request that an attacker hides behind another one, for a reader that sees the end of the other one too early. */
 const hidden = (text: string) =>
   toRequest({
     target: '/hooks/wake',
@@ -128,7 +128,7 @@ test('a credential is found even after a thousand other headers', async () => {
   expect(replies.map(toVerdict)).toEqual(['unauthorized'])
 })
 
-// Node 20 and later versions do not agree about every host: these are invalid in all of them
+// Node 20 and later versions accept different hosts, and these are invalid in all of them
 test.each(['http://[/hooks/wake?token=canary', 'http://a<b/hooks?token=canary', 'http://u:canary@[::1/hooks'])(
   'a target that is not a URL is refused on both ports, and its token is not logged: %s',
   async (target) => {

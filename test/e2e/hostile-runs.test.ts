@@ -1,4 +1,4 @@
-// Attacks on the run resource and on answers: other people's runs, wishes to wait that are not numbers, callbacks and verdicts of a payload.
+// Attacks on the run resource and on answers: other people's runs, waits that are not numbers, callbacks and verdicts of a payload.
 import { describe, expect, test } from 'vitest'
 import { startFakeReceiver } from './fakes/webhook.ts'
 import { startLoopback } from './fakes/loopback.ts'
@@ -156,7 +156,7 @@ test('no request chooses where a callback goes', async () => {
     const { status } = await ask(gateway, `/hooks/${hook}`, { method: 'POST', body: payload, headers })
     expect([hook, status]).toEqual([hook, 200])
   }
-  // code cannot choose one either
+  // code cannot choose the URL of a callback either
   const coded = await ask(gateway, '/hooks/coded', { method: 'POST', body: payload })
   expect(JSON.parse(coded.body)).toMatchObject({ status: 'parked' })
   await expect.poll(() => receiver.received.length, { timeout: 60_000 }).toBe(2)

@@ -16,7 +16,7 @@ const bidi = '\u202Eevil\u2066 \u001b[31mred\u0007'
 const secret = 'of-a-person-0123456789'
 const deep = (depth: number, inner: string): string => (depth === 0 ? inner : `{"a":${deep(depth - 1, inner)}}`)
 
-/** As texts, because an object literal has no own key `__proto__`. */
+/** Payloads as texts, because an object literal has no own key `__proto__`. */
 const bodies: Readonly<Record<string, string>> = {
   keys: JSON.stringify(Object.fromEntries(Array.from({ length: 10_000 }, (_, at) => [`key_${at}@${secret}`, at]))),
   // 100 levels are refused: no body has more than 64
@@ -55,7 +55,7 @@ async function send({ url }: Inside, hook: string, body: string): Promise<string
   return String((JSON.parse(text) as { deliveryId: string }).deliveryId)
 }
 
-/** Signs that steer a terminal or reverse a line. */
+/** Characters that control a terminal or reverse a line. */
 const steering = /(?![\n\t])[\p{Cc}\p{Cf}]/u
 
 test.for([

@@ -27,7 +27,7 @@ async function dial(port: number) {
   return socket
 }
 
-/** A request whose head has passed every check, so that the gateway waits for the body. */
+/** Sends the head of a request, and resolves when it has passed every check and the gateway waits for the body. */
 async function begin(port: number, { target = '/hooks/wake', body = '{"text":"in the middle"}' } = {}) {
   const headers: Headers = [...as(hookToken), ['expect', '100-continue'], ['content-length', String(body.length)]]
   const socket = await dial(port)

@@ -10,7 +10,7 @@ import { post } from './wire.ts'
 
 const corpus = process.env['HOOKLOOM_CORPUS'] ?? ''
 
-/** Two long cases are given by a repeated beginning, `gen` bytes in all. */
+/** Two long cases are given by their beginning, which is repeated up to `gen` bytes. */
 const Case = z.union([
   z.object({ name: z.string(), base64: z.string() }),
   z.object({ name: z.string(), base64Head: z.string(), gen: z.int() }),

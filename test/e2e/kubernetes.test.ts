@@ -22,7 +22,7 @@ type Kind = z.infer<typeof Kind>
 
 const readObjects = (text: string) => parseAllDocuments(text).map((document) => Kind.parse(document.toJS()))
 
-/** Throws where a value breaks its schema. The schemas allow unknown keys: see `findTypeErrors`. */
+/** Throws if a value breaks its schema. The schemas allow unknown keys, which `findTypeErrors` finds. */
 function validate({ apiVersion, kind, ...fields }: Kind): void {
   const group: Record<string, new (fields: object) => { validate(): void }> = require(`kubernetes-models/${apiVersion}`)
   const Model = group[kind]

@@ -1,4 +1,4 @@
-// Senders like real providers: each delivery is repeated with the same key until the answer is 2xx. Acknowledged ones are recorded.
+// Senders like real providers: they repeat each delivery with the same key until the answer is 2xx, and record acknowledged deliveries.
 import { EventEmitter, once } from 'node:events'
 import { Agent, request } from 'node:http'
 import type { Gateway } from './gateway.ts'
@@ -11,7 +11,7 @@ export type Sent = {
 }
 
 type Load = {
-  /** Lets the senders send at most this number of further deliveries to a gateway, besides those that are in progress. */
+  /** Lets the senders send at most this number of further deliveries to a gateway, in addition to those in progress. */
   open(gateway: Pick<Gateway, 'url' | 'token'>, deliveries: number): void
   /** Starts no request until the next `open`. Requests in progress continue. */
   close(): void
@@ -61,7 +61,7 @@ export function createLoad({ connections, below, kinds = ['wake', 'wake', 'agent
         return
       }
       if (answer !== undefined && answer.status !== 503) unexpected.push(answer.status)
-      // waits instead of asking a gateway that is gone in a loop
+      // the sender waits, because a gateway that is gone would answer nothing in a loop
       if (answer === undefined && state.gate?.url === url) await changed()
     }
   }

@@ -1,4 +1,4 @@
-// `replay` tells code whether its call serves a delivery. It is false only then.
+// `context.replay` is false only for a call that serves a delivery.
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -93,7 +93,7 @@ describe('context.replay of a transform', () => {
     rmSync(join(gateway.dir, 'hooks/transforms/x.fixtures/twin.json'))
     await expect.poll(() => existsSync(calls.file)).toBe(true)
     expect(calls.take()).toEqual(['replay'])
-    // the operator asks for a delivery
+    // a repetition by the operator is a delivery
     await ask(`deliveries/${String(deliveryId)}/again`)
     await expect.poll(() => calls.take()).toContain('delivery')
   })

@@ -174,7 +174,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`two gateways on one Postgres (${wh
     const { deliveryId } = await send(one, 'slow', { n: 1 })
     const state = async () => (await two.store.delivery(deliveryId))?.state
     expect(await state()).toBe('pending')
-    // the state that a dead gateway leaves: the same request, and a lease that is not renewed
+    // a dead gateway leaves this state: the same request, and a lease that is not renewed
     const [open] = await two.store.open({ id: deliveryId, limit: 1 })
     if (open === undefined) throw new Error('it is pending')
     const [lease] = await two.store.lease({ names: ['delivery/orphan'], leaseMs: 1_500 })
@@ -277,7 +277,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`two gateways on one Postgres (${wh
     const body = '{"events":[{}]}'
     const signature = createHmac('sha256', secret).update(body).digest('hex')
     await expect.poll(async () => (await post(one, { 'x-hook-signature': signature }, body)).status, slow).toBe(200)
-    // the window is closed on all gateways
+    // the window for a secret is now closed on all gateways
     expect(await greet()).toBe(401)
     expect((await post(one, { 'x-hook-secret': `${secret}0` }, '{}')).status).toBe(401)
   })

@@ -94,7 +94,7 @@ async function post(hook: string, body: object): Promise<{ deliveryId: string; r
 describe('the answers of a real gateway', () => {
   const checked = new Set<string>()
 
-  /** Calls it, and checks its answer by its schema. A field that the schema lacks is a failure. */
+  /** Calls an operation, and checks its answer with its schema. A field that the schema lacks is a failure. */
   async function check(
     name: string,
     parameters: Record<string, string> = {},
@@ -207,7 +207,7 @@ describe('the answers of a real gateway', () => {
     const { jobId } = await check('post /api/alerts/test')
     await check('get /api/alerts/test/{id}', { id: String(jobId) })
 
-    // a stream has no end, and nothing is held back here
+    // a stream has no end, and no save waits to be published here
     const others = ['get /api/stream', 'post /api/publish']
     expect(calls.map(({ method, path }) => `${method} ${path}`).filter((name) => !checked.has(name))).toEqual(others)
 
@@ -226,7 +226,7 @@ describe('the answers of a real gateway', () => {
   })
 })
 
-/** What a user of the document writes. */
+/** The code that a user of the document writes. */
 const client = `
 import createClient from 'openapi-fetch'
 import type { paths } from './schema.js'

@@ -28,7 +28,7 @@ function has(program: string, ...args: string[]): boolean {
 
 type Sent = { readonly port: number; readonly from: string; readonly token: string; readonly tls: boolean }
 
-/** The status that a sender with this loopback address gets; undefined if nothing listens. */
+/** The status that a sender with this loopback address gets; undefined if no program listens. */
 function send({ port, from, token, tls }: Sent): Promise<number | undefined> {
   const body = JSON.stringify({ text: `from ${from}` })
   const headers = { host: 'hooks.example.com', authorization: `Bearer ${token}`, 'content-type': 'application/json' }
@@ -44,7 +44,7 @@ function send({ port, from, token, tls }: Sent): Promise<number | undefined> {
   })
 }
 
-/** Starts a proxy. Returns the statuses of a valid sender, of twenty guesses from another address, of the token there, and of the sender. */
+/** Starts a proxy. Returns the statuses of a valid sender, of twenty guesses from another address, of the token from there, and of the sender. */
 async function sendThrough(
   run: () => ReturnType<typeof spawn>,
   proxy: Pick<Sent, 'port' | 'tls'>,
@@ -111,7 +111,7 @@ test.skipIf(!has('caddy', 'version'))(
     const block = readBlock(page, 'text', 'hooks.example.com')
     const file = join(dir, 'Caddyfile')
     writeFileSync(file, block)
-    // with its own name, it would request a certificate
+    // with its real name, Caddy would request a certificate
     expect(spawnSync('caddy', ['adapt', '--config', file]).status).toBe(0)
     const here = block
       .replace('hooks.example.com', `http://hooks.example.com:${port}`)
@@ -132,7 +132,7 @@ test.skipIf(!has('systemd-analyze', '--version'))('systemd accepts the unit (nee
   const file = join(dir, 'hookloom.service')
   writeFileSync(file, unit)
   const { status, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', file], { encoding: 'utf8' })
-  // units of the machine may have their own errors
+  // systemd units of this machine may have errors too
   expect(stderr.split('\n').filter((line) => line.includes('hookloom'))).toEqual([])
   expect(status).not.toBeNull()
 })

@@ -11,7 +11,7 @@ import { type Inside, readStore, startInside } from './inside.ts'
 const secret = 'shuttle-and-loom-0123456789'
 const body = '{"event":"deploy","service":"billing"}'
 
-/** Signs like its sender: HMAC-SHA512 over the hash of the body. No row of the table describes that. */
+/** Signs as its sender does: HMAC-SHA512 over the hash of the body. No row of the table of schemes describes this. */
 const acmeVerifier = (reason = 'The signature is of other bytes.') => `
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import { defineVerifier } from 'hookloom'

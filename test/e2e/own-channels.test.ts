@@ -60,7 +60,7 @@ describe('channels of integrators', () => {
   test('a channel in code posts to the recipient of its section, and "last" means the only channel with a recipient', async () => {
     const { channels } = toConfig({ to: 'quay' })
     const gateway = await startInside({
-      // the reply of a heartbeat would go to the channel too
+      // the reply of a heartbeat would be posted to the channel too
       config: { channels: { ...channels, default: undefined }, agents: { defaults: { heartbeat: { every: 0 } } } },
       files: { [file]: ntfy },
     })

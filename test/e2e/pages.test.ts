@@ -15,13 +15,13 @@ const elsewhere: readonly RegExp[] = [
   /^(npm|gcloud|echo "whsec_)/,
   /hookloom gmail /,
   /hookloom init --from /,
-  // needs a gateway that is stopped
+  // this command needs a stopped gateway
   /hookloom store copy /,
-  // serves until it is stopped
+  // this command serves until it is stopped
   /^hookloom start$/,
-  // asks a sender
+  // this command asks a sender
   /hookloom recover \w/,
-  // a tool that not every machine has
+  // not every machine has this tool
   ...(spawnSync('sqlite3', ['--version']).error === undefined ? [] : [/^sqlite3 /]),
 ]
 
@@ -29,7 +29,7 @@ const isTyped = ({ language, text, section }: Block) =>
   language === 'sh' && /^(curl|npx hookloom|hookloom|sqlite3) /m.test(text) && section !== 'Write your first transform'
 
 const typed = pages
-  // other tests follow two guides step by step, and the page for production needs root
+  // other tests follow these two guides step by step, and the page for production needs root
   .filter((page) => !['transforms/README.md', 'src/cli/operations/README.md', 'src/replay/README.md'].includes(page))
   .map((page) => ({ page, blocks: readBlocks(page) }))
   .filter(({ blocks }) => blocks.some(isTyped))
@@ -101,7 +101,7 @@ describe('commands in the pages', { timeout: 300_000 }, () => {
 })
 
 describe('the table "When webhooks do not arrive"', () => {
-  /** What each command shows when its symptom is there. */
+  /** The text that each command prints when its symptom exists. */
   const shown: Readonly<Record<string, RegExp>> = {
     'hookloom doctor':
       /^(?=.*could be asked, if their mappings had "recover": github).*hook signed: last request .* ago/s,
@@ -151,7 +151,7 @@ describe('the table "When webhooks do not arrive"', () => {
     await post(gateway, 'nowhere', {})
     for (const [command, pattern] of Object.entries(shown)) {
       const args = command.replace('<request>', request).split(' ').slice(1)
-      // the records of the senders and the failed run are written a moment later
+      // the gateway writes the records of the senders and the failed run a moment later
       const look = async () => {
         const { stdout, stderr } = await runCommand(args, { dir: gateway.dir })
         return stdout + stderr
@@ -178,7 +178,7 @@ test('the CI job of the page about HTTP succeeds only with the first verdict', a
     const gateway = await startGateway({ config: { hooks, runners, agents: { defaults: { runner } } } })
     const run = { GITHUB_RUN_ID: '17', GITHUB_RUN_ATTEMPT: '1', GITHUB_REPOSITORY: repository, GITHUB_SHA: '1a2b' }
     const env = { ...toChildEnv(), HOOKS: gateway.url, HOOKLOOM_TOKEN: gateway.token, ...run }
-    // GitHub runs the steps of a job with -e
+    // GitHub runs the steps of a job with `-e`
     const ran = await runProcess('sh', ['-e', '-c', script], { env })
     await gateway.stop()
     expect([ran.code, ran.stdout, ran.stderr]).toEqual([code, expect.stringContaining(said), ''])
@@ -211,7 +211,7 @@ async function setStage(page: string) {
   const gateway = await startGateway({ dir, command: 'dev' })
   const token = /^HOOKLOOM_TOKEN="?([^"\n]+)"?$/m.exec(readFileSync(join(dir, '.env'), 'utf8'))?.[1] ?? ''
   const first = await post({ url: gateway.url, token }, 'agent', { message: 'first' })
-  // one shell for all commands: its variables are kept
+  // one shell runs all commands, so that its variables are kept
   let read = ''
 
   async function type(command: string): Promise<string> {

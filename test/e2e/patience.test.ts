@@ -5,7 +5,7 @@ import { toDeliveryId } from './answers.ts'
 import { readStore, startInside } from './inside.ts'
 import { post } from './wire.ts'
 
-/** Holds each request until `open` is called, like a slow service that a transform calls. */
+/** A slow service that transforms call: it answers no request until `open` is called. */
 function createSluice() {
   const held: ServerResponse[] = []
   const server = createServer((_, response) => held.push(response))

@@ -1,4 +1,4 @@
-// What an operator keeps back or ends: by the commands, for all gateways on a store.
+// Pauses and cancellations by the commands of an operator, for all gateways on a store.
 import { afterEach, describe, expect, test } from 'vitest'
 import { createPostgresStore } from '../../src/store/postgres/postgres.ts'
 import { newSchema, whyNoPostgres } from '../contract/postgres-stage.ts'
@@ -99,7 +99,7 @@ describe('a pause', () => {
     const listed = await runCommand(['pause', '--json'], { dir })
     expect(listed.json()).toMatchObject([{ what: 'mapping:builds', kind: 'pause', reason: null, until: null }])
     expect(await stateOf(next, waiting)).toBe('queued')
-    // replaces the pause without an end
+    // this replaces the pause without an end
     expect((await runCommand(['pause', 'builds', '--until', '1s'], { dir })).code).toBe(0)
     await expect.poll(() => stateOf(next, waiting)).toBe('done')
   })
@@ -155,7 +155,7 @@ describe('a pause', () => {
   )
 })
 
-/** A turn that ends only when it must. */
+/** A turn that ends only when it is stopped. */
 const endless = {
   runners: { endless: { kind: 'command', command: process.execPath, args: ['-e', 'setInterval(() => {}, 1000)'] } },
   agents: { defaults: { runner: 'endless' } },

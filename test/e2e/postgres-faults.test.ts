@@ -56,7 +56,7 @@ describe.skipIf(whyNoPostgres)('two gateways, one without its database', () => {
     expect((await send(two)).status).toBe(200)
     one.proxy.loseAnswers(false)
     await expect.poll(async () => (await send(one)).status).toBe(200)
-    // uses all connections: as many requests at once as there are
+    // this many concurrent requests use all connections
     const many = await Promise.all(Array.from({ length: 32 }, () => send(one)))
     expect(many.map(({ status }) => status)).toEqual(many.map(() => 200))
     const answers = await Promise.all(sent)
@@ -134,7 +134,7 @@ describe.skipIf(whyNoPostgres)('user with synchronous_commit off', () => {
             DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION note_commit()', each);
         END LOOP; END $$`)
     for (const gateway of [one, two]) expect((await send(gateway)).status).toBe(200)
-    // the heartbeat that the wakes requested, and the leases
+    // the writes include the heartbeat that the wakes requested, and the leases
     const names = async () => (await inDatabase('SELECT DISTINCT name FROM commits')).map(({ name }) => name)
     await expect.poll(names).toEqual(expect.arrayContaining(['deliveries', 'jobs', 'leases']))
     expect(await inDatabase('SELECT DISTINCT setting FROM commits')).toEqual([{ setting: 'on' }])

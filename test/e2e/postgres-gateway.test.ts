@@ -234,7 +234,7 @@ describe.skipIf(whyNoPostgres)('unusable databases', () => {
     await door.open()
     await gateway.printed(/The store can be used again/)
     expect((await send()).status).toBe(200)
-    // a database that fails while the gateway serves
+    // the database fails while the gateway serves
     await door.shut()
     expect((await send()).status).toBe(503)
     await door.open()

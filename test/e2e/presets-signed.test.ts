@@ -118,7 +118,7 @@ describe('presets with a secret', () => {
     expect(await statusOf(without(sample, toProofHeader(sample)))).toBe(401)
     expect(await statusOf(signedSample(optionsOf(name, otherSecret), { asStranger: true }))).toBe(401)
     expect(await statusOf({ ...sample, body: `${sample.body} ` })).toBe(tokenAlone.has(name) ? 200 : 401)
-    // last, because a refused request must not use up its delivery id
+    // this valid request comes last, to show that a refused request does not use up its delivery id
     const fresh = { ...sample, headers: { ...sample.headers, 'idempotency-key': 'another-delivery' } }
     const reply = await post(gateway.port, fresh)
     expect([reply.status, reply.headers['idempotent-replay']]).toEqual([200, undefined])

@@ -13,7 +13,7 @@ export type Proving = {
   readonly time: { now: number }
   /** Sends a request from a new client, so that no failure locks another one out, or from the given client. */
   ask(parts: RequestParts, client?: string): Promise<Reply>
-  /** Newest last. */
+  /** Reads the deliveries, the newest one last. */
   deliveries(): Promise<DeliveryRecord[]>
   /** The text of the event that a delivery made: its payload, if the mapping has no template. */
   eventOf(deliveryId: string): Promise<string | undefined>

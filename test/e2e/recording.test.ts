@@ -1,4 +1,4 @@
-// Requests are recorded without their secrets, and replayed through two config directories without a gateway, as the guide shows it.
+// Requests are recorded without their secrets, and replayed through two config directories without a gateway, as in the guide.
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-// The gateway asks senders for what they could not deliver, on each engine.
+// The gateway asks senders for deliveries that failed, on each engine.
 import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import type { Store } from '../../src/store/store.ts'
@@ -69,7 +69,7 @@ async function start(store: Store, dir: string, clock: () => number) {
   return { ...gateway, store, lines, printed, settled }
 }
 
-/** The runs that deliveries of a hook became, by their messages. */
+/** The messages of the runs that deliveries of a hook became. */
 async function messagesOf(store: Store, hook: string): Promise<string[]> {
   const records = await store.deliveries({ limit: 5_000, hook })
   return records.flatMap(({ jobs }) =>
@@ -110,7 +110,7 @@ for (const [name, why, open] of engines) {
         gitlab.tries({ payload: { n } })
         stripe.creates({ object: { n } })
       }
-      // these arrived somewhere, or are not for this webhook
+      // these deliveries arrived somewhere, or are not for this webhook
       github.tries({ guid, status: 200, redelivery: true })
       gitlab.tries({ status: '200' })
       stripe.creates({ type: 'invoice.paid' })
@@ -119,7 +119,7 @@ for (const [name, why, open] of engines) {
       clock.advance(2 * minute)
       const second = await start(openStore(), dir, clock)
       let answer: Response | undefined
-      // somebody redelivers one by hand while the gateway asks for the others
+      // somebody redelivers one delivery by hand while the gateway asks for the others
       github.before('/deliveries/', async () => {
         if (answer !== undefined) return
         answer = new Response()
@@ -142,7 +142,7 @@ for (const [name, why, open] of engines) {
       await store.close()
       expect([github, gitlab, stripe].map(({ faults }) => faults)).toEqual([[], [], []])
 
-      // what the sender repeats later is a duplicate of what was recovered
+      // a later repetition by the sender is a duplicate of the recovered delivery
       const third = await start(openStore(), dir, clock)
       const again = await redeliver(third.url, twice, { n: 20 })
       expect([again.status, again.headers.get('idempotent-replay')]).toEqual([200, 'true'])

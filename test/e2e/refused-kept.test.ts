@@ -74,7 +74,7 @@ describe('requests that were refused because of a wrong secret', () => {
     const ids = Array.from({ length: 25 }, (_, index) => `guid-${index}`)
     const inside = await mend(async (before) => {
       for (const id of ids) expect([401, 429]).toContain((await push(before, id)).status)
-      // the sender repeats two that were refused
+      // the sender repeats two of the refused requests
       for (const id of ids.slice(0, 2)) await push(before, id)
     })
     expect((await push(inside, 'guid-7')).status).toBe(200)
@@ -181,7 +181,7 @@ describe('requests that were refused because of a wrong secret', () => {
   })
 })
 
-/** A key of a payload may be data of a person. */
+/** A key of a payload may contain personal data. */
 const strictTransform = `import { z } from 'zod'
   import { defineTransform } from 'hookloom'
   export default defineTransform({

@@ -1,4 +1,4 @@
-// The operator sees why a request was refused, and in development the request itself. No answer shows either.
+// The operator sees why a request was refused, and in development the request itself. An answer shows neither.
 import { createHmac } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'

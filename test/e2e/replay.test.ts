@@ -9,7 +9,7 @@ import { gatewayToken, hookToken, makeFolder, post as send, writeFiles } from '.
 import { readStore, startInside } from './inside.ts'
 
 const file = 'hooks/transforms/x.ts'
-/** The name differs in each run. */
+/** A transform that sets another name in each run. */
 const before = `export default ({ payload: { kind } }) =>
   kind === 'old' ? null : { message: kind + ' one', name: 'at ' + process.hrtime.bigint() }\n`
 const after = `export default ({ payload: { kind } }, { replay }) => {
@@ -226,7 +226,7 @@ describe('replays of disconnected clients', () => {
     writeFiles(folder, { go: '' })
     expect((await first).status).toBe(200)
     expect((await ask()).status).toBe(200)
-    // one run for the original request, and two in each of two replays
+    // the code ran once for the original request, and twice in each of two replays
     expect(readFileSync(calls, 'utf8')).toBe('xxxxx')
   })
 })

@@ -26,7 +26,7 @@ const files = {
 const config = { hooks: { mappings } }
 const early = { answerWithinMs: 200, transforms: { timeoutMs: 1_000 } }
 const keyed: Headers = [['idempotency-key', 'one']]
-/** Everything that the sender sees of its delivery. */
+/** The parts of an answer that its sender sees. */
 const seen = ({ status, body, headers }: Reply) => ({
   status,
   body,

@@ -10,7 +10,7 @@ import { startInside } from './inside.ts'
 const secret = 'a-secret-of-the-webhook'
 const sha = '0123456789abcdef0123456789abcdef01234567'
 
-/** A gateway with the example of the page, whose agent answers with this text. Only the address of the API is another one. */
+/** A gateway with the example of the page, whose agent answers with this text. Only the address of the API differs from the page. */
 async function openExample(reply: string) {
   const fake = await startFakeGitHub({ issues: ['acme/app#7'], commits: [`acme/app@${sha}`] })
   // as: the example has this form

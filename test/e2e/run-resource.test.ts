@@ -1,4 +1,4 @@
-// The run resource on the hook port: what a token sees of the runs that it started, also at another gateway and after a kill.
+// The run resource on the hook port: what a token sees of the runs that it started, even at another gateway and after a kill.
 import { writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
@@ -323,7 +323,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
         const store = createPostgresStore({ url })
         const { runners, list } = judge('Fine.\npass')
         const agents = { defaults: { maxConcurrent }, list }
-        // the first gateway claims nothing
+        // this gateway claims nothing if it has no slots
         const idle = maxConcurrent === 0 ? { ...store, claim: async () => [] } : store
         const gateway = await startInside({
           store: idle,

@@ -1,4 +1,4 @@
-// Verdicts by the runner `ai`: structured output, else the call of a tool, else the text alone.
+// Verdicts of the runner `ai`: by structured output, or else by the call of a tool, or else by the text of the reply.
 import { describe, expect, test } from 'vitest'
 import type { Provider } from './runner-stage.ts'
 import { anthropic } from './fakes/anthropic.ts'
@@ -14,7 +14,7 @@ const verdicts = ['pass', 'fail']
 const reply = 'Two tests fail:\n- "a"\n- “b”'
 const json = (fields: object) => JSON.stringify(fields)
 
-/** Runs one request against a fake that plays `answers` in order. Returns the forms in which it was asked. */
+/** Runs one request against a fake that sends `answers` in order. Returns the forms in which the fake was asked. */
 async function ask(api: Api, answers: readonly Answer[], provider: Provider = {}) {
   const fake = await startFake(api)
   const left = [...answers]

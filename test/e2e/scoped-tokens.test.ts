@@ -91,7 +91,7 @@ describe('a scoped token on the hook port', () => {
     const unseen = await startRun(port, 'agent', deaf)
     for (const method of ['GET', 'DELETE'])
       expect(toVerdict(await askRun(port, unseen, deaf, method))).toBe('unauthorized')
-    // without "runs" a request does not wait either
+    // without the right "runs", a request does not wait either
     const waited = await sendTo(port, 'agent', deaf, [['prefer', 'wait=5']])
     expect([waited.status, waited.headers['location']]).toEqual([200, undefined])
     expect((await askRun(port, run, ci, 'DELETE')).status).toBe(200)
@@ -242,7 +242,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`two gateways on one Postgres (${wh
       for (const { token } of made)
         for (const gateway of [one, two])
           await expect.poll(() => statusAt(gateway, token), { interval: 1_000 }).toBe(200)
-      // a run that was started at one gateway is its own at the other one
+      // the token that started a run at one gateway sees the run at the other gateway too
       const [{ token } = { token: '' }] = made
       const run = await startRun(one.port, 'deploy', token)
       expect((await askRun(two.port, run, token)).status).toBe(200)

@@ -1,4 +1,4 @@
-// The next version of a transform runs on the same requests as the live one, and `publish` puts it in its place.
+// The next version of a transform runs on the same requests as the live version, and `publish` replaces the live version by it.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'

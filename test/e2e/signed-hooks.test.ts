@@ -43,7 +43,7 @@ describe('many senders on one path', () => {
   let gateway: Proving
   beforeAll(async () => {
     gateway = await startProving([
-      // not sorted by name or by the table: the proof decides, not the order
+      // the names are not sorted, neither by name nor by the table: the proof decides, not the order
       { id: 'slack', match: { path: 'in' }, verify: { scheme: 'slack', secret: secrets.slack } },
       {
         id: 'named-stripe',
@@ -249,7 +249,7 @@ describe('locked-out clients of signed hooks', () => {
     await failing(25, forged)
     expect(toVerdict(await post(forged))).toBe('rate-limited')
     expect(toVerdict(await post(valid()))).toBe('accepted')
-    // the guess did not include the token
+    // the guess did not try the token
     expect(toVerdict(await post(bearer))).toBe('accepted')
   })
 

@@ -8,7 +8,7 @@ import { describe, expect, test } from 'vitest'
 const root = resolve(import.meta.dirname, '../..')
 const dist = join(root, 'dist')
 
-/** The packages and chunks that the chunk of a command imports before it runs, directly or not. */
+/** The packages and chunks that the chunk of a command imports before it runs, directly or through others. */
 function loadedBy(command: string): { readonly packages: readonly string[]; readonly text: string } {
   const entries = readdirSync(dist).filter((name) => new RegExp(`^(main|${command})(-[\\w-]{8})?\\.js$`).test(name))
   const texts = new Map<string, string>()

@@ -24,14 +24,14 @@ function block(language: string, mark: string): string {
   return found
 }
 
-/** The ts blocks by the names in their first lines. One without a name imports types that a command writes from requests. */
+/** The ts blocks of the guide, by the names in their first lines. The block without a name imports types that a command writes. */
 const modules = Object.fromEntries(
   blocks('ts').flatMap((code) => {
     const name = /^\/\/ (\S+)\n/.exec(code)?.[1]
     return name === undefined ? [] : [[name, code]]
   }),
 )
-// one more module that shares the helper
+// this module also imports the helper
 modules['refund.ts'] = modules['order.ts']?.replaceAll(/order/gi, 'refund') ?? ''
 const mapped = Object.keys(modules).filter((name) => !name.startsWith('lib/'))
 const files = Object.fromEntries(Object.entries(modules).map(([name, code]) => [`${root}/${name}`, code]))
@@ -60,7 +60,7 @@ async function send(hook: string, payload: unknown): Promise<{ status: number; b
   return { status: answer.status, body: await answer.text() }
 }
 
-/** The texts of the actions; without actions, the status and the gateway's name for the result. */
+/** The texts of the actions; without actions, the status of the answer and the result. */
 async function ask(hook: string, payload: unknown): Promise<string[]> {
   const { status, body } = await send(hook, payload)
   const answer: { deliveryId?: string; status?: string; code?: string } = body === '' ? {} : JSON.parse(body)

@@ -1,4 +1,4 @@
-// An edit removes the mapping of accepted deliveries and restores it: on each engine, and with two gateways on one database.
+// An edit removes the mapping of accepted deliveries and restores it, on each engine, and with two gateways on one database.
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -13,7 +13,7 @@ const github = { scheme: 'github', secret: 'sender-secret-0123456789abcdefghij' 
 const mapping = { id: 'x', match: { path: 'x' }, transform: { module: 'x.ts' } }
 const other = { id: 'other', match: { path: 'x', payload: { kind: 'other' } }, messageTemplate: 'other' }
 
-/** What an edit makes of the mappings; undefined: nothing takes the hook. */
+/** The mappings after each edit; undefined if no mapping of the hook is left. */
 const edits: readonly [string, readonly object[]][] = [
   ['the mapping is commented out', []],
   ['its hook has another name', [{ ...mapping, match: { path: 'renamed' } }]],
@@ -136,7 +136,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
         const id = await taker.send(n)
         await expect.poll(async () => (await store.delivery(id))?.state, slow).toBe('parked')
       }
-      // as stored by a gateway whose clock is 90 s late; parked by this generation, so that no check runs it before the retry
+      // this delivery was stored by a gateway whose clock is 90 s late, and parked by this generation, so that it runs only at the retry
       const [last] = await store.open({ limit: 1, state: 'parked' })
       if (last === undefined) throw new Error('three are parked')
       const { request, hook, generation } = last

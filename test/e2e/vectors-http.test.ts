@@ -1,4 +1,4 @@
-// Proofs of senders over real HTTP: signed requests are accepted, and those that differ by a character or a second are refused.
+// Proofs of senders over real HTTP: signed requests are accepted, and requests that differ by a character or a second are refused.
 import { createHash } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -23,7 +23,7 @@ function post(gateway: Proving, target: string, { headers, rawBody }: Pick<Verif
   return gateway.ask({ target, headers: Object.entries(headers), body: rawBody })
 }
 
-/** `vectors.test.ts` proves the others. */
+/** `vectors.test.ts` proves the other vectors. */
 const vectors = readVectors()?.vectors.filter(isForGateway)
 
 describe.skipIf(vectors === undefined)(`published vectors over HTTP (skipped when ${missingVectors})`, () => {

@@ -52,7 +52,7 @@ export function readVectors(): { vectors: Vector[]; handshakes: PublishedHandsha
   return z.object({ vectors: z.array(Vector), handshakes: z.array(Handshake) }).parse(content)
 }
 
-/** Names of the vectors for what is one scheme here. */
+/** Names of vectors that belong to one scheme of the gateway. */
 const sameScheme: Record<string, string> = {
   'asana-new': 'asana',
   'github-octokit': 'github',
@@ -84,7 +84,7 @@ export function toVerify(vector: Vector): VerifyInput {
   return verify
 }
 
-/** Whether a gateway can have the mapping of a vector, and gets its request: a POST, with a secret that a configuration may have. */
+/** Whether a gateway can have the mapping of a vector and get its request: a POST, with a secret that a configuration accepts. */
 export function isForGateway(vector: Vector): boolean {
   const verify = VerifySettings.parse(toVerify(vector))
   return (

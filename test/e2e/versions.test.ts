@@ -1,4 +1,4 @@
-// Each delivery keeps the hash of the code that ran: a delivery that ran after a fix has the new hash, and earlier ones keep theirs.
+// Each delivery keeps the hash of the code that ran it: a delivery that ran after a fix has the new hash, and earlier ones keep theirs.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'

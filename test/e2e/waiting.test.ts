@@ -167,7 +167,7 @@ describe('a request that waits', () => {
     })
     await expect.poll(() => statuses.length).toBe(50)
     expect(new Set(statuses)).toEqual(new Set([202]))
-    // nobody else is held up
+    // requests that do not wait are not delayed
     expect((await post(gateway.port, '/hooks/builds', { id: 'other' })).status).toBe(200)
     await resume(gateway)
     await Promise.all(asked)

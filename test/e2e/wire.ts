@@ -12,7 +12,7 @@ export type Reply = {
 }
 
 export type Exchange = {
-  /** Final answers, in order. */
+  /** The final answers, in order. */
   readonly replies: readonly Reply[]
   /** Statuses of interim answers, such as 100. */
   readonly interim: readonly number[]
@@ -33,7 +33,7 @@ export type RequestParts = {
   readonly length?: boolean
 }
 
-/** One request. `content-length` and `host` are added; everything else is sent as given. */
+/** One request. `content-length` and `host` are added, and everything else is sent unchanged. */
 export function toRequest(parts: RequestParts): Buffer {
   const { method = 'POST', target, version = 'HTTP/1.1', headers = [], body = '', length = true } = parts
   const bytes = Buffer.from(body)
@@ -49,7 +49,7 @@ export function toRequest(parts: RequestParts): Buffer {
 type ExchangeOptions = {
   /** The number of answers after which the connection is closed; `all`: reads until the gateway closes it. Default: 1. */
   readonly until?: number | 'all'
-  /** Whether the answers have no body, as to HEAD. */
+  /** Whether the answers have no body, as answers to HEAD. */
   readonly head?: boolean
   readonly timeoutMs?: number
 }
@@ -78,7 +78,7 @@ export function exchange(port: number, bytes: Uint8Array | string, options: Exch
       closed = true
       end()
     })
-    // a reset ends the reading too: the test checks the answers before it
+    // a reset ends the reading too, and the test checks the answers before it
     socket.on('error', () => {
       closed = true
       end()

@@ -18,14 +18,14 @@ type Tried = {
 export type FakeGitHub = FakeOutbox & {
   /** Adds an attempt, by default a failed one of a new delivery. Returns its guid. */
   tries(attempt?: Partial<Pick<Tried, 'guid' | 'status' | 'payload' | 'event' | 'redelivery'>>): string
-  /** Forgets the request of a delivery, whose attempts it still lists. */
+  /** Forgets the request of a delivery, but still lists its attempts. */
   forget(guid: string): void
   readonly hook: { active: boolean }
 }
 
 export const githubToken = 'github_pat_recover'
 const days = 86_400_000
-/** Where the webhook is. An App has no id of its webhook, and no call that turns it on. */
+/** The place of the webhook. An App has no id of its webhook, and no call that turns the webhook on. */
 export const githubPlaces = {
   repository: '/repos/acme/app/hooks/77',
   organization: '/orgs/acme/hooks/77',
@@ -122,7 +122,7 @@ export async function startGitHub({
     }
   }
 
-  /** More digits than a number of JavaScript has. */
+  /** this id has more digits than a JavaScript number can have */
   function toLongId({ id }: Tried): bigint {
     return ids + BigInt(2 * id)
   }

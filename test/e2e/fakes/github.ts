@@ -17,13 +17,13 @@ type Status = {
 export type FakeGitHubApi = Loopback & {
   readonly comments: readonly Comment[]
   readonly statuses: readonly Status[]
-  /** Adds a comment of somebody else. */
+  /** Adds a comment by another user. */
   addOthers(issue: string, body: string): void
-  /** After the next requests that write something, the answer is lost in this way, one each. */
+  /** Sets how the answers to the next requests that write something are lost: one value for each request. */
   loses(...endings: readonly ('reset' | Reply)[]): void
-  /** From now on, tokens of installations that were given out are refused. */
+  /** Refuses from now on all tokens of installations that were issued so far. */
   revoke(): void
-  /** How many tokens the App got. */
+  /** The number of tokens that the App got. */
   readonly tokens: readonly string[]
 }
 
@@ -31,7 +31,7 @@ export const githubApiToken = 'github_pat_0123456789abcdef'
 const states = ['error', 'failure', 'pending', 'success']
 const notFound: Reply = { status: 404, body: { message: 'Not Found' } }
 
-/** `issues`: `<owner>/<repository>#<number>`. `commits`: `<owner>/<repository>@<commit>`. Others are unknown, or not visible. */
+/** `issues`: `<owner>/<repository>#<number>`. `commits`: `<owner>/<repository>@<commit>`. Others are unknown or not visible. */
 export async function startFakeGitHub({
   token = githubApiToken,
   issues = ['acme/app#17'],

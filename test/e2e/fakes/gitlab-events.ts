@@ -72,7 +72,7 @@ export async function startGitLab({
   return Object.assign(fake, {
     hook,
     tries({ key = randomUUID(), status = 'internal error', payload = {} }: Partial<Tried> = {}) {
-      // ids are those of the whole instance
+      // an id is unique in the whole instance
       tried.push({ id: 40_000 + 7 * tried.length, key, at: clock(), status, payload })
       return key
     },

@@ -9,9 +9,9 @@ export type FakeGitLabApi = Loopback & {
   readonly notes: readonly Note[]
   /** Each change of a status, as `<state>: <description>`. */
   readonly changes: readonly string[]
-  /** Adds a note of somebody else. `createdAt`: default now. */
+  /** Adds a note by another user. `createdAt`: default now. */
   addOthers(place: string, body: string, createdAt?: number): void
-  /** After the next requests that write something, the answer is lost in this way, one each. */
+  /** Sets how the answers to the next requests that write something are lost: one value for each request. */
   loses(...endings: readonly ('reset' | Reply)[]): void
 }
 
@@ -19,7 +19,7 @@ export const gitlabApiToken = 'glpat-0123456789abcdef'
 const notFound: Reply = { status: 404, body: { message: '404 Not Found' } }
 const states = ['pending', 'running', 'success', 'failed', 'canceled', 'skipped']
 
-/** `places`: `<project>#<issue>` or `<project>!<merge request>`. `commits`: `<project>@<commit>`. Others are unknown, or not visible. */
+/** `places`: `<project>#<issue>` or `<project>!<merge request>`. `commits`: `<project>@<commit>`. Others are unknown or not visible. */
 export async function startFakeGitLab({
   places = ['acme/tools/app#17', 'acme/tools/app!9'],
   commits = ['acme/tools/app@0123456789abcdef0123456789abcdef01234567'],
@@ -44,7 +44,7 @@ export async function startFakeGitLab({
     if (method === 'GET') {
       const own = notes.filter((note) => note.place === place)
       const sorted = own.toSorted((one, other) => one.createdAt - other.createdAt || one.id - other.id)
-      // the newest come first, unless the request says otherwise
+      // the newest notes come first, unless the request says otherwise
       const ordered = query.get('sort') === 'asc' ? sorted : sorted.toReversed()
       const shown = ordered.map(({ id, body: text, createdAt }) => ({
         id,
@@ -74,7 +74,7 @@ export async function startFakeGitLab({
     const { state = '', name = 'default', description = null } = body as Partial<Status> & { state?: string }
     if (!states.includes(state) || (description?.length ?? 0) > 255)
       return { status: 400, body: { error: 'state does not have a valid value' } }
-    // one that has ended is followed by a new one; one that has not is changed
+    // a status that has ended is followed by a new status, and one that has not ended is changed
     const open = statuses.find(
       (each) => each.commit === commit && each.name === name && ['pending', 'running'].includes(each.status),
     )

@@ -9,7 +9,7 @@ type FakeMail = {
   readonly labels?: readonly string[]
   readonly text?: string
   readonly html?: string
-  /** The texts are stored separately, as Gmail does with large ones. A number: the size that Gmail states. */
+  /** Stores the texts separately, as Gmail does with large texts. A number is the size that Gmail states. */
   readonly storedApart?: true | number
   /** Replaces the payload that is built from the fields above. */
   readonly payload?: object
@@ -21,9 +21,9 @@ export type FakeMailbox = {
   receive(...mails: readonly FakeMail[]): void
   /** Removes a mail from the mailbox, but not from the history. */
   remove(id: string): void
-  /** Removes the history until now. */
+  /** Removes all history records so far. */
   expire(): void
-  /** Messages of one page of the history. */
+  /** The number of messages on one page of the history. */
   pageSize: number
   /** The number of watches so far. */
   watches: number

@@ -1,4 +1,4 @@
-// A fake Google on loopback: consent, tokens, certificates, Gmail, Pub/Sub. It checks every request like Google and records mistakes in
+// A fake Google on loopback: consent, tokens, certificates, Gmail, Pub/Sub. It checks every request as Google does, and records mistakes in
 // `faults`, which must be empty at the end of a test.
 import { createHash, createSign, createVerify, generateKeyPairSync } from 'node:crypto'
 import { createFakeMailbox, type FakeMailbox } from './google-mailbox.ts'
@@ -13,7 +13,7 @@ export const pushServiceAccount = 'pusher@proj-123456.iam.example'
 
 export type FakeGoogle = {
   readonly url: string
-  /** For `hooks.gmail.endpoints`. */
+  /** The value of `hooks.gmail.endpoints`. */
   readonly endpoints: Record<string, string>
   readonly mailbox: FakeMailbox
   readonly pubsub: FakePubSub

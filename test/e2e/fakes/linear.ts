@@ -5,7 +5,7 @@ type Comment = { readonly id: string; readonly issueId: string; readonly body: s
 
 export type FakeLinearApi = Loopback & {
   readonly comments: readonly Comment[]
-  /** After the next comments, the answer is lost in this way, one each. */
+  /** Sets how the answers to the next comments are lost: one value for each comment. */
   loses(...endings: readonly ('reset' | Reply)[]): void
 }
 
@@ -16,7 +16,7 @@ export function toLinearError(status: number, code: string, headers: Readonly<Re
   return { status, headers, body: { errors: [{ message: 'The words of Linear', extensions: { code } }], data: null } }
 }
 
-/** `issues`: ids or identifiers. Others are unknown, or not visible. */
+/** `issues`: ids or identifiers. All others are unknown or not visible. */
 export async function startFakeLinear({
   issues = ['ENG-17', '539068e2-ae88-4d09-bd75-22eb4a59612f'],
 }: { issues?: readonly string[] } = {}): Promise<FakeLinearApi> {

@@ -27,7 +27,7 @@ export async function startFakeMattermost({
 }): Promise<FakeMattermost> {
   const posted: MattermostPost[] = []
   const loopback = await startLoopback(({ method, path, headers, body }) => {
-    // the scheme is not case-sensitive there
+    // Mattermost ignores the letter case of the scheme
     if (headers.authorization?.replace(/^bearer/i, 'Bearer') !== `Bearer ${token}`) {
       return refuse(401, 'api.context.session_expired.app_error')
     }

@@ -34,7 +34,7 @@ export async function startFakeTeams({
   appPassword: string
   tenantId?: string
   conversations: readonly string[]
-  /** Seconds. */
+  /** The lifetime of a token, in seconds. */
   expiresIn?: number
 }): Promise<FakeTeams> {
   const posted: { conversation: string; text: string }[] = []

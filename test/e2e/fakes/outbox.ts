@@ -1,4 +1,4 @@
-// What the fakes of senders with an API for their deliveries share: a clock, a credential, a limit of requests, and mistakes in `faults`.
+// The parts that all fakes of senders with a delivery API share: a clock, a credential, a limit of requests, and mistakes in `faults`.
 import { type Loopback, type Misbehaviour, type Received, type Reply, startLoopback } from './loopback.ts'
 
 export type FakeOutbox = Pick<Loopback, 'url' | 'received' | 'plays' | 'close'> & {
@@ -6,7 +6,7 @@ export type FakeOutbox = Pick<Loopback, 'url' | 'received' | 'plays' | 'close'> 
   readonly faults: string[]
   /** Runs before a request whose path and query contain this text is answered. */
   before(path: string, hook: () => void | Promise<void>): void
-  /** From now on, the API takes this many requests before it is limited; `seconds`: for how long. */
+  /** Lets the API accept this many more requests, and then limits it for this many seconds. */
   limit(requests: number, seconds: number): void
 }
 

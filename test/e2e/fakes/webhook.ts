@@ -1,4 +1,4 @@
-// A receiver of webhooks (https://www.standardwebhooks.com): it verifies with the reference library and drops repeats.
+// A receiver of webhooks (https://www.standardwebhooks.com): it verifies with the reference library and drops repetitions.
 import { Webhook } from 'standardwebhooks'
 import { z } from 'zod'
 import { type Loopback, startLoopback } from './loopback.ts'

@@ -6,14 +6,14 @@ const id = '0123456789abcdef'
 const marker = '[[MARKER_REMOVED]]'
 const token = '[[TOKEN_REMOVED]]'
 
-/** The text in the letters of another block of Unicode, which has capitals and small letters without gaps. */
+/** Writes the text with the letters of another Unicode block, which has all capital and small letters in order. */
 function shift(text: string, capitalA: number, smallA: number): string {
   return text
     .replace(/[A-Z]/g, (sign) => String.fromCodePoint(capitalA + sign.charCodeAt(0) - 0x41))
     .replace(/[a-z]/g, (sign) => String.fromCodePoint(smallA + sign.charCodeAt(0) - 0x61))
 }
 
-/** Every character as its escape, as a very careful encoder writes it. */
+/** Writes every character as its escape, as a very careful encoder does. */
 function escapeAll(text: string): string {
   return text.replace(/./gs, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }

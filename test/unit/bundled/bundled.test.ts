@@ -1,5 +1,5 @@
-// The bundled transforms do what their fixtures say, are listed by their README, and survive the payloads of other senders.
-// HOOKLOOM_CORPUS names a folder of folders of real {headers, body}, one folder a sender.
+// The bundled transforms do what their fixtures say, are listed by their README, and survive the payloads of other senders. HOOKLOOM_CORPUS
+// names a folder that has, for each sender, a folder of real {headers, body}.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -37,7 +37,7 @@ function toVerdict(decision: Decision): string {
   return decision.kind === 'refuse' ? decision.problem.code : decision.kind
 }
 
-/** Signs of a missing field: a word, nothing after a label or a separator, empty brackets, empty lines. */
+/** Signs of a missing field: a word such as "undefined", no text after a label or a separator, empty brackets, empty lines. */
 const holes = [
   /\b(undefined|null|NaN)\b|\[object|Invalid Date/,
   /^[\w -]*: *$/m,

@@ -13,7 +13,7 @@ afterEach(() => {
 async function listen(server: Server): Promise<string> {
   servers.push(server)
   await new Promise<void>((listening) => void server.listen(0, '127.0.0.1', listening))
-  // a TCP server has an address of this kind
+  // as: the address of a TCP server has this type
   return `127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 

@@ -168,7 +168,7 @@ it.each(['https://a@', '.x', '....', 'a:', '&a', '%2e@', '//:', 'www.'])(
     }
     timeOf(1_000)
     const base = Math.max(timeOf(4_000), 5)
-    // the least of three, because another process may have the processor during one
+    // the shortest of three times, because another process may use the processor during one of them
     expect(Math.min(timeOf(64_000), timeOf(64_000), timeOf(64_000))).toBeLessThan(100 * base)
   },
 )

@@ -44,7 +44,7 @@ it.each([
   [401, 190, 'permanent'],
   [400, 131_026, 'permanent'],
   [400, 131_047, 'permanent'],
-  // not in the table: the status decides
+  // this code is not in the table, so the status decides
   [400, 999_999, 'permanent'],
   [500, 999_999, 'ambiguous'],
   [503, 999_999, 'transient'],

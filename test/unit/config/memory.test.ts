@@ -47,7 +47,7 @@ test('the store of a remembered configuration is known until its text, .env, a v
 
 test('a configuration in which an escape may hide the name of a variable is not remembered', async () => {
   const dir = await makeNoted(() => '{ "gateway": { "token": "\\u0024{NAME}-of-the-gateway" } }')
-  // the facts of this one would have been written before those of another one
+  // the facts of the first directory would have been written before those of this one
   const other = await makeNoted(sound)
   await vi.waitFor(() => expect(recallStore({ dir: other, env })).toBe(join(other, 'kept.db')), { timeout: 60_000 })
   expect(recallStore({ dir, env })).toBe(undefined)

@@ -38,7 +38,7 @@ function toConfig(text: string): Part {
   const part: Part = parse(isWhole(text) ? text : `{${text}}`, errors, { allowTrailingComma: true })
   expect(errors).toEqual([])
   const place = places.find(({ keys }) => Object.keys(part).every((key) => keys.includes(key)))
-  // one runner under its name
+  // otherwise the part is one runner under its name
   return place?.put(part) ?? { runners: part }
 }
 
@@ -55,7 +55,7 @@ test('the pages have configurations to check', () => {
 test.each(shown)('the example of $page under "$section" is a valid configuration', ({ text }) => {
   const filled = toConfig(text.replaceAll(/\$\{(\w+)\}/g, (_, name: string) => toValue(name)))
   expect(Config.safeParse(filled).error?.issues).toBeUndefined()
-  // the text around a part contains what the part leaves out
+  // a part of a configuration omits other parts, so only a whole one is parsed
   if (!isWhole(text)) return
   const named = [...text.matchAll(/\$\{(\w+)\}/g)].map(([, name = '']) => [name, toValue(name)])
   expect(parseConfig(JSON.stringify(toConfig(text)), Object.fromEntries(named)).problems).toEqual([])

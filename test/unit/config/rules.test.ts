@@ -182,7 +182,7 @@ describe('store.file and store.url', () => {
     expect(ofStore({ url })).toEqual([])
   })
 
-  // each is a URL whose password would be shown if a part of it were mistaken for the host or the database
+  // the password of each URL would be shown if a part of it were mistaken for the host or the database
   test.each([
     'mysql://user:canary@db/hooks',
     'user:canary@db/hooks',

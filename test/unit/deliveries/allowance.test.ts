@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { createAllowance } from '../../../src/deliveries/shapes/allowance.ts'
 
-/** `work`: what learning from one request takes, in milliseconds. */
+/** `work`: the time that it takes to learn from one request, in milliseconds. */
 function createStage({ work }: { readonly work: number }) {
   let at = 0
   let busy = 0
@@ -14,7 +14,7 @@ function createStage({ work }: { readonly work: number }) {
       at += passedMs
       busy += busyMs
     },
-    /** Learns as often as it may. `pausedMs`: the thread does not run for that long meanwhile. */
+    /** Learns as often as the allowance permits. `pausedMs`: the thread is stopped for this time before each allowance is used. */
     learn(pausedMs = 0): number {
       let times = 0
       for (; allowance.has(); times += 1) {

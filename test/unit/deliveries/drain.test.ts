@@ -9,7 +9,7 @@ import type { Store } from '../../../src/store/store.ts'
 import { newDelivery, parked } from '../../contract/stage.ts'
 import { toGeneration } from '../pipeline/decide.ts'
 
-/** A drain whose deliveries all park again, and the ids of those that it ran. */
+/** A drain in which each delivery is parked again, and the ids of the deliveries that it ran. */
 function createStage(
   onRun: (open: OpenDelivery, store: Store) => Promise<unknown> = async () => {},
   leases?: DrainParts['leases'],

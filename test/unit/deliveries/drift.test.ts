@@ -40,7 +40,7 @@ function createStage(
   ) => {
     for (let count = 0; count < times; count += 1) drift.look({ hook: 'orders', source, event }, payload, 'd-1')
   }
-  /** `causes`: those of each try. */
+  /** `causes` has the causes of each try. */
   return { told, causes, warn, send, drift }
 }
 
@@ -293,7 +293,7 @@ describe.skipIf(corpus === '')('real payloads (skipped: HOOKLOOM_CORPUS names no
     })
   }
 
-  /** The same numbers in each run. */
+  /** Numbers that are the same in each run. */
   function createRandom(seed: number): () => number {
     let state = seed
     return () => {

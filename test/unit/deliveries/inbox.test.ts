@@ -1,4 +1,4 @@
-// The gateway's sink over a store: mails and the place in one commit, each mail one delivery.
+// The gateway's sink over a store: mails and the position are stored in one commit, and each mail is one delivery.
 import { describe, expect, test } from 'vitest'
 import { createInbox } from '../../../src/deliveries/mailbox.ts'
 import { type GmailPayload, toMailKey } from '../../../src/gmail/mail.ts'

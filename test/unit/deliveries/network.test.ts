@@ -6,7 +6,7 @@ test.each([
   ['140.82.115.7', '140.82.115.0/24'],
   ['2001:db8:77:1:2:3:4:5', '2001:db8:77::/48'],
   ['2001:db8:77:1::/64', '2001:db8:77::/48'],
-  // a compressed address has its zeros somewhere else
+  // these compressed addresses have their zeros somewhere else
   ['2001:db8::1', '2001:db8:0::/48'],
   ['2001::5:0:0:1', '2001:0:0::/48'],
   ['2001:0db8:0077::', '2001:db8:77::/48'],
@@ -15,7 +15,7 @@ test.each([
   ['::ffff:140.82.115.7', '140.82.115.0/24'],
   ['::ffff:8c52:7307', '140.82.115.0/24'],
   ['fe80::1%eth0', 'fe80:0:0::/48'],
-  // these are not addresses, and are networks of their own
+  // these texts are not addresses, and each of them is its own network
   ['loopback', 'loopback'],
   ['unknown', 'unknown'],
   ['0x8c.1', '0x8c.1'],

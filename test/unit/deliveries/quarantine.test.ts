@@ -1,4 +1,4 @@
-// What a flood of strangers can do to the refused requests that are kept: nothing to those of the sender.
+// The refused requests that are kept: a flood from strangers does not delete those of a sender.
 import { expect, test } from 'vitest'
 import { createQuarantine } from '../../../src/deliveries/refused/quarantine.ts'
 import { createSealKeys, unseal } from '../../../src/deliveries/refused/seal.ts'

@@ -260,7 +260,7 @@ describe.each(kinds)('recovery from %s', (_, open) => {
     clock.advance(20 * minute)
     for (let n = 1; n <= 7; n += 1) fails(n)
     clock.advance(5 * minute)
-    // the next request and one more
+    // the limit allows the next request and one more
     fake.limit(2, 60)
     expect(await recovery.run({})).toMatchObject([{ missing: 7, recovered: 7, problem: undefined }])
     expect(await recovery.run({})).toMatchObject([{ missing: 0 }])
@@ -289,7 +289,7 @@ describe('the subscriptions of Shopify', () => {
       const { recovery, shopify, off, lines } = await startOnShopify(turnOn)
       expect(await recovery.run({})).toMatchObject([{ sender: 'shopify', problem: undefined, begins: false }])
       expect([off, lines]).toEqual([[], []])
-      // Shopify removed two; that of another URL stays
+      // Shopify removed two subscriptions, and the one with another URL stays
       shopify.subscriptions.splice(0, 2)
       await recovery.run({})
       await recovery.run({})
@@ -317,7 +317,7 @@ test('an outbox with endless pages is a problem of its sender, and does not prev
   async function* pages() {
     for (; asked < 100_000; asked += 1) yield { attempts: [attempt], now: undefined }
   }
-  const outbox = { name: 'github acme', remembers: true, hasTimes: true, overlap: 0, pages } as unknown as Outbox // as: a scan uses no more
+  const outbox = { name: 'github acme', remembers: true, hasTimes: true, overlap: 0, pages } as unknown as Outbox // as: a scan reads only this
   await expect(scanOutbox(outbox, 0)).rejects.toThrow(/github acme: its last 100 pages .* do not end/)
   expect(asked).toBeLessThan(200)
 })
@@ -332,7 +332,7 @@ test('a failure to turn on a webhook is logged, and its deliveries are still rec
   clock.advance(20 * minute)
   github.tries()
   clock.advance(5 * minute)
-  // the token may only read
+  // the token may not turn the webhook on
   github.before('/hooks/77?', () => github.plays({ status: 403, body: { message: 'Resource not accessible' } }))
   expect(await recovery.run({})).toMatchObject([{ missing: 1, recovered: 1, problem: undefined }])
   expect(lines.join('\n')).toMatch(/could not be turned on: .* answers 403/)

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { createSenderStage, day, github, hour, minute, monday, type Sender, wrongSignature } from './sender-stage.ts'
 
 const trace = [wrongSignature]
-/** Knows the URL and the documentation of the sender, and has another network. */
+/** An attacker who knows the URL and the documentation of the sender, in another network. */
 const stranger: Sender = {
   ...github,
   client: '185.7.7.7',
@@ -164,7 +164,7 @@ describe('an unknown client', () => {
 })
 
 describe('a silent sender', () => {
-  /** A request each four minutes for some days. */
+  /** Sends a request every four minutes for some days. */
   async function openSteady(days: number) {
     const stage = createSenderStage()
     const requests = Array.from({ length: (days * day) / (4 * minute) }, (_, index) => ({

@@ -1,4 +1,4 @@
-// Shapes in the store, on each engine: gateways add to the same one, after the answers, and no event is learnt without limit.
+// Shapes in the store, on each engine: several gateways add to the same shape after their answers, and the number of shapes has a limit.
 import { randomUUID } from 'node:crypto'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
@@ -78,7 +78,7 @@ test('an event beyond the limit does not cause an earlier write', async () => {
     learner.note({ ...toDelivery({ id: 1 }), event: `event.${word}` }, hook)
     if (at % 25 === 24) await learner.flush()
   }
-  // a timer of before
+  // let earlier timers end
   await vi.advanceTimersByTimeAsync(20_000)
   write.mockClear()
   learner.note({ ...toDelivery({ id: 1 }), event: 'event.late' }, hook)

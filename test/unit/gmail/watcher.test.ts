@@ -48,7 +48,7 @@ const pause: Sleep = (ms, signal) =>
     for (const look of lookers) look()
   })
 
-/** Resolves when as many waits of this length have begun and not ended. */
+/** Resolves when this number of waits of this length are in progress. */
 const paused = (ms: number, count = 1) =>
   new Promise<void>((resolve) => {
     const look = () => {
@@ -58,7 +58,7 @@ const paused = (ms: number, count = 1) =>
     look()
   })
 
-/** Ends the waits of this length, once there is one. */
+/** Waits until a wait of this length has begun, and ends all of them. */
 async function elapse(ms: number): Promise<void> {
   await paused(ms)
   for (const one of pauses.filter((each) => each.ms === ms)) one.end()

@@ -124,7 +124,7 @@ describe('reading a body', () => {
     if (end === 'success') socket.write('0\r\n\r\n')
     if (end === 'too large') socket.write(`${(limit + 1).toString(16)}\r\n${'a'.repeat(limit + 1)}\r\n`)
     await reading
-    // by then the listeners and the timer are there
+    // at this point the listeners and the timer exist
     await new Promise((resolve) => setImmediate(resolve))
     if (end === 'timeout') vi.advanceTimersByTime(10_000)
     if (end === 'abort') socket.destroy()
@@ -179,7 +179,7 @@ describe('the limit of a body', () => {
 
   test('a compression bomb is stopped long before its end', async () => {
     const bomb = gzipSync(Buffer.alloc(20_000_000))
-    // its end is broken: a reader that inflated all of it would call it invalid
+    // the end of the data is broken, so a reader that inflated all of it would call it invalid
     const broken = bomb.subarray(0, bomb.length - 1_000)
     expect((await post(broken, 'gzip', { limit: 100_000 })).problem?.code).toBe('body-too-large')
   })

@@ -22,7 +22,7 @@ async function serve(listener: RequestListener) {
 }
 
 function openConnection(port: number, text: string) {
-  // it keeps its own side open when the server ends the other
+  // the client keeps its side of the connection open when the server ends the other side
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
   const seen: { text: string; error?: string | undefined } = { text: '' }
   socket.on('data', (chunk) => (seen.text += String(chunk)))
@@ -45,7 +45,7 @@ test('a refused sender can read the whole answer, even if it sent more than the 
   const { socket, seen, closed } = openConnection(port, head(2_000_000) + 'a'.repeat(40_000))
   await once(socket, 'end')
   expect(seen.text).toMatch(/^HTTP\/1\.1 413 [^]*connection: close[^]*too large/i)
-  // a reset would have arrived instead of the end, or would arrive after this
+  // a reset would have arrived instead of the end, or would arrive after this point
   socket.end('a'.repeat(10_000))
   await closed
   expect(seen.error).toBeUndefined()

@@ -45,7 +45,7 @@ test('the metrics show for each budget its spent and reserved amounts, its raise
     'hookloom_budget_waiting{budget="daily"} 0',
   ])
 
-  // the raise was for one period, and a lease that ended reserves nothing
+  // the raise was for one period, and a lease that has ended reserves nothing
   clock.advance(period.endsAt - clock())
   const next = await readBudgetLines(metrics)
   expect(next).toContain('hookloom_budget_limit{budget="daily",unit="usd"} 2')
@@ -62,7 +62,7 @@ test('two readers at the same time both see all gauges, however slowly the store
   const store = createMemoryStore({ clock })
   onTestFinished(() => store.close())
   const config = Config.parse({ budgets: { daily: { turns: 2 } } })
-  // the first reader waits for the pauses, and the second one then for the budgets
+  // the first reader waits for the pauses, and then the second reader waits for the budgets
   const answers = new EventEmitter()
   const [mayReadHolds, mayReadBudgets] = [once(answers, 'first'), once(answers, 'second')]
   let reads = 0

@@ -10,7 +10,7 @@ import type { Hook } from '../../../src/pipeline/hook.ts'
 import { buildDelivery, convertMultipart } from '../../../src/deliveries/delivery.ts'
 import { inflateBody } from '../../../src/http/body.ts'
 
-/** A hook whose delivery is proved already: how a body is read does not depend on the scheme. */
+/** A hook whose deliveries are already proved: how a body is read does not depend on the scheme. */
 function hookOf(accept: ('text' | 'xml')[]) {
   const mapping = Mapping.parse({ match: { path: 'in' }, ...(accept.length > 0 && { accept }) })
   const config = Config.parse({ hooks: { token: 'hook-secret' } })

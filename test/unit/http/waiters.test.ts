@@ -12,7 +12,7 @@ test.each([
   ['wait = 7', 7],
   ['foo="a, wait=5", wait=3', 3],
   ['foo="\\", wait=5", wait=3', 3],
-  // the first one counts (RFC 7240, 2)
+  // the first preference counts (RFC 7240, 2)
   ['wait=3, wait=9', 3],
   ['wait=x, wait=9', undefined],
   ['wait=0', 0],

@@ -98,7 +98,7 @@ test('the copied command has a new key, and no header of a browser or a proxy', 
   })
   expect(headers['idempotency-key']).toMatch(/^copy-\d+$/)
   expect(headers['x-github-delivery']).toBe('d-1')
-  // curl's own
+  // curl adds this header
   expect(headers['accept']).toBe('*/*')
   expect(Object.keys(headers).filter((name) => /^(accept-language|sec-|x-forwarded)/.test(name))).toEqual([])
 })

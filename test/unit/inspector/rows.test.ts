@@ -1,4 +1,4 @@
-// The rows of the list: their one word, their age, what is folded, and the bins of the histogram.
+// The rows of the list: their state, their age, which rows are folded, and the bins of the histogram.
 import { describe, expect, test } from 'vitest'
 import { formatAge, formatLongDay } from '../../../src/inspector/format.ts'
 import {

@@ -30,7 +30,7 @@ test('active hours may cross midnight or end at midnight', () => {
 
 describe('zones that change their clocks', () => {
   const berlin = (start: string, end: string) => ({ start, end, timezone: 'Europe/Berlin' })
-  // 2026-03-29 01:00 UTC: from 02:00 to 03:00. 2026-10-25 01:00 UTC: from 03:00 back to 02:00.
+  // changes of the clock: 2026-03-29 01:00 UTC, from 02:00 to 03:00; 2026-10-25 01:00 UTC, from 03:00 back to 02:00
 
   test('after a change of the clocks, active hours begin exactly on time, however short they are', () => {
     for (const asked of ['2026-03-28T12:00:00Z', '2026-03-29T00:50:00Z', '2026-03-29T00:59:59Z']) {

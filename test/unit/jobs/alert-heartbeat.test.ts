@@ -58,9 +58,9 @@ test('after an undelivered alert no gateway pings, even after a restart, until a
   await pass(20 * minute, other)
   expect(monitor.received).toEqual([])
   const said = lines.filter((line) => line.includes('the last alert could not be delivered: telegram: chat not found.'))
-  // once for each process
+  // each process logs this line once
   expect(said).toHaveLength(2)
-  // the alert was tried again by the other gateway
+  // the other gateway tried the alert again
   other.attempted({ isDelivered: true })
   await pass(minute)
   expect(monitor.received).toHaveLength(1)

@@ -1,4 +1,4 @@
-// Turns under a budget: what is reserved before a turn, what counts after it, and when a turn waits.
+// Turns under a budget: the reservation before a turn, the cost after it, and when a turn waits.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { RunRequest, RunResult } from '../../../src/model/runner.ts'
 import { findPeriod } from '../../../src/model/budgets.ts'
@@ -14,7 +14,7 @@ afterEach(() => {
 
 const minuteMs = 60_000
 
-/** A dollar for a million input tokens, ten for a million output tokens, and at most 10,000 output tokens: at most about 10 cents a turn. */
+/** A million input tokens cost one dollar, a million output tokens ten. A turn may have 10,000 output tokens: about 10 cents at most. */
 const model = { id: 'small', cost: { input: 1, output: 10 }, maxTokens: 10_000 }
 
 function priced(budget: object, agent: object = {}, models: readonly object[] = [model]) {
@@ -68,7 +68,7 @@ describe('turns of a budget', () => {
       expect(turns.length - at - 1).toBeLessThanOrEqual(3)
     }
     expect(turns).toHaveLength(16)
-    // 16 turns of ten tokens at a thousandth of a cent
+    // there were 16 turns of ten tokens at a thousandth of a cent
     expect(await account()).toMatchObject({ waiting: 0, spent: { nanos: 16 * 10 * 10_000, tokens: 160, turns: 16 } })
     expect(await jobOf(ids[15])).toMatchObject({ state: 'done', lastError: undefined })
   })

@@ -1,4 +1,4 @@
-// The callback of a run: posted once its run has ended, whatever the end, and as often as it takes.
+// The callback of a run: it is posted once the run has ended, whatever its end, and tried again until it arrives.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { createWebhookChannel } from '../../../src/channels/webhook.ts'
 import { channelSections } from '../../../src/model/config/channels.ts'

@@ -400,7 +400,7 @@ describe('the wake of a gateway that died before it queued the turn', () => {
     }
     const event = { agentId: 'main', sessionKey: 'main', text: 'Ring', source: 'bell', trusted: false, wakes: true }
     await stage.store.append(newDelivery({ at: Date.now(), jobs: [newJob({ state: 'done', events: [event] })] }))
-    // its gateway may still queue the turn
+    // the gateway of the event may still queue the turn
     await look()
     expect(turns).toHaveLength(0)
     await look()

@@ -1,4 +1,4 @@
-// The hop count of what is posted: a reply that starts the next run must not do so without end.
+// The hop count of a post, which ends a loop of replies that start runs.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import {
   agentPlan,

@@ -206,7 +206,7 @@ describe('the messages of a reply', () => {
     const toSlack = { channel: 'slack', to: 'C1' } as const
     const isMain = { sessionKey: 'main' }
 
-    /** Accepts the turns, then one of a hook that names no channel. Returns where its reply went. */
+    /** Accepts the turns, then a turn of a hook that names no channel. Returns where the reply of the hook went. */
     async function lastAfter(...turns: readonly AgentPlan[]): Promise<string> {
       const slack = scriptedChannel(() => sent('x'))
       const fallback = scriptedChannel(() => sent('y'))

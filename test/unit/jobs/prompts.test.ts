@@ -62,11 +62,11 @@ type Path = {
   readonly hooks?: object
   readonly mappings?: readonly MappingInput[]
   readonly transforms?: Record<string, () => unknown>
-  /** The request; undefined: there is none. */
+  /** The request; undefined if there is none. */
   readonly request?: { readonly hook: string; readonly payload: JsonValue }
   /** Payloads of requests to the same hook that came before it, while their turns wait. */
   readonly earlier?: readonly JsonValue[]
-  /** The turn whose prompt is shown: that of the request, or the heartbeat after it. */
+  /** Which turn's prompt is shown: that of the request, or the heartbeat after it. */
   readonly turn: 'run' | 'second question' | 'heartbeat'
   readonly heartbeatPrompt?: string
   /** Leaves events in the main session. */

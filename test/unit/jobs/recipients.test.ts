@@ -1,4 +1,4 @@
-// A reply with several recipients: one recorded step each, and none depends on another.
+// A reply with several recipients: each has a separate recorded step, and none depends on another.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Outgoing, SendResult } from '../../../src/model/channel.ts'
 import { agentPlan, createStage, ok, pass, scriptedChannel, scriptedRunner, type Stage, stepsOf } from './stage.ts'
@@ -106,7 +106,7 @@ describe('a reply with three recipients', () => {
     await pass(0)
     expect(await stage.jobOf(id)).toMatchObject({ state: 'queued', steps: [{ name: 'run' }, { name: 'summary' }] })
     await pass(60_000)
-    // refused once: attempts for another recipient do not repeat it
+    // this message was refused once, and attempts for another recipient do not repeat it
     expect(taken.filter((text) => text.startsWith('telegram'))).toEqual(['telegram 7: one'])
     isAway = false
     await pass(120_000)

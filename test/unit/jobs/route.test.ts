@@ -9,7 +9,7 @@ type Options = {
   defaultRoute?: DefaultRoute
   last?: Recipient
   configured?: string[]
-  /** The configured recipient of the channels: one for all, or one by the name of each channel. */
+  /** The configured recipients of the channels: one for all channels, or one for each name of a channel. */
   own?: string | Readonly<Record<string, string>>
 }
 

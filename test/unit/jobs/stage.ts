@@ -50,7 +50,7 @@ export const ok = (text: string): RunResult => ({ status: 'ok', text })
 
 type Turn = { request: RunRequest; io: RunIO; end(result: RunResult): void; fail(error: unknown): void }
 
-/** A run ends with the result of `answer`, or when the test ends it. `turns`: the runs that have begun. */
+/** A runner whose run ends with the result of `answer`, or when the test ends it. `turns`: the runs that have begun. */
 export function scriptedRunner(answer: (request: RunRequest) => RunResult | undefined = () => undefined) {
   const turns: Turn[] = []
   const runner: Runner = {
@@ -96,7 +96,7 @@ export type StageOptions = Partial<
   /** The runner of every agent. */
   runner?: Runner
   channels?: ReadonlyMap<string, Channel>
-  /** Read for each job, as the configuration is: a test may change a field. */
+  /** The worker reads these settings for each job, so a test may change a field. */
   settings?: { defaultRoute?: DefaultRoute | undefined; maxConcurrent?: number; retry?: RetryPolicy }
 }
 

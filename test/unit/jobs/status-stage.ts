@@ -104,7 +104,7 @@ export const shown = (statuses: readonly Status[]) =>
 
 const never = new Promise<never>(() => {})
 
-/** A store and a commit for one process: from one of its calls on, before or after its effect, nothing comes back. */
+/** A store and a commit for one process. From one of its calls on, before or after its effect, no call returns. */
 function createMortal({ store: living }: Stage, commit: ReturnType<typeof createCommit>, random: () => number) {
   let left = Math.floor(random() * 60)
   const dies = () => (left -= 1) < 0
@@ -129,7 +129,7 @@ function createMortal({ store: living }: Stage, commit: ReturnType<typeof create
 const faults: readonly Fault[] = ['lost', '502', '503', 'limited', 'unwritten']
 const ends = ['cancelled', 'superseded', 'expired'] as const
 
-/** One or two runs for a commit, with up to three kills, faults of the forge, and ends by somebody else. Returns the runs and the statuses. */
+/** Makes one or two runs for a commit, with up to three kills, faults of the forge, and cancellations. Returns the runs and the statuses. */
 async function surviveSeries(seed: number, forge: ForgeName) {
   const stage = createStage()
   const random = createRandom(seed)
@@ -150,7 +150,7 @@ async function surviveSeries(seed: number, forge: ForgeName) {
     await pass(Math.floor(random() * 40_000))
     const state = random() < 0.3 ? pick(ends) : undefined
     if (state !== undefined) await stage.store.endJob(pick(ids) ?? '', { state, reason: 'Somebody asked for it.' })
-    // its timers; nothing that it does has an effect any more
+    // ends the timers of the killed worker, whose calls no longer have any effect
     void killed.stop({ graceMs: 0 })
     killed = start()
   }
@@ -174,7 +174,7 @@ async function surviveSeries(seed: number, forge: ForgeName) {
 }
 
 /**
- * What is wrong after a series: a job that has not ended, a status that is set twice, a status of the first run after one of the last run, or
+ * The mistakes after a series: a job that has not ended, a status that is set twice, a status of the first run after one of the last run, or
  * a last status that is not the result of the last run. Needs fake timers.
  */
 export async function findStatusFaults(seed: number, forge: ForgeName): Promise<string[]> {

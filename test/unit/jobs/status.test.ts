@@ -17,7 +17,7 @@ describe('the status of a commit', () => {
   test('the status is pending while its run waits for a slot, and then shows its end', async () => {
     const commit = createCommit()
     const { turns } = open(stage, commit)
-    // the only slot is in use
+    // this run uses the only slot
     await stage.accept(agentPlan())
     const [run, status] = await stage.accept(planned({ sessionKey: 'hook:b' }))
     await pass(0)
@@ -140,7 +140,7 @@ describe('the status of a commit', () => {
     const [first, firstStatus] = await stage.accept(planned())
     const [second, secondStatus] = await stage.accept(planned({ sessionKey: 'hook:b' }))
     await pass(0)
-    // the provider asks it to come again in an hour
+    // the provider asks the caller to try again in an hour
     turns[0]?.end({ status: 'unavailable', detail: 'Come again.', retryAfterMs: 3_600_000 })
     await pass(10_000)
     turns[1]?.end(ok('Good.'))

@@ -1,4 +1,4 @@
-// The most turns of a session in an hour: a loop ends in a pause, and no turn is lost.
+// The limit on the turns of a session in an hour: a loop ends in a pause, and no turn is lost.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { Flow, toFlowSettings } from '../../../src/model/config/flow.ts'
 import { agentPlan, configWith, createStage, ok, pass, scriptedChannel, scriptedRunner, type Stage } from './stage.ts'
@@ -86,7 +86,7 @@ test.each([
   expect(turns).toHaveLength(6)
 })
 
-/** A run that needs the limit. */
+/** A run whose flow has the limit. */
 function limited(sessionKey: string, limit: string) {
   const settings = toFlowSettings(Flow.parse({ limits: [limit] }), { ring: 'pr', rateKey: '' })
   return agentPlan({ sessionKey, action: quiet, flow: { ring: 'pr', key: sessionKey, expiresMs: undefined, settings } })
@@ -158,7 +158,7 @@ test('a later, shorter wait does not shorten a pause, and a provider that names 
   const runners = { scripted: { kind: 'command', command: 'x' } }
   const stage = createStage(configWith({ limits: { scripted: {} }, agents, runners }))
   stage.openWorker({ runner })
-  // runs that do not need the limit are not held back
+  // runs whose flow does not have the limit are not held back
   await stage.accept(agentPlan({ sessionKey: 'hook:a', action: quiet }))
   await stage.accept(agentPlan({ sessionKey: 'hook:b', action: quiet }))
   await pass(1_000)

@@ -1,4 +1,4 @@
-// The verdict of a run: from the runner, from the last line, or from one second question.
+// The verdict of a run: from the runner, from the last line of the reply, or from a second question.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { RunRequest, RunResult } from '../../../src/model/runner.ts'
 import { agentPlan, configWith, createStage, ok, pass, scriptedChannel, scriptedRunner } from './stage.ts'
@@ -123,7 +123,7 @@ test('a budget reserves the question for a verdict too, and counts the usage of 
     config,
   )
   const [reserved] = await store.accounts([midnight])
-  // two calls of 10,000 output tokens
+  // the two calls have 10,000 output tokens each
   expect(reserved?.reserved.tokens).toBeGreaterThan(20_000)
   turns[0]?.end({ status: 'ok', text: 'Hm.', usage })
   await pass(0)

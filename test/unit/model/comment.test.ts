@@ -1,4 +1,4 @@
-// Which comments are those of a channel of Hookloom.
+// Which comments a channel of Hookloom wrote.
 import { expect, test } from 'vitest'
 import { isOwnComment, toMarker } from '../../../src/model/comment.ts'
 

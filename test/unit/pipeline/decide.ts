@@ -1,4 +1,4 @@
-// A generation and a delivery in a line each, for tests of the pipe's pure part.
+// Builds a generation or a delivery in one line, for tests of the pure part of the pipe.
 import { toJsonBody } from '../../../src/model/parse-body.ts'
 import { Config } from '../../../src/model/config/config.ts'
 import type { Delivery } from '../../../src/model/delivery.ts'

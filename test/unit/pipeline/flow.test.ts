@@ -1,4 +1,4 @@
-// What the flow of a mapping, of the built-in hook and of an agent makes of a request, and which sections are refused.
+// The flow that a mapping, the built-in hook or an agent gives to a request, and the flow sections that are refused.
 import { describe, expect, test } from 'vitest'
 import type { JsonValue } from '../../../src/base/json.ts'
 import { Config } from '../../../src/model/config/config.ts'

@@ -1,4 +1,4 @@
-// What a request of a forge decides: the place of its reply only with a proof, and that an agent does not answer itself even without one.
+// A request of a forge sets the place of its reply only with a proof, but an agent's comment is recognised even without one.
 import { expect, test } from 'vitest'
 import type { JsonValue } from '../../../src/base/json.ts'
 import { isOwnCommentId, toCommentId, toMarker } from '../../../src/model/comment.ts'

@@ -1,4 +1,4 @@
-// Mappings whose commit status is never set, or whose reply has nowhere to go.
+// Mappings whose commit status is never set, or whose reply has no recipient.
 import { expect, test } from 'vitest'
 import type { MappingInput } from '../../../src/model/config/mapping.ts'
 import { findPlaceWarnings } from '../../../src/pipeline/place-warnings.ts'

@@ -11,15 +11,15 @@ test.each([
   ['mailgun', 'refused by time · by signed id'],
   ['stripe', 'refused by time · by signed id'],
   ['notion', 'by signed id'],
-  // the body is signed, and the id is in a header
+  // this sender signs the body, and its id is in a header
   ['github', 'by unsigned id'],
   ['linear', 'refused by time · by unsigned id'],
-  // the id is in the body, and nothing is signed
+  // this sender has its id in the body, and signs nothing
   ['telegram', 'by unsigned id'],
   ['azure-devops', 'by unsigned id'],
-  // the token expires, and is valid for every body until then
+  // the token of this sender expires, and until then it is valid for every body
   ['google-pubsub', 'refused by time · by unsigned id'],
-  // no id is signed, but the text with its time is
+  // this sender signs no id, but the text with its time
   ['sendgrid', 'refused by time · by signed text'],
   ['zoom', 'refused by time · by signed text'],
   ['plaid', 'refused by time'],

@@ -1,4 +1,4 @@
-// A window of time must not refuse an attempt that the sender makes by its own rules, and must not let a captured request in again.
+// A time window must not refuse an attempt that the sender makes by its own rules, and must not accept a captured request again.
 import { expect, test } from 'vitest'
 import { schemes } from '../../../src/pipeline/senders.ts'
 import { toRepeats } from '../../readme-senders.ts'

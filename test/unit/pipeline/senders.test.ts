@@ -1,4 +1,4 @@
-// Requests and signatures of each sender: one file a sender in test/fixtures/senders, with the name of its row.
+// Requests and signatures of each sender: test/fixtures/senders has one file for each sender, named like its row.
 import { readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'

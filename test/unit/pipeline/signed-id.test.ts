@@ -48,7 +48,7 @@ test.each(hmacSchemes.filter(({ textIsId }) => textIsId === true).map((scheme) =
     }
     const id = await idOf({})
     expect(id).toMatch(/^[\da-f]{64}$/)
-    // under another secret too: the attempts of a sender that changes its secret are one delivery
+    // the id is the same under another secret, so that the attempts of a sender that changes its secret are one delivery
     expect(await idOf({ which: 'other' })).toBe(id)
     expect(await idOf({ body: '{"event":"x","n":2}' })).not.toBe(id)
     expect(await idOf({ at: now - 1_000 })).not.toBe(id)

@@ -75,7 +75,7 @@ const fixturesOf = (name: string) =>
 
 const fixtures = signed.flatMap(({ name }) => fixturesOf(name).map((fixture) => ({ name, ...fixture })))
 
-/** Gaps in a message: a missing value, a label without a value, or JSON that is not announced. */
+/** Gaps in a message: a missing value, a label without a value, or JSON without an introduction. */
 function toFlaws(message: string, payload: JsonValue): string[] {
   const texts = toTexts(payload)
   const words = message.replace(/, as JSON:\n.*/, '')

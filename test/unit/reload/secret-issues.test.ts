@@ -23,7 +23,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(dir, { recursive: true, force: true }))
 
-/** The reasons why the configuration is refused, one a line; an empty text if it is valid. */
+/** The reasons why the configuration is refused, one on each line; an empty text if it is valid. */
 async function whyNot(hooks: object): Promise<string> {
   try {
     await assemble(dir, Config.parse({ hooks }))
@@ -42,7 +42,7 @@ describe('secrets of mappings', () => {
       `${at} at least 16 bytes, found 15: it can be guessed. Make one with: openssl rand -hex 32. If the sender makes the secret, copy all of it.`,
     )
     expect(await ofVerify({ scheme: 'github', secret: 'sixteen-letters!' })).toBe('')
-    // as UTF-8
+    // a secret is measured in UTF-8
     expect(await ofVerify({ scheme: 'github', secret: 'ä'.repeat(8) })).toBe('')
   })
 

@@ -46,7 +46,7 @@ describe('the watcher of saved files', () => {
     await writeFile(join(dir, 'notes.txt'), '1')
     await writeFile(join(root, '.x.ts.swp'), '1')
     await writeFile(join(root, 'x.ts~'), '1')
-    // events arrive in order: after the last file, the others would have been reported
+    // events arrive in order, so the other files would have been reported before the last one
     await writeFile(join(root, 'package.json'), '{}')
     await reported('hooks/transforms/package.json')
     const names = new Set(changes.flat())
@@ -89,7 +89,7 @@ describe('the watcher of saved files', () => {
       return events
     }
     const { root, reported } = await createStage({ open })
-    // no event for the files in it
+    // the files in the folder cause no event
     events.emit('all', 'addDir', root)
     await reported('hooks/transforms')
     expect(await added).toBe(root)
@@ -98,7 +98,7 @@ describe('the watcher of saved files', () => {
   test('the watcher reports a file that changed after the build read it, even without an event', async () => {
     const inputs: BuildInput[] = []
     const { dir, root, reported, changes } = await createStage({ inputs: () => inputs })
-    // not watched, so there is no event
+    // the file is not watched, so it causes no event
     const helper = join(dir, 'helper.ts')
     await writeFile(helper, 'as it was read')
     const read = await stat(helper, { bigint: true })
@@ -117,7 +117,7 @@ describe('the watcher of saved files', () => {
       onChange: ({ changed }) => void sizes.push(...changed.map((path) => statSync(path).size)),
     })
     const handle = await open(join(root, 'x.ts'), 'w')
-    // the pause of the writer, longer than a burst
+    // the writer pauses for longer than a burst
     await pause(80)
     await handle.write('written')
     await handle.close()

@@ -15,7 +15,7 @@ const config = {
   },
 }
 
-/** Loads return their number as the hash of the code. The time of change of their one file is given. `onRead` runs after it was read. */
+/** Each load returns its number as the hash of its code. `changedAt`: when its one file changed. `onRead` runs after the file was read. */
 async function createStage(
   changedAt: (load: number) => number,
   onRead?: (load: number, file: string) => Promise<void>,

@@ -1,4 +1,4 @@
-// The paths that complete what an author of a template types.
+// The paths that are suggested to the author of a template.
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { JsonValue } from '../../../src/base/json.ts'
@@ -88,14 +88,14 @@ test(
     }))
     await fc.assert(
       fc.asyncProperty(payload, async (given) => {
-        // as: only what JSON has
+        // as: the text has only JSON values
         const sent = JSON.parse(JSON.stringify(given)) as JsonValue
         const { paths } = await list([{ payload: sent }])
         for (const { path } of paths) {
           expect(path).not.toMatch(/@example|U012|\u202E| /)
           const [read, ...others] = listReadPaths(`{{${path}}}`)
           expect(others).toEqual([])
-          // the first item of a list may be another one
+          // the first item of a list may differ from the item with the path
           if (read?.path.includes(0) === true) continue
           expect([path, readPath(sent, read?.path ?? [])]).not.toContain(undefined)
         }

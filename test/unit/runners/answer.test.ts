@@ -1,4 +1,4 @@
-// The reply and the verdict in what a model answers as structured output.
+// The reply and the verdict in the structured output of a model.
 import { expect, test } from 'vitest'
 import { parseIncompleteJson } from '../../../src/runners/ai/call.ts'
 import { readVerdictReply } from '../../../src/runners/ai/answer.ts'

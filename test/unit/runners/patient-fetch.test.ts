@@ -16,7 +16,7 @@ afterEach(async () => {
 async function serve(listener: RequestListener): Promise<string> {
   server = createServer(listener).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  // a server that listens on a port has an address of this shape
+  // as: a server that listens on a port has an address of this type
   const { port } = server.address() as AddressInfo
   return `http://127.0.0.1:${port}`
 }

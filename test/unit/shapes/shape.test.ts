@@ -1,4 +1,4 @@
-// Shapes: what they learn of payloads, what they must never keep, and their limits.
+// Shapes: what they learn from payloads, what they must never keep, and their limits.
 import { describe, expect, test } from 'vitest'
 import type { JsonValue } from '../../../src/base/json.ts'
 import {

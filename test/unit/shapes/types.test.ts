@@ -197,13 +197,13 @@ describe.skipIf(corpus === '')('real payloads (skipped: HOOKLOOM_CORPUS names no
           if (!schema.safeParse(payload).success) refusedByZod.add(source)
           const name = `${source}-${requests}`
           files[`${name}.d.ts`] = renderTypes('orders', shapes)
-          // a variable between them: a literal with a field that is not in the type would be refused for that alone
+          // a variable is assigned, because a literal with a field that is not in the type would be refused for that alone
           files[`${name}.use.ts`] =
             `import type { OrdersPayload } from './${name}.ts'\nconst sent = ${JSON.stringify(payload)}\nexport const read: OrdersPayload = sent\n`
         }
       }
     }
-    // without what the compiler takes for a typing error: two objects of only optional fields without a common one
+    // the compiler takes two objects with only optional fields and no common field for a typing error, which is left out here
     const errors = compile(files).filter(({ text }) => !text.includes('has no properties in common'))
     const refused = errors.map(({ file }) => file.replace(/^\/virtual\/|-\d+\.use\.ts$/g, ''))
     // Google's samples of one event have 64-bit numbers once as texts and once as numbers

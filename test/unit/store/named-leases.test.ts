@@ -89,7 +89,7 @@ test('a gateway that was paused for longer than its lease reports when it has it
   const said: boolean[] = []
   const duty = first.duty('heartbeats', () => said.push(duty.isHeld()))
   await vi.advanceTimersByTimeAsync(1_000)
-  // the wall clock goes on while a machine sleeps, and timers do not
+  // the wall clock runs while a machine sleeps, and timers do not
   vi.setSystemTime(Date.now() + 60_000)
   expect(duty.isHeld()).toBe(false)
   await vi.advanceTimersByTimeAsync(5_000)

@@ -8,7 +8,7 @@ import { createConfigDir, writeFiles } from './stage.ts'
 const few = 40
 const toNumbers = (size: number) => Array.from({ length: size }, (_, index) => index)
 
-/** `stars`: a barrel like that of date-fns; `list`: one like that of lodash-es. Each name has its own file. */
+/** `stars`: a barrel like that of date-fns. `list`: a barrel like that of lodash-es. Each name has a separate file. */
 const barrels = {
   stars: {
     toIndex: (size: number) =>

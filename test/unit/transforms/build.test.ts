@@ -11,7 +11,7 @@ async function problemOf(files: Record<string, string>, around: Record<string, s
   await writeFiles(configDir, around)
   const built = await buildModule({ root, file: join(root, 'x.ts') }).catch((error: unknown) => error)
   expect(built).toMatchObject({ code: 'transform-build-failed' })
-  const { message, frame } = built as { message: string; frame: string } // matched one line above
+  const { message, frame } = built as { message: string; frame: string } // as: checked one line above
   expect(`${message}${frame}`).not.toContain(configDir)
   return { message, frame }
 }

@@ -171,7 +171,7 @@ describe('results of transforms', () => {
     '"y".repeat(262_142)',
   ]
   test.each(plain)('the result %s is plain data and is returned unchanged', async (code) => {
-    // the same expression, evaluated here
+    // the test evaluates the same expression
     const value: unknown = new Function(`return ${code}`)()
     expect(await runModule(`export default () => (${code})`)).toEqual({ kind: 'returned', value, log: [] })
     expect(await runModule(`export default async () => (${code})`)).toEqual({ kind: 'returned', value, log: [] })
@@ -184,7 +184,7 @@ describe('results of transforms', () => {
     expect(JSON.stringify(outcome)).toBe('{"kind":"returned","value":{"o":{"__proto__":{"evil":1}}},"log":[]}')
     expect(outcome.kind === 'returned' && Object.getPrototypeOf((outcome.value as { o: object }).o)).toBe(
       Object.prototype,
-    ) // shape pinned one line above
+    ) // as: the shape is checked one line above
   })
 
   const bad: [code: string, reason: string][] = [

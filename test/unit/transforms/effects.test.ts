@@ -1,4 +1,4 @@
-// What the thread of a shadow cannot do. Each attempt also runs in an ordinary thread, where it succeeds: otherwise nothing would be proved.
+// Effects that the thread of a shadow cannot have. Each attempt also runs in an ordinary thread, where it must succeed.
 import { readdirSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'

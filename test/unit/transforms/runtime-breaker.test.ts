@@ -63,7 +63,7 @@ describe('breakers of modules', () => {
     for (let n = 0; n < 3; n++) clock.stop()
     clock.now += minute
     expect(clock.breakers.admit(x)).toBe('trial')
-    // in flight before the breaker opened
+    // this call began before the breaker opened
     clock.stop()
     expect(clock.breakers.admit(x)).toBeInstanceOf(Problem)
     clock.stop(true)

@@ -249,7 +249,7 @@ describe('printed text', () => {
 })
 
 test('a runtime that is closed has ended every thread, and fails calls instead of hanging', async () => {
-  // other systems do not show it
+  // only Linux shows the number of threads
   const threads = () => (process.platform === 'linux' ? readdirSync('/proc/self/task').length : -1)
   const { write, load, runtime } = await createStage()
   await write({

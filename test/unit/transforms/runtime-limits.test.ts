@@ -39,7 +39,7 @@ describe('transforms that do not end', () => {
     await write({ 'good.ts': good, 'bad.ts': 'export default () => { while (true); }' })
     const modules = await load('good.ts', 'bad.ts')
     const order: string[] = []
-    // the call ends with the stage
+    // the blocked call ends with the stage
     void resultOf(modules['bad.ts']).then(() => order.push('bad'))
     await Promise.all([1, 2, 3].map(async (n) => order.push(JSON.stringify(await resultOf(modules['good.ts'], { n })))))
     expect(order).toEqual(['{"n":1}', '{"n":2}', '{"n":3}'])

@@ -146,7 +146,7 @@ describe('fetched URLs', () => {
 
 describe('limits of a rule', () => {
   const numbered = (index: number) => `https://sns.r${index}-x.amazonaws.com/SimpleNotificationService-${index}.pem`
-  // a fault of the gateway: a limit that strangers used up must not turn a sender away permanently
+  // this is a fault of the gateway: a limit that strangers used up must not turn a sender away permanently
   const tooMany = { ok: false, fault: 'gateway', reason: expect.stringMatching(/^Too many/) }
   const pem = { status: 200, body: 'pem' }
 

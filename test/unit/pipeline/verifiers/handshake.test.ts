@@ -87,7 +87,7 @@ describe('handshakes by GET or HEAD', () => {
       expect(await ask(settings, asks)).toEqual({ status: 401, headers: {}, body: '' })
       expect(await ask(settings, bare)).toMatchObject({ status: 401, body: '' })
       expect(await ask({ scheme, secret: '1' }, asks)).toMatchObject({ status: 401, body: '' })
-      // no handshake at all
+      // this request is no handshake at all
       expect(await ask(settings, get('?hub.verify_token=V&hub.challenge=1'))).toBeUndefined()
     }
   })

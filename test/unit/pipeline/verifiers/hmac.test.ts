@@ -59,7 +59,7 @@ describe.each(hmacSchemes.map((scheme) => [scheme.id, scheme] as const))('the sc
 })
 
 const timed = hmacSchemes.flatMap((scheme) =>
-  // no row is left out: one that signs a time without a tolerance fails here
+  // no row is left out: a row that signs a time without a tolerance fails here
   scheme.timestamp === undefined ? [] : [[scheme.id, scheme, scheme.toleranceSeconds ?? 300] as const],
 )
 

@@ -1,4 +1,4 @@
-// The same requests go to the senders' own libraries: a request that they sign is proven here, and one that they refuse is not.
+// The same requests go to the senders' own libraries: the gateway accepts what they sign, and refuses what they refuse.
 import { sign as signGithub, verify as verifyGithub, verifyWithFallback } from '@octokit/webhooks-methods'
 import * as fc from 'fast-check'
 import { Webhook } from 'standardwebhooks'
@@ -27,7 +27,7 @@ const keyBytes = fc.uint8Array({ minLength: 1, maxLength: 64 })
 const change = fc.record({ at: fc.nat(), to: fc.integer({ min: 0x21, max: 0x7e }) })
 type Change = { at: number; to: number }
 
-/** The text with one character replaced by a different one. */
+/** Replaces one character of the text by a different one. */
 function changed(text: string, { at, to }: Change): string {
   const place = at % text.length
   const character = String.fromCharCode(text.charCodeAt(place) === to ? (to === 0x7e ? 0x21 : to + 1) : to)
@@ -69,7 +69,7 @@ describe('GitHub’s library', () => {
         expect(await isOurs(key, other, signature)).toBe(Buffer.from(other).equals(Buffer.from(text)))
         expect(await isOurs(changed(key, one), text, signature)).toBe(false)
         const wrong = changed(signature, one)
-        // the case of hex digits does not matter here: a digest in capitals is valid too
+        // the case of hex digits does not matter, so a digest in capitals is valid too
         const sameDigits = wrong.startsWith('sha256=') && wrong.toLowerCase() === signature
         expect(await isOurs(key, text, wrong)).toBe(sameDigits)
         expect(await isAccepted(() => verifyGithub(key, text, wrong))).toBe(false)
@@ -214,7 +214,7 @@ describe('Stripe’s library', () => {
         const isSame = Buffer.from(other).equals(Buffer.from(text))
         expect([await isTheirs(key, other, header), await isOurs(key, other, header)]).toEqual([isSame, isSame])
         expect([await isTheirs(otherKey, text, header), await isOurs(otherKey, text, header)]).toEqual([false, false])
-        // only the case of hex digits does not matter here
+        // only the case of hex digits does not matter
         const sameDigits = bent.toLowerCase() === header && bent.startsWith('t=') && bent.includes(',v1=')
         expect([await isTheirs(key, text, bent), await isOurs(key, text, bent)]).toEqual([false, sameDigits])
       }),

@@ -54,7 +54,7 @@ export function toTimeText(at: number, unit: 's' | 'ms' | 'iso8601'): string {
 
 export type Signing = { at?: number; which?: 'live' | 'other'; field?: string; body?: string }
 
-/** A request signed by the row's sender. `field` renames the entry of its signature list. */
+/** A request signed by the sender of a row. `field` renames the entry in its list of signatures. */
 export function signed(
   scheme: HmacScheme,
   { at = now, which = 'live', field, body: given = '{"event":"x","n":1}' }: Signing = {},
@@ -94,7 +94,7 @@ export function signed(
   return requestOf(headers, body)
 }
 
-/** The same request with one header changed, or without it. */
+/** The same request with one header changed, or without that header. */
 export function withHeader(request: VerifyRequest, name: string, value: string | undefined): VerifyRequest {
   const headers = { ...request.headers }
   if (value === undefined) delete headers[name]

@@ -120,7 +120,7 @@ describe('requests of PayPal', () => {
   const body = '{"id":"WH-1","event_type":"PAYMENT.SALE.COMPLETED"}'
   const time = new Date(now).toISOString()
 
-  /** CRC-32 as IEEE 802.3 has it, bit by bit. */
+  /** CRC-32 as IEEE 802.3 defines it, bit by bit. */
   function crcOf(text: string): number {
     let crc = 0xffffffff
     for (const byte of Buffer.from(text)) {
@@ -130,7 +130,7 @@ describe('requests of PayPal', () => {
     return (crc ^ 0xffffffff) >>> 0
   }
 
-  /** The text with four more bytes that give it a checksum: the register is run backwards through them. */
+  /** The text with four more bytes that give it this checksum: the register is run backwards through them. */
   function toFitting(text: string, wanted: number): Buffer {
     let register = wanted ^ 0xffffffff
     for (let bit = 0; bit < 32; bit++) {
@@ -172,7 +172,7 @@ describe('requests of PayPal', () => {
     const forged = { ...request, rawBody: toFitting('{"id":"WH-2","resource":"forged"}', crcOf(body)) }
     expect(await verify(forged)).toEqual({ ok: true, id: 'tx-1' })
     expect(verifierOf({ scheme: 'paypal', webhookId: 'WH-ID' }).covers).toEqual({ id: true, body: false })
-    // three days of retries, and five minutes for the clocks
+    // PayPal retries for three days, and the clocks may differ by five minutes
     const window = (3 * 24 * 3600 + 300) * 1000
     const at = (time: number, toleranceSeconds?: number) =>
       verifierOf(

@@ -27,7 +27,7 @@ describe.skipIf(whyNoPostgres)('a connection that is cut', () => {
     await openStore(first.url).append(newWake())
     const bytes = first.maxBytes()
     expect(bytes).toBeGreaterThan(500)
-    // before the end of LISTEN
+    // the exchange of LISTEN ends after this byte
     const ofListener = 450
     let next = 0
     const cutAll = async () => {

@@ -117,7 +117,7 @@ describe.skipIf(whyNoPostgres)('a database that became read-only', () => {
     const { url } = await newUrl()
     const connections = connectTo(url, 2)
     await connections.open()
-    // both connections, as behind a proxy that changed to a standby
+    // two concurrent queries use both connections, which become read-only as after a change to a standby
     const sleep = `SELECT set_config('default_transaction_read_only', 'on', false), pg_sleep(0.3)`
     await Promise.all([connections.query(sleep), connections.query(sleep)])
     await expect(connections.query('DELETE FROM leases')).rejects.toMatchObject({ code: 'store-unavailable' })
@@ -147,7 +147,7 @@ describe.skipIf(whyNoPostgres)('a database that became read-only', () => {
 })
 
 describe.skipIf(whyNoPostgres)('an error of a database', () => {
-  /** Every message that a log prints of an error. */
+  /** Every message that a log prints for an error. */
   const toMessages = (error: unknown): string =>
     error instanceof Error ? `${error.message} ${error.stack} ${toMessages(error.cause)}` : String(error)
 
@@ -203,7 +203,7 @@ describe.skipIf(whyNoPostgres)('an error of a database', () => {
     const batches = createBatches({
       maxQueued: 9,
       store: async (batch) => {
-        // a row that Postgres refuses
+        // Postgres refuses this row
         if (batch.some(({ hook }) => hook === 'bad')) await connections.query('SELECT 1 / 0')
         return batch.map(() => ({ kind: 'stored' as const }))
       },
@@ -244,7 +244,7 @@ describe.skipIf(whyNoPostgres)('two gateways at the same moment', () => {
       const pruned = afterFirst(query, () => other.query(prune))
       const added = await addTask(pruned, task(), now)
       second = other.transaction((session) => addTask(session.query, task(), now))
-      // it waits for the first transaction, or is done if nothing stops it
+      // the call waits for the first transaction, or is done if nothing stops it
       await Promise.race([second, one.query('SELECT pg_sleep(0.5)')])
       return added
     })

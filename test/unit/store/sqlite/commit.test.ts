@@ -163,7 +163,7 @@ describe('the queue of the writer', () => {
     const store = openStore(join(newFolder(), 'x.db'), { spawn, commitDelayMs: 300 })
     await store.append(newDelivery({ at: 1, jobs: [newJob()] }))
     const [held] = await store.claim({ limit: 1, leaseMs: 60_000 })
-    // the thread throws at this message and dies; not terminate(), which aborts the process if it comes while SQLite runs
+    // the thread throws at this message and dies; terminate() would abort the process if it came while SQLite runs
     spawned[0]?.postMessage(null)
     const lost = store.append(small())
     await expect(lost).rejects.toMatchObject({ code: 'store-unavailable', message: /thread died/ })

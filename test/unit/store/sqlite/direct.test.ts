@@ -1,4 +1,4 @@
-// A lone operation is committed on the main thread while the disk is fast; every other one by the writer thread.
+// A lone operation is committed on the main thread while the disk is fast, and every other operation by the writer thread.
 import { renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'

@@ -31,7 +31,7 @@ const task = {
   unlessWithinMs: 1,
 }
 
-/** Ordered so that each operation finds the rows it needs. */
+/** The operations are ordered so that each one finds the rows that it needs. */
 const operations: readonly Operation[] = [
   { kind: 'addTask', at: 1, ...task },
   { kind: 'claim', at: 1, limit: 9, leaseMs: 9, limits: {}, only: undefined },

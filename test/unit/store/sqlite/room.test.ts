@@ -1,4 +1,4 @@
-// The limit on what waits in a store: it warns before it refuses, refuses before it is exceeded, and loses nothing that is stored.
+// The limit on the size of waiting work in a store: the store warns before it refuses, and loses nothing that is stored.
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { silentLog } from '../../../../src/model/log.ts'
