@@ -1,4 +1,4 @@
-// The hooks and their bench in a real browser: what a typed request would become, at each keystroke and each save.
+// The hooks and the bench in a real browser: the result of a typed request, at each keystroke and after each save.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
@@ -119,7 +119,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     await page.locator('#edit-template').click()
     await template.fill('Now {{by}}')
     await prompt().getByText('Now Ada').waitFor(wait)
-    // a template of a transform is not offered
+    // a mapping with a transform has no template to edit
     await open('review')
     expect(await page.locator('#edit-template').innerText()).toBe('make a template')
   })
@@ -175,7 +175,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     await cause.getByText('0 of 2 would work now').waitFor(wait)
     const mended = transform.replace("throw new Error('no reviewer for this')", "log('bad')")
     writeFiles(stage.gateway.dir, { 'hooks/transforms/review.ts': mended })
-    // the save runs the parked deliveries again by itself
+    // the save itself makes the parked deliveries run again
     await page.getByText('Nothing needs attention.').waitFor(wait)
     writeFiles(stage.gateway.dir, { 'hooks/transforms/review.ts': transform })
     expect(await stage.ask('/api/attention')).toMatchObject({ count: 0 })
@@ -223,7 +223,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     await expect.poll(() => page.locator('.rows .row').count(), wait).toBeLessThan(all)
     await last.click()
     await expect.poll(() => page.locator('.rows .row').count(), wait).toBe(all)
-    // drawn over from the last bar to the first one
+    // a drag from the last bar to the first one
     const [first, end] = [await page.locator('.histogram button').first().boundingBox(), await last.boundingBox()]
     await page.mouse.move((end?.x ?? 0) + 2, (end?.y ?? 0) + 10)
     await page.mouse.down()

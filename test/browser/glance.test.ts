@@ -1,4 +1,5 @@
-// What a glance must not get wrong: the size of the text, what is touched on a phone, how long a run took, and when a gateway was last seen.
+// The facts that must be right at a glance: the size of the text, the size of buttons on a phone, how long a run took, and when a gateway
+// was last seen.
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { writeFiles } from '../e2e/gateway.ts'
@@ -130,7 +131,7 @@ describe.skipIf(!hasBrowser)('the readability of the page in Chromium', () => {
     await seen.waitFor(wait)
     const first = await at()
     expect(first).toBeGreaterThan(Date.parse(String(lastReloadAt)))
-    // without a reload, it advances
+    // the time advances without a reload
     await expect.poll(at, wait).toBeGreaterThan(first)
     expect((await stage.ask('/api/health'))['lastReloadAt']).toBe(lastReloadAt)
   })

@@ -1,4 +1,4 @@
-// What an operator sees and does while runs wait, senders are refused and turns run: in a real browser, against a real gateway.
+// The views of an operator while runs wait, senders are refused and turns run: in a real browser, against a real gateway.
 import { createHmac } from 'node:crypto'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -165,7 +165,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
     expect(await rates.locator('tbody td').nth(2).innerText()).toMatch(/^[1-9]/)
     const plot = page.locator('.plot').first()
     expect(await plot.locator('.axes').innerText()).toMatch(/60 min ago/)
-    // the sections above it may still grow
+    // hover again and again: the sections above the plot may still grow, and move it
     const said = plot.locator('figcaption').getByText(/^\d\d:\d\d: /)
     await expect
       .poll(async () => {
@@ -268,7 +268,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
     const status = stages.filter({ hasText: /^status/ })
     await status.getByText(`failure at acme/app@${sha}`).waitFor(wait)
     await status.getByText(`pending at acme/app@${sha}`).waitFor(wait)
-    // the task has no session of its own
+    // the task has no session, so it has no button
     expect(await status.getByRole('button').count()).toBe(0)
     await shoot(page, 'verdict')
   })

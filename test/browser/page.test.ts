@@ -1,4 +1,4 @@
-// The page in a real browser: what it shows, what it does, and what a hostile payload cannot do.
+// The page in a real browser: its views, its actions, and its safety against a hostile payload.
 import { execFile } from 'node:child_process'
 import { readdirSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -47,7 +47,7 @@ describe.skipIf(!hasBrowser)(
       const busy = createServer((_request, response) => response.writeHead(503).end())
       onFileEnd(() => new Promise((done) => busy.close(done)))
       await new Promise<void>((done) => busy.listen(0, '127.0.0.1', done))
-      // as: a server on a port has an address
+      // as: a server that listens on a port has this address
       const { port } = busy.address() as AddressInfo
       const mattermost = { baseUrl: `http://127.0.0.1:${port}`, token: 'm'.repeat(26) }
       stage = await startStage({
@@ -89,7 +89,7 @@ describe.skipIf(!hasBrowser)(
       expect(new URL(other.url()).hash).toBe('')
       await other.goBack()
       expect(other.url()).not.toContain(String(code))
-      // a link that was used does not take away the key
+      // a used link does not remove the key
       const refused = other.waitForResponse((answer) => answer.url().endsWith('/api/page/key'), wait)
       await show(other, `k=${String(code)}`)
       await refused
@@ -100,7 +100,7 @@ describe.skipIf(!hasBrowser)(
 
     test('the page sends its key only to a program that proves it made the key', async () => {
       const other = await stage.open()
-      // ends the requests of the opened page, and keeps its key
+      // ends the requests of the page, but keeps its key
       await other.goto('about:blank')
       const sent: string[] = []
       other.on('request', (request) => void sent.push(request.headers()['authorization'] ?? ''))
@@ -127,7 +127,7 @@ describe.skipIf(!hasBrowser)(
 
       test('yesterday’s rows are legible: no cell covers another one, and the day has a heading', async () => {
         const other = await stage.open()
-        // noon, so that it is the next day at whatever time the test runs
+        // at noon tomorrow, the rows are of yesterday, at whatever time the test runs
         const tomorrow = new Date()
         tomorrow.setDate(tomorrow.getDate() + 1)
         await other.clock.setFixedTime(tomorrow.setHours(12))
@@ -197,7 +197,7 @@ describe.skipIf(!hasBrowser)(
         await page.reload()
         await page.locator('#detail').getByText('unauthorized').waitFor(wait)
         await show(page, '')
-        // the browser says that no delivery has the id
+        // the browser logs that no delivery has the id
         expect(stage.errors.splice(0)).toEqual([expect.stringContaining('status of 404')])
       })
 
@@ -257,7 +257,7 @@ describe.skipIf(!hasBrowser)(
         await page.keyboard.press('ArrowDown')
         await expect.poll(scrolled, wait).toBeGreaterThan(0)
         expect(await chosen()).toBe(ids.done)
-        // the next delivery begins at its top
+        // the next delivery is shown from its top
         await page.evaluate("document.getElementById('detail').scrollTop = 100")
         await show(page, `id=${ids.parked}`)
         await page.locator('#detail').getByText('no reviewer for this').first().waitFor(wait)
@@ -356,7 +356,7 @@ describe.skipIf(!hasBrowser)(
         expect(await detail.getByText('labels').isVisible()).toBe(true)
         await detail.getByText('9 headers').click()
         await detail.getByText('application/json').first().waitFor(wait)
-        // the tab is remembered for the next delivery, and the arrow keys choose another one
+        // the next delivery opens in the same tab, and the arrow keys choose another tab
         await show(page, `id=${await stage.post('plain', { text: 'x' })}`)
         await detail.locator('.tree').waitFor(wait)
         await page.getByRole('tab', { name: 'Request' }).focus()
@@ -482,7 +482,7 @@ describe.skipIf(!hasBrowser)(
         const edited = await chosen()
         expect(edited).not.toBe(ids.parked)
         await page.getByRole('button', { name: 'run again' }).click()
-        // the new delivery is opened, so its sentence may be gone at once
+        // the new delivery opens at once, so the sentence may be gone already
         await expect.poll(chosen, wait).not.toBe(edited)
         expect((await stage.ask(`/api/deliveries/${await chosen()}/request`))['body']).toBe('{"title":"edited"}')
       })
@@ -605,7 +605,7 @@ describe.skipIf(!hasBrowser)(
       await show(other, `id=${id}`)
       await other.locator('#detail .problem.mild').getByText('will be tried again').waitFor(wait)
       await openTab(other, 'Trace')
-      // the reply waits for Mattermost; each try that failed is a tick on its bar, and a line with its error
+      // the reply waits for Mattermost; each failed attempt is a tick on the bar, and a line with its error
       const bar = other.locator('#detail .bar', { has: other.locator('.tick') })
       await bar.waitFor(wait)
       expect(await bar.getAttribute('aria-label')).toMatch(/^waited [^,]*, failed at \+/)

@@ -1,5 +1,5 @@
-// What a person asks the page, each answered after at most two clicks; and rare rows:
-// recovered deliveries, deliveries with many actions, refusals of strangers.
+// The questions of an operator, each answered after at most two clicks; and rare rows: recovered deliveries, deliveries with many actions,
+// refusals of strangers.
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { githubToken, startGitHub } from '../e2e/fakes/github-deliveries.ts'
@@ -64,7 +64,7 @@ describe.skipIf(!hasBrowser)('questions that the page answers in Chromium', () =
     const cause = page.locator('.cause', { hasText: 'no buyer' })
     await cause.getByRole('button', { name: 'would they work now?' }).click()
     await cause.getByText('0 of 2 would work now').waitFor(wait)
-    // an edit that its fixture keeps from going live, so that it changes nothing yet
+    // the fixture keeps this edit from going live, so the edit changes nothing yet
     const request = { path: 'orders', payload: { order: { no: 'o-0' } } }
     writeFiles(stage.gateway.dir, {
       'hooks/transforms/orders.fixtures/first.json': JSON.stringify({ request, expect: { decision: 'skip' } }),
@@ -77,7 +77,7 @@ describe.skipIf(!hasBrowser)('questions that the page answers in Chromium', () =
     const failing = page.getByRole('region', { name: 'Fixtures that fail' })
     await failing.getByRole('button', { name: 'update fixtures' }).click()
     await failing.waitFor({ ...wait, state: 'hidden' })
-    // the edit is live, and the parked deliveries ran again by themselves
+    // the edit is live, and the parked deliveries have run again without a click
     await page.getByRole('navigation', { name: 'Views' }).getByRole('button', { name: 'health' }).click()
     await page.locator('.verdict', { hasText: 'Nothing needs attention.' }).waitFor(wait)
   })

@@ -1,4 +1,4 @@
-// The replay on the page: it follows each save, shows what would change, and publishes a save that waits.
+// The replay on the page: it runs again after each save, shows what the save would change, and publishes a save that waits.
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
@@ -19,7 +19,7 @@ const config = (hold = false) => ({
     ],
   },
 })
-/** The name depends on a clock, so it differs at each run. */
+/** The name contains the time, so it differs in each run. */
 const first = `export default ({ payload: { kind } }) =>
   ({ message: 'Dear ' + kind + ',\\nthe build is done.\\n\\nBye', name: 'at ' + process.hrtime.bigint() })\n`
 const second = `export default ({ payload: { kind } }) => {
@@ -113,7 +113,7 @@ describe.skipIf(!hasBrowser)(
       await hook.press('y')
       await page.getByText('No kept request fits these filters.').waitFor(wait)
       expect(new URL(page.url()).hash).toBe('#view=replay&last=20&hook=y')
-      // its template has the time of the request, which is not a difference
+      // the template contains the time of the request, which is not a difference
       await stage.post('y', { n: 1 })
       await page.reload()
       await says('1 request, no difference.')
@@ -149,7 +149,7 @@ describe.skipIf(!hasBrowser)(
       await says('1 request, no difference.')
       await page.getByRole('textbox', { name: 'hook' }).fill('x')
       await says('10 requests, 10 would differ.')
-      // the browser logs each failed request
+      // the browser logs each failed request as an error
       stage.errors.splice(0)
     })
 
@@ -173,7 +173,7 @@ describe.skipIf(!hasBrowser)(
       await report().getByText('onerror').first().waitFor(wait)
       expect(await page.evaluate('window.owned')).toBeUndefined()
       expect(await report().locator('img').count()).toBe(0)
-      // one more action, of 200,000 characters
+      // adds one action of 200,000 characters
       save(`export default () => [{ message: 'one' }, { message: 'x'.repeat(200_000) }]`)
       await report().getByText('actions[1]').first().waitFor(wait)
       expect((await report().innerText()).length).toBeLessThan(50_000)
@@ -279,7 +279,7 @@ describe.skipIf(!hasBrowser)(
         expect(await shown()).toEqual([['11', 'same', '100', '%']])
         expect(await other.locator('.group, .changed').count()).toBe(0)
         expect(await other.locator('.report').innerText()).not.toContain('problem.')
-        // after an edit of the others, whose code frame has other lines
+        // after an edit of the other requests, the code frame has other lines
         const edited = second.replaceAll('Bye', 'So long').replace('{\n', '{\n  // one line more\n')
         writeFiles(same.gateway.dir, { [file]: edited })
         await other.locator('.replay > .said', { hasText: '11 requests, 8 would differ.' }).waitFor(wait)

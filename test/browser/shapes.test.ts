@@ -1,4 +1,5 @@
-// What the page knows of the payloads of a hook: it completes paths, and shows what changed. By keyboard, in light and dark, with hostile payloads.
+// The learnt payloads on the page: the template field completes paths, and the bench lists changes. By keyboard, in light and dark, with
+// hostile payloads.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
@@ -17,7 +18,7 @@ describe.skipIf(!hasBrowser)('the payloads of a hook in Chromium', () => {
   const chosen = () => page.locator('#paths [aria-selected=true] bdi').innerText()
   const prompt = () => page.getByLabel('Prompt, as the agent reads it')
 
-  /** Opens the bench of a hook with an empty draft of its template, when the gateway has learnt a path. */
+  /** Waits until the gateway has learnt a path, and opens the bench of the hook with an empty draft. */
   async function openDraft(hook: string, learnt: string): Promise<void> {
     const known = async () => JSON.stringify((await stage.ask(`/api/paths?hook=${hook}`))['paths'])
     await expect.poll(known, wait).toContain(learnt)
@@ -52,7 +53,7 @@ describe.skipIf(!hasBrowser)('the payloads of a hook in Chromium', () => {
     expect(await template().inputValue()).toBe('Say {{order.title}}')
     await prompt().getByText('Say Two lamps').waitFor(wait)
     expect(await options().count()).toBe(0)
-    // without the list, its keys are those of a text
+    // without an open list, Enter is an ordinary key of a text field
     await page.keyboard.press('Enter')
     await page.keyboard.type('{{ev')
     await expect.poll(paths, wait).toEqual(['payload.event'])
@@ -125,7 +126,7 @@ describe.skipIf(!hasBrowser)('the payloads of a hook in Chromium', () => {
     await page.locator('#bench-body').fill('{"__proto__": {"polluted": "yes"}, "text": "only data"}')
     await prompt().getByText('Say only data').waitFor(wait)
     expect(await page.evaluate('({}).polluted')).toBeUndefined()
-    // the same payloads in the field of the request
+    // the same payloads, typed into the body of the request
     for (const payload of payloads) {
       await page.locator('#bench-body').fill(JSON.stringify(payload))
       await expect.poll(() => page.locator('.draft .tree, .draft pre').count(), wait).toBe(1)
@@ -171,7 +172,7 @@ describe.skipIf(!hasBrowser)('the payloads of a hook in Chromium', () => {
     await page.keyboard.press('Enter')
     const code = coverage.getByRole('list', { name: 'Code' })
     await code.getByText(/review\.ts [1-5] of \d+ lines/).waitFor(wait)
-    // neither a fixture nor a kept request is skipped
+    // no fixture and no kept request is skipped, so no request reaches line 4
     await expect
       .poll(async () => (await code.innerText()).replaceAll(/\s+/g, ' '), wait)
       .toMatch(/review\.ts:4 nothing runs/)
@@ -217,7 +218,7 @@ describe.skipIf(!hasBrowser)('the payloads of a hook in Chromium', () => {
     expect(await uncovered.count()).toBe(1)
     await uncovered.getByRole('button', { name: 'make it a fixture' }).focus()
     await page.keyboard.press('Enter')
-    // the new fixture makes the figures old, but the sentence stays
+    // the new fixture makes the figures out of date, but the sentence stays
     await expect.poll(() => code.count(), wait).toBe(0)
     const said = coverage.getByText(/Created .* It expects the decision skip\./)
     await said.waitFor(wait)

@@ -1,4 +1,4 @@
-// One browser and one gateway for all cases of the page: Debian's Chromium, without a window, driven by playwright-core.
+// One browser and one gateway for all tests of the page: Debian's Chromium, headless, driven by playwright-core.
 import { existsSync, mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import axe from 'axe-core'
@@ -9,7 +9,7 @@ import { type Inside, startInside } from '../e2e/inside.ts'
 const places = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
 const executablePath = process.env['CHROMIUM'] ?? places.find((place) => existsSync(place))
 
-/** Without it, the cases are skipped. */
+/** Whether there is a browser. The tests are skipped without one. */
 export const hasBrowser = executablePath !== undefined
 
 const folder = resolve(import.meta.dirname, '../../.screenshots')
@@ -37,12 +37,12 @@ export const transform = `export default ({ payload }, { log }) => {
 export type Stage = {
   readonly gateway: Inside
   readonly browser: Browser
-  /** Everything that a page wrote to its console as an error, and each exception. */
+  /** The errors that pages wrote to the console, and their uncaught exceptions. */
   readonly errors: string[]
-  /** Posts JSON to a hook; the id of its delivery. */
+  /** Posts JSON to a hook. Returns the id of the delivery. */
   post(hook: string, payload: unknown, others?: Readonly<Record<string, string>>): Promise<string>
   ask(path: string, method?: 'GET' | 'POST'): Promise<Record<string, unknown>>
-  /** A page with a fresh key. `hash`: what it shows. */
+  /** Opens a page with a new key. `hash`: the state of the page. */
   open(options?: {
     hash?: string
     width?: number
@@ -58,16 +58,16 @@ export const usual = {
   files: { 'hooks/transforms/review.ts': transform },
 }
 
-/** `args`: options of Chromium besides those of every case. */
+/** `args`: further options of Chromium. */
 export function startBrowser(args: readonly string[] = []): Promise<Browser> {
   return chromium.launch({
     ...(executablePath === undefined ? {} : { executablePath }),
-    // the tests may run as root, where Chromium has no sandbox
+    // the tests may run as root, for which Chromium has no sandbox
     args: ['--no-sandbox', '--disable-gpu', '--disable-smooth-scrolling', ...args],
   })
 }
 
-/** `given`: another configuration with its files, or a config directory that has a store already. `shared`: a running browser. */
+/** `given`: another configuration with its files, or a config directory that already has a store. `shared`: a browser that already runs. */
 export async function startStage(given: Parameters<typeof startInside>[0] = usual, shared?: Browser): Promise<Stage> {
   const gateway = await startInside(given)
   const browser = shared ?? (await startBrowser())
@@ -120,17 +120,17 @@ export async function startStage(given: Parameters<typeof startInside>[0] = usua
   }
 }
 
-/** A 409 is an answer, not a fault: a request can be dropped between the two calls that read a delivery. */
+/** Whether a console message is a fault. A 409 is none: a request can be dropped between the two calls that read a delivery. */
 function isFault(message: ConsoleMessage): boolean {
   return message.type() === 'error' && !message.text().includes('status of 409')
 }
 
-/** Another place of the same page. */
+/** Changes the state of the page. */
 export async function show(page: Page, hash: string): Promise<void> {
   await page.evaluate(`location.hash = ${JSON.stringify(hash)}`)
 }
 
-/** Chooses a part of the opened delivery. The page remembers it for the next one. */
+/** Opens a tab of the opened delivery. The page opens the same tab for the next delivery. */
 export async function openTab(page: Page, name: 'Trace' | 'Request' | 'Prompt and reply' | 'Answer'): Promise<void> {
   await page.getByRole('tab', { name }).click()
 }
@@ -140,7 +140,8 @@ export async function shoot(page: Page, name: string): Promise<void> {
   await page.screenshot({ path: join(folder, `${name}.png`) })
 }
 
-/** What axe-core calls serious or critical. The policy of the page forbids inline scripts, so it is evaluated by the driver. */
+/** The findings of axe-core that are serious or critical. The driver evaluates the script, because the page's policy forbids inline
+ * scripts. */
 export async function findBarriers(page: Page): Promise<string[]> {
   await page.evaluate(axe.source)
   const found = await page.evaluate<{ violations: { id: string; impact: string; nodes: { html: string }[] }[] }>(

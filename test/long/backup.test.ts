@@ -1,4 +1,5 @@
-// Runs the commands with which the page about durability backs up and restores a Postgres store, with the real pg_dump and pg_restore.
+// Runs the commands that the page about durability gives for the backup and restore of a Postgres store, with the real pg_dump and
+// pg_restore.
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { expect, onTestFinished, test } from 'vitest'

@@ -1,4 +1,4 @@
-// The cost of one request besides time: system calls, and pages of the WAL. Both are the same on every machine.
+// The cost of one request, measured without time: system calls, and bytes of the WAL. The figures are the same on all machines.
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -51,7 +51,7 @@ describe('the cost of one request', () => {
   })
 })
 
-/** The bytes of all commits in the WAL. */
+/** The number of bytes of all commits in the WAL. */
 const readBytes = (folder: string) =>
   readTransactions(readFileSync(join(folder, 'hookloom.db-wal'))).reduce((sum, { bytes }) => sum + bytes, 0)
 
@@ -64,7 +64,7 @@ test('each of 16 wakes in a batch writes at most 2.2 kB of WAL', async () => {
   const batch = () => Promise.all(Array.from({ length: 16 }, wake))
   const batches = 8
   try {
-    // lets tables grow
+    // warms up, so that tables grow before the measurement
     for (let count = 0; count < 3; count += 1) await batch()
     const before = readBytes(folder)
     for (let count = 0; count < batches; count += 1) await batch()
@@ -81,7 +81,7 @@ describe.skipIf(whyNoCluster !== undefined)(
   `the cost of one request on Postgres (${whyNoCluster ?? 'available'})`,
   () => {
     test('a lone wake writes at most 2,350 bytes of WAL', async () => {
-      // a server of its own, because the WAL is that of all databases
+      // a separate server, because a WAL contains the writes of all databases of its server
       const cluster = await startCluster()
       const store = createPostgresStore({ url: cluster.url })
       const text =
@@ -100,7 +100,7 @@ describe.skipIf(whyNoCluster !== undefined)(
           )
         )[0]
       try {
-        // lets tables grow, and writes the pages that are whole after a checkpoint
+        // warms up, so that tables grow, and each page is written whole once after the last checkpoint
         await wake(100)
         const before = await position()
         await wake(200)

@@ -1,11 +1,12 @@
-// `kill -9` at any moment loses nothing that was acknowledged, and repeats nothing that was recorded.
+// After `kill -9` at any moment, nothing acknowledged is lost, and nothing recorded is repeated.
 import { expect, test } from 'vitest'
 import { drain, expectEachOnce, findDamage } from '../e2e/aftermath.ts'
 import { type Gateway, startGateway } from '../e2e/gateway.ts'
 import { createDice, createLoad } from '../e2e/load.ts'
 
 const kills = 20
-/** The most deliveries that are begun before each kill: the work that is left at the end must fit into the test. */
+/** The maximum number of deliveries that are begun before each kill. The work that is left at the end must fit into the time of the test.
+ * */
 const perRound = 250
 
 test('twenty kills under load lose no acknowledged delivery and repeat no effect', { timeout: 180_000 }, async () => {
@@ -37,7 +38,7 @@ test('twenty kills under load lose no acknowledged delivery and repeat no effect
   }
 })
 
-/** The moment of a kill is all that depends on time here. */
+/** Only the moment of a kill depends on time. */
 function after(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }

@@ -1,4 +1,5 @@
-// 200 means durable: the delivery is on disk before the answer. 503 while nothing can be written. An orderly stop loses nothing.
+// 200 means durable: the delivery is on disk before the answer. The answer is 503 while nothing can be written. An orderly stop loses
+// nothing.
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

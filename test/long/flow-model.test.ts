@@ -1,4 +1,4 @@
-// Walks over flows on both engines: see flow-model.ts.
+// Makes random walks over flows on both engines; see flow-model.ts.
 import { expect, test } from 'vitest'
 import { createMemoryStore } from '../../src/store/sqlite/sqlite.ts'
 import { openStores, whyNoPostgres } from '../contract/postgres-stage.ts'
@@ -15,11 +15,12 @@ const timeout = 7_200_000
 type Engine = {
   readonly open: (clock: Walk['clock']) => Promise<Walk['stores']>
   readonly steps: number
-  /** A store that grows makes a walk slower, and its failure harder to understand. */
+  /** The number of calls of one walk. In a longer walk the store grows, which makes the walk slower, and its failure harder to understand.
+   * */
   readonly stepsOfWalk: number
 }
 
-/** Makes walks with one seed after the other, each on an empty store. Returns how often things happened in all of them. */
+/** Makes walks with consecutive seeds, each on an empty store. Returns how often each kind of event happened in all of them. */
 async function walk({ open, steps, stepsOfWalk }: Engine): Promise<[name: string, count: number][]> {
   const seen: Seen[] = []
   for (let done = 0; done < steps; done += stepsOfWalk) {
@@ -33,7 +34,7 @@ async function walk({ open, steps, stepsOfWalk }: Engine): Promise<[name: string
       await Promise.all([...new Set(stores)].map((store) => store.close()))
     }
   }
-  const names = Object.keys(seen[0] ?? {}) as (keyof Seen)[] // the keys of a walk
+  const names = Object.keys(seen[0] ?? {}) as (keyof Seen)[] // as: a walk returns these keys
   return names.map((name) => [name, seen.reduce((sum, each) => sum + each[name], 0)])
 }
 

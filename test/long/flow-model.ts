@@ -1,5 +1,5 @@
-// Random calls of three owners on jobs of flows, checked after each call against a model that knows only what the documentation promises:
-// arrays of jobs, and loops over them. A clock that the walk moves decides about delays, leases, periods and holds.
+// Random calls of three owners on jobs of flows. After each call, the store is compared with a model: arrays of jobs, and loops over them.
+// The model knows only what the documentation promises. Delays, leases, periods and holds depend on a clock that the walk moves.
 import { expect } from 'vitest'
 import { newId } from '../../src/base/id.ts'
 import { Flow, type FlowSettings, type SharedLimits, toFlowSettings } from '../../src/model/config/flow.ts'
@@ -14,9 +14,9 @@ import { type Moved, newDelivery, newJob } from '../contract/stage.ts'
 const leaseMs = 30_000
 const periodMs = 600_000
 const keys = ['a', 'b', 'c'] as const
-/** The sessions of all mappings. Few jobs have one, because each key would soon wait for the same two sessions. */
+/** The sessions that all mappings share. Few jobs have one of them: otherwise all keys would soon wait for the same two sessions. */
 const sharedSessions = ['s1', 's2'] as const
-/** More unfinished jobs make a walk slower, and find nothing new. */
+/** The maximum number of unfinished jobs. More jobs would make a walk slower without more findings. */
 const maxUnfinished = 50
 
 const limits = {
@@ -25,7 +25,7 @@ const limits = {
 } satisfies SharedLimits
 const budget = { name: 'daily', limits: { turns: 4, tokens: 500 } } as const
 
-/** The mappings of a walk: each kind of `flow`, with some values by chance. */
+/** The mappings of a walk: one for each kind of `flow`, with some random values. */
 const createRings = (pick: <Item>(items: readonly [Item, ...Item[]]) => Item) =>
   [
     { name: 'queue', perKey: pick([1, 2, 3]), total: pick([2, 4]), limits: ['llm'], maxQueued: pick([2, 5, 50]) },
@@ -44,36 +44,36 @@ type Ring = ReturnType<typeof createRings>[number]
 
 type Work = {
   readonly id: string
-  /** Undefined: a job without a flow. */
+  /** The mapping. Undefined for a job without a flow. */
   readonly ring: Ring | undefined
   readonly key: string
-  /** Of the mapping and the key. */
+  /** The name of the mapping and the key. */
   readonly name: string
   readonly lane: string | undefined
   readonly labels: readonly string[]
-  /** The place of its delivery in the order of arrival. */
+  /** The place of the job's delivery in the order of arrival. */
   readonly place: number
   readonly createdAt: number
   expiresAt: number | undefined
-  /** new: no claim has seen it yet. */
+  /** `new`: no claim has seen the job yet. */
   state: 'new' | 'queued' | 'running' | 'ended'
-  /** Of an ended job; for one under a rate limit undefined until it is read from the store. */
+  /** The outcome of an ended job. Under a rate limit, undefined until it is read from the store. */
   end: { state: JobState; by?: string | undefined } | undefined
   attempts: number
   runAt: number
   isQueuedAgain: boolean
-  /** The end of the period of the budget that it waits for. */
+  /** The end of the budget period for which the job waits. */
   budgetUntil: number | undefined
   hasStep: boolean
   isCounted: boolean
   fence: number
   until: number
   mustEnd: Work['end']
-  /** The ids of the jobs whose messages it reads. */
+  /** The ids of the jobs whose messages this job reads. */
   gathered: readonly string[]
 }
 
-/** The wait of a key: since when, until when, and whether it is over. */
+/** The quiet period of a key: its start, its end, and whether it is over. */
 type Wait = { firstAt: number; dueAt: number; isOver: boolean }
 type Held = { readonly job: ClaimedJob; readonly work: Work }
 type Cancel = { readonly ring: string; readonly key: string; readonly place: number }
@@ -93,7 +93,7 @@ export type Walk = {
   readonly steps: number
 }
 
-/** How often the things happened that the walk is about. `fullLimits`, `fullMappings`: nothing but a `total` kept a turn back. */
+/** How often each kind of event happened in a walk. `fullLimits`, `fullMappings`: only a `total` kept a turn from starting. */
 const nothingSeen = {
   starts: 0,
   kills: 0,
@@ -157,14 +157,14 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     if (work.mustEnd !== undefined) end(work, work.mustEnd.state, work.mustEnd.by)
   }
 
-  /** Its key looks again when it is due, and then the later jobs of the key do not wait for a quiet period any more. */
+  /** Queues a job again. Its key continues when this job is due, and the later jobs of the key no longer wait for a quiet period. */
   function queueAgain(work: Work, runAt: number): void {
     Object.assign(work, { state: 'queued', runAt, isQueuedAgain: true, until: 0 })
     const wait = waits.get(work.name)
     if (wait !== undefined) wait.isOver = true
   }
 
-  // ---- what a claim does before it starts anything
+  // ---- the work of a claim before it starts jobs
 
   function loseLeases(): void {
     for (const work of running()) {
@@ -205,7 +205,7 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     for (const work of inOrder(all).slice(0, -maxQueued)) end(work, 'dropped')
   }
 
-  /** The quiet period of a key that got jobs. A retry of an older one waits for its own time. */
+  /** Begins or extends the quiet period of a key that got new jobs. If the oldest job is a retry, it waits for its own time instead. */
   function wait(first: Work, group: readonly Work[], newest: Work, head: Work | undefined): void {
     const { delayMs, maxDelayMs, onNew } = newest.ring?.settings ?? ({} as FlowSettings)
     const known = waits.get(newest.name)
@@ -214,7 +214,7 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     if (isRetry || (isNew && known?.isOver === true)) return
     const firstAt = isNew && known !== undefined ? known.firstAt : first.createdAt
     let dueAt = isNew && known !== undefined ? known.dueAt : Infinity
-    // a request that arrived after the quiet period ended does not begin it anew
+    // a request that arrived after the end of the quiet period does not begin a new one
     for (const { createdAt } of group)
       if (createdAt < dueAt) dueAt = Math.min(createdAt + delayMs, firstAt + maxDelayMs)
     waits.set(newest.name, { firstAt, dueAt, isOver: dueAt <= clock() })
@@ -231,7 +231,7 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
   function beforeStarts(): void {
     for (const [label, until] of holds) if (until !== undefined && until <= clock()) holds.delete(label)
     loseLeases()
-    // what arrived before all new jobs cancels before they replace anything
+    // a cancel that arrived before all new jobs takes effect before these jobs replace others
     const fresh = unfinished.filter(({ state, ring }) => state === 'new' && ring !== undefined)
     const first = Math.min(...fresh.map((work) => work.place))
     cancelBefore(first)
@@ -246,14 +246,14 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     for (const each of waits.values()) if (each.dueAt <= clock()) each.isOver = true
   }
 
-  // ---- what may start
+  // ---- which jobs may start
 
   const isHeld = ({ labels, ring }: Work) =>
     [...labels, ...(ring?.settings.limits.map((name) => `limit:${name}`) ?? []), 'all'].some((label) =>
       holds.has(label),
     )
 
-  /** The job of its key whose turn is next. */
+  /** The next job of the key of `work`. */
   function findHead(work: Work): Work | undefined {
     const queued = ofKey(work).filter(({ state }) => state === 'queued')
     const [oldest] = inOrder(queued)
@@ -279,10 +279,10 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
   const isDue = (work: Work) =>
     (work.budgetUntil === undefined ? work.runAt : work.budgetUntil) <= clock() && waits.get(work.name)?.isOver === true
 
-  /** Nothing that the model knows keeps the job from starting at once. */
+  /** Whether a job can start at once, as far as the model knows. */
   const canStart = (work: Work) => canStartIgnoring(undefined, work)
 
-  /** `ignored`: a total that is not asked: `mapping`, or that of a shared limit. */
+  /** `ignored`: a `total` that is not checked: `mapping`, or the name of a shared limit. */
   function canStartIgnoring(ignored: string | undefined, work: Work): boolean {
     const { ring } = work
     if (ring === undefined || work.state !== 'queued' || findHead(work) !== work || !isDue(work) || isHeld(work))
@@ -292,12 +292,12 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     if (ignored !== 'mapping' && countRunning((other) => other.ring === ring) >= total) return false
     if (isLaneBusy(work)) return false
     return names.every((name) => {
-      const known = name as keyof typeof limits // as: the mappings name no other
+      const known = name as keyof typeof limits // as: the mappings name no other limits
       return hasRoomInLimit(known, work, name === ignored ? Infinity : limits[known].total)
     })
   }
 
-  // ---- what started
+  // ---- the jobs that were started
 
   async function checkStart(job: ClaimedJob): Promise<Work> {
     const work = works.get(job.id)
@@ -317,7 +317,7 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     const { rate, onNew, limits: names } = settings
     const older = ofKey(work).filter(({ state, place: other }) => state === 'queued' && other < work.place)
     if (onNew === 'gather') gather(work, older)
-    // those of a rate limit may have ended in this claim
+    // this claim may have ended older jobs under a rate limit
     else for (const other of older) await resolveSkipped(other, () => `keeps the order of its key: ${about()}`)
     check(waits.get(work.name)?.isOver === true, () => `waits for its quiet period: ${about()}`)
     if (rate !== undefined && !work.isCounted) {
@@ -339,7 +339,8 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     }
   }
 
-  /** A rate limit ends jobs in the order in which claims find them, which the model does not know. So it asks the store. */
+  /** Asks the store whether the job has ended: a rate limit ends jobs in the order in which claims find them, which the model does not
+   * know. */
   async function resolveSkipped(work: Work, why: () => string): Promise<void> {
     check(isRateFull(work), why)
     const job = await stores[0].job(work.id)
@@ -388,7 +389,8 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     checkMost(lanes.length, new Set(lanes).size, () => 'a session has one turn at a time')
   }
 
-  /** Turns of others with the same head start, or with less, that started while this one could have. */
+  /** Checks that no key starves. Counts the turns of others, with the same head start or less, that started while a key could have started.
+   * */
   function checkFairness(started: readonly Work[]): void {
     const able = new Map(unfinished.filter(canStart).map((work) => [work.name, work]))
     for (const name of passed.keys()) if (!able.has(name)) passed.delete(name)
@@ -401,7 +403,7 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     }
   }
 
-  // ---- the steps of a walk
+  // ---- the calls of a walk
 
   async function accept(): Promise<void> {
     if (unfinished.length >= maxUnfinished) return
@@ -498,7 +500,7 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     turns: one.turns + other.turns,
   })
   const readAccount = (startsAt: number) => accounts.get(startsAt) ?? { spent: noSpending, raised: noSpending }
-  /** Of jobs whose leases last. */
+  /** The sum of all reservations of jobs whose leases are still valid. */
   const sumReserved = (startsAt: number, besides?: string) =>
     [...reserved].reduce((sum, [id, { fence, most, ...each }]) => {
       const work = works.get(id)
@@ -512,8 +514,8 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
   }
 
   /**
-   * Postgres leaves a job without a flow to the gateway whose lease has ended until another one claims it, while a pause keeps it back for
-   * example. SQLite queues it at the next claim.
+   * Without a flow, a job whose lease has ended still belongs to its gateway in Postgres until another gateway claims it, for example after
+   * a pause. In SQLite, the next claim queues it.
    */
   async function takeBack(work: Work): Promise<void> {
     if (work.ring !== undefined || work.state !== 'queued' || work.fence === 0) return
@@ -562,13 +564,13 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
       const account = readAccount(mine.startsAt)
       accounts.set(mine.startsAt, { ...account, spent: add(account.spent, used) })
       reserved.delete(work.id)
-      // those that were woken may start now, and the others need not
+      // the jobs that were woken may start now, but need not
       return { settled: [{ name: budget.name, startsAt: mine.startsAt, used }] }
     }
     return {}
   }
 
-  /** A gateway dies with all that it runs. Some of its reports arrive long after. */
+  /** A gateway dies with all jobs that it runs. Some of its reports arrive long afterwards. */
   function kill(): void {
     const [mine, others] = [held.filter(() => below(3) === 0), held]
     held = others.filter((each) => !mine.includes(each))
@@ -659,14 +661,14 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     for (let first = starts[0]; first !== undefined && first.at < clock() - periodMs; first = starts[0]) starts.shift()
   }
 
-  /** Claims until nothing starts any more. Then whatever could start has started, and the store agrees with the model. */
+  /** Claims until no job starts any more. Then each job that could start has started, and the store must agree with the model. */
   async function rest(): Promise<void> {
     for (let empty = 0; empty < 4;) empty = (await claim(20)) === 0 ? empty + 1 : 0
     await resolveRated()
     for (const work of unfinished) {
       const { rate } = work.ring?.settings ?? {}
       check(!canStart(work) || rate !== undefined, () => `could start: ${work.name} ${JSON.stringify(work)}`)
-      // each job now and then: a read takes as long as a step. One without a flow may be in the store as its lost owner left it
+      // only a sample of the jobs, because a read takes as long as a call; jobs without a flow may still be as their lost owner left them
       if (below(4) > 0 || work.ring === undefined) continue
       const job = await stores[0].job(work.id)
       expect({ work, state: job?.state, attempts: job?.attempts }).toMatchObject({
@@ -691,7 +693,7 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     }
   }
 
-  /** A worker sleeps until the next job is due, so the store must not name a later moment. */
+  /** The store must not name a later moment than that of the next due job, because a worker sleeps until the named moment. */
   async function checkNextLook(): Promise<void> {
     const heads = unfinished.filter(
       (work) => work.ring !== undefined && work.state === 'queued' && findHead(work) === work,
@@ -706,7 +708,7 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     expect(await stores[0].nextDueInMs(), 'the next look').toBeLessThanOrEqual(Math.min(...moments) - clock())
   }
 
-  /** Every other stretch, turns last long, so that limits and mappings are full. */
+  /** True in every other stretch of calls: turns last long there, so that limits and mappings are full. */
   const isBusy = () => Math.floor(count / 200) % 2 === 1
 
   async function step(): Promise<void> {
@@ -734,7 +736,7 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     for (; count < steps; count += 1) await step()
     for (const label of holds.keys()) await stores[0].unhold({ label, kind: 'pause' })
     holds.clear()
-    // the end: whatever was accepted ends, in as many rounds as the budget and the limits need
+    // at the end, each accepted job ends, in as many rounds as the budget and the limits need
     for (let round = 0; unfinished.length > 0 && round < 400; round += 1) {
       clock.advance(periodMs / 4)
       starts.splice(0)

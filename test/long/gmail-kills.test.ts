@@ -1,4 +1,4 @@
-// Every mail causes one run, whichever process dies in between.
+// Each mail causes one run, whichever process dies at any moment.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -26,7 +26,7 @@ test(
     await gateway.printed(/watched from now on/)
     let isArmed = true
     google.before('/messages/b', async () => {
-      // the first mail is fetched and nothing is stored
+      // the first mail is fetched, but nothing is stored
       if (isArmed) await gateway.kill()
       isArmed = false
     })
@@ -61,7 +61,7 @@ test(
     await second.printed(/new mails were delivered/)
     const place = JSON.parse(readFileSync(join(dir, 'state/gmail-cursor.json'), 'utf8')) as { historyId: string }
     expect(place.historyId).toBe(String(google.mailbox.historyId))
-    // as if it had died before it wrote its place
+    // as if the process had died before it wrote its position
     writeFileSync(join(dir, 'state/gmail-cursor.json'), JSON.stringify({ ...place, historyId: '1000' }))
     second.child.kill('SIGTERM')
     expect(await second.exited).toBe(0)

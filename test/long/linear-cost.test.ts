@@ -1,4 +1,4 @@
-// A sender must not choose how long the gateway works on a text: four times the text is about four times the work.
+// A sender must not be able to choose how long the gateway works on a text: four times the text must be about four times the work.
 import { toStyledText } from '../../src/channels/signal.ts'
 import { describe, expect, test } from 'vitest'
 import { splitMarkdown } from '../../src/channels/chunks.ts'
@@ -12,7 +12,7 @@ import { neutralise, toLine, wrapExternal } from '../../src/boundary/boundary.ts
 import { foldCodePoint } from '../../src/boundary/lookalikes.ts'
 import { compileTemplate } from '../../src/pipeline/template.ts'
 
-/** Each text is repeated as often as there is room. A text before a bar comes once, in front. */
+/** The units of hostile texts. A unit is repeated until the text is long enough; the part before a bar comes only once, at the start. */
 const hostile = {
   text: ['a', ' ', '\n', '\\', 'é', '\u0301', '\u200B', '👨‍👩‍👧', '\uD83D', '\uFDFA', '\u00A0', '\r\n'],
   markers: ['<', '<<<', '<|', '<|a', '[', '[INST', '<<<EXTERNAL_UNTRUSTED_CONTENT', '<|EXTERNALUNTRUSTEDCONTENT'],
@@ -30,7 +30,7 @@ const attempt = (work: () => unknown) => {
   try {
     work()
   } catch {
-    // a refusal costs time too
+    // a text that is refused costs time too
   }
 }
 const toPayload = (text: string, mimeType: string) => ({
@@ -80,7 +80,7 @@ function repeat(unit: string, length: number): string {
   return prefix + repeated.repeat(Math.ceil(length / repeated.length))
 }
 
-/** The processor time of this process in milliseconds, the least of several runs. */
+/** The minimum of the processor time of several runs, in milliseconds. */
 function cost(work: (text: string) => unknown, text: string, runs: number): number {
   const times = Array.from({ length: runs }, () => {
     const before = process.cpuUsage()
@@ -90,7 +90,7 @@ function cost(work: (text: string) => unknown, text: string, runs: number): numb
   return Math.min(...times)
 }
 
-/** Whether four times the text is less than ten times the work. Work of less than twenty milliseconds is not measured. */
+/** Whether four times the text causes less than ten times the work. A difference below twenty milliseconds does not count. */
 function isLinear(work: (text: string) => unknown, unit: string): boolean {
   const [short, long] = [small, small * factor].map((length) => repeat(unit, length))
   return cost(work, long ?? '', 2) < 10 * Math.max(cost(work, short ?? '', 3), 2)
@@ -99,7 +99,7 @@ function isLinear(work: (text: string) => unknown, unit: string): boolean {
 describe('the work on a hostile text grows with its length, not with its square', () => {
   test.each(works)('the work of %s grows with the length of a hostile text', (_, families, work) => {
     const units = families.flatMap((family) => hostile[family])
-    // once more: other processes share the machine
+    // up to three measurements, because other processes share the machine
     const slow = units.filter((unit) => !isLinear(work, unit) && !isLinear(work, unit) && !isLinear(work, unit))
     expect(slow).toEqual([])
   })

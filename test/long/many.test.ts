@@ -1,4 +1,4 @@
-// Many files, and many reloads of one process.
+// Many files, and many reloads in one process.
 import { writeFileSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -34,7 +34,7 @@ test(
     await write({ 'y.ts': 'export default () => 0' })
     const values: unknown[] = []
     for (let n = 1; n <= 300; n++) {
-      // 300 of them, each with its source map, would be far over the limit
+      // the memory limit is far below 300 such modules with their source maps
       const text = `${n}`.padEnd(100_000, 'x')
       await write({ 'x.ts': `export default () => '${text}'.length + ${n}` })
       const modules = await load('x.ts', 'y.ts')

@@ -1,4 +1,5 @@
-// A save that breaks a transform under traffic, kills of the gateway, and the save that mends it: what was parked runs in order, once.
+// A save breaks a transform under traffic, the gateway is killed, and another save repairs the transform: parked deliveries run once, in
+// order.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
@@ -8,7 +9,7 @@ import { readStore } from '../e2e/inside.ts'
 
 const version = (name: string) => `export default ({ payload }) => ({ text: '${name} ' + payload.n })\n`
 const broken = `export default () => { throw new Error('not like this') }\n`
-/** Slow enough that a kill interrupts the run of the parked deliveries. */
+/** The repaired transform, so slow that a kill interrupts the run of the parked deliveries. */
 const mended = `export default async ({ payload }) => {
   await new Promise((resolve) => setTimeout(resolve, 25))
   return { text: 'mended ' + payload.n }
@@ -47,14 +48,14 @@ test(
         headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'idempotency-key': `k${own}` },
         body: JSON.stringify({ n: own }),
       }).catch(() => undefined)
-      // a kill cut the connection, so the sender got no answer
+      // a kill cut the connection, so there is no answer
       const body: unknown = await response?.json().catch(() => undefined)
       if (response === undefined || body === undefined) return
       if (response.status !== 200) refused.push(`${response.status} ${JSON.stringify(body)}`)
       const isParked = Reflect.get(Object(body), 'status') === 'parked'
       answered.push({ n: own, deliveryId: String(Reflect.get(Object(body), 'deliveryId')), isParked })
     }
-    /** Posts on several connections at once until `until` returns true. */
+    /** Posts on several connections at once, until `until` returns true. */
     async function traffic(until: () => boolean): Promise<void> {
       await Promise.all(
         Array.from({ length: lanes }, async () => {
@@ -85,10 +86,10 @@ test(
     const events = await readStore(dir, (store) => store.events({ limit: 100_000 }))
     const states = new Map(records.map(({ deliveryId, state }) => [deliveryId, state]))
     expect(answered.filter(({ deliveryId }) => states.get(deliveryId) !== 'accepted')).toEqual([])
-    // one event for each delivery, and otherwise only notices that something is parked
+    // each delivery has one event; all other events are notices about parked deliveries
     const own = events.filter(({ deliveryId }) => deliveryId !== undefined)
     expect(own.map(({ deliveryId = '' }) => deliveryId).toSorted()).toEqual([...states.keys()].toSorted())
-    // the deliveries that waited, in the order in which the store took them
+    // the deliveries that were parked, in the order in which the store accepted them
     const caughtUp = events.filter(({ text }) => text.startsWith('mended')).map(({ deliveryId = '' }) => deliveryId)
     const wasMended = new Set(caughtUp)
     expect(caughtUp).toEqual(records.map(({ deliveryId }) => deliveryId).filter((id) => wasMended.has(id)))

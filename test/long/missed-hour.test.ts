@@ -1,5 +1,5 @@
-// An hour in which the gateway is off and three senders try 1,000 deliveries each: after the start none is missing and none ran twice, although
-// gateways are killed while they recover, two of them recover at once, and senders repeat some deliveries meanwhile.
+// The gateway is off for an hour, while three senders try 1,000 deliveries each. After the start, none is missing and none ran twice.
+// Meanwhile gateways are killed while they recover, two gateways recover at once, and senders repeat some deliveries.
 import { createHmac } from 'node:crypto'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -18,7 +18,7 @@ const secrets = { github: 'github-secret-of-it', gitlab: 'gitlab-secret-of-it', 
 const hour = 3_600_000
 const slow = { timeout: 120_000, interval: 50 }
 
-/** A clock that the senders and the gateways share, of which the test skips an hour. */
+/** The clock of the senders and the gateways. The test can move it forward by an hour. */
 function createSharedClock() {
   let skipped = 0
   const nodeArgs = () => [
@@ -52,7 +52,7 @@ async function startSenders(clock: SharedClock) {
     toMapping('gitlab-token', recover.gitlab, 'gitlab {{n}}'),
     toMapping('stripe', recover.stripe, 'stripe {{data.object.n}}'),
   ]
-  /** What the senders try while nobody listens. Some of them twice, as GitLab and an operator of GitHub do. */
+  /** The attempts of the senders while no gateway runs. Some deliveries are tried twice, as GitLab or an operator of GitHub does. */
   const tryAll = (): { guids: readonly string[] } => {
     const guids: string[] = []
     for (let n = 0; n < perSender; n += 1) {
@@ -69,7 +69,7 @@ async function startSenders(clock: SharedClock) {
   return { github, gitlab, stripe, mappings, tryAll }
 }
 
-/** Repeats a delivery of GitHub and an event of Stripe while the gateway asks for them. True: both were accepted. */
+/** Repeats a delivery of GitHub and an event of Stripe while the gateway recovers them. Returns whether both were accepted. */
 async function repeatSome(
   { url }: Gateway,
   { guid, n, event, now }: { guid: string; n: number; event: string; now: number },
@@ -96,7 +96,7 @@ async function askToRecover({ adminUrl }: Gateway): Promise<string> {
   return (await answer?.text().catch(() => '')) ?? ''
 }
 
-/** How many deliveries of each sender ran, and how many different ones. */
+/** Returns how many deliveries of each sender ran, and how many of them are different. */
 async function passHour(count: number, store: object | undefined, toPlace: (dir: string) => StorePlace) {
   const clock = createSharedClock()
   const { github, gitlab, stripe, mappings, tryAll } = await startSenders(clock)
@@ -111,7 +111,7 @@ async function passHour(count: number, store: object | undefined, toPlace: (dir:
   for (const gateway of gateways) expect(await gateway.stop()).toBe(0)
 
   const { guids } = tryAll()
-  // GitHub’s and Stripe’s newest attempts may still run for a minute
+  // the newest attempts of GitHub and Stripe may count as still running for a minute
   clock.skip(120_000)
   const reader = async <T>(read: (opened: StoreReader) => Promise<T>): Promise<T> => {
     const opened = await openReader(place)
@@ -123,7 +123,7 @@ async function passHour(count: number, store: object | undefined, toPlace: (dir:
   }
   const countEvents = () => reader(async (opened) => (await opened.events({ limit: 10_000 })).length)
 
-  // killed in the middle of the deliveries of two senders
+  // each kill comes in the middle of the deliveries of two senders
   for (const [enough, n] of [
     [500, 700],
     [1_900, 900],
@@ -139,7 +139,7 @@ async function passHour(count: number, store: object | undefined, toPlace: (dir:
   }
   gateways = await startAll()
   await expect.poll(countEvents, slow).toBe(senders.length * perSender)
-  // what is stored has run, and another pass finds nothing
+  // all stored deliveries have run, and another pass finds nothing
   await expect.poll(() => reader((opened) => opened.inState('pending')), slow).toBe(0)
   for (const gateway of gateways)
     await expect

@@ -1,4 +1,4 @@
-// The page and its list in a store of a hundred thousand deliveries, while two hundred a second come in. It prints what it measured.
+// The page and its list with a store of a hundred thousand deliveries, while two hundred more arrive each second. Prints what it measured.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Locator, Page } from 'playwright-core'
@@ -11,7 +11,7 @@ import { makeConfigDir } from '../e2e/gateway.ts'
 const stored = 100_000
 const perSecond = 200
 const seconds = 15
-/** Parts of a second, over which the deliveries and one request for a list are spread. */
+/** The number of parts of a second. In each, some deliveries and one request for the list are sent. */
 const ticks = 20
 const queries = [
   'limit=100',
@@ -78,12 +78,13 @@ test.skipIf(!hasBrowser)(
   },
 )
 
-/** A search visits all deliveries in steps, each of which is one request. After two seconds it goes on when somebody asks for it. */
+/** Waits until a search has found the element. A search visits all deliveries in steps, each of which is one request. After two seconds, it
+ * continues only after a click. */
 async function searchUntil(page: Page, found: Locator): Promise<void> {
   const further = page.getByRole('button', { name: 'search further' })
   const end = Date.now() + 120_000
   while (!(await found.isVisible()) && Date.now() < end) {
-    // the button goes away when the search is done
+    // the button disappears when the search has ended
     await further.click({ timeout: 1_000 }).catch(() => undefined)
   }
   await found.waitFor({ timeout: 60_000 })
@@ -102,7 +103,7 @@ async function fill(file: string): Promise<void> {
   await store.close()
 }
 
-/** The private memory of a process, without the libraries that all processes of the browser share. */
+/** The private memory of a process: without the libraries that all processes of the browser share. */
 function toPrivateBytes(pid: number): number {
   const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')
   const kibibytes = [...rollup.matchAll(/^Private_(?:Clean|Dirty): +(\d+) kB/gm)].map(([, size]) => Number(size))

@@ -1,4 +1,4 @@
-// The contract through a pgBouncer in transaction mode, with fewer connections to the server than the stores have. Each transaction may get
+// The contract through a pgBouncer in transaction mode, with fewer connections to the server than the stores have. Each transaction may use
 // another connection, so the state of a session is lost.
 import { spawn, spawnSync } from 'node:child_process'
 import { chmodSync, writeFileSync } from 'node:fs'
@@ -30,13 +30,13 @@ function openStore(url: string, clock: Clock): Store {
   return createPostgresStore({ url, now: () => `${clock()}::bigint` })
 }
 
-/** pgBouncer with two connections to a new schema. */
+/** Starts a pgBouncer that has two connections to a new schema. */
 async function startBouncer(): Promise<{ url: string; schema: string }> {
   const { url, schema, drop } = await newSchema()
   onFileEnd(drop)
   const { hostname, port: serverPort, pathname, username, password } = new URL(url)
   const folder = makeFolder()
-  // pgBouncer refuses to run as root
+  // pgBouncer does not run as root, so another user must be able to read the folder
   chmodSync(folder, 0o755)
   const port = await freePort()
   const login = `user=${username}${password === '' ? '' : ` password=${decodeURIComponent(password)}`}`
@@ -76,7 +76,7 @@ function isOpen(port: number): Promise<boolean> {
   })
 }
 
-/** Empties the schema: all tables stay, without rows. */
+/** Empties all tables of the schema. */
 async function empty(schema: string): Promise<void> {
   await withDatabase(async (client) => {
     const { rows } = await client.query<{ name: string }>(

@@ -1,5 +1,5 @@
-// Pictures of every view in three states: a gateway that received nothing, one that works, and one with faults. Each is looked at by axe-core,
-// and must fit into the window. `.screenshots/` keeps them for people.
+// Takes pictures of every view in three states: a gateway that received nothing, one that works, and one with faults. axe-core checks each
+// view, and each must fit into the window. The pictures are kept in `.screenshots/` for people.
 import type { Page } from 'playwright-core'
 import { afterAll, describe, expect, test } from 'vitest'
 import { gatewayToken, writeFiles } from '../e2e/gateway.ts'
@@ -62,8 +62,8 @@ describe.skipIf(!hasBrowser)('pictures of the page in Chromium', { timeout: 300_
   }
 
   /**
-   * Resolves with what axe-core calls serious, what is wider than the window, and what was written to the console as an error.
-   * `at`: the time of the page, at two widths only.
+   * Resolves with the findings of axe-core, the views that are wider than the window, and the errors on the console. `at`: the time on the
+   * page; if given, only two widths are used.
    */
   async function look(stage: Stage, state: string, views: readonly View[], at?: number): Promise<string[]> {
     const found: string[] = []
@@ -152,7 +152,7 @@ describe.skipIf(!hasBrowser)('pictures of the page in Chromium', { timeout: 300_
       },
     ])
     expect(found).toEqual([])
-    // an edit that changes each review
+    // an edit that changes each outcome of the hook `review`
     writeFiles(stage.gateway.dir, { 'hooks/transforms/review.ts': transform.replace('Review ', 'Look at ') })
     const diff = { name: 'diff', hash: 'view=replay', sign: '.report .group' }
     const yesterday = [diff, { name: 'list', hash: '', sign: '.rows .row' }, ...common(`&from=${done}`)]

@@ -1,5 +1,5 @@
-// An hour of requests with a wrong secret, of one gateway on SQLite and of two on Postgres: after the secret is corrected none is missing and
-// none ran twice, although the gateway is killed during the retry.
+// An hour of requests with a wrong secret, for one gateway on SQLite and for two on Postgres. After the secret is corrected, none is
+// missing and none ran twice, even though the gateway is killed during the retry.
 import { createHmac } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ const total = 1_000
 const kills = 3
 
 const verify = { scheme: 'github', secret: secrets.former }
-/** The mapping without an id of its sender has only the request id to be recognised by. */
+/** The requests of the second mapping have no id of their sender, so only the request id identifies them. */
 const mappings = [
   { id: 'signed', match: { path: 'github' }, verify, action: 'wake', textTemplate: '{{n}}' },
   {
@@ -74,7 +74,7 @@ async function readTexts(place: StorePlace): Promise<string[]> {
   }
 }
 
-/** The texts of all wakes, after a retry that was killed several times. */
+/** Returns the texts of all wakes, after a retry that was killed several times. */
 async function mend(count: number, store: object | undefined, toPlace: (dir: string) => StorePlace): Promise<string[]> {
   const config = { hooks: { mappings }, ...(store && { store }) }
   const gateways: Gateway[] = []

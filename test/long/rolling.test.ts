@@ -1,4 +1,4 @@
-// Two gateways on one Postgres behind the Caddy of the compose file are restarted one after the other under load: no request fails.
+// Two gateways on one Postgres, behind the Caddy of the compose file, are restarted one after the other under load. No request fails.
 import { spawn, spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -58,7 +58,7 @@ test.skipIf(whySkipped)(
       }
     }
     while ((await send()) !== 200);
-    // a tunnel in front of the balancer names the clients: one that guesses locks out only itself
+    // a tunnel in front of the balancer names the clients: a client that guesses tokens locks out only itself
     const guess = { authorization: 'Bearer wrong', 'x-forwarded-for': '203.0.113.9' }
     await Promise.all(Array.from({ length: 60 }, () => send(guess)))
     expect(await send(guess)).toBe(429)
@@ -72,7 +72,7 @@ test.skipIf(whySkipped)(
       expect(await old.stop()).toBe(0)
       const fresh = await start(port, old.dir)
       gateways[index] = fresh
-      // the other gateway may stop only when the balancer sends requests to this one again
+      // the other gateway may stop only after the balancer has sent a request to the new one
       await fresh.printed(/"hook":"wake"/)
     }
     over.abort()

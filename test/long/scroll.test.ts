@@ -1,4 +1,4 @@
-// Five thousand rows are scrolled while deliveries come in. The browser itself reports tasks that block it.
+// Five thousand rows are scrolled while deliveries arrive. The browser reports the tasks that block it.
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
@@ -26,8 +26,8 @@ const scroll = `new Promise((done) => {
 const Trace = z.object({ traceEvents: z.array(z.looseObject({ name: z.string(), tdur: z.number().optional() })) })
 
 /**
- * The processor time in milliseconds of each task of the browser during `work`, the longest first. On a machine that does nothing else,
- * this is the duration that a PerformanceObserver reports.
+ * The processor time in milliseconds of each task of the browser during `work`, the longest first. On an idle machine, a
+ * PerformanceObserver would report the same durations.
  */
 async function traceTasks({ browser }: Stage, page: Page, work: () => Promise<void>): Promise<number[]> {
   await browser.startTracing(page, { categories: ['toplevel', 'disabled-by-default-devtools.timeline'] })
@@ -80,7 +80,7 @@ test.skipIf(!hasBrowser)(
       const observed = (await page.evaluate<number[]>('tasks')).toSorted((one, other) => other - one)
       console.log({ rows: await countRows(), observed: observed.slice(0, 5), used: (await scrolled).slice(0, 5) })
       expect(longest).toBeLessThanOrEqual(longestTaskMs)
-      // both measurements find a task that is known to be long
+      // both measurements find an artificial long task
       const [known] = await traceTasks(stage, page, async () => {
         await page.evaluate(
           'void setTimeout(() => { const end = performance.now() + 3_000; while (performance.now() < end); })',

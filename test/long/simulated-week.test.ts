@@ -1,4 +1,4 @@
-// Twenty senders for a week after a week of history, with planned outages and ten thousand requests of strangers.
+// Twenty senders in a week that follows a week of history, with planned outages and ten thousand requests of strangers.
 import { expect, test } from 'vitest'
 import type { MappingInput } from '../../src/model/config/mapping.ts'
 import {
@@ -11,7 +11,7 @@ import {
   type Sender,
 } from '../unit/deliveries/sender-stage.ts'
 
-/** Requests of an hour, by the hour since Monday 00:00 UTC. */
+/** The number of requests in an hour, by the hour since Monday 00:00 UTC. */
 type Rhythm = (hourOfWeek: number) => number
 
 const isWorkday = (hourOfWeek: number) => hourOfWeek < 5 * 24
@@ -26,7 +26,7 @@ const rhythms: readonly Rhythm[] = [
   (at) => (isOffice(at) ? 20 : 0.5),
   // a shop: evenings and weekends
   (at) => (at % 24 >= 17 && at % 24 < 23 ? 8 : 1) * (isWorkday(at) ? 1 : 2),
-  // a few a day
+  // a few requests a day
   () => 0.35,
 ]
 
@@ -51,16 +51,16 @@ type Outage = { index: number; kind: 'silent' | 'refused'; from: number; to: num
 
 const second = monday + 7 * day
 const end = second + 7 * day
-/** The watch looks once a minute; the test every third minute, to be fast. */
+/** The watch looks once a minute. The test lets it look every third minute, to be fast. */
 const step = 3 * minute
 const outages: readonly Outage[] = [
-  // Tuesday in office hours, for seven hours and a half
+  // on a Tuesday in office hours, for seven and a half hours
   { index: 0, kind: 'refused', from: second + day + 9 * hour, to: second + day + 16.5 * hour },
   { index: 1, kind: 'silent', from: second + 2 * day + 9 * hour, to: second + 2 * day + 17 * hour },
-  // over two nights and the day between
+  // for two nights and the day between them
   { index: 3, kind: 'silent', from: second + day + 12 * hour, to: second + 3 * day },
   { index: 6, kind: 'refused', from: second + 3 * day + 8 * hour, to: second + 3 * day + 12 * hour },
-  // the twelve days of a dead notifier begin
+  // the start of an outage of twelve days
   { index: 5, kind: 'silent', from: second + 4 * day, to: second + 7 * day },
 ]
 
@@ -70,7 +70,7 @@ function plan(): Arrival[] {
   for (const index of names.keys()) {
     for (let at = monday; at < monday + 14 * day; at += hour) {
       const rate = rhythmOf(index)(((at - monday) / hour) % 168)
-      // a request in each sixtieth of an hour with the same chance: gaps as of independent people
+      // each sixtieth of an hour has the same chance of a request, so that the gaps are like those between independent people
       for (let part = 0; part < 60; part += 1) {
         if (random() >= rate / 60) continue
         const moment = at + part * minute + Math.floor(random() * minute)
@@ -87,7 +87,7 @@ function plan(): Arrival[] {
   return arrivals.toSorted((one, other) => one.at - other.at)
 }
 
-/** Scanners, and strangers who know the URL and copy all that the documentation of the sender shows. */
+/** A scanner, or a stranger who knows the URL and copies all headers from the documentation of the sender. */
 function toStranger(count: number, random: () => number): Sender {
   const part = () => 1 + Math.floor(random() * 220)
   const client = `${[36, 80, 185][count % 3]}.${part()}.${part()}.${part()}`
@@ -134,7 +134,7 @@ test(
     expect(found.map(({ what }) => what).toSorted()).toEqual(expected.toSorted())
     for (const { index, kind, from } of outages) {
       const at = found.find(({ what }) => what === `${kind} hook-${index}`)?.at ?? 0
-      // from the first refused request on; this sender sends every four minutes
+      // since the first refused request; this sender sends every four minutes
       if (kind === 'refused' && index === 0) expect(at - from).toBeLessThan(30 * minute)
       if (kind === 'silent') expect(at - from).toBeLessThan(2 * day)
     }

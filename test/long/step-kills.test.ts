@@ -1,5 +1,5 @@
-// `kill -9` before and after the record of each step: every job ends, no recorded step is repeated, and a message that may be sent twice
-// has one nonce.
+// `kill -9` before and after the record of each step: each job ends, no recorded step is repeated, and a message that may be sent twice has
+// the same nonce both times.
 import { spawn } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
@@ -25,15 +25,15 @@ const mortal = resolve(import.meta.dirname, '../fixtures/gateways/mortal.mjs')
 const asked = 'REVIEW-THE-KETTLE'
 
 /**
- * The steps that call another server, the path of the call, and what is recorded in the same report. The call is repeated if the gateway
- * died before that report.
+ * The steps that call another server. `path`: the path of the call. `report`: the steps that are recorded with it. The call is repeated if
+ * the gateway died before that report.
  */
 const outside: Partial<Record<StepKind, { path: string; report: readonly (StepKind | 'posts')[] }>> = {
   run: { path: '/v1/chat/completions', report: ['run', 'summary', 'wake', 'posts'] },
   deliver: { path: '/receiver', report: ['deliver'] },
 }
 
-/** The calls that the model and the receivers got. */
+/** The calls that reached the model and the receivers. */
 let calls: { path: string; body: string; nonce: string }[] = []
 let others: Server
 let base: string
@@ -61,7 +61,7 @@ beforeAll(async () => {
     )
   }).listen(0, '127.0.0.1')
   await once(others, 'listening')
-  // as: it listens on TCP
+  // as: the server listens on TCP
   base = `http://127.0.0.1:${(others.address() as AddressInfo).port}`
 })
 afterAll(() => {
@@ -70,7 +70,7 @@ afterAll(() => {
 })
 
 function makeDir(mapping: object = {}, config: object = {}, channels: object = {}): string {
-  // asks for every step
+  // makes each step necessary
   const steps = { channel: 'webhook', to: 'hub', wakeMode: 'now' }
   const kettle = { match: { path: 'kettle' }, name: 'Kettle', messageTemplate: '{{message}}', ...steps, ...mapping }
   return makeConfigDir({
@@ -87,7 +87,7 @@ function makeDir(mapping: object = {}, config: object = {}, channels: object = {
   })
 }
 
-/** Sends one request to a gateway that is killed by it. Returns the status of the answer, if one came. */
+/** Sends one request to a gateway that is killed at the given step. Returns the status of the answer, if there was one. */
 async function killAt(
   dir: string,
   step: StepKind | 'posts' | 'reserve',
@@ -116,7 +116,7 @@ async function killAt(
   return status
 }
 
-// as: the keys of the table of steps are their names
+// as: the keys of the table are the names of the steps
 const ofRuns = (Object.keys(steps) as StepKind[]).filter((name) => steps[name].of.includes('agent'))
 const places = [...ofRuns, 'posts' as const].flatMap((step) => [[step, 'before'] as const, [step, 'after'] as const])
 
@@ -150,7 +150,7 @@ test.each(places)(
   },
 )
 
-/** The tasks that post the end of a run have these steps. */
+/** The steps of a task that posts the end of a run. */
 const ofCallbacks = (Object.keys(steps) as StepKind[]).filter((name) => steps[name].of.includes('callback'))
 
 test.each(ofCallbacks.flatMap((step) => [[step, 'before'] as const, [step, 'after'] as const]))(
@@ -222,7 +222,7 @@ test.each(kills)(
     expect(await readAccount()).toEqual([1, 0])
     moved = leaseMs
     expect(await readAccount()).toEqual([0, 0])
-    // the turn has the whole budget again, and spends it once
+    // the retry has the whole budget again, and one turn is spent
     const gateway = await startInside({ dir, store, clock })
     const isIdle = async () => {
       const { queued, running } = (await store.counts()).jobs
@@ -237,7 +237,7 @@ test.each(kills)(
   },
 )
 
-/** The tasks of commit statuses have these steps. */
+/** The steps of a task that sets a commit status. */
 const ofStatuses = (Object.keys(steps) as StepKind[]).filter((name) => steps[name].of.includes('status'))
 
 test.each(ofStatuses.flatMap((step) => [[step, 'before'] as const, [step, 'after'] as const]))(

@@ -1,4 +1,4 @@
-// Kills, pauses longer than a lease, restarts of the database and cut connections, while code is changed: see storm.ts.
+// Kills, pauses longer than a lease, restarts of the database and cut connections, while code changes; see storm.ts.
 import { expect, test } from 'vitest'
 import { whyNoCluster } from '../e2e/fleet.ts'
 import { runStorm } from './storm.ts'

@@ -1,4 +1,4 @@
-// Senders post to three gateways while everything fails that can fail. At the end, every delivery is accounted for.
+// Senders post to three gateways while each part that can fail does fail. At the end, every delivery is accounted for.
 import { writeFileSync } from 'node:fs'
 import { Agent } from 'node:http'
 import { join } from 'node:path'
@@ -13,16 +13,16 @@ export type Storm = {
   readonly kills: number
   readonly restarts: number
   readonly cuts: number
-  /** Pauses, each longer than a lease. */
+  /** The number of pauses. Each pause is longer than a lease. */
   readonly pauses: number
-  /** Deliveries a second, at most. */
+  /** The maximum number of deliveries a second. */
   readonly rate: number
 }
 
 const lanes = ['hook:lane-a', 'hook:lane-b', 'hook:lane-c']
 const leaseMs = 30_000
 const beatMs = 5_000
-/** Few are `rolled`, because parked deliveries run again one by one. */
+/** Only a few are `rolled`, because parked deliveries run again one by one. */
 const kinds: readonly Sent['kind'][] = ['wake', 'wake', 'agent', 'agent', 'mapped', 'mapped', 'rolled']
 const module = 'rolled.ts'
 const before = `export default ({ payload }) => { throw new Error('this version cannot do ' + payload.text.slice(0, 8)) }`
@@ -71,7 +71,7 @@ export async function runStorm(storm: Storm): Promise<number> {
         () => 1_000,
       ),
     ])
-    // one gateway after the other gets the corrected module
+    // the gateways get the corrected module one after the other
     for (const dir of fleet.dirs) {
       writeFileSync(join(dir, 'hooks/transforms', module), after)
       await wait(1_500)
@@ -89,7 +89,7 @@ export async function runStorm(storm: Storm): Promise<number> {
   }
 }
 
-/** Repeats an act until it had an effect this many times. */
+/** Calls `act` until it has had an effect this many times. */
 async function repeat(times: number, act: () => Promise<boolean | void>, pauseMs: () => number): Promise<void> {
   for (let count = 0; count < times;) {
     await wait(pauseMs())
@@ -97,14 +97,14 @@ async function repeat(times: number, act: () => Promise<boolean | void>, pauseMs
   }
 }
 
-/** False: there was no connection to cut, or the server is restarting. */
+/** Cuts a connection. Returns false if there was none, or if the server is restarting. */
 async function cutOne(cluster: Cluster, below: (limit: number) => number): Promise<boolean> {
   const sql = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE application_name LIKE 'hookloom%' ORDER BY pid OFFSET ${below(9)} LIMIT 1`
   return (await cluster.query(sql).catch(() => [])).length > 0
 }
 
-/** Each lane has one sender, which goes on only after the 200: the order of arrival is known. */
+/** Each lane has one sender, which continues only after a 200, so the order of arrival is known. */
 function sendInOrder({ front }: Fleet) {
   const agent = new Agent({ keepAlive: true })
   const over = new AbortController()
@@ -136,7 +136,7 @@ function sendInOrder({ front }: Fleet) {
 
 const stuckMs = 120_000
 
-/** Resolves when nothing waits. Rejects if nothing changes for two minutes. */
+/** Resolves when no delivery or job waits. Rejects if nothing has changed for two minutes. */
 async function settled(cluster: Cluster, fleet: Fleet): Promise<void> {
   const reader = createPostgresReader({ url: cluster.url })
   try {
@@ -181,7 +181,7 @@ async function account(cluster: Cluster, acknowledged: readonly Sent[]): Promise
   }
 }
 
-/** The moments of the failures are all that depends on time here. */
+/** Only the moments of the failures depend on time. */
 function wait(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }

@@ -1,4 +1,4 @@
-// A script solves the tasks of test/tasks with the tools of `hookloom mcp` alone. It knows the tasks; an agent would not.
+// A script solves the tasks of test/tasks with only the tools of `hookloom mcp`. The script knows the tasks; an agent would not.
 import { expect, test } from 'vitest'
 import { connectMcp, type McpClient } from '../e2e/mcp-client.ts'
 import { hookToken } from '../e2e/gateway.ts'
@@ -8,7 +8,7 @@ import { gitlabSecret, type Stage, tasks } from '../tasks/tasks.ts'
 const config = 'hookloom.jsonc'
 const inTransforms = (name: string) => `hooks/transforms/${name}`
 
-/** Replaces a part of a file, and waits until the gateway serves the change. A change that is held back is published. */
+/** Replaces a part of a file, and waits until the gateway serves the change. Publishes a change that is held back. */
 async function save({ ask, call }: McpClient, file: string, replaces: string, text: string): Promise<void> {
   const { generation } = await ask<{ generation: string }>('health')
   await ask('write', { file, text, replaces })
@@ -26,7 +26,7 @@ async function save({ ask, call }: McpClient, file: string, replaces: string, te
 const addMapping = (mcp: McpClient, mapping: object) =>
   save(mcp, config, '"mappings": [', `"mappings": [${JSON.stringify(mapping)},`)
 
-/** By the name of the task. `ids`: the deliveries that came in before. */
+/** The solutions, by the name of the task. `ids`: the deliveries that came in before. */
 const solutions: Readonly<Record<string, (mcp: McpClient, ids: readonly string[]) => Promise<void>>> = {
   'an unknown sender with its document': (mcp) =>
     addMapping(mcp, {
@@ -36,7 +36,7 @@ const solutions: Readonly<Record<string, (mcp: McpClient, ids: readonly string[]
       deliver: false,
     }),
   'a drift': async (mcp) => {
-    // shapes are learnt a moment after the answer
+    // the gateway learns shapes shortly after the answer
     const learnt = async () => (await mcp.call('shapes', { hook: 'shop' })).data
     await expect.poll(learnt, { timeout: 60_000 }).toContain('order.amount')
     await save(mcp, config, 'sold for {{order.total}}', 'sold for {{order.amount}}')
@@ -92,7 +92,7 @@ const solutions: Readonly<Record<string, (mcp: McpClient, ids: readonly string[]
       const health = await mcp.ask<{ generation: string; held: boolean; degraded: boolean }>('health')
       if (health.held) await mcp.call('publish')
       const { compared } = await mcp.ask<{ compared: string }>('replay', { hook: 'forms' })
-      // the files on disk are live: all of them, not only the first
+      // all files on disk are live, not only the first one
       return health.generation !== generation && !health.held && compared === 'recorded'
     }
     await expect.poll(isServed, { timeout: 60_000, interval: 200 }).toBe(true)

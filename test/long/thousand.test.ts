@@ -8,9 +8,9 @@ import { createTraffic } from '../reload/traffic.ts'
 const saves = 1000
 const savesPerSecond = 20
 const requestsPerSecond = 200
-/** Saves before the measurement, until code is compiled and caches are full. */
+/** The number of saves before the measurement, in which code is compiled and caches are filled. */
 const warmSaves = 100
-/** The watcher takes two writes within this time for one save. */
+/** The watcher counts two writes within this time as one save. */
 const togetherMs = 5
 const megabyte = 1024 * 1024
 
