@@ -75,7 +75,7 @@ export type HookloomOptions = {
   /** How long the duties of a dead gateway wait before another gateway takes them. Tests shorten this time. */
   readonly leaseTimes?: LeaseTimes
   /** Called when the stored shapes of a hook's payloads have changed. */
-  readonly onLearnt?: ((hook: string) => void) | undefined
+  readonly onShapeWritten?: ((hook: string) => void) | undefined
   /** Prints the replies of the console channel. Default: on standard output. */
   readonly write?: EffectsOptions['write']
 }
@@ -115,7 +115,7 @@ export async function createHookloom({ log = silentLog, ...rest }: HookloomOptio
 }
 
 async function start(options: HookloomOptions & { log: Log }, stops: Stops): Promise<Hookloom> {
-  const { dir, env = process.env, development = false, clock = Date.now, onLearnt } = options
+  const { dir, env = process.env, development = false, clock = Date.now, onShapeWritten } = options
   const { config, env: settings } = loadConfig({ dir, env })
   const { host, adminHost, bodyTimeoutMs, stopTimeoutMs } = config.server
   stops.within(stopTimeoutMs)
@@ -214,7 +214,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const unnamedProxies = createUnnamedProxies(() => generation().config.server.trustedProxies)
   const repeats = createRepeats({ store, clock, meter, log })
   const senders = createSenderWatch({ store, generation, clock, duty: duties.senders, alert, log })
-  const shapes = createShapeLearner({ store, development, watched: { generation, alert }, onLearnt, log })
+  const shapes = createShapeLearner({ store, development, watched: { generation, alert }, onShapeWritten, log })
   const inboxParts = { dir, env: settings, generation, store, rerunner, repeats, clock, newId, log }
   const pushGate = (proxies: readonly string[]) => ({ ...signers, clientOf: createClientLookup(proxies) })
   const recovery = createRecovery({ ...inboxParts, duty: duties.recovery, onSwitchedOff: effects.reportSwitchedOff })

@@ -33,7 +33,7 @@ export async function dev(context: Context, ports: Ports): Promise<number> {
     ...ports,
     development: true,
     log,
-    onLearnt: createTypesWriter(context, { log, generation: () => live?.generation() }),
+    onShapeWritten: createTypesWriter(context, { log, generation: () => live?.generation() }),
     announce: (gateway) => {
       live = gateway
       context.print(renderWelcome(context, gateway, { isNew, hooks: config.hooks }))

@@ -9,7 +9,7 @@ import { toIsoTime } from './records.ts'
 
 type Configured = Config['budgets'][string]
 
-/** The budgets of a configuration in their present periods, in its order. */
+/** The budgets in their present periods, in the order of the configuration. */
 export async function readBudgets(
   store: Pick<StoreReader, 'accounts'>,
   { budgets }: Pick<Config, 'budgets'>,

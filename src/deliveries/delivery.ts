@@ -20,7 +20,7 @@ export type CheckedHead = RequestHead & {
   /** The name of the hook. */
   readonly path: string
   readonly client: string
-  /** A client that is locked out always gets `wrong`: a right guess must look like a wrong one. */
+  /** `wrong` for every client that is locked out: a right guess must look like a wrong one. */
   readonly token: 'valid' | 'wrong' | 'none'
   /** The id of a valid token. */
   readonly tokenId: string | undefined
@@ -30,8 +30,8 @@ export type CheckedHead = RequestHead & {
 type Arrival = { readonly hook: Hook; readonly id: string; readonly receivedAt: number }
 
 /**
- * The delivery of a head and a body. Throws `media-type-unsupported` and `body-invalid`: the body is checked before any decision depends on it. A
- * body that only a transform reads is parsed in the thread of the transform; if that did not happen, call `checkBody`.
+ * Makes a delivery from a head and a body. Throws `media-type-unsupported` and `body-invalid`: the body is checked before any decision depends
+ * on it. A body that only a transform reads is parsed in the thread of the transform; if the transform does not run, call `checkBody`.
  */
 export function buildDelivery(head: DeliveryHead, bytes: Uint8Array, { hook, id, receivedAt }: Arrival): Delivery {
   const { method, url, path, headers, query, verifiedBy, admitted } = head
@@ -52,8 +52,8 @@ function toSentBody({ headers, admitted }: DeliveryHead, bytes: Uint8Array): Sen
 type InflatedRequest = { readonly head: DeliveryHead; readonly body: Uint8Array<ArrayBuffer> }
 
 /**
- * A multipart form as a request with JSON, without the contents of files, so that it is read, stored and repeated like any other body.
- * Undefined for another body. Throws `media-type-unsupported` and `body-invalid`.
+ * Converts a multipart form to a request with JSON, without the contents of files, so that it is read, stored and repeated like any other body.
+ * Undefined for any other body. Throws `media-type-unsupported` and `body-invalid`.
  */
 export function convertMultipart(request: InflatedRequest, hook: Hook): Promise<InflatedRequest> | undefined {
   const { head, body } = request
@@ -73,7 +73,7 @@ export function checkBody({ body }: Delivery): void {
   readPayload(body)
 }
 
-/** Checks the body of a delivery whose transform still runs. Throws `body-invalid`, and then ignores the decision. */
+/** Checks the body of a delivery whose transform still runs. Throws `body-invalid`, and ignores the decision in that case. */
 export function checkBodyLate(delivery: Delivery, deciding: Promise<unknown>): void {
   try {
     checkBody(delivery)
@@ -86,7 +86,7 @@ export function checkBodyLate(delivery: Delivery, deciding: Promise<unknown>): v
 const sourceKey = Buffer.from('"source"')
 const escapedLetter = Buffer.from('\\u')
 
-/** Whether the payload may have a field `source`. A search costs a tenth of a parse. Escapes may hide the key. */
+/** Whether the payload may have a field `source`. The text is searched, which costs a tenth of a parse. Escapes may hide the key. */
 function mayNameSource({ verifiedBy }: DeliveryHead, { bytes, syntax }: Body): boolean {
   if (bytes.byteLength === 0) return true
   if (verifiedBy !== undefined || syntax === 'text' || syntax === 'xml') return false
@@ -99,7 +99,7 @@ function readNamedSource(payload: JsonValue | undefined): string | undefined {
   return typeof named === 'string' && named.length <= maxSourceChars ? named : undefined
 }
 
-/** The head of a request that did not come over the network. It counts as proved for every mapping of its hook. */
+/** The head of a request that did not come over the network. Its sender counts as proved for every mapping of the hook. */
 export function toLocalHead(
   hook: Hook,
   request: Pick<DeliveryHead, 'path' | 'headers'> & Partial<DeliveryHead> & { readonly prefix: string },

@@ -1,5 +1,5 @@
-// Runs the parked deliveries of a module again after its code is fixed: in arrival order, one at a time, once for each generation.
-// Deliveries that no mapping took run again when the mappings change.
+// Runs the parked deliveries of a module again after its code is fixed: in arrival order, one at a time, once for each generation. Deliveries
+// that no mapping took also run again, when the mappings change.
 import { missingMappingModule } from '../model/delivery.ts'
 import type { Log } from '../model/log.ts'
 import type { Generation } from '../pipeline/generation.ts'
@@ -22,10 +22,10 @@ const lookEveryMs = 5_000
 
 type Drain = ParkedCalls & {
   /**
-   * Runs the parked deliveries of these modules through the current generation, after the deliveries that wait for a mapping or for a
-   * module that no mapping names any more. Unless `again` is set, it leaves out the deliveries that this generation parked. A call during a
-   * drain adds its modules and starts the walk again. Resolves when all modules are done. Deliveries that the drain does not reach,
-   * because the process stops or the store fails, stay parked. Never rejects.
+   * Runs the parked deliveries of these modules through the current generation, after the deliveries that wait for a mapping or for a module
+   * that no mapping names any more. Unless `again` is set, leaves out the deliveries that this generation parked. A call during a drain adds
+   * its modules and starts the walk again. Resolves when all modules are done. Deliveries that the drain does not reach, because the process
+   * stops or the store fails, stay parked. Never rejects.
    */
   drain(modules: readonly string[], options?: { readonly again?: boolean }): Promise<DrainResult>
   /**
@@ -54,13 +54,13 @@ type Drain = ParkedCalls & {
  *
  *  any ── stop() ──▶ stopped
  * ```
- * A walk compares the state before each delivery with the one that it began in, and ends when it is another one.
+ * Before each delivery, a walk compares the state with its first state, and ends if the state has changed.
  */
 type DrainState =
   | { readonly kind: 'idle' }
   /** A look runs parked deliveries that another gateway left. */
   | { readonly kind: 'looking'; readonly done: Promise<void> }
-  /** `again`: deliveries that this generation parked run too. */
+  /** `again`: the deliveries that this generation parked also run. */
   | {
       readonly kind: 'draining'
       readonly modules: ReadonlySet<string>
@@ -75,7 +75,7 @@ const nothingDrained: DrainResult = { settled: 0, stillParked: 0 }
 export function createDrain(parts: DrainParts): Drain {
   const { store, rerunner, generation, log } = parts
   const leases = parts.leases ?? { take: async (names: readonly string[]) => [...names], release: async () => {} }
-  /** Modules that another gateway drained when this one wanted to, each with its `again`. */
+  /** Modules that another gateway was draining when this one tried to, each with its `again`. */
   const postponed = new Map<string, boolean>()
   const looks = createLookScheduler(lookOnce)
   let state: DrainState = { kind: 'idle' }
@@ -98,7 +98,7 @@ export function createDrain(parts: DrainParts): Drain {
   }
 
   async function run(look: Promise<void> | undefined): Promise<DrainResult> {
-    // the look gives back the lease of its module; this also lets `drain` set the state first
+    // the look releases the lease of its module; the wait also lets `drain` set the state first
     await look?.catch(() => undefined)
     let settled = 0
     try {
@@ -121,7 +121,7 @@ export function createDrain(parts: DrainParts): Drain {
     }
   }
 
-  /** One walk through the modules, each in arrival order. */
+  /** One walk through the deliveries of each module, in arrival order. */
   async function runPass(mine: Extract<DrainState, { kind: 'draining' }>): Promise<DrainResult> {
     const { id } = generation()
     const drained = { settled: 0, stillParked: 0 }
@@ -139,7 +139,7 @@ export function createDrain(parts: DrainParts): Drain {
     const { id, transforms } = generation()
     const named = new Set([...transforms.values()].map(({ module }) => module))
     const orphans = (await store.waitedFor()).filter((name) => !named.has(name))
-    // not `notFailedBy`: when an edit is undone, the earlier generation is back, and runs the deliveries that it parked before
+    // not `notFailedBy`: after an edit is undone, the earlier generation runs the deliveries that it parked before
     const skips = (open: OpenDelivery) => open.generation === id
     let isNews = false
     for (const name of orphans) {
@@ -259,7 +259,7 @@ export function createDrain(parts: DrainParts): Drain {
  *
  *  any ── stop() ──▶ stopped
  * ```
- * `nextAt`: when the next look may begin, in milliseconds of `performance.now`.
+ * `nextAt`: the time from which a look may begin, in milliseconds of `performance.now`.
  */
 type LookState =
   | { readonly kind: 'idle'; readonly nextAt: number }

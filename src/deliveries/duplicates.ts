@@ -7,25 +7,27 @@ import type { Answered, DedupeKey } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
 import { type Answer, toRepeatedAnswer } from './settlement.ts'
 
-const longestKey = 256
+const maxKeyChars = 256
 
 type Dedupe = {
   readonly key: DedupeKey
-  /** True: the key is the sender's delivery id, not an Idempotency-Key. A repetition with such a key is a redelivery, which may be intended. */
+  /**
+   * Whether the key is the sender's delivery id, not an Idempotency-Key. A request that repeats such a key is a redelivery, which may be
+   * intended.
+   */
   readonly isSenders: boolean
 }
 
 /**
- * The key of this delivery; `isSenders`: it is the sender's delivery id, not an Idempotency-Key. If a signature covers the id,
- * the id alone is the key: an attacker who captured the request can change every other header. The key is separate for each
- * sender that proved itself, because two senders may share a path.
+ * The dedupe key of this delivery. If a signature covers the id, the id alone is the key: an attacker who captured the request can change every
+ * other header. The key is separate for each sender that proved itself, because two senders may share a path.
  */
 export function readDedupe(delivery: Delivery): Dedupe | undefined {
   const given = delivery.headers['idempotency-key']
-  if (given !== undefined && (given.trim() === '' || given.length > longestKey)) {
+  if (given !== undefined && (given.trim() === '' || given.length > maxKeyChars)) {
     throw new Problem(
       'idempotency-key-invalid',
-      `Idempotency-Key: expected 1 to ${longestKey} characters, found ${given.length}.`,
+      `Idempotency-Key: expected 1 to ${maxKeyChars} characters, found ${given.length}.`,
     )
   }
   const { signedFor, signers = signedFor, signedId } = delivery.admitted
@@ -45,12 +47,12 @@ export function readDedupe(delivery: Delivery): Dedupe | undefined {
   return { key: toKey(signers.length > 0 ? `${signers.join()} ${name}` : name), isSenders }
 }
 
-/** The key of a refused request whose sender gives no delivery id: it runs once, however often the operator retries it. */
+/** The dedupe key of a refused request whose sender gives no delivery id: with it, the request runs once, however often the operator retries it. */
 export function toRefusedDedupe(delivery: Delivery, requestId: string): Dedupe {
   return { key: { hook: delivery.path, key: `refused:${requestId}`, bodyHash: toBodyHash(delivery) }, isSenders: false }
 }
 
-/** SHA-256, in hex. */
+/** SHA-256 of a body, in hex. */
 export function toBodyHash({ body }: Pick<Delivery, 'body'>): string {
   return hash('sha256', body.bytes, 'hex')
 }
@@ -58,7 +60,7 @@ export function toBodyHash({ body }: Pick<Delivery, 'body'>): string {
 type DedupeHandlers = {
   /** Called when the key is known. Throws for an invalid body, so that it is refused before the first answer is repeated. */
   onKnown: () => void
-  /** Called when the request repeats the delivery `first`: it gets the same answer, or runs the delivery again. */
+  /** Called when the request repeats the delivery `first`: it gets the same answer, or the delivery runs again. */
   onRepeat: (first: Answered) => void
   /** Called when the delivery is new. */
   runFirst: () => Promise<Answer>

@@ -47,7 +47,7 @@ export function createIntake({ store, rerunner, log }: IntakeParts): Intake {
         const appended = await store.appendAll(rows, move)
         if (appended === 'moved') return appended
         for (const [index, { id }] of rows.entries()) if (appended[index]?.kind === 'stored') stored.add(id)
-        // in their order, without delaying the next call
+        // not awaited, so that the next call need not wait; the deliveries run in their order
         running = running.then(() => runAll([...stored]))
         return appended
       } finally {

@@ -33,14 +33,14 @@ type MailboxParts = Omit<InboxParts, 'account'> & {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Only the gateway with this duty watches the mailbox. */
   readonly duty: Duty
-  /** Counts pushes without a valid token, by client. */
+  /** Counts pushes without a valid token for each client. */
   readonly pushGate: (trustedProxies: readonly string[]) => PushGate
 }
 
 type Mailbox = {
-  /** Watches the mailbox of this configuration, if this gateway has the duty. Does nothing if it is watched already. */
+  /** Watches the mailbox of this configuration, if this gateway has the duty. Does nothing if it already watches this mailbox. */
   apply(config: Config): void
-  /** Undefined if no mailbox is watched. */
+  /** The state of the watch; undefined if no mailbox is watched. */
   status(): GmailStatus | undefined
   /** The problems of the mailbox, for /readyz. */
   problems(): { readonly detail: string }[]
@@ -65,7 +65,7 @@ export function createMailbox(parts: MailboxParts): Mailbox {
     watcher = undefined
     if (gmail === undefined || isStopping) return
     log.info({ account: gmail.account, mode: gmail.mode }, 'the gateway watches the mailbox')
-    // loaded on demand: it is a fifth of the gateway's code, and few gateways need it
+    // loaded on demand: this module is a fifth of the gateway's code, and few gateways need it
     const { startWatcher } = await import('../gmail/watcher.ts')
     watcher = startWatcher({ dir, gmail, sink: createSink(gmail), gate: pushGate(trustedProxies), log, clock })
   }
@@ -120,7 +120,7 @@ export function createInbox(parts: InboxParts): MailSink {
         mails.map(({ row }) => row),
         { name, from: place, to },
       )
-      // not a Problem: the sync begins again at the new place
+      // not a Problem: the sync begins again at the new cursor
       if (appended === 'moved')
         throw new Error('Another process moved the position in the mailbox. The next sync begins there.')
       for (const [index, { delivery, hook }] of mails.entries()) {
@@ -132,7 +132,7 @@ export function createInbox(parts: InboxParts): MailSink {
   }
 }
 
-/** The same delivery and row that the mail would get over HTTP, with the same key: a mail that comes both ways is one delivery. */
+/** The same delivery and row as if the mail had come over HTTP, with the same key: a mail that comes both ways is one delivery. */
 function buildMail(
   payload: GmailPayload,
   { generation, id, receivedAt }: { generation: Generation; id: string; receivedAt: number },

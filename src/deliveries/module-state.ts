@@ -14,18 +14,18 @@ export type StateValue = StateName & { readonly json: string; readonly setAt: nu
 export type ModuleState = {
   readonly read: StateReader
   /** Runs the work while no other work of this gateway uses any of these values. Calls for the same value run in their order. */
-  inTurn<T>(changes: readonly StateName[], work: () => Promise<T>): Promise<T>
-  /** The moves that store the changes; undefined if a value has changed since the code read it. */
+  runInTurn<T>(changes: readonly StateName[], work: () => Promise<T>): Promise<T>
+  /** The cursor moves that store the changes; undefined if a value has changed since the code read it. */
   planMoves(changes: readonly StateChange[]): Promise<CursorMove[] | undefined>
   /** Call it when the changes are stored: a module that has too many values loses the oldest. Never rejects. */
   noteStored(changes: readonly StateChange[]): Promise<void>
 }
 
-/** A module is counted after this many changes of one gateway, so it has at most this many values too many. */
+/** A module's values are counted after this many changes by one gateway, so a module has at most this many values above the limit. */
 const changesBetweenCounts = 250
-/** When a count finds too many values, the oldest are deleted until this part of the limits is used. */
+/** When a count is above the limits, the oldest values are deleted until only this part of the limits is used. */
 const keptPart = 0.9
-/** Keys have no control characters, so the name has one meaning. */
+/** Separates the parts of a cursor's name: keys have no control characters, so the name is unambiguous. */
 const separator = '\n'
 
 export function createModuleState({
@@ -42,7 +42,7 @@ export function createModuleState({
 
   async function count(module: string): Promise<void> {
     const values = await listModuleState(store, clock(), module)
-    const evicted = selectBeyond(values)
+    const evicted = selectAboveLimits(values)
     for (const { key } of evicted) await dropState(store, { module, key })
     if (evicted.length === 0) return
     const limits = `${stateLimits.keysOfModule} keys and ${stateLimits.bytesOfModule / 1024} kB`
@@ -57,7 +57,7 @@ export function createModuleState({
       const stored = await store.cursor(toCursorName({ module, key }))
       return { stored, json: readStoredValue(stored, clock())?.json }
     },
-    inTurn: (changes, work) => {
+    runInTurn: (changes, work) => {
       const names = changes.map(toCursorName)
       const mine = Promise.all(names.map((name) => turns.get(name))).then(work)
       // all names are taken at once, so two calls cannot wait for each other
@@ -101,7 +101,7 @@ export function listStateChanges(decision: Decision): readonly StateChange[] {
   return decision.kind === 'accept' || decision.kind === 'skip' ? (decision.state ?? []) : []
 }
 
-/** The values whose time is not over, in the order of their names. `module`: only those of this module. */
+/** The values that have not expired, in the order of their names. `module`: only the values of this module. */
 export async function listModuleState(
   store: Pick<StoreReader, 'cursors'>,
   now: number,
@@ -116,7 +116,7 @@ export async function listModuleState(
   })
 }
 
-/** Deletes a value. False if there is none. */
+/** Deletes a value. Resolves to false if there is none. */
 export async function dropState(store: Pick<Store, 'cursor' | 'appendAll'>, value: StateName): Promise<boolean> {
   const name = toCursorName(value)
   for (;;) {
@@ -126,7 +126,7 @@ export async function dropState(store: Pick<Store, 'cursor' | 'appendAll'>, valu
   }
 }
 
-/** A value whose time is over, so that a sweep removes it. */
+/** An expired value, which a sweep removes. */
 const deleted = '0 0 '
 
 function toCursorName({ module, key }: StateName): string {
@@ -141,13 +141,13 @@ function readStoredValue(
   return Number(until) > now ? { json, setAt: Number(setAt), until: Number(until) } : undefined
 }
 
-/** The bytes of a value that count for the limit. */
+/** The number of bytes that a value counts in the limit. */
 export function measureState({ key, json }: Pick<StateValue, 'key' | 'json'>): number {
   return Buffer.byteLength(key) + Buffer.byteLength(json)
 }
 
-/** The values that were set first, if there are too many. */
-function selectBeyond(values: readonly StateValue[]): StateValue[] {
+/** The oldest values that are above the limits. */
+function selectAboveLimits(values: readonly StateValue[]): StateValue[] {
   const { keysOfModule, bytesOfModule } = stateLimits
   let bytes = values.reduce((total, value) => total + measureState(value), 0)
   if (values.length <= keysOfModule && bytes <= bytesOfModule) return []

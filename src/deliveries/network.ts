@@ -4,8 +4,8 @@ import ipaddr from 'ipaddr.js'
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 
 /**
- * The address of a client as `http/client.ts` names it: an IPv4 address, or an IPv6 address or network with or without a prefix or zone. An
- * IPv4 address inside an IPv6 one is the IPv4 address. Undefined for other texts, such as `loopback` or `unknown`.
+ * The address in the name that `http/client.ts` gives a client: an IPv4 address, or an IPv6 address or network with or without a prefix or
+ * zone. An IPv4-mapped IPv6 address counts as the IPv4 address. Undefined for other texts, such as `loopback` or `unknown`.
  */
 export function readClientAddress(client: string): Address | undefined {
   const bare = client.replace(/\/\d+$/, '').replace(/%.*$/s, '')
@@ -20,7 +20,10 @@ export function isInternalAddress(address: Address): boolean {
   return nearRanges.has(address.range())
 }
 
-/** The /24 of an IPv4 address and the /48 of an IPv6 one: as much as one customer of a host usually has. Other texts are unchanged. */
+/**
+ * The /24 of an IPv4 address or the /48 of an IPv6 address: a hosting company usually gives one customer no larger network. Other texts are
+ * unchanged.
+ */
 export function toNetwork(client: string): string {
   const address = readClientAddress(client)
   if (address === undefined) return client
@@ -33,7 +36,7 @@ const maxClients = 512
 const maxNetworks = 64
 const maxHooks = 1_000
 
-/** The networks from which each hook let requests in. Only clients that prove themselves are admitted, so strangers cannot fill the set. */
+/** The networks from which each hook admitted requests. Only clients that prove themselves are admitted, so strangers cannot fill the set. */
 export function createKnownNetworks() {
   const hooks = new Map<string, { readonly clients: Set<string>; readonly networks: Set<string> }>()
   return {

@@ -8,7 +8,7 @@ import { listStateChanges, type ModuleState } from './module-state.ts'
 
 type Accepted = Extract<Decision, { kind: 'accept' }>
 
-/** The delivery that has the key, and until when, in milliseconds since the epoch. */
+/** The delivery that has the key, and the end of its time in milliseconds since the epoch. */
 type Taken = { readonly deliveryId: string; readonly until: number }
 
 export type DecisionParts = {
@@ -18,9 +18,9 @@ export type DecisionParts = {
 }
 
 /**
- * Stores a decision. `write` moves the cursors in its transaction, and returns `moved` if another delivery was first. Returns a decision to
- * store instead while another delivery has the dedupe key. Returns `stale` if the code has to run again, because the state that it read has
- * changed. In both cases nothing is written.
+ * Stores a decision. `write` moves the cursors in its transaction, and returns `moved` if another delivery was first. If another delivery has
+ * the dedupe key, returns a decision to store instead. If the state that the code read has changed, returns `stale`: the code must run again.
+ * In both cases nothing is written.
  */
 export async function writeDecision<Written>(
   { store, state, clock }: DecisionParts,
@@ -34,7 +34,7 @@ export async function writeDecision<Written>(
       const { name: key, forMs } = decision.once
       const name = `${oncePrefix}${key}`
       const from = await store.cursor(name)
-      const taken = readTaken(from)
+      const taken = parseTaken(from)
       if (taken !== undefined && taken.until > clock() && taken.deliveryId !== deliveryId)
         return { instead: toSkippedDecision(decision, decision.once, taken) }
       moves.push({ name, from, to: `${clock() + forMs} ${deliveryId}`, ifStored: true })
@@ -48,12 +48,12 @@ export async function writeDecision<Written>(
   }
 }
 
-/** Whether a decision moves cursors. Any other is stored without a transaction of several statements. */
+/** Whether a decision moves cursors. Any other decision is stored in one statement. */
 export function movesCursors(decision: Decision): boolean {
   return (decision.kind === 'accept' && decision.once !== undefined) || listStateChanges(decision).length > 0
 }
 
-function readTaken(value: string | undefined): Taken | undefined {
+function parseTaken(value: string | undefined): Taken | undefined {
   const [, until, deliveryId] = /^(\d+) (.+)$/.exec(value ?? '') ?? []
   return until === undefined || deliveryId === undefined ? undefined : { until: Number(until), deliveryId }
 }

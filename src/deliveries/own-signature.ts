@@ -1,4 +1,4 @@
-// Signs an operator's request as the sender of its mapping does.
+// Signs a request of an operator as the sender of its mapping signs.
 import { newId } from '../base/id.ts'
 import { tryParseJson } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
@@ -6,7 +6,7 @@ import type { Generation } from '../pipeline/generation.ts'
 import { signRequest, stampPayload } from '../pipeline/verifiers/sign.ts'
 import { buildDelivery, toLocalHead } from './delivery.ts'
 
-/** `path`: the name of the hook. `headers`: lower-case names, with a content type. `fixed`: the headers that a new proof does not replace. */
+/** `path`: the name of the hook. `headers`: lower-case names, with a content type. `fixed`: headers that the new proof must not replace. */
 type OwnRequest = {
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
@@ -14,16 +14,15 @@ type OwnRequest = {
   readonly body: string
 }
 
-/** `withToken`: the hook token is sent too. `note`: why the request is sent unsigned. */
+/** `withToken`: whether the hook token is sent too. `note`: why the request is sent unsigned. */
 type SignedRequest = Pick<OwnRequest, 'path' | 'headers' | 'body'> & {
   readonly withToken: boolean
   readonly note: string | undefined
 }
 
 /**
- * The request stays unsigned if the mapping that matches it does not verify its sender. `handed`: the secrets that senders gave in
- * handshakes, by the `secretsName` of a mapping. Throws `usage-invalid` with the reason if only the sender can sign, unless the request
- * already has a proof.
+ * Signs the request, unless its mapping does not verify the sender. `handed`: the secrets that senders gave in handshakes, by the `secretsName`
+ * of a mapping. Throws `usage-invalid` with the reason if only the sender can sign, unless the request already has a proof.
  */
 export function signAsSender(
   generation: Generation,
@@ -47,7 +46,7 @@ export function signAsSender(
   try {
     const toSign = { body: Buffer.from(body), now, method: 'POST', url, headers: given.headers }
     const proof = signRequest(settings, toSign, generation.verifiers)
-    // a recorded request has the proof of its own time, and of a secret that may be another one
+    // the proof of a recorded request is too old, and perhaps of another secret
     return { ...given, headers: { ...given.headers, ...proof, ...fixed }, body, withToken, note: undefined }
   } catch (error) {
     const isSenders = error instanceof Problem && error.code === 'usage-invalid'

@@ -10,13 +10,13 @@ export type ParkedQuery = { readonly hook: string | undefined; readonly after: s
 export type DrainResult = { readonly settled: number; readonly stillParked: number }
 
 export type ParkedCalls = {
-  /** Runs all parked deliveries, or those of one hook, through the current generation, whatever they wait for. */
+  /** Runs all parked deliveries, or those of one hook, through the current generation, no matter why they wait. */
   retryParked(query: ParkedQuery): Promise<DrainResult & { readonly next: string | undefined }>
   /** Drops all parked deliveries, or those of one hook. */
   dropParked(query: ParkedQuery): Promise<{ readonly dropped: number; readonly next: string | undefined }>
 }
 
-const longestPassMs = 5_000
+const maxPassMs = 5_000
 
 export function createParkedCalls(parts: {
   readonly store: Pick<Store, 'open' | 'drop'>
@@ -25,7 +25,10 @@ export function createParkedCalls(parts: {
 }): ParkedCalls {
   const { store, rerunner, isStopped } = parts
 
-  /** Calls `act` for the parked deliveries after a given one, in arrival order. Returns the last one, or undefined after the end. */
+  /**
+   * Calls `act` for the parked deliveries after the delivery `after`, in arrival order. Returns the last one that it visited, or undefined at
+   * the end.
+   */
   async function walk(
     { hook, after }: ParkedQuery,
     act: (open: OpenDelivery) => Promise<void>,
@@ -36,7 +39,7 @@ export function createParkedCalls(parts: {
       if (open === undefined) return undefined
       at = open.deliveryId
       if (hook === undefined || open.hook === hook) await act(open)
-      if (isStopped() || performance.now() - startedAt > longestPassMs) return at
+      if (isStopped() || performance.now() - startedAt > maxPassMs) return at
       // store reads of SQLite are synchronous: without this, many of them would block every request
       await nextTurn()
     }

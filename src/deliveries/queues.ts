@@ -1,18 +1,18 @@
-// Refuses requests whose key has too many turns that wait: `flow.onFull`. A request without this setting costs nothing here.
+// Refuses requests if too many turns already wait for their key: `flow.onFull`. A request without this setting costs nothing here.
 import type { PlannedAction } from '../model/action.ts'
 import type { PlannedFlow } from '../model/config/flow.ts'
 import { Problem } from '../model/problem.ts'
 import type { Decision } from '../pipeline/pipeline.ts'
 import type { Store } from '../store/store.ts'
 
-/** A guess at how long a turn takes. */
+/** The assumed length of a turn, for Retry-After. */
 const retryAfterSeconds = 30
 
 export type Queues = {
   /**
-   * Stores a decision with a place in the queue of each of its actions. Throws `queue-full`. A request that is being stored counts, so one
-   * gateway never stores more than `maxQueued`, and may refuse one too early. With several gateways, the number can be exceeded by the requests that
-   * other gateways store at the same moment.
+   * Stores a decision with a place in the queue of each of its actions. Throws `queue-full`. Requests that are being stored also count, so one
+   * gateway never stores more than `maxQueued` turns, but may refuse a request too early. Several gateways may store more, if they store
+   * requests at the same moment.
    */
   storeWithPlaces<Stored>(decision: Decision, write: () => Promise<Stored>): Promise<Stored>
 }
@@ -34,17 +34,17 @@ export function createQueues(store: Pick<Store, 'queuedOf'>): Queues {
       if (limited.length === 0) return write()
       const names = limited.map(({ ring, key }) => JSON.stringify([ring, key]))
       const places = names.map((name) => takePlaces(name, 1))
-      const giveBack = () => {
+      const releasePlaces = () => {
         for (const name of names) takePlaces(name, -1)
       }
       try {
         for (const [index, { ring, key, refusesAt }] of limited.entries()) {
           const waiting = await store.queuedOf({ ring, key, most: refusesAt })
-          if (waiting + (places[index] ?? 0) > refusesAt) throw toFullProblem(refusesAt)
+          if (waiting + (places[index] ?? 0) > refusesAt) throw buildFullProblem(refusesAt)
         }
         return await write()
       } finally {
-        giveBack()
+        releasePlaces()
       }
     },
   }
@@ -52,12 +52,12 @@ export function createQueues(store: Pick<Store, 'queuedOf'>): Queues {
 
 type Limited = PlannedFlow & { readonly refusesAt: number }
 
-function toFullProblem(most: number): Problem {
-  const detail = `${most} runs with the same flow key are already waiting, which is the maximum (flow.maxQueued). Send the request again later.`
+function buildFullProblem(max: number): Problem {
+  const detail = `${max} runs with the same flow key are already waiting, which is the maximum (flow.maxQueued). Send the request again later.`
   return new Problem('queue-full', detail, { retryAfterSeconds })
 }
 
-/** The flow of an action, if it refuses requests when too many runs wait. */
+/** The flow of an action, if its requests are refused when too many runs wait. */
 function listLimited(action: PlannedAction): Limited[] {
   const flow = action.kind === 'wake' ? undefined : action.flow
   return flow?.refusesAt === undefined ? [] : [{ ...flow, refusesAt: flow.refusesAt }]

@@ -7,7 +7,7 @@ import type { DeliveryRecord } from '../store/records.ts'
 import type { DeliveryFields, DeliverySummary, JobFields, ShownFields, VerdictFields } from '../model/api/answers.ts'
 import type { EventFields, MessageFields, SessionFields } from '../model/api/sessions.ts'
 
-/** An action after policy: with its final agent and session key. */
+/** The fields of an action after the policy was applied: with its final agent and session key. */
 export function toActionFields(planned: Planned): object {
   if (!('action' in planned)) return planned
   const { kind, ...fields } = planned.action
@@ -38,7 +38,7 @@ export function toDeliveryFields(record: DeliveryRecord): DeliveryFields {
   return { ...head, generation: record.generation, node: record.node ?? null, state, actions }
 }
 
-/** `waits`: the sentences by the ids of the jobs. */
+/** `waits`: why each job waits, by its id. */
 export function toShownFields(record: DeliveryRecord, waits: ReadonlyMap<string, string>): ShownFields {
   return {
     ...toDeliveryFields(record),
@@ -53,7 +53,7 @@ export function toShownFields(record: DeliveryRecord, waits: ReadonlyMap<string,
   }
 }
 
-/** A queued job whose last attempt failed. Not every failure counts as an attempt: a busy provider answers 503. */
+/** Whether a job is queued and its last attempt failed. Not every failure counts as an attempt, such as a 503 of a busy provider. */
 export function isFailing({
   state,
   attempts,
@@ -63,7 +63,7 @@ export function isFailing({
 }
 
 /** The longest description, in characters. */
-const longestContent = 200
+const maxContentChars = 200
 
 /**
  * One line about a delivery: its error if it is parked, dead or failing, the reason if it was skipped, else the first line of its message
@@ -71,7 +71,7 @@ const longestContent = 200
  */
 export function describeContent({ state, mappingId, problem, log, jobs }: DeliveryRecord): string {
   if (problem !== undefined && (state === 'parked' || state === 'dropped')) {
-    // "<error>: <message>\n  at <file>:<line>:<column>\n<excerpt>"; a message may have more lines
+    // "<error>: <message>\n at <file>:<line>:<column>\n<excerpt>"; a message may have several lines
     const [, line, place] = /^([^\n]*)[^]*?\n {2}at ([^\n]+?:\d+):\d+/.exec(problem.frame?.slice(0, 4_000) ?? '') ?? []
     return readFirstLine(line === undefined ? problem.detail : `${line} · ${place}`)
   }
@@ -95,13 +95,13 @@ function readText(planned: Planned): string {
 
 /** The first line of a text, cut to 200 characters. */
 export function readFirstLine(text: string): string {
-  const [line = ''] = /\S[^\n]*/.exec(text.slice(0, 10 * longestContent)) ?? []
-  return line.length > longestContent ? `${line.slice(0, longestContent)}…` : line
+  const [line = ''] = /\S[^\n]*/.exec(text.slice(0, 10 * maxContentChars)) ?? []
+  return line.length > maxContentChars ? `${line.slice(0, maxContentChars)}…` : line
 }
 
 /**
- * A wake has no run and so no run id. `posts`: the messages of the reply, each with the provider's id once it was accepted. `waits`: why the
- * job waits; undefined if it is not queued.
+ * The fields of a job. A wake has no run, and so no run id. `posts`: the messages of the reply, each with the provider's id after it was
+ * accepted. `waits`: why the job waits; undefined if it is not queued.
  */
 export function toJobFields(job: Job, waits: string | undefined): JobFields {
   const { id, planned, state, attempts, lastError, endedBy } = job
@@ -166,7 +166,7 @@ export function toEventFields(event: SystemEvent): EventFields {
   }
 }
 
-/** The session without its transcript. */
+/** The fields of a session without its transcript. */
 export function toSessionHead({ sessionKey, agentId, updatedAt, recipient }: Session): SessionFields {
   return {
     sessionKey,
@@ -186,12 +186,12 @@ export function toSessionFields(
   }
 }
 
-/** ISO 8601. */
+/** A moment in ISO 8601. */
 export function toIsoTime(at: number): string {
   return new Date(at).toISOString()
 }
 
-/** A sentence that names the gateways whose generations differ; undefined if they do not. */
+/** A sentence that names the gateways whose generations differ; undefined if all have the same one. */
 export function describeDifference(nodes: readonly NodeRecord[]): string | undefined {
   const generations = new Set(nodes.map(({ generation }) => generation))
   if (generations.size < 2) return undefined

@@ -1,4 +1,4 @@
-// Runs waiting deliveries again: those that were pending when their gateway ended, and parked ones.
+// Runs waiting deliveries again: those that were pending when their gateway ended, and those that are parked.
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import type { DeliveryRecord, OpenDelivery, NewJob, Settlement } from '../store/records.ts'
 import type { CursorMoves } from '../store/cursors.ts'
@@ -65,7 +65,7 @@ export class Rerunner {
     this.#stopping = parts.stopping ?? new AbortController().signal
   }
 
-  /** Keeps other gateways from running deliveries until `rerun` or `settleLate` ends. Call it before they are stored as pending. */
+  /** Claims deliveries, so that no other gateway runs them until `rerun` or `settleLate` ends. Call it before they are stored as pending. */
   async claim(deliveryIds: readonly string[]): Promise<void> {
     const taken = new Set(await this.#leases.take(deliveryIds.map(toLeaseName)))
     for (const id of deliveryIds) if (taken.has(toLeaseName(id))) this.#claimed.add(id)
@@ -89,7 +89,7 @@ export class Rerunner {
     log.info({ deliveries: settled }, 'deliveries that were pending at the last stop ran again')
   }
 
-  /** Runs a delivery through the current generation. Returns its state afterwards; `waiting` if it was not settled here. */
+  /** Runs a delivery through the current generation. Returns its state afterwards; `waiting` if this gateway did not settle it. */
   async rerun(open: OpenDelivery): Promise<string> {
     const { deliveryId: id } = open
     if (this.#running.has(id)) return 'waiting'
@@ -99,7 +99,7 @@ export class Rerunner {
       // another gateway runs it
       if (!this.#claimed.has(id)) return 'waiting'
       const record = await this.#parts.store.delivery(id)
-      // settled by another gateway since it was read
+      // another gateway has settled it since it was read
       if (record?.state !== 'pending' && record?.state !== 'parked') return 'already settled'
       return await this.#rerunClaimed(open, record)
     } catch (error) {
@@ -194,12 +194,12 @@ export class Rerunner {
     })
   }
 
-  /** Runs the code again as long as other deliveries change the state that it read. Returns the state if nothing was settled here. */
+  /** Runs the code again as long as other deliveries change the state that it read. Returns the present state if this gateway settled nothing. */
   async #settleDecision(decision: StoredDecision, settling: Settling): Promise<Settlement | string> {
     const { delivery, generation } = settling
     const changes = listStateChanges(decision)
     if (changes.length === 0) return (await this.#settleIfFresh(decision, settling)) ?? 'already settled'
-    return this.state.inTurn(changes, async () => {
+    return this.state.runInTurn(changes, async () => {
       for (let current = decision; ;) {
         const settled = await this.#settleIfFresh(current, settling)
         if (settled !== 'stale') return settled ?? 'already settled'
@@ -209,7 +209,7 @@ export class Rerunner {
     })
   }
 
-  /** Undefined: another gateway settled it. */
+  /** Settles the delivery. Undefined if another gateway settled it. */
   async #settleIfFresh(decision: StoredDecision, settling: Settling): Promise<Settlement | 'stale' | undefined> {
     const { delivery, toRows } = settling
     const settlement = toRows(decision)
@@ -223,7 +223,7 @@ export class Rerunner {
     return stored.written ? settlement : undefined
   }
 
-  /** Tries until the store accepts it or the gateway stops: nothing else would try again before the next start. */
+  /** Tries again until the store accepts the settlement or the gateway stops: otherwise the delivery would wait for the next start. */
   async #settle(deliveryId: string, settlement: Settlement, moves?: CursorMoves): Promise<boolean | 'moved'> {
     const { store, log } = this.#parts
     for (let failures = 0; ; failures += 1) {
@@ -246,7 +246,7 @@ function toLeaseName(deliveryId: string): string {
   return `delivery/${deliveryId}`
 }
 
-/** The delivery, or the problem because of which no mapping can read its body any more. */
+/** The stored delivery, or the problem if no mapping can read its body any more. */
 function readOpenDelivery({ request, deliveryId, receivedAt }: OpenDelivery, hook: Hook): Delivery | Problem {
   try {
     return buildDelivery(request.head, request.body, { hook, id: deliveryId, receivedAt })
@@ -268,13 +268,13 @@ type WalkOptions = {
     readonly waitsFor?: string
     readonly notFailedBy?: readonly string[]
   }
-  /** Whether a delivery is left out. */
+  /** Whether a delivery is skipped. */
   readonly skips?: (deliveryId: string) => boolean
 }
 
 /**
- * The waiting deliveries in arrival order, with one body in memory at a time. It ends after as many deliveries as waited at the
- * start, so that new ones cannot keep it going.
+ * The waiting deliveries in arrival order, with one body in memory at a time. The walk visits at most as many deliveries as waited at its
+ * start: new ones must not prolong it forever.
  */
 export async function* walkWaiting({ store, query, skips = () => false }: WalkOptions): AsyncGenerator<OpenDelivery> {
   let after: string | undefined

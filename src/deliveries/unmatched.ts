@@ -7,16 +7,16 @@ import type { DeliveryRecord, OpenDelivery, Settlement } from '../store/records.
 
 export type UnmatchedDecision = Extract<Decision, { kind: 'skip' }>
 
-/** Whether the mappings skip a delivery, and not a transform. For a new delivery, this skip is its outcome. */
+/** Whether the mappings skip a delivery, rather than a transform. For a new delivery, this skip is the outcome. */
 export function isUnmatched(decision: Decision): decision is UnmatchedDecision {
   return decision.kind === 'skip' && !decision.isByCode
 }
 
-/** The settlement keeps the request, the mapping that took the delivery, and the time since which no mapping takes it. */
+/** The settlement of such a delivery. It keeps the request, the mapping that took the delivery, and the time since which no mapping takes it. */
 export function buildUnmatchedSettlement(input: {
   readonly open: OpenDelivery
   readonly record: DeliveryRecord
-  /** A problem if no mapping can read its body. */
+  /** Given if no mapping can read the body of the delivery. */
   readonly decision: UnmatchedDecision | Problem
   readonly generation: string
   readonly now: number

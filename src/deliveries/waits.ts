@@ -1,4 +1,4 @@
-// Why a run waits, as one sentence for `show`, `list`, /api and the page.
+// Describes in one sentence why a run waits, for `show`, `list`, /api and the page.
 import type { Config } from '../model/config/config.ts'
 import type { Job } from '../model/job.ts'
 import type { StoreReader } from '../store/store.ts'
@@ -9,17 +9,17 @@ type WaitsParts = {
   readonly store: Pick<StoreReader, 'waits' | 'nodes'>
   readonly config: Pick<Config, 'limits' | 'agents'>
   readonly now: number
-  /** The reader is not an operator: who ordered a pause, why, and the ids of other runs are left out. */
+  /** For a reader who is not an operator: the sentence leaves out who ordered a pause, the reason, and the ids of other runs. */
   readonly isOutsider?: boolean
 }
 
 /** The maximum number of runs whose waits one answer reads. */
 const maxRead = 200
 
-/** The sentences by the ids of the runs. Runs that are not queued have none. */
+/** The sentences, by the ids of the runs. Runs that are not queued have none. */
 export type Waits = ReadonlyMap<string, string>
 
-/** The sentences of the queued jobs among these. */
+/** Reads why the queued jobs among these wait. */
 export async function readWaits(
   jobs: readonly Job[],
   { store, config, now, isOutsider = false }: WaitsParts,
@@ -32,7 +32,7 @@ export async function readWaits(
 }
 
 type Facts = Pick<WaitsParts, 'config' | 'now'> & {
-  /** Whether a gateway runs on the store. */
+  /** Whether any gateway runs on the store. */
   readonly isServed: boolean
   readonly isOutsider: boolean
 }
@@ -46,11 +46,11 @@ function describeWait(wait: Wait, { config, now, isServed, isOutsider }: Facts):
     case 'budget':
       return `waits until ${toTime(wait.forMs)} at the latest for the budget ${wait.name}, which is used up or reserved`
     case 'retry':
-      return `waits until ${toTime(wait.forMs)} for its next attempt${wait.attempts > 0 ? `, after ${withUnit(wait.attempts, 'attempt')}` : ''}`
+      return `waits until ${toTime(wait.forMs)} for its next attempt${wait.attempts > 0 ? `, after ${formatCount(wait.attempts, 'attempt')}` : ''}`
     case 'quiet':
       return `waits until ${toTime(wait.forMs)} for a quiet period`
     case 'behind':
-      return `waits for ${withUnit(wait.jobs, 'earlier run')} of its key`
+      return `waits for ${formatCount(wait.jobs, 'earlier run')} of its key`
     case 'key':
       return wait.endingId === undefined
         ? `waits for ${wait.most === 1 ? 'the run of its key that is in progress' : `one of the ${wait.most} runs of its key that are in progress`}`
@@ -59,7 +59,7 @@ function describeWait(wait: Wait, { config, now, isServed, isOutsider }: Facts):
           : `waits for the end of run ${wait.endingId}, which it replaces`
     case 'session':
       return wait.runningId === undefined
-        ? `waits for ${withUnit(Math.max(1, wait.jobs), 'earlier run')} of its session`
+        ? `waits for ${formatCount(Math.max(1, wait.jobs), 'earlier run')} of its session`
         : `waits for its session, in which ${isOutsider ? 'another run' : `run ${wait.runningId}`} runs`
     case 'share':
       return `waits for the limit ${wait.limit} (${wait.most} of ${wait.most} with its key)`
@@ -68,7 +68,7 @@ function describeWait(wait: Wait, { config, now, isServed, isOutsider }: Facts):
     case 'mapping':
       return `waits for its mapping (${wait.used} of ${wait.most})${describePlace(wait)}`
     case 'starts':
-      return `waits for the limit ${wait.name} (${withUnit(wait.most, 'start')} in ${formatAge(wait.periodMs)})${describePlace(wait)}`
+      return `waits for the limit ${wait.name} (${formatCount(wait.most, 'start')} in ${formatAge(wait.periodMs)})${describePlace(wait)}`
     case 'slot': {
       if (!isServed) return 'waits for a gateway: none is running on this store'
       const { maxConcurrent } = config.agents.defaults
@@ -94,7 +94,7 @@ function describeHold(
     : `waits ${until} for ${what}${why}`
 }
 
-/** The name of what a hold keeps back, as seen from one of its runs. */
+/** The name of the thing that a hold keeps back, as seen from one of its runs. */
 function nameHeld(label: string): string {
   const [kind, name] = [label.slice(0, label.indexOf(':')), label.slice(label.indexOf(':') + 1)]
   if (label === 'all') return 'everything'
@@ -112,17 +112,17 @@ function describePlace({
   return `, ${shown}; the oldest has waited for ${formatAge(oldestForMs)}`
 }
 
-function withUnit(number: number, what: string): string {
+function formatCount(number: number, what: string): string {
   return `${number} ${what}${number === 1 ? '' : 's'}`
 }
 
-/** The moment, without the date if it is today. */
+/** Formats a moment, without the date if it is today. */
 function formatMoment(at: number, now: number): string {
   const [text, today] = [toIsoTime(at).slice(0, 19), toIsoTime(now).slice(0, 10)]
   return `${text.startsWith(today) ? text.slice(11) : text.replace('T', ' ')}Z`
 }
 
-/** The duration in the largest unit of which there is at least one. */
+/** Formats a duration in the largest unit of which it has at least one. */
 function formatAge(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1_000))
   if (seconds < 60) return `${seconds} s`

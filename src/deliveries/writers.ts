@@ -1,4 +1,4 @@
-// How a delivery becomes durable. A new delivery gets a row; a parked delivery already has one.
+// Stores a delivery with its outcome. A new delivery gets a row; a parked delivery already has one.
 import type { Delivery } from '../model/delivery.ts'
 import type { Log, Meter } from '../model/log.ts'
 import type { Hook } from '../pipeline/hook.ts'
@@ -18,12 +18,12 @@ import {
 } from './settlement.ts'
 
 export type DeliveryWriter = {
-  /** The state before it is settled. */
+  /** The state of the delivery before it is settled. */
   readonly state: 'pending' | 'parked'
-  /** The answer if no mapping takes a delivery that was parked before: it stays parked. */
+  /** The answer for a delivery that was parked before and that no mapping takes now: it stays parked. */
   readonly ifUnmatched?: Answer
-  /** Called for a delivery whose transform still runs. `isOurs`: no other request settles the delivery. */
-  wait(settlement: Settlement): Promise<{ answer: Answer; isOurs: boolean }>
+  /** Called for a delivery whose transform still runs. `isOurs`: this request, and no other one, settles the delivery. */
+  storePending(settlement: Settlement): Promise<{ answer: Answer; isOurs: boolean }>
   settle(settlement: Settlement, answer: Answer): Promise<{ answer: Answer }>
   /** `moved`: nothing is stored, because a cursor of `moves` has another value. */
   settleWith(moves: CursorMoves, settlement: Settlement, answer: Answer): Promise<{ answer: Answer } | 'moved'>
@@ -35,7 +35,7 @@ type WriterParts = {
   readonly senders: Pick<SenderNotes, 'noteAccepted'>
   readonly shapes: Pick<ShapeLearner, 'note'>
   readonly clock: Clock
-  /** Called while jobs are being stored, if a claim can find them then; otherwise when they are stored. */
+  /** Called while jobs are being stored, if a claim can already find them; otherwise when they are stored. */
   readonly lookForNew: (jobs: Settlement['jobs'], cancel: Settlement['cancel']) => void
   /** Called when jobs are stored. */
   readonly onAccepted: (jobs: Settlement['jobs']) => void
@@ -87,7 +87,7 @@ export function createNewWriter(
   }
   return {
     state: 'pending',
-    wait: (settlement) => append(settlement, toWaitingAnswer(delivery.id, 'pending')),
+    storePending: (settlement) => append(settlement, toWaitingAnswer(delivery.id, 'pending')),
     settle: append,
     async settleWith(moves, settlement, answer) {
       const appended = await parts.store.appendAll([toRow(settlement, answer)], moves)
@@ -114,7 +114,7 @@ export function createParkedWriter(
   return {
     state: 'parked',
     ifUnmatched: firstAnswer,
-    wait: async () => ({ answer: firstAnswer, isOurs: true }),
+    storePending: async () => ({ answer: firstAnswer, isOurs: true }),
     async settle(settlement, answer) {
       return noteSettled(await parts.store.settle(delivery.id, settlement), settlement, answer)
     },

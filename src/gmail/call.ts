@@ -1,11 +1,10 @@
 // One request to a Google API: authorised, limited in time and size, repeated when Google asks to wait. A failure becomes a sentence with
 // the next move, in Google's own vocabulary only.
-import { toBackoffMs } from '../base/retry.ts'
+import { type Sleep, toBackoffMs } from '../base/retry.ts'
 import { tryParseJson } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
 import { readLimitedBody, readRetryAfterMs } from '../base/http.ts'
 import type { Credentials } from './credentials.ts'
-import type { Sleep } from './pace.ts'
 
 export type GoogleCall = (request: GoogleRequest) => Promise<GoogleAnswer>
 

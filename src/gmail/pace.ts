@@ -1,11 +1,6 @@
 // Waits that end with the watcher, work that is retried until it is done, and work that never runs twice at the same time.
-import { setTimeout as sleep } from 'node:timers/promises'
+import type { Sleep } from '../base/retry.ts'
 import { Problem } from '../model/problem.ts'
-
-/** Rejects when the signal ends. */
-export type Sleep = (ms: number, signal: AbortSignal) => Promise<void>
-
-export const sleepUnlessAborted: Sleep = (ms, signal) => sleep(ms, undefined, { signal })
 
 /** True: only a person can fix this, and a retry does not help. */
 export function isConsentMissing(error: unknown): error is Problem {

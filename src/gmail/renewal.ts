@@ -2,7 +2,8 @@
 import type { WatchedGmail } from '../model/config/gmail.ts'
 import { minRenewMinutes } from '../model/config/gmail-modes.ts'
 import type { GmailApi } from './api.ts'
-import { type Sleep, retryUntilDone } from './pace.ts'
+import type { Sleep } from '../base/retry.ts'
+import { retryUntilDone } from './pace.ts'
 import { toTopic } from './pubsub.ts'
 
 const minute = 60_000

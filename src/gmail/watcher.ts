@@ -4,7 +4,8 @@ import type { WatchedGmail } from '../model/config/gmail.ts'
 import { type Credentials, readCredentials } from './credentials.ts'
 import { type Google, openGoogle } from './google.ts'
 import type { MailSink } from './mail.ts'
-import { coalesce, isConsentMissing, type Sleep, sleepUnlessAborted as realPause, retryUntilDone } from './pace.ts'
+import { type Sleep, sleepUnlessAborted } from '../base/retry.ts'
+import { coalesce, isConsentMissing, retryUntilDone } from './pace.ts'
 import { keepWatching } from './renewal.ts'
 import { createStatusBoard, type GmailStatus, type WatcherPart, toStatusFile } from './status.ts'
 import { readNotifiedAccount, toSubscription, toTopic } from './pubsub.ts'
@@ -43,7 +44,7 @@ const consentCheckMs = 10_000
 const consentRetryMs = 5 * minute
 
 export function startWatcher(parts: WatcherParts): MailWatcher {
-  const { dir, gmail, log, clock, pause = realPause } = parts
+  const { dir, gmail, log, clock, pause = sleepUnlessAborted } = parts
   const board = createStatusBoard({ file: toStatusFile(dir), account: gmail.account, mode: gmail.mode }, clock)
   const stopping = new AbortController()
   let loseConsent: (error: Error) => void = () => {}

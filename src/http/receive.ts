@@ -228,7 +228,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
     // claimed before the row is stored, where other gateways can see it
     await parts.rerunner.claim([delivery.id])
     const pending = toPendingSettlement(delivery, generation.id, findMapping(hook, delivery).mapping?.id)
-    const { answer, isOurs } = await writer.wait(pending).catch(async (error: unknown) => {
+    const { answer, isOurs } = await writer.storePending(pending).catch(async (error: unknown) => {
       await parts.rerunner.release([delivery.id])
       throw error
     })
@@ -241,7 +241,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
   function storeDecision(decision: Decision, handling: Handling): Promise<Answer> {
     const changes = hasCode(decision) ? listStateChanges(decision) : []
     if (changes.length === 0) return storeFresh(decision, handling)
-    return parts.rerunner.state.inTurn(changes, () => storeFresh(decision, handling))
+    return parts.rerunner.state.runInTurn(changes, () => storeFresh(decision, handling))
   }
 
   /** Runs the code again as long as other deliveries change the state that it read. If this takes long, it continues after the answer. */

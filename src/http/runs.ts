@@ -85,10 +85,7 @@ type RunsParts = {
 }
 
 export type Runs = {
-  /**
-   * The present state of a run; for DELETE, cancels the run first. Throws `not-found` if the token did not start the run, and `conflict` if it
-   * has ended.
-   */
+  /** The present state of a run; DELETE cancels the run first. Throws `not-found` unless the token started it, and `conflict` if it has ended. */
   answer(request: RunCall): Promise<Answer>
   /**
    * The answer after a wait, which may take a minute, or a quarter of an hour for a stream: the caller must not occupy anything that others
@@ -235,10 +232,7 @@ export function createRuns({ store, access, auditor, generation, lookForJobs, cl
     return { status: 200, body: undefined, headers, stream }
   }
 
-  /**
-   * The states of a run until its end; each event has the whole state. If no place is free, only the present state is sent, and the client
-   * connects again.
-   */
+  /** The states of a run until its end, each complete. If no place is free, only the present state is sent, and the client connects again. */
   async function* streamRun(
     request: RunCall,
     place: Waiter | undefined,

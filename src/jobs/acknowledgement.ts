@@ -1,6 +1,6 @@
 // HEARTBEAT_OK is the reply of an agent with nothing to report. The token is never posted; a reply with nothing else is not posted at all.
 
-/** A longer reply is never an acknowledgement. The limit also keeps the patterns below away from endless output. */
+/** A longer reply is never an acknowledgement. The limit also protects the patterns below from endless output. */
 const maxChars = 12_000
 
 // the token, once or repeated, each time followed by at most four non-word characters: "HEARTBEAT_OK.", "HEARTBEAT_OK 👍"
@@ -16,8 +16,8 @@ function unwrap(text: string): string {
 }
 
 /**
- * Why a reply is not posted; undefined if it is posted. The reply of a hook run is an acknowledgement if it has nothing
- * but the token; that of a heartbeat may also have a remark of at most `ackMaxChars` UTF-16 units before or after it.
+ * Why a reply is not posted; undefined if it is posted. The reply of a hook run is an acknowledgement if it has only the token; the reply of a
+ * heartbeat may also have a remark of at most `ackMaxChars` UTF-16 units before or after it.
  */
 export function explainSilence(reply: string, heartbeat?: { readonly ackMaxChars: number }): string | undefined {
   if (reply.trim() === '') return 'The reply is empty.'
@@ -32,7 +32,7 @@ export function explainSilence(reply: string, heartbeat?: { readonly ackMaxChars
 /** The reply without the token at its beginning and end. In the middle of a text the token is an ordinary word. */
 export function removeAcknowledgement(reply: string): string {
   const text = removeTokens(reply)
-  // a text without a word means nothing without the token
+  // a text without a word means nothing if the token is removed
   return /[\p{L}\p{N}]/u.test(text) ? text : reply
 }
 
@@ -81,7 +81,7 @@ function removeTrailingToken(text: string): string {
   return `${end.slice(0, from + found.index)}${marks === '' ? ends : ''}${tags === '' ? endTags : ''}`.trimEnd()
 }
 
-/** The closing marks: `**_` is closed by `_**`. */
+/** The closing marks for some opening marks: `**_` is closed by `_**`. */
 function closeMarks(marks: string): string {
   return [...marks]
     .toReversed()

@@ -1,4 +1,5 @@
-// The settings of an agent: its own, over the defaults. Its active hours follow a wall clock in a time zone, with summer time.
+// The settings of an agent: the defaults, and over them its own settings. Its active hours follow a wall clock in a time zone, with summer
+// time.
 import { resolve } from 'node:path'
 import type { Thinking } from '../model/action.ts'
 import type { HeartbeatConfig } from '../model/config/agents.ts'
@@ -8,19 +9,19 @@ import { resolveModelName } from '../model/config/permission.ts'
 
 export type Agent = {
   readonly id: string
-  /** Name of the runner of its turns. */
+  /** The name of the runner of its turns. */
   readonly runner: string
-  /** `<provider>/<model>`; undefined: none is configured. */
+  /** `<provider>/<model>`; undefined if none is configured. */
   readonly model: string | undefined
   /** Models to try, in order, while the model of a turn is not available. */
   readonly modelFallbacks: readonly string[]
   readonly system: string | undefined
   readonly thinking: Thinking | undefined
-  /** Limit of a turn that sets none. */
+  /** The time limit of a turn that sets none. */
   readonly timeoutSeconds: number
-  /** Absolute; undefined if none is configured and the id cannot be the name of a folder. */
+  /** An absolute path; undefined if none is configured and the id cannot be the name of a folder. */
   readonly workspace: string | undefined
-  /** The limit of one session key; 0: no limit. */
+  /** The maximum number of turns an hour with one session key; 0: no limit. */
   readonly maxTurnsPerHour: number
   readonly heartbeat: HeartbeatConfig
   /** The names of the budgets of its turns. */
@@ -76,8 +77,8 @@ export function isActive(hours: ActiveHours | undefined, now: number): boolean {
 }
 
 /**
- * The first moment from `now` on that is inside the hours, in milliseconds since the epoch. If a change of the clocks skips
- * all of the hours, it is on the next day. Hours that occur twice are active twice.
+ * The first moment from `now` on that is inside the active hours, in milliseconds since the epoch. If a change of the clocks skips all active
+ * hours of a day, the moment is on the next day. Hours that occur twice are active twice.
  */
 export function findActiveMoment(hours: ActiveHours | undefined, now: number): number {
   if (hours === undefined) return now

@@ -7,13 +7,13 @@ import type { Config } from '../model/config/config.ts'
 import type { Log } from '../model/log.ts'
 import type { Clock, Store } from '../store/store.ts'
 
-/** The end of an attempt to deliver an alert. `why`: as in the log, without a recipient. */
+/** The end of an attempt to deliver an alert. `why`: the reason in the log, without a recipient. */
 export type AlertAttempt = { readonly isDelivered: true } | { readonly isDelivered: false; readonly why: string }
 
 export type AlertHeartbeat = {
   /** Called after each attempt to deliver an alert, on the gateway that made it. */
-  attempted(attempt: AlertAttempt): void
-  /** Pings if it is time to. It runs by itself after `start`. Never rejects. */
+  noteAttempt(attempt: AlertAttempt): void
+  /** Pings if the next ping is due. Called at intervals after `start`. Never rejects. */
   look(): Promise<void>
   start(): void
   stop(): Promise<void>
@@ -29,7 +29,7 @@ type HeartbeatParts = {
   readonly log: Log
 }
 
-/** The outcome of the last attempt to deliver an alert, of all gateways: `delivered`, or why it failed. */
+/** The outcome of the last attempt of any gateway to deliver an alert: `delivered`, or the reason why it failed. */
 const cursorName = 'alerts/last'
 const delivered = 'delivered'
 const lookEveryMs = 5_000
@@ -46,7 +46,7 @@ export function createAlertHeartbeat(parts: HeartbeatParts): AlertHeartbeat {
   let working: Promise<void> = Promise.resolve()
   let dueAt = 0
   let applied: string | undefined
-  /** Why the last ping was not sent or not accepted; logged when it changes. */
+  /** The reason why the last ping was not sent or not accepted. It is logged when it changes. */
   let trouble: string | undefined
 
   function enqueue(work: () => Promise<void>): Promise<void> {
@@ -71,14 +71,14 @@ export function createAlertHeartbeat(parts: HeartbeatParts): AlertHeartbeat {
     report(why)
   }
 
-  /** Why alerts do not arrive now, as far as it is known without sending one. */
+  /** The reason why alerts do not arrive now, if it can be known without sending one. */
   async function findObstacle(): Promise<string | undefined> {
     const { trouble: fault } = await store.health()
     if (fault !== undefined) return 'the store cannot be written'
     const last = (await store.cursor(cursorName)) ?? delivered
     if (last !== delivered) return `the last alert could not be delivered: ${last}`
     const { channel: name } = config().hooks.alerts ?? {}
-    // the channel `last` depends on the conversation
+    // the channel `last` depends on the conversation, so it cannot be checked
     if (name === undefined || name === 'last') return undefined
     const channel = channels().get(name)
     if (channel === undefined) return `the channel "${name}" is not configured`
@@ -118,7 +118,7 @@ export function createAlertHeartbeat(parts: HeartbeatParts): AlertHeartbeat {
 
   async function note(attempt: AlertAttempt): Promise<void> {
     const to = attempt.isDelivered ? delivered : attempt.why.slice(0, maxWhyChars)
-    // another gateway may write its own outcome at the same time: the later one counts
+    // another gateway may write its outcome at the same time: the last write counts
     for (let isMoved = true; isMoved;) {
       const from = await store.cursor(cursorName)
       if ((from ?? delivered) === to) return
@@ -128,7 +128,7 @@ export function createAlertHeartbeat(parts: HeartbeatParts): AlertHeartbeat {
   }
 
   return {
-    attempted: (attempt) => void enqueue(() => note(attempt)),
+    noteAttempt: (attempt) => void enqueue(() => note(attempt)),
     look: () => enqueue(lookOnce),
     start() {
       timer = setInterval(() => void enqueue(lookOnce), lookEveryMs).unref()

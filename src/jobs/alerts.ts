@@ -1,5 +1,5 @@
-// Reports dead jobs, parked deliveries and senders that are refused or silent to the operator: one message for each cause and hour. An alert
-// is a job, so it survives a failing channel and a crash.
+// Reports dead jobs, parked deliveries and senders that are refused or silent to the operator: at most one message an hour for each cause. An
+// alert is a job, so it survives a failing channel and a crash.
 import { createHash } from 'node:crypto'
 import type { Config } from '../model/config/config.ts'
 import { findDefaultAgentId } from '../model/config/config.ts'
@@ -14,7 +14,10 @@ import type { Clock, Store } from '../store/store.ts'
 import { toRunName } from './plan.ts'
 import type { CrowdedSession } from './turns.ts'
 
-/** `why` is safe for a log: it has no payload and no recipient. `quotes`: the reason quotes outside text, so `why` only refers to it. */
+/**
+ * `why` is safe for a log: it has no payload and no recipient. `quotes`: whether the reason quotes outside text; then `why` only names the
+ * command that shows the reason.
+ */
 export type Death = {
   readonly jobId: string
   readonly planned: Planned
@@ -35,20 +38,20 @@ type ParkedDelivery = {
 export type Alerts = {
   reportDeadJob(death: Death): void
   reportParked(parked: ParkedDelivery): void
-  /** A session is held back because it had too many turns. */
+  /** Reports a session that is held back because it had too many turns. */
   reportCrowded(session: CrowdedSession): void
-  /** A budget is spent to this percentage; at 100, its turns wait. `name` is that of the configuration. */
+  /** Reports a budget that is spent to this percentage; at 100, its turns wait. `name`: the name in the configuration. */
   reportBudget(spent: { readonly name: string; readonly percent: number; readonly detail: string }): void
-  /** A sender handed over a secret, which opens this mapping from now on. */
+  /** Reports that a sender handed over a secret, which opens this mapping from now on. */
   reportSecret(mappingId: string): void
-  /** A sender does not call its hook any more. `text` says which one, why, and what to do. */
+  /** Reports that a sender no longer calls its hook. `text` names the sender and the reason, and says what to do. */
   reportSwitchedOff(cause: string, text: string): void
   /**
-   * A sender is refused, silent, or well again. `cause`: the same only for the same message. Resolves to false if the message could not be
-   * queued now; the caller tries again.
+   * Reports that a sender is refused, silent, or accepted again. `cause` is the same only for the same message. Resolves to false if the
+   * message could not be queued now; the caller tries again.
    */
   alert(notice: { readonly cause: string; readonly text: string }): Promise<boolean>
-  /** Queues a test message, however many there were. Resolves to the id of its job. Throws `conflict` without `hooks.alerts`. */
+  /** Queues a test message, even if others were sent recently. Resolves to the id of its job. Throws `conflict` without `hooks.alerts`. */
   sendTest(): Promise<string>
 }
 
@@ -58,7 +61,7 @@ type AlertOptions = {
   readonly clock: Clock
   readonly newId: () => string
   /** Called when an alert is queued. */
-  readonly added: () => void
+  readonly onAdded: () => void
   readonly meter: Meter
   readonly log: Log
 }
@@ -67,11 +70,11 @@ const pauseMs = 3_600_000
 /** Causes may contain names from requests, so their number is limited. */
 const maxCausesAnHour = 20
 
-export function createAlerts({ store, config, clock, newId, added, meter, log }: AlertOptions): Alerts {
-  /** The causes of the last hour; `more`: how often each occurred since its message. */
+export function createAlerts({ store, config, clock, newId, onAdded, meter, log }: AlertOptions): Alerts {
+  /** The causes of the last hour. `more`: the number of times that the cause occurred since its message. */
   const causes = new Map<string, { at: number; more: number }>()
 
-  /** Resolves to false if nothing was queued and the operator has not got the message in another way. */
+  /** Queues the message of a cause. Resolves to false if nothing was queued and the operator has not got the message in another way. */
   async function raise(cause: string, text: string, what: Pick<Alert, 'event' | 'hops'>): Promise<boolean> {
     const route = config().hooks.alerts
     if (route === undefined && !what.event) return true
@@ -99,7 +102,7 @@ export function createAlerts({ store, config, clock, newId, added, meter, log }:
         standsFor,
         unlessWithinMs: pauseMs,
       })
-      if (isAdded) added()
+      if (isAdded) onAdded()
       // another process has queued this alert
       else known.at = now - ((await store.taskAgeMs(standsFor)) ?? 0)
       return true
@@ -124,7 +127,7 @@ export function createAlerts({ store, config, clock, newId, added, meter, log }:
               ? 'a callback'
               : 'a heartbeat'
       const text = `Hookloom: the step "${step}" of ${name} failed permanently: ${why} "hookloom retry ${jobId}" runs it again.`
-      // ids and numbers differ from job to job
+      // ids and numbers are left out of the cause, because they differ from job to job
       void raise(quotes ? step : `${step} ${why.replace(/\d+/g, '#')}`, text, { event: false, hops })
     },
     reportParked({ deliveryId, hook, waitsFor, hops }) {
@@ -149,7 +152,7 @@ export function createAlerts({ store, config, clock, newId, added, meter, log }:
     reportBudget({ name, percent, detail }) {
       const text = `Hookloom: ${detail}`
       log.warn({ budget: name, percent }, text)
-      // the store notes each percentage once a period, so this is never a repeat
+      // never a repeat: the store notes each percentage once a period
       void raise(`budget ${name} ${newId()}`, text, { event: true })
     },
     reportSecret(mappingId) {
@@ -171,7 +174,7 @@ export function createAlerts({ store, config, clock, newId, added, meter, log }:
       const text = 'Hookloom: this is a test alert. It shows that alerts arrive here.'
       const planned = toPlannedAlert(config(), text, { event: false })
       await store.addTask({ id, planned, lane: `alert/${id}`, standsFor: `alert/test/${id}`, unlessWithinMs: 0 })
-      added()
+      onAdded()
       return id
     },
   }
@@ -188,7 +191,7 @@ function describeCause(waitsFor: string | undefined): string {
   return waitsFor === missingMappingModule ? ', because no mapping takes it any more' : `, because ${waitsFor} failed`
 }
 
-/** Whether a moment was less than the pause ago: false too if the clock was set back. */
+/** Whether a moment was less than the pause ago. False if the clock was set back. */
 function isRecent(at: number, now: number): boolean {
   return now >= at && now - at < pauseMs
 }

@@ -1,4 +1,4 @@
-// Alerts the operator once a period when 80 % of a budget are spent, and when its turns wait.
+// Alerts the operator once in each period of a budget when 80 % of it is spent, and once when turns wait for it.
 import { findPeriod, toLimits } from '../model/budgets.ts'
 import { formatSpending, measures } from '../model/spending.ts'
 import type { Config } from '../model/config/config.ts'
@@ -10,9 +10,9 @@ import type { Alerts } from './alerts.ts'
 
 export type BudgetWatch = {
   /** Called when turns with these budgets were settled. */
-  spent(names: readonly string[]): void
+  onSettled(names: readonly string[]): void
   /** Called when a turn waits for a budget. */
-  waits(name: string): void
+  onWait(name: string): void
 }
 
 const warnAtPercent = 80
@@ -43,7 +43,7 @@ export function createBudgetWatch(parts: {
       ]
     })
     const most = shares.toSorted((one, other) => other.share - one.share)[0]
-    // other turns may have reserved the rest, and give most of it back
+    // not yet spent: other turns may have reserved the rest, and release most of it when they end
     const isSpent = isWaiting && account.reserved.turns === 0
     if (most === undefined || (!isSpent && most.share * 100 < warnAtPercent)) return
     const percent = isSpent || most.share >= 1 ? 100 : warnAtPercent
@@ -61,7 +61,7 @@ export function createBudgetWatch(parts: {
   }
 
   return {
-    spent: (names) => names.forEach((name) => look(name, { isWaiting: false })),
-    waits: (name) => look(name, { isWaiting: true }),
+    onSettled: (names) => names.forEach((name) => look(name, { isWaiting: false })),
+    onWait: (name) => look(name, { isWaiting: true }),
   }
 }

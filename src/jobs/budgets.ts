@@ -1,4 +1,4 @@
-// What a turn may cost: reserved before its model is called, settled in the commit that records the turn, and reported to the operator.
+// Reserves the cost of a turn before its model is called, and settles it in the commit that records the turn.
 import type { Heartbeat } from '../model/action.ts'
 import { type BudgetConfig, findPeriod, toLimits } from '../model/budgets.ts'
 import { addSpendings, noSpending, type Spending, toUsd } from '../model/spending.ts'
@@ -17,7 +17,7 @@ import { repairChars } from './prompt.ts'
 import type { Failure, StepOutcome } from './retry.ts'
 import type { JobContext } from './step.ts'
 
-/** A request that was built, but not sent yet. */
+/** The request of a turn, which was built but not sent yet. */
 type Draft = Pick<RunRequest, 'model' | 'system' | 'history' | 'prompt' | 'verdicts'>
 
 type Turn = { readonly planned: AgentPlan | Heartbeat; readonly agent: Agent; readonly draft: Draft }
@@ -26,15 +26,15 @@ export type TurnBudget = {
   readonly kind: 'reserved'
   /** A runner that limits the output of each call to the reservation, and notes the usage of the calls. */
   meter(runner: Runner): Runner
-  /** The usage of the calls. Undefined without a budget. */
+  /** The usage of the calls, for each budget. Undefined without a budget. */
   settle(): readonly SettledTurn[] | undefined
 }
 
-/** A model that the turn may ask. */
+/** A model that the turn may call. */
 type Candidate = {
   readonly name: string | undefined
   readonly cost: ModelConfig['cost']
-  /** The maximum number of output tokens that it may be asked for; undefined: the limit of the provider. */
+  /** The maximum number of output tokens of a call; undefined: the limit of the provider. */
   readonly maxOutputTokens: number | undefined
   readonly most: Spending
 }
@@ -42,12 +42,15 @@ type Candidate = {
 /** The tokens that a chat template adds to each message, with a margin. */
 const tokensPerMessage = 32
 
-/** The schema or the tool of a reply with a verdict, with ten words of 40 characters. */
+/** The maximum number of tokens of the schema or the tool for a verdict, with ten words of 40 characters. */
 const formTokens = 4_000
-/** The second question for a verdict, with the end of the reply. A character has at most three bytes. */
+/** The maximum number of input tokens of the second question for a verdict, with the end of the reply. A character has at most three bytes. */
 const repairTokens = formTokens + 3 * repairChars
 
-/** Reserves what the turn may cost in all of its budgets. Otherwise, the step ends with an outcome: the turn waits, or can never run. */
+/**
+ * Reserves the maximum cost of a turn in each of its budgets. If that fails, the result is the outcome of the step: the turn waits, or can
+ * never run.
+ */
 export async function reserveTurn(turn: Turn, context: JobContext): Promise<TurnBudget | StepOutcome> {
   const { config, clock, lease } = context
   const budgets = listBudgets(turn, config)
@@ -92,7 +95,7 @@ function listBudgets({ planned, agent }: Turn, { budgets }: Config): [string, Bu
 
 const oneTurn: Spending = { ...noSpending, turns: 1 }
 
-/** The model of the turn, and those that are asked while it is not available. */
+/** The model of the turn, and the models that are called while it is not available. */
 function listCandidates(
   { agent, draft }: Turn,
   { config, budgets }: { config: Config; budgets: readonly [string, BudgetConfig][] },
@@ -102,15 +105,20 @@ function listCandidates(
   return names.map((name) => {
     const model = agent.runner === 'ai' ? findModelConfig(name, config.models) : undefined
     const maxOutputTokens = model?.maxTokens ?? (isMeasured ? defaultMaxTokens : undefined)
-    return { name, cost: model?.cost, maxOutputTokens, most: findMost({ agent, draft }, { model, maxOutputTokens }) }
+    return {
+      name,
+      cost: model?.cost,
+      maxOutputTokens,
+      most: computeMaxSpending({ agent, draft }, { model, maxOutputTokens }),
+    }
   })
 }
 
 /**
- * The most that a call can use. No tokenizer makes more tokens than there are bytes. The usage of other runners is not known in advance, so
- * they start while anything is left.
+ * The maximum usage of a turn. There are never more tokens than bytes. The usage of a command or of OpenClaw is not known in advance, so its
+ * turn starts if anything is left of the budget.
  */
-function findMost(
+function computeMaxSpending(
   { agent, draft: { system = '', history, prompt, verdicts } }: Omit<Turn, 'planned'>,
   { model, maxOutputTokens = 0 }: { model: ModelConfig | undefined; maxOutputTokens: number | undefined },
 ): Spending {
@@ -143,7 +151,7 @@ function failWithoutPrice(model: string | undefined, budget: string): Failure {
 type Metering = {
   readonly turn: Turn
   readonly candidates: readonly Candidate[]
-  /** What each call used, in order. */
+  /** The spending of each call, in order. */
   readonly calls: Spending[]
   readonly context: JobContext
 }
@@ -163,7 +171,7 @@ function createMeteredRunner(runner: Runner, { turn, candidates, calls, context 
   }
 }
 
-/** What a call used. A provider charges neither for a call that it refused nor for one that never reached it. */
+/** The spending of a call. A provider does not charge a call that it refused or that never reached it. */
 function toSpending(
   result: RunResult,
   { cost, ifUnknown }: { cost: ModelConfig['cost']; ifUnknown: Spending },

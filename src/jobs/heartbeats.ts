@@ -9,14 +9,17 @@ import { toErrorName } from '../base/exceptions.ts'
 
 export type HeartbeatOptions = {
   readonly store: Pick<Store, 'addTask' | 'taskAgeMs' | 'waiting' | 'wokenForMs'>
-  /** Read at each use, so that a new configuration applies at once. */
+  /** The agents, read at each use, so that a new configuration applies at once. */
   readonly agents: () => readonly { readonly id: string; readonly heartbeat: HeartbeatConfig }[]
   readonly clock: Clock
   readonly newId: () => string
-  /** False: another gateway queues the turns of the intervals. Wakes of this gateway are queued here. Default: true. */
+  /**
+   * Whether this gateway queues the turns of the intervals. If not, another gateway does, but wakes of this gateway are queued here. Default:
+   * true.
+   */
   readonly hasDuty?: () => boolean
   /** Called when a turn is queued. */
-  readonly added: () => void
+  readonly onAdded: () => void
   readonly log: Log
 }
 
@@ -29,8 +32,8 @@ export type Heartbeats = {
   /** Called when this gateway gets or loses the duty to queue the turns of the intervals. */
   reloadSchedules(): void
   /**
-   * Queues the turn of an event that asks for one: the gateway that stored the event may have died before it did so. Does nothing unless
-   * this gateway queues the turns of the intervals.
+   * Queues the turn of an event that asks for one: the gateway that stored the event may have died before it queued the turn. Does nothing
+   * unless this gateway queues the turns of the intervals.
    */
   lookForWakes(): Promise<void>
   stop(): void
@@ -39,14 +42,14 @@ export type Heartbeats = {
 /** Wakes within this time cause one turn. */
 const coalesceMs = 250
 const storeRetryMs = 5_000
-/** The gateway that stored an event queues its turn within `coalesceMs`. Much later, that gateway is dead. */
+/** The gateway that stored an event queues its turn within `coalesceMs`. If the event waits for much longer, this gateway is dead. */
 const orphanedMs = 2_000
-/** Longest sleep: a timer cannot wait longer than 24 days, and the clock of a machine may be set. */
-const longestSleepMs = 900_000
+/** The longest sleep. A timer cannot wait for more than 24 days, and somebody may set the clock of the machine. */
+const maxSleepMs = 900_000
 
 /**
- * Whether a wake waits for a turn. `at`: the time of the first one. `overtaken`: another gateway queued a turn since, which may have shown
- * the events of the wake.
+ * Whether a wake waits for a turn. `at`: the time of the first wake. `overtaken`: since then another gateway has queued a turn, which may have
+ * shown the events of the wake.
  *
  * ```
  *           wake            another gateway queued a turn
@@ -62,7 +65,7 @@ const asleep: WakeState = { kind: 'asleep' }
 type Schedule = {
   /** The time at which the newest turn was queued; undefined if no turn is known. */
   turnAt: number | undefined
-  /** The interval begins at this moment until there is a turn. */
+  /** Until there is a turn, the interval begins at this moment. */
   addedAt: number
   wake: WakeState
   timer: NodeJS.Timeout | undefined
@@ -72,7 +75,7 @@ type Schedule = {
 }
 
 export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
-  const { store, agents, clock, newId, added, log, hasDuty = () => true } = options
+  const { store, agents, clock, newId, onAdded, log, hasDuty = () => true } = options
   const schedules = new Map<string, Schedule>()
   let isStopped = false
   let isLooking = false
@@ -94,7 +97,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
     if (schedule.turnAt !== undefined) schedule.turnAt = Math.min(schedule.turnAt, now)
     if (schedule.wake.kind !== 'asleep' && schedule.wake.at > now) schedule.wake = { ...schedule.wake, at: now }
     const wait = Math.max(0, findDueMoment(schedule, config, now) - now)
-    schedule.timer = setTimeout(() => void queueTurn(agentId), Math.min(wait, longestSleepMs))
+    schedule.timer = setTimeout(() => void queueTurn(agentId), Math.min(wait, maxSleepMs))
   }
 
   async function queueTurn(agentId: string): Promise<void> {
@@ -112,7 +115,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
         schedule.wake = asleep
         return setTimer(agentId)
       }
-      const gapMs = toLeastGapMs(config, reason)
+      const gapMs = findMinGapMs(config, reason)
       const isAdded = await store.addTask({
         id: newId(),
         planned: { kind: 'heartbeat', agentId, sessionKey: mainSessionKey, reason },
@@ -131,10 +134,10 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
       schedule.turnAt = now
       // a wake that arrived during the write waits for the next turn
       if (schedule.wake === asked) schedule.wake = asleep
-      added()
+      onAdded()
       setTimer(agentId)
     } catch (thrown) {
-      // once, and not every few seconds while the store is down
+      // logged once, and not every few seconds, while the store is down
       if (schedule.isRefused !== true)
         log.warn({ agentId, thrown: toErrorName(thrown) }, 'a heartbeat could not be queued; it is tried again')
       schedule.isRefused = true
@@ -148,11 +151,14 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
 
   type RefusedTurn = { readonly schedule: Schedule; readonly gapMs: number; readonly askedAt: number }
 
-  /** Counts the next interval from the newest turn, if this or another gateway queued it less than the gap ago. Returns whether it did. */
+  /**
+   * If the newest turn was queued less than the gap ago, by this or another gateway, the next interval begins with it. Returns whether this is
+   * so.
+   */
   async function adoptNewerTurn(agentId: string, { schedule, gapMs, askedAt }: RefusedTurn): Promise<boolean> {
     const ageMs = await store.taskAgeMs(toTaskName(agentId))
     const now = clock()
-    // the store refused `now - askedAt` ago, when the turn was younger
+    // the store refused the turn at `askedAt`, so the age of the newest turn at that time counts
     if (ageMs === undefined || ageMs - (now - askedAt) >= gapMs) return false
     schedule.turnAt = now - ageMs
     return true
@@ -181,10 +187,10 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
     setTimer(agentId)
   }
 
-  /** Whether an event that asks for a turn is newer than the newest turn. That turn shows, or has shown, the older events. */
-  async function hasUnseenWake(agentId: string, turnAgeMs: number | undefined, leastMs = 0): Promise<boolean> {
+  /** Whether an event that asks for a turn is newer than the newest turn. That turn has shown the older events, or will show them. */
+  async function hasUnseenWake(agentId: string, turnAgeMs: number | undefined, minMs = 0): Promise<boolean> {
     const wokenForMs = await store.wokenForMs({ agentId, sessionKey: mainSessionKey })
-    return wokenForMs !== undefined && wokenForMs >= leastMs && (turnAgeMs === undefined || wokenForMs <= turnAgeMs)
+    return wokenForMs !== undefined && wokenForMs >= minMs && (turnAgeMs === undefined || wokenForMs <= turnAgeMs)
   }
 
   async function checkForWake(agentId: string): Promise<void> {
@@ -246,10 +252,10 @@ function findDueMoment(
   return findActiveMoment(activeHours, Math.max(now, Math.min(byInterval, byWake)))
 }
 
-/** Turns that are closer together than this are one turn, however many gateways queue it. */
-function toLeastGapMs({ every, minIntervalSeconds }: HeartbeatConfig, reason: 'interval' | 'wake'): number {
-  const leastMs = minIntervalSeconds * 1_000
-  return reason === 'interval' ? Math.max(every, leastMs) : leastMs
+/** Turns of an agent with a shorter gap count as one turn, no matter which gateway queues them. */
+function findMinGapMs({ every, minIntervalSeconds }: HeartbeatConfig, reason: 'interval' | 'wake'): number {
+  const minMs = minIntervalSeconds * 1_000
+  return reason === 'interval' ? Math.max(every, minMs) : minMs
 }
 
 function toTaskName(agentId: string): string {

@@ -21,10 +21,10 @@ export type EffectsOptions = RunnerAndChannelParts & {
   /** The config directory: relative workspaces start there. */
   readonly dir: string
   readonly config: () => Config
-  /** Channels in code, as they are live with the configuration. */
+  /** The live channels that are written in code. */
   readonly ownChannels: () => readonly OwnChannel[]
   readonly store: Store
-  /** `heartbeats`: this gateway queues the heartbeats of the intervals. `senders`: it pings the monitor of the alerts. */
+  /** `heartbeats`: whether this gateway queues the heartbeats of the intervals. `senders`: whether it pings the monitor of the alerts. */
   readonly duties: Readonly<Record<'heartbeats' | 'senders', Duty>>
   readonly clock: Clock
   readonly newId: () => string
@@ -34,13 +34,13 @@ export type EffectsOptions = RunnerAndChannelParts & {
 
 export type Effects = {
   start(): void
-  /** Looks for the jobs of a new delivery, or of one that waited. `cancel`: the delivery ends the jobs of a key. */
+  /** Looks for the jobs of a new delivery, or of one that waited before. `cancel`: whether the delivery ends the jobs of a key. */
   lookForNew(jobs: readonly NewJob[], cancel?: FlowCancel): void
   /** Called when such jobs are stored. */
   onAccepted(jobs: readonly NewJob[]): void
-  /** Called when a job that is stored already may run again. */
+  /** Called when a stored job may run again. */
   lookForJobs(): void
-  /** The runs of this gateway. */
+  /** The runs of this gateway, and its maximum. */
   readonly slots: () => Slots
   /** Called when a delivery is parked. */
   readonly onParked: Alerts['reportParked']
@@ -71,12 +71,12 @@ export function createEffects(options: EffectsOptions): Effects {
       const now = config()
       return { config: now, agent: (id) => toAgent(now, id, dir), ...runnersAndChannelsOf(now, ownChannels()) }
     },
-    woken: (agentId) => heartbeats.wake(agentId),
-    alerted: (attempt) => pings.attempted(attempt),
-    died: (death) => alerts.reportDeadJob(death),
-    crowded: (session) => alerts.reportCrowded(session),
-    spent: (settled) => budgets.spent(settled.map(({ name }) => name)),
-    waits: (name) => budgets.waits(name),
+    onWake: (agentId) => heartbeats.wake(agentId),
+    onAlertAttempt: (attempt) => pings.noteAttempt(attempt),
+    onDeath: (death) => alerts.reportDeadJob(death),
+    onCrowded: (session) => alerts.reportCrowded(session),
+    onSettled: (settled) => budgets.onSettled(settled.map(({ name }) => name)),
+    onBudgetWait: (name) => budgets.onWait(name),
     clock,
     random: Math.random,
     meter: options.meter,
@@ -87,7 +87,7 @@ export function createEffects(options: EffectsOptions): Effects {
     config,
     clock,
     newId,
-    added: () => worker.lookForTasks(),
+    onAdded: () => worker.lookForTasks(),
     meter: options.meter,
     log,
   })
@@ -98,7 +98,7 @@ export function createEffects(options: EffectsOptions): Effects {
     clock,
     newId,
     hasDuty: options.duties.heartbeats.isHeld,
-    added: () => worker.lookForTasks(),
+    onAdded: () => worker.lookForTasks(),
     log,
   })
 
@@ -113,7 +113,7 @@ export function createEffects(options: EffectsOptions): Effects {
 
   let limits = JSON.stringify(config().budgets)
 
-  /** A limit may have been raised or removed. */
+  /** Wakes the turns that wait for a budget, because its limit may have been raised or removed. */
   async function wakeForNewBudgets(): Promise<void> {
     const next = JSON.stringify(config().budgets)
     if (next === limits) return

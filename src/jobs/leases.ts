@@ -11,7 +11,7 @@ import { sleepUntilAborted, readClocks, measureElapsedMs, type Moment } from '..
 import { toErrorName } from '../base/exceptions.ts'
 
 export const leaseMs = 30_000
-/** A lease is trusted for this part of its time. The rest is a margin, for example for clocks of different speed. */
+/** A lease is trusted for this part of its time. The rest is a margin, for example for clocks that do not run equally fast. */
 const confirmedMs = 20_000
 const storeRetry = { firstMs: 500, capMs: 5_000 }
 
@@ -19,11 +19,14 @@ const storeRetry = { firstMs: 500, capMs: 5_000 }
 export type JobLease = {
   /** Aborted when the job must stop: its lease was lost, or the gateway stops. */
   readonly signal: AbortSignal
-  /** Whether a newer request or an operator has ended the job. What it started must end before its last report frees its key. */
+  /** Whether a newer request or an operator has ended the job. All that the job started must end before its last report frees its key. */
   mustEnd(): boolean
-  /** False: the process may have paused for longer than the lease since the store confirmed it, so another worker may have the job. */
+  /**
+   * Whether the lease is certainly still valid. If not, the process may have paused for longer than the lease, so another worker may have the
+   * job.
+   */
   isConfirmed(): boolean
-  /** False: the lease was lost, or the store failed until the signal was aborted. */
+  /** Reports to the store. Resolves to false if the lease was lost, or if the store failed until the signal was aborted. */
   report(what: JobReport): Promise<boolean>
   /**
    * Reserves what a turn may use of its budgets. `ifUnknown`: the amounts that the next report settles if it has no usage of the turn. After
@@ -45,19 +48,19 @@ type Leases = {
   /** `isStopping`: the job must stop at once. */
   acquire(job: ClaimedJob, options: { isStopping: boolean }): JobLease
   /**
-   * True: this job is running here already and must not start a second time. Its lease expired because the clock jumped, and
-   * no other worker claimed it: the work in progress continues under the new claim.
+   * Returns true if this job already runs here, so it must not start a second time: its lease expired because the clock jumped, and no other
+   * worker claimed it. The running work continues under the new claim.
    */
   renew(job: ClaimedJob): boolean
   /** Extends all leases and stops the jobs whose lease was lost. Never rejects. */
   extend(): Promise<void>
-  /** Does the same if the leases may have expired: after an outage of the store or a jump of the clock. */
+  /** Like `extend`, but only if the leases may have expired: after an outage of the store or a jump of the clock. */
   extendAfterGap(): Promise<void>
   /** Stops the jobs that an operator or a newer request has ended. Their last report ends them in the store. Never rejects. */
   stopEnding(): Promise<void>
   /** Called after each call of the store. The first failure and the recovery are logged. */
-  storeAnswered(): void
-  storeFailed(thrown: unknown): void
+  noteStoreAnswer(): void
+  noteStoreFailure(thrown: unknown): void
   abortAll(): void
 }
 
@@ -78,21 +81,21 @@ type Claim = {
   job: ClaimedJob
   /** The start of the last call that the store answered with a lease, by the clocks of this machine. */
   confirmedAt: Moment
-  /** True: the store refuses its reports, because a newer request or an operator has ended the job. */
+  /** Whether the store refuses its reports, because a newer request or an operator has ended the job. */
   mustEnd: boolean
   readonly abort: AbortController
   /** The amounts that the next report settles if it has no usage of the turn. */
   unsettled: readonly SettledTurn[] | undefined
 }
 
-/** `laneLeft`: called when a job has left its lane, so that another one may be due. */
+/** `onLaneLeft`: called when a job has left its lane, so that another one may be due. */
 export function createLeases(options: {
   store: Pick<Store, 'report' | 'reserve' | 'extend' | 'endings'>
   clock: Clock
   log: Log
-  laneLeft: () => void
+  onLaneLeft: () => void
 }): Leases {
-  const { store, clock, log, laneLeft } = options
+  const { store, clock, log, onLaneLeft } = options
   /** The claims that are not over, by job id. */
   const claims = new Map<string, Claim>()
   let isStoreDown = false
@@ -116,12 +119,12 @@ export function createLeases(options: {
     log.info({ jobId: claim.job.id }, 'a job is stopped, because it was ended')
   }
 
-  function storeAnswered(): void {
+  function noteStoreAnswer(): void {
     if (isStoreDown) log.info({}, 'the store can be used again')
     isStoreDown = false
   }
 
-  function storeFailed(thrown: unknown): void {
+  function noteStoreFailure(thrown: unknown): void {
     if (!isStoreDown)
       log.error({ thrown: toErrorName(thrown) }, 'the store cannot be used; jobs wait; run "hookloom doctor"')
     isStoreDown = true
@@ -138,10 +141,10 @@ export function createLeases(options: {
         const calledAt = readClocks(clock)
         const settled = claim.unsettled && { settled: claim.unsettled }
         const isWritten = await store.report(job, { leaseMs, ...settled, ...what })
-        storeAnswered()
+        noteStoreAnswer()
         if (isWritten) {
           claim.confirmedAt = calledAt
-          if (what.leavesLane === true || settled !== undefined) laneLeft()
+          if (what.leavesLane === true || settled !== undefined) onLaneLeft()
           claim.unsettled = undefined
           return true
         }
@@ -149,11 +152,11 @@ export function createLeases(options: {
         if (job !== claim.job) continue
         if (claim.mustEnd) {
           end(claim)
-          laneLeft()
+          onLaneLeft()
         } else if (!isOver()) lose(claim)
         return false
       } catch (thrown) {
-        storeFailed(thrown)
+        noteStoreFailure(thrown)
         if (isLastTry) return false
       }
       await sleepUntilAborted(toBackoffMs(failures, storeRetry), claim.abort.signal)
@@ -167,7 +170,7 @@ export function createLeases(options: {
       const { job } = claim
       try {
         const reserved = await store.reserve(job, reservations)
-        storeAnswered()
+        noteStoreAnswer()
         // claimed again during the call
         if (reserved.kind === 'lost' && job !== claim.job) continue
         if (reserved.kind === 'lost' && !isOver()) lose(claim)
@@ -177,7 +180,7 @@ export function createLeases(options: {
         }
         return reserved
       } catch (thrown) {
-        storeFailed(thrown)
+        noteStoreFailure(thrown)
       }
       await sleepUntilAborted(toBackoffMs(failures, storeRetry), claim.abort.signal)
     }
@@ -196,14 +199,14 @@ export function createLeases(options: {
         ),
       )
       extendedAt = now.wall
-      storeAnswered()
+      noteStoreAnswer()
       for (const { claim, job } of before) {
         if (ids.has(job.id)) claim.confirmedAt = now
-        // a job that ended, or was claimed again, during the call was not lost
+        // the lease of a job that ended, or was claimed again, during the call was not lost
         else if (claim.state === 'running' && claim.job === job) lose(claim)
       }
     } catch (thrown) {
-      storeFailed(thrown)
+      noteStoreFailure(thrown)
     }
   }
 
@@ -246,13 +249,13 @@ export function createLeases(options: {
           const isLost = claim.state === 'over'
           end(claim)
           // nothing of the job works here any more, so its key and its lane are free; if the lease was really lost, the store refuses the report
-          if (isLost) await store.report(claim.job, { outcome: { kind: 'release' } }).catch(storeFailed)
+          if (isLost) await store.report(claim.job, { outcome: { kind: 'release' } }).catch(noteStoreFailure)
         },
       }
     },
     renew(job) {
       const claim = claims.get(job.id)
-      // another fence in between: another worker had the job and may have started steps
+      // if the expired lease is not that of this claim, another worker had the job and may have started steps
       if (claim === undefined || job.lapsed !== claim.job.fence) return false
       claim.job = job
       claim.confirmedAt = readClocks(clock)
@@ -267,14 +270,14 @@ export function createLeases(options: {
           if (claim?.job.fence === fence && !claim.mustEnd) stop(claim)
         }
       } catch (thrown) {
-        storeFailed(thrown)
+        noteStoreFailure(thrown)
       }
     },
     async extendAfterGap() {
       if (isStoreDown || (claims.size > 0 && clock() - extendedAt > leaseMs / 2)) await extend()
     },
-    storeAnswered,
-    storeFailed,
+    noteStoreAnswer,
+    noteStoreFailure,
     abortAll() {
       for (const { abort } of claims.values()) abort.abort()
     },

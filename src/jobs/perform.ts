@@ -28,7 +28,7 @@ export async function performJob(claimed: ClaimedJob, given: JobContext): Promis
   const { clock, retry = defaultRetry } = context
   const missing = findMissingSteps(claimed.planned, claimed.steps)
   const [first] = missing
-  // each end of the process during the job was counted as an attempt; a status must not stay pending because of it
+  // after each end of the process during the job, an attempt was counted; a status must not stay pending because of such attempts
   if (first !== undefined && claimed.attempts >= retry.attempts && claimed.planned.kind !== 'status') {
     const detail = `The gateway ended during attempt ${claimed.attempts}, in the step "${first}". See the last lines of its log. "hookloom retry ${claimed.id}" runs it again.`
     return await failJob(first, claimed, { kind: 'permanent', status: 'error', detail }, context)
@@ -47,7 +47,7 @@ export async function performJob(claimed: ClaimedJob, given: JobContext): Promis
     const next = missing[index + 1]
     if (outcome.kind !== 'recorded') {
       failures.push({ name, failure: outcome })
-      // the recipients of a reply do not depend on each other
+      // the recipients of a reply do not depend on each other, so the next one is tried after a failure
       if (next === undefined || toStepKind(name) !== 'deliver') break
       if (outcome.posts !== undefined) job = { ...job, posts: toPosts(outcome.posts, job.steps) }
       continue
@@ -59,15 +59,15 @@ export async function performJob(claimed: ClaimedJob, given: JobContext): Promis
       context.meter('steps', { step: toStepKind(name), outcome: step.state }, (step.at - startedAt) / 1_000)
       if (name === 'run') countTurn(job, step.state, context)
       if (isAlertPost(job, name))
-        context.alerted(step.state === 'done' ? { isDelivered: true } : { isDelivered: false, why: noChannel })
+        context.onAlertAttempt(step.state === 'done' ? { isDelivered: true } : { isDelivered: false, why: noChannel })
       logStep(context.log, claimed, step, step.at - startedAt)
-      if (rows.settled !== undefined) context.spent(rows.settled)
-      if (leavesWakes) context.woken(claimed.planned.agentId)
+      if (rows.settled !== undefined) context.onSettled(rows.settled)
+      if (leavesWakes) context.onWake(claimed.planned.agentId)
     })
     if (next === undefined) break
     if (lease.signal.aborted) return void (await lease.report({ outcome: { kind: 'release' } }))
     if (!findStep(next).reportsFirst && !(await lease.report({}))) return
-    // the failures of this step are over
+    // the step has ended, so its failures no longer count
     const recorded = [...job.steps, step]
     const posts = outcome.posts === undefined ? job.posts : toPosts(outcome.posts, recorded)
     job = { ...job, steps: recorded, posts, failingForMs: undefined }
@@ -86,8 +86,8 @@ function isAlertPost({ planned }: ClaimedJob, step: StepName): boolean {
 }
 
 /**
- * A lease whose next report also writes the records that it was given, so that a turn, its summary and the mark of the first message
- * are one commit. `written` is called after that commit.
+ * A lease that keeps the records that it gets, and writes them with its next report, so that a turn, its summary and the mark of the first
+ * message are one commit. `written` is called after that commit.
  */
 function deferRecords(lease: JobLease): { lease: JobLease; deferRecord(record: JobReport, written: () => void): void } {
   let held: JobReport = {}
@@ -111,7 +111,7 @@ function deferRecords(lease: JobLease): { lease: JobLease; deferRecord(record: J
   }
 }
 
-/** Combines two reports into one. The second follows the first. */
+/** Combines two reports into one. `second` came after `first`. */
 function mergeReports(first: JobReport, second: JobReport): JobReport {
   const { steps: firstSteps = [], events = [], messages = [], consumed = [] } = first
   return {
@@ -126,8 +126,8 @@ function mergeReports(first: JobReport, second: JobReport): JobReport {
 }
 
 /**
- * Writes the log line of a step, if the step has one. The line has nothing that a payload may have chosen: no session key, no detail, which
- * may name the recipient, and no model that the action names.
+ * Writes the log line of a step, if the step has one. The line has no text that a payload may have chosen: no session key, no model that the
+ * action names, and no detail, which may name the recipient.
  */
 function logStep(log: Log, { id: jobId, deliveryId, planned }: ClaimedJob, step: Step, tookMs: number): void {
   const { name, state, model } = step
@@ -161,7 +161,7 @@ async function performStep(name: StepName, job: ClaimedJob, context: JobContext)
     )
   } catch (thrown) {
     if (lease.signal.aborted) return { kind: 'aborted' }
-    // the message may quote the payload, so it goes into the record of the job and not into the log
+    // the message may quote the payload, so the record of the job gets it, and the log does not
     log.warn({ jobId: job.id, step: name, thrown: toErrorName(thrown) }, 'a step threw')
     return { kind: 'transient', detail: `The step "${name}" threw ${toErrorText(thrown)}`, quotes: true }
   }
@@ -179,32 +179,32 @@ async function reportDelay(
   if (logged !== undefined) log.warn({ jobId, step }, `${step} failed, and is tried again: ${logged}`)
 }
 
-/** The store has queued the job again already. */
-function reportWait(job: ClaimedJob, { reason, budget }: StepWait, { log, waits }: JobContext): void {
+/** Reports a wait for a budget: the store has already queued the job again. */
+function reportWait(job: ClaimedJob, { reason, budget }: StepWait, { log, onBudgetWait }: JobContext): void {
   log.info({ jobId: job.id, deliveryId: job.deliveryId, budget }, reason)
-  waits(budget)
+  onBudgetWait(budget)
 }
 
 async function failJob(step: StepName, job: ClaimedJob, failure: Failure, context: JobContext): Promise<void> {
   const why = describeForLog(failure, job)
   const what = buildFailureReport(step, job, { failure, why, context })
   if (!(await context.lease.report(what))) return
-  if (failure.settled !== undefined) context.spent(failure.settled)
-  if (isAlertPost(job, step)) context.alerted({ isDelivered: false, why })
+  if (failure.settled !== undefined) context.onSettled(failure.settled)
+  if (isAlertPost(job, step)) context.onAlertAttempt({ isDelivered: false, why })
   const isDead = what.outcome?.kind === 'dead'
   const outcome = isDead ? 'dead' : 'retried'
   context.meter('steps', { step: toStepKind(step), outcome })
   if (step === 'run') countTurn(job, outcome, context)
   if (!isDead) return
   const { planned, id: jobId } = job
-  context.died({ jobId, planned, step, why, quotes: failure.quotes === true, hops: countHops(job) })
-  // the event about the failure is in the session, and asks for a turn as a summary does
-  if (planned.kind === 'agent' && planned.action.wakeMode === 'now') context.woken(planned.agentId)
+  context.onDeath({ jobId, planned, step, why, quotes: failure.quotes === true, hops: countHops(job) })
+  // the event about the failure is in the session, and asks for a turn like a summary
+  if (planned.kind === 'agent' && planned.action.wakeMode === 'now') context.onWake(planned.agentId)
 }
 
 /**
- * The main session gets an event about a step that failed permanently, if the step has one, in the transaction that makes the job dead. No
- * step is recorded for it: a job that the operator queues again starts with the run, and its next end makes another event.
+ * Builds the report of a failed step. If the step failed permanently, the main session may get an event, in the transaction that makes the job
+ * dead. No step is recorded for it: a job that the operator queues again starts with the run, and its next end makes another event.
  */
 function buildFailureReport(
   name: StepName,
@@ -230,11 +230,11 @@ function buildFailureReport(
   }
   log.error(fields, `${name} failed permanently: ${why} "hookloom retry ${job.id}" runs it again.`)
   const events = listDeathEvents(name, job, { ...choice, why })
-  // an attempt that ended because the gateway ended was counted when its lease expired
+  // an attempt was also counted for each end of the gateway, when the lease expired
   return { ...settled, events, outcome: { kind: 'dead', error: choice.error, counted: attempts < policy.attempts } }
 }
 
-/** A request may name any agent, so only the ids of the configuration are labels. */
+/** Counts a turn for the metrics. A request may name any agent, so only the ids of the configuration are labels. */
 function countTurn(
   { planned: { agentId } }: ClaimedJob,
   outcome: Step['state'] | 'retried' | 'dead',
@@ -259,7 +259,7 @@ function quotesModel(reason: string, planned: Planned): boolean {
 }
 
 function listDeathEvents(name: StepName, { planned }: ClaimedJob, death: StepDeath): NewEvent[] {
-  // a failed heartbeat would leave an event that asks for the next one, and so on
+  // no event: the event of a failed heartbeat would ask for the next heartbeat, and so on
   if (planned.kind !== 'agent') return []
   const end = findStep(name).describeDeath?.(death)
   return end === undefined ? [] : [toSummaryEvent(planned, end)]

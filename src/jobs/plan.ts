@@ -43,13 +43,13 @@ export function listSteps(planned: Planned): readonly StepName[] {
   }
 }
 
-/** Steps with the same code are of one kind. */
+/** The kind of a step: steps with the same code have the same kind. */
 export function toStepKind(name: StepName): StepKind {
   // as: all other names begin with `deliver-`
   return name.startsWith('deliver-') ? 'deliver' : (name as StepKind)
 }
 
-/** The recipient of a step. The first recipient is that of the action. */
+/** The recipient of a step. The first step `deliver` has the recipient of the action. */
 export function findTarget({ action }: AgentPlan | MessagePlan, name: StepName): Pick<DeliverAction, 'channel' | 'to'> {
   const { alsoTo = [] } = 'alsoTo' in action ? action : {}
   const index = Number(/^deliver-(\d+)$/.exec(name)?.[1] ?? 1) - 2
@@ -99,20 +99,20 @@ function toWakeEvent(planned: Extract<PlannedAction, { kind: 'wake' }>): NewEven
 
 export type PlanContext = {
   readonly newId: () => string
-  /** Milliseconds since the epoch. */
+  /** The present time, in milliseconds since the epoch. */
   readonly now: number
-  /** The step `wake` of an agent at this moment: see `toWakeStep`. */
+  /** The recorded step `wake` of this agent: see `toWakeStep`. */
   readonly wakeStep: (agentId: string) => Omit<Step, 'at'>
   /** The ring of the mapping that took the delivery, from its identity; undefined for a built-in hook. */
   readonly ring?: string | undefined
 }
 
-/** The name by which a hold finds the jobs of a session. */
+/** The label by which a hold finds the jobs of a session. */
 export function toSessionLabel({ agentId, sessionKey }: Pick<AgentPlan, 'agentId' | 'sessionKey'>): string {
   return `${sessionMark}${toLane(agentId, sessionKey)}`
 }
 
-/** The names by which holds find a job of a delivery. */
+/** The labels by which holds find a job of a delivery. */
 function toLabels(planned: AgentPlan | MessagePlan, ring: string | undefined): readonly string[] {
   const { agentId, origin } = planned
   const { source } = origin
@@ -147,15 +147,15 @@ export function planJobs(actions: readonly PlannedAction[], context: PlanContext
     return { id: newId(), planned, lane: undefined, state: 'done', steps, events: [toWakeEvent(planned)] }
   })
   const followed = jobs.map((job) =>
-    withTasks(job, { status: planStatus(job, newId), callback: planCallback(job, newId) }),
+    buildRunWithTasks(job, { status: planStatus(job, newId), callback: planCallback(job, newId) }),
   )
   return [...followed.map(({ job }) => job), ...followed.flatMap(({ tasks }) => tasks)]
 }
 
 type RunTasks = Readonly<Record<'status' | 'callback', NewJob | undefined>>
 
-/** A run and its tasks, whose ids it names. */
-function withTasks(
+/** A run and its tasks. The run has the ids of the tasks. */
+function buildRunWithTasks(
   job: NewJob,
   { status, callback }: RunTasks,
 ): { readonly job: NewJob; readonly tasks: readonly NewJob[] } {
@@ -165,7 +165,7 @@ function withTasks(
   return { job: { ...job, planned: { ...job.planned, ...ids } }, tasks }
 }
 
-/** The task that posts the end of a run; undefined if nobody wants it. */
+/** The task that posts the end of a run; undefined if no callback is configured. */
 function planCallback({ id: runId, planned }: NewJob, newId: () => string): NewJob | undefined {
   if (planned.kind !== 'agent' || planned.callback === undefined) return undefined
   const { callback: endpoint, agentId, sessionKey } = planned
@@ -206,8 +206,8 @@ function planStatus({ id: runId, planned }: NewJob, newId: () => string): NewJob
 }
 
 /**
- * The recorded step `wake`. The turn itself is another job. Skipped: heartbeats are off, and the event waits for a turn. Done with a
- * detail: the turn is deferred until the active hours begin.
+ * The recorded step `wake`. The turn itself is another job. It is `skipped` if heartbeats are off: the event waits for a turn. It is `done`
+ * with a detail if the turn is deferred until the active hours begin.
  */
 export function toWakeStep(config: Config, agentId: string, now: number): Omit<Step, 'at'> {
   const { every, activeHours } = findHeartbeatConfig(config, agentId)
@@ -226,7 +226,7 @@ export const maxSummaryChars = 2_000
 /** `status`: `ok`, or the words that mark the event, such as `forwarded`, `error` or `not delivered`. */
 export type RunEnd = { readonly status: string; readonly text: string }
 
-/** The name of a run for people, on one line: that of the action, or the path of the hook. Untrusted text. */
+/** The name of a run for people, on one line: the name of the action, or the path of the hook. Untrusted text. */
 export function toRunName({ action, origin }: AgentPlan | MessagePlan): string {
   return toLine(action.name ?? origin.hook)
 }
@@ -236,7 +236,7 @@ export function findRunStep({ steps }: Pick<Job, 'steps'>): Step | undefined {
   return steps.find((step) => step.name === 'run')
 }
 
-/** The gateways that led to this run: see `model/hops.ts`. */
+/** The number of gateways that led to this run: see `model/hops.ts`. */
 export function countHops(job: Pick<Job, 'planned' | 'steps'>): number {
   return findRunStep(job)?.hops ?? readPlannedHops(job.planned)
 }
@@ -247,7 +247,7 @@ export function readPlannedHops(planned: Planned): number {
   return (planned.kind === 'alert' ? planned.hops : planned.origin.hops) ?? 0
 }
 
-/** How the recorded run of a job ended. */
+/** The end of the recorded run of a job. */
 export function toRunEnd(job: Pick<Job, 'steps'>): RunEnd {
   const run = findRunStep(job)
   return run?.state === 'forwarded'

@@ -17,7 +17,7 @@ type Reply = {
   readonly channel: Channel
   readonly job: ClaimedJob
   readonly run: Outgoing['run']
-  /** The job has other recipients, so a permanent failure of this recipient does not end the job. */
+  /** The job has other recipients, so it does not end if this recipient fails permanently. */
   readonly isOneOfSeveral: boolean
 }
 
@@ -29,7 +29,7 @@ export async function postAll(
   { posts, channel, job, run, isOneOfSeveral }: Reply,
   { clock, lease, log, retry = defaultRetry }: Pick<JobContext, 'clock' | 'lease' | 'log' | 'retry'>,
 ): Promise<StepOutcome> {
-  let current = inOrder([...job.posts.filter(({ step }) => step !== posts[0]?.step), ...posts])
+  let current = sortByStep([...job.posts.filter(({ step }) => step !== posts[0]?.step), ...posts])
   const save = (changed: Post): Promise<boolean> => {
     current = replace(current, { ...changed, at: clock() })
     return lease.report({ posts: toStoredPosts(current, job) })
@@ -37,7 +37,7 @@ export async function postAll(
   for (const post of posts) {
     if (post.state === 'sent') continue
     const begun = markSending(post, channel)
-    // marked again after a pause that was longer than the lease: the store decides whether the job is still ours
+    // after a pause that was longer than the lease, the message is marked again: the store decides whether this gateway still has the job
     let isOurs = await save(begun)
     while (isOurs && !lease.isConfirmed()) isOurs = await save(begun)
     if (!isOurs) return { kind: 'aborted' }
@@ -45,7 +45,7 @@ export async function postAll(
     const sending = postOne(begun, channel, { run, signal: lease.signal, maybeSince })
     const result = await sending.catch((thrown: unknown): Threw => {
       if (!isOneOfSeveral || lease.signal.aborted) throw thrown
-      // the step of the next recipient writes all messages, so it must know these
+      // the step of the next recipient writes all messages of the job, so it must know these
       log.warn({ jobId: job.id, thrown: toErrorName(thrown) }, 'a channel threw')
       return { kind: 'threw', detail: `threw ${toErrorText(thrown)}` }
     })
@@ -64,7 +64,7 @@ export async function postAll(
     if ((state !== 'sending' || 'failed' in failed) && !(await save({ ...begun, state, ...failed })))
       return { kind: 'aborted' }
     const stored = { posts: toStoredPosts(current, job) }
-    // permanent after the last attempt: the attempts for the other recipients continue, and would never end those for this one
+    // permanent after the last attempt: attempts for the other recipients continue, and would repeat this one without end
     if ('failed' in failed && isLast) {
       const { detail, logged, quotes } = failure
       return { kind: 'permanent', status: 'error', detail, logged, quotes, ...stored }
@@ -87,7 +87,10 @@ type FailedSend =
   | { readonly kind: 'aborted'; readonly isBegun: boolean }
   | Threw
 
-/** The state after a failed attempt. A message that may have arrived is sent again only if the channel drops repeats, or repeats anyway. */
+/**
+ * The state of a message after a failed attempt. A message that may have arrived is sent again only if the channel drops repeats, or if the
+ * operator accepts repeats.
+ */
 function chooseStateAfter(
   result: FailedSend,
   { dedupes, repeatsUnknown = false }: Channel,
@@ -95,7 +98,7 @@ function chooseStateAfter(
 ): Post['state'] {
   if (result.kind === 'threw') return 'sending'
   if (result.kind === 'ambiguous') return dedupes || repeatsUnknown ? 'sending' : 'unknown'
-  // an earlier attempt may have arrived, and the channel drops a repeat only for some minutes
+  // an earlier message may have arrived, and the channel drops a repeat only for some minutes
   if (dedupes && before.state === 'sending') return 'sending'
   return result.kind === 'aborted' && result.isBegun ? 'sending' : 'waiting'
 }
@@ -140,7 +143,7 @@ function failPost(
   post: Post,
   { state, dedupes }: { state: Post['state']; dedupes: Channel['dedupes'] },
 ): Failure {
-  // a repetition does no harm at any time, so an outage of the chat may be as long as channels.retry allows
+  // if `dedupes` is true, a repetition never does harm, so the step is tried again for as long as channels.retry allows
   const again = dedupes === true ? 'unavailable' : 'transient'
   const details = describeFailure(post, result.detail)
   switch (result.kind) {
@@ -151,7 +154,7 @@ function failPost(
         ...details,
         retryAfterMs: result.retryAfterMs,
       }
-    // only for a channel that drops repeats, or repeats anyway
+    // sent again only if the channel drops repeats, or if the operator accepts repeats
     case 'ambiguous':
       return { kind: again, ...details }
     case 'permanent':
@@ -159,20 +162,20 @@ function failPost(
   }
 }
 
-/** The record names the recipient; the log does not, because a phone number or an address is personal. */
+/** Names the recipient in the record, but not in the log, because a phone number or an address is personal. */
 function describeFailure(post: Post, why: string): { detail: string; logged: string } {
   const { channel, to } = post
   const hidden = to === undefined || to === '' ? why : why.replaceAll(to, 'the recipient')
   return { detail: `${describeTarget(post)}: ${why}`, logged: `${channel}: ${hidden}` }
 }
 
-/** The reply of a run is stored once: a post that is the whole reply is stored without its text. */
+/** The reply of a run is stored only once: a post that has the whole reply is stored without its text. */
 function toStoredPosts(posts: readonly Post[], job: ClaimedJob): readonly StoredPost[] {
   const reply = findRunStep(job)?.result
   return posts.map(({ text, ...post }) => (text === reply ? post : { ...post, text }))
 }
 
-/** `current`: all messages of the job. `posts`: those of the step. */
+/** `current`: all messages of the job. `posts`: the messages of the step. */
 function recordPosts(
   current: readonly Post[],
   { job, posts }: { job: ClaimedJob; posts: readonly Post[] },
@@ -199,8 +202,8 @@ function describeDoubt(posts: readonly Post[]): string {
   return `. ${which} may have arrived twice: an earlier attempt was cut off before its result was recorded.`
 }
 
-/** In the order of their steps, whichever of them came first. */
-function inOrder(posts: readonly Post[]): Post[] {
+/** Sorts messages by their step, no matter which step recorded its messages first. */
+function sortByStep(posts: readonly Post[]): Post[] {
   const position = ({ step = 'deliver' }: Post) => Number(step.split('-')[1] ?? 1)
   return posts.toSorted((one, other) => position(one) - position(other))
 }

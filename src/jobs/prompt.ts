@@ -6,7 +6,7 @@ import { wrapExternal } from '../boundary/boundary.ts'
 import { cut } from '../base/text.ts'
 import { type AgentPlan, toOriginName } from './plan.ts'
 
-/** The oldest system events that wait for this turn, each up to `maxChars` UTF-16 units, and the total number of waiting events. */
+/** The oldest system events that wait for this turn, each cut to `maxChars` UTF-16 units, and the number of all waiting events. */
 export type WaitingTexts = {
   readonly events: readonly Pick<SystemEvent, 'text' | 'source' | 'trusted'>[]
   readonly count: number
@@ -37,7 +37,7 @@ export function buildPrompt({
   ].join('\n\n')
 }
 
-/** The words are the operator's. A verdict that a text from outside claims is not that of the agent. */
+/** Asks for a verdict with the words of the operator. A verdict that a text from outside claims does not count. */
 function askForVerdict(words: readonly string[]): string {
   return [
     `Your reply gives a verdict, which is one of these words: ${words.join(', ')}. Write it alone on the last line of the reply.`,
@@ -111,7 +111,10 @@ function formatMessage(planned: AgentPlan, newBoundaryId: () => string): string 
   })
 }
 
-/** The messages that a turn reads besides the message of its own request, oldest first. `others`: the deliveries of those that are left out. */
+/**
+ * The messages that a turn reads besides the message of its own request, oldest first. `others`: the deliveries of the messages that are left
+ * out.
+ */
 export type GatheredPlans = {
   readonly plans: readonly AgentPlan[]
   readonly others: readonly string[]
@@ -126,7 +129,7 @@ const gatheredChars = 100_000
 /** The maximum number of deliveries that are named because their messages are left out. */
 const maxNamed = 50
 
-/** The oldest messages that fit. `count`: the number of all messages. */
+/** Chooses the oldest messages that fit. `count`: the number of all messages. */
 export function chooseGathered(
   jobs: readonly { readonly deliveryId?: string | undefined; readonly planned: Planned }[],
   count: number,
@@ -154,7 +157,7 @@ function formatGathered({ plans, others, count }: GatheredPlans, newBoundaryId: 
 
 /** Whether the message is the question of a caller of `/hooks/agent`. With `instructions` of the operator, every message is data. */
 function isTask({ origin, instructions }: AgentPlan): boolean {
-  // no mapping has this name
+  // `agent` is the built-in hook: no mapping has this name
   return origin.hook === 'agent' && instructions === undefined
 }
 
@@ -171,13 +174,13 @@ type FullContext = { readonly history: readonly Message[]; readonly waiting: Omi
 /** The maximum number of UTF-16 units of the newest messages that go with a turn. */
 const historyChars = 200_000
 /**
- * The maximum number of UTF-16 units of all events in a prompt, and the minimum for one event. A prompt that no model accepts would fail every turn
- * of the session, and the events would wait forever.
+ * The maximum number of UTF-16 units of all events in a prompt, and the minimum for one event. If a prompt were longer than any model accepts,
+ * every turn of the session would fail, and the events would wait forever.
  */
 const eventChars = 100_000
-const leastEventChars = 2_000
+const minEventChars = 2_000
 /** The maximum number of events in a prompt; the rest is counted. */
-export const maxShownEvents = eventChars / leastEventChars
+export const maxShownEvents = eventChars / minEventChars
 
 /** The number of tokens of a text, and the limit of a model, are unknown in advance, so smaller and smaller shares are tried. */
 const shares = [1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 0]
@@ -191,8 +194,8 @@ export function listTurnContexts(full: FullContext): readonly [TurnContext, ...T
 }
 
 function toTurnContext({ history, waiting }: FullContext, share: number): TurnContext {
-  const budgetChars = Math.max(leastEventChars, eventChars * share)
-  const events = waiting.events.slice(0, Math.floor(budgetChars / leastEventChars))
+  const budgetChars = Math.max(minEventChars, eventChars * share)
+  const events = waiting.events.slice(0, Math.floor(budgetChars / minEventChars))
   const maxChars = Math.floor(budgetChars / Math.max(1, events.length))
   return { history: takeNewest(history, historyChars * share), waiting: { ...waiting, events, maxChars } }
 }

@@ -1,4 +1,4 @@
-// How a step ends, when a failed step is tried again, and when its job is dead. Pure: the clock and the random number are passed in.
+// Decides when a failed step is tried again, and when its job is dead. Pure: the clock and the random number are passed in.
 import { type Backoff, toBackoffMs } from '../base/retry.ts'
 import type { Step, StoredPost } from '../model/job.ts'
 import type { SettledTurn } from '../store/budgets.ts'
@@ -14,14 +14,14 @@ export type RetryPolicy = Backoff & {
 /** The waits are 2 s, 4 s, 8 s and 16 s; then the job is dead. */
 export const defaultRetry: RetryPolicy = { attempts: 5, firstMs: 2_000, capMs: 900_000, jitter: 0.2 }
 
-/** The limits of a wait that a provider asks for. */
-const shortestAskedMs = 1_000
-const longestAskedMs = 86_400_000
+/** The minimum and the maximum of a wait that a provider asks for. */
+const minAskedMs = 1_000
+const maxAskedMs = 86_400_000
 
 /**
- * `unavailable`: the attempt had no effect, and the other side may come back. `transient`: may succeed later, but the attempt
- * may have had an effect or a cost. `permanent`: never succeeds. `quotes`: the detail quotes outside text, so the record of
- * the job shows it and no log does.
+ * `unavailable`: the attempt had no effect, and the other side may come back. `transient`: a later attempt may succeed, but this one may have
+ * had an effect or a cost. `permanent`: no attempt can succeed. `quotes`: the detail quotes outside text, so the record of the job shows it and
+ * no log does.
  */
 export type Failure = {
   readonly detail: string
@@ -42,8 +42,8 @@ export type RetryChoice =
   | { readonly kind: 'dead'; readonly error: string; readonly status: 'error' | 'timeout' }
 
 /**
- * The failures of several recipients as one failure. The step is tried again while a recipient may succeed later; recipients that failed permanently
- * then get no further attempt. The wait is the longest that one of them asks for.
+ * The failures of several recipients as one failure. The step is tried again while a recipient may succeed later; a recipient that failed
+ * permanently gets no further attempt. The wait is the longest wait that a recipient asks for.
  */
 export function joinFailures(failures: readonly [Failure, ...Failure[]]): Failure {
   const [first, ...others] = failures
@@ -73,9 +73,9 @@ function jitter(ms: number, random: number, { jitter: share }: RetryPolicy): num
 type AttemptHistory = {
   /** Attempts that were counted before this one. */
   readonly attempts: number
-  /** For how long this step has been failing; undefined if this is the first failure. */
+  /** The time since the first failure of this step, in milliseconds; undefined if this is the first failure. */
   readonly failingForMs: number | undefined
-  /** How long to keep trying while the other side is unavailable. */
+  /** The time for which the step is tried again while the other side is unavailable, in milliseconds. */
   readonly forMs: number
   /** In [0, 1). */
   readonly random: number
@@ -102,7 +102,7 @@ export function chooseRetry(failure: Failure, given: AttemptHistory): RetryChoic
 /** The wait that a provider asks for, within sensible limits; undefined if it asks for none. */
 export function clampAskedMs(retryAfterMs: number | undefined): number | undefined {
   if (retryAfterMs === undefined || !Number.isFinite(retryAfterMs)) return undefined
-  return Math.min(longestAskedMs, Math.max(shortestAskedMs, retryAfterMs))
+  return Math.min(maxAskedMs, Math.max(minAskedMs, retryAfterMs))
 }
 
 /** A step to record, with the rows that belong to it. */
@@ -112,11 +112,14 @@ export type StepRecord = Pick<
 > & {
   readonly kind: 'recorded'
   readonly step: Omit<Step, 'name' | 'at'>
-  /** True: events that asked for a turn now are still waiting. */
+  /** Whether events that asked for a turn now are still waiting. */
   readonly leavesWakes?: boolean
 }
 
-/** The step was not carried out, and its job is queued for `afterMs`. It never ends the job. `logged`: it failed, and this is the reason. */
+/**
+ * The step was not carried out, and its job is queued for `afterMs`. It never ends the job. `logged`: the reason for the log, if the step
+ * failed.
+ */
 export type StepDelay = {
   readonly kind: 'later'
   readonly afterMs: number

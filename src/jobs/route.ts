@@ -3,7 +3,7 @@ import { type ChannelName, type EventPlace, toChannelKey } from '../model/action
 import type { Channel } from '../model/channel.ts'
 import type { Recipient } from '../model/job.ts'
 
-/** The route in `channels.default` of the configuration. */
+/** The reply uses the route in `channels.default`. */
 export type DefaultRoute = { readonly channel: ChannelName; readonly to?: string | undefined }
 
 export type Route =
@@ -11,8 +11,8 @@ export type Route =
   | {
       readonly kind: 'none'
       readonly detail: string
-      /** The detail quotes the recipient. */ readonly quotes?: boolean
-      /** No channel is configured at all, and none was named. */ readonly isWithoutChannels?: boolean
+      /** Whether the detail quotes the recipient. */ readonly quotes?: boolean
+      /** Whether no channel is configured and the action names none. */ readonly isWithoutChannels?: boolean
     }
 
 type RouteSources = {
@@ -20,15 +20,15 @@ type RouteSources = {
   readonly last: Recipient | undefined
   readonly defaultRoute: DefaultRoute | undefined
   readonly channels: ReadonlyMap<string, Channel>
-  /** Where the event of the run happened. */
+  /** The place where the event of the run happened. */
   readonly place?: EventPlace | undefined
 }
 
 /**
- * A channel that is named is used. `last` is the channel of the last recipient of the main session, else `channels.default`, else the
- * only configured channel whose section names a recipient, else WhatsApp if it is configured and has a recipient.
- * The recipient is the action's, else the place of the event, else the last one, else the channel's own, else that of `channels.default`;
- * each of them on its own channel only.
+ * A channel that is named is used. `last` is the channel of the last recipient of the main session, else `channels.default`, else the only
+ * configured channel whose section names a recipient, else WhatsApp if it is configured and has a recipient. The recipient is the first of
+ * these that exists for the chosen channel: `to` of the action, the place of the event, the last recipient, `to` of the channel, and `to` of
+ * `channels.default`.
  */
 export function resolveRoute(
   { channel: asked, to }: { readonly channel: ChannelName; readonly to?: string | undefined },
@@ -68,7 +68,7 @@ function chooseChannel(
 ): ChannelName | undefined {
   // the section of the channel may have been removed since
   if (last !== undefined && channels.has(last.channel)) return last.channel
-  // a default of "last" names no channel
+  // `channels.default` with the channel `last` names no channel
   if (defaultRoute !== undefined && defaultRoute.channel !== 'last') return defaultRoute.channel
   const addressed = [...channels].filter(([, channel]) => channel.to !== undefined)
   const [only] = addressed

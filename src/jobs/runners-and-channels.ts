@@ -1,4 +1,4 @@
-// Builds the runners and channels of a configuration: when a job first needs them, and once for each configuration.
+// Builds the runners and channels of a configuration once, when a job first needs them.
 import { CommandRunnerConfig, type RunnersConfig } from '../model/config/agents.ts'
 import type { Channel, OwnChannel } from '../model/channel.ts'
 import { type ChannelsConfig, channelSections } from '../model/config/channels.ts'
@@ -32,7 +32,7 @@ export type RunnersAndChannels = {
 }
 
 export type RunnerAndChannelParts = {
-  /** Where the console channel writes. */
+  /** Writes the replies of the channel `console`. */
   readonly write: WriteReply
   /** The environment variables that commands may get. */
   readonly env: Readonly<Record<string, string | undefined>>

@@ -16,7 +16,7 @@ import type { RunnersAndChannels } from './runners-and-channels.ts'
 import type { CrowdedSession } from './turns.ts'
 import type { WorkspaceReader } from '../runners/workspace.ts'
 
-/** The dependencies of all jobs, for as long as the gateway runs. */
+/** The dependencies of all jobs that stay the same while the gateway runs. */
 export type JobDependencies = {
   readonly store: Pick<
     Store,
@@ -43,27 +43,27 @@ export type JobDependencies = {
   >
   readonly readWorkspaceFile: WorkspaceReader
   readonly clock: Clock
-  /** In [0, 1), for the jitter of retries. */
+  /** Returns a number in [0, 1), for the jitter of retries. */
   readonly random: () => number
-  /** 16 unpredictable lower-case hex digits at every call. */
+  /** Returns 16 unpredictable lower-case hex digits, different at every call. */
   readonly newBoundaryId: () => string
   /** Called when an event in the main session of an agent asks for a turn. */
-  readonly woken: (agentId: string) => void
+  readonly onWake: (agentId: string) => void
   /** Called when a session is held back because it had too many turns. */
-  readonly crowded: (session: CrowdedSession) => void
+  readonly onCrowded: (session: CrowdedSession) => void
   /** Called after each attempt to deliver an alert. */
-  readonly alerted: (attempt: AlertAttempt) => void
+  readonly onAlertAttempt: (attempt: AlertAttempt) => void
   /** Called when a job is dead. */
-  readonly died: (death: Death) => void
+  readonly onDeath: (death: Death) => void
   /** Called when a turn was settled. */
-  readonly spent: (settled: readonly SettledTurn[]) => void
+  readonly onSettled: (settled: readonly SettledTurn[]) => void
   /** Called when a turn waits for a budget. */
-  readonly waits: (budget: string) => void
+  readonly onBudgetWait: (budget: string) => void
   readonly meter: Meter
   readonly log: Log
 }
 
-/** The dependencies that follow from the configuration. They are read for each job, so a new configuration counts at once. */
+/** The dependencies that follow from the configuration. They are read for each job, so a new configuration applies to the next job. */
 export type JobSettings = RunnersAndChannels & {
   readonly config: Config
   readonly agent: (agentId: string) => Agent
@@ -98,11 +98,11 @@ const retryConfigs = {
 
 /** Every field is required, so that the compiler reports a new step that lacks one. */
 type StepDefinition<Kind extends Planned['kind']> = {
-  /** The effect of the step, for the table of the page. */
+  /** The effect of the step, as the page shows it. */
   readonly about: string
   /** The kinds of jobs that have the step. */
   readonly of: readonly Kind[]
-  /** One attempt. An exception is a failure that is tried again; so is the end of the process. */
+  /** One attempt. Makes one attempt. After an exception, or the end of the process, the step is tried again. */
   readonly perform: (input: StepInput<PlanOf<Kind>>, context: JobContext) => StepOutcome | Promise<StepOutcome>
   /**
    * The key of the configuration that limits for how long the step is tried again while the other side is unavailable; undefined if there
@@ -110,13 +110,13 @@ type StepDefinition<Kind extends Planned['kind']> = {
    */
   readonly retry: keyof typeof retryConfigs | undefined
   /**
-   * True: the step only writes rows, or reports before it sends anything. The record of the step before it waits for that report, so that
-   * both are one commit. False: the step acts at once, so the step before it is recorded first.
+   * Whether the step only writes rows, or reports before it sends anything. Then the record of the previous step waits for that report, so that
+   * both are one commit. Otherwise, the previous step is recorded first, because this one acts at once.
    */
   readonly reportsFirst: boolean
   /** Whether a recorded step gets a log line. A failed step always does. */
   readonly isLogged: boolean
-  /** The end of the run as the main session reads it after this step failed permanently; undefined if it reads nothing. */
+  /** The end of the run that the main session reads if this step fails permanently; undefined if it reads nothing. */
   readonly describeDeath: ((death: StepDeath) => RunEnd) | undefined
 }
 
@@ -141,7 +141,7 @@ function isOfKind<Kind extends Planned['kind']>(planned: Planned, of: readonly K
   return planned.kind !== 'wake' && of.some((kind) => kind === planned.kind)
 }
 
-/** Milliseconds for which the step is tried again while the other side is unavailable. */
+/** The time in milliseconds for which a step is tried again while the other side is unavailable. */
 export function readRetryForMs({ retry }: Pick<JobStep, 'retry'>, config: Config): number {
   return retry === undefined ? 0 : retryConfigs[retry](config).for
 }

@@ -1,5 +1,5 @@
-// The table of steps: the short ones, and those of steps/. model/job.ts has their names, and plan.ts says which of them a job has, and in
-// which order.
+// The table of steps: the short ones, and those of steps/. model/job.ts has their names, and plan.ts lists the steps of each kind of job, in
+// their order.
 import { type Alert, mainSessionKey } from '../model/action.ts'
 import type { StepKind, StepName } from '../model/job.ts'
 import { cut } from '../base/text.ts'
@@ -35,7 +35,7 @@ export const steps: Readonly<Record<StepKind, JobStep>> = {
     isLogged: false,
     describeDeath: undefined,
   }),
-  // the turn of the heartbeat is another job
+  // asks for a heartbeat; its turn is another job
   wake: defineStep({
     about:
       'A heartbeat starts, unless `wakeMode` is `next-heartbeat` or heartbeats are off. Outside the active hours, it waits until they begin. It runs beside the step `deliver`: neither waits for the other.',
@@ -59,7 +59,7 @@ export function findStep(name: StepName): JobStep {
   return steps[toStepKind(name)]
 }
 
-/** An event of the gateway in the main session. It may contain outside text, so it is not trusted. */
+/** The event of an alert for the main session. It may contain outside text, so it is not trusted. */
 function toAlertEvent({ agentId, text }: Alert): NewEvent {
   return {
     agentId,

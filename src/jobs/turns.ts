@@ -1,5 +1,6 @@
-// What holds turns back for all gateways: a session with too many turns in an hour, because an agent that wakes itself must not cost money all
-// night, and a provider that asks to wait. It also chooses the fallback of a model that is not available, and makes the span of a call.
+// Holds turns back for all gateways: those of a session with too many turns in an hour, because an agent that wakes itself must not cost money
+// all night, and those of a provider that asks to wait. Also chooses the fallback of a model that is not available, and makes the span of a
+// call.
 import { runInSpan } from '../base/trace.ts'
 import type { Config } from '../model/config/config.ts'
 import type { ClaimedJob, Usage } from '../model/job.ts'
@@ -12,10 +13,10 @@ import { type AgentPlan, toSessionLabel } from './plan.ts'
 import { clampAskedMs } from './retry.ts'
 
 const hourMs = 3_600_000
-/** One answer of a provider stops no other turn for longer. If the provider still asks to wait then, the next answer renews the pause. */
-const longestPauseMs = 900_000
+/** The longest pause after one answer of a provider. If the provider still asks to wait after it, the next answer renews the pause. */
+const maxPauseMs = 900_000
 
-/** A session that is held back. `hops`: the hops of the run that had to wait. */
+/** A session that is held back. `hops`: the hops of the run that has to wait. */
 export type CrowdedSession = {
   readonly agentId: string
   readonly sessionKey: string
@@ -26,27 +27,27 @@ export type CrowdedSession = {
 }
 
 /**
- * Holds the session back if it had too many turns in the last hour, until the oldest of them is over an hour old. Its jobs wait, for
- * all gateways. Running turns do not count yet, which matters only for runs that share the default key. Undefined if the turn may start.
+ * Holds the session back if it had too many turns in the last hour, until the oldest of them is over an hour old. Its jobs wait on all
+ * gateways. Running turns do not count yet, which matters only for runs that share the default key. Undefined: the turn may start.
  */
 export async function holdIfCrowded(
   planned: AgentPlan,
-  { maxTurnsPerHour: most, runner }: Agent,
+  { maxTurnsPerHour: maxTurns, runner }: Agent,
   store: Pick<Store, 'turnAgesMs' | 'holds' | 'hold'>,
 ): Promise<Omit<CrowdedSession, 'hops'> | undefined> {
   // the runner echo calls no model
-  if (most === 0 || runner === 'echo') return undefined
+  if (maxTurns === 0 || runner === 'echo') return undefined
   const { agentId, sessionKey } = planned
-  const ages = await store.turnAgesMs({ agentId, sessionKey, limit: most, withinMs: hourMs })
-  const oldestMs = ages.length < most ? undefined : ages.at(-1)
+  const ages = await store.turnAgesMs({ agentId, sessionKey, limit: maxTurns, withinMs: hourMs })
+  const oldestMs = ages.length < maxTurns ? undefined : ages.at(-1)
   if (oldestMs === undefined) return undefined
   const label = toSessionLabel(planned)
   const resumed = (await store.holds()).find((hold) => hold.label === toResumedLabel(label))
   if (resumed?.forMs !== undefined && oldestMs > hourMs - resumed.forMs) return undefined
-  const reason = `a session may have at most ${most} turns in an hour (maxTurnsPerHour of its agent)`
+  const reason = `a session may have at most ${maxTurns} turns in an hour (maxTurnsPerHour of its agent)`
   const forMs = hourMs - oldestMs
   await store.hold({ label, kind: 'turns', reason, author: undefined, forMs })
-  return { agentId, sessionKey, label, turns: most, forMs }
+  return { agentId, sessionKey, label, turns: maxTurns, forMs }
 }
 
 type Pacing = {
@@ -67,7 +68,7 @@ export function createPacedRunner(
       const askedMs = result.status === 'unavailable' ? clampAskedMs(result.retryAfterMs) : undefined
       const limit = findProviderLimit({ model: request.model, runner: agent.runner }, context)
       if (askedMs !== undefined && limit !== undefined)
-        await pauseLimit(limit, { forMs: Math.min(askedMs, longestPauseMs), context })
+        await pauseLimit(limit, { forMs: Math.min(askedMs, maxPauseMs), context })
       return result
     },
   }
@@ -75,7 +76,7 @@ export function createPacedRunner(
 
 type Asked = { readonly model: string | undefined; readonly runner: string }
 
-/** A runner whose calls of a model are spans, with their tokens. A model that a request may have named is left out. */
+/** A runner that records each call of a model as a span, with its tokens. The name of a model is left out if a request may have named it. */
 export function createTracedRunner(
   runner: Runner,
   { agent, job }: { readonly agent: Pick<Agent, 'runner'>; readonly job: ClaimedJob },
@@ -121,13 +122,13 @@ function toTokenAttributes(usage: Usage | undefined) {
   }
 }
 
-/** The limit with the name of the model, of its provider, or of a runner that calls no model. */
+/** Finds the limit of a turn, by the name of its model, of its provider, or of a runner that calls no model. */
 function findProviderLimit({ model = '', runner }: Asked, { config }: Pick<Pacing, 'config'>): string | undefined {
   const names = runner === 'ai' ? [model, model.slice(0, Math.max(0, model.indexOf('/')))] : [runner]
   return names.find((name) => Object.hasOwn(config.limits, name))
 }
 
-/** A provider that asks again for less does not shorten the pause. */
+/** Pauses a limit. A later answer that asks for a shorter wait does not shorten the pause. */
 async function pauseLimit(
   limit: string,
   { forMs, context: { store, log } }: { readonly forMs: number; readonly context: Pacing },
@@ -141,8 +142,8 @@ async function pauseLimit(
 }
 
 /**
- * Asks the next model if one is not available. If none is, the result is that of the first: it says when to try again, and the failure of
- * a fallback does not end a job.
+ * Asks the next model if one is not available. If none is available, the result of the first model counts: it says when to try again, and the
+ * failure of a fallback must not end a job.
  */
 export async function runWithFallbacks(
   runner: Runner,

@@ -1,4 +1,4 @@
-// Asks for the verdict of a run: in the reply, and once more if the reply has none.
+// Asks the agent for the verdict of a run: in its prompt, and once more if the reply has no verdict.
 import { addUsages, type RunVerdict, type Usage } from '../model/job.ts'
 import type { RunIO, Runner, RunRequest, RunResult } from '../model/runner.ts'
 import { matchVerdict, readLastLine } from '../model/verdict.ts'
@@ -53,7 +53,7 @@ function describeFailure(result: RunResult | undefined): string {
   return result === undefined || !('quotes' in result) || result.quotes === true ? '.' : `: ${result.detail}`
 }
 
-/** The last line counts if the runner found no valid verdict in another form. */
+/** Reads the verdict of a reply. The last line counts if the runner found no valid verdict in another form. */
 function readVerdict(
   { text, verdict }: { readonly text: string; readonly verdict?: RunVerdict },
   words: readonly string[],

@@ -23,9 +23,9 @@ const extendEveryMs = 10_000
 /** Another gateway may have ended a job that runs here. */
 const stopEveryMs = 1_000
 /** The longest sleep of the worker: leases of lost jobs expire without a notice. */
-const longestSleepMs = leaseMs
+const maxSleepMs = leaseMs
 /** The shortest sleep: a due job in a busy lane must not cause a busy loop. */
-const shortestSleepMs = 1_000
+const minSleepMs = 1_000
 /** The time that a stop waits for the reports of stopped jobs. If the store fails, their leases expire instead. */
 const releaseMs = 5_000
 
@@ -47,7 +47,7 @@ type WorkerState =
 
 export function createWorker(options: JobDependencies & { readonly settings: () => JobSettings }): Worker {
   const { store, settings, clock, log, meter } = options
-  const leases = createLeases({ store, clock, log, laneLeft: lookForJobs })
+  const leases = createLeases({ store, clock, log, onLaneLeft: lookForJobs })
   /** The running jobs, and the search for others. */
   const works = new Set<Promise<void>>()
   let state: WorkerState = { kind: 'new' }
@@ -84,7 +84,7 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
     }
   }
 
-  /** Makes the tasks that wait for the end of the run due now. Without this, they would find the end later. */
+  /** Makes the tasks due that wait for the end of this run. Otherwise, they would find the end later. */
   async function makeTasksDue(job: ClaimedJob): Promise<void> {
     try {
       for (const name of listRunTasks(job)) if (await store.makeDue(name)) lookForTasks()
@@ -104,10 +104,10 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
     return jobs.length
   }
 
-  /** Fills the free slots. Returns the milliseconds to sleep; undefined: until it is woken. */
+  /** Fills the free slots. Returns the milliseconds to sleep; undefined: until the worker is woken. */
   async function fill(): Promise<number | undefined> {
     if (state.kind === 'stopping') return undefined
-    // otherwise we would claim our own jobs again
+    // otherwise the worker would claim its own jobs again
     await leases.extendAfterGap()
     const { agents, limits, hooks } = settings().config
     const { maxConcurrent } = agents.defaults
@@ -118,13 +118,13 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
     if (leases.size >= maxConcurrent && mayHaveTask && !leases.hasTask)
       mayHaveTask = (await claimJobs({ limit: 1, leaseMs, limits, only: 'tasks' })) > 0
     await leases.stopEnding()
-    // a slot that was filled at once was not free
+    // a slot that was filled at once does not count as free
     fullSince = leases.size < maxConcurrent ? undefined : (fullSince ?? clock())
-    if (leases.size >= maxConcurrent) return longestSleepMs
+    if (leases.size >= maxConcurrent) return maxSleepMs
     const untilDue = await store.nextDueInMs()
-    leases.storeAnswered()
-    if (untilDue === undefined) return longestSleepMs
-    return untilDue > 0 ? Math.min(longestSleepMs, untilDue) : shortestSleepMs
+    leases.noteStoreAnswer()
+    if (untilDue === undefined) return maxSleepMs
+    return untilDue > 0 ? Math.min(maxSleepMs, untilDue) : minSleepMs
   }
 
   async function look(): Promise<void> {
@@ -136,8 +136,8 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
       try {
         sleepMs = await fill()
       } catch (thrown) {
-        leases.storeFailed(thrown)
-        sleepMs = shortestSleepMs
+        leases.noteStoreFailure(thrown)
+        sleepMs = minSleepMs
       }
     } while (looking.mustLookAgain)
     if (state !== looking) return
@@ -174,13 +174,13 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
     async stop({ graceMs }) {
       if (state.kind === 'sleeping') clearTimeout(state.timer)
       state = { kind: 'stopping' }
-      const untilIdle = async () => {
+      const waitUntilIdle = async () => {
         while (works.size > 0) await Promise.all(works)
       }
       const outer = new AbortController().signal
-      await withDeadline({ outer, ms: graceMs }, untilIdle)
+      await withDeadline({ outer, ms: graceMs }, waitUntilIdle)
       leases.abortAll()
-      await withDeadline({ outer, ms: releaseMs }, untilIdle)
+      await withDeadline({ outer, ms: releaseMs }, waitUntilIdle)
       for (const timer of timers) clearInterval(timer)
     },
   }

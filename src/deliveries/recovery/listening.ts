@@ -1,4 +1,4 @@
-// When the gateways of a store last listened, written once a minute, so that the next start can name the gap.
+// Stores once a minute that a gateway listens, so that the next start knows the gap in which none did.
 import type { Clock, Store } from '../../store/store.ts'
 
 /** A time in which requests could not arrive, in milliseconds since the epoch. */
@@ -6,13 +6,13 @@ export type Gap = { readonly what: 'not listening' | 'no network'; readonly from
 
 const cursorName = 'listening'
 const writeEveryMs = 60_000
-/** A shorter gap is a write that came late, or the change from one gateway to another. */
-const shortestGapMs = 150_000
+/** The shortest gap that counts. A shorter one is a late write, or the change from one gateway to another. */
+const minGapMs = 150_000
 
 type Listening = {
-  /** Notes that the gateway listens now. Returns the time since the last note, if it is long enough to be a gap. */
+  /** Notes that the gateway listens now. Returns the time since the last note, if it is long enough to count as a gap. */
   note(): Promise<Gap | undefined>
-  /** Notes that it listened until now. */
+  /** Notes that the gateway listened until now. */
   end(): Promise<void>
 }
 
@@ -31,7 +31,7 @@ export function createListening({
     if ((await store.appendAll([], { name: cursorName, from: stored, to: String(to) })) === 'moved') return undefined
     writtenAt = to
     const from = Number(stored ?? to)
-    return to - from >= shortestGapMs ? { what: 'not listening', from, to } : undefined
+    return to - from >= minGapMs ? { what: 'not listening', from, to } : undefined
   }
 
   return {

@@ -1,5 +1,5 @@
-// One pass over the outbox of a sender: fetches and stores the deliveries that failed and that the store does not have, the oldest first.
-// The cursor moves in the commit that stores the deliveries, so that a kill neither loses nor repeats one.
+// One pass over the outbox of a sender: fetches and stores the failed deliveries that are not in the store, the oldest first. The cursor moves
+// in the commit that stores the deliveries, so that a kill neither loses nor repeats a delivery.
 import { z } from 'zod'
 import type { Log } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
@@ -30,9 +30,9 @@ export type RecoverResult = {
   readonly gone: number
   /** Deliveries that the hook refuses, such as one whose body is over the limit. */
   readonly refused: number
-  /** True: this is the first pass, which only remembers where to begin. */
+  /** Whether this is the first pass, which only remembers where to begin. */
   readonly begins: boolean
-  /** Why the pass ended early. What was stored until then stays, and the next pass continues there. */
+  /** Why the pass ended early. The deliveries stored until then stay, and the next pass continues after them. */
   readonly problem: string | undefined
 }
 
@@ -50,8 +50,8 @@ export type PassOptions = { readonly since?: number | undefined; readonly isDryR
 
 const Unfetched = z.object({ id: z.string(), ref: z.string(), place: z.number() })
 /**
- * The value of the cursor. `through`: every attempt up to this place is done. `recent`: ids at the last places with their place, because a
- * skipped delivery has no key by which the store would know it. `unfetched`: tried again in the next pass.
+ * The value of the cursor. `through`: all attempts up to this place are done. `recent`: the newest ids, each with its place, because the store
+ * has no key of a delivery that was skipped. `unfetched`: ids that the next pass tries again.
  */
 const Position = z.object({
   through: z.number(),
@@ -62,7 +62,7 @@ type Position = z.infer<typeof Position>
 
 /** The maximum number of deliveries in one commit. */
 const chunkSize = 20
-/** After this many failures in a row, the API counts as down, and the pass ends. */
+/** After this many failures in a row, the API of the sender counts as down, and the pass ends. */
 const maxFailures = 3
 const maxUnfetched = 100
 const maxRecent = 2_000
@@ -100,7 +100,7 @@ export async function recoverSource(
       await takeAll(scan.missing.filter(({ id }) => since !== undefined || position.recent[id] === undefined))
       if (isDryRun || scan.through === undefined) break
       await move([], { ...position, through: Math.max(position.through, scan.through) })
-      // the rest did not fit into memory
+      // the other deliveries did not fit into memory
       if (!scan.isCut || scan.through <= from) break
       from = scan.through
     }
@@ -210,11 +210,11 @@ export async function recoverSource(
   }
 }
 
-/** Nothing before the first pass is taken: it may have been handled in another way. `--since` takes it. */
+/** The position before which nothing is recovered: earlier deliveries may have been handled in another way. `--since` recovers them. */
 async function findBeginning(outbox: Outbox, clock: Clock): Promise<Position> {
   for await (const { attempts, now } of outbox.pages()) {
     const through = outbox.hasTimes ? (now ?? clock()) : Math.max(0, ...attempts.map(({ place }) => place))
-    // an attempt that still runs may fail
+    // attempts that still run are left out: they may fail
     const ended = attempts.filter(({ place }) => !outbox.hasTimes || place <= through - settledAfterMs)
     return { through, recent: Object.fromEntries(ended.map(({ id, place }) => [id, place])), unfetched: [] }
   }

@@ -1,4 +1,4 @@
-// A request from the outbox of a sender as a delivery: the same row, with the same key, as if the request had arrived.
+// Makes a delivery from a request in the outbox of a sender: the same row, with the same key, as if the request had arrived.
 import type { Delivery, DeliveryHead, SignedId } from '../../model/delivery.ts'
 import { Problem } from '../../model/problem.ts'
 import type { CompiledMapping } from '../../pipeline/compile.ts'
@@ -13,7 +13,7 @@ import { toDeliveryRow, toPendingSettlement, toWaitingAnswer } from '../settleme
 
 type Recovering = {
   readonly generation: Generation
-  /** The hook of `mapping`. */
+  /** The name of the hook of `mapping`. */
   readonly path: string
   /** The mapping with `recover`. */
   readonly mapping: CompiledMapping
@@ -41,7 +41,7 @@ export function buildRecovered(
   return { ...toDeliveryRow(delivery, { settlement, answer: toWaitingAnswer(id, 'pending'), dedupe }), recovered: true }
 }
 
-/** The key of duplicates that the request has. Undefined if its sender gives it no id, or if the hook would refuse it. */
+/** The dedupe key of the request. Undefined if its sender gives it no id, or if the hook would refuse it. */
 export function findRecoveredKey(request: SentRequest, where: Recovering): DedupeKey | undefined {
   try {
     return readDedupe(toDelivery(request, where, { id: '', receivedAt: 0, sentAt: undefined }))?.key
@@ -62,7 +62,7 @@ function toDelivery(
   return buildDelivery({ ...head, admitted }, request.body, { hook, id, receivedAt })
 }
 
-/** The head that the request would have if it had arrived. The API of the sender proves it, in place of the signature. */
+/** The head that the request would have if it had arrived. The request counts as proved, because it comes from the API of the sender. */
 function buildHead(request: SentRequest, hook: Hook, { generation, path, mapping }: Recovering): DeliveryHead {
   const headers = dropCredentials(request.headers, hook.secretHeaders)
   for (const name of hopHeaders) delete headers[name]
@@ -85,7 +85,7 @@ function buildHead(request: SentRequest, hook: Hook, { generation, path, mapping
   }
 }
 
-/** The mappings of the hook that a signature of this sender proves: those with the scheme and one of the secrets of the mapping. */
+/** The mappings of the hook that accept a signature of this sender: those with the same scheme, and with one of the secrets of `mapping`. */
 function listProved(hook: Hook, { mapping: { verify } }: CompiledMapping): readonly SignedMapping[] {
   if (verify === undefined) return []
   const secrets = listSecrets(verify)

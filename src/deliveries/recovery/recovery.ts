@@ -1,6 +1,5 @@
-// When the gateway asks senders for deliveries that did not arrive: at the start, after the machine slept, and every hour. Only one of several
-// gateways does it.
-import { setTimeout as sleep } from 'node:timers/promises'
+// Asks senders for deliveries that did not arrive: at the start, after the machine slept, and every hour. Of several gateways, only one asks.
+import { sleepUnlessAborted } from '../../base/retry.ts'
 import { Problem } from '../../model/problem.ts'
 import { normalizeHookName } from '../../model/config/mapping-rules.ts'
 import { outboxSenders, type Recover } from '../../model/config/recover.ts'
@@ -23,11 +22,11 @@ type RecoveryParts = Omit<IntakeParts, 'store'> & {
   readonly clock: Clock
   readonly newId: () => string
   readonly pause?: ApiTools['pause']
-  /** The time between two looks at the clock. Tests shorten it. */
+  /** The time between two checks of the clock. Tests shorten it. */
   readonly tickMs?: number
 }
 
-/** `name`: a hook or a sender; default: all. */
+/** `name`: the name of a hook or a sender; default: all. */
 type RecoverRequest = PassOptions & { readonly name?: string | undefined }
 
 /** The result of a pass over the outbox of one sender. */
@@ -36,13 +35,13 @@ export type RecoverReport = RecoverResult & { readonly sender: string; readonly 
 export type Recovery = {
   /** Called when the configuration or the duty has changed. */
   apply(): void
-  /** Resolves when the pass has ended. Passes run one after the other. Throws `not-found` if no mapping with `recover` has the name. */
+  /** Resolves when the pass has ended. Passes run one after the other. Throws `not-found` if no mapping with `recover` has this hook or sender. */
   run(request: RecoverRequest): Promise<RecoverReport[]>
   stop(): Promise<void>
 }
 
 const hourMs = 3_600_000
-/** The waits after failed passes. They begin short, because a network that is down is often up again soon. */
+/** The waits after failed passes. The first waits are short, because a network that is down is often up again soon. */
 const retryMs = [60_000, 120_000, 300_000, 900_000]
 const none = { missing: 0, recovered: 0, failed: 0, gone: 0, refused: 0, begins: false }
 
@@ -52,7 +51,7 @@ export function createRecovery(parts: RecoveryParts): Recovery {
   const listening = createListening({ store, clock })
   const stopping = new AbortController()
   let passes: Promise<unknown> = Promise.resolve()
-  /** The sources of the last automatic pass, and when the next one is due. */
+  /** The sources of the last automatic pass, and the time of the next one. */
   let applied = ''
   let dueAt = Number.POSITIVE_INFINITY
   let failures = 0
@@ -130,7 +129,7 @@ export function createRecovery(parts: RecoveryParts): Recovery {
     }
   }
 
-  /** A sender that does not call the hook any more is reported once, until it calls it again. */
+  /** A sender that no longer calls the hook is reported once, until it calls the hook again. */
   async function checkState(source: RecoverSource & { turnsOn: boolean }): Promise<void> {
     const { sender, path, outbox, turnsOn } = source
     const state = await outbox.state()
@@ -147,7 +146,7 @@ export function createRecovery(parts: RecoveryParts): Recovery {
       await outbox.turnOn()
       log.warn({ sender, hook: path }, `The webhook of ${sender} for the hook "${path}" was turned on again.`)
     } catch (error) {
-      // the deliveries that the sender could not deliver are recovered anyway
+      // this pass recovers the deliveries that the sender could not deliver anyway
       if (!(error instanceof Problem)) throw error
       log.error(
         { sender, hook: path },
@@ -186,7 +185,7 @@ export function createRecovery(parts: RecoveryParts): Recovery {
     return [...sources.values()]
   }
 
-  /** Logs what was missed before a start or in the last hour. A pass that found nothing is logged only after a gap. */
+  /** Logs the deliveries that were missed before a start or in the last hour. A pass that found none is logged only after a gap. */
   function logReports(reports: readonly RecoverReport[], gap: Gap | undefined): void {
     const shown = reports.filter(
       ({ problem, missing, begins }) => gap !== undefined || problem !== undefined || missing > 0 || begins,
@@ -220,7 +219,7 @@ function listSections({ mappings, config }: Generation): { settings: Recover; pa
   )
 }
 
-/** Its code is loaded on demand: few gateways need it. */
+/** The code of `recover/` is loaded on demand: few gateways need it. */
 async function openOutbox(settings: Recover, tools: ApiTools): Promise<Outbox> {
   switch (settings.sender) {
     case 'github':
@@ -236,7 +235,7 @@ async function openOutbox(settings: Recover, tools: ApiTools): Promise<Outbox> {
   }
 }
 
-/** `github: 14 of 14 recovered` */
+/** Such as `github: 14 of 14 recovered`. */
 export function describeReport({
   sender,
   begins,
@@ -258,8 +257,4 @@ export function describeReport({
     ...(refused === 0 ? [] : [`${refused} refused by the hook`]),
   ]
   return `${sender}: ${recovered} of ${missing} recovered${notes.length === 0 ? '' : ` (${notes.join(', ')})`}`
-}
-
-async function sleepUnlessAborted(ms: number, signal: AbortSignal): Promise<void> {
-  await sleep(ms, undefined, { signal })
 }

@@ -1,8 +1,8 @@
-// Finds the deliveries in the outbox of a sender that never arrived. It reads the newest page first, and returns the oldest delivery first.
+// Finds the deliveries in the outbox of a sender that never arrived. The newest page is read first, and the oldest delivery is returned first.
 import { Problem } from '../../model/problem.ts'
 import type { SentAttempt, Outbox } from '../../recover/outbox.ts'
 
-/** A delivery without a successful attempt. `place`: that of its oldest attempt that was seen. */
+/** A delivery without a successful attempt. `place`: the place of its oldest attempt that was seen. */
 export type Missing = Pick<SentAttempt, 'id' | 'place' | 'ref' | 'request' | 'headers'>
 
 /**
@@ -16,17 +16,17 @@ type Scan = {
   readonly now: number | undefined
 }
 
-/** A newer attempt may still run, so that its result is not final. */
+/** An attempt that is newer than this may still run, so that its result is not final. */
 export const settledAfterMs = 60_000
 /** The limits of the requests that one scan keeps in memory. The newest requests are left for the next scan. */
 const maxBytes = 32 * 1024 * 1024
 const maxDeliveries = 10_000
-/** An API whose pages never end would hold up the other senders. */
+/** The maximum number of pages in a row without new attempts: an API whose pages never end would hold up the other senders. */
 const maxIdlePages = 100
 
 type Seen = { place: number; isDelivered: boolean; readonly newest: SentAttempt }
 
-/** `from`: attempts before this place are not looked at. */
+/** Finds the missing deliveries. `from`: attempts before this place are ignored. */
 export async function scanOutbox(outbox: Outbox, from: number): Promise<Scan> {
   const seen = new Map<string, Seen>()
   let bytes = 0
@@ -81,11 +81,11 @@ export async function scanOutbox(outbox: Outbox, from: number): Promise<Scan> {
     const { request: _, ...light } = attempt
     seen.set(id, { place, isDelivered, newest: isDelivered ? light : attempt })
     if (!isDelivered) bytes += attempt.request?.body.byteLength ?? 0
-    // one delivery always fits
+    // at least one delivery is kept, however large it is
     while (seen.size > 1 && (bytes > maxBytes || seen.size > maxDeliveries)) dropNewest()
   }
 
-  /** The map is in the order of the pages: the newest first. */
+  /** Forgets the newest delivery. The map is in the order of the pages, so the newest is the first. */
   function dropNewest(): void {
     const [first] = seen
     if (first === undefined) return

@@ -1,4 +1,4 @@
-// Calls of the operator about the refused requests that are kept: to list them, to run those that prove themselves now, or to delete them.
+// Calls of the operator about the kept refused requests: to list them, to run those that are valid now, or to delete them.
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Problem, toProblem } from '../../model/problem.ts'
 import type { QuarantinedRequest } from '../../store/quarantine.ts'
@@ -6,7 +6,7 @@ import type { Store } from '../../store/store.ts'
 import { describeKept, type Quarantine, type RefusalRecord } from './quarantine.ts'
 import { type createSealKeys, type RawRequest, unseal } from './seal.ts'
 
-/** A request as it arrived, and when. Its `request` has the credentials that it arrived with. */
+/** A refused request and the time of its arrival. `request` has all its credentials. */
 export type RefusedRequest = Pick<QuarantinedRequest, 'requestId' | 'receivedAt' | 'hook'> & {
   readonly request: RawRequest
 }
@@ -24,7 +24,7 @@ type RetriedRefused = {
   /** Requests that repeat a delivery, for example because their sender sent them again. */
   readonly repeated: number
   readonly stillRefused: number
-  /** Why, each sentence once, and for how many. */
+  /** The reasons, each with the number of its requests. */
   readonly reasons: readonly { readonly reason: string; readonly count: number }[]
   readonly next: number | undefined
 }
@@ -32,17 +32,20 @@ type RetriedRefused = {
 export type RefusedCalls = {
   /** The newest `limit` kept refusals, oldest first. */
   list(limit: number): Promise<RefusalRecord[]>
-  /** Whether a refused request is not written yet. */
+  /** Whether a refused request still waits to be written. */
   isWaiting(requestId: string): boolean
-  /** Verifies each request again, with the time of its arrival as the clock, and runs those that may enter. `isDry`: only says what would happen. */
+  /**
+   * Verifies each request again, with the time of its arrival as the clock, and runs those that may enter. `isDry`: only counts what would
+   * happen.
+   */
   retry(query: RefusedQuery, options: { readonly isDry: boolean }): Promise<RetriedRefused>
   drop(query: RefusedQuery): Promise<{ readonly dropped: number; readonly next: number | undefined }>
 }
 
 const pageSize = 50
-const longestPassMs = 5_000
-/** These problems are of the gateway and not of the request: the other requests would fail too. */
-const endsPass: ReadonlySet<string> = new Set(['store-unavailable', 'store-full', 'store-locked'])
+const maxPassMs = 5_000
+/** Problems of the gateway, not of a request: all other requests would fail too. */
+const gatewayFailures: ReadonlySet<string> = new Set(['store-unavailable', 'store-full', 'store-locked'])
 
 export function createRefusedCalls(parts: {
   readonly store: Pick<Store, 'quarantined' | 'sealed' | 'noteRefusals' | 'release'>
@@ -56,7 +59,7 @@ export function createRefusedCalls(parts: {
 }): RefusedCalls {
   const { store, keys, token, quarantine, receiveRefused } = parts
 
-  /** Calls `act` for one page after the other. Returns the place of the last request that was visited, or undefined after the end. */
+  /** Calls `act` for page by page. Returns the place of the last request that was visited, or undefined after the end. */
   async function walk(
     { hook, since, after = 0 }: RefusedQuery,
     act: (page: readonly QuarantinedRequest[]) => Promise<void>,
@@ -69,7 +72,7 @@ export function createRefusedCalls(parts: {
       if (last === undefined) return undefined
       await act(page)
       at = last
-      if (performance.now() - startedAt > longestPassMs) return at
+      if (performance.now() - startedAt > maxPassMs) return at
       await nextTurn()
     }
   }
@@ -87,7 +90,7 @@ export function createRefusedCalls(parts: {
       return await receiveRefused({ requestId, receivedAt, hook, request }, { isDry })
     } catch (error) {
       const problem = toProblem(error)
-      if (endsPass.has(problem.code)) throw problem
+      if (gatewayFailures.has(problem.code)) throw problem
       return problem
     }
   }
@@ -121,7 +124,7 @@ export function createRefusedCalls(parts: {
             await nextTurn()
           }
         } finally {
-          // a kill before this line repeats the page, and each of its deliveries is a duplicate then
+          // if the process is killed before this line, the page runs again, and each of its deliveries is then a duplicate
           if (!isDry && done.length > 0) await store.release(done)
           if (!isDry && refused.length > 0) await store.noteRefusals(refused)
         }
@@ -147,7 +150,7 @@ function describeRefusal(problem: Problem): string {
     : failed.map(({ mappingId, why }) => `${mappingId}: ${why}`).join('; ')
 }
 
-/** The refusal of a kept request, with the reason that it has now. */
+/** A kept request as a refusal, with its present reason. */
 function toRefusal({ refusal }: QuarantinedRequest, problem: Problem): string {
   const { code, status, trace } = problem
   // as: only the gateway writes it

@@ -31,13 +31,13 @@ const correctable: ReadonlySet<ProblemCode> = new Set([
   'store-full',
 ])
 
-/** A refusal, as the list of refusals has it. `path` has no query. */
+/** A refusal in the list of refusals. `path` has no query. */
 export type RefusalRecord = {
   readonly requestId: string
   readonly receivedAt: number
   readonly hook: string | undefined
   readonly client: string
-  /** `openclaw-header`: no token but an `x-openclaw-token`, which is not read. `denied-token`: a token that may not do this, or that has expired. */
+  /** `openclaw-header`: the only token is in `x-openclaw-token`, which is not read. `denied-token`: the token lacks the right, or has expired. */
   readonly credential:
     | 'none'
     | 'openclaw-header'
@@ -56,7 +56,7 @@ export type RefusalRecord = {
   readonly signature?: Signature | undefined
 }
 
-/** Why a request is refused, in words of the gateway: nothing that a payload, a schema or code may have chosen. */
+/** Why a request is refused, in words of the gateway only: a payload, a schema or code may have chosen the words of the problem. */
 export function describeKept({ code, message }: Pick<Problem, 'code' | 'message'>): string {
   if (code === 'payload-invalid') return hideFieldNames(message)
   return correctable.has(code) || code === 'conflict' ? message : `${problems[code].title}.`
@@ -65,7 +65,7 @@ export function describeKept({ code, message }: Pick<Problem, 'code' | 'message'
 export type Quarantine = {
   /** Whether a request without a valid token may be kept, with a body of this many bytes. */
   accepts(bytes: number): boolean
-  /** Keeps a refused request, if its refusal can be corrected and its body is small enough. False: it is not kept. */
+  /** Keeps a refused request, if its refusal can be corrected and its body is small enough. Returns false if it is not kept. */
   note(refusal: RefusalRecord, hook: Hook, request: RawRequest): boolean
   /** Remembers that a hook let in a request of this client. `label`: see `toHookLabel`. */
   readonly noteAdmitted: (label: string, client: string) => void
@@ -104,7 +104,7 @@ type Waiting = {
   readonly bytes: number
 }
 
-/** The settings, or undefined if no request is kept. Without a gateway token, no command could run the kept requests. */
+/** The settings; undefined if no request may be kept. Without a gateway token, no command could run the kept requests. */
 function findSettings({ hooks, gateway }: Generation['config']) {
   return hooks.quarantine === false || gateway.token === undefined ? undefined : hooks.quarantine
 }
@@ -141,7 +141,7 @@ export function createQuarantine({ store, generation, keys, clock, log }: Quaran
     }, pauseMs).unref()
   }
 
-  /** Writes at most this many batches. */
+  /** Writes the waiting requests, in at most this many batches. */
   function flush(batches = Number.POSITIVE_INFINITY): Promise<void> {
     writing = write(writing, batches)
     return writing
@@ -196,14 +196,14 @@ export function createQuarantine({ store, generation, keys, clock, log }: Quaran
       const settings = findSettings(generation().config)
       if (settings === undefined || hook.kind === 'unknown' || refusal.hook === undefined || isStopping) return false
       if (!correctable.has(refusal.code) || request.body.byteLength > settings.maxBodyBytes) return false
-      // the gateway token opens no hook, and is the key
+      // a request with the gateway token is not kept: this token opens no hook, and it is the key of the seal
       if (refusal.credential === 'gateway-token') return false
       const hookLabel = toHookLabel(hook, refusal.hook)
       const network = toNetwork(refusal.client)
       const bytes = request.body.byteLength + request.rawHeaders.reduce((sum, text) => sum + text.length, 0)
       const isKnown = known.has(hookLabel, network)
       const kept = { ...refusal, hook: refusal.hook }
-      const entry = { refusal: kept, request: withoutCookies(request), hookLabel, network, isKnown, bytes }
+      const entry = { refusal: kept, request: removeForeignCredentials(request), hookLabel, network, isKnown, bytes }
       const isKept = waiting.add(entry)
       if (!isKept) countLost(1)
       schedule()
@@ -224,15 +224,15 @@ export function createQuarantine({ store, generation, keys, clock, log }: Quaran
 /** Headers that are dropped: credentials for other sites and proxies, which prove nothing here. */
 const useless: ReadonlySet<string> = new Set(['cookie', 'proxy-authorization'])
 
-function withoutCookies(request: RawRequest): RawRequest {
+function removeForeignCredentials(request: RawRequest): RawRequest {
   const { rawHeaders } = request
   const kept = rawHeaders.filter((_, index) => !useless.has((rawHeaders[index - (index % 2)] ?? '').toLowerCase()))
   return { ...request, rawHeaders: kept }
 }
 
 /**
- * Requests that wait, in order. When the queue is full, a sender adds no more than its share, and each of many strangers adds only a little. The
- * decision takes no search, because the answer waits for it.
+ * Requests that wait, in order. When the queue is full, a sender adds no more than its share, and each of many strangers adds only a little.
+ * The decision needs no search, because the answer waits for the decision.
  */
 function createFairQueue() {
   const all = new Map<string, Waiting>()
@@ -252,7 +252,7 @@ function createFairQueue() {
       return all.size
     },
     has: (requestId: string) => all.has(requestId),
-    /** False: there is no room. */
+    /** Returns false if there is no room. */
     add(entry: Waiting): boolean {
       if (!isRoomFor(entry)) return false
       all.set(entry.refusal.requestId, entry)

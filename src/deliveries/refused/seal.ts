@@ -12,7 +12,7 @@ import { promisify } from 'node:util'
 import { Problem } from '../../model/problem.ts'
 import type { QuarantinedRequest } from '../../store/quarantine.ts'
 
-/** A refused request as it arrived, credentials included. It is never stored, logged or shown in clear text. */
+/** A refused request as it arrived, with its credentials. It is never stored, logged or shown in clear text. */
 export type RawRequest = {
   readonly method: string
   /** Path and query. */
@@ -28,14 +28,14 @@ type SealKey = { readonly id: string; readonly secret: KeyObject }
 const derive = promisify<string, string, number, ScryptOptions, Buffer>(scrypt)
 /** The token is the secret. Gateways of one store have no other value in common, so the salt is the same everywhere. */
 const salt = 'hookloom quarantine 1'
-/** 16 MiB and about 50 ms: a copy of the store does not help to guess a weak token. */
+/** The cost of the derivation: 16 MiB and about 50 ms, so that a copy of the store does not help to guess a weak token. */
 const cost: ScryptOptions = { N: 16_384, r: 8, p: 1 }
 const keyBytes = 32
 const keyIdBytes = 8
 const nonceBytes = 12
 const tagBytes = 16
 
-/** The key of a gateway token. It is derived once for each token, outside of the main thread. */
+/** The key that belongs to a gateway token, derived once for each token, outside of the main thread. */
 export function createSealKeys(): (token: string) => Promise<SealKey> {
   let known: { readonly token: string; readonly key: Promise<SealKey> } | undefined
   return (token) => {
@@ -54,12 +54,15 @@ async function deriveKey(token: string): Promise<SealKey> {
 
 type Arrival = Pick<QuarantinedRequest, 'requestId' | 'receivedAt' | 'hook'>
 
-/** The time of arrival is the clock when the request is verified again, so nobody who can write the store may move it. */
+/**
+ * The data that is authenticated but not encrypted. It has the time of arrival, because this time is the clock of a later verification: nobody
+ * who can write the store may change it.
+ */
 function encodeAuthenticatedData({ requestId, receivedAt, hook }: Arrival): Buffer {
   return Buffer.from(JSON.stringify([requestId, receivedAt, hook]))
 }
 
-/** Nonce, tag, and then the encrypted length of the head, head and body. */
+/** Seals a request. The result: nonce, tag, then encrypted the length of the head, the head and the body. */
 export function seal({ body, ...head }: RawRequest, arrival: Arrival, { secret }: SealKey): Uint8Array {
   const nonce = randomBytes(nonceBytes)
   const cipher = createCipheriv('aes-256-gcm', secret, nonce)
@@ -71,7 +74,7 @@ export function seal({ body, ...head }: RawRequest, arrival: Arrival, { secret }
   return Buffer.concat([nonce, cipher.getAuthTag(), ...parts])
 }
 
-/** Throws `conflict` if the gateway token is another one, or if the row was changed. */
+/** Opens a sealed request. Throws `conflict` if the gateway token is another one, or if the row was changed. */
 export function unseal(sealed: Uint8Array, request: Arrival & { readonly keyId: string }, key: SealKey): RawRequest {
   if (request.keyId !== key.id) {
     throw new Problem(

@@ -1,4 +1,5 @@
-// Judges the records of senders: which problems the operator must know, and which are over. Pure: the clock and the configuration are arguments.
+// Judges the records of senders: decides which problems the operator must know, and which are over. Pure: the clock and the configuration are
+// arguments.
 import { type ProblemCode, problems } from '../../model/problem.ts'
 import { cut, toPrintableLine } from '../../base/text.ts'
 import { countDays, countExpected, findLongestSilence, type Period, sumDownMs } from './rhythm.ts'
@@ -9,22 +10,22 @@ const hourMs = 3_600_000
 const dayMs = 86_400_000
 
 /** A silence causes an alert when more requests than this were expected during it: ten times the usual gap. */
-const leastExpected = 10
-/** The same limit for senders with less than one request an hour, whose rhythm is known less exactly. */
-const leastExpectedOfRare = 15
-const leastSilenceMs = 5 * minuteMs
-/** How much history is needed before a silence counts as unusual. */
+const minExpected = 10
+/** The same limit for senders with less than one request an hour, whose rhythm is less certain. */
+const minExpectedOfRare = 15
+const minSilenceMs = 5 * minuteMs
+/** The history that is needed before a silence can count as unusual. */
 const learnt = { requests: 20, days: 3 }
-/** Causes that a poor connection can have by chance. A few of them, or a few requests that only resemble the sender, mean nothing. */
+/** Causes that a poor connection can have by chance. A few of them, or a few requests that only resemble the sender, prove nothing. */
 const chanceCodes: ReadonlySet<ProblemCode> = new Set(['body-timeout', 'body-incomplete'])
-const fewestLoose = 3
+const minLoose = 3
 const looseForMs = dayMs
-const leastQuietMs = 15 * minuteMs
+const minQuietMs = 15 * minuteMs
 
-/** One message to the operator. `cause`: the same only for the same beginning or end. */
+/** One message to the operator. `cause` is the same for all messages about the same beginning or the same end. */
 export type SenderNotice = { readonly cause: string; readonly text: string }
 
-/** The message that the operator gets now, and the record after the message is queued. */
+/** The message for the operator now, and the record to store when the message is queued. */
 export type Judgement = { readonly notice: SenderNotice | undefined; readonly after: SenderRecord }
 
 export type JudgeFacts = {
@@ -52,7 +53,7 @@ function judgeRefusal(
   facts: JudgeFacts,
 ): Judgement | undefined {
   const { now } = facts
-  const withCause = (next: RefusedCause | undefined): SenderRecord => {
+  const replaceCause = (next: RefusedCause | undefined): SenderRecord => {
     const { [name]: _, ...others } = record.refused
     return { ...record, refused: next === undefined ? others : { ...others, [name]: next } }
   }
@@ -64,31 +65,31 @@ function judgeRefusal(
     const ended = { ...rest, count: 0, firm: 0, quietUntil }
     return {
       notice: { cause: `accepted again ${toKey(record)} ${name} ${cause.since}`, text },
-      after: withCause(ended),
+      after: replaceCause(ended),
     }
   }
   const isQuiet = cause.quietUntil !== undefined && now < cause.quietUntil
-  if (cause.count === 0) return isQuiet ? undefined : { notice: undefined, after: withCause(undefined) }
+  if (cause.count === 0) return isQuiet ? undefined : { notice: undefined, after: replaceCause(undefined) }
   if (!isConclusive(record, cause)) {
-    return now - cause.last > looseForMs ? { notice: undefined, after: withCause(undefined) } : undefined
+    return now - cause.last > looseForMs ? { notice: undefined, after: replaceCause(undefined) } : undefined
   }
   if (isQuiet) return undefined
   const text = `Hookloom: ${describeSender(record, facts)} was accepted before and has been refused since ${formatMoment(cause.since, now)}: ${describeCount(cause.count)}, ${describeCode(cause.code)}. First reason: ${cut(toPrintableLine(cause.why), 300)} ${describeRemedy(cause)}`
   return {
     notice: { cause: `refused ${toKey(record)} ${name} ${cause.since}`, text },
-    after: withCause({ ...cause, toldAt: now }),
+    after: replaceCause({ ...cause, toldAt: now }),
   }
 }
 
-/** One refused request that certainly comes from the sender is enough; otherwise several, with none accepted since the first. */
+/** One refused request that certainly comes from the sender is enough; otherwise there must be several, and no accepted request since the first. */
 function isConclusive({ last }: SenderRecord, { code, since, count, firm }: RefusedCause): boolean {
   if (firm > 0 && !chanceCodes.has(code)) return true
-  return count >= fewestLoose && last < since
+  return count >= minLoose && last < since
 }
 
 function isOver({ last }: SenderRecord, cause: RefusedCause, now: number): boolean {
   const usualMs = (cause.last - cause.since) / Math.max(1, cause.count - 1)
-  return last > cause.last && now - cause.last >= Math.min(dayMs, Math.max(leastQuietMs, 5 * usualMs))
+  return last > cause.last && now - cause.last >= Math.min(dayMs, Math.max(minQuietMs, 5 * usualMs))
 }
 
 function judgeSilence(record: SenderRecord, facts: JudgeFacts): Judgement[] | undefined {
@@ -127,9 +128,9 @@ function judgeLearnt(record: SenderRecord, facts: JudgeFacts): string | undefine
   const { now, downs } = facts
   const { last } = record
   const silentMs = now - last - sumDownMs({ from: last, to: now }, downs)
-  if (silentMs < leastSilenceMs || !isLearnt(record)) return undefined
+  if (silentMs < minSilenceMs || !isLearnt(record)) return undefined
   const expected = countExpected(record.hours, { from: last, to: now }, downs)
-  const least = silentMs > expected * hourMs ? leastExpectedOfRare : leastExpected
+  const least = silentMs > expected * hourMs ? minExpectedOfRare : minExpected
   return expected > least && expected > computeSilenceLimit(record, facts)
     ? `usually every ${describeMs(silentMs / expected)} at this time`
     : undefined
@@ -140,8 +141,8 @@ export function isLearnt({ requests, since, last, hours }: SenderRecord): boolea
 }
 
 /**
- * A silence is reported above three times the longest usual one, because requests of independent people come at random: in simulated
- * weeks, such a silence was always an outage. The limit rises if reported silences of this length have ended by themselves.
+ * A silence is reported if it is more than three times the longest usual silence. Requests of independent people come at random, and in
+ * simulated weeks a silence of this length was always an outage. The limit rises if reported silences of this length have ended by themselves.
  */
 function computeSilenceLimit(record: SenderRecord, { now, downs }: JudgeFacts): number {
   const repeated = record.ended.filter(({ at }) => now - at < 14 * dayMs).map(({ expected }) => expected)
@@ -175,7 +176,7 @@ const advices: Partial<Record<ProblemCode, string>> = {
   'hook-unknown': 'No mapping has this name any more. Add the mapping again, or change the URL at the sender.',
 }
 
-/** The next move of the operator. */
+/** What the operator can do next. */
 function describeRemedy({ code }: RefusedCause): string {
   const seen = '"hookloom list --refused" shows each reason.'
   const advice = advices[code]
@@ -184,14 +185,14 @@ function describeRemedy({ code }: RefusedCause): string {
   return `If the secret has changed at the sender, put the new one into .env; then "hookloom retry --refused" runs the requests that are kept. ${seen}`
 }
 
-/** `14:02 UTC`, with the date if it is more than 20 hours ago. */
+/** Such as `14:02 UTC`, with the date if the moment is more than 20 hours ago. */
 function formatMoment(at: number, now: number): string {
   const [date = '', time = ''] = new Date(at).toISOString().split('T')
   const short = `${time.slice(0, 5)} UTC`
   return Math.abs(now - at) < 20 * hourMs ? short : `${date} ${short}`
 }
 
-/** `45 s`, `4 min`, `3 h` or `2 days`. */
+/** Such as `45 s`, `4 min`, `3 h` or `2 days`. */
 export function describeMs(ms: number): string {
   if (ms < minuteMs) return `${Math.max(1, Math.round(ms / 1_000))} s`
   if (ms < 2 * hourMs) return `${Math.round(ms / minuteMs)} min`

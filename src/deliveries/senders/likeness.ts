@@ -1,12 +1,12 @@
-// Signs that a refused request comes from a sender that was accepted before. A refused request proves nothing, and everybody who knows
-// the URL can copy names and user agents from the documentation of the sender. A stranger has neither its network nor a number that the sender puts into
-// each request, such as the id of the webhook.
+// Signs that a refused request comes from a sender that was accepted before. A refused request proves nothing, and everybody who knows the URL
+// can copy names and user agents from the documentation of the sender. But a stranger does not send from the network of the sender, and does
+// not know the numbers in its headers, such as the id of the webhook.
 import { hash } from 'node:crypto'
 import { isInternalAddress, readClientAddress, toNetwork } from '../network.ts'
 
 type Headers = Readonly<Record<string, string>>
 
-/** What accepted requests of a sender have in common. Values of `networks` and `agents`: when they were last seen. */
+/** The features that accepted requests of a sender have in common. The values of `networks` and `agents` are the times when each was last seen. */
 export type Likeness = {
   readonly networks: Readonly<Record<string, number>>
   readonly agents: Readonly<Record<string, number>>
@@ -17,17 +17,17 @@ export type Likeness = {
 export const noLikeness: Likeness = { networks: {}, agents: {}, constants: { samples: 0, digests: {} } }
 
 /**
- * `firm`: the network or a constant header of the sender. `loose`: only what everybody can copy, but its network shows nothing, because
- * all requests come through one local address. `none`: a stranger.
+ * `firm`: the request has the network or a constant header of the sender. `loose`: it has only features that everybody can copy, and all
+ * requests come through one local address, so its network shows nothing. `none`: a stranger.
  */
 export type Resemblance = 'firm' | 'loose' | 'none'
 
 const maxNetworks = 64
 const maxAgents = 8
 const maxConstants = 16
-const fewestSamples = 3
+const minSamples = 3
 
-/** The network of every request that came through a local proxy or tunnel. */
+/** The network of each request that came through a local proxy or tunnel. */
 const localNetwork = 'local'
 
 /**
@@ -68,7 +68,7 @@ export function findResemblance(
   { network, headers }: { readonly network: string | undefined; readonly headers: Headers },
 ): Resemblance {
   if (!Object.hasOwn(agents, toAgentName(headers))) return 'none'
-  if (constants.samples >= fewestSamples) {
+  if (constants.samples >= minSamples) {
     const found = digestConstants(headers)
     if (Object.entries(constants.digests).some(([name, value]) => found[name] === value)) return 'firm'
   }
@@ -90,8 +90,8 @@ function digestConstants(headers: Headers): Record<string, string> {
   return found
 }
 
-function keepNewest(seen: Readonly<Record<string, number>>, most: number): Readonly<Record<string, number>> {
+function keepNewest(seen: Readonly<Record<string, number>>, max: number): Readonly<Record<string, number>> {
   const entries = Object.entries(seen)
-  if (entries.length <= most) return seen
-  return Object.fromEntries(entries.toSorted(([, one], [, other]) => other - one).slice(0, most))
+  if (entries.length <= max) return seen
+  return Object.fromEntries(entries.toSorted(([, one], [, other]) => other - one).slice(0, max))
 }

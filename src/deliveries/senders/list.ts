@@ -1,4 +1,4 @@
-// The senders as commands and the admin API show them.
+// Lists the senders for commands and the admin API.
 import type { SenderFields } from '../../model/api/operations.ts'
 import { problems } from '../../model/problem.ts'
 import { findSender } from '../../pipeline/sources.ts'
@@ -9,7 +9,7 @@ import { readRecords, type SenderRecord } from './record.ts'
 
 const hourMs = 3_600_000
 
-/** The senders in the store, ordered by their last accepted request, the newest last. */
+/** The senders in the store, ordered by the time of their last accepted request. */
 export async function listSenders(store: Pick<StoreReader, 'cursors'>): Promise<SenderFields[]> {
   const records = (await readRecords(store)).filter(({ mapping }) => mapping === undefined)
   return records.toSorted((one, other) => one.last - other.last).map(toSenderFields)

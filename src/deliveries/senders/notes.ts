@@ -1,5 +1,6 @@
-// Notes of the requests since the last write, for the records of senders. A request costs two lookups and no write. The notes are bounded:
-// their hooks and senders are those of the configuration, and only requests that resemble a known sender are noted when they are refused.
+// Notes requests for the records of senders, and adds the notes to the records at each write. A request costs two lookups and no write. The
+// notes are bounded: their hooks and senders are those of the configuration, and only requests that resemble a known sender are noted when they
+// are refused.
 import type { Delivery } from '../../model/delivery.ts'
 import { type ProblemCode, problems, type TraceEntry } from '../../model/problem.ts'
 import type { Generation } from '../../pipeline/generation.ts'
@@ -25,7 +26,7 @@ import {
 const maxNetworks = 100
 
 export type SenderNotes = {
-  /** Notes a request that was accepted. `mappingId`: absent if it repeated an accepted one. */
+  /** Notes a request that was accepted. `mappingId`: absent if the request repeated an accepted one. */
   noteAccepted(
     delivery: Delivery,
     request: {
@@ -36,9 +37,12 @@ export type SenderNotes = {
       readonly mappingId?: string | undefined
     },
   ): void
-  /** Notes a refusal, if its request resembles a sender that was accepted before. `headers`: of the request. */
+  /** Notes a refusal, if its request resembles a sender that was accepted before. `headers`: the headers of the request. */
   noteRefused(refusal: RefusalRecord, headers: Headers, generation: Generation): void
-  /** Adds the notes to the records. What cannot be written is written the next time. `downs`: when the gateway did not listen. */
+  /**
+   * Adds the notes to the records. Notes that cannot be written now are kept for the next write. `downs`: the times in which the gateway did
+   * not listen.
+   */
   write(downs: readonly Period[]): Promise<void>
 }
 
@@ -47,7 +51,7 @@ type NotesParts = {
   readonly generation: () => Generation
   readonly clock: Clock
   readonly recordsOf: (hook: string) => readonly SenderRecord[]
-  /** True: no new record may be made. */
+  /** Whether there are so many records that no new one may be made. */
   readonly isFull: () => boolean
   /** Called for the first request of a sender, and for the first refusal of a cause. */
   readonly onNew: () => void
@@ -186,7 +190,7 @@ export function createSenderNotes({ store, clock, generation, ...parts }: NotesP
   }
 }
 
-/** The reason in words of the gateway: the text of a payload or of a schema never enters an alert. */
+/** The reason of a refusal, in words of the gateway only: text of a payload or of a schema never enters an alert. */
 function findWhy(code: ProblemCode, trace: readonly TraceEntry[]): string {
   const failed =
     code === 'unauthorized' || code === 'proof-unavailable' ? trace.find(({ matched }) => !matched)?.why : undefined

@@ -14,7 +14,7 @@ export type SenderRecord = Likeness & {
   readonly hook: string
   /** Empty for senders that are not recognised. */
   readonly source: string
-  /** The ring of the mapping whose `expectEvery` this record is for. Such a record has no hook, no source and no likeness. */
+  /** The ring of the mapping, if this record is for its `expectEvery`. Such a record has no hook, no source and no likeness. */
   readonly mapping?: string
   /** The first and the last accepted request. */
   readonly since: number
@@ -22,26 +22,26 @@ export type SenderRecord = Likeness & {
   /** The number of accepted requests. */
   readonly requests: number
   readonly hours: Hours
-  /** The longest usual silence, in requests that were expected during it. */
+  /** The longest usual silence, as the number of requests that were expected during it. */
   readonly longest: { readonly expected: number; readonly at: number }
-  /** Reported silences that have ended, so that a sender that now sends less often is not reported again and again. */
+  /** Reported silences that have ended. They raise the limit, so that a sender that now sends less often is not reported again and again. */
   readonly ended: readonly { readonly expected: number; readonly at: number }[]
   readonly refused: Readonly<Record<string, RefusedCause>>
   readonly silent?: { readonly since: number; readonly toldAt: number } | undefined
 }
 
-/** Requests that were refused for one cause. */
+/** The refused requests with one cause. */
 export type RefusedCause = {
   readonly code: ProblemCode
   readonly since: number
   readonly last: number
   readonly count: number
-  /** The number of these requests that are surely from the sender. */
+  /** The number of refused requests that certainly came from the sender. */
   readonly firm: number
   /** The first reason, in words of the gateway. */
   readonly why: string
   readonly requestId: string
-  /** When it was reported. */
+  /** When the cause was reported. */
   readonly toldAt?: number
   /** No message about this cause is sent before this time. */
   readonly quietUntil?: number
@@ -79,7 +79,7 @@ export function createRecord(key: RecordKey, at: number): SenderRecord {
   return { ...key, ...facts, networks, agents, constants }
 }
 
-/** The record with accepted requests. `downs`: when the gateway did not listen. */
+/** Adds accepted requests to the record. `downs`: the times in which the gateway did not listen. */
 export function addSeen(before: SenderRecord, seen: SeenRequests, downs: readonly Period[]): SenderRecord {
   const isFirst = before.requests === 0
   const known = isFirst ? { ...before, since: seen.first, last: seen.first } : addSilence(before, seen.first, downs)
@@ -103,12 +103,12 @@ function addSilence(before: SenderRecord, to: number, downs: readonly Period[]):
   return expected > readLongest(before, to) ? { ...before, longest: { expected, at: to } } : before
 }
 
-/** The longest usual silence, which is forgotten slowly. */
+/** The longest usual silence. It shrinks slowly with time. */
 export function readLongest({ longest }: SenderRecord, now: number): number {
   return longest.expected * 0.5 ** (Math.max(0, now - longest.at) / halfLifeMs)
 }
 
-/** Codes that are one cause: after several failed proofs a sender is rate-limited. */
+/** Names the cause of a code. A sender with several failed proofs is rate-limited, so both codes have one cause. */
 export function toCauseName(code: ProblemCode): string {
   return code === 'rate-limited' || code === 'proof-unavailable' ? 'unauthorized' : code
 }
@@ -149,7 +149,10 @@ export async function readRecords(store: Pick<StoreReader, 'cursors'>): Promise<
   return (await store.cursors(folder)).map(({ value }) => JSON.parse(value) as SenderRecord)
 }
 
-/** Applies `change` to the newest record and stores it; again if another gateway wrote in between. Undefined: nothing changes. */
+/**
+ * Applies `change` to the newest record and stores it; tries again if another gateway wrote in between. `change` returns undefined if the
+ * record stays the same.
+ */
 export async function updateRecord(
   store: Pick<Store, 'cursor' | 'appendAll'>,
   key: RecordKey,

@@ -1,11 +1,11 @@
-// How often a sender usually sends: the number of requests that its history predicts for a time, by hour of the day and day of the week.
+// How often a sender usually sends: predicts the number of requests in a time from its history, by hour of the day and day of the week.
 
 const hourMs = 3_600_000
 const dayHours = 24
 const weekHours = 168
-/** Four weeks. */
+/** The history covers four weeks. */
 const keptHours = 4 * weekHours
-/** An hour in which the gateway did not listen for longer says nothing about the sender. */
+/** If the gateway did not listen for more than this part of an hour, the hour says nothing about the sender. */
 const maxDownMs = 600_000
 
 /** The accepted requests of each hour. `from`: the first hour, in hours since the epoch. */
@@ -16,7 +16,7 @@ export type Period = { readonly from: number; readonly to: number }
 
 export const noHours: Hours = { from: 0, counts: [] }
 
-/** The history with more requests, of which the last came at `at`. Older hours than four weeks are dropped. */
+/** The history after more requests, the last of which came at `at`. Hours older than four weeks are dropped. */
 export function addToHour({ from, counts }: Hours, at: number, requests: number): Hours {
   const hour = Math.floor(at / hourMs)
   if (counts.length === 0) return { from: hour, counts: [requests] }
@@ -30,20 +30,20 @@ export function addToHour({ from, counts }: Hours, at: number, requests: number)
   return { from: from + dropped, counts: longer.slice(dropped) }
 }
 
-/** The days, in UTC, with at least one request. */
+/** The number of days, in UTC, with at least one request. */
 export function countDays({ from, counts }: Hours): number {
   return new Set(counts.flatMap((count, index) => (count > 0 ? [Math.floor((from + index) / dayHours)] : []))).size
 }
 
-/** The milliseconds of a time in which the gateway did not listen. */
+/** The number of milliseconds of a time in which the gateway did not listen. */
 export function sumDownMs({ from, to }: Period, downs: readonly Period[]): number {
   return downs.reduce((sum, down) => sum + Math.max(0, Math.min(to, down.to) - Math.max(from, down.from)), 0)
 }
 
 /**
- * The number of requests that the history predicts for a time. An hour is predicted from the same hour of the earlier weeks; if there are
- * none yet, from the same hour of the earlier working days. The first weekend is unknown, not busy. Time in which the gateway did not
- * listen does not count.
+ * The number of requests that the history predicts for a time. The prediction for an hour comes from the same hour of earlier weeks; if there
+ * are none yet, from the same hour of earlier working days. Without a weekend in the history, requests on a weekend are unknown. Time in which
+ * the gateway did not listen does not count.
  */
 export function countExpected(hours: Hours, { from, to }: Period, downs: readonly Period[]): number {
   let sum = 0
@@ -55,7 +55,7 @@ export function countExpected(hours: Hours, { from, to }: Period, downs: readonl
   return sum
 }
 
-/** The longest silence, as the number of requests that the whole history predicts for consecutive hours without one. */
+/** The longest series of hours without a request, as the number of requests that the whole history predicts for these hours. */
 export function findLongestSilence(hours: Hours, downs: readonly Period[]): number {
   let longest = 0
   let sum = 0
@@ -71,7 +71,7 @@ const otherWeeks = [-3, -2, -1, 1, 2, 3].map((week) => week * weekHours)
 const earlierDays = [-6, -5, -4, -3, -2, -1].map((day) => day * dayHours)
 const otherDays = [-4, -3, -2, -1, 1, 2, 3, 4].map((day) => day * dayHours)
 
-/** `isPast`: later weeks and days count too. */
+/** `isPast`: whether the hour is past, so that later weeks and days also count. */
 function predict(hours: Hours, hour: number, { downs, isPast }: { downs: readonly Period[]; isPast: boolean }): number {
   const before = isPast ? hours.from + hours.counts.length : hour
   const ofWeeks = computeMean(isPast ? otherWeeks : earlierWeeks, (away) =>
@@ -98,7 +98,7 @@ function readSmoothed(hours: Hours, hour: number, downs: readonly Period[]): num
   )
 }
 
-/** An hour after the last request was observed too, as a silent one. */
+/** Whether an hour was observed. Hours after the last request count as observed and silent. */
 function isObserved({ from, counts }: Hours, hour: number, downs: readonly Period[]): boolean {
   if (counts.length === 0 || hour < from) return false
   return downs.length === 0 || sumDownMs({ from: hour * hourMs, to: (hour + 1) * hourMs }, downs) <= maxDownMs

@@ -1,5 +1,6 @@
-// Watches the senders: notes who is accepted and who is refused, and reports to the operator who is refused or silent now. Nothing is read or
-// written during a request. Once a minute, each gateway adds its notes to the records in the store, and one gateway judges the records.
+// Watches the senders: notes who is accepted and who is refused, and reports to the operator which senders are refused or silent now. Nothing
+// is read or written during a request. Once a minute, each gateway adds its notes to the records in the store, and one gateway judges the
+// records.
 import { toErrorName } from '../../base/exceptions.ts'
 import type { Log } from '../../model/log.ts'
 import type { Generation } from '../../pipeline/generation.ts'
@@ -12,19 +13,19 @@ import { createSenderNotes, type SenderNotes } from './notes.ts'
 import { createRecord, readRecords, type SenderRecord, updateRecord } from './record.ts'
 
 const everyMs = 60_000
-/** A sender that is new, or that is refused for a new cause, is written sooner. */
+/** A new sender, or a new cause of refusals, is written after this shorter time. */
 const soonMs = 1_000
-/** A longer pause of the watch is a time in which the gateway did not listen. */
+/** If the watch pauses for longer than this, the gateway did not listen in that time. */
 const maxPauseMs = 3 * everyMs
 const maxDowns = 50
 const keptMs = 29 * 86_400_000
-/** Hooks and senders are limited by the configuration. This limit is for a configuration that changes for years. */
+/** The maximum number of records. The configuration limits hooks and senders; this limit is for a configuration that changes for years. */
 const maxRecords = 1_000
 const forgottenAfterMs = 90 * 86_400_000
 const watchCursor = 'senders/watch'
 
 export type SenderWatch = Pick<SenderNotes, 'noteAccepted' | 'noteRefused'> & {
-  /** Adds the notes to the records in the store and judges all records. It runs once a minute by itself. Never rejects. */
+  /** Adds the notes to the records in the store and judges all records. Runs once a minute after `start`. Never rejects. */
   look(): Promise<void>
   /** Returns a function that writes the notes and ends the watch. */
   start(): () => Promise<void>
@@ -122,7 +123,7 @@ export function createSenderWatch({ store, generation, clock, duty, alert, log }
     }
   }
 
-  /** The expectation of a record; undefined if it is not judged any more. */
+  /** The facts by which a record is judged; undefined if it is no longer judged. */
   function gatherFacts(record: SenderRecord): JudgeFacts | undefined {
     const now = clock()
     if (record.mapping !== undefined) {

@@ -1,27 +1,30 @@
-// The time that may be spent on learning: a share of the time for which the event loop is busy anyway, so that learning costs the same small
-// part of every load. Counted in milliseconds.
+// The processor time for learning, in milliseconds: a share of the time for which the event loop is busy anyway, so that learning costs the
+// same small part of every load.
 
-/** Half a percent: with what it takes to note a request, and to collect the garbage of what was read, the cost stays below three percent. */
+/**
+ * Half a percent. Together with the cost of noting requests, and of collecting the garbage of the payloads that were read, this stays below
+ * three percent.
+ */
 const shareOfBusy = 0.005
-/** Of the time that passes, so that few requests are all learnt from. */
+/** The share of the elapsed time, so that a gateway with few requests learns from all of them. */
 const shareOfElapsed = 0.000_5
 /**
- * What may be saved up: the first hundreds of requests are all learnt from. Also what may be owed: after a long pause of the process in the
- * middle of the work, learning goes on after twenty busy seconds.
+ * The maximum that can be saved: it is enough for the first hundreds of requests. Also the maximum debt: after work during which the process
+ * paused for long, learning continues after twenty busy seconds.
  */
 const maxSaved = 100
 
 export type Allowance = {
   /** Whether some time is left. */
-  has(): boolean
+  hasTime(): boolean
   /** Runs the work, and takes its time from the allowance. */
   spend(work: () => void): void
 }
 
 type AllowanceParts = {
-  /** Milliseconds that pass. */
+  /** The present time in milliseconds, by a clock that is never set back. */
   readonly clock: () => number
-  /** Milliseconds for which the event loop was busy. Every request asks, so the answer must not need a system call. */
+  /** The milliseconds for which the event loop was busy. It is read for every request, so it must not need a system call. */
   readonly busy: () => number
 }
 
@@ -37,7 +40,7 @@ export function createAllowance({ clock, busy }: AllowanceParts): Allowance {
   }
 
   return {
-    has() {
+    hasTime() {
       if (left <= 0) refill()
       return left > 0
     },

@@ -13,35 +13,35 @@ import { countSeen, findKind, type Kind } from '../../shapes/shape.ts'
 import { mostEvents } from './stored.ts'
 
 /** The number of known requests before a change can be unusual. */
-const fewestRequests = 20
-/** The fewest requests in a row that show a change. */
-const fewestInRow = 3
-/** A change is reported if its requests in a row, judged by the earlier requests, have a lower probability than this. */
-const leastChance = 1e-6
+const minRequests = 20
+/** The minimum number of requests in a row that can show a change. */
+const minInRow = 3
+/** A change is reported if the earlier requests give its requests in a row a lower probability than this. */
+const minChance = 1e-6
 /** A new event is unusual if at least this many requests came for each known event, and hardly any event came only once. */
 const requestsOfEvent = 10
-const mostSingles = 0.01
+const maxSingleShare = 0.01
 
-/** Events and fields may have names from requests, so the records are limited. */
-const mostRecords = 5_000
-/** All alerts share one limit an hour: most of it is left to failures. */
-const mostNoticesAnHour = 4
+/** The maximum number of records, because events and fields may have names from requests. */
+const maxRecords = 5_000
+/** All alerts share one limit an hour, so most of it is left to failures. */
+const maxNoticesPerHour = 4
 const hourMs = 3_600_000
 const retryAfterMs = 300_000
-const mostListed = 5
+const maxListed = 5
 
 type Found = Kind | 'missing'
 
-/** The kinds that one path had in the requests of one event. `row`: the run of newest requests with the same kind. */
+/** The kinds of value that one path had in the requests of one event. `row`: the newest requests in a row with the same kind. */
 type PathRecord = {
   total: number
   readonly counts: Map<Found, number>
   row: { found: Found; count: number }
-  isTold: boolean
+  isReported: boolean
 }
 
 type DriftWatch = {
-  /** Takes the shapes that the store has. */
+  /** Begins with the shapes in the store. */
   begin(shapes: readonly EventShape[]): void
   /** Looks at a payload of an event. `deliveryId`: the delivery that had it. */
   look(key: EventKey, payload: JsonValue, deliveryId: string): void
@@ -55,7 +55,7 @@ export type DriftParts = {
 }
 
 export function createDriftWatch({ generation, alert, log }: DriftParts): DriftWatch {
-  /** The requests of each event, by hook. */
+  /** The number of requests of each event, by hook. */
   const events = new Map<string, Map<string, number>>()
   const records = new Map<string, PathRecord>()
   const stored = new Map<string, EventShape>()
@@ -72,29 +72,29 @@ export function createDriftWatch({ generation, alert, log }: DriftParts): DriftW
     known.set(name, (before ?? 0) + 1)
     if (before !== undefined || event === '' || !isUnusual(known, name) || isNamed(generation(), key)) return
     const text = `${describeHook(key)} got the event "${event}"${source === '' ? '' : ` of ${source}`} for the first time. ${describeNext(key, deliveryId)}`
-    // an event that could not be reported counts as new again
+    // an event that could not be reported counts as new at its next request
     notices.send(`new event ${hook} ${name}`, text, () => known.delete(name))
   }
 
-  /** Undefined: there is no room for another one. */
+  /** Undefined if there is no room for another record. */
   function findRecord(key: EventKey, { text, path }: MappingRead): PathRecord | undefined {
     const name = JSON.stringify([key.hook, key.source, key.event, text])
     const known = records.get(name)
-    if (known !== undefined || records.size >= mostRecords) return known
+    if (known !== undefined || records.size >= maxRecords) return known
     const record = createRecord(stored.get(toEventName(key)), path)
     records.set(name, record)
     return record
   }
 
-  /** Whether the path changed, and this must be reported. */
+  /** Adds a value to the record of a path. Returns whether the path changed and this must be reported. */
   function lookAtPath({ read, record }: Watched, payload: JsonValue): boolean {
     const value = readPath(payload, read.path)
     const found = value === undefined ? 'missing' : findKind(value)
     record.row = found === record.row.found ? { found, count: record.row.count + 1 } : { found, count: 1 }
-    if (record.row.count === 1) record.isTold = false
+    if (record.row.count === 1) record.isReported = false
     record.total += 1
     record.counts.set(found, (record.counts.get(found) ?? 0) + 1)
-    return !record.isTold && isChange(record)
+    return !record.isReported && isChange(record)
   }
 
   /** Fields of one event often change together, so one notice reports all of them. */
@@ -102,10 +102,10 @@ export function createDriftWatch({ generation, alert, log }: DriftParts): DriftW
     const changes = watchedOf(generation(), key).filter((watched) => lookAtPath(watched, payload))
     const [first, ...others] = changes
     if (first === undefined) return
-    for (const { record } of changes) record.isTold = true
+    for (const { record } of changes) record.isReported = true
     const text = `${describeHook(key)}: ${describeChange(key, first)}${describeOthers(others)} ${describeNext(key, deliveryId)}`
     notices.send(`drift ${toEventName(key)}`, text, () => {
-      for (const { record } of changes) record.isTold = false
+      for (const { record } of changes) record.isReported = false
     })
   }
 
@@ -130,14 +130,14 @@ type Watched = { readonly mappingId: string; readonly read: MappingRead; readonl
 
 /** Sends alerts about few changes an hour, and about each cause once an hour. After an alert that could not be queued, it waits. */
 function createNotices({ alert, log }: Pick<DriftParts, 'alert' | 'log'>) {
-  /** `isLogged`: the change is already in the log. `until`: no alert about this cause is sent before this time. */
+  /** `isLogged`: whether the change is already in the log. `until`: no alert about this cause is sent before this time. */
   const causes = new Map<string, { until: number; isLogged: boolean }>()
   /** The notices of the last hour. */
   let sent: { readonly at: number }[] = []
 
   async function queue(cause: string, text: string, now: number): Promise<boolean> {
     sent = sent.filter(({ at }) => now - at < hourMs)
-    if (sent.length >= mostNoticesAnHour) return false
+    if (sent.length >= maxNoticesPerHour) return false
     const notice = { at: now }
     sent.push(notice)
     const isQueued = await alert({ cause, text: `Hookloom: ${text}` })
@@ -160,15 +160,15 @@ function createNotices({ alert, log }: Pick<DriftParts, 'alert' | 'log'>) {
   }
 }
 
-/** Events may have names from requests. */
-const mostKnown = 1_000
+/** Cut, because events may have names from requests. */
+const maxKnown = 1_000
 
-/** The paths that the mappings of an event need, each once, with what is known of them. */
+/** The paths that the mappings of an event need, each once, with its record. */
 function createWatched(findRecord: (key: EventKey, read: MappingRead) => PathRecord | undefined) {
   let of: Generation | undefined
   const known = new Map<string, readonly Watched[]>()
   return (generation: Generation, key: EventKey): readonly Watched[] => {
-    if (of !== generation || known.size >= mostKnown) known.clear()
+    if (of !== generation || known.size >= maxKnown) known.clear()
     of = generation
     const name = toEventName(key)
     const found = known.get(name) ?? listWatched(generation, key, findRecord)
@@ -203,9 +203,9 @@ function listSchemaReads({ transform }: CompiledMapping): MappingRead[] {
   }))
 }
 
-/** Begins with the counts of the store, unless the path leads through an array, whose items are not counted by request. */
+/** The record begins with the counts of the store, unless the path leads through an array, whose items are not counted by request. */
 function createRecord(shape: EventShape | undefined, path: MappingRead['path']): PathRecord {
-  const record: PathRecord = { total: 0, counts: new Map(), row: { found: 'missing', count: 0 }, isTold: false }
+  const record: PathRecord = { total: 0, counts: new Map(), row: { found: 'missing', count: 0 }, isReported: false }
   const place = shape && path.every((step) => typeof step === 'string') ? findFieldShape(shape.shape, path) : undefined
   if (shape === undefined || place === undefined) return record
   const { count } = readRequests(shape)
@@ -217,17 +217,17 @@ function createRecord(shape: EventShape | undefined, path: MappingRead['path']):
 
 function isChange({ total, counts, row }: PathRecord): boolean {
   const before = total - row.count
-  if (row.count < fewestInRow || before < fewestRequests) return false
+  if (row.count < minInRow || before < minRequests) return false
   const chance = ((counts.get(row.found) ?? 0) - row.count + 1) / (before + 2)
-  return chance ** row.count < leastChance
+  return chance ** row.count < minChance
 }
 
-/** By Good and Turing, the chance of a new event is the share of the requests whose event came only once. */
+/** Whether a new event is unusual. By Good and Turing, the chance of a new event is the share of the requests whose event came only once. */
 function isUnusual(known: ReadonlyMap<string, number>, name: string): boolean {
   const others = [...known].filter(([other]) => other !== name).map(([, count]) => count)
   const total = others.reduce((sum, count) => sum + count, 0)
   const singles = others.filter((count) => count === 1).length
-  return total >= Math.max(fewestRequests, requestsOfEvent * others.length) && singles <= mostSingles * total
+  return total >= Math.max(minRequests, requestsOfEvent * others.length) && singles <= maxSingleShare * total
 }
 
 /** Whether a mapping names the event, so that it is expected. */
@@ -253,16 +253,16 @@ function describeChange({ event }: EventKey, { mappingId, read, record: { counts
   )
 }
 
-/** All changes except the first one. */
+/** Describes all changes except the first one. */
 function describeOthers(others: readonly Watched[]): string {
   if (others.length === 0) return ''
-  const listed = others.slice(0, mostListed - 1).map(({ read, record }) => describeNow(read, record.row.found, 60))
+  const listed = others.slice(0, maxListed - 1).map(({ read, record }) => describeNow(read, record.row.found, 60))
   const more = others.length - listed.length
   return ` Also, ${listed.join(', ')}${more === 0 ? '' : `, and ${more} more changed`}.`
 }
 
-function describeNow({ text }: MappingRead, found: Found, mostChars: number): string {
-  return `"${cut(toPrintableLine(text), mostChars)}" ${found === 'missing' ? 'is missing' : `is ${describeFound(found)}`}`
+function describeNow({ text }: MappingRead, found: Found, maxChars: number): string {
+  return `"${cut(toPrintableLine(text), maxChars)}" ${found === 'missing' ? 'is missing' : `is ${describeFound(found)}`}`
 }
 
 function describeFound(found: Found): string {

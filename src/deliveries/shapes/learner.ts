@@ -1,5 +1,5 @@
 // Learns the shapes of payloads from the requests that were stored. No request waits for this: payloads are read after the answer, for a
-// bounded share of the time, so that under load only some requests are learnt from, of each event some.
+// bounded share of the time. Under load, the gateway learns only from some requests of each event.
 import perfHooks from 'node:perf_hooks'
 import { toErrorName } from '../../base/exceptions.ts'
 import type { Delivery } from '../../model/delivery.ts'
@@ -12,15 +12,15 @@ import { type Allowance, createAllowance } from './allowance.ts'
 import { createDriftWatch, type DriftParts } from './drift.ts'
 import { addToStored, mostEvents, readShapes } from './stored.ts'
 
-/** After work that took one millisecond, the next work waits this many milliseconds, so that it delays few answers. */
-const restFactor = 9
-/** Until there is time to learn again. */
-const pauseMs = 200
-const mostWaiting = 32
-/** Events with a request that waits, beyond `mostWaiting`: a rare event is learnt from between many requests of another one. */
-const mostWaitingEvents = 200
-const mostWaitingBytes = 4_000_000
-const largestBody = 1_000_000
+/** After work, learning pauses for this many times as long as the work took, so that it delays few answers. */
+const pauseFactor = 9
+/** The pause before the gateway checks again whether there is time to learn. */
+const recheckMs = 200
+const maxWaiting = 32
+/** The maximum number of events with a waiting request when more than `maxWaiting` wait: a rare event is not crowded out by a frequent one. */
+const maxWaitingEvents = 200
+const maxWaitingBytes = 4_000_000
+const maxBodyBytes = 1_000_000
 const writeAfterMs = 15_000
 /** The time before the first write of an event that this process has not seen yet. */
 const firstWriteAfterMs = 1_000
@@ -36,14 +36,14 @@ export type ShapeLearner = {
 
 type LearnerParts = {
   readonly store: Pick<Store, 'cursor' | 'cursors' | 'appendAll'>
-  /** `hookloom dev`: learnt shapes are written at once. */
+  /** `hookloom dev`: learnt shapes are written almost at once. */
   readonly development: boolean
   /** Reports changes of the payloads to the operator. Default: they are not reported. */
   readonly watched?: Omit<DriftParts, 'log'> | undefined
-  /** Default: a share of the time for which the event loop is busy. In development, every request is learnt from. */
+  /** Default: a share of the time for which the event loop is busy. In development, the gateway learns from every request. */
   readonly allowance?: Allowance | undefined
   /** Called after a write. */
-  readonly onLearnt?: ((hook: string) => void) | undefined
+  readonly onShapeWritten?: ((hook: string) => void) | undefined
   readonly log: Log
 }
 
@@ -55,17 +55,17 @@ export function createShapeLearner({
   development,
   watched,
   allowance = createAllowance({ clock: () => performance.now(), busy: readBusyMs }),
-  onLearnt,
+  onShapeWritten,
   log,
 }: LearnerParts): ShapeLearner {
   const drift = watched && createDriftWatch({ ...watched, log })
   const waiting: Waiting[] = []
   let waitingBytes = 0
-  /** The names of the events of which a request waits. */
+  /** The names of the events with a waiting request. */
   const waitingEvents = new Set<string>()
   /** The shapes that were learnt since the last write. */
   const learnt = new Map<string, EventShape>()
-  /** The events of the store and of this process. Undefined: not read yet. */
+  /** The events of the store and of this process; undefined until the store was read. */
   let known: Set<string> | undefined
   let isFull = false
   let learnTimer: NodeJS.Timeout | undefined
@@ -90,12 +90,12 @@ export function createShapeLearner({
       const started = performance.now()
       allowance.spend(learnNext)
       const ended = performance.now()
-      restUntil = ended + restFactor * (ended - started)
+      pauseEndsAt = ended + pauseFactor * (ended - started)
     }
     if (waiting.length > 0) scheduleLearning()
   }
 
-  /** Reads the stored shapes. If the store cannot be read, they are learnt again. */
+  /** Reads the stored shapes. If that fails, it is tried again before the next payload or write. */
   async function readKnown(): Promise<void> {
     if (known !== undefined) return
     try {
@@ -158,7 +158,7 @@ export function createShapeLearner({
       try {
         await addToStored(store, shape)
         known.add(key)
-        onLearnt?.(shape.hook)
+        onShapeWritten?.(shape.hook)
       } catch (error) {
         const later = learnt.get(key)
         if (later !== undefined) mergeEventShape(shape, later)
@@ -178,9 +178,9 @@ export function createShapeLearner({
   return {
     note({ id, path, source, event, receivedAt, body: { bytes, syntax } }, hook) {
       const { byteLength } = bytes
-      if (hook.kind !== 'mapped' || byteLength === 0 || byteLength > largestBody) return
-      if (waitingBytes + byteLength > mostWaitingBytes) return
-      // a key, which no other request has by chance; names are checked when it is learnt from
+      if (hook.kind !== 'mapped' || byteLength === 0 || byteLength > maxBodyBytes) return
+      if (waitingBytes + byteLength > maxWaitingBytes) return
+      // names an event well enough to compare waiting requests; `learnNext` makes the exact key
       const name = `${path} ${source} ${event}`
       const isFull = waiting.length >= mostWaiting || isPaused
       if (isFull && (waitingEvents.has(name) || waitingEvents.size >= mostWaitingEvents)) return

@@ -8,7 +8,7 @@ import {
 } from '../../shapes/event-shape.ts'
 import type { Store, StoreReader } from '../../store/store.ts'
 
-/** Events and senders are names from requests, so their number is limited. */
+/** The maximum number of events, because events and senders have names from requests. */
 export const mostEvents = 200
 
 const folder = 'shape/'
@@ -17,13 +17,13 @@ function toCursorName({ hook, source, event }: EventKey): string {
   return folder + [hook, source, event].map(encodeURIComponent).join('/')
 }
 
-/** The learnt shapes, or those of one hook. */
+/** Reads the learnt shapes, of all hooks or of one. */
 export async function readShapes(store: Pick<StoreReader, 'cursors'>, hook?: string): Promise<EventShape[]> {
   const prefix = hook === undefined ? folder : `${folder}${encodeURIComponent(hook)}/`
   return (await store.cursors(prefix)).map(({ value }) => parseEventShape(value))
 }
 
-/** Merges a learnt shape into the stored one, and does so again if another gateway wrote in between. */
+/** Merges a learnt shape into the stored one. Tries again if another gateway wrote in between. */
 export async function addToStored(store: Pick<Store, 'cursor' | 'appendAll'>, learnt: EventShape): Promise<void> {
   const name = toCursorName(learnt)
   for (;;) {

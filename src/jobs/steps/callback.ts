@@ -28,7 +28,7 @@ async function postEnd(
 ): Promise<StepOutcome> {
   const { runId, endpoint } = planned
   const run = await store.job(runId)
-  // an operator has queued a dead run again
+  // possible if an operator has queued a dead run again
   if (run !== undefined && !hasEnded(run.state))
     return { kind: 'later', afterMs: 5_000, reason: 'The run has not ended.' }
   const channel = channels.get('webhook')
@@ -36,7 +36,7 @@ async function postEnd(
     const detail = `The callback is for the endpoint "${endpoint}", and channels.webhook is not configured. Set it.`
     return { kind: 'permanent', status: 'error', detail }
   }
-  // asks the store after a pause that was longer than the lease
+  // after a pause that was longer than the lease, the store says whether this gateway still has the job
   while (!lease.isConfirmed()) if (!(await lease.report({}))) return { kind: 'aborted' }
   const event = run?.state === 'done' ? 'run.done' : 'run.dead'
   const timestamp = new Date(clock()).toISOString()
@@ -58,17 +58,23 @@ async function postEnd(
   return { kind: 'unavailable', detail, retryAfterMs: 'retryAfterMs' in result ? result.retryAfterMs : undefined }
 }
 
-/** The same for every attempt, so that the receiver has one message for each end of a run. A dot would separate the parts of the signed text. */
+/**
+ * The same id for every attempt, so that the receiver has one message for each end of a run. It has no dot, because a dot separates the parts
+ * of the signed text.
+ */
 function toMessageId(runId: string, event: 'run.done' | 'run.dead'): string {
   return `msg_${runId}_${event.replace('.', '_')}`
 }
 
-/** The states for receivers, as in the run resource. */
+/** The state of a run for receivers, the same as in the run resource. */
 function describeState({ state }: Job): string {
   return state === 'dropped' || state === 'skipped' ? 'cancelled' : state
 }
 
-/** The data as in the run resource: no error of a provider, and the reply only where the mapping shows it. A run that was removed is `cancelled`. */
+/**
+ * The data of a run, as in the run resource: without errors of providers, and with the reply only if the mapping shows it. A run that was
+ * removed is `cancelled`.
+ */
 function toRunData(runId: string, run: Job | undefined): object {
   if (run === undefined) return { runId, deliveryId: null, state: 'cancelled' }
   const { planned, deliveryId = null } = run

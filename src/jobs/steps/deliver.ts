@@ -64,7 +64,7 @@ async function deliver(input: StepInput<Sent>, context: JobContext): Promise<Ste
 }
 
 /**
- * Only a turn of the main session that names a channel and a recipient changes what `last` means. Otherwise a request could move the
+ * Only a turn of the main session that names a channel and a recipient changes the meaning of `last`. Otherwise a request could redirect the
  * replies of the main session and of every hook. A run that is only filed under the default key is not a turn of the main session.
  */
 function findNamedRecipient(planned: Sent): Recipient | undefined {
@@ -97,7 +97,7 @@ async function findChannel(
   )
 }
 
-/** The messages of a reply. Messages that are stored already do not change. */
+/** The messages of a reply. Messages that are already stored do not change. */
 function buildPosts(
   reply: string,
   { channel, name, to }: Extract<Route, { kind: 'route' }>,
@@ -117,7 +117,7 @@ function skip(detail: string): StepRecord {
   return { kind: 'recorded', step: { state: 'skipped', detail } }
 }
 
-/** The same for every attempt of one message, and different for every other message. */
+/** The nonce of a message: the same for each attempt to send it, and different from that of any other message. */
 function toNonce(parts: readonly (string | number | undefined)[]): string {
   return createHash('sha256')
     .update(JSON.stringify(parts.map((part) => part ?? null)))

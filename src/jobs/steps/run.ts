@@ -30,9 +30,9 @@ import { createVerdictRunner } from '../verdicts.ts'
 import { defineStep, type JobContext, type StepInput } from '../step.ts'
 import { prepareWorkspace, type WorkspaceReader } from '../../runners/workspace.ts'
 
-/** A turn of a persistent session gets at most this number of its newest messages. */
+/** The maximum number of messages of a persistent session that a turn gets. It gets the newest ones. */
 const historyLimit = 200
-/** The time in which a run must end after its time limit, in milliseconds: a command may have a minute between SIGTERM and SIGKILL. */
+/** The time that a run has to end after its time limit, in milliseconds. A command may have a minute between SIGTERM and SIGKILL. */
 const endingMs = 66_000
 
 export const runStep = defineStep({
@@ -45,10 +45,10 @@ export const runStep = defineStep({
   describeDeath: ({ status, error }) => ({ status, text: error }),
 })
 
-/** The state that a runner keeps for a session, and the id of that runner: another runner cannot read it. */
+/** The state that a runner keeps for a session, with the id of the runner, because no other runner can read the state. */
 type StoredRunnerState = { readonly runner: string; readonly state: JsonValue }
 
-/** Prompt and reply go into the transcript in the commit of the step; the events in the prompt are consumed in the same commit. */
+/** Runs the turn. The commit of the step writes the prompt and the reply into the transcript, and consumes the events of the prompt. */
 async function runTurn(
   { planned, job, agent }: StepInput<AgentPlan | Heartbeat>,
   context: JobContext,
@@ -98,14 +98,14 @@ async function runTurn(
   const budget = await reserveTurn({ planned, agent, draft: first }, context)
   if (budget.kind !== 'reserved') return budget
   const traced = createTracedRunner(runner, { agent, job })
-  // with a fallback, the next turn need not wait for this provider
+  // with a fallback, the next turn can use another provider, so it need not wait
   const paced = agent.modelFallbacks.length > 0 ? traced : createPacedRunner(traced, { agent, context })
   const asked = createVerdictRunner(budget.meter(paced), context)
   const ask = async (shown: TurnContext, given: ReturnType<typeof draft>, limit: AbortSignal) => {
     const result = await runWithFallbacks(asked, given, { models: agent.modelFallbacks, log: note, signal: limit })
     return { shown, prompt: given.prompt, result }
   }
-  // the next turn of the session must not start while a child of this one still works in the same folder
+  // the next turn of the session must not start while a child process of this turn still works in the same folder
   const times = { outer: lease.signal, ms, endingMs, waitsAfterAbort: lease.mustEnd }
   const over = context.trackTurn({ jobId: job.id, since: request.deadline - ms, until: request.deadline })
   const ended = await withDeadline(times, async (limit) => {
@@ -137,7 +137,7 @@ async function runTurn(
 
 async function isHeldBack(planned: AgentPlan, agent: Agent, context: JobContext): Promise<boolean> {
   const session = await holdIfCrowded(planned, agent, context.store)
-  if (session !== undefined) context.crowded({ ...session, hops: readPlannedHops(planned) })
+  if (session !== undefined) context.onCrowded({ ...session, hops: readPlannedHops(planned) })
   return session !== undefined
 }
 
@@ -159,7 +159,7 @@ async function readWaiting(store: Pick<Store, 'waiting'>, { agentId, sessionKey 
   return await store.waiting({ agentId, sessionKey, limit: maxShownEvents })
 }
 
-/** The highest hop count of the requests that caused the events. */
+/** The highest hop count among the requests that caused the events. */
 async function readEventHops(store: Pick<Store, 'delivery'>, { events }: WaitingEvents): Promise<number> {
   const ids = new Set(events.flatMap(({ deliveryId }) => deliveryId ?? []))
   const deliveries = await Promise.all(Array.from(ids, (id) => store.delivery(id)))

@@ -1,7 +1,7 @@
-// The steps of a commit status: it is pending while the run waits or works, and then has the result of the run. It is tried until it is set,
-// or until the channel refuses it for good. If several runs set one status of a commit, that of the newest run stays: its task takes the
-// cursor of the status before its first call, and an older task that finds it there sets nothing. A lease lets one task at a time look and
-// call, so that a slow call of an older task cannot end after that of a newer one.
+// The steps of a commit status: it is pending while the run waits or works, and then has the result of the run. The call is repeated until it
+// succeeds, or until the channel refuses it permanently. If several runs set one status of a commit, the result of the newest run stays: the
+// task of a run writes its id into the cursor of the status before its first call, and a task that finds a newer id there sets nothing. A lease
+// lets only one task at a time read the cursor and call, so that a slow call of an older task cannot end after the call of a newer one.
 import { createHash } from 'node:crypto'
 import type { CallbackPlan, CommitStatusPlan } from '../../model/action.ts'
 import type { Channel, CommitStatus } from '../../model/channel.ts'
@@ -16,13 +16,13 @@ import { defineStep, type JobContext, type StepInput } from '../step.ts'
 type Input = StepInput<CommitStatusPlan>
 type Result = { readonly state: CommitStatus['state']; readonly text: string }
 
-/** How often the task looks whether the run has ended, if no gateway signals the end: the pause grows with the age of the run. */
-const shortestLookMs = 2_000
-const longestLookMs = 60_000
-const longestRetryMs = 300_000
-/** The time limit in which a channel looks up a status and sets it, in milliseconds. */
+/** The pause between two checks whether the run has ended, if no gateway signals the end. The pause grows with the age of the run. */
+const minLookMs = 2_000
+const maxLookMs = 60_000
+const maxRetryMs = 300_000
+/** The time limit of a call that reads a status and sets it, in milliseconds. */
 const setTimeoutMs = 60_000
-/** A task that another one keeps from its call waits at most for this long if that one was killed. */
+/** The lease of the task that calls. If this task is killed, the others wait at most this long. */
 const turnMs = setTimeoutMs + 15_000
 
 const shared = { of: ['status'], retry: undefined, reportsFirst: false, describeDeath: undefined } as const
@@ -64,7 +64,7 @@ async function awaitEnd(
 ): Promise<StepOutcome> {
   const run = await store.job(planned.runId)
   if (run !== undefined && !hasEnded(run.state)) {
-    const afterMs = Math.min(longestLookMs, Math.max(shortestLookMs, (clock() - job.createdAt) / 4))
+    const afterMs = Math.min(maxLookMs, Math.max(minLookMs, (clock() - job.createdAt) / 4))
     return { kind: 'later', afterMs: Math.ceil(afterMs), reason: `The run ${run.id} has not ended.` }
   }
   return { kind: 'recorded', step: { state: 'done', result: JSON.stringify(toResult(run)) } }
@@ -101,25 +101,25 @@ async function setStatus(result: Result, input: Input, context: JobContext): Pro
   }
   const name = toStatusKey(planned)
   const turn = await store.lease({ names: [name], leaseMs: turnMs })
-  if (turn.length === 0) return { kind: 'later', afterMs: shortestLookMs, reason: 'Another run sets this status now.' }
+  if (turn.length === 0) return { kind: 'later', afterMs: minLookMs, reason: 'Another run sets this status now.' }
   try {
-    const newer = await takePlace(name, job, context)
+    const newer = await claimStatus(name, job, context)
     if (newer !== undefined) {
       return {
         kind: 'recorded',
         step: { state: 'skipped', detail: `A newer run sets this status: see the task ${newer}.` },
       }
     }
-    // if the wait was longer than the lease, the store says whether this gateway still has it
+    // if the wait was longer than the lease of the job, the store says whether this gateway still has the job
     while (!lease.isConfirmed()) if (!(await lease.report({}))) return { kind: 'aborted' }
     return await callChannel(result, input, { ...context, setStatus: channel.setStatus })
   } finally {
-    // a lease that cannot be ended runs out
+    // if the lease cannot be ended, it expires
     await store.endLeases(turn).catch(() => undefined)
   }
 }
 
-/** One name for the status of a commit. A hash, because a payload may name a long repository. */
+/** The name of the cursor and the lease for one status of a commit. It is a hash, because a payload may name a long repository. */
 function toStatusKey({ channel, commit, name }: CommitStatusPlan): string {
   return `${statusPrefix}${createHash('sha256')
     .update(JSON.stringify([channel, commit, name]))
@@ -127,10 +127,10 @@ function toStatusKey({ channel, commit, name }: CommitStatusPlan): string {
 }
 
 /**
- * Notes this task as the newest one of its status. Returns the id of a newer one, which has the status then. One that can set nothing any
- * more does not count, because the status would stay pending.
+ * Notes this task as the newest task of its status. Returns the id of a newer task, if there is one. A newer task that can no longer set the
+ * status does not count, because the status would stay pending.
  */
-async function takePlace(name: string, job: Job, context: JobContext): Promise<string | undefined> {
+async function claimStatus(name: string, job: Job, context: JobContext): Promise<string | undefined> {
   const { store, config, clock } = context
   const from = await store.cursor(name)
   const knownId = from?.split(' ')[1]
@@ -138,13 +138,13 @@ async function takePlace(name: string, job: Job, context: JobContext): Promise<s
   const known = knownId === undefined ? undefined : await store.job(knownId)
   const isAlive = known !== undefined && (known.state === 'done' || !hasEnded(known.state))
   if (isAlive && isNewer(known, job)) return known.id
-  // no task waits for longer than this
+  // the cursor is kept for longer than any task waits
   const until = clock() + config.store.retainDays * 86_400_000
   const moved = await store.appendAll([], { name, from, to: `${until} ${job.id}` })
-  return moved === 'moved' ? await takePlace(name, job, context) : undefined
+  return moved === 'moved' ? await claimStatus(name, job, context) : undefined
 }
 
-/** A task that begins again, because its run was queued again, counts as a new one. */
+/** Compares the ids of tasks. A task that begins again, because its run was queued again, counts as a new task. */
 function isNewer(one: Job, other: Job): boolean {
   return one.createdAt === other.createdAt ? one.id > other.id : one.createdAt > other.createdAt
 }
@@ -160,7 +160,7 @@ async function callChannel(
   )
   if (ended.kind === 'aborted') return ended
   const failed = (reason: string, logged: string, afterMs?: number): StepOutcome => {
-    const growingMs = Math.min(longestRetryMs, Math.max(shortestLookMs, job.failingForMs ?? 0))
+    const growingMs = Math.min(maxRetryMs, Math.max(minLookMs, job.failingForMs ?? 0))
     return { kind: 'later', afterMs: clampAskedMs(afterMs) ?? growingMs, reason, logged }
   }
   if (ended.kind === 'timeout') {

@@ -17,7 +17,7 @@ function createStage({ work }: { readonly work: number }) {
     /** Learns as often as the allowance permits. `pausedMs`: the thread is stopped for this time before each allowance is used. */
     learn(pausedMs = 0): number {
       let times = 0
-      for (; allowance.has(); times += 1) {
+      for (; allowance.hasTime(); times += 1) {
         allowance.spend(() => {
           at += work + pausedMs
           busy += work + pausedMs

@@ -64,13 +64,13 @@ test('calls that work on one key of context.state run in order, even after a fai
   const { state } = openStage()
   const order: string[] = []
   const name = (key: string) => ({ module: 'a.ts', key })
-  const first = state.inTurn([name('a'), name('b')], async () => {
+  const first = state.runInTurn([name('a'), name('b')], async () => {
     await Promise.resolve()
     order.push('first')
     throw new Error('it failed')
   })
-  const second = state.inTurn([name('b'), name('a')], async () => void order.push('second'))
-  const other = state.inTurn([name('c')], async () => void order.push('other'))
+  const second = state.runInTurn([name('b'), name('a')], async () => void order.push('second'))
+  const other = state.runInTurn([name('c')], async () => void order.push('other'))
   await expect(first).rejects.toThrow('it failed')
   await Promise.all([second, other])
   expect(order).toEqual(['other', 'first', 'second'])

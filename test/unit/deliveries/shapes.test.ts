@@ -14,8 +14,8 @@ import { openStores, whyNoPostgres } from '../../contract/postgres-stage.ts'
 import { toGeneration, toTestDelivery } from '../pipeline/decide.ts'
 
 const hook = toGeneration([{ id: 'orders', match: { path: 'orders' }, messageTemplate: 'x' }]).hook('orders')
-const createLearner = (store: Store, onLearnt?: (hook: string) => void) =>
-  createShapeLearner({ store, development: false, onLearnt, log: silentLog })
+const createLearner = (store: Store, onShapeWritten?: (hook: string) => void) =>
+  createShapeLearner({ store, development: false, onShapeWritten, log: silentLog })
 const toDelivery = (payload: JsonObject) => toTestDelivery('orders', payload)
 
 const engines: [string, () => Promise<Store>][] = [['SQLite', async () => createMemoryStore({ clock: Date.now })]]
@@ -105,7 +105,7 @@ test('while there is no time to learn, one request of each event waits, so that 
   const store = createMemoryStore({ clock: Date.now })
   let turns = 0
   const allowance: Allowance = {
-    has: () => turns > 0,
+    hasTime: () => turns > 0,
     spend(work) {
       turns -= 1
       work()
@@ -133,7 +133,7 @@ test('a gateway in development learns shapes from every request', async () => {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
   const store = createMemoryStore({ clock: Date.now })
-  const allowance = { has: () => false, spend: (work: () => void) => work() }
+  const allowance = { hasTime: () => false, spend: (work: () => void) => work() }
   const learner = createShapeLearner({ store, development: true, allowance, log: silentLog })
   for (let count = 0; count < 100; count += 1) {
     learner.note(toDelivery({ id: 1 }), hook)

@@ -2,7 +2,7 @@
 import { createGmailApi } from '../../../src/gmail/api.ts'
 import { createCall } from '../../../src/gmail/call.ts'
 import { type GmailPayload, type GmailState, type MailSink, toMailKey } from '../../../src/gmail/mail.ts'
-import type { Sleep } from '../../../src/gmail/pace.ts'
+import type { Sleep } from '../../../src/base/retry.ts'
 import { type SyncResult, syncOnce } from '../../../src/gmail/sync.ts'
 import { createTokens } from '../../../src/gmail/google.ts'
 import { GmailConfig, type WatchedGmail } from '../../../src/model/config/gmail.ts'

@@ -51,7 +51,7 @@ test('the monitor is pinged at the start and then at every interval', async () =
 
 test('after an undelivered alert no gateway pings, even after a restart, until an alert is delivered', async () => {
   const { own, open, pass, monitor, lines } = await createHeartbeatStage()
-  own.attempted({ isDelivered: false, why: 'telegram: chat not found.' })
+  own.noteAttempt({ isDelivered: false, why: 'telegram: chat not found.' })
   await own.look()
   await pass(20 * minute)
   const other = open()

@@ -128,7 +128,7 @@ export function createStage(config: Config = configWith()) {
       config: () => config,
       clock,
       newId: () => `alert-${(ids += 1)}`,
-      added,
+      onAdded: added,
       meter,
       log: silentLog,
     })
@@ -147,12 +147,12 @@ export function createStage(config: Config = configWith()) {
       random: () => 0.5,
       meter: () => {},
       log: silentLog,
-      woken: (agentId) => heartbeats?.wake(agentId),
-      alerted: () => {},
-      died: (death) => alerts.reportDeadJob(death),
-      crowded: (session) => alerts.reportCrowded(session),
-      spent: (settled) => watch.spent(settled.map(({ name }) => name)),
-      waits: (name) => watch.waits(name),
+      onWake: (agentId) => heartbeats?.wake(agentId),
+      onAlertAttempt: () => {},
+      onDeath: (death) => alerts.reportDeadJob(death),
+      onCrowded: (session) => alerts.reportCrowded(session),
+      onSettled: (settled) => watch.onSettled(settled.map(({ name }) => name)),
+      onBudgetWait: (name) => watch.onWait(name),
       newBoundaryId: () => randomBytes(8).toString('hex'),
       readWorkspaceFile: async () => undefined,
       ...options,
@@ -223,7 +223,7 @@ export function createStage(config: Config = configWith()) {
       agents: () => [toAgent(config, 'main', '/')],
       clock,
       newId: () => `beat-${(ids += 1)}`,
-      added: () => {
+      onAdded: () => {
         for (const worker of workers) worker.lookForTasks()
       },
       log: silentLog,
