@@ -1,4 +1,4 @@
-// The chain of the audit log: several owners of a store extend it, and a change by anybody else shows.
+// The hash chain of the audit log: several owners of a store extend it, and a change by anybody else is noticed.
 import { expect, onTestFinished, test } from 'vitest'
 import { type AuditRow, chainEntry, createChainCheck } from '../../src/store/audit.ts'
 import { findAuditBreak, retried } from './audit.ts'

@@ -12,7 +12,7 @@ export const retried: NewAuditEntry = {
   outcome: 'done',
 }
 
-/** The first row that does not fit; undefined for a whole chain. */
+/** The number of the first row with a wrong hash. Undefined if the whole chain is valid. */
 export function findAuditBreak(rows: readonly AuditRow[]): number | undefined {
   const check = createChainCheck()
   return rows.map((row) => check(row)).find((found) => found !== undefined)?.number
@@ -32,7 +32,7 @@ export function describeAudit(stage: () => Stage): void {
       const [one, two] = await all()
       expect(one).toEqual(first)
       const at = new Date(clock()).toISOString()
-      // written by hand, in the canonical form of RFC 8785
+      // the expected text, in the canonical form of RFC 8785, without the code under test
       const text = `{"act":"drop","at":"${at}","began":1,"by":{"kind":"token","name":"ci"},"details":{"hook":"ci"},"gateway":"g-1","number":2,"outcome":"done","previous":"${one?.hash}","reason":"no","target":"d-1"}`
       expect(two).toEqual({
         number: 2,

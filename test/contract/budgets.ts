@@ -14,7 +14,7 @@ const turns = (count: number): Spending => ({ ...noSpending, turns: count })
 
 export function describeBudgets(stage: () => Stage): void {
   describe('a budget', () => {
-    /** Jobs that are claimed, and a reservation of one turn of three in a period that ends in an hour. */
+    /** Stores and claims `count` jobs. `asked`: a reservation of one turn; the budget has three, in a period that ends in an hour. */
     async function claimed(count: number) {
       const { store, clock } = stage()
       const startsAt = clock() - dayMs + hourMs

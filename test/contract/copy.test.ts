@@ -42,17 +42,17 @@ const beat = { kind: 'heartbeat', agentId: 'main', sessionKey: 'main', reason: '
 
 const limit = 1_000
 
-/** The engines return bytes of different classes. */
+/** The engines return bytes of different classes, so the bytes become text. */
 function toShown(kept: KeptRequest | undefined) {
   return kept && { head: { ...kept.head }, body: Buffer.from(kept.body).toString('hex') }
 }
 
-/** The same without the fields that grow with time. */
+/** Leaves out the fields that grow with time. */
 function toTimeless<Waiting extends object>(waiting: Waiting): object {
   return { ...waiting, wokenForMs: 'wokenForMs' in waiting && waiting.wokenForMs !== undefined }
 }
 
-/** Everything that a reader can show. */
+/** All records that a reader can show. */
 async function readEverything(place: StorePlace) {
   const reader: StoreReader = await openReader(place)
   try {
@@ -85,7 +85,7 @@ async function readEverything(place: StorePlace) {
   }
 }
 
-/** A store with a row of every kind. */
+/** Fills a store with rows of every kind. */
 async function fill(place: StorePlace): Promise<void> {
   await withStore(place, async (store) => {
     await store.join({ id: 'gateway', version: '1', generation: 'g1', address: 'http://127.0.0.1:8790/hooks' })
@@ -181,7 +181,7 @@ describe.skipIf(whyNoPostgres)(
       expect(original.deliveries).toHaveLength(14)
       expect(await readEverything(second)).toEqual(original)
       expect(await copyStore({ from: second, to: third }, () => {})).toEqual(counted)
-      // a file does not keep which of several gateways took a delivery
+      // SQLite does not store which of several gateways took a delivery
       const withoutNodes = ({ deliveries, kept, ...rest }: typeof original) => ({
         ...rest,
         deliveries: deliveries.map((delivery) => ({ ...delivery, node: undefined })),
@@ -335,7 +335,7 @@ describe.skipIf(whyNoPostgres)(
       )
       const copied = new Set(copiedTables.map(({ name }) => name))
       const others = (names: string[]) => names.filter((name) => !copied.has(name)).toSorted()
-      // the catalog and the keys follow from the rows
+      // not copied: the catalog and the keys can be computed from the rows
       expect(others(ofSqlite)).toEqual([
         'catalog',
         'flow_keys',
@@ -348,7 +348,7 @@ describe.skipIf(whyNoPostgres)(
         'transcripts',
         'wake_ids',
       ])
-      // requests and job_parts are copied with deliveries and jobs
+      // the rows of requests and job_parts are copied with those of deliveries and jobs
       expect(others(rows.map(({ tablename }) => tablename))).toEqual([
         'flow_keys',
         'flow_lines',
@@ -361,7 +361,7 @@ describe.skipIf(whyNoPostgres)(
         'reservations',
         'task_names',
       ])
-      // and so are all of their columns
+      // all columns are copied too, except these
       const { rows: columns } = await withDatabase((client) =>
         client.query<{ table_name: string; column_name: string }>(
           'SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = $1',
@@ -377,7 +377,7 @@ describe.skipIf(whyNoPostgres)(
       })
       expect(uncopied.toSorted()).toEqual([
         'deliveries.bytes',
-        // the only job of a delivery is copied as a job
+        // the plan of a delivery with one job is copied as that job
         'deliveries.plan',
         'deliveries.wake_event',
         'deliveries.wake_id',

@@ -98,7 +98,7 @@ export function describeCursors(stage: () => Stage): void {
       expect([await values(), await store.delivery(late.id)]).toEqual([[undefined, '1', undefined], undefined])
       expect(await store.appendAll([late], moves('1'))).toEqual([{ kind: 'stored' }])
       expect(await values()).toEqual(['2', '2', '2'])
-      // each of them takes both cursors, in another order
+      // each call moves both cursors, but in another order
       const both = ['state/a', 'state/b']
       const races = Array.from({ length: 6 }, (_, index) =>
         store.appendAll(
@@ -145,7 +145,7 @@ export function describeCursors(stage: () => Stage): void {
       expect(await store.settle(second?.id ?? '', settlement(), { name, from: undefined, to: '9 b' })).toBe('moved')
       expect(await store.delivery(second?.id ?? '')).toMatchObject({ state: 'pending', jobs: [] })
       expect(await store.cursor(name)).toBe('9 a')
-      // a settled delivery moves nothing
+      // a second settlement of a delivery moves no cursor
       expect(await store.settle(first?.id ?? '', settlement(), { name, from: '9 a', to: '9 c' })).toBe(false)
       expect(await store.cursor(name)).toBe('9 a')
       expect(await store.settle(second?.id ?? '', settlement(), { name, from: '9 a', to: '9 b' })).toBe(true)

@@ -8,7 +8,7 @@ const cancelled = { state: 'cancelled', reason: 'An operator cancelled it.' } as
 
 export function describeHolds(stage: () => Stage): void {
   describe('holds and endings', () => {
-    /** Jobs of two mappings, and one without a delivery. */
+    /** Stores jobs of three mappings, and one job without a delivery. */
     async function someJobs() {
       const { store, clock } = stage()
       const jobs = [
@@ -31,7 +31,7 @@ export function describeHolds(stage: () => Stage): void {
       const { store, clock, jobs, due } = await someJobs()
       await store.hold({ label: 'mapping:a', ...pause })
       expect(await store.holds()).toEqual([{ label: 'mapping:a', ...pause, at: clock() }])
-      // the second job waits for the first one of its lane
+      // the second job waits for the first one, which is in the same lane
       expect(await due(1)).toEqual([jobs[2].id])
       expect(await due()).toEqual(['beat'])
       expect((await store.job(jobs[0].id))?.state).toBe('queued')

@@ -1,5 +1,6 @@
-// Calls of several owners on the same data, in an order that a seed decides, several of them in flight at once. Checks what a user would
-// notice: one running job in each lane, arrival order in a lane, no effect lost or repeated, each event consumed once, if it was shown.
+// Calls of several owners on the same data. A seed decides their order, and several calls run at once. Checks the promises that a user
+// would notice: one running job in each lane, arrival order in a lane, no effect lost or repeated, and each event consumed at most once,
+// after it was shown.
 import { expect } from 'vitest'
 import type { ClaimedJob } from '../../src/model/job.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -24,7 +25,7 @@ export async function interleave({ stores, clock, seed, steps }: Run): Promise<{
   const below = (count: number) => Math.floor(random() * count)
   const pick = <Item>(items: readonly Item[]): Item | undefined => items[below(items.length)]
   const anyStore = () => pick(stores) as Store
-  /** Ids in order of arrival. */
+  /** The ids of the jobs of each lane, in order of arrival. */
   const arrived = new Map<string, string[]>()
   const ended = new Map<string, string[]>()
   const appending = new Map<string, Promise<unknown>>()
@@ -43,7 +44,7 @@ export async function interleave({ stores, clock, seed, steps }: Run): Promise<{
     const jobs = [newJob({ lane, planned: planned(session) }), newJob({ state: 'done', events })]
     const write = () => store.append(newDelivery({ at: clock(), jobs }))
     const [{ id }] = jobs as [{ id: string }, unknown]
-    // one after the other within a lane, so that the order of arrival is known
+    // within a lane, one append after the other, so that the order of arrival is known
     const before = appending.get(session)
     const mine = (async () => {
       await before
@@ -55,7 +56,7 @@ export async function interleave({ stores, clock, seed, steps }: Run): Promise<{
     await mine
   }
 
-  /** Appends deliveries with one key to several owners at once. */
+  /** Appends deliveries with the same key to all owners at once. */
   async function appendTwins(): Promise<void> {
     const key = { key: `k${keys.length}`, stored: 0 }
     keys.push(key)
@@ -87,7 +88,7 @@ export async function interleave({ stores, clock, seed, steps }: Run): Promise<{
     held = held.filter((each) => each !== mine)
     const { job, store, shown } = mine
     const dice = below(10)
-    if (dice === 0) return // the worker died
+    if (dice === 0) return // as if the worker had died
     if (dice === 1) return void (await store.report(job, { outcome: { kind: 'release' } }))
     if (dice === 2) {
       const outcome = { kind: 'retry', afterMs: below(2 * leaseMs), error: 'busy' } as const
@@ -105,7 +106,7 @@ export async function interleave({ stores, clock, seed, steps }: Run): Promise<{
     const lane = job.planned.sessionKey
     if (arrived.has(lane)) ended.set(lane, [...(ended.get(lane) ?? []), job.id])
     for (const id of shown) {
-      // a job without a lane may run at the same time as another one of its session
+      // a job without a lane may run at the same time as another job of its session
       if (lane !== 'none') expect(consumed.has(id)).toBe(false)
       consumed.add(id)
     }
@@ -138,7 +139,7 @@ export async function interleave({ stores, clock, seed, steps }: Run): Promise<{
     if (inFlight.size >= maxInFlight) await Promise.race(inFlight)
   }
   await Promise.all(inFlight)
-  // the end: everything that was stored is done, however many workers died
+  // at the end, every stored job is done, however many workers died
   for (let round = 0; finished.size < all.size && round < 50 * all.size; round += 1) {
     clock.advance(2 * leaseMs)
     await claim()
@@ -157,7 +158,7 @@ export async function interleave({ stores, clock, seed, steps }: Run): Promise<{
   return { done: finished.size, stale }
 }
 
-/** The mulberry32 generator: the same numbers for the same seed. */
+/** The mulberry32 generator: the same seed gives the same numbers. */
 export function createRandom(seed: number): () => number {
   let state = seed
   return () => {

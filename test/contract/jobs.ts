@@ -42,7 +42,7 @@ export function describeJobs(stage: () => Stage): void {
       await appending
       const claimed = await claiming
       if (!store.claimsAppended()) claimed.push(...(await store.claim({ limit: 2, leaseMs })))
-      // only the first of its lane, and only once
+      // only the first job of the lane, and only once
       expect(claimed.map(({ id, planned: plan }) => [id, plan])).toEqual([[job.id, job.planned]])
       expect(await store.claim({ limit: 2, leaseMs })).toEqual([])
     })
@@ -105,7 +105,7 @@ export function describeJobs(stage: () => Stage): void {
       expect(await store.delivery(delivery.id)).toMatchObject({ jobs: [{ state: 'running', steps: [] }] })
       expect(await store.events({ limit: 9 })).toEqual([])
       expect(await store.report(held, done)).toBe(true)
-      // again, because the result of a commit can be unknown
+      // a repeated report succeeds, because the result of a commit can be unknown
       expect(await store.report(held, done)).toBe(true)
       expect(await store.report(stale, done)).toBe(false)
       expect(await store.report(held, { outcome: { kind: 'dead', error: 'no' } })).toBe(false)
@@ -256,20 +256,20 @@ export function describeJobs(stage: () => Stage): void {
       await claimOne(store)
       clock.advance(leaseMs)
       for (let n = 1; n <= 12; n += 1) {
-        // the first claim also counts the lost lease
+        // the first of these claims also counts the lost lease as a failure
         await store.report(await claimOne(store), { outcome: { ...retry, error: `"${n}" ${'ü\n\u0001'.repeat(200)}` } })
         clock.advance(1)
       }
       const { failures } = (await store.job(job.id)) ?? { failures: [] }
       expect(failures).toHaveLength(12)
-      // the lost lease was the oldest
+      // the failure of the lost lease was the oldest, and is dropped
       expect(failures[0]).toEqual({ at: began + leaseMs, error: `"1" ${'ü\n\u0001'.repeat(200)}`.slice(0, 200) })
       expect(failures.at(-1)).toMatchObject({ at: began + leaseMs + 11, error: expect.stringMatching(/^"12" ü\n/) })
       await store.report(await claimOne(store), { steps: [ran(1)], outcome: { kind: 'dead', error: 'no route' } })
       const dead = await store.job(job.id)
       expect(dead?.failures).toHaveLength(12)
       expect(dead?.failures.at(-1)).toEqual({ at: began + leaseMs + 12, error: 'no route' })
-      // what failed before stays visible when the job is queued again, and when it is done
+      // earlier failures stay visible when the job is queued again, and when it is done
       await store.requeue(job.id)
       await store.report(await claimOne(store), { outcome: { kind: 'done' } })
       expect(await store.job(job.id)).toMatchObject({ state: 'done', failures: dead?.failures })

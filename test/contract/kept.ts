@@ -10,7 +10,7 @@ export function describeKept(stage: () => Stage): void {
     return found && new TextDecoder().decode(found.body)
   }
   const ids = async (query: KeptQuery) => (await stage().store.kept(query)).map(({ deliveryId }) => deliveryId)
-  /** Stores this many deliveries of one mapping, one after the other. */
+  /** Stores `count` deliveries of one mapping, one after the other. */
   async function append(count: number, over: Partial<NewDelivery>): Promise<string[]> {
     const { store, clock } = stage()
     const made = Array.from({ length: count }, (_, index) =>

@@ -6,7 +6,7 @@ import type { Stage } from './store.ts'
 
 const info: NodeInfo = { id: 'host-1', version: '1.2.3', generation: 'g1', address: 'http://127.0.0.1:8790/hooks' }
 
-/** Twice, because the calls may go to two stores in turn. */
+/** Joins twice, because the two calls may go to two different stores. */
 async function join(store: Store, node = info): Promise<void> {
   for (let times = 0; times < 2; times += 1) await store.join(node)
 }

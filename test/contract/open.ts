@@ -16,7 +16,7 @@ export function describeOpen(stage: () => Stage): void {
 
     test('open() lists pending and parked deliveries in the order in which they were stored, up to the limit, and no others', async () => {
       const { store, clock } = stage()
-      // the clock of a gateway may be behind or ahead
+      // the times do not decide the order: the clock of a gateway may be behind or ahead
       const first = newDelivery({ at: clock() + 90_000, ...parked() })
       const second = newDelivery({ at: clock() - 90_000, ...parked({ state: 'pending' }) })
       const third = newDelivery({ at: clock() - 1, ...parked() })
@@ -75,7 +75,7 @@ export function describeOpen(stage: () => Stage): void {
       expect(await ids('g2')).toEqual([broken.id, pending.id])
       expect(await ids('h1')).toEqual([broken.id, pending.id])
       expect(await ids('h2', 'else')).toEqual([broken.id, pending.id])
-      // a pending delivery was not parked, and a part of a name does not match
+      // the pending delivery was never parked; a name matches only as a whole
       expect(await ids('g9', 'h9', 'h', 'g')).toEqual([twice.id, broken.id, pending.id])
       for (let count = 0; count < 200; count += 1) await store.settle(twice.id, by(`later-${count}`, `hash-${count}`))
       expect(await ids('later-190')).toEqual([broken.id, pending.id])

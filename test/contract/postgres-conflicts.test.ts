@@ -1,4 +1,4 @@
-// Two gateways on one Postgres that write the same rows at the same moment.
+// Two gateways on one Postgres, which write the same rows at the same moment.
 import type { Client } from 'pg'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { ClaimedJob } from '../../src/model/job.ts'
@@ -25,7 +25,7 @@ async function openPair() {
   return { clock, one, other, add, claim, url }
 }
 
-/** A running job that a newer one, which no claim has seen yet, replaces. */
+/** A running job, and a newer job that will replace it. No claim has seen the newer job yet. */
 async function openReplaced() {
   const pair = await openPair()
   await pair.add(flowJob({ onNew: 'replace' }))
@@ -41,9 +41,9 @@ type Waiting = {
   readonly account: { readonly name: string; readonly startsAt: number }
 }
 
-/** Resolves when another connection waits for a lock of this one. */
+/** Resolves when another connection waits for a lock of this connection. */
 async function othersWait(client: Client): Promise<void> {
-  // not pg_stat_activity, which a transaction reads once
+  // not pg_stat_activity, which a transaction reads only once
   const sql = 'SELECT 1 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))'
   await vi.waitUntil(async () => (await client.query(sql)).rowCount !== 0, { timeout: 60_000, interval: 5 })
 }

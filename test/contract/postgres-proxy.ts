@@ -1,26 +1,26 @@
-// A proxy between a gateway and Postgres, which behaves like a bad network: it cuts, it loses answers, it refuses.
+// A proxy between a gateway and Postgres that behaves like a bad network: it cuts connections, loses answers, or refuses connections.
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { onFileEnd } from '../file-end.ts'
 
 export type Proxy = {
   /** The URL of the database through this proxy. */
   readonly url: string
-  /** From now on, each new connection is cut after so many bytes from the server. Undefined: never. */
+  /** Cuts each new connection after this number of bytes from the server. Undefined: cuts none. */
   cutAfter(bytes: number | undefined): void
-  /** True: all bytes from the server are lost, and do not arrive later. */
+  /** True: discards all bytes from the server. */
   loseAnswers(isLost: boolean): void
-  /** Stops listening, and cuts all connections. */
+  /** Refuses new connections, and cuts all others. */
   shut(): Promise<void>
   open(): Promise<void>
-  /** Resolves when the next connection is cut by `cutAfter`. */
+  /** Resolves when `cutAfter` cuts the next connection. */
   nextCut(): Promise<void>
-  /** New connections since the proxy was made. */
+  /** The number of connections since the proxy was created. */
   connections(): number
-  /** The most bytes that a server sent over one connection. */
+  /** The maximum number of bytes that the server sent over one connection. */
   maxBytes(): number
 }
 
-/** Closed at the end of the test file. */
+/** Creates a proxy, which is closed at the end of the test file. */
 export async function createProxy(url: string): Promise<Proxy> {
   const { hostname, port } = new URL(url)
   const sockets = new Set<Socket>()

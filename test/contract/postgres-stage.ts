@@ -1,4 +1,5 @@
-// A schema for each store under test, in the database of HOOKLOOM_TEST_POSTGRES, and the reason to skip where there is none.
+// Creates a schema for each store under test, in the database of HOOKLOOM_TEST_POSTGRES. Without a database, gives the reason why tests are
+// skipped.
 import { randomBytes } from 'node:crypto'
 import { Client } from 'pg'
 import { createPostgresStore } from '../../src/store/postgres/postgres.ts'
@@ -21,13 +22,13 @@ export async function withDatabase<Result>(
   }
 }
 
-/** Why tests of Postgres are skipped; undefined if they can run. Throws where HOOKLOOM_TEST_POSTGRES demands them. */
+/** Why tests on Postgres are skipped. Undefined if they can run. Throws if HOOKLOOM_TEST_POSTGRES is set and there is no database. */
 export const whyNoPostgres: string | undefined = await withDatabase(async () => undefined).catch((error: unknown) => {
   if (process.env['HOOKLOOM_TEST_POSTGRES'] !== undefined) throw error
   return `no Postgres at ${new URL(url).host}: set HOOKLOOM_TEST_POSTGRES to the URL of a database`
 })
 
-/** The URL of a new, empty schema. */
+/** Creates an empty schema. */
 export async function newSchema(): Promise<{ schema: string; url: string; drop: () => Promise<void> }> {
   const schema = `hookloom_${randomBytes(6).toString('hex')}`
   await withDatabase((client) => client.query(`CREATE SCHEMA ${schema}`))
@@ -36,15 +37,16 @@ export async function newSchema(): Promise<{ schema: string; url: string; drop: 
   return { schema, url: `${url}${separator}options=${encodeURIComponent(`-c search_path=${schema}`)}`, drop }
 }
 
-/** Schemas whose stores are closed. To empty a schema takes a tenth of the time that it takes to create one. */
+/** Empty schemas whose stores are closed. To empty a schema takes a tenth of the time that it takes to create one. */
 const free: Awaited<ReturnType<typeof newSchema>>[] = []
 
-/** Stores on the same empty schema. It is free again when the last one is closed, and dropped at the end of the test file. */
+/** Opens stores on the same empty schema. When the last of them is closed, the schema can be used again. It is dropped at the end of the
+ * test file. */
 export async function openStores(count: number, clock: Clock): Promise<Store[]> {
   return (await openSchema(count, clock)).stores
 }
 
-/** As `openStores`, with the URL of the schema. */
+/** Like `openStores`, and also returns the URL of the schema. */
 export async function openSchema(count: number, clock: Clock): Promise<{ stores: Store[]; url: string }> {
   const used = free.pop() ?? (await newFree())
   let open = count
@@ -64,7 +66,7 @@ export async function openSchema(count: number, clock: Clock): Promise<{ stores:
   return { stores, url: used.url }
 }
 
-/** One store, whose calls go to these stores in turn. */
+/** One store that passes its calls to these stores in turn. */
 export function takeTurns(stores: readonly Store[]): Store {
   const [first] = stores
   if (first === undefined) throw new Error('no store was opened')
@@ -77,7 +79,7 @@ export function takeTurns(stores: readonly Store[]): Store {
       const store = stores[calls % stores.length] ?? first
       return Reflect.apply(store[name], store, given)
     }
-  const names = Object.keys(first) as (keyof Store)[] // the keys of a store
+  const names = Object.keys(first) as (keyof Store)[] // as: the keys of a store
   // as: every call of a store, under its name
   return Object.fromEntries(names.map((name) => [name, name === 'close' ? close : inTurn(name)])) as unknown as Store
 }
@@ -98,7 +100,7 @@ async function empty(schema: string): Promise<void> {
         WHERE schemaname = $1 AND tablename <> 'hookloom_schema'`,
       [schema],
     )
-    // not TRUNCATE, which makes a new file for each table
+    // not TRUNCATE, which creates a new file for each table and so is slower
     const deletes = rows.map(({ name }) => `DELETE FROM ${name}`).join('; ')
     await client.query(`BEGIN; ${deletes}; COMMIT`)
   })

@@ -62,7 +62,7 @@ export function describePosts(stage: () => Stage): void {
       const served = newPost(0, { step: 'deliver-2', state: 'sent', id: 'm-0' })
       const refused = newPost(0, { failed: 'slack C1: gone' })
       await store.report(job, { posts: [refused, served], steps: [second] })
-      // the same step again, as after a report whose answer was lost
+      // reports the same step again, as a gateway does when the answer to its report was lost
       await store.report(job, { posts: [refused, served], steps: [second] })
       await store.report(job, { outcome: { kind: 'dead', error: 'slack C1: gone' } })
       expect(await store.job(job.id)).toMatchObject({ state: 'dead', steps: [second], posts: [refused, served] })

@@ -256,7 +256,7 @@ export function describeReads(stage: () => Stage): void {
 
     test('the deliveries before a given one are read page by page, none lost and none repeated', async () => {
       const { store, clock } = stage()
-      // all at one moment: their order is that of their arrival
+      // all deliveries have the same time, so their order is that of their arrival
       const all = Array.from({ length: 7 }, (_, index) => newDelivery({ at: clock(), ...(index % 2 ? parked() : {}) }))
       for (const each of all) await store.append(each)
       const ids = async (query: Parameters<typeof store.deliveries>[0]) =>
@@ -310,7 +310,7 @@ export function describeReads(stage: () => Stage): void {
     test('a page of events or sessions has all or none of those of one moment, and the pages lose and repeat nothing', async () => {
       const { store, clock } = stage()
       const names: string[] = []
-      // moments with one, two, three and four events, each in another session
+      // four moments, with one, two, three and four events; each event is in another session
       for (const count of [1, 2, 3, 4]) {
         clock.advance(5)
         for (let n = 0; n < count; n += 1) {
@@ -428,7 +428,7 @@ export function describeReads(stage: () => Stage): void {
       expect([one > 10_000, one < 11_000]).toEqual([true, true])
       await store.append(other)
       expect(await store.waitingBytes()).toBe(2 * one)
-      // parked again, with nothing new to keep
+      // the delivery is parked again, without a new request to keep
       expect(await store.settle(kept.id, parked({ request: undefined }))).toBe(true)
       expect(await store.waitingBytes()).toBe(2 * one)
       await store.drop(other.id)

@@ -8,7 +8,7 @@ const ran: Step = { name: 'run', state: 'done', at: 1, result: 'All good' }
 const main = { agentId: 'main', sessionKey: 'main' }
 
 export function describeSessions(stage: () => Stage): void {
-  /** Appends system events, and returns the events that wait in the main session. */
+  /** Appends system events. Returns all events that wait in the main session. */
   async function waitingAfter(...events: Parameters<typeof newEvent>[0][]) {
     const { store, clock } = stage()
     const jobs = [newJob({ state: 'done', events: events.map((event) => newEvent(event)) })]
@@ -16,12 +16,12 @@ export function describeSessions(stage: () => Stage): void {
     return store.waiting({ ...main, limit: 9 })
   }
 
-  /** Appends system events, and returns the ids of all events that wait in the main session. */
+  /** Appends system events. Returns the ids of all events that wait in the main session. */
   async function idsAfter(...events: Parameters<typeof newEvent>[0][]): Promise<number[]> {
     return (await waitingAfter(...events)).events.map(({ id }) => id)
   }
 
-  /** A claimed job of this session. */
+  /** Stores and claims a job of this session. */
   async function turnIn(sessionKey: string): Promise<ClaimedJob> {
     const { store, clock } = stage()
     await store.append(newDelivery({ at: clock(), jobs: [newJob({ planned: planned(sessionKey) })] }))
@@ -83,7 +83,7 @@ export function describeSessions(stage: () => Stage): void {
       })
       const left = await store.waiting({ ...main, limit: 9 })
       expect(left.events.map(({ text }) => text)).toEqual(['two', 'three'])
-      // all but the first: an earlier event may have become visible only after the turn read them
+      // not the first event: an earlier event may become visible only after the turn has read the others
       const consumed = left.events.slice(1).map(({ id }) => id)
       await store.report(await turnIn('main'), { steps: [ran], consumed, outcome: { kind: 'done' } })
       expect((await store.waiting({ ...main, limit: 9 })).events.map(({ text }) => text)).toEqual(['two'])

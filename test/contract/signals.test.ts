@@ -1,4 +1,4 @@
-// One owner of a store learns about the writes of another.
+// The signals by which one owner of a store learns about the writes of another.
 import { randomUUID } from 'node:crypto'
 import { createServer, connect, type Socket } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -33,7 +33,7 @@ async function openTwo(listening = quiet, listenerUrl = (url: string) => url) {
   return { writer: open(), reader: open({ url: listenerUrl(url) }), url }
 }
 
-/** The signals of a store, and a promise of the next one of a kind. */
+/** Collects the signals of a store. `next` resolves at the next signal of a kind. */
 function listen(store: Store) {
   const signals: Signal[] = []
   let noted = () => {}
@@ -48,7 +48,7 @@ function listen(store: Store) {
   return { signals, next }
 }
 
-/** Resolves when a ping came back: from then on, the store gets the signals of others. */
+/** Writes until the store gets a signal: from then on, it gets a signal for each write of `writer`. */
 async function connected(store: Store, writer: Store): Promise<ReturnType<typeof listen>> {
   const listener = listen(store)
   await expect
@@ -110,7 +110,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`a store with several owners (${why
   test('a store that polls finds work without a notification, and signals only the kind of work that exists', async () => {
     const { writer, reader } = await openTwo({ ...quiet, pollMs: 20 })
     const { signals, next } = listen(reader)
-    // before the listener is connected
+    // this write comes before the listener is connected
     await writer.append(newDelivery({ at: clock(), jobs: [newJob()] }))
     await next('jobs')
     await writer.append(
@@ -154,7 +154,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`a store with several owners (${why
     expect(await reader.lockouts('tokens')).toEqual([{ client: 'a', forMs: 1 }])
     clock.advance(1)
     expect(await reader.lockouts('tokens')).toEqual([])
-    // its window is over
+    // the window of these failures is over
     await fail(writer, 'b', 19)
     await fail(writer, 'a', 19)
     expect(await reader.lockouts('tokens')).toEqual([])
@@ -186,7 +186,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`a store with several owners (${why
   })
 })
 
-/** A proxy in front of the database. It stops forwarding one connection silently, as a lost network does. */
+/** Starts a proxy in front of the database. It can silently stop forwarding a connection, as a lost network does. */
 async function startProxy() {
   const target = new URL(process.env['HOOKLOOM_TEST_POSTGRES'] ?? 'postgres://root@127.0.0.1:5432/test')
   const listeners: Socket[] = []

@@ -1,4 +1,4 @@
-// The clock and the records that the store suite uses. The clock moves only when a test moves it.
+// The clock and the records of the store suite. The clock moves only when a test moves it.
 import { newId } from '../../src/base/id.ts'
 import type { PlannedAction } from '../../src/model/action.ts'
 import { jobStates } from '../../src/model/api/job-states.ts'
@@ -6,7 +6,7 @@ import type { KeptRequest, NewDelivery, NewEvent, NewJob, Settlement } from '../
 
 export type Moved = { (): number; advance(ms: number): void }
 
-/** A clock that starts at a round moment. */
+/** A clock that starts at a round number. */
 export function createClock(): Moved {
   let now = 1_700_000_000_000
   return Object.assign(() => now, {
@@ -39,7 +39,7 @@ export function newJob(over: Partial<NewJob> = {}): NewJob {
   return { id: newId(), planned: planned(), lane: undefined, state: 'queued', steps: [], events: [], ...over }
 }
 
-/** The counts of a store without jobs. */
+/** The counts of jobs in a store without jobs. */
 export const noJobs = Object.fromEntries(jobStates.map((state) => [state, 0]))
 
 export function newEvent(over: Partial<NewEvent> = {}): NewEvent {
@@ -54,7 +54,7 @@ export function newEvent(over: Partial<NewEvent> = {}): NewEvent {
   }
 }
 
-/** A wake as the gateway plans it: done when it is stored, with one event of the same text. */
+/** A wake as the gateway plans it: it is done when it is stored, and has one event with the same text. */
 export function newWake(text: string, over: Partial<NewEvent> = {}): NewJob {
   const event = newEvent({ text, ...over })
   return newJob({
@@ -76,7 +76,7 @@ export function newWake(text: string, over: Partial<NewEvent> = {}): NewJob {
   })
 }
 
-/** One header has a name that an object must not take for its prototype. */
+/** A request to keep. The name of one header, `__proto__`, must not be taken for the prototype of the headers. */
 export function request(body = '{"a":1}'): KeptRequest {
   const headers: Record<string, string> = Object.create(null)
   headers['x-github-event'] = 'push'

@@ -1,4 +1,4 @@
-// Tests the promises of store.ts, each from both sides. A new engine calls this suite and adds no tests of these promises.
+// Tests each promise of store.ts from both sides. A new engine calls this suite, and adds no tests of these promises.
 import { afterEach, beforeEach, describe } from 'vitest'
 import type { Clock, Store } from '../../src/store/store.ts'
 import { describeAudit } from './audit.ts'
@@ -24,10 +24,10 @@ import { describeTasks } from './tasks.ts'
 import { describeWaits } from './waits.ts'
 import { describeWakes } from './wakes.ts'
 
-/** The store under test and its clock. */
+/** The store under test, and its clock. */
 export type Stage = { readonly store: Store; readonly clock: Moved }
 
-/** `whySkipped`: why this machine cannot test the engine. */
+/** `whySkipped`: why the engine cannot be tested on this machine. */
 export function storeContract(name: string, open: (clock: Clock) => Promise<Store>, whySkipped?: string): void {
   const reason = whySkipped === undefined ? '' : ` (skipped: ${whySkipped})`
   describe.skipIf(whySkipped !== undefined)(`the ${name} store${reason}`, () => {

@@ -209,7 +209,7 @@ export function describeTasks(stage: () => Stage): void {
   describe('requeue of a run', () => {
     const names = ['status', 'callback'] as const
 
-    /** A dead run with its two tasks. */
+    /** Stores a dead run with its two tasks, and a task of another run. */
     async function storeDeadRun({ store, clock }: ReturnType<typeof stage>) {
       const run = newJob()
       const taskOf = (standsFor: string) => newJob({ standsFor, lane: standsFor })
@@ -245,7 +245,7 @@ export function describeTasks(stage: () => Stage): void {
         for (const { id } of tasks)
           expect(await store.job(id)).toMatchObject({ state: 'queued', steps: [], attempts: 0, createdAt: clock() })
         expect(await store.job(other.id)).toEqual(before)
-        // the claim of before has lost its lease
+        // the requeue ended the leases of the earlier claims
         for (const { id } of tasks) expect(await reportOn(id, { outcome: { kind: 'done' } })).toBe(false)
         const claimed = await store.claim({ limit: 9, leaseMs: 60_000 })
         expect(claimed.map(({ id }) => id).toSorted()).toEqual([run.id, ...tasks.map(({ id }) => id)].toSorted())

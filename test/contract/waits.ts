@@ -1,4 +1,4 @@
-// Why jobs wait: the sentence of each reason, from each engine.
+// Why jobs wait: the sentence for each reason, the same on each engine.
 import { describe, expect, test } from 'vitest'
 import { readWaits } from '../../src/deliveries/waits.ts'
 import { Config } from '../../src/model/config/config.ts'
@@ -16,7 +16,7 @@ const config = Config.parse({
   agents: { defaults: { maxConcurrent: 3 } },
 })
 const leaseMs = 30_000
-/** Of the machine that shows the sentence. Its clock need not be that of the store. */
+/** The time of the machine that shows the sentence. Its clock may differ from the store's. */
 const now = Date.parse('2026-05-04T14:00:00.500Z')
 const pause = { kind: 'pause', author: 'ada@host', reason: '', forMs: undefined } as const
 

@@ -1,4 +1,4 @@
-// A wake is done when its delivery is accepted. An engine may store it without separate rows, which no call shows.
+// A wake is done when its delivery is accepted. An engine may store it without rows for its job; no call shows a difference.
 import { describe, expect, test } from 'vitest'
 import { accepted, newDelivery, newEvent, newWake, parked } from './stage.ts'
 import type { Stage } from './store.ts'
@@ -103,7 +103,7 @@ export function describeWakes(stage: () => Stage): void {
       expect(await store.job(young.id)).toMatchObject({ id: young.id })
       expect((await store.events({ limit: 9 })).map(({ text }) => text)).toEqual(['young'])
       expect((await store.counts()).jobs.done).toBe(1)
-      // the store is empty for a moment: new rows must not take the places of deleted ones
+      // the store is empty now; new rows must not be confused with the deleted ones
       clock.advance(1_000)
       expect(await store.sweep(500)).toBe(1)
       const next = newWake('next')

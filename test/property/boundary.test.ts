@@ -2,8 +2,8 @@ import { array, assert, constantFrom, nat, oneof, pre, property, sample, string,
 import { describe, expect, test } from 'vitest'
 import { neutralise, toLine, wrapExternal } from '../../src/boundary/boundary.ts'
 
-// A second implementation of the reader, as plain as possible: it undoes and folds everything, again and again, until nothing changes. It
-// is slow, and does not track positions.
+// A second implementation of `read`, as simple as possible: it undoes escapes and folds characters until nothing changes. It is slow, and
+// does not track positions.
 
 const lookalikes: Record<string, string> = {
   а: 'a', с: 'c', ԁ: 'd', е: 'e', о: 'o', ѕ: 's', х: 'x', А: 'A', С: 'C', Е: 'E', О: 'O', Т: 'T', Х: 'X', Ѕ: 'S',
@@ -42,7 +42,7 @@ const tokens = (seen: string) =>
 
 const id = '0123456789abcdef'
 
-/** Whole markers and tokens, their halves, and texts between them, in numbers that often make a real forgery. */
+/** Whole markers and tokens, their halves, and texts between them, mixed so that many combinations forge a marker. */
 const words = constantFrom('EXTERNAL', 'UNTRUSTED', 'CONTENT', 'END', 'EXTER', 'NAL', 'UNTR', 'USTED', 'CON', 'TENT')
 const piece = oneof(
   { weight: 6, arbitrary: words },
@@ -78,7 +78,7 @@ const piece = oneof(
   { weight: 1, arbitrary: constantFrom('é', '😀', '日本', 'ok', '\uD83D', '\uDE00', '\u0338', 'source', '---') },
 ) // prettier-ignore
 
-/** The same text, disguised so that a simple search does not find it. */
+/** Disguises a text so that a simple search does not find it. */
 const disguise = constantFrom<(text: string) => string>(
   (text) => text,
   (text) => text.toLowerCase(),

@@ -1,4 +1,4 @@
-// Whatever a model writes: its pieces fit, are in order, lose nothing and leave no fence open.
+// Whatever a model writes, its pieces fit, are in order, lose nothing and leave no fence open.
 import { array, assert, constantFrom, integer, oneof, property, string } from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { findFenceAfter, splitMarkdown } from '../../src/channels/chunks.ts'
@@ -41,7 +41,7 @@ describe('splitMarkdown', () => {
       const measure = (piece: string) => render(piece, markup).length
       assert(
         property(markdown, limit, (text, max) => {
-          // one word can be longer than a piece once it is escaped, but not with these
+          // an escaped word can be longer than a piece, but none of these words can
           const pieces = splitMarkdown(text, { limit: max, measure })
           if (text.trim() === '') expect(pieces).toEqual([text])
           else for (const piece of pieces) expect([piece.trim() !== '', measure(piece) <= max]).toEqual([true, true])

@@ -1,4 +1,4 @@
-// An imported file is untrusted: the configuration made from it reads nothing that the import did not name itself.
+// An imported file is untrusted: its configuration reads only the variables that the import itself named.
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../src/base/json.ts'
@@ -113,7 +113,7 @@ const edits = fc.array(
   { minLength: 1, maxLength: 12 },
 )
 
-/** Applies edits to the texts and keys of a document, by their position. */
+/** Applies edits to the texts and keys of a document. `at` counts the texts. */
 function edit(value: JsonValue, list: readonly Edit[]): JsonValue {
   let count = 0
   const take = (how: (one: Edit) => boolean) => list.find((one) => one.at === count && how(one))
@@ -145,7 +145,7 @@ function expectNothingRead(convert: (tools: Tools) => ImportDraft): void {
     const added = Object.fromEntries(secrets.added().map(({ name, value: text }) => [name, text]))
     config = dropRefusedParts(draft, { ...own, ...added }, notes).config
   } catch (error) {
-    // a file that cannot be imported at all
+    // the file cannot be imported
     expect(String(error)).toMatch(/cannot be taken over|too many keys/)
     return
   }

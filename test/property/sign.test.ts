@@ -1,4 +1,4 @@
-// The gateway accepts every proof that the sender's side makes, for every scheme whose proof can be made here.
+// For each scheme with which the tests can sign, the gateway accepts every proof of the sender's side.
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Problem } from '../../src/model/problem.ts'
@@ -16,10 +16,10 @@ const makes = (scheme: Scheme): boolean =>
 const made = all.filter(makes)
 
 const word = fc.stringMatching(/^[!-~]{1,40}$/)
-/** The user of Basic has no colon. https://www.rfc-editor.org/rfc/rfc7617#section-2 */
+/** The user of the scheme `basic`. It contains no colon: https://www.rfc-editor.org/rfc/rfc7617#section-2 */
 const user = fc.stringMatching(/^[!-9;-~]{1,40}$/)
 
-/** Secrets as each scheme writes them. */
+/** A secret in the form that the scheme requires. */
 function secretFor(scheme: Scheme): fc.Arbitrary<string> {
   if (scheme.kind === 'basic') return fc.tuple(user, word).map((parts) => parts.join(':'))
   if (scheme.kind !== 'hmac' || scheme.secretEncoding === undefined) return word
@@ -35,7 +35,8 @@ function settingsOf(scheme: Scheme, secret: string): VerifySettings {
   return VerifySettings.parse({ scheme: scheme.id, secret, publicUrl: 'https://x.example/hooks/x', ...named })
 }
 
-/** Whether a verifier with these settings accepts a request that was signed with those, at this moment and with this body. */
+/** Whether a verifier with the settings `asked` accepts a request that was signed with the settings `signed`, at this time and with this
+ * body. */
 async function isTaken(
   { signed, asked = signed }: { signed: VerifySettings; asked?: VerifySettings },
   { body, sent = body, at = 1_700_000_000_000, now = at }: { body: string; sent?: string; at?: number; now?: number },
@@ -51,7 +52,7 @@ async function isTaken(
   return verifier.isClaimed(request.headers) && (await verifier.verify(request)).ok
 }
 
-/** A body with the time of signing where the scheme needs it. For the scheme that signs forms, it is a form. */
+/** A body for the scheme: a form if the scheme signs forms, else JSON, with the time of signing if the scheme needs it. */
 const stamped = (settings: VerifySettings, text: string, at = 1_700_000_000_000): string =>
   settings.scheme === 'twilio'
     ? new URLSearchParams({ text }).toString()
@@ -76,7 +77,7 @@ describe('signed requests', () => {
     async (_, scheme) => {
       await fc.assert(
         fc.asyncProperty(secretFor(scheme), secretFor(scheme), async (secret, other) => {
-          // HMAC pads a short key with zero bytes, so two secrets that differ only in those are the same key
+          // HMAC pads a short key with zero bytes, so secrets that differ only in zero bytes at the end are the same key
           fc.pre(secret.replace(/[A0=]+$/, '') !== other.replace(/[A0=]+$/, ''))
           const settings = settingsOf(scheme, secret)
           const body = stamped(settings, 'x')

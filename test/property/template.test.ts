@@ -16,7 +16,7 @@ function scope(payload: JsonValue): TemplateScope {
   }
 }
 
-// as: fast-check types its values as unknown, and documents that they are JSON
+// as: the type is unknown, but fast-check documents that the values are JSON
 const json = fc.jsonValue().map((value) => value as JsonValue)
 const fieldName = fc.stringMatching(/^[a-z_][a-z0-9_-]{0,7}$/).filter((name) => name !== 'else')
 const hostile = fc
@@ -54,7 +54,7 @@ function outcomeOf(text: string): string {
   }
 }
 
-/** The expected text of a value, made without the code under test. */
+/** The expected text of a value, computed without the code under test. */
 function expectedText(value: JsonValue): string {
   if (value === null) return ''
   return typeof value === 'string' ? value : JSON.stringify(value)
@@ -108,12 +108,12 @@ describe('truncated texts', () => {
     fc.assert(
       fc.property(text, fc.integer({ min: 1, max: 40 }), (value, limit) => {
         const cut = compileTemplate(`{{value | truncate: ${limit}}}`).render(scope({ value }))
-        // encodeURIComponent throws on half a surrogate pair
+        // encodeURIComponent throws on half of a surrogate pair
         expect(() => encodeURIComponent(cut)).not.toThrow()
         const isCut = value.length > limit
         expect(cut.endsWith('…')).toBe(isCut)
         expect(value.startsWith(isCut ? cut.slice(0, -1) : cut)).toBe(true)
-        // the ellipsis and half a pair are all that may be missing below the limit
+        // the text may be one unit shorter than the limit, because no pair is cut in half
         expect(cut.length).toBeLessThanOrEqual(limit)
         expect(cut.length).toBeGreaterThanOrEqual(isCut ? limit - 1 : value.length)
       }),

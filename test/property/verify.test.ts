@@ -12,7 +12,7 @@ const edwards = 'd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511
 const curve =
   'MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE83T4O/n84iotIvIW4mdBgQ/7dAfSmpqIM8kF9mN1flpVKS3GRqe62gw+2fNNRaINXvVpiglSI8eNEc6wEA3F+g=='
 
-/** Settings with which each scheme loads, whatever it needs. */
+/** Settings that each scheme accepts, whatever it requires. */
 function settingsFor(scheme: (typeof schemes)[number]): VerifySettings {
   const keys: Record<string, string> = {
     'raw-hex': edwards,

@@ -11,7 +11,7 @@ import { createStage, says, type Stage } from './stage.ts'
 let ids = 0
 const newId = () => `n-${++ids}`
 
-/** A store with this many parked deliveries of x.ts, the oldest first, and its drain. */
+/** A store with `count` parked deliveries of x.ts, the oldest first, and its drain. */
 async function createParked(stage: Stage, count: number) {
   let now = 1000
   const store = createMemoryStore({ clock: () => now })

@@ -94,7 +94,7 @@ describe('a saved file', () => {
     expect(await stage.answer('x')).toBe(loaded)
   })
 
-  // root can read every file
+  // skipped for root, which can read every file
   test.skipIf(process.getuid?.() === 0)(
     'a file without read permission keeps the last good version serving until it can be read',
     async () => {

@@ -6,7 +6,7 @@ import { createStage, says } from './stage.ts'
 
 const rounds = 20
 
-/** The ways in which editors and tools write a file. The pauses are part of these ways, and are what is tested. */
+/** The ways in which editors and tools write a file. Their pauses are what is tested. */
 const styles: Record<string, (file: string, text: string) => Promise<void>> = {
   'in place': (file, text) => writeFile(file, text),
   'by rename': async (file, text) => {
@@ -110,7 +110,7 @@ export default () => ({ message: [a, b.b, c, d.d].join() })`,
     saving.abort()
     await requests
     expect(answers.filter((answer) => !/^\d+$/.test(answer))).toEqual([])
-    // versions never go back
+    // no answer is from an older version than the answer before it
     expect(answers.map(Number)).toEqual(answers.map(Number).toSorted((one, other) => one - other))
     expect(new Set(later)).toEqual(new Set(['200']))
   })

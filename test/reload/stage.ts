@@ -1,4 +1,4 @@
-// A config directory whose saves go live, and deliveries whose answers show the live version. Tests await events, never the clock.
+// A config directory whose saves go live, and deliveries whose answers show which version is live. Tests await events, not the clock.
 import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -19,13 +19,13 @@ export type Stage = {
   readonly live: Live
   readonly lines: readonly Line[]
   write(files: Readonly<Record<string, string>>): Promise<void>
-  /** The decision of this hook on a delivery now. */
+  /** Decides a delivery of this hook with the live generation. */
   decide(hook: string, payload?: JsonValue): Promise<Decision>
-  /** The message of the decision, or its kind if it has none. */
+  /** The message of the decision, or the kind of the decision if it has no message. */
   answer(hook: string, payload?: JsonValue): Promise<string>
-  /** Resolves when the hook answers with this message. It asks again after each turn of the event loop. */
+  /** Resolves when the hook answers with this message. Asks once in each turn of the event loop. */
   answers(hook: string, message: string): Promise<void>
-  /** Resolves with the first logged line that matches, even one that was logged before. */
+  /** Resolves with the first log line that matches, including lines that were logged before. */
   logged(pattern: RegExp): Promise<Line>
 }
 
@@ -37,7 +37,7 @@ export const baseConfig = {
   },
 }
 
-/** A module that answers with this text. */
+/** The code of a module that answers with this text. */
 export const says = (text: string) => `export default () => ({ message: ${JSON.stringify(text)} })\n`
 
 export async function createStage(

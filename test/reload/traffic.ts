@@ -1,29 +1,29 @@
-// Sends requests at a steady rate while code is saved, and finds wrong answers.
+// Sends requests at a steady rate while code is saved, and records the answers.
 import { Agent, request } from 'node:http'
 import type { Gateway } from '../e2e/gateway.ts'
 
-/** `sessionKey` shows the code that answered: `hook:<version of the entry>:<version of its helper>`. */
+/** `entry`, `helper`: the versions of the code that answered, from the session key `hook:<entry>:<helper>`. */
 type Answer = {
-  /** 0 if no answer came. */
+  /** The status of the answer. 0 if no answer came. */
   readonly status: number
   readonly entry: number
   readonly helper: number
-  /** The newest version in any answer before this request was sent. */
+  /** The newest version in all answers before this request was sent. */
   readonly newest: number
 }
 
 export type Traffic = {
   readonly answers: readonly Answer[]
-  /** Sends one now. Never rejects. */
+  /** Sends one request now. Never rejects. */
   send(): Promise<Answer>
-  /** Sends this many requests a second until `stop`, without waiting for answers. */
+  /** Starts to send this number of requests a second, without waiting for answers. */
   start(perSecond: number): void
-  /** Resolves when every request is answered. */
+  /** Stops sending. Resolves when every request is answered. */
   stop(): Promise<void>
 }
 
 export function createTraffic({ url, token }: Pick<Gateway, 'url' | 'token'>, hook: string): Traffic {
-  // connections are used in rotation: an idle one is closed, and a request sent at that moment would fail
+  // uses the connections in rotation: an idle connection is closed, and a request sent at that moment would fail
   const agent = new Agent({ keepAlive: true, maxSockets: 32, scheduling: 'fifo' })
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
   const answers: Answer[] = []
