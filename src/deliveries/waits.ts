@@ -53,7 +53,7 @@ function describeWait(wait: Wait, { config, now, isServed, isOutsider }: Facts):
       return `waits for ${formatCount(wait.jobs, 'earlier run')} of its key`
     case 'key':
       return wait.endingId === undefined
-        ? `waits for ${wait.most === 1 ? 'the run of its key that is in progress' : `one of the ${wait.most} runs of its key that are in progress`}`
+        ? `waits for ${wait.max === 1 ? 'the run of its key that is in progress' : `one of the ${wait.max} runs of its key that are in progress`}`
         : isOutsider
           ? 'waits for the end of the run that it replaces'
           : `waits for the end of run ${wait.endingId}, which it replaces`
@@ -62,11 +62,11 @@ function describeWait(wait: Wait, { config, now, isServed, isOutsider }: Facts):
         ? `waits for ${formatCount(Math.max(1, wait.jobs), 'earlier run')} of its session`
         : `waits for its session, in which ${isOutsider ? 'another run' : `run ${wait.runningId}`} runs`
     case 'share':
-      return `waits for the limit ${wait.limit} (${wait.most} of ${wait.most} with its key)`
+      return `waits for the limit ${wait.limit} (${wait.max} of ${wait.max} with its key)`
     case 'limit':
-      return `waits for the limit ${wait.name} (${wait.used} of ${wait.most})${describePlace(wait)}`
+      return `waits for the limit ${wait.name} (${wait.used} of ${wait.max})${describePlace(wait)}`
     case 'mapping':
-      return `waits for its mapping (${wait.used} of ${wait.most})${describePlace(wait)}`
+      return `waits for its mapping (${wait.used} of ${wait.max})${describePlace(wait)}`
     case 'starts':
       return `waits for the limit ${wait.name} (${formatCount(wait.most, 'start')} in ${formatAge(wait.periodMs)})${describePlace(wait)}`
     case 'slot': {

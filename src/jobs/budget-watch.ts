@@ -4,7 +4,7 @@ import { formatSpending, measures } from '../model/spending.ts'
 import type { Config } from '../model/config/config.ts'
 import type { Log } from '../model/log.ts'
 import { toErrorName } from '../base/exceptions.ts'
-import { toLimit } from '../store/budgets.ts'
+import { findLimit } from '../store/budgets.ts'
 import type { Clock, Store } from '../store/store.ts'
 import type { Alerts } from './alerts.ts'
 
@@ -35,7 +35,7 @@ export function createBudgetWatch(parts: {
     if (account === undefined) return
     const limits = toLimits(budget)
     const shares = measures.flatMap((measure) => {
-      const limit = toLimit(limits, account, measure)
+      const limit = findLimit(limits, account, measure)
       if (!Number.isFinite(limit)) return []
       const amount = account.spent[measure]
       return [

@@ -1,7 +1,7 @@
 // The text of the column `answer_body`: the body of an answer, with its content type if it has one.
 import type { StoredAnswer } from './records.ts'
 
-/** The beginning of the text, written as a header of HTTP. A receipt is JSON, so it begins with `{`. */
+/** The beginning of such a text, in the form of an HTTP header. A receipt is JSON, so it begins with `{`. */
 const typeLine = 'content-type: '
 
 export function toAnswerText({ body, contentType }: StoredAnswer): string {

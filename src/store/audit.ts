@@ -1,5 +1,4 @@
-// The audit log: entries that are only added, each with the hash of the one before it. So a changed entry no longer fits its own hash or the next
-// entry.
+// The audit log. Each entry contains the hash of the previous entry, so a changed entry no longer matches its own hash or the next entry.
 import { hash } from 'node:crypto'
 import type { JsonObject, JsonValue } from '../base/json.ts'
 import { cut, toPrintableLine } from '../base/text.ts'
@@ -18,12 +17,15 @@ export type AuditRow = {
   readonly hash: string
 }
 
-/** Entries, oldest first: with `after`, those that follow it; otherwise the newest `limit`, or with `before` the newest of those before it. */
+/**
+ * Entries, oldest first. With `after`: the entries that follow it. Without: the newest `limit` entries, with `before` only those that precede
+ * it.
+ */
 export type AuditQuery = {
   readonly limit: number
   readonly after?: number | undefined
   readonly before?: number | undefined
-  /** Only entries of this moment and later, in milliseconds since the epoch. */
+  /** Milliseconds since the epoch: only entries of this moment and later. */
   readonly since?: number | undefined
 }
 
@@ -31,11 +33,11 @@ export type AuditReader = {
   auditLog(query: AuditQuery): Promise<AuditRow[]>
 }
 
-/** All owners of a store add to one chain. */
+/** The part of the store that writes the audit log. All owners of a store add to one chain. */
 export type AuditKeeper = {
   /** Adds an entry. No two entries have the same number, and none is missing. */
   audit(entry: NewAuditEntry): Promise<AuditRow>
-  /** Deletes the oldest entries, up to the first one that is not older. The newest one stays. Returns how many were deleted. */
+  /** Deletes the entries before the first one that is not older than `olderThanMs`. The newest entry stays. Returns how many were deleted. */
   pruneAudit(olderThanMs: number): Promise<number>
 }
 
@@ -74,7 +76,7 @@ function hashEntry(entry: string): string {
   return hash('sha256', entry, 'hex')
 }
 
-/** One line that a terminal can show. Half of a surrogate pair cannot be written in UTF-8, and RFC 8785 refuses it. */
+/** Makes one line that a terminal can show. UTF-8 cannot encode half of a surrogate pair, and RFC 8785 refuses it. */
 function toLine(text: string): string {
   return cut(toPrintableLine(text.slice(0, 4 * maxChars)).replaceAll(/\p{Surrogate}/gu, '\uFFFD'), maxChars)
 }
@@ -90,13 +92,13 @@ function sortNames(value: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(value).toSorted(([one], [other]) => (one < other ? -1 : 1)))
 }
 
-/** An entry that does not fit. */
+/** The first entry that does not follow from the entry before it. */
 export type AuditBreak = { readonly number: number; readonly why: string }
 
 /**
- * Checks rows in the order of their numbers. The first row of a log need not be number 1, because retention deletes the oldest entries; it has the
- * hash of the entry that was deleted last. Only a removal of the newest entries stays unnoticed: compare the last hash with one
- * that is kept elsewhere, such as that of the log line of the entry.
+ * Checks rows in the order of their numbers. The first row of a log need not be number 1, because retention deletes the oldest entries; it
+ * contains the hash of the entry that was deleted last. Only a removal of the newest entries stays unnoticed: to find it, compare the last hash
+ * with a copy that is kept elsewhere, such as the log line of the entry.
  */
 export function createChainCheck(): (row: AuditRow) => AuditBreak | undefined {
   let last: AuditRow | undefined
@@ -130,7 +132,7 @@ function findBreak({ number, at, entry, hash: given }: AuditRow, last: AuditRow 
 
 function readAuditFields(entry: string): JsonObject | undefined {
   try {
-    // as: a text with this hash was written by `chainEntry`, or by somebody whose entry is then refused
+    // as: `chainEntry` wrote this text, or `findBreak` refuses it
     return JSON.parse(entry) as JsonObject
   } catch {
     return undefined

@@ -4,7 +4,10 @@ import { formatSpending, type Measure, measures, noSpending, type Spending } fro
 /** The account of one budget in one period, by the start of the period in milliseconds since the epoch. */
 export type AccountName = { readonly name: string; readonly startsAt: number }
 
-/** The request of a turn to one budget. `limits`: those of the configuration, without the amounts that the operator added to the period. */
+/**
+ * The amount that a turn reserves in one budget. `limits`: the limits in the configuration, without the amounts that the operator added to the
+ * period.
+ */
 export type Reservation = AccountName & {
   /** The end of the period, in milliseconds since the epoch. */
   readonly endsAt: number
@@ -50,18 +53,21 @@ export interface BudgetKeeper {
   reserve(job: { id: string; fence: number }, reservations: readonly Reservation[]): Promise<Reserved>
   /** Adds to the limits of a budget in one period. All jobs that wait for the budget are due. */
   raiseBudget(account: AccountName, by: Spending): Promise<void>
-  /** Makes all jobs that wait for a budget due. False if there are none. */
+  /** Makes all jobs that wait for a budget due. Returns false if there are none. */
   wakeBudgets(): Promise<boolean>
-  /** Notes that an alert about this percentage of a budget was sent. False if one was noted before, for this percentage or a higher one. */
+  /**
+   * Notes that an alert about this percentage of a budget was sent. Returns false if an alert about this percentage or a higher one was noted
+   * before.
+   */
   noteBudgetAlert(account: AccountName, percent: number): Promise<boolean>
 }
 
 /** How many waiting jobs retry when a turn is settled, oldest first. When one of them ends, it wakes the same number again, so the queue drains. */
 export const wokenBySettling = 2
-/** How many waiting jobs look again soon, because a turn that reserved a part of the budget may die without being settled. */
+/** How many waiting jobs retry soon, because a turn that reserved a part of the budget may die without being settled. */
 const maxThatPoll = 4
 const pollMs = 30_000
-/** Shorter than the time after which a due time counts as a clock that was set back. */
+/** Shorter than `clockSetBackMs`: a job that is due later than that counts as a sign that the clock was set back. */
 const longestWaitMs = 86_400_000
 
 export type Shortage = { readonly reservation: Reservation; readonly account: Account; readonly measure: Measure }
@@ -70,7 +76,7 @@ export type Shortage = { readonly reservation: Reservation; readonly account: Ac
 export function findShortage(reservations: readonly Reservation[], accounts: readonly Account[]): Shortage | undefined {
   for (const reservation of reservations) {
     const account = findAccount(accounts, reservation)
-    const measure = measures.find((name) => toFree(reservation, account, name) < reservation.most[name])
+    const measure = measures.find((name) => computeFree(reservation, account, name) < reservation.most[name])
     if (measure !== undefined) return { reservation, account, measure }
   }
   return undefined
@@ -82,22 +88,22 @@ export function findAccount(accounts: readonly Account[], { name, startsAt }: Ac
 }
 
 /** The limit of a measure in this period; infinite if it has none. */
-export function toLimit(limits: Partial<Spending>, { raised }: Pick<Account, 'raised'>, measure: Measure): number {
+export function findLimit(limits: Partial<Spending>, { raised }: Pick<Account, 'raised'>, measure: Measure): number {
   const limit = limits[measure]
   return limit === undefined ? Number.POSITIVE_INFINITY : limit + raised[measure]
 }
 
-function toFree({ limits }: Reservation, account: Account, measure: Measure): number {
-  return toLimit(limits, account, measure) - account.spent[measure] - account.reserved[measure]
+function computeFree({ limits }: Reservation, account: Account, measure: Measure): number {
+  return findLimit(limits, account, measure) - account.spent[measure] - account.reserved[measure]
 }
 
-/** `polling`: the jobs that wait for this budget and look again within `pollMs`. */
-export function toWait(
+/** `polling`: the number of jobs that wait for this budget and retry within `pollMs`. */
+export function describeShortage(
   { reservation, account, measure }: Shortage,
   { now, polling }: { readonly now: number; readonly polling: number },
 ): { readonly kind: 'waits' | 'never'; readonly reason: string; readonly afterMs: number } {
   const { name, limits, most, endsAt } = reservation
-  const limit = toLimit(limits, account, measure)
+  const limit = findLimit(limits, account, measure)
   const format = (amount: number) => formatSpending(measure, amount)
   if (most[measure] > limit) {
     const reason =

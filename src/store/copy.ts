@@ -174,7 +174,7 @@ export const copiedTables: readonly CopiedTable[] = [
 
 /** A store to which no gateway writes until the end of the copy. */
 export type CopySource = {
-  /** Rows whose key follows `after`, in the order of their keys. Undefined: from the first one. */
+  /** Rows whose keys follow `after`, in the order of the keys. `after` is undefined: from the first row on. */
   read(table: CopiedTable, after: readonly SqlValue[] | undefined, limit: number): Promise<Row[]>
   count(table: CopiedTable): Promise<number>
 }
@@ -185,10 +185,10 @@ export type CopyTarget = {
   count(table: CopiedTable): Promise<number>
 }
 
-/** The largest requests have a few hundred kilobytes. */
+/** Small enough for memory: the largest requests have a few hundred kilobytes. */
 const rowsAtOnce = 200
 
-/** Throws `store-unavailable` if a table of the target does not have as many rows as that of the source. Returns the numbers. */
+/** Throws `store-unavailable` if a table does not have as many rows in the target as in the source. Returns the number of rows of each table. */
 export async function copyRows(
   source: CopySource,
   target: CopyTarget,

@@ -1,21 +1,30 @@
-// Ends jobs of flows that wait: a request cancels them, or they expire.
-import { toEndedColumns, type FlowClaim, ofKey, reviewed, reviewKeys, run, type Script } from './flow-script.ts'
+// Ends waiting jobs of flows that are cancelled by a request or expire.
+import {
+  toEndedColumns,
+  type FlowClaim,
+  jobsOfKey,
+  reviewColumns,
+  reviewKeys,
+  run,
+  type Script,
+} from './flow-script.ts'
 import type { Row } from './rows.ts'
 
 const cancelledAtOnce = 50
 const expiredAtOnce = 100
-const mostUnsorted = 100
+const maxUnsorted = 100
 
-/** `ended`: for `reviewKeys`. `isDone`: whether no cancel is left. */
+/** `ended`: the rows that `reviewKeys` needs. `isDone`: whether every cancel was carried out. */
 export type Cancelled = { readonly ended: readonly Row[]; readonly isDone: boolean }
 
-/** The requests that arrived before all jobs without a key; none while there are many such jobs. */
+/** The cancels that arrived before every job without a key; none while there are many such jobs. */
 const selectCancels = `SELECT c.delivery_seq FROM flow_cancels c, (SELECT min(n.delivery_seq) AS first, count(*) AS count
-    FROM (SELECT j.delivery_seq FROM ${ofKey('j', '0')} LIMIT ${mostUnsorted + 1}) n) u
-  WHERE u.count <= ${mostUnsorted} AND (u.first IS NULL OR c.delivery_seq < u.first) ORDER BY c.delivery_seq LIMIT ${cancelledAtOnce}`
+    FROM (SELECT j.delivery_seq FROM ${jobsOfKey('j', '0')} LIMIT ${maxUnsorted + 1}) n) u
+  WHERE u.count <= ${maxUnsorted} AND (u.first IS NULL OR c.delivery_seq < u.first) ORDER BY c.delivery_seq LIMIT ${cancelledAtOnce}`
 
 /**
- * Carries out the requests that end the jobs of their key from earlier deliveries. A cancel waits until all jobs that arrived before it have keys.
+ * Carries out cancels. A cancel ends the jobs of its key that earlier deliveries caused. It waits until all jobs that arrived before it have
+ * keys.
  */
 export function* cancelJobs({ now, dialect }: FlowClaim): Script<Cancelled> {
   const due = (yield* run(selectCancels)).map((row) => Number(row['delivery_seq']))
@@ -25,7 +34,7 @@ export function* cancelJobs({ now, dialect }: FlowClaim): Script<Cancelled> {
   const seqs = JSON.stringify(due)
   const isDue = `c.delivery_seq IN (${dialect.list('$1')})`
   const cancelled = `flow_cancels c JOIN flow_keys k ON k.ring = c.ring AND k.key = c.key`
-  // the running ones first: see `sortJobs`
+  // running jobs before queued ones: see `sortJobs`
   yield* run(
     `INSERT INTO endings (job_seq, at, state, reason) SELECT j.seq, CAST($2 AS bigint), 'cancelled', c.reason
       FROM ${cancelled} JOIN jobs j ON j.flow = k.id
@@ -37,7 +46,7 @@ export function* cancelJobs({ now, dialect }: FlowClaim): Script<Cancelled> {
   const ended = yield* run(
     `UPDATE jobs SET state = 'cancelled', ended_at = $2, last_error = c.reason FROM ${cancelled}
       WHERE ${isDue} AND jobs.flow = k.id AND jobs.ended_at IS NULL AND jobs.state = 'queued'
-        AND jobs.delivery_seq < c.delivery_seq RETURNING ${toEndedColumns(`'cancelOn'`)}, ${reviewed}`,
+        AND jobs.delivery_seq < c.delivery_seq RETURNING ${toEndedColumns(`'cancelOn'`)}, ${reviewColumns}`,
     seqs,
     now,
   )
@@ -47,7 +56,7 @@ export function* cancelJobs({ now, dialect }: FlowClaim): Script<Cancelled> {
 
 const expiredReason = 'It had not started when it expired (expires).'
 
-/** A turn that was tried, or that recorded a step, does not expire any more. */
+/** A job that was tried or has a recorded step no longer expires. */
 export function* expireJobs({ now, dialect }: FlowClaim): Script<void> {
   const rows = yield* run(
     `SELECT job_seq FROM job_flow WHERE expires_at <= $1 ORDER BY expires_at LIMIT ${expiredAtOnce}`,
@@ -57,7 +66,7 @@ export function* expireJobs({ now, dialect }: FlowClaim): Script<void> {
   const ended = yield* run(
     `UPDATE jobs SET state = 'expired', ended_at = $2, last_error = $3 WHERE seq IN
       (SELECT j.seq FROM jobs j WHERE j.seq IN (${dialect.list('$1')}) AND j.state = 'queued' AND j.ended_at IS NULL
-        AND ${dialect.isUntouched}) RETURNING ${toEndedColumns(`'expires'`)}, ${reviewed}`,
+        AND ${dialect.isUntouched}) RETURNING ${toEndedColumns(`'expires'`)}, ${reviewColumns}`,
     seqs,
     now,
     expiredReason,

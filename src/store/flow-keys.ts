@@ -9,7 +9,7 @@ export type NewFlowJob = {
   readonly id: string
   readonly createdAt: number
   readonly isQueued: boolean
-  /** True: the job was dead, and an operator queued it again. */
+  /** True: the job was dead, and was queued again. */
   readonly isQueuedAgain: boolean
   readonly ring: string
   readonly key: string
@@ -33,7 +33,7 @@ export type Known = {
 
 export type EndedRow = readonly [seq: number, state: string, reason: string, endedBy: string | null]
 
-/** The new jobs of a key. `kept`: those that become turns. `ended`: the others, unless they run already. */
+/** The new jobs of a key. `kept`: the queued jobs that become turns. `ended`: the other queued jobs. */
 export type KeyGroup = {
   readonly jobs: readonly NewFlowJob[]
   readonly newest: NewFlowJob
@@ -42,73 +42,77 @@ export type KeyGroup = {
   readonly ended: readonly EndedRow[]
 }
 
-export const toName = ({ ring, key }: Pick<NewFlowJob, 'ring' | 'key'>) => JSON.stringify([ring, key])
+export const toKeyName = ({ ring, key }: Pick<NewFlowJob, 'ring' | 'key'>) => JSON.stringify([ring, key])
 
-/** Whether the first job that waits is a retry, which waits for its own time. */
+/** Whether the first waiting job is a retry, which waits for its own time. */
 const waitsForRetry = ({ known, newest }: KeyGroup) =>
   known?.isQueuedAgain === true && newest.settings.onNew !== 'replace'
-/** Whether a job of the key that was not queued again waits. */
+/** Whether the key waits already: for a retry, or with a first job that was never queued again. */
 const isWaiting = (group: KeyGroup) =>
   waitsForRetry(group) || (group.known?.head !== undefined && !group.known.isQueuedAgain)
-/** Whether the key stays as it is: one whose turn is due already does not wait again. */
-const isUnmoved = (group: KeyGroup) => waitsForRetry(group) || (isWaiting(group) && group.known?.state !== 'later')
+/** Whether the key keeps its due time: a key that is due already does not wait again. */
+const hasSameDueTime = (group: KeyGroup) => waitsForRetry(group) || (isWaiting(group) && group.known?.state !== 'later')
 
-/** Whether a quiet period of the key begins, or continues. */
-export const isMoved = (group: KeyGroup) => group.known !== undefined && group.kept.length > 0 && !isUnmoved(group)
+/** Whether a quiet period of the key begins or continues. */
+export const isRescheduled = (group: KeyGroup) =>
+  group.known !== undefined && group.kept.length > 0 && !hasSameDueTime(group)
 
-/** Whether another job of the key than before will start next: the newest one, or an older one that was dead. */
-export function isReviewed(group: KeyGroup): boolean {
+/** Whether the next job to start has changed: to the newest job, or to an older job that was dead. */
+export function hasNewNextJob(group: KeyGroup): boolean {
   const { known, newest, kept } = group
   return (
     kept[0] !== undefined &&
-    isUnmoved(group) &&
+    hasSameDueTime(group) &&
     (newest.settings.onNew === 'gather' || kept[0].seq < Number(known?.head))
   )
 }
 
 /** With `gather`, the newest job may start before the time of a retry: the claim checks again which job is next. */
-export const toReviewed = ({ known, newest, kept }: KeyGroup): Row => ({
+export const toReviewRow = ({ known, newest, kept }: KeyGroup): Row => ({
   flow: known?.id ?? null,
   queued_again: newest.settings.onNew === 'gather' || kept[0]?.isQueuedAgain === true ? 1 : 0,
 })
 
-/** Writes the rows of keys that got jobs. Returns the ids of new ones by name. */
+/** Writes the rows of keys that got jobs. Returns the ids of the new keys, by name. */
 export function* writeKeys(
   groups: readonly KeyGroup[],
   { now, dialect }: FlowClaim,
 ): Script<ReadonlyMap<string, number>> {
-  const moved: (string | number)[][] = []
-  const renamed: (string | number)[][] = []
+  const rescheduled: (string | number)[][] = []
+  const withNewLine: (string | number)[][] = []
   const added: (string | number)[][] = []
   for (const group of groups) {
     const { known, newest, kept } = group
     const line = toLine(newest)
-    if (known === undefined) added.push([newest.ring, newest.key, line, ...toMoments(group, now)])
+    if (known === undefined) added.push([newest.ring, newest.key, line, ...computeMoments(group, now)])
     else if (kept.length === 0) continue
-    else if (isMoved(group)) moved.push([known.id, line, ...toMoments(group, now)])
-    else if (line !== known.line) renamed.push([known.id, line])
+    else if (isRescheduled(group)) rescheduled.push([known.id, line, ...computeMoments(group, now)])
+    else if (line !== known.line) withNewLine.push([known.id, line])
   }
   const moments = { new_state: 'text', new_rank: 'bigint', due: 'bigint', since: 'bigint' } as const
-  if (moved.length > 0) {
+  if (rescheduled.length > 0) {
     const rows = dialect.rows('$1', { key_id: 'bigint', new_line: 'text', ...moments })
     const sql = `UPDATE flow_keys SET line = r.new_line, state = r.new_state, rank = r.new_rank, due_at = r.due, first_at = r.since,
       blocker = NULL FROM (${rows}) r WHERE id = r.key_id`
-    yield* run(sql, JSON.stringify(moved))
+    yield* run(sql, JSON.stringify(rescheduled))
   }
-  if (renamed.length > 0) {
+  if (withNewLine.length > 0) {
     const rows = dialect.rows('$1', { key_id: 'bigint', new_line: 'text' })
-    yield* run(`UPDATE flow_keys SET line = r.new_line FROM (${rows}) r WHERE id = r.key_id`, JSON.stringify(renamed))
+    yield* run(
+      `UPDATE flow_keys SET line = r.new_line FROM (${rows}) r WHERE id = r.key_id`,
+      JSON.stringify(withNewLine),
+    )
   }
   if (added.length === 0) return new Map()
   const rows = dialect.rows('$1', { ring: 'text', key: 'text', line: 'text', ...moments })
   const sql = `INSERT INTO flow_keys (ring, key, line, state, rank, due_at, first_at)
     SELECT ring, key, line, new_state, new_rank, due, since FROM (${rows}) r RETURNING id, ring, key`
   const inserted = yield* run(sql, JSON.stringify(added))
-  return new Map(inserted.map(({ id, ring, key }) => [toName({ ring: String(ring), key: String(key) }), Number(id)]))
+  return new Map(inserted.map(({ id, ring, key }) => [toKeyName({ ring: String(ring), key: String(key) }), Number(id)]))
 }
 
-/** State, rank, due_at and first_at of a key whose wait begins, or goes on. */
-function toMoments(group: KeyGroup, now: number): readonly (string | number)[] {
+/** The state, rank, due_at and first_at of a key whose wait begins or continues. */
+function computeMoments(group: KeyGroup, now: number): readonly (string | number)[] {
   const { known, newest, kept, jobs } = group
   const { delayMs, maxDelayMs, headStartMs } = newest.settings
   const waiting = isWaiting(group) ? known : undefined
@@ -122,7 +126,7 @@ function toMoments(group: KeyGroup, now: number): readonly (string | number)[] {
 }
 
 function toLine({ ring, labels, settings: { total, limits, headStartMs } }: NewFlowJob): string {
-  // as: the planner makes them
+  // as: only the planner writes labels
   const shared = (JSON.parse(labels) as string[]).filter((label) => !label.startsWith(sessionMark))
   const facts: LineFacts = { ring, total: total ?? null, limits, labels: shared, headStartMs }
   return JSON.stringify(facts)

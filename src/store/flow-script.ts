@@ -8,9 +8,9 @@ export type Script<Result> = Generator<Statement, Result, Row[]>
 
 /** The parts of a statement that the engines write differently. */
 export type Dialect = {
-  /** The numbers of a JSON array, which is a parameter, as a subquery. */
+  /** A subquery that returns the numbers of a JSON array. `param`: the parameter with the array. */
   readonly list: (param: string) => string
-  /** The arrays of a JSON array, which is a parameter, as a subquery with these columns. */
+  /** A subquery that returns the arrays of a JSON array as rows with these columns. */
   readonly rows: (param: string, columns: Columns) => string
   readonly newFence: string
   /** Whether the job `j` was never tried and has no recorded step. */
@@ -28,13 +28,13 @@ export type FlowClaim = {
   /** The labels of holds. */
   readonly held: readonly string[]
   readonly dialect: Dialect
-  /** The moments from which the first `$1` jobs without a flow are due. */
+  /** SQL that selects the due times of the first `$1` jobs without a flow. */
   readonly selectPlain: string
 }
 
 /**
- * `started`: the jobs by seq, each with the fence of an expired lease. `ended`: the ids of the jobs that ended without a turn. `isSorted`: false
- * if more new jobs wait to be sorted.
+ * `started`: the seqs of the started jobs, each with the fence of its expired lease, or null. `ended`: the jobs that ended without a turn.
+ * `isSorted`: false if more new jobs wait to be sorted.
  */
 export type FlowClaimed = {
   readonly started: ReadonlyMap<number, number | null>
@@ -46,7 +46,7 @@ export function* run(sql: string, ...params: readonly (string | number | null)[]
   return yield { sql, params }
 }
 
-/** What every statement that ends queued jobs returns. `end`: an SQL expression. */
+/** The columns that every statement that ends queued jobs must return. `end`: an SQL expression. */
 export const toEndedColumns = (end: string) => `jobs.id AS ended_id, ${end} AS flow_end`
 
 /** Runs a script, and adds the jobs that it ends to `ended`. */
@@ -54,7 +54,7 @@ export function* collectEnded<Result>(script: Script<Result>, ended: EndedRun[])
   for (let step = script.next([]); ;) {
     if (step.done === true) return step.value
     const rows = yield step.value
-    // as: only `toEndedColumns` names it
+    // as: only `toEndedColumns` makes this column
     for (const { ended_id: id, flow_end: end } of rows)
       if (typeof id === 'string') ended.push({ id, end: end as FlowEnd })
     step = script.next(rows)
@@ -62,26 +62,28 @@ export function* collectEnded<Result>(script: Script<Result>, ended: EndedRun[])
 }
 
 export function readFlowSettings(row: Row): FlowSettings {
-  // as: only `toFlowSettings` makes it
+  // as: only `toFlowSettings` makes this text
   return JSON.parse(String(row['settings'])) as FlowSettings
 }
 
 /**
- * The unfinished jobs `alias` of a key, in order of arrival. BETWEEN, and not =, with the order of the index: if Postgres expects many jobs of the
- * key, it would read the jobs of all keys until it finds one of this key.
+ * The unfinished jobs `alias` of a key, in order of arrival. The condition is BETWEEN and not =, and the order is that of the index: otherwise,
+ * if Postgres expects many jobs of the key, it reads the jobs of all keys until it finds one of this key.
  */
-export const ofKey = (alias: string, key: string, also = 'true') =>
+export const jobsOfKey = (alias: string, key: string, also = 'true') =>
   `jobs ${alias} WHERE ${alias}.flow BETWEEN ${key} AND ${key} AND ${alias}.ended_at IS NULL AND ${also} ORDER BY ${alias}.flow, ${alias}.seq`
 
-/** The condition of an unfinished job that it is queued. Not = 'queued': SQLite would read the index of all queued jobs in place of the key's. */
+/**
+ * The condition that an unfinished job is queued. With = 'queued', SQLite would read the index of all queued jobs instead of that of the key.
+ */
 export const whereQueued = (alias: string) => `${alias}.state <> 'running'`
 
 /** The columns of the ended jobs that `reviewKeys` needs. */
-export const reviewed = 'flow, queued_again'
+export const reviewColumns = 'flow, queued_again'
 
 /**
- * Call it after queued jobs were ended: the next job of their key may have another session. If the ended one was queued again before, its key may
- * wait for the time of its retry. A job that no claim has seen has no key.
+ * Call it after queued jobs were ended: the next job of their key may have another session. If the ended job had been queued again, its key may
+ * wait for the time of this retry. A job that no claim has seen has no key.
  */
 export function* reviewKeys(ended: readonly Row[], { rows }: Dialect): Script<void> {
   const keys = new Map<number, number>()

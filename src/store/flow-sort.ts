@@ -3,20 +3,20 @@ import { cancelJobs } from './flow-ends.ts'
 import {
   type EndedRow,
   type KeyGroup,
-  isMoved,
-  isReviewed,
+  isRescheduled,
+  hasNewNextJob,
   type Known,
   type NewFlowJob,
-  toName,
-  toReviewed,
+  toKeyName,
+  toReviewRow,
   writeKeys,
 } from './flow-keys.ts'
 import {
   type Dialect,
   type FlowClaim,
-  ofKey,
+  jobsOfKey,
   readFlowSettings,
-  reviewed,
+  reviewColumns,
   reviewKeys,
   run,
   type Script,
@@ -28,18 +28,18 @@ import type { Row } from './rows.ts'
 /** The maximum number of new jobs that one script sorts. */
 const sortedAtOnce = 100
 
-/** The new jobs, with their keys, so that the number of statements does not depend on the number of keys. */
+/** The new jobs with their keys: one statement, however many keys there are. */
 const selectUnsorted = `SELECT u.*, k.id AS key_id, k.state AS key_state, k.line, k.due_at, k.first_at, h.seq AS head,
-    h.queued_again AS head_again, CASE WHEN (SELECT b.seq FROM ${ofKey('b', 'k.id')} LIMIT 1) IS NOT NULL THEN 1 ELSE 0 END AS busy
+    h.queued_again AS head_again, CASE WHEN (SELECT b.seq FROM ${jobsOfKey('b', 'k.id')} LIMIT 1) IS NOT NULL THEN 1 ELSE 0 END AS busy
   FROM (SELECT j.*, f.ring, f.key, f.settings FROM (SELECT n.seq, n.id, n.delivery_seq, n.created_at, n.queued_again, n.state, n.labels
-      FROM ${ofKey('n', '0')} LIMIT ${sortedAtOnce}) j JOIN job_flow f ON f.job_seq = j.seq) u
+      FROM ${jobsOfKey('n', '0')} LIMIT ${sortedAtOnce}) j JOIN job_flow f ON f.job_seq = j.seq) u
     LEFT JOIN flow_keys k ON k.ring = u.ring AND k.key = u.key
-    LEFT JOIN jobs h ON h.seq = (SELECT q.seq FROM ${ofKey('q', 'k.id', whereQueued('q'))} LIMIT 1)
+    LEFT JOIN jobs h ON h.seq = (SELECT q.seq FROM ${jobsOfKey('q', 'k.id', whereQueued('q'))} LIMIT 1)
   ORDER BY u.seq`
 
 /**
- * Sorts new jobs into their keys, in order of arrival, and carries out what cancels keys. Returns false if there is more to do before a turn
- * may start. Jobs are written before keys, as everywhere, and running jobs first: a report of another gateway may queue one of them again
+ * Sorts new jobs into their keys, in order of arrival, and carries out cancels. Returns false if there is more to do before a turn may start.
+ * Jobs are written before keys, as everywhere, and running jobs before queued ones: a report of another gateway may queue a running job again
  * before the queued ones are ended.
  */
 export function* sortJobs(claim: FlowClaim, hasCancels: boolean): Script<boolean> {
@@ -56,11 +56,11 @@ export function* sortJobs(claim: FlowClaim, hasCancels: boolean): Script<boolean
   yield* setKeys(groups, ({ known }) => known?.id, claim)
   ended.push(...(yield* dropOldest(groups, claim)))
   const ids = yield* writeKeys(groups, claim)
-  yield* setKeys(groups, ({ known, newest }) => (known === undefined ? ids.get(toName(newest)) : undefined), claim)
-  // a key whose quiet period has just begun does not end it
-  const moved = new Set(groups.filter(isMoved).map(({ known }) => known?.id))
-  const left = ended.filter(({ flow }) => !moved.has(Number(flow)))
-  yield* reviewKeys([...left, ...groups.filter(isReviewed).map(toReviewed)], claim.dialect)
+  yield* setKeys(groups, ({ known, newest }) => (known === undefined ? ids.get(toKeyName(newest)) : undefined), claim)
+  // not the keys whose quiet period has just begun: `reviewKeys` would end this period
+  const rescheduled = new Set(groups.filter(isRescheduled).map(({ known }) => known?.id))
+  const left = ended.filter(({ flow }) => !rescheduled.has(Number(flow)))
+  yield* reviewKeys([...left, ...groups.filter(hasNewNextJob).map(toReviewRow)], claim.dialect)
   return rows.length < sortedAtOnce && cancelled.isDone
 }
 
@@ -68,8 +68,8 @@ function groupByKey(rows: readonly Row[]): KeyGroup[] {
   const groups = new Map<string, { readonly jobs: NewFlowJob[]; readonly known: Known | undefined }>()
   for (const row of rows) {
     const job = toNewJob(row)
-    const group = groups.get(toName(job))
-    if (group === undefined) groups.set(toName(job), { jobs: [job], known: readKnown(row) })
+    const group = groups.get(toKeyName(job))
+    if (group === undefined) groups.set(toKeyName(job), { jobs: [job], known: readKnown(row) })
     else group.jobs.push(job)
   }
   return [...groups.values()].flatMap(({ jobs, known }) => {
@@ -108,10 +108,9 @@ function readKnown(row: Row): Known | undefined {
 
 const supersededReason = 'A newer request of its key replaced it.'
 const skippedReason = 'A turn of its key was waiting or running when it arrived.'
-const describeFull = (most: number) =>
-  `More than ${most} turns of its key waited (maxQueued), so the oldest was dropped.`
+const describeFull = (max: number) => `More than ${max} turns of its key waited (maxQueued), so the oldest was dropped.`
 
-/** The new jobs that become turns, and how the others end. */
+/** Decides which new jobs become turns, and how the others end. */
 function chooseNew(all: readonly NewFlowJob[], known: Known | undefined): Pick<KeyGroup, 'kept' | 'ended'> {
   const jobs = all.filter(({ isQueued }) => isQueued)
   const newest = jobs.at(-1)
@@ -127,7 +126,7 @@ function chooseNew(all: readonly NewFlowJob[], known: Known | undefined): Pick<K
   return { kept, ended: jobs.slice(0, jobs.length - kept.length).map(({ seq }) => [seq, state, reason, by]) }
 }
 
-/** By the state that `chooseNew` gives. */
+/** The `FlowEnd` of each state that `chooseNew` gives. */
 const newEnd = `CASE jobs.state WHEN 'skipped' THEN 'skip' WHEN 'superseded' THEN 'replace' ELSE 'maxQueued' END`
 
 function* endNew(ended: readonly EndedRow[], { now, dialect }: FlowClaim): Script<void> {
@@ -138,7 +137,7 @@ function* endNew(ended: readonly EndedRow[], { now, dialect }: FlowClaim): Scrip
   yield* run(sql, JSON.stringify(ended), now)
 }
 
-/** Asks running jobs to end: those of known keys, and those that had no key until now, as in a copied store. */
+/** Asks running jobs to end. A running job may have no key until now, as in a copied store. */
 function* endRunning(replaced: readonly KeyGroup[], { now, dialect }: FlowClaim): Script<void> {
   const insert = `INSERT INTO endings (job_seq, at, state, ended_by, reason)
     SELECT j.seq, CAST($2 AS bigint), 'superseded', r.by_id, CAST($3 AS text)`
@@ -170,14 +169,14 @@ function* replaceQueued(replaced: readonly KeyGroup[], { now, dialect }: FlowCla
   const rows = dialect.rows('$1', { key_id: 'bigint', before: 'bigint', by_id: 'text' })
   return yield* run(
     `UPDATE jobs SET state = 'superseded', ended_at = $2, last_error = $3, ended_by = r.by_id FROM (${rows}) r
-      WHERE flow = r.key_id AND ended_at IS NULL AND state = 'queued' AND seq < r.before RETURNING ${toEndedColumns(`'replace'`)}, ${reviewed}`,
+      WHERE flow = r.key_id AND ended_at IS NULL AND state = 'queued' AND seq < r.before RETURNING ${toEndedColumns(`'replace'`)}, ${reviewColumns}`,
     JSON.stringify(known),
     now,
     supersededReason,
   )
 }
 
-/** Writes the keys of new jobs that become turns, and of those that run already. `find`: the key of a group, if it has one. */
+/** Writes the keys of new jobs that become turns and of jobs that run already. `find`: finds the key of a group. */
 function* setKeys(
   groups: readonly KeyGroup[],
   find: (group: KeyGroup) => number | undefined,
@@ -201,23 +200,23 @@ function* dropOldest(groups: readonly KeyGroup[], { now, dialect }: FlowClaim): 
     if (known !== undefined && maxQueued !== undefined) full.set(maxQueued, [...(full.get(maxQueued) ?? []), known.id])
   }
   const ended: Row[] = []
-  for (const [most, ids] of full) ended.push(...(yield* dropOldestOf(ids, { most, now, dialect })))
+  for (const [max, ids] of full) ended.push(...(yield* dropOldestOf(ids, { max, now, dialect })))
   return ended
 }
 
 function* dropOldestOf(
   ids: readonly number[],
-  { most, now, dialect }: { readonly most: number; readonly now: number; readonly dialect: Dialect },
+  { max, now, dialect }: { readonly max: number; readonly now: number; readonly dialect: Dialect },
 ): Script<Row[]> {
   return yield* run(
     `UPDATE jobs SET state = 'dropped', ended_at = $2, last_error = $3 WHERE seq IN (
       SELECT j.seq FROM (${dialect.rows('$1', { key_id: 'bigint' })}) r JOIN jobs j ON j.flow = r.key_id
       WHERE j.ended_at IS NULL AND j.state = 'queued' AND j.seq <= (SELECT q.seq FROM jobs q
         WHERE q.flow = r.key_id AND q.ended_at IS NULL AND q.state = 'queued' ORDER BY q.seq DESC LIMIT 1 OFFSET $4)
-      ORDER BY j.seq LIMIT ${sortedAtOnce}) RETURNING ${toEndedColumns(`'maxQueued'`)}, ${reviewed}`,
+      ORDER BY j.seq LIMIT ${sortedAtOnce}) RETURNING ${toEndedColumns(`'maxQueued'`)}, ${reviewColumns}`,
     JSON.stringify(ids.map((id) => [id])),
     now,
-    describeFull(most),
-    most,
+    describeFull(max),
+    max,
   )
 }

@@ -1,19 +1,19 @@
 // Starts the turns that are due and have room.
 import type { FlowSettings } from '../model/config/flow.ts'
 import {
-  countInRooms,
+  addToCounts,
   findBlocker,
   findHeldSession,
-  listRooms,
+  listCountNames,
   type Place,
-  type Rooms,
+  type TurnCounts,
   toStoredBlocker,
-} from './flow-rooms.ts'
+} from './flow-blockers.ts'
 import {
   type Dialect,
   type FlowClaim,
   type LineFacts,
-  ofKey,
+  jobsOfKey,
   readFlowSettings,
   run,
   type Script,
@@ -23,27 +23,27 @@ import {
 import type { Row } from './rows.ts'
 import { clockSetBackMs } from './rules.ts'
 
-const mostLines = 200
-/** The maximum number of keys that one script visits, beyond the number of those that it starts. */
-const mostVisits = 40
+const maxLines = 200
+/** The maximum number of keys that one script visits in addition to those that it may start. */
+const extraVisits = 40
 export const gatheredReason = 'A later turn of its key reads its message.'
 
 type Line = LineFacts & {
   readonly text: string
   rank: number
   servedAt: number
-  /** The jobs without a flow, which take turns with the lines: the moments from which the first such jobs are due. */
+  /** Only for the jobs without a flow, which take turns with the lines: the due times of the first such jobs. */
   readonly plain?: readonly number[]
 }
 
 const selectLines = `WITH RECURSIVE l (line) AS (SELECT min(line) FROM flow_keys WHERE state = 'ready'
     UNION ALL SELECT (SELECT min(line) FROM flow_keys WHERE state = 'ready' AND line > l.line) FROM l WHERE l.line IS NOT NULL)
   SELECT l.line, (SELECT min(k.rank) FROM flow_keys k WHERE k.state = 'ready' AND k.line = l.line) AS rank, s.served_at
-  FROM l LEFT JOIN flow_lines s ON s.line = l.line WHERE l.line IS NOT NULL LIMIT ${mostLines}`
+  FROM l LEFT JOIN flow_lines s ON s.line = l.line WHERE l.line IS NOT NULL LIMIT ${maxLines}`
 
 function* readLines(): Script<Line[]> {
   return (yield* run(selectLines)).map((row) => ({
-    // as: `toLine` makes it
+    // as: only `toLine` makes this text
     ...(JSON.parse(String(row['line'])) as LineFacts),
     text: String(row['line']),
     rank: Number(row['rank']),
@@ -51,7 +51,7 @@ function* readLines(): Script<Line[]> {
   }))
 }
 
-/** The jobs without a flow as a line, if some are due. The engine starts them in the slots that the lines leave. */
+/** The line of the jobs without a flow, if some are due. The engine starts these jobs in the slots that the other lines leave. */
 function* readPlain({ limit, selectPlain }: FlowClaim): Script<Line[]> {
   const plain = (yield* run(selectPlain, limit)).map((row) => Number(row['run_at']))
   const [rank] = plain
@@ -61,24 +61,23 @@ function* readPlain({ limit, selectPlain }: FlowClaim): Script<Line[]> {
   return [{ ...facts, text: '', rank, servedAt: Number(row?.['served_at'] ?? 0), plain }]
 }
 
-/** The moment from which the line waits for a turn, less its head start. Lines take turns: a start puts a line behind the others. */
-function toPlace({ rank, servedAt, headStartMs }: Line): number {
+/** The moment since which the line waits for a turn, less its head start. Lines take turns: after a start, a line is behind the others. */
+function waitsSince({ rank, servedAt, headStartMs }: Line): number {
   return Math.max(rank, servedAt - headStartMs)
 }
 
 /** Starts turns until the slots are used, or no line has room. `hasPlain`: whether jobs without a flow may be due. */
 export function* startTurns(
-  rooms: Rooms,
+  counts: TurnCounts,
   claim: FlowClaim,
   hasPlain: boolean,
 ): Script<ReadonlyMap<number, number | null>> {
   const started = new Map<number, number | null>()
   const open = [...(yield* readLines()), ...(hasPlain ? yield* readPlain(claim) : [])]
-  const starts: Rooms = new Map()
   const served = new Set<Line>()
   let plain = 0
-  for (let visits = claim.limit + mostVisits; visits > 0 && started.size + plain < claim.limit; visits -= 1) {
-    const line = open.toSorted((one, other) => toPlace(one) - toPlace(other))[0]
+  for (let visits = claim.limit + extraVisits; visits > 0 && started.size + plain < claim.limit; visits -= 1) {
+    const line = open.toSorted((one, other) => waitsSince(one) - waitsSince(other))[0]
     if (line === undefined) break
     const close = () => open.splice(open.indexOf(line), 1)
     if (line.plain !== undefined) {
@@ -89,7 +88,7 @@ export function* startTurns(
       served.add(line)
       continue
     }
-    if (!(yield* hasRoom(line, { rooms, starts, claim }))) {
+    if (!(yield* hasRoom(line, counts, claim))) {
       close()
       continue
     }
@@ -98,12 +97,11 @@ export function* startTurns(
       close()
       continue
     }
-    const job = yield* startKey(key, { line: line.text, rooms, claim })
+    const job = yield* startKey(key, { line: line.text, counts, claim })
     line.rank = Number((next ?? key)['rank'])
     if (job === undefined) continue
     started.set(job.seq, job.lapsed)
-    for (const limit of line.limits) if (starts.has(limit)) starts.set(limit, (starts.get(limit) ?? 0) + 1)
-    // if two lines are served in the same millisecond, the order between them stays
+    // two lines that are served in the same millisecond keep their order
     line.servedAt = Math.max(claim.now, line.servedAt + 1)
     served.add(line)
   }
@@ -114,37 +112,31 @@ export function* startTurns(
   return started
 }
 
-/** `starts`: the starts of each limit that were counted, and those of this script. */
-type Counts = { readonly rooms: Rooms; readonly starts: Rooms; readonly claim: FlowClaim }
-
-function* hasRoom({ ring, total, limits, labels }: Line, { rooms, starts, claim }: Counts): Script<boolean> {
+function* hasRoom({ ring, total, limits, labels }: Line, counts: TurnCounts, claim: FlowClaim): Script<boolean> {
   const all = [...labels, ...limits.map((limit) => `limit:${limit}`), 'all']
   if (claim.held.some((label) => all.includes(label))) return false
-  if (total !== null && (rooms.get(`mapping:${ring}`) ?? 0) >= total) return false
+  if (total !== null && (counts.get(`mapping:${ring}`) ?? 0) >= total) return false
   for (const limit of limits) {
     const settings = Object.hasOwn(claim.limits, limit) ? claim.limits[limit] : undefined
-    if (settings?.total !== undefined && (rooms.get(`limit:${limit}`) ?? 0) >= settings.total) return false
-    if (settings?.starts !== undefined && !(yield* hasStart(limit, settings.starts, { starts, claim }))) return false
+    if (settings?.total !== undefined && (counts.get(`limit:${limit}`) ?? 0) >= settings.total) return false
+    if (settings?.starts !== undefined && !(yield* hasStart(limit, settings.starts, claim.now))) return false
   }
   return true
 }
 
 type Starts = { readonly limit: number; readonly period: number; readonly burst?: number | undefined }
 
-/** At most `limit` starts in a period, and at most `burst` in the part of the period in which `burst` evenly spread starts would fit. */
-function* hasStart(
-  name: string,
-  { limit, period, burst = limit }: Starts,
-  { starts, claim }: Pick<Counts, 'starts' | 'claim'>,
-): Script<boolean> {
-  const own = starts.get(name) ?? 0
-  starts.set(name, own)
+/**
+ * Whether one more start is allowed: at most `limit` in a period, and at most `burst` in the part of the period that fits `burst` evenly spread
+ * starts.
+ */
+function* hasStart(name: string, { limit, period, burst = limit }: Starts, now: number): Script<boolean> {
   const sql = 'SELECT count(*) AS count FROM flow_counts WHERE name = $1 AND at > $2'
-  const inPeriod = Number((yield* run(sql, `start:${name}`, claim.now - period))[0]?.['count'])
+  const inPeriod = Number((yield* run(sql, `start:${name}`, now - period))[0]?.['count'])
   if (inPeriod >= limit) return false
   if (burst >= limit) return true
   const share = Math.floor((period * burst) / limit)
-  return Number((yield* run(sql, `start:${name}`, claim.now - share))[0]?.['count']) < burst
+  return Number((yield* run(sql, `start:${name}`, now - share))[0]?.['count']) < burst
 }
 
 type Head = { readonly seq: number; readonly id: string; readonly attempts: number; readonly lapsed: number | null }
@@ -159,7 +151,7 @@ const toHeadColumns = ({
 /** The first two keys of the line `$1`, each with its oldest job. */
 const selectReady = (dialect: Dialect) => `SELECT k.id, k.ring, k.key, k.rank, ${toHeadColumns(dialect)}
   FROM (SELECT id, ring, key, rank FROM flow_keys WHERE state = 'ready' AND line = $1 ORDER BY rank, id LIMIT 2) k
-    LEFT JOIN jobs j ON j.seq = (SELECT q.seq FROM ${ofKey('q', 'k.id', whereQueued('q'))} LIMIT 1)
+    LEFT JOIN jobs j ON j.seq = (SELECT q.seq FROM ${jobsOfKey('q', 'k.id', whereQueued('q'))} LIMIT 1)
     LEFT JOIN job_flow f ON f.job_seq = j.seq
   ORDER BY k.rank, k.id`
 
@@ -168,10 +160,13 @@ const selectNewest = (
 ) => `SELECT ${toHeadColumns(dialect)} FROM jobs j JOIN job_flow f ON f.job_seq = j.seq
   WHERE j.flow = $1 AND j.ended_at IS NULL AND j.state = 'queued' AND ${dialect.isUntouched} ORDER BY j.seq DESC LIMIT 1`
 
-/** Starts the turn of a key, whose row has its oldest job. If it cannot start now, the key is no longer ready, or the job is ended. */
+/**
+ * Starts the turn of a key. `oldest`: its row, with its oldest job. If the turn cannot start now, the key is no longer ready, or the job is
+ * ended.
+ */
 function* startKey(
   oldest: Row,
-  { line, rooms, claim }: { line: string; rooms: Rooms; claim: FlowClaim },
+  { line, counts, claim }: { line: string; counts: TurnCounts; claim: FlowClaim },
 ): Script<Head | undefined> {
   const { now, limits, dialect } = claim
   const id = Number(oldest['id'])
@@ -185,7 +180,7 @@ function* startKey(
   const place: Place = { id, ring: String(oldest['ring']), key: String(oldest['key']), limits: settings.limits }
   const lane = head['lane'] ?? null
   const usedLane = head['lane_used'] === 1 ? lane : null
-  const blocker = findHeldSession(head, claim.held) ?? findBlocker(place, { settings, usedLane, rooms, limits })
+  const blocker = findHeldSession(head, claim.held) ?? findBlocker(place, { settings, usedLane, counts, limits })
   if (blocker !== undefined) return yield* setKey(id, { state: 'blocked', blocker: toStoredBlocker(blocker, line) })
   const job: Head = {
     seq: Number(head['seq']),
@@ -195,7 +190,7 @@ function* startKey(
   }
   if (!(yield* countRate(settings, job, now))) return undefined
   if (gathers) yield* gatherOlder({ id, by: job, claim })
-  return yield* startJob(job, { place, settings, lane, rooms, claim })
+  return yield* startJob(job, { place, settings, lane, counts, claim })
 }
 
 function waitsForRetry({ run_at: at, created_at: createdAt }: Row, now: number): boolean {
@@ -220,7 +215,7 @@ function* setKey(id: number, { state, dueAt = null, blocker = null }: Change): S
   return undefined
 }
 
-/** Counts a turn under its rate limit, once. False: there is no room, and the job is ended. */
+/** Counts a turn once under its rate limit. If the limit is reached, ends the job and returns false. */
 function* countRate({ rate, ...others }: FlowSettings, { seq }: Head, now: number): Script<boolean> {
   if (rate === undefined) return true
   const sql = 'SELECT count(*) AS count FROM flow_counts WHERE name = $1 AND at > $2'
@@ -251,7 +246,7 @@ function* gatherOlder({ id, by, claim }: { id: number; by: Head; claim: FlowClai
     by.seq,
   )
   if (ended.length === 0) return
-  // one of them may have been claimed before, and then it has gathered others
+  // an ended job that was claimed before may have gathered others
   yield* run(
     `UPDATE jobs SET ended_by = $1 WHERE last_error = $2
       AND ended_by IN (SELECT id FROM jobs WHERE ended_by = $1 AND last_error = $2)`,
@@ -264,13 +259,13 @@ type Start = {
   readonly place: Place
   readonly settings: FlowSettings
   readonly lane: Row[string] | null
-  readonly rooms: Rooms
+  readonly counts: TurnCounts
   readonly claim: FlowClaim
 }
 
 const longestPeriodMs = 31 * 86_400_000
 
-function* startJob(job: Head, { place, settings, lane, rooms, claim }: Start): Script<Head | undefined> {
+function* startJob(job: Head, { place, settings, lane, counts, claim }: Start): Script<Head | undefined> {
   const { now, leaseMs, limits, dialect } = claim
   const rows = yield* run(
     `UPDATE jobs SET state = 'running', gate = 0, lane = $2, fence = ${dialect.newFence}, locked_until = $3
@@ -281,7 +276,7 @@ function* startJob(job: Head, { place, settings, lane, rooms, claim }: Start): S
   )
   if (rows.length === 0) return undefined
   yield* run('UPDATE flow_keys SET rank = $2 WHERE id = $1', place.id, now - settings.headStartMs)
-  countInRooms(rooms, listRooms(place))
+  addToCounts(counts, listCountNames(place))
   for (const name of settings.limits) {
     if (!Object.hasOwn(limits, name) || limits[name]?.starts === undefined) continue
     yield* run('INSERT INTO flow_counts (name, at) VALUES ($1, $2)', `start:${name}`, now)

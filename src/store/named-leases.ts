@@ -8,26 +8,26 @@ import type { Store } from './store.ts'
 
 export type LeaseTimes = { readonly leaseMs: number; readonly everyMs: number }
 
-/** A call that takes longer says nothing about the leases, and must not hold up the next one. */
+/** The result of a call that takes longer is ignored, and the next call does not wait for it. */
 const callMs = 5_000
 
-/** A dead gateway is replaced after `leaseMs` and at most `everyMs`. */
+/** A dead gateway is replaced at most `leaseMs` plus `everyMs` after its last renewal. */
 const leaseTimes: LeaseTimes = { leaseMs: 20_000, everyMs: 5_000 }
 
-/** Work that one gateway does for all. */
+/** Work that one gateway does for all gateways. */
 export type Duty = {
-  /** False: another gateway does it, or may do it by now. */
+  /** False: another gateway has the duty, or may have it by now. */
   isHeld(): boolean
 }
 
 export type NamedLeases = {
-  /** From now on, this gateway takes the duty when it is free. `changed` is called when this gateway has got or lost the duty. */
+  /** From now on, this gateway takes the duty when it is free. `changed` is called each time that it gets or loses the duty. */
   duty(name: string, changed: () => void): Duty
-  /** Takes the leases that are free. Returns their names: this gateway has these leases until `release`. */
+  /** Takes the leases that are free, and returns their names. This gateway keeps them until `release`. */
   take(names: readonly string[]): Promise<string[]>
-  /** Never rejects: a lease that cannot be ended runs out. */
+  /** Never rejects: a lease that cannot be ended expires. */
   release(names: readonly string[]): Promise<void>
-  /** Releases everything. */
+  /** Releases all leases and stops the renewals. */
   stop(): Promise<void>
 }
 
@@ -56,7 +56,7 @@ export function createNamedLeases(parts: {
     return running
   }
 
-  /** Extends the held leases, and takes the duties that are free. */
+  /** Renews the leases that are held, and takes the duties that are free. */
   async function renewAll(): Promise<void> {
     // after a pause of the process, these duties were reported as not held, so their `changed` must be called again
     const lapsed = new Set([...duties].flatMap(([name, { wasHeld }]) => (wasHeld && !isHeld(name) ? [name] : [])))

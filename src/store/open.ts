@@ -7,7 +7,7 @@ import { createSqliteReader, createSqliteStore } from './sqlite/sqlite.ts'
 import type { OpenedStore, StoreReader } from './store.ts'
 
 type OpenOptions = {
-  /** The maximum number of bytes that may wait, read for each delivery. */
+  /** The maximum number of bytes that may wait in the store. It is read for each delivery. */
   readonly maxWaitingBytes: () => number
   readonly log: Log
 }
@@ -18,7 +18,7 @@ export async function openStore(place: StorePlace, options: OpenOptions): Promis
   return createPostgresStore({ ...options, url: place.url })
 }
 
-/** For a process that only reads, while gateways run or not. Migrates nothing. */
+/** Opens a store for reading, whether gateways run or not. It never migrates the store. */
 export async function openReader(place: StorePlace): Promise<StoreReader> {
   if (place.kind === 'file') return createSqliteReader({ file: place.file })
   const { createPostgresReader } = await import('./postgres/postgres.ts')

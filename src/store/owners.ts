@@ -1,6 +1,6 @@
 // State that the owners of a store share: who they are, which leases each one has, and their signals to each other.
 
-/** A gateway on a store. `address`: where its hooks are. */
+/** A gateway on a store. `address`: the URL of its hooks. */
 export type NodeInfo = {
   readonly id: string
   readonly version: string
@@ -15,8 +15,8 @@ export type NodeRecord = NodeInfo & { readonly seenAt: number }
 export type Lease = { readonly name: string; readonly fence: number }
 
 /**
- * Work that another owner left. `jobs`: a job may be claimed. `waiting`: a delivery is pending or parked. `wakes`: an event that asks for a
- * turn is not consumed; it is not signalled at once, because its owner queues the turn.
+ * Work that another owner stored. `jobs`: a job may be claimed. `waiting`: a delivery is pending or parked. `wakes`: an event that asks for a
+ * turn is not consumed; it is not signalled at once, because the owner that stored it queues the turn.
  */
 export type Signal = 'jobs' | 'waiting' | 'wakes'
 

@@ -1,6 +1,6 @@
 // Refused requests that are kept, sealed. The store sees how many there are and whose they may be, but nothing of their content.
 
-/** A refused request, as lists show it. `place`: in the order of arrival. */
+/** A refused request, as lists show it. `place`: its position in the order of arrival. */
 export type QuarantinedRequest = {
   readonly place: number
   readonly requestId: string
@@ -9,7 +9,7 @@ export type QuarantinedRequest = {
   readonly hook: string
   /** Why the request was refused, as JSON. Nothing in it comes from the headers, the query or the body of the request. */
   readonly refusal: string
-  /** Names the key that opens `sealed`. */
+  /** The id of the key that decrypts `sealed`. */
   readonly keyId: string
 }
 
@@ -20,7 +20,7 @@ export type SealedRequest = Omit<QuarantinedRequest, 'place'> & {
    */
   readonly hookLabel: string
   readonly network: string
-  /** Whether the hook let in a request of this network before. Those of other networks are deleted first. */
+  /** Whether the hook accepted a request of this network before. Requests of networks that it does not know are deleted first. */
   readonly isKnown: boolean
   readonly sealed: Uint8Array
 }
@@ -34,7 +34,7 @@ export type QuarantineBounds = {
 
 export type QuarantineQuery = {
   readonly limit: number
-  /** A place: only requests that follow it. 0: from the oldest on. */
+  /** A place: only requests that follow it. 0: all requests. */
   readonly after?: number | undefined
   readonly hook?: string | undefined
   /** Milliseconds since the epoch: only requests that arrived then or later. */

@@ -35,6 +35,6 @@ export type KeptQuery = {
   readonly source?: string | undefined
   /** Only deliveries that were received at this moment or later. */
   readonly since?: number | undefined
-  /** Ids of mappings: only deliveries that one of them took. */
+  /** Ids of mappings: only deliveries that one of these mappings took. */
   readonly mappings?: readonly string[] | undefined
 }

@@ -15,7 +15,7 @@ export type DedupeKey = {
   readonly bodyHash: string
 }
 
-/** The answer that a sender got. `contentType`: the media type of an answer that a mapping or a transform set; a receipt has none. */
+/** The answer that a sender got. `contentType`: the media type, if a mapping or a transform set the answer. */
 export type StoredAnswer = {
   readonly status: number
   readonly body: string
@@ -44,9 +44,7 @@ export type FlowCancel = Pick<PlannedFlow, 'ring' | 'key'> & { readonly reason: 
 export type NewJob = {
   readonly id: string
   readonly planned: PlannedAction | CommitStatusPlan | CallbackPlan
-  /**
-   * If it is set, the job is a task: it belongs to no delivery, so it is not dropped with this one, and runs even if all slots are full.
-   */
+  /** If it is set, the job is a task: no delivery causes it or is dropped with it, and it runs even if all slots are full. */
   readonly standsFor?: string | undefined
   /** Jobs in one lane run one at a time, in arrival order. A job without a lane waits for no other job. */
   readonly lane: string | undefined
@@ -67,7 +65,7 @@ export type NewTask = {
   readonly id: string
   readonly planned: Heartbeat | Alert | CommitStatusPlan | CallbackPlan
   readonly lane: string
-  /** The purpose of the task. While a task with the same purpose is queued, no second one is added. */
+  /** The purpose of the task. While a task with the same purpose is queued, no other one is added. */
   readonly standsFor: string
   /** The names by which holds find the task. Default: none, so that no hold keeps it back. */
   readonly labels?: readonly string[]
@@ -109,8 +107,8 @@ export type Settlement = {
   readonly trace: readonly TraceEntry[]
   readonly log: readonly string[]
   /**
-   * Present if the request must be stored. A delivery that stays pending or parked keeps a request stored before.
-   * `too large`: it should be kept and is not; `kept` shows that.
+   * Present if the request must be stored. A delivery that stays pending or parked keeps a request stored before. `too large`: the request
+   * should be stored and is not, and `kept` shows that.
    */
   readonly request?: KeptRequest | 'too large' | undefined
   /**
@@ -196,7 +194,7 @@ export type Repetition = {
   readonly deliveryId: string
   readonly times: number
   readonly lastAt: number
-  /** True: one of them had a different body. */
+  /** True: one of the repetitions had a different body. */
   readonly bodyDiffered: boolean
 }
 

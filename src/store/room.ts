@@ -14,8 +14,8 @@ export type Capacity = {
   /** Called after each commit with the bytes that wait in the store. */
   update(bytes: number): void
   /**
-   * A `store-full` problem if a new delivery would exceed the limit. `bytes`: the part of it that would wait; a delivery that does not wait
-   * is never refused. `uncommitted`: the bytes of operations before it that are not committed yet.
+   * A `store-full` problem if a new delivery would exceed the limit. `bytes`: the bytes of the delivery that would wait; a delivery that does
+   * not wait is never refused. `uncommitted`: the bytes of operations before it that are not committed yet.
    */
   checkAppend(bytes: number, uncommitted: number): Problem | undefined
   /** Why deliveries are refused; undefined while they are not. */

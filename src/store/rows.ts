@@ -161,8 +161,13 @@ export function toKeptRequest(row: Row): KeptRequest {
 
 function toHead(head: DeliveryHead): DeliveryHead {
   // no prototype: an attacker chooses the names
-  const bare = (names: Readonly<Record<string, string>>) => Object.assign(Object.create(null), names)
-  return { ...head, headers: bare(head.headers), query: bare(head.query), verifiedBy: head.verifiedBy }
+  const withoutPrototype = (names: Readonly<Record<string, string>>) => Object.assign(Object.create(null), names)
+  return {
+    ...head,
+    headers: withoutPrototype(head.headers),
+    query: withoutPrototype(head.query),
+    verifiedBy: head.verifiedBy,
+  }
 }
 
 export function toSystemEvent(row: Row): SystemEvent {
@@ -197,7 +202,7 @@ export function toSessionWithState(row: Row): Session & { runnerState: JsonValue
   return { ...toSession(row), runnerState: optionalJson(row, 'runner_state') }
 }
 
-/** Each row has the sums. A session without events has one row, without an event. */
+/** Each row contains the totals. A session without events has one row, without an event. */
 export function toWaitingEvents(rows: readonly Row[]): WaitingEvents {
   const [sums] = rows
   if (!sums) return { events: [], count: 0, wakes: false }

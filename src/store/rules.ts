@@ -40,7 +40,7 @@ export const rowDamaged =
 /** A retry further ahead than this is due at once: no retry waits for more than a day, so the clock was set back. */
 export const clockSetBackMs = 2 * 86_400_000
 
-/** The tasks that wait for the end of a run. */
+/** The kinds of tasks that wait for the end of a run. */
 export const runTaskKinds = ['status', 'callback'] as const
 
 /** The `standsFor` of such a task. */
@@ -48,12 +48,12 @@ export function toRunTaskName(kind: (typeof runTaskKinds)[number], runId: string
   return `${kind}/${runId}`
 }
 
-/** The beginning of the labels of sessions. */
+/** The prefix of the labels of sessions. */
 export const sessionMark = 'session:'
 
 const resumedMark = 'resumed:'
 
-/** The label of a hold that keeps nothing back: it has the time from which the turns of a session count again. */
+/** The label of a hold that keeps nothing back: it records the time from which the turns of a session count again. */
 export function toResumedLabel(label: string): string {
   return `${resumedMark}${label}`
 }

@@ -56,14 +56,14 @@ export interface StoreReader extends AccountReader, AuditReader, ProgressReader,
    */
   deliveries(query: DeliveriesQuery): Promise<DeliveryRecord[]>
   /**
-   * The delivery that arrived about `rows` deliveries before `before`, or before all; undefined if none is older. A search takes such
-   * steps: `from` of one step is `before` of the next.
+   * The delivery that is about `rows` deliveries older than `before`, or than the newest one; undefined if there is none. A search uses it to
+   * take steps: `from` of one step is `before` of the next.
    */
   stepBack(query: { readonly before?: string | undefined; readonly rows: number }): Promise<SearchStep | undefined>
-  /** Finds a delivery by its id or by the id of one of its jobs. `request`: undefined if it is not stored, or no longer. */
+  /** Finds a delivery by its id or by the id of one of its jobs. `request` returns undefined if the request is not stored. */
   delivery(id: string): Promise<DeliveryRecord | undefined>
   request(id: string): Promise<KeptRequest | undefined>
-  /** The newest `limit` deliveries whose request is stored, newest first. Those that are pending are left out. */
+  /** The newest `limit` deliveries whose request is stored, newest first. Pending deliveries are left out. */
   kept(query: KeptQuery): Promise<KeptDelivery[]>
   /**
    * The newest `limit` system events, oldest first, consumed ones included. `before` (milliseconds since the epoch): only those that
@@ -71,7 +71,7 @@ export interface StoreReader extends AccountReader, AuditReader, ProgressReader,
    * next `before` loses nothing and repeats nothing.
    */
   events(query: { limit: number; before?: number | undefined }): Promise<SystemEvent[]>
-  /** The `limit` sessions that were updated last, the newest one last. `before` as for events, by `updatedAt`. */
+  /** The `limit` sessions that were updated last, the newest one last. `before`: as for `events`, but compared with `updatedAt`. */
   sessions(query: { limit: number; before?: number | undefined }): Promise<Session[]>
   /** A stored session; undefined if the store has nothing of it. `runnerState` comes from the last report that set it. */
   session(
@@ -121,11 +121,11 @@ export interface StoreReader extends AccountReader, AuditReader, ProgressReader,
   /** For how long the job that became due first has been due; undefined if no job is due. */
   dueForMs(): Promise<number | undefined>
   /**
-   * The gateways that are on the store, in the order of their ids. One that has not joined again for half a minute is left out. An engine
-   * with one owner has at most one: the last that joined and did not leave.
+   * The gateways that are on the store, in the order of their ids. A gateway that has not joined again for half a minute is left out. An engine
+   * with one owner has at most one gateway: the last that joined and did not leave.
    */
   nodes(): Promise<NodeRecord[]>
-  /** Sealed requests without their content, oldest first: those that follow `after`, or without it the newest `limit`. */
+  /** Sealed requests without their content, oldest first. With `after`: those that follow it. Without: the newest `limit`. */
   quarantined(query: QuarantineQuery): Promise<QuarantinedRequest[]>
   /** The encrypted content of a sealed request; undefined if the store does not have the request. */
   sealed(requestId: string): Promise<Uint8Array | undefined>
@@ -133,14 +133,12 @@ export interface StoreReader extends AccountReader, AuditReader, ProgressReader,
 }
 
 /**
- * The part of the store that only an owner has.
- * Durability: a call that writes resolves after its transaction is committed and, on disk, synced. It rejects with `store-unavailable` if
- * the commit failed or its result is unknown.
- * Atomicity: each call except `sweep` is one transaction. After a rejection, either all of its writes are stored or none.
- * Ownership: an engine has one owner or several. Where it has one (SQLite), writes of a second owner reject with `store-locked`. Where it
- * has several (Postgres), every promise applies to all owners together. Rows have a sequence number, drawn when they are inserted; "arrival
- * order" and "oldest first" are its order. Two deliveries that two owners store at the same moment have one order, the same for every
- * reader, but not necessarily that of their requests.
+ * The part of the store that only an owner has. Durability: a call that writes resolves after its transaction is committed and, on disk, synced.
+ * It rejects with `store-unavailable` if the commit failed or its result is unknown. Atomicity: each call except `sweep` is one transaction.
+ * After a rejection, either all of its writes are stored or none. Ownership: an engine has one owner or several. With one (SQLite), writes of a
+ * second owner reject with `store-locked`. With several (Postgres), every promise applies to all owners together. Rows have a sequence number,
+ * drawn when they are inserted; "arrival order" and "oldest first" are its order. Two deliveries that two owners store at the same moment have
+ * the same order for every reader, but not necessarily the order of their requests.
  */
 export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
   /**
@@ -166,9 +164,9 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
    * changed. Sealed requests do not count as waiting bytes.
    */
   quarantine(requests: readonly SealedRequest[], bounds: QuarantineBounds): Promise<void>
-  /** Replaces why sealed requests are refused. Those that the store does not have are left out. */
+  /** Replaces the reasons for which sealed requests were refused. Requests that the store does not have are left out. */
   noteRefusals(refusals: readonly Pick<QuarantinedRequest, 'requestId' | 'refusal'>[]): Promise<void>
-  /** Deletes sealed requests. Returns how many there were. */
+  /** Deletes sealed requests. Returns how many were deleted. */
   release(requestIds: readonly string[]): Promise<number>
   /**
    * Stores the outcome of a pending or parked delivery, with its jobs. The outcome may park it, or park it again.
@@ -224,7 +222,7 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
    * was added within `unlessWithinMs`. A running task does not prevent a new one: the running task may not see what the new one is for.
    */
   addTask(task: NewTask): Promise<boolean>
-  /** Makes a queued task with this `standsFor` due at once, if it waits for its next attempt. False if there is none. */
+  /** Makes a queued task with this `standsFor` due at once, if it waits for its next attempt. Returns false if there is none. */
   makeDue(standsFor: string): Promise<boolean>
   /**
    * Queues a dead job again, with zero attempts. Its steps and the posts that were sent are kept; if no post was sent, the worker chooses the route
@@ -244,7 +242,7 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
   endings(): Promise<{ readonly id: string; readonly fence: number }[]>
   /** Keeps jobs back, from the next claim on. Replaces a hold of the same label and kind. */
   hold(hold: NewHold): Promise<void>
-  /** Removes a hold. False if there is none. */
+  /** Removes a hold. Returns false if there is no such hold. */
   unhold(hold: Pick<Hold, 'label' | 'kind'>): Promise<boolean>
   /** Drops a delivery that is pending, parked, or has queued or dead jobs, and these jobs, but no running job. False if nothing changed. */
   drop(deliveryId: string): Promise<boolean>
@@ -253,7 +251,7 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
    * free. An engine with one owner begins without leases, because its lock proves that the previous owner is dead.
    */
   lease(query: { names: readonly string[]; leaseMs: number }): Promise<Lease[]>
-  /** Sets leases to end `leaseMs` from now, even expired ones that nobody else took. Returns the names of those still held. */
+  /** Sets leases to end `leaseMs` from now, even expired leases that nobody else took. Returns the names of the leases that are still held. */
   extendLeases(held: readonly Lease[], leaseMs: number): Promise<string[]>
   /** Ends leases that are still held under their fence. */
   endLeases(held: readonly Lease[]): Promise<void>
@@ -272,10 +270,9 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
   /** Removes a gateway from the store. Its deliveries still name it. */
   leave(id: string): Promise<void>
   /**
-   * Calls the listener soon after another owner committed something that this owner may act on. A signal may come late, twice,
-   * or for no reason. It may also be lost: about once a second, the listener is called for everything that waits. So a listener
-   * only looks. Writes of this owner are not signalled to it. An engine with one owner never calls the listener. Returns a function
-   * that ends the calls.
+   * Calls the listener soon after another owner committed something that this owner may act on. A signal may come late, twice, or for no reason.
+   * It may also be lost: about once a second, the listener is called for everything that waits. So a listener may only check for work. Writes of
+   * this owner are not signalled to it. An engine with one owner never calls the listener. Returns a function that ends the calls.
    */
   subscribe(listener: (signal: Signal) => void): () => void
 

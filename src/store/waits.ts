@@ -1,7 +1,7 @@
-// Why queued jobs wait: the facts, read by one script for all engines. deliveries/waits.ts makes a sentence of them.
+// Why queued jobs wait: the facts, read by one script for all engines. deliveries/waits.ts makes sentences of them.
 import type { SharedLimits } from '../model/config/flow.ts'
-import { countRunning, findBlocker, type Place, type Rooms } from './flow-rooms.ts'
-import { type LineFacts, ofKey, readFlowSettings, run, type Script, whereQueued } from './flow-script.ts'
+import { countRunning, findBlocker, type Place, type TurnCounts } from './flow-blockers.ts'
+import { type LineFacts, jobsOfKey, readFlowSettings, run, type Script, whereQueued } from './flow-script.ts'
 import type { Hold } from './records.ts'
 import { type Row, toHold } from './rows.ts'
 
@@ -16,32 +16,32 @@ export type Wait = { readonly jobId: string } & (
   | { readonly kind: 'quiet'; readonly forMs: number }
   /** The job waits for jobs of its key that come first. */
   | { readonly kind: 'behind'; readonly jobs: number }
-  /** `most`: the number of turns of its key that may run at a time. `endingId`: the run that the job replaces, and that has not ended yet. */
-  | { readonly kind: 'key'; readonly most: number; readonly endingId: string | undefined }
-  /** The job waits for another job of its session: `runningId` runs, or `jobs` come first. */
+  /** `max`: the number of turns of its key that may run at a time. `endingId`: the run that the job replaces, and that has not ended yet. */
+  | { readonly kind: 'key'; readonly max: number; readonly endingId: string | undefined }
+  /** The job waits for another job of its session: `runningId` is running, or `jobs` earlier jobs wait. */
   | { readonly kind: 'session'; readonly runningId: string | undefined; readonly jobs: number }
   /** The share of its key in a concurrency limit is used up. */
-  | { readonly kind: 'share'; readonly limit: string; readonly most: number }
+  | { readonly kind: 'share'; readonly limit: string; readonly max: number }
   /** The concurrency limit `name`, or that of the mapping of the job, is reached. */
   | ({
       readonly kind: 'limit' | 'mapping'
       readonly name: string
       readonly used: number
-      readonly most: number
+      readonly max: number
     } & Queue)
   /** A rate limit is reached: no more turns may start in this period. */
-  | ({ readonly kind: 'starts'; readonly name: string; readonly most: number; readonly periodMs: number } & Queue)
+  | ({ readonly kind: 'starts'; readonly name: string; readonly max: number; readonly periodMs: number } & Queue)
   /** The job waits only for a free slot. `running`: the number of jobs that run on all gateways. */
   | { readonly kind: 'slot'; readonly running: number }
 )
 
 /** The part of the store that says why jobs wait. */
 export interface WaitReader {
-  /** What keeps these jobs back, in no order. Jobs that are not queued are left out. */
+  /** What keeps these jobs back, in any order. Jobs that are not queued are left out. */
   waits(query: { readonly ids: readonly string[]; readonly limits: SharedLimits }): Promise<Wait[]>
-  /** The number of queued jobs of a key; `most` if there are more. It reads that many jobs, and all jobs that no claim has sorted yet. */
+  /** The number of queued jobs of a key; `max` if there are more. It reads up to `max` jobs, and all jobs that no claim has sorted yet. */
   queuedOf(query: FlowQueue): Promise<number>
-  /** Counts by reading entries of indexes, two for each key. */
+  /** The numbers of keys and jobs that wait. It reads two index entries for each key. */
   waitCounts(): Promise<WaitCounts>
 }
 
@@ -51,14 +51,14 @@ export interface WaitReader {
  */
 export type WaitCounts = { readonly [Reason in 'quiet' | 'blocked' | 'ready' | 'paused' | 'budget']: number }
 
-/** `ring` and `key`: as a job has them in its flow. */
-export type FlowQueue = { readonly ring: string; readonly key: string; readonly most: number }
+/** `ring` and `key`: those in the flow of a job. */
+export type FlowQueue = { readonly ring: string; readonly key: string; readonly max: number }
 
 type WaitsQuery = {
   readonly ids: readonly string[]
   readonly limits: SharedLimits
   readonly now: number
-  /** The texts of a JSON array, which is a parameter, as a subquery. */
+  /** A subquery that returns the texts of a JSON array. `param`: the parameter with the array. */
   readonly texts: (param: string) => string
 }
 
@@ -83,7 +83,7 @@ const selectWaiting = (ids: string) => `SELECT j.seq, j.id, j.attempts, j.failin
 type Shared = {
   readonly query: WaitsQuery
   readonly holds: readonly Hold[]
-  readonly rooms: Rooms
+  readonly counts: TurnCounts
   readonly running: number
   readonly lines: readonly Line[]
 }
@@ -98,7 +98,7 @@ export function* readWaits(query: WaitsQuery): Script<Wait[]> {
   const shared: Shared = {
     query,
     holds: holds.map((row) => toHold(row, now)),
-    rooms: hasFlow ? yield* countRunning([]) : new Map(),
+    counts: hasFlow ? yield* countRunning([]) : new Map(),
     running: Number(counted?.['count']),
     lines: hasFlow ? yield* readLines() : [],
   }
@@ -131,7 +131,7 @@ function readId(value: Row[string] | undefined): string | undefined {
 
 /** The hold that keeps the job back. A pause by an operator is named before other holds. */
 function findHold(job: Row, limits: readonly string[], holds: readonly Hold[]): Hold | undefined {
-  // as: labels are texts
+  // as: every label is a string
   const labels = JSON.parse(String(job['labels'] ?? '[]')) as string[]
   const all = new Set([
     ...labels,
@@ -142,7 +142,7 @@ function findHold(job: Row, limits: readonly string[], holds: readonly Hold[]): 
   return found.find(({ kind }) => kind === 'pause') ?? found[0]
 }
 
-function* findFlowWait(job: Row, { query, rooms, running, lines }: Shared): Script<Found> {
+function* findFlowWait(job: Row, { query, counts, running, lines }: Shared): Script<Found> {
   const { now, limits } = query
   const settings = readFlowSettings(job)
   const jobs = Number(job['before'])
@@ -152,29 +152,29 @@ function* findFlowWait(job: Row, { query, rooms, running, lines }: Shared): Scri
   const id = Number(job['key_id'])
   const place: Place = { id, ring: String(job['ring']), key: String(job['key']), limits: settings.limits }
   const usedLane = job['lane_used'] === 1 ? (job['flow_lane'] ?? null) : null
-  const blocker = findBlocker(place, { settings, usedLane, rooms, limits })
+  const blocker = findBlocker(place, { settings, usedLane, counts, limits })
   if (blocker !== undefined) return describeBlocker(blocker, job)
   const { ring, total } = { ring: place.ring, total: settings.total }
-  const used = rooms.get(`mapping:${ring}`) ?? 0
+  const used = counts.get(`mapping:${ring}`) ?? 0
   if (total !== undefined && used >= total) {
     const ofMapping = lines.filter((line) => line.ring === ring)
-    return { kind: 'mapping', name: ring, used, most: total, ...(yield* findPlace(job, ofMapping, now)) }
+    return { kind: 'mapping', name: ring, used, max: total, ...(yield* findPlace(job, ofMapping, now)) }
   }
   for (const name of settings.limits) {
     const limit = Object.hasOwn(limits, name) ? limits[name] : undefined
     if (limit === undefined) continue
     const ofLimit = lines.filter((line) => line.limits.includes(name))
-    const running = rooms.get(`limit:${name}`) ?? 0
+    const running = counts.get(`limit:${name}`) ?? 0
     if (limit.total !== undefined && running >= limit.total) {
-      return { kind: 'limit', name, used: running, most: limit.total, ...(yield* findPlace(job, ofLimit, now)) }
+      return { kind: 'limit', name, used: running, max: limit.total, ...(yield* findPlace(job, ofLimit, now)) }
     }
     const { starts } = limit
     if (starts === undefined) continue
     const { period, burst = starts.limit } = starts
     const share = Math.floor((period * burst) / starts.limit)
-    for (const [most, periodMs] of [[starts.limit, period] as const, [burst, share] as const]) {
-      if ((yield* countStarts(name, now - periodMs)) < most) continue
-      return { kind: 'starts', name, most, periodMs, ...(yield* findPlace(job, ofLimit, now)) }
+    for (const [max, periodMs] of [[starts.limit, period] as const, [burst, share] as const]) {
+      if ((yield* countStarts(name, now - periodMs)) < max) continue
+      return { kind: 'starts', name, max, periodMs, ...(yield* findPlace(job, ofLimit, now)) }
     }
   }
   return { kind: 'slot', running }
@@ -185,15 +185,15 @@ function* countStarts(limit: string, after: number): Script<number> {
   return Number((yield* run(sql, `start:${limit}`, after))[0]?.['count'])
 }
 
-/** Describes the blocker that `findBlocker` found: `<most> <name>`. */
+/** Describes the blocker that `findBlocker` found: `<max> <name>`. */
 function describeBlocker(blocker: string, job: Row): Found {
   const [, count, kind, rest = ''] = /^(\d+) (\w+):([^]*)$/.exec(blocker) ?? []
-  const most = Number(count)
+  const max = Number(count)
   if (kind === 'lane') return { kind: 'session', runningId: readId(job['lane_running']), jobs: 0 }
-  if (kind !== 'slot') return { kind: 'key', most, endingId: readId(job['ending_id']) }
-  // as: `listRooms` makes it
+  if (kind !== 'slot') return { kind: 'key', max, endingId: readId(job['ending_id']) }
+  // as: only `listCountNames` makes this name
   const [limit] = JSON.parse(rest) as [string, string]
-  return { kind: 'share', limit, most }
+  return { kind: 'share', limit, max }
 }
 
 type Line = LineFacts & { readonly text: string; readonly rank: number }
@@ -201,7 +201,7 @@ type Line = LineFacts & { readonly text: string; readonly rank: number }
 /** The lines whose keys are due, each with the rank of its first key. */
 function* readLines(): Script<Line[]> {
   const rows = yield* run(`SELECT line, min(rank) AS rank FROM flow_keys WHERE state = 'ready' GROUP BY line`)
-  // as: `toLine` makes it
+  // as: only `toLine` makes this text
   return rows.map((row) => ({
     ...(JSON.parse(String(row['line'])) as LineFacts),
     text: String(row['line']),
@@ -224,27 +224,28 @@ function* findPlace(job: Row, lines: readonly Line[], now: number): Script<Queue
 const maxNew = 1_000
 
 /**
- * Reads the first new jobs one by one, whatever their keys: a join may read the flow of every stored job. Usually a claim leaves no other new jobs.
+ * Reads the first new jobs one by one, whatever their keys: a join may read the flow of every stored job. Usually, no other jobs are new after a
+ * claim.
  */
-export function* countQueued({ ring, key, most }: FlowQueue): Script<number> {
+export function* countQueued({ ring, key, max }: FlowQueue): Script<number> {
   const isQueued = whereQueued('j')
   const keyId = '(SELECT k.id FROM flow_keys k WHERE k.ring = $1 AND k.key = $2)'
-  const sorted = `(SELECT count(*) FROM (SELECT 1 FROM ${ofKey('j', keyId, isQueued)} LIMIT $3) s)`
+  const sorted = `(SELECT count(*) FROM (SELECT 1 FROM ${jobsOfKey('j', keyId, isQueued)} LIMIT $3) s)`
   const isOfKey = '(SELECT 1 FROM job_flow f WHERE f.job_seq = n.seq AND f.ring = $1 AND f.key = $2)'
-  const first = `SELECT j.seq FROM ${ofKey('j', '0', isQueued)} LIMIT ${maxNew}`
+  const first = `SELECT j.seq FROM ${jobsOfKey('j', '0', isQueued)} LIMIT ${maxNew}`
   const sql = `SELECT ${sorted} AS sorted, count(*) AS looked, count(${isOfKey}) AS unsorted FROM (${first}) n`
-  const [row] = yield* run(sql, ring, key, most)
+  const [row] = yield* run(sql, ring, key, max)
   const all = `SELECT count(*) AS unsorted FROM (SELECT 1 FROM jobs j JOIN job_flow f ON f.job_seq = j.seq
     WHERE j.flow = 0 AND j.ended_at IS NULL AND ${isQueued} AND f.ring = $1 AND f.key = $2 LIMIT $3) u`
-  const [rest] = Number(row?.['looked']) < maxNew ? [row] : yield* run(all, ring, key, most)
-  return Math.min(most, Number(row?.['sorted']) + Number(rest?.['unsorted']))
+  const [rest] = Number(row?.['looked']) < maxNew ? [row] : yield* run(all, ring, key, max)
+  return Math.min(max, Number(row?.['sorted']) + Number(rest?.['unsorted']))
 }
 
 export const noWaits: WaitCounts = { quiet: 0, blocked: 0, ready: 0, paused: 0, budget: 0 }
 
 export function* countWaits(): Script<WaitCounts> {
   const count = (rows: string) => `(SELECT count(*) FROM ${rows})`
-  // a key whose only turn runs is not idle before the next claim
+  // until the next claim, a key whose only turn runs is not idle
   const keys = (state: string) =>
     count(`flow_keys k WHERE k.state = '${state}'
       AND EXISTS (SELECT 1 FROM jobs j WHERE j.flow = k.id AND j.ended_at IS NULL AND j.state = 'queued')`)

@@ -378,7 +378,7 @@ export function describeFlow(stage: () => Stage): void {
 
     test('the queued turns of a key are counted up to a limit, including those that no claim has seen', async () => {
       const { store } = stage()
-      const count = (key: string, most = 9) => store.queuedOf({ ring: 'pr', key, most })
+      const count = (key: string, max = 9) => store.queuedOf({ ring: 'pr', key, max })
       expect(await count('k')).toBe(0)
       await add(flowJob({}), flowJob({}), flowJob({ key: 'other' }), flowJob({}, { ring: 'two' }))
       expect([await count('k'), await count('other'), await count('k', 1)]).toEqual([2, 1, 1])
@@ -392,7 +392,7 @@ export function describeFlow(stage: () => Stage): void {
       const { store, clock } = stage()
       const jobs = [...Array.from({ length: 1_000 }, () => flowJob({ key: 'other' })), flowJob({})]
       await Promise.all(jobs.map((job) => store.append(newDelivery({ at: clock(), jobs: [job] }))))
-      const count = (key: string) => store.queuedOf({ ring: 'pr', key, most: 2_000 })
+      const count = (key: string) => store.queuedOf({ ring: 'pr', key, max: 2_000 })
       expect([await count('other'), await count('k')]).toEqual([1_000, 1])
     })
 

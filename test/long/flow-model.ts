@@ -131,7 +131,7 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
   const passed = new Map<string, number>()
   let place = 0
 
-  const ofKey = (work: Work) => unfinished.filter((other) => other.name === work.name)
+  const jobsOfKey = (work: Work) => unfinished.filter((other) => other.name === work.name)
   const inOrder = (given: readonly Work[]) => given.toSorted((one, other) => one.place - other.place)
   const running = () => unfinished.filter(({ state }) => state === 'running')
   const countRunning = (test: (work: Work) => boolean) =>
@@ -188,7 +188,7 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     const newest = group.at(-1)
     if (newest?.ring === undefined) return
     const { onNew, maxQueued = Infinity } = newest.ring.settings
-    const older = ofKey(newest).filter(({ state }) => state === 'queued' || state === 'running')
+    const older = jobsOfKey(newest).filter(({ state }) => state === 'queued' || state === 'running')
     const queued = inOrder(older.filter(({ state }) => state === 'queued'))
     let kept: readonly Work[] = group
     if (onNew === 'replace') {
@@ -201,7 +201,7 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     }
     for (const work of kept) work.state = 'queued'
     if (kept[0] !== undefined) wait(kept[0], group, newest, queued[0])
-    const all = ofKey(newest).filter(({ state }) => state === 'queued')
+    const all = jobsOfKey(newest).filter(({ state }) => state === 'queued')
     for (const work of inOrder(all).slice(0, -maxQueued)) end(work, 'dropped')
   }
 
@@ -255,7 +255,7 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
 
   /** The next job of the key of `work`. */
   function findHead(work: Work): Work | undefined {
-    const queued = ofKey(work).filter(({ state }) => state === 'queued')
+    const queued = jobsOfKey(work).filter(({ state }) => state === 'queued')
     const [oldest] = inOrder(queued)
     if (oldest?.ring?.settings.onNew !== 'gather' || !isUntouched(oldest) || oldest.runAt > clock()) return oldest
     return inOrder(queued.filter(isUntouched)).at(-1)
@@ -315,7 +315,7 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
 
   async function checkFlowStart(work: Work, { name, settings }: Ring, about: () => string): Promise<void> {
     const { rate, onNew, limits: names } = settings
-    const older = ofKey(work).filter(({ state, place: other }) => state === 'queued' && other < work.place)
+    const older = jobsOfKey(work).filter(({ state, place: other }) => state === 'queued' && other < work.place)
     if (onNew === 'gather') gather(work, older)
     // this claim may have ended older jobs under a rate limit
     else for (const other of older) await resolveSkipped(other, () => `keeps the order of its key: ${about()}`)

@@ -68,7 +68,7 @@ const unnest = (columns: Columns, first: number) =>
 const firstJob = deliveryColumns.length + 4
 const lastParam = firstJob + jobColumns.length + eventColumns.length
 
-/** Inserts jobs and events of the deliveries in `found (seq, id)`. Parts begin at `$firstJob`. Sessions are locked in one order. */
+/** Inserts the jobs and events of the deliveries in `found (seq, id)`. Their parameters begin at `$first`. Sessions are locked in one order. */
 const buildChildInserts = (now: string, first: number) => `
   jobs_in AS (SELECT input.*, found.seq AS delivery_seq FROM ${unnest(jobColumns, first)}
     JOIN found ON found.id = input.delivery_id),
@@ -197,7 +197,7 @@ export function measureRequestBytes(request: StoredRequest): number {
   return Buffer.byteLength(toHeadText(request) ?? '') + (toBody(request)?.byteLength ?? 0)
 }
 
-/** The key may have been forgotten since the insert. Then the delivery is stored after all. */
+/** The key may have been removed since the insert. Then the delivery is stored after all. */
 async function findDuplicate(query: Query, delivery: NewDelivery, how: AppendOptions): Promise<Appended> {
   const { hook, dedupe } = delivery
   if (dedupe === undefined) throw new Error('a delivery without a key conflicted with a key')

@@ -12,7 +12,7 @@ CREATE TABLE audit (
 `
 
 const shown = 'SELECT number, at, hash, entry FROM audit'
-/** Until the end of the transaction. So each gateway reads the newest entry after the one before it was committed. */
+/** The lock is held until the transaction ends, so that each gateway reads the newest entry after it was committed. */
 const lock = `SELECT pg_advisory_xact_lock(hashtextextended('hookloom audit ' || current_schema(), 0))::text AS locked`
 
 export async function audit(query: Query, entry: NewAuditEntry, now: string): Promise<AuditRow> {

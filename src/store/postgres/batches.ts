@@ -18,7 +18,10 @@ type Batches = {
   waiting(): number
 }
 
-/** `store` commits a batch, all or nothing. A batch that Postgres refuses is stored one by one, so that only the faulty delivery fails. */
+/**
+ * `store` commits a batch, all or nothing. The deliveries of a batch that Postgres refuses are stored one by one, so that only the faulty one
+ * fails.
+ */
 export function createBatches(options: {
   readonly store: (batch: readonly NewDelivery[]) => Promise<Appended[]>
   /** Calls beyond this number are refused. */
@@ -48,7 +51,7 @@ export function createBatches(options: {
     })
   }
 
-  /** The next batch in order of arrival. It ends before a delivery with the dedupe key of another one. */
+  /** The next batch in order of arrival. It ends before a delivery whose dedupe key is already in the batch. */
   function take(): readonly Call[] {
     const keys = new Set<string>()
     let end = 0

@@ -8,7 +8,7 @@ import {
   type Reservation,
   type Reserved,
   type SettledTurn,
-  toWait,
+  describeShortage,
   wokenBySettling,
 } from '../budgets.ts'
 import { toAccount } from '../rows.ts'
@@ -92,7 +92,10 @@ export async function reserve(query: Query, { job: { id, fence }, reservations, 
     const { name: budget } = shortage.reservation
     const countPolling = `SELECT count(*) AS count FROM jobs WHERE budget = $1 AND state = 'queued' AND run_at <= ${now} + $2::bigint`
     const [found] = await query(countPolling, budget, pollingWithinMs)
-    const { kind, reason, afterMs } = toWait(shortage, { now: Number(job['now']), polling: Number(found?.['count']) })
+    const { kind, reason, afterMs } = describeShortage(shortage, {
+      now: Number(job['now']),
+      polling: Number(found?.['count']),
+    })
     if (kind === 'waits') await queueAgain(query, seq, { afterMs, reason, budget, now })
     return { kind, reason, budget }
   }

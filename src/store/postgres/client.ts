@@ -2,7 +2,7 @@
 import { Socket } from 'node:net'
 import { Client, type ClientConfig } from 'pg'
 
-/** The time in which the server should close a connection after the goodbye. The network may have lost the connection. */
+/** How long the server may take to close a connection after the Terminate message. The network may have lost the connection. */
 const goodbyeMs = 1_000
 
 /** Throws if a file that the URL names, such as sslrootcert, cannot be read. */
@@ -10,11 +10,11 @@ export class DatabaseClient extends Client {
   readonly #socket: Socket
 
   constructor(config: ClientConfig) {
-    // its own socket, also under TLS: a connection that the network lost can only be destroyed
+    // a socket that this process can destroy, also under TLS: a connection that the network lost cannot be closed
     const socket = new Socket()
     super({ ...config, stream: () => socket })
     this.#socket = socket
-    // the statement that runs rejects, and so does the next one: without a listener, the process would end
+    // without a listener for errors, the process would end. The running statement and the next one reject in any case.
     this.on('error', () => {})
   }
 

@@ -1,4 +1,4 @@
-// Calls of the database. Each is answered within its limit or refused. The operator gets the reason, and the sender does not.
+// Calls to the database. Each call is answered within its time limit or refused. The operator gets the reason, and the sender does not.
 import { describeDatabase } from '../../base/postgres-url.ts'
 import { type Log, silentLog } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
@@ -28,16 +28,19 @@ type Pace = 'usual' | 'patient'
 
 type DatabaseConnections = {
   /**
-   * Connects, and prepares the database once: the first call of another function does it too. Rejects with `store-unavailable`, or with
+   * Connects, and prepares the database once. Without `open`, the first call does both. Rejects with `store-unavailable`, or with
    * `config-invalid` if this program must not use the database.
    */
   open(): Promise<void>
-  /** One statement that reads: a commit outside of a transaction may be lost if `synchronous_commit` is off. */
+  /** Runs one statement that only reads: a write outside of `transaction` may be lost if `synchronous_commit` is off. */
   readonly query: Query
   readonly patientQuery: Query
-  /** Several statements, all or none. A conflict with another transaction runs it again, so it must not act outside of the store. */
+  /**
+   * Runs several statements, all or none. After a conflict with another transaction, `run` is called again, so it must not act outside of the
+   * store.
+   */
   transaction<Result>(run: (session: DatabaseSession) => Promise<Result>, pace?: Pace): Promise<Result>
-  /** The version of the server. Rejects if the server cannot be written, which a statement that reads does not notice. */
+  /** Returns the version of the server. Rejects if the server is read-only, which a statement that only reads does not notice. */
   check(): Promise<string>
   trouble(): string | undefined
   close(): Promise<void>
@@ -46,11 +49,11 @@ type DatabaseConnections = {
 type ConnectionOptions = {
   readonly url: string
   /**
-   * How the database is prepared before the first statement. Default `migrate`. With the others, each statement is a read-only transaction,
-   * and errors are for the operator and name the database.
+   * How the database is prepared before the first statement. Default `migrate`. With `check` and `nothing`, each statement is a read-only
+   * transaction, and errors are for the operator and name the database.
    */
   readonly prepare?: 'migrate' | 'check' | 'nothing'
-  /** The most connections. Default 8. */
+  /** The maximum number of connections. Default 8. */
   readonly maxConnections?: number
   /** The limits of each transaction. Default: none, as for a copy, which keeps its locks until it is complete. */
   readonly limits?: Limits | undefined
@@ -59,9 +62,9 @@ type ConnectionOptions = {
   readonly log?: Log
 }
 
-/** The limit of a look at a database that does not answer, and of a new connection. */
-const lookMs = 2_000
-/** A call that takes longer may wait for a lock, or for an answer that the network lost: a look finds out which. */
+/** The time limit of a probe of the database, and of a new connection. */
+const probeMs = 2_000
+/** A call that takes longer may wait for a lock, or for an answer that the network lost: a probe finds out which. */
 const doubtMs = 2_000
 /** The settings are checked this often, because a server may reload them. */
 const checkEveryMs = 1_000
@@ -77,10 +80,10 @@ export function createDatabaseConnections(options: ConnectionOptions): DatabaseC
     url,
     maxConnections,
     verify: check,
-    verifyMs: lookMs,
+    verifyMs: probeMs,
     onAnswer: () => presence.noteAnswer(),
   })
-  const presence = createPresence({ look, onLost, onFound: () => note(undefined) })
+  const presence = createPresence({ probe, onLost, onFound: () => note(undefined) })
   let trouble: string | undefined
   let opening: Promise<void> | undefined
   let checkedAt = Number.NEGATIVE_INFINITY
@@ -92,7 +95,7 @@ export function createDatabaseConnections(options: ConnectionOptions): DatabaseC
     else log.error({}, now)
   }
 
-  /** A gateway must not use a server that cannot be written, or that would lose committed rows. Returns the version of the server. */
+  /** A gateway must not use a server that is read-only, or that would lose committed rows. Returns the version of the server. */
   async function check(query: Query): Promise<string> {
     if (readOnly) return ''
     checkedAt = performance.now()
@@ -102,12 +105,12 @@ export function createDatabaseConnections(options: ConnectionOptions): DatabaseC
     return version
   }
 
-  /** Looks with a new connection: those of the pool may wait for answers that the network lost. */
-  async function look(): Promise<void> {
+  /** Probes with a new connection: those of the pool may wait for answers that the network lost. */
+  async function probe(): Promise<void> {
     try {
-      await withNewClient({ url, limitMs: lookMs }, check)
+      await withNewClient({ url, limitMs: probeMs }, check)
     } catch (error) {
-      // others have all connections of the server, but this gateway has some
+      // the server has no free connection, but this gateway has some
       if (readSqlState(error) !== tooManyCode || pool.count() === 0) throw error
     }
   }
@@ -179,7 +182,7 @@ export function createDatabaseConnections(options: ConnectionOptions): DatabaseC
   /** Checks the settings once a second while calls are made. */
   async function recheckSettings(): Promise<void> {
     if (readOnly || performance.now() - checkedAt < checkEveryMs) return
-    await pool.withClient(lookMs, check)
+    await pool.withClient(probeMs, check)
   }
 
   async function runCall<Result>(run: () => Promise<Result>): Promise<Result> {
@@ -225,7 +228,7 @@ export function createDatabaseConnections(options: ConnectionOptions): DatabaseC
     query: createQuery('usual'),
     patientQuery: createQuery('patient'),
     transaction,
-    check: () => runCall(() => pool.withClient(lookMs, check)),
+    check: () => runCall(() => pool.withClient(probeMs, check)),
     trouble: () => trouble,
     async close() {
       presence.close()

@@ -41,7 +41,7 @@ export function readPostgres<Result>(url: string, run: (source: CopySource) => P
   )
 }
 
-/** A request that was too large to keep has no body; the column here has no NULL. */
+/** A request that was too large to keep has no body; here, the column must not be NULL. */
 function toColumnSql(column: string): string {
   return column === 'body' ? `CASE WHEN head <> '' THEN body END AS body` : column
 }
@@ -100,7 +100,7 @@ async function withLock<Result>(
       })
       if (await isUsed(query)) throw isRunning
       const result = await run(query)
-      // a gateway may have started since, or been paused for longer than its lease: its later writes are not in the copy
+      // a gateway may have started in the meantime, or been paused for longer than its lease: its later writes are not in the copy
       if (await isUsed(query)) throw isRunning
       return result
     })

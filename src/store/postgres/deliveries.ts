@@ -15,7 +15,7 @@ import {
 } from './append.ts'
 import type { Row } from '../rows.ts'
 import { failedBySql } from '../rules.ts'
-import { reviewed } from '../flow-script.ts'
+import { reviewColumns } from '../flow-script.ts'
 import { lockFlows } from './flow.ts'
 import { reviewFlows } from './holds.ts'
 import type { Query } from './pool.ts'
@@ -34,7 +34,7 @@ END $$;
 CREATE TRIGGER ${table}_deleted AFTER DELETE ON ${table} FOR EACH ROW EXECUTE FUNCTION hookloom_${table}_deleted();`
 
 /**
- * Used in place of foreign keys, which would lock the row of the delivery and that of the job again for each child that is inserted. Children
+ * These triggers replace foreign keys, which would lock the rows of the delivery and of the job again for each child that is inserted. Children
  * are inserted with their parent or under its lock, and only rows that have ended are deleted.
  */
 export const deletionSchema = `
@@ -65,7 +65,7 @@ export async function appendAll(
   const moved = await moveCursors(query, moves)
   if (moved === undefined) return 'moved'
   const appended: Appended[] = []
-  // one by one: a row of a batch would not see its twin
+  // one by one: a row of a batch would not see its duplicate in the batch
   for (const delivery of deliveries) appended.push(...(await appendBatch(query, [delivery], { ...how, payload: '' })))
   const isStored = appended.some(({ kind }) => kind === 'stored')
   if (!isStored)
@@ -76,7 +76,7 @@ export async function appendAll(
   return appended
 }
 
-/** The moves that it wrote, or undefined if the value of one is not `from`: then nothing is written. */
+/** Returns the moves that were written; undefined if the value of a cursor is not `from`: then nothing is written. */
 async function moveCursors(query: Query, moves: CursorMoves): Promise<readonly CursorMove[] | undefined> {
   const written: CursorMove[] = []
   for (const move of listMoves(moves)) {
@@ -94,7 +94,7 @@ async function moveCursors(query: Query, moves: CursorMoves): Promise<readonly C
   return written
 }
 
-/** Takes back the moves of this transaction, which no other one has seen. */
+/** Undoes the moves of this transaction, which no other transaction has seen. */
 async function restoreCursors(query: Query, moves: readonly CursorMove[]): Promise<void> {
   for (const { name, from } of moves) {
     if (from === undefined) await query('DELETE FROM cursors WHERE name = $1', name)
@@ -174,7 +174,7 @@ async function dropBySeq(query: Query, seq: number, { now, jobs }: { now: string
   )
   if (dropped.length > 0) await query('DELETE FROM requests WHERE delivery_seq = $1', seq)
   const left = await query(
-    `UPDATE jobs SET state = 'dropped', ended_at = ${now} WHERE delivery_seq = $1 AND state IN (${jobs}) RETURNING ${reviewed}`,
+    `UPDATE jobs SET state = 'dropped', ended_at = ${now} WHERE delivery_seq = $1 AND state IN (${jobs}) RETURNING ${reviewColumns}`,
     seq,
   )
   await reviewFlows(query, left)
@@ -182,12 +182,12 @@ async function dropBySeq(query: Query, seq: number, { now, jobs }: { now: string
   return dropped.length + left.length > 0
 }
 
-/** Rows that one step visits: locks are held for a short time, and vacuum follows. */
+/** The number of rows that one step visits: locks are held briefly, and vacuum keeps up. */
 const sweepRows = 500
 
 /**
- * One step of a sweep, from `after` on. Deletes the deliveries that ended before `before`, and drops those that were stored before then and still
- * wait.
+ * One step of a sweep. It visits the deliveries that follow `after`, deletes the deliveries that ended before `before`, and drops those that
+ * were stored before `before` and still wait.
  */
 export async function sweepStep(
   query: Query,

@@ -21,7 +21,10 @@ export type PostgresFacts = {
   readonly warnings: readonly string[]
 }
 
-/** Vacuum removes no row version that is newer than the oldest of these. Without pg_read_all_stats, only the user's own are visible. */
+/**
+ * Vacuum removes no row version that is newer than the oldest of these. Without pg_read_all_stats, only those of the user's own connections are
+ * visible.
+ */
 const selectSnapshots = `SELECT * FROM (
     SELECT 'the connection with pid ' || pid || ' (' || coalesce(nullif(application_name, ''), 'without a name') || ', ' || state || ')' AS holder,
       'SELECT pg_terminate_backend(' || pid || ')' AS ending, extract(epoch FROM clock_timestamp() - xact_start)::integer AS seconds

@@ -120,5 +120,5 @@ export async function lockFlows(query: Query, which: string, ...params: readonly
 }
 
 const hasFlows = `(SELECT ${firstFlow}) IS NOT NULL`
-/** Takes the lock if there are jobs of flows. `flows`: whether there are. */
+/** Takes the lock if an unfinished job has a flow. The column `flows` is then 1. */
 export const lockIfFlows = `(${hasFlows})::int AS flows, CASE WHEN ${hasFlows} THEN ${lock} END AS locked`

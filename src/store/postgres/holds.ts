@@ -1,21 +1,21 @@
 // Holds, which keep jobs back by their labels, and endings, which end a job before its time. The clock is the database's.
 import type { Ending } from '../../model/job.ts'
 import { reopenKey } from '../flow.ts'
-import { reviewed, reviewKeys } from '../flow-script.ts'
+import { reviewColumns, reviewKeys } from '../flow-script.ts'
 import type { Hold, NewHold } from '../records.ts'
 import { type Row, toHold } from '../rows.ts'
 import { dialect, lockFlows, runScript } from './flow.ts'
 import type { Query } from './pool.ts'
 
-/** A queued job with a flow waits outside of its lane. */
+/** Takes a queued job with a flow out of its lane. */
 export const leaveLane = 'gate = CASE WHEN flow IS NULL THEN 0 ELSE 3 END, lane = CASE WHEN flow IS NULL THEN lane END'
 
-/** The keys of jobs that were queued again are looked at again when the jobs are due. */
+/** Reopens the keys of jobs that were queued again, when the jobs are due. */
 export async function reopenFlows(query: Query, jobs: readonly Row[]): Promise<void> {
   for (const { flow = null, run_at: runAt = null } of jobs) if (flow !== null) await query(reopenKey, runAt, flow)
 }
 
-/** The keys of queued jobs that were ended: see `reviewKeys`. */
+/** Checks the keys of queued jobs that were ended: see `reviewKeys`. */
 export async function reviewFlows(query: Query, ended: readonly Row[]): Promise<void> {
   await runScript(query, reviewKeys(ended, dialect))
 }
@@ -28,7 +28,7 @@ export async function returnToFlow(query: Query, seq: number): Promise<void> {
 export const whereLapsed = (now: string) => `j.state = 'running' AND j.locked_until <= ${now}
   AND j.flow IS NOT NULL AND NOT EXISTS (SELECT 1 FROM endings e WHERE e.job_seq = j.seq)`
 
-/** Whether the claim must do more than the usual one. Each part reads the first row of an index. */
+/** Whether a claim has more to do than usual. Each column reads the first row of an index. */
 export const selectHints = (now: string) => `(EXISTS (SELECT 1 FROM holds))::int AS held,
   (EXISTS (SELECT 1 FROM jobs j WHERE ${whereLapsed(now)}))::int AS lapsed,
   (EXISTS (SELECT 1 FROM endings e JOIN jobs j ON j.seq = e.job_seq WHERE j.state = 'running' AND j.locked_until <= ${now}))::int AS overdue`
@@ -78,7 +78,7 @@ export async function endJob(
 ): Promise<Ended> {
   await lockFlows(query, 'id = $1', id)
   const [job] = await query(
-    `SELECT seq, state, ${reviewed} FROM jobs WHERE id = $1 AND ended_at IS NULL FOR UPDATE`,
+    `SELECT seq, state, ${reviewColumns} FROM jobs WHERE id = $1 AND ended_at IS NULL FOR UPDATE`,
     id,
   )
   if (job === undefined) return undefined

@@ -1,4 +1,5 @@
-// Signals between gateways: LISTEN on a separate connection that pings check. Once a second, the listeners look for work whose signal was lost.
+// Signals between gateways: LISTEN on a separate connection, which pings check. Once a second, the listeners look for work whose signal was
+// lost.
 import { randomBytes } from 'node:crypto'
 import { toBackoffMs } from '../../base/retry.ts'
 import type { Log } from '../../model/log.ts'
@@ -19,22 +20,22 @@ type Listener = {
   subscribe(listener: (signal: Signal) => void): () => void
   /** The text of a notification that all other gateways understand; empty for no signal. */
   toPayload(signals: readonly Signal[]): string
-  /** Why signals come late; undefined while they come at once, or nobody listens. */
+  /** Why signals come late; undefined while they come at once, or while nobody listens. */
   warning(): string | undefined
   close(): void
 }
 
-/** The table names the channel: two installations in one database do not hear each other. */
+/** The channel is named after the table, so two installations in one database do not hear each other. */
 export const channel = `('hookloom_' || 'leases'::regclass::oid)`
 const letters: Readonly<Record<string, Signal>> = { j: 'jobs', w: 'waiting' }
 const ping = 'p'
 const retry = { firstMs: 500, capMs: 30_000 }
 const connectMs = 5_000
-/** How many of the queued jobs that arrived first are read: the look must stay cheap while a million jobs wait for their retry. */
-const lookSize = 200
+/** The number of queued jobs that are read, oldest first: the query must stay cheap while a million jobs wait for their retries. */
+const maxJobs = 200
 
-const look = (now: string) => `SELECT
-  (EXISTS (SELECT 1 FROM (SELECT run_at, created_at FROM jobs WHERE state = 'queued' ORDER BY seq LIMIT ${lookSize}) first
+const selectWork = (now: string) => `SELECT
+  (EXISTS (SELECT 1 FROM (SELECT run_at, created_at FROM jobs WHERE state = 'queued' ORDER BY seq LIMIT ${maxJobs}) first
       WHERE run_at <= ${now} OR run_at = created_at OR run_at > ${now} + ${clockSetBackMs})
     OR EXISTS (SELECT 1 FROM jobs WHERE state = 'running' AND locked_until <= ${now}))::int AS jobs,
   EXISTS (SELECT 1 FROM deliveries WHERE state IN ('pending', 'parked'))::int AS waiting,
@@ -76,12 +77,12 @@ export function createListener(parts: {
   const sender = randomBytes(4).toString('hex')
   const listeners = new Set<(signal: Signal) => void>()
   let state: State = { kind: 'unused' }
-  /** Pings do not come back, and the operator has been warned. */
+  /** True: pings do not come back, and the operator has been warned. */
   let isSilent = false
   let failures = 0
   let pong: (() => void) | undefined
   let timers: NodeJS.Timeout[] = []
-  let looking = false
+  let isLooking = false
 
   const notifyListeners = (signal: Signal) => {
     for (const listener of listeners) listener(signal)
@@ -150,7 +151,7 @@ export function createListener(parts: {
     try {
       await query(`SELECT pg_notify(${channel}, $1)`, `${sender} ${ping}`)
     } catch {
-      // the database cannot be used at all; the store says so
+      // the database cannot be used at all; the store reports it
       clearTimeout(isLate)
     }
   }
@@ -163,10 +164,10 @@ export function createListener(parts: {
   }
 
   async function lookOnce(): Promise<void> {
-    if (looking) return
-    looking = true
-    const [found] = await query(look(now())).catch(() => [])
-    looking = false
+    if (isLooking) return
+    isLooking = true
+    const [found] = await query(selectWork(now())).catch(() => [])
+    isLooking = false
     if (state.kind === 'closed') return
     for (const signal of ['jobs', 'waiting', 'wakes'] as const) if (found?.[signal] === 1) notifyListeners(signal)
   }

@@ -191,7 +191,7 @@ DROP INDEX deliveries_waiting;
 CREATE INDEX deliveries_waiting ON deliveries (waits_for, seq) WHERE state IN ('pending', 'parked');
 `
 
-/** Most deliveries are accepted and most jobs done, so the indexes of the states have the others only. A wake writes neither. */
+/** Most deliveries are accepted and most jobs done, so the indexes of the states contain only the others. A wake adds to neither index. */
 const rareStates = `
 DROP INDEX deliveries_listed;
 CREATE INDEX deliveries_listed ON deliveries (state, seq) WHERE state <> 'accepted';

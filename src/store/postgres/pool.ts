@@ -1,5 +1,5 @@
-// The connections of a gateway. Each wait for one, and each statement on it, has a limit; a connection that misses it is destroyed and
-// replaced. No statement is prepared by name and nothing is set for a session, so a pooler may give each transaction another one.
+// The connections of a gateway. Each wait for one, and each statement on it, has a limit; a connection that exceeds it is destroyed and
+// replaced. No statement is prepared by name and nothing is set for a session, so a pooler may use another connection for each transaction.
 import { callbackify } from 'node:util'
 import {
   type ClientBase,
@@ -19,9 +19,9 @@ export type Param = Scalar | readonly Scalar[]
 export type Query = (sql: string, ...params: readonly Param[]) => Promise<Row[]>
 
 type ClientPool = {
-  /** A connection for `run`, whose statements have `answerMs` each. It is kept only if it works. */
+  /** Calls `run` with a connection, whose statements have `answerMs` each. The connection is kept only if it still works. */
   withClient<Result>(answerMs: number, run: (query: Query) => Promise<Result>): Promise<Result>
-  /** The connections that there are, or that are being made. */
+  /** The number of connections, including those that are being made. */
   count(): number
   /** Rejects the calls that wait for a connection, and destroys all connections: the statements on them reject. */
   cut(error: unknown): void
@@ -43,7 +43,7 @@ const types: CustomTypesConfig = {
 
 type Waiter = { admit(): void; fail(error: unknown): void }
 
-/** `verify`: rejects on a new connection that must not be used. It has `verifyMs`. */
+/** `verify` rejects if a new connection must not be used. It has `verifyMs` to decide. */
 export function createClientPool(options: {
   readonly url: string
   readonly maxConnections: number
@@ -75,10 +75,10 @@ export function createClientPool(options: {
     application_name: 'hookloom',
     verify: callbackify(async (client: ClientBase) => void (await verify(toQuery(client, verifyMs)))),
   })
-  // an idle connection that is cut off: the pool makes another one
+  // an idle connection was lost: the pool makes another one
   pool.on('error', () => {})
 
-  /** Resolves when one of the connections is free, in order of arrival. */
+  /** Waits until a connection may be used. Calls wait in order of arrival. */
   function acquireSlot(): Promise<void> {
     if (isClosed) throw storeUnavailable('The store is closed.', 5)
     if (busy < maxConnections) {
@@ -152,7 +152,7 @@ export async function withNewClient<Result>(
 /** Gives the connection back, or destroys it if it may not work any more. */
 async function runOn<Result>(client: PoolClient, run: (client: PoolClient) => Promise<Result>): Promise<Result> {
   let broken: Error | undefined
-  // a connection that is cut while it has no statement
+  // the connection may be lost while no statement runs on it
   const onCut = (error: Error) => void (broken = error)
   client.on('error', onCut)
   try {

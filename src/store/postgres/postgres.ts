@@ -32,7 +32,10 @@ export type PostgresOptions = {
    * of their own clock.
    */
   readonly now?: () => string
-  /** The maximum number of bytes that may wait. Read for each delivery. It is checked against a figure of at most a second ago. Default: no limit. */
+  /**
+   * The maximum number of bytes that may wait. It is read for each delivery, and compared with a figure that is at most one second old. Default:
+   * no limit.
+   */
   readonly maxWaitingBytes?: () => number
   /** The maximum number of appends that may wait for the database. Default 10,000. */
   readonly maxQueued?: number
@@ -75,7 +78,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     lockMs: held.lockMs,
   })
 
-  /** One transaction that signals its writes, if it wrote anything. */
+  /** Runs one transaction. If it wrote anything, signals that to the other gateways. */
   const writeAndSignal = <Result>(
     signals: readonly Signal[],
     write: (query: Query) => Promise<Result>,
@@ -88,11 +91,11 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
       return result
     })
 
-  /** One transaction that signals nothing. */
+  /** Runs one transaction, and signals nothing. */
   const writeSilently = <Result>(write: (own: Query) => Promise<Result>): Promise<Result> =>
     transaction((session) => write(session.query))
 
-  /** A store without a limit is not measured. */
+  /** Measures the waiting bytes, except in a store without a limit. */
   async function measure(): Promise<void> {
     if (maxWaitingBytes() === Number.POSITIVE_INFINITY || performance.now() - measuredAt < measureEveryMs) return
     measuredAt = performance.now()
@@ -170,7 +173,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
       }
       return jobs
     },
-    // the next job of the lane: the worker that reports claims it, unless it stops or goes on with this one
+    // the worker that reports claims the next job of the lane itself, unless it stops or continues with this one
     report: (job, what) =>
       writeAndSignal(mayFreeOthers(what) ? ['jobs'] : [], (own) => report(own, { job, what, now: now() })),
     extend: (jobs, leaseMs) => writeSilently((own) => extend(own, { jobs, leaseMs, now: now() })),
@@ -178,7 +181,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     raiseBudget: (account, by) => writeAndSignal(['jobs'], (own) => raiseBudget(own, { ...account, by, now: now() })),
     wakeBudgets: () => writeAndSignal(['jobs'], (own) => wakeBudgets(own, now())),
     noteBudgetAlert: (account, percent) => writeSilently((own) => noteBudgetAlert(own, account, percent)),
-    // one connection waits for the other gateways, not all of them
+    // only one connection waits for the entries of other gateways
     audit: (entry) => audits(() => writeSilently((own) => audit(own, entry, now()))),
     pruneAudit: (olderThanMs) => writeSilently((own) => pruneAudit(own, olderThanMs, now())),
     addTask: (task) => writeAndSignal(['jobs'], (own) => addTask(own, task, now())),
@@ -227,7 +230,7 @@ export function createPostgresReader({ url }: { url: string }): StoreReader {
   return { ...createReads(calls, () => databaseNow), close }
 }
 
-/** Whether another job may be claimed after a report, although this one has not ended. */
+/** Whether another job may be claimed after a report, even if the reported job has not ended. */
 function mayFreeOthers({ outcome, leavesLane, settled }: JobReport): boolean {
   return outcome?.kind === 'release' || leavesLane === true || settled !== undefined
 }

@@ -1,49 +1,49 @@
-// Whether the database can be used. While it is lost, calls are refused at once, and one look a second finds it again.
+// Whether the database can be used. While it is lost, calls are refused at once, and it is probed once a second.
 
 type Presence = {
   /** Why the database is lost; undefined while it seems usable. */
   loss(): { readonly error: unknown } | undefined
-  /** Call it when something failed or is late. Whether the database is lost is decided by a look, because there may be another reason. */
+  /** Call it when a call failed or is late. A probe decides whether the database is lost, because there may be another reason. */
   checkSoon(): void
-  /** Call it when the database certainly cannot be used: calls are refused from now on, until a look succeeds. */
+  /** Call it when the database certainly cannot be used: calls are refused from now on, until a probe succeeds. */
   markLost(error: unknown): void
-  /** Call it when the database answered. A look that fails at the same time has another reason, such as a busy server. */
+  /** Call it when the database answered. A probe that fails at the same time has another reason, such as a busy server. */
   noteAnswer(): void
   close(): void
 }
 
 const everyMs = 1_000
 
-/** `look` rejects if the database cannot be used. `onLost` is called for each look that fails, `onFound` for the first that succeeds. */
+/** `probe` rejects if the database cannot be used. `onLost` is called for each probe that fails, `onFound` for the first one that succeeds. */
 export function createPresence(parts: {
-  readonly look: () => Promise<unknown>
+  readonly probe: () => Promise<unknown>
   readonly onLost: (error: unknown) => void
   readonly onFound: () => void
 }): Presence {
-  const { look, onLost, onFound } = parts
+  const { probe, onLost, onFound } = parts
   let lost: { readonly error: unknown } | undefined
   let isClosed = false
   let hasAnswered = false
-  let lookedAt = Number.NEGATIVE_INFINITY
+  let probedAt = Number.NEGATIVE_INFINITY
   let timer: NodeJS.Timeout | undefined
-  let isLooking = false
+  let isProbing = false
 
   function schedule(): void {
-    if (isClosed || isLooking || timer !== undefined) return
-    timer = setTimeout(() => void lookOnce(), Math.max(0, lookedAt + everyMs - performance.now())).unref()
+    if (isClosed || isProbing || timer !== undefined) return
+    timer = setTimeout(() => void probeOnce(), Math.max(0, probedAt + everyMs - performance.now())).unref()
   }
 
-  async function lookOnce(): Promise<void> {
+  async function probeOnce(): Promise<void> {
     timer = undefined
-    isLooking = true
+    isProbing = true
     hasAnswered = false
-    lookedAt = performance.now()
+    probedAt = performance.now()
     try {
-      await look()
-      isLooking = false
+      await probe()
+      isProbing = false
       reportFound()
     } catch (error) {
-      isLooking = false
+      isProbing = false
       if (lost !== undefined || !hasAnswered) markLost(error)
     }
   }

@@ -39,7 +39,7 @@ import { eachHead, heads, whereDue, whereFree, selectJob } from './jobs.ts'
 
 type Reads = Omit<StoreReader, 'close'> & Pick<Store, 'answered' | 'open' | 'nextDueInMs' | 'endings' | 'gathered'>
 
-/** At least the $2 newest rows before the moment $1, as whole moments: the rows of one moment stay together. */
+/** The newest rows before the moment $1: at least $2, and all rows of the oldest moment among them. */
 const newestMoments = (table: string, moment: string, order: string) => `SELECT * FROM ${table}
   WHERE ${moment} < $1 AND ${moment} >= (SELECT min(${moment}) FROM
     (SELECT ${moment} FROM ${table} WHERE ${moment} < $1 ORDER BY ${moment} DESC LIMIT $2) n)
@@ -60,7 +60,7 @@ const selectRequest = `SELECT r.head, r.body FROM requests r WHERE r.delivery_se
 const selectIds = `SELECT id, id AS delivery_id FROM deliveries WHERE id >= $1 AND id < $2
   UNION ALL SELECT j.id, d.id FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq WHERE j.id >= $1 AND j.id < $2
   ORDER BY id LIMIT $3`
-/** One statement, so the count and the events are of the same snapshot. */
+/** One statement, so the count and the events come from the same snapshot. */
 const selectWaiting = `WITH waiting AS (SELECT seq, wakes FROM events
     WHERE agent_id = $1 AND session_key = $2 AND consumed_at IS NULL)
   SELECT sums.*, e.* FROM
@@ -80,7 +80,7 @@ const selectLanes = `SELECT l.lane, l.jobs, j.created_at AS since, (j.state = 'r
 const selectBytes = `SELECT (SELECT coalesce(sum(bytes), 0) FROM jobs WHERE ended_at IS NULL)::bigint
   + (SELECT coalesce(sum(bytes), 0) FROM deliveries WHERE state IN ('pending', 'parked'))::bigint AS bytes`
 
-/** The rows in the usual end state are all rows without the others, which have an index. */
+/** The number of rows in the usual end state is the number of all rows minus that of the others, which have an index. */
 const selectCountsByState = (table: string, usualEnd: string) => `
   WITH others AS (SELECT state, count(*) AS count FROM ${table} WHERE state <> '${usualEnd}' GROUP BY state)
   SELECT * FROM others UNION ALL

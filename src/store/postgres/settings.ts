@@ -3,8 +3,8 @@
 import type { Row } from '../rows.ts'
 
 /**
- * The server ends a transaction that waits too long, because a gateway that stops in the middle of one keeps the rows locked for the
- * others. So no call that was refused is committed later. Set for one transaction at a time.
+ * The server ends a transaction that waits too long, because a gateway that stops in the middle of a transaction keeps its rows locked for the
+ * other gateways. So no call that was refused is committed later. The limits are set for each transaction.
  */
 export type Limits = {
   /** The limit between two statements of a transaction. It is less than `lockMs`, so that calls that wait for a stopped gateway are still served. */
@@ -45,7 +45,7 @@ type Settings = {
   readonly version: string
   /** A standby, or a user or a database that may only read. */
   readonly isReadOnly: boolean
-  /** Why a gateway must not use the database as this user, each with the next step. */
+  /** The reasons why a gateway must not use the database as this user, each with the next step. */
   readonly faults: readonly string[]
 }
 

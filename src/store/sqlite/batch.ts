@@ -136,7 +136,9 @@ function perform(db: Database, operation: Operation): Results[Operation['kind']]
   }
 }
 
-/** Completes the catalog first: it finds the rows that belong to a deleted row, and shows that a session with a new event is not old. */
+/**
+ * Completes the catalog first: the catalog finds the rows that belong to a deleted row, and shows that a session with a new event is not old.
+ */
 function deleteRows<Result>(db: Database, work: () => Result): Result {
   completeCatalog(db)
   const result = work()

@@ -1,18 +1,19 @@
-// The catalog has what only reads for people need: lists, searches, transcripts, and when a session was updated. No answer waits for
-// it. The rows behind the catalog are read from their tables, and the writer adds them in bulk, in a commit that it makes anyway.
+// The catalog contains the data that only people need: lists, searches, transcripts, and when a session was updated. No answer waits for the
+// catalog. Rows that it does not have yet are behind the catalog. They are read from their tables, and the writer adds them in bulk, in a commit
+// that it makes anyway.
 import type { Database, SqlValue } from './driver.ts'
 
 /** A batch of the writer completes the catalog when this many rows of a table are behind it. Readers visit at most that many rows. */
 const maxBehind = 500
-/** Before every row, even before those that a copy from another engine brought. */
+/** Less than every seq, even than those of rows that were copied from another engine. */
 export const firstSeq = -Number.MAX_SAFE_INTEGER
 
 /**
  * catalog: the last row of each table that the catalog has. The triggers keep it correct when such a row changes or is deleted. They also delete the
  * rows that belong to a deleted delivery, in place of foreign keys, which would need an index in each child.
  *
- * listed has what lists filter and search by, so that a search of the whole store reads no wide row. Within a state it is in the
- * order of arrival.
+ * listed has the columns by which lists filter and search, so that a search of the whole store reads no wide row. Within a state, its rows are
+ * in the order of arrival.
  */
 export const catalogSchema = `
 CREATE TABLE catalog (
@@ -100,7 +101,7 @@ export function completeCatalog(db: Database): void {
 /** Computed in SQL: the difference may be too large for a number of JavaScript. */
 const selectIsBehind = `SELECT max(${tables.map((table) => `${selectLast(table)} - ${table}`).join(', ')}) > ${maxBehind} AS is_behind FROM catalog`
 
-/** Adds the rows behind the catalog, if there are enough of them to justify writing a few more pages. */
+/** Adds the rows behind the catalog if there are enough of them to justify the extra pages. */
 export function extendCatalog(db: Database): void {
   if (db.get(selectIsBehind)?.['is_behind'] === 1) completeCatalog(db)
 }

@@ -14,7 +14,7 @@ export type ReadConnection = {
   close(): void
 }
 
-/** `onMissing` is called if the file does not exist. It may throw. */
+/** `onMissing` is called if the file does not exist, and may throw. */
 export function createReadConnection(file: string, onMissing: () => void = () => {}): ReadConnection {
   let db: Database | undefined
   let hasSchema = false

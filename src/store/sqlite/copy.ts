@@ -47,7 +47,7 @@ function selectPage({ name, key, columns }: CopiedTable): string {
   const names = Object.keys(columns)
   const place = key.join(', ')
   const from = `WHERE (${place}) > (${key.map((_, index) => `?${index + 2}`).join(', ')}) ORDER BY ${place} LIMIT ?1`
-  // other engines have neither a wake in the row of its delivery, nor an event whose text is there
+  // in other engines, the row of a delivery contains neither its wake nor the text of an event
   if (name === 'events') return `SELECT ${names.join(', ')} FROM (SELECT ${eventColumns} FROM ${eventTables}) ${from}`
   if (name !== 'jobs') return `SELECT ${names.map(toColumnSql).join(', ')} FROM ${name} ${from}`
   return `SELECT * FROM (SELECT ${names.join(', ')} FROM (${selectJob}) ${from})
@@ -55,7 +55,7 @@ function selectPage({ name, key, columns }: CopiedTable): string {
       WHERE wake_id IS NOT NULL AND seq > ?2 + ${wakeOffset} ORDER BY deliveries.seq LIMIT ?1)) ORDER BY seq LIMIT ?1`
 }
 
-/** Which gateway took a delivery follows from its seq here. A copy into a file does not have it. */
+/** Here, the gateway that took a delivery follows from the seq of the delivery. A copy into a file does not keep it. */
 function toColumnSql(column: string): string {
   if (column !== 'node') return column
   return '(SELECT n.id FROM nodes n WHERE n.first_seq <= deliveries.seq ORDER BY n.first_seq DESC, n.place DESC LIMIT 1) AS node'
@@ -86,7 +86,7 @@ export async function writeSqlite<Result>(file: string, run: (target: CopyTarget
     const result = await run({
       write: async ({ name, columns }, rows) => {
         const names = Object.keys(columns).filter((column) => column !== 'node')
-        // every gate is closed until all jobs are there
+        // every gate is closed until all jobs are copied
         const [gate, closed] = name === 'jobs' ? [', gate', ', 1'] : ['', '']
         const sql = `INSERT INTO ${name} (${names.join(', ')}${gate}) VALUES (${names.map(() => '?').join(', ')}${closed})`
         for (const row of rows) db.run(sql, ...names.map((column) => toUnsorted(column, row[column] ?? null)))
@@ -123,7 +123,7 @@ function closeQuietly(db: Database): void {
   try {
     db.close()
   } catch {
-    // it was closed before the link
+    // the file was closed before it got its name
   }
 }
 
@@ -132,7 +132,7 @@ function toUnsorted(column: string, value: SqlValue): SqlValue {
   return column === 'flow' && value !== null ? 0 : value
 }
 
-/** Only the first unfinished job of a lane can be claimed, and none of a lane in which one runs. */
+/** Only the first unfinished job of a lane can be claimed, and none in a lane with a running job. */
 function openGates(db: Database): void {
   db.run(
     `UPDATE jobs SET gate = CASE WHEN state = 'queued' AND flow IS NOT NULL THEN 3 WHEN state <> 'queued' OR run_at <= ? OR run_at = created_at THEN 0 ELSE 2 END

@@ -1,7 +1,7 @@
 // The operations on deliveries. They run inside the writer's transaction.
 import { jobsOf } from './catalog.ts'
 import type { Database, Row } from './driver.ts'
-import { reviewed } from '../flow-script.ts'
+import { reviewColumns } from '../flow-script.ts'
 import { dropJobs } from './endings.ts'
 import { insertJobs } from './jobs.ts'
 import { deliveryColumns, type OperationOf, type RingValues, settlementColumns } from './operations.ts'
@@ -11,7 +11,7 @@ import { failedBySql } from '../rules.ts'
 import type { Appended, FlowCancel } from '../records.ts'
 import type { CursorMove } from '../cursors.ts'
 
-/** The seq that the event of a wake gets: it is inserted next. */
+/** The seq that the event of a wake will get, because the event is inserted next. */
 const wakeEvent = (wakeId: number) =>
   `CASE WHEN ?${wakeId} IS NOT NULL THEN (SELECT coalesce(max(seq), 0) + 1 FROM events) END`
 const insertDelivery = `INSERT INTO deliveries (${deliveryColumns.join(', ')}, wake_event)
@@ -38,7 +38,7 @@ const waiting = `SELECT seq FROM deliveries WHERE id = ? AND state IN ('pending'
 
 export function append(db: Database, operation: OperationOf<'append'>): Appended {
   const { key, id, at, jobs, wake, cancel } = operation
-  // a row that takes its key conflicts in the unique index instead
+  // a row that takes its key needs no check: it conflicts in the unique index
   if (key && !key.isStored) {
     const first = db.get(selectAnswered, key.hook, key.key)
     if (first) return buildDuplicate(first)
@@ -127,7 +127,7 @@ export function drop(db: Database, { id, at }: OperationOf<'drop'>): boolean {
 /** `jobs`: the states of the jobs that are dropped with the delivery. Returns false if there was nothing left to drop. */
 export function dropBySeq(db: Database, seq: number, { at, jobs }: { at: number; jobs: string }): boolean {
   const left = db.all(
-    `SELECT seq, lane, state, ${reviewed} FROM jobs WHERE seq IN ${jobsOf('?1')} AND state IN (${jobs})`,
+    `SELECT seq, lane, state, ${reviewColumns} FROM jobs WHERE seq IN ${jobsOf('?1')} AND state IN (${jobs})`,
     seq,
   )
   dropJobs(db, left, at)

@@ -19,7 +19,7 @@ type DirectWriter = {
 
 /** The share of the newest commit in the average. */
 const share = 0.2
-/** The maximum number of commits in a row on this thread: only the writer thread checkpoints, and the WAL grows by some pages with each commit. */
+/** The maximum number of successive commits on this thread: only the writer thread checkpoints, and each commit adds some pages to the WAL. */
 const maxInARow = 256
 
 /**
@@ -61,7 +61,7 @@ export function createDirectWriter(file: string, fastMs: number): DirectWriter {
         db ??= openForWriting(file)
         const result = runBatch({ db, operations, isBulk: false })
         const tookMs = performance.now() - startedAt
-        // one slow commit is enough: then the writer thread finds out when the disk is fast again
+        // after one slow commit, the writer thread commits until the disk is fast again
         averageMs = tookMs > fastMs ? Math.max(averageMs, tookMs) : averageMs + share * (tookMs - averageMs)
         return result
       } catch (error) {

@@ -5,7 +5,7 @@ import { toStoredText } from '../rules.ts'
 
 export type { Row, SqlValue }
 
-/** One connection. Each statement is prepared once and cached by its text, so SQL texts must be constant. */
+/** One connection. Each statement is prepare once and cached by its text, so SQL texts must be constant. */
 export type Database = {
   run(sql: string, ...values: readonly SqlValue[]): { readonly changes: number; readonly seq: number }
   get(sql: string, ...values: readonly SqlValue[]): Row | undefined
@@ -25,7 +25,7 @@ export function openDatabase(file: string, options: { readOnly: boolean; busyMs:
     enableForeignKeyConstraints: false,
   })
   const statements = new Map<string, InstanceType<typeof StatementSync>>()
-  const prepared = (sql: string) => {
+  const prepare = (sql: string) => {
     const known = statements.get(sql)
     if (known) return known
     const statement = connection.prepare(sql)
@@ -34,11 +34,11 @@ export function openDatabase(file: string, options: { readOnly: boolean; busyMs:
   }
   return {
     run: (sql, ...values) => {
-      const { changes, lastInsertRowid } = prepared(sql).run(...toStoredValues(values))
+      const { changes, lastInsertRowid } = prepare(sql).run(...toStoredValues(values))
       return { changes, seq: Number(lastInsertRowid) }
     },
-    get: (sql, ...values) => prepared(sql).get(...toStoredValues(values)),
-    all: (sql, ...values) => prepared(sql).all(...toStoredValues(values)),
+    get: (sql, ...values) => prepare(sql).get(...toStoredValues(values)),
+    all: (sql, ...values) => prepare(sql).all(...toStoredValues(values)),
     exec: (sql) => connection.exec(sql),
     get inTransaction() {
       return connection.isTransaction

@@ -1,14 +1,14 @@
 // Ends jobs before their time. A running job is asked to end, because its owner must stop it first.
 import type { Ending } from '../../model/job.ts'
 import type { Database, Row } from './driver.ts'
-import { reviewed } from '../flow-script.ts'
+import { reviewColumns } from '../flow-script.ts'
 import { reviewFlows } from './flow.ts'
 import { endQueued, openLane } from './jobs.ts'
 import type { OperationOf } from './operations.ts'
 
 /** Ends an unfinished job, or asks its owner to end it. */
 export function endJob(db: Database, { id, ending, at }: OperationOf<'end'>): 'ended' | 'ending' | undefined {
-  const job = db.get(`SELECT seq, lane, state, ${reviewed} FROM jobs WHERE id = ? AND ended_at IS NULL`, id)
+  const job = db.get(`SELECT seq, lane, state, ${reviewColumns} FROM jobs WHERE id = ? AND ended_at IS NULL`, id)
   if (job === undefined) return undefined
   if (job['state'] === 'queued') {
     endQueued(db, job, { ending, at })

@@ -101,7 +101,7 @@ export const dialect: Dialect = {
 
 export const selectPlain = `SELECT run_at FROM jobs WHERE state = 'queued' AND gate = 0 AND ended_at IS NULL ORDER BY seq LIMIT $1`
 
-/** The statements of scripts with the placeholders of SQLite. There are about fifty. */
+/** The statements of scripts, translated to the placeholders of SQLite. There are about fifty. */
 const statements = new Map<string, string>()
 
 function translateForSqlite(sql: string): string {
@@ -118,7 +118,7 @@ export function runScript<Result>(db: Database, script: Script<Result>): Result 
   }
 }
 
-/** A queued job with a flow waits outside of its lane, and its key is looked at again when the job is due. */
+/** Takes a queued job with a flow out of its lane. Its key is due again when the job is due. */
 export function returnToFlow(db: Database, seq: SqlValue): void {
   const [job] = db.all(
     'UPDATE jobs SET gate = 3, lane = NULL WHERE seq = ? AND flow IS NOT NULL RETURNING flow, run_at',
@@ -127,12 +127,12 @@ export function returnToFlow(db: Database, seq: SqlValue): void {
   if (job !== undefined) reopenFlow(db, job)
 }
 
-/** The keys of queued jobs that were ended: see `reviewKeys`. */
+/** Checks the keys of queued jobs that were ended: see `reviewKeys`. */
 export function reviewFlows(db: Database, ended: readonly Row[]): void {
   runScript(db, reviewKeys(ended, dialect))
 }
 
-/** The key of a queued job is looked at again when the job is due. */
+/** Makes the key of a queued job due again when the job is due. */
 export function reopenFlow(db: Database, { flow = null, run_at: runAt = null }: Row): void {
   if (flow !== null) db.run(reopenKey, runAt, flow)
 }

@@ -128,7 +128,7 @@ export function requeueOrphans(db: Database, at: number): void {
   requeueRunning(db, db.all(selectRunning), at)
 }
 
-/** Counts the attempt: a job that crashes its gateway must reach the limit of attempts. The next claim learns the old fence. */
+/** Counts the attempt: a job that crashes its gateway must reach the limit of attempts. The next claim returns the old fence. */
 function requeueRunning(db: Database, expired: readonly Row[], at: number): void {
   const running = expired.filter((job) => job['must_end'] !== 1)
   for (const job of expired) if (job['must_end'] === 1) endAsAsked(db, job, at)
@@ -273,7 +273,7 @@ export function extend(db: Database, { jobs, until }: OperationOf<'extend'>): st
   return held.map(({ id }) => id)
 }
 
-/** The job of a lane whose gate is not 1; if there is none, the earliest unfinished job. One read of `jobs_lane`. */
+/** The job of a lane that has a gate other than 1; if there is none, the earliest unfinished job. It takes one read of `jobs_lane`. */
 const firstOfLane = `(SELECT seq FROM jobs WHERE lane = ?1 AND ended_at IS NULL
   ORDER BY CASE gate WHEN 1 THEN seq ELSE 0 END LIMIT 1)`
 

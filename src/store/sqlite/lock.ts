@@ -50,7 +50,7 @@ function writePid(pidFile: string): void {
     // wx: never through a link
     writeFileSync(pidFile, `${process.pid}\n`, { flag: 'wx', mode: 0o600 })
   } catch {
-    // the lock does not need it, and a store on a full disk must open so that it can be emptied
+    // the lock works without this file, and a store on a full disk must open so that it can be emptied
   }
 }
 

@@ -5,7 +5,7 @@ import { toNodeRecord } from '../rows.ts'
 import type { Database, SqlValue } from './driver.ts'
 import type { OperationOf } from './operations.ts'
 
-/** first_seq: the seq of the first delivery that the gateway can have taken. seen_at: null after it left. */
+/** first_seq: the seq of the first delivery that the gateway can have taken. seen_at: null after the gateway left. */
 export const nodesSchema = `
 CREATE TABLE nodes (
   place INTEGER PRIMARY KEY,

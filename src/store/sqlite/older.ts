@@ -64,10 +64,10 @@ export function withCurrentTables(db: Database, version: number): Database {
   if (missing.length === 0) return db
   db.exec(`PRAGMA temp_store = MEMORY; ${missing.map(([, sql]) => sql).join('; ')}`)
   // a view has no index that a statement could name
-  const plain = (sql: string) => sql.replaceAll(/INDEXED BY \w+/g, '')
+  const withoutIndexes = (sql: string) => sql.replaceAll(/INDEXED BY \w+/g, '')
   return {
     ...db,
-    get: (sql, ...values) => db.get(plain(sql), ...values),
-    all: (sql, ...values) => db.all(plain(sql), ...values),
+    get: (sql, ...values) => db.get(withoutIndexes(sql), ...values),
+    all: (sql, ...values) => db.all(withoutIndexes(sql), ...values),
   }
 }

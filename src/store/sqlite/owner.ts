@@ -20,7 +20,7 @@ const opensPerSecond = 10
 type Owner = {
   /** The open database; `opened` is set if this call opened it. Throws a Problem, or an error of the system or of SQLite. */
   acquire(): { db: Database; opened: Opened | undefined }
-  /** Closes the database, at most once a second, so that the next acquire() opens it again. Keeps the lock. */
+  /** Closes the database, at most once a second, so that the next `acquire` opens it again. Keeps the lock. */
   reset(): void
   close(): void
 }

@@ -39,7 +39,7 @@ type QueueOptions = {
   readonly capacity: Capacity
   readonly log: Log
   readonly spawn: (options: WriterOptions) => Worker
-  /** Called when the file was opened. It may be another file than before. */
+  /** Called when a file was opened, which may be another file than before. */
   readonly onOpened: () => void
 }
 
@@ -203,7 +203,7 @@ export function createWriterQueue(options: QueueOptions): Writer {
     for (const [index, call] of calls.entries()) settle(call, result.outcomes ? result.outcomes[index] : stored)
   }
 
-  /** Why an operation is refused at once; undefined if it is taken. */
+  /** Why an operation is refused at once; undefined if it is accepted. */
   function findRefusal(operation: Operation, bytes: number): Problem | undefined {
     const isFull =
       operation.kind === 'append' || operation.kind === 'appendAll'
@@ -259,7 +259,7 @@ export function createWriterQueue(options: QueueOptions): Writer {
   }
 }
 
-/** Whether one operation waits alone, or an append with the claim of its jobs. */
+/** Whether only one operation waits, or only an append and the claim of its jobs. */
 function isLone(waiting: readonly Waiting[]): boolean {
   const [first, second] = waiting
   return (

@@ -66,11 +66,11 @@ const selectIds = `SELECT id, id AS delivery_id FROM deliveries WHERE id >= ?1 A
   UNION ALL SELECT j.id, d.id FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq WHERE j.id >= ?1 AND j.id < ?2
   ORDER BY id LIMIT ?3`
 const selectCursors = 'SELECT name, value FROM cursors WHERE name >= ? AND name < ? ORDER BY name'
-/** At least the `?2` newest rows before a moment, as whole moments: the rows of one moment stay together. */
+/** The newest rows before a moment: at least `?2`, and all rows of the oldest moment among them. */
 const selectEvents = `SELECT ${eventColumns} FROM ${eventTables}
   WHERE e.at < ?1 AND e.at >= (SELECT min(at) FROM (SELECT at FROM events WHERE at < ?1 ORDER BY at DESC LIMIT ?2))
   ORDER BY e.at, e.seq`
-/** One statement, so the count and the events are of the same snapshot. */
+/** One statement, so the count and the events come from the same snapshot. */
 const selectWaiting = `WITH waiting AS (SELECT seq, wakes FROM events
     WHERE agent_id = ?1 AND session_key = ?2 AND consumed_at IS NULL)
   SELECT sums.*, ${eventColumns} FROM
@@ -80,7 +80,7 @@ const selectWaiting = `WITH waiting AS (SELECT seq, wakes FROM events
 const selectWoken = `SELECT at FROM events WHERE seq = (SELECT max(seq) FROM events
   WHERE agent_id = ? AND session_key = ? AND wakes = 1 AND consumed_at IS NULL)`
 const ofSession = 'agent_id = ?1 AND session_key = ?2'
-/** The newest messages of the catalog, and those behind it. */
+/** The newest messages in the catalog, and the messages behind it. */
 const newestMessages = (catalog: string, condition: string) => `SELECT * FROM messages WHERE ${ofSession} AND seq IN (
     SELECT seq FROM (SELECT * FROM (SELECT seq FROM ${catalog} ORDER BY seq DESC LIMIT ?3)
       UNION ALL SELECT seq FROM messages WHERE ${whereBehind('messages')} AND ${condition})

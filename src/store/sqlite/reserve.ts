@@ -1,5 +1,5 @@
 // Reserves what a turn may use of its budgets. A job that finds no room is queued again.
-import { findShortage, pollingWithinMs, type Reserved, toWait } from '../budgets.ts'
+import { findShortage, pollingWithinMs, type Reserved, describeShortage } from '../budgets.ts'
 import { isReserved, readAccounts, toSpendingValues } from './budgets.ts'
 import type { Database, SqlValue } from './driver.ts'
 import { returnToFlow } from './flow.ts'
@@ -20,7 +20,7 @@ export function reserve(db: Database, { id, fence, at, reservations }: Operation
   if (shortage !== undefined) {
     const { name: budget } = shortage.reservation
     const polling = Number(db.get(countPolling, budget, at + pollingWithinMs)?.['count'])
-    const { kind, reason, afterMs } = toWait(shortage, { now: at, polling })
+    const { kind, reason, afterMs } = describeShortage(shortage, { now: at, polling })
     if (kind === 'waits') queueAgain(db, { seq, lane, at }, { afterMs, reason, budget })
     return { kind, reason, budget }
   }

@@ -1,5 +1,5 @@
-// The operations on sessions: events, transcripts and runner states. They run inside the writer's transaction. When a session was
-// updated by an event or a message follows from these rows: see catalog.ts.
+// The operations on sessions: events, transcripts and runner states. They run inside the writer's transaction. The time of the last update of a
+// session follows from the rows of its events and messages: see catalog.ts.
 import { touchedSessions } from './catalog.ts'
 import type { Database, Row, SqlValue } from './driver.ts'
 import type { EventValues, OperationOf, WakeValues } from './operations.ts'
@@ -69,7 +69,7 @@ export function writeTurn(db: Database, operation: OperationOf<'report'>, { agen
 
 const selectTouched = `${touchedSessions} GROUP BY agent_id, session_key`
 const selectSession = 'SELECT * FROM sessions WHERE agent_id = ? AND session_key = ?'
-/** At least the `?2` newest rows before a moment, as whole moments: the rows of one moment stay together. */
+/** The newest rows before a moment: at least `?2`, and all rows of the oldest moment among them. */
 const selectSessions = `SELECT * FROM sessions
   WHERE updated_at < ?1 AND updated_at >= (SELECT min(updated_at) FROM
     (SELECT updated_at FROM sessions WHERE updated_at < ?1 ORDER BY updated_at DESC LIMIT ?2))

@@ -39,7 +39,7 @@ export type SqliteOptions = {
    * must not refuse deliveries because of its history. Default: no limit.
    */
   readonly maxWaitingBytes?: () => number
-  /** Gets a line when writing starts to fail, and when it works again. */
+  /** Logs when writing starts to fail, and when it works again. */
   readonly log?: Log
   /** Starts the writer thread. Tests start it with other options. */
   readonly spawn?: typeof spawnWriter
@@ -143,7 +143,7 @@ function createStore({ connection, writer, clock, room }: Parts): SqliteStore {
     appendAll: async (deliveries, moves) => writer.run(toAppendAll(deliveries, moves, clock())),
     settle: async (id, settlement, moves) => writer.run(toSettle(id, settlement, { at: clock(), moves })),
     noteRepeats: async (repeats) => writer.run({ kind: 'noteRepeats', repeats }),
-    // the count of the writer: a scrape must not visit every row that waits
+    // the count that the writer keeps: a scrape must not visit every row that waits
     waitingBytes: async () => writer.state().waitingBytes ?? reads.waitingBytes(),
     quarantine: async (requests, { maxRequests, maxBytes, olderThan }) =>
       writer.run({
@@ -200,7 +200,7 @@ function createStore({ connection, writer, clock, room }: Parts): SqliteStore {
     sweep,
     health: async () => {
       if (isStalled()) return toHealth('The store cannot write: the disk does not respond.')
-      // test whether a failure is over: there may be no other calls that would find out
+      // tests whether a failure is over: there may be no other call that would find out
       if (isInDoubt()) await writer.run({ kind: 'probe' }).catch(() => {})
       return toHealth(writer.state().trouble)
     },

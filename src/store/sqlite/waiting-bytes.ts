@@ -27,7 +27,7 @@ const jobs: Counted = { table: 'jobs', columns: 'state, planned', states: unfini
 
 type Target = { readonly temporary: string; readonly counter: string }
 
-/** Triggers keep the number right whatever a statement does. They ignore rows that wait neither before nor after it. */
+/** Triggers keep the number correct, whatever a statement does. They ignore rows that wait neither before nor after the statement. */
 const createTriggers = ({ table, columns, states, bytes }: Counted, { temporary, counter }: Target) => `
 CREATE ${temporary} TRIGGER ${table}_wait AFTER INSERT ON ${table} WHEN new.state IN (${states}) BEGIN
   UPDATE ${counter} SET bytes = bytes + ${bytes('new')};
@@ -41,7 +41,7 @@ CREATE ${temporary} TRIGGER ${table}_gone AFTER DELETE ON ${table} WHEN old.stat
 END;
 `
 
-/** The second migration, which a later one undoes: it kept the number in the file. */
+/** The second migration, which kept the number in the file. A later migration undoes it. */
 export const storedWaitingBytes = `
 CREATE TABLE waiting_bytes (only INTEGER PRIMARY KEY CHECK (only = 1), bytes INTEGER NOT NULL) STRICT;
 INSERT INTO waiting_bytes SELECT 1,

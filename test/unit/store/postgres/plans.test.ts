@@ -61,7 +61,7 @@ test.skipIf(whyNoPostgres)(
       await client.query('ANALYZE')
       const query = createQuery(client, slow)
       const now = `(extract(epoch FROM statement_timestamp()) * 1000)::bigint`
-      expect(await runScript(query, countQueued({ ring: 'pr', key: 'k', most: 100 }))).toBe(1)
+      expect(await runScript(query, countQueued({ ring: 'pr', key: 'k', max: 100 }))).toBe(1)
       await client.query('BEGIN')
       const { jobs } = await claim(query, { limit: 3, leaseMs: 9_000, limits: {}, only: undefined, now })
       await client.query('COMMIT')

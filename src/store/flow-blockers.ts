@@ -1,4 +1,4 @@
-// Where running turns are counted, and the keys that wait for room.
+// Counts running turns, and finds the limits that keep a key from starting.
 import type { FlowSettings, SharedLimits } from '../model/config/flow.ts'
 import { type Dialect, readFlowSettings, run, type Script } from './flow-script.ts'
 import type { Row } from './rows.ts'
@@ -9,8 +9,8 @@ const openedAtOnce = 200
 
 export type Place = Pick<FlowSettings, 'limits'> & { readonly id: number; readonly ring: string; readonly key: string }
 
-/** Everything in which running turns are counted, by name. */
-export function listRooms({ id, ring, key, limits }: Place): string[] {
+/** The names of the counts that a running turn of this key is part of. */
+export function listCountNames({ id, ring, key, limits }: Place): string[] {
   return [
     `key:${id}`,
     `mapping:${ring}`,
@@ -18,43 +18,43 @@ export function listRooms({ id, ring, key, limits }: Place): string[] {
   ]
 }
 
-export type Rooms = Map<string, number>
+export type TurnCounts = Map<string, number>
 
-export function countInRooms(rooms: Rooms, names: readonly string[]): void {
-  for (const name of names) rooms.set(name, (rooms.get(name) ?? 0) + 1)
+export function addToCounts(counts: TurnCounts, names: readonly string[]): void {
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1)
 }
 
-/** `held`: the labels of holds. A hold of a session fills the room in which its keys wait. */
-export function* countRunning(held: readonly string[]): Script<Rooms> {
+/** Counts the running turns. `held`: the labels of holds. The count of a held session is full, so that its keys wait. */
+export function* countRunning(held: readonly string[]): Script<TurnCounts> {
   const rows = yield* run(`SELECT j.flow, f.ring, f.key, f.settings FROM jobs j JOIN job_flow f ON f.job_seq = j.seq
     WHERE j.state = 'running' AND j.ended_at IS NULL`)
-  const rooms: Rooms = new Map(held.map((label) => [`hold:${label}`, openedAtOnce]))
+  const counts: TurnCounts = new Map(held.map((label) => [`hold:${label}`, openedAtOnce]))
   for (const row of rows) {
     const { limits } = readFlowSettings(row)
-    countInRooms(
-      rooms,
-      listRooms({ id: Number(row['flow']), ring: String(row['ring']), key: String(row['key']), limits }),
+    addToCounts(
+      counts,
+      listCountNames({ id: Number(row['flow']), ring: String(row['ring']), key: String(row['key']), limits }),
     )
   }
-  return rooms
+  return counts
 }
 
-/** `<most> <name>`: the key waits until fewer than `most` are counted under the name. */
-const nameBlocker = (most: number, name: string) => `${most} ${name}`
+/** `<max> <name>`: the key waits until the count `name` is less than `max`. */
+const nameBlocker = (max: number, name: string) => `${max} ${name}`
 
 /**
- * flow_keys.blocker: what keeps the key from starting, and its line. Each line gets the free room of a blocker, because a line that a hold or
- * a limit keeps back does not use it.
+ * The text in flow_keys.blocker: the blocker of the key, and the line of the key. The free room of a blocker is offered to each line, because a
+ * line that a hold or a limit keeps back does not use it.
  */
 export function toStoredBlocker(blocker: string, line: string): string {
   return `${blocker}\n${line}`
 }
 
-/** The blocker of a job whose session a hold keeps back: the key waits until the hold has ended. */
+/** The blocker of a job whose session is held: the key waits until the hold has ended. */
 export function findHeldSession({ labels }: Row, held: readonly string[]): string | undefined {
   const sessions = held.filter((label) => label.startsWith(sessionMark))
   if (sessions.length === 0) return undefined
-  // as: the planner makes them
+  // as: only the planner writes labels
   const own = JSON.parse(String(labels ?? '[]')) as string[]
   const label = sessions.find((session) => own.includes(session))
   return label === undefined ? undefined : nameBlocker(openedAtOnce, `hold:${label}`)
@@ -64,19 +64,19 @@ const selectBlockers = `WITH RECURSIVE b (blocker) AS (SELECT min(blocker) FROM 
     UNION ALL SELECT (SELECT min(blocker) FROM flow_keys WHERE state = 'blocked' AND blocker > b.blocker) FROM b WHERE b.blocker IS NOT NULL)
   SELECT blocker FROM b WHERE blocker IS NOT NULL LIMIT 1000`
 
-/** Opens as many keys of a blocker as it has room for. */
-export function* unblockKeys(rooms: Rooms, dialect: Dialect): Script<void> {
+/** Makes blocked keys ready: for each blocker, as many keys as it has room for. */
+export function* unblockKeys(counts: TurnCounts, dialect: Dialect): Script<void> {
   const blockers = (yield* run(selectBlockers)).map(({ blocker }) => {
     // a line is JSON, without a line break
-    const [, most, name = ''] = /^(\d+) ([^]*)\n.*$/.exec(String(blocker)) ?? []
-    return { blocker: String(blocker), most: Number(most), name }
+    const [, max, name = ''] = /^(\d+) ([^]*)\n.*$/.exec(String(blocker)) ?? []
+    return { blocker: String(blocker), max: Number(max), name }
   })
   const lanes = blockers
     .filter(({ name }) => name.startsWith(laneMark))
     .map(({ name }) => [name.slice(laneMark.length)] as const)
   const used = yield* findUsedLanes(lanes, dialect)
-  for (const { blocker, most, name } of blockers) {
-    const free = most - (used.has(name) ? 1 : (rooms.get(name) ?? 0))
+  for (const { blocker, max, name } of blockers) {
+    const free = max - (used.has(name) ? 1 : (counts.get(name) ?? 0))
     if (free <= 0) continue
     yield* run(
       `UPDATE flow_keys SET state = 'ready', blocker = NULL WHERE id IN
@@ -89,7 +89,7 @@ export function* unblockKeys(rooms: Rooms, dialect: Dialect): Script<void> {
 
 const laneMark = 'lane:'
 
-/** The names of these lanes that have an unfinished job. */
+/** The names of the counts of those lanes that have an unfinished job. */
 function* findUsedLanes(lanes: readonly (readonly [lane: string])[], { rows }: Dialect): Script<ReadonlySet<string>> {
   if (lanes.length === 0) return new Set()
   const isUsed = 'EXISTS (SELECT 1 FROM jobs j WHERE j.lane = r.name AND j.ended_at IS NULL)'
@@ -100,25 +100,25 @@ function* findUsedLanes(lanes: readonly (readonly [lane: string])[], { rows }: D
   return new Set(found.map(({ name }) => laneMark + String(name)))
 }
 
-/** The blocker that keeps this key from starting now, although other keys of its line may start. */
+/** The blocker that keeps only this key from starting now, while other keys of its line may start. */
 export function findBlocker(
   { id, key, limits: names }: Place,
   given: {
     readonly settings: FlowSettings
-    /** The session of its next job, if another job is in it. */
+    /** The lane of the key's next job, if another job is in this lane. */
     readonly usedLane: Row[string] | null
-    readonly rooms: Rooms
+    readonly counts: TurnCounts
     readonly limits: SharedLimits
   },
 ): string | undefined {
-  const { settings, usedLane, rooms, limits } = given
+  const { settings, usedLane, counts, limits } = given
   const counted = [
     [settings.perKey, `key:${id}`] as const,
     ...names.map((name) => {
-      const most = Object.hasOwn(limits, name) ? limits[name]?.perKey : undefined
-      return [most ?? Infinity, `slot:${JSON.stringify([name, key])}`] as const
+      const max = Object.hasOwn(limits, name) ? limits[name]?.perKey : undefined
+      return [max ?? Infinity, `slot:${JSON.stringify([name, key])}`] as const
     }),
   ]
-  for (const [most, name] of counted) if ((rooms.get(name) ?? 0) >= most) return nameBlocker(most, name)
+  for (const [max, name] of counted) if ((counts.get(name) ?? 0) >= max) return nameBlocker(max, name)
   return typeof usedLane === 'string' ? nameBlocker(1, laneMark + usedLane) : undefined
 }
