@@ -1,3 +1,5 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+
 /** Runs one piece of work after the other, in the order of the calls. Work that fails does not stop the next one. */
 export function createSerial(): <T>(work: () => T | Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve()
@@ -6,4 +8,14 @@ export function createSerial(): <T>(work: () => T | Promise<T>) => Promise<T> {
     last = mine.catch(() => undefined)
     return mine
   }
+}
+
+const inTurn = createSerial()
+
+/**
+ * Resolves in a later turn of the event loop, after what waits there was served. Each turn has one caller, so that long work in slices delays
+ * a request by one slice, however many do such work at the same time.
+ */
+export function takeTurn(): Promise<void> {
+  return inTurn(() => nextTurn())
 }

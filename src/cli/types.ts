@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeFolderMode, codeMode } from '../base/files.ts'
+import { takeTurn } from '../base/serial.ts'
 import { findNearest } from '../base/text.ts'
 import { writeFileAtomic } from '../config/config-file.ts'
 import { loadConfig } from '../config/config.ts'
@@ -77,7 +78,13 @@ export async function writeTypes(
     ...(zod ? [[`${name}.zod.ts`, renderSchemas(hook, shapes)] as const] : []),
   ] as const
   const written: WrittenTypes[] = []
-  for (const [base, text] of files) {
+  for (const [base, parts] of files) {
+    let text = ''
+    for (const part of parts) {
+      text += part
+      // "hookloom dev" serves requests meanwhile
+      await takeTurn()
+    }
     const file = join(folder, base)
     const isNew = !existsSync(file) || readFileSync(file, 'utf8') !== text
     if (isNew) await writeFileAtomic(file, text, codeMode)

@@ -19,7 +19,7 @@ import type { Replayer } from './replayer.ts'
 import { findPathWarnings, type PathWarning } from './path-warnings.ts'
 import { buildTypedHead, listSamples } from './samples.ts'
 import { listLearntPaths } from './learnt-paths.ts'
-import { listShapeRows } from './shape-rows.ts'
+import { streamShapeRows } from './shape-rows.ts'
 import type { LearntPaths, ShapeFields } from '../model/api/shapes.ts'
 import type { KeptQuery } from '../store/queries.ts'
 import type { StoreReader } from '../store/store.ts'
@@ -41,8 +41,8 @@ export type HookBench = {
   samples(hook: string): Promise<SampleFields[]>
   /** The warnings of the live generation. */
   pathWarnings(): Promise<readonly PathWarning[]>
-  /** The learnt shapes of payloads; see `listShapeRows`. */
-  shapes(query: Parameters<typeof listShapeRows>[1]): Promise<ShapeFields[]>
+  /** The learnt shapes of payloads; see `streamShapeRows`. */
+  shapes(query: Parameters<typeof streamShapeRows>[1]): AsyncIterable<ShapeFields>
   /** The paths that templates of the live generation can read; see `listLearntPaths`. */
   paths(query: Parameters<typeof listLearntPaths>[1]): Promise<LearntPaths>
   /** Writes a fixture; see `capture` of the replayer. */
@@ -71,7 +71,7 @@ export function createHookBench(parts: {
   /** The text that an agent would read; undefined for an action without a turn. */
   readonly renderPrompt: (planned: PlannedAction) => string | undefined
   readonly capture: Replayer['capture']
-  readonly store: Pick<StoreReader, 'kept' | 'request' | 'cursors'>
+  readonly store: Pick<StoreReader, 'kept' | 'request' | 'cursor' | 'cursors'>
   readonly newId: () => string
   readonly clock: () => number
 }): HookBench {
@@ -133,7 +133,7 @@ export function createHookBench(parts: {
     tryKept: (draft, query) => inOrder(() => tryDraft(draft, { edited: edited(), store, query, newId })),
     checkDraft: (hook, draft) => void withDraft(edited(), hook, draft),
     pathWarnings: () => findPathWarnings({ dir, store, generation: current(), maxKept: 0 }),
-    shapes: (query) => listShapeRows({ store, generation: current() }, query),
+    shapes: (query) => streamShapeRows({ store, generation: current() }, query),
     paths: (query) => listLearntPaths({ dir, store, generation: current() }, query),
     samples: (hook) => listSamples({ dir, generation: current(), store }, normalizeHookName(hook)),
     capture: (request, asked) => parts.capture(buildStored(request), asked),

@@ -1,7 +1,7 @@
 // Which of the learnt payloads of a module its fixtures have: the events, and the fields with the kinds of their values.
 import { trimSlashes } from '../base/text.ts'
 import type { ModuleCoverageFields } from '../model/api/shapes.ts'
-import { readShapes } from '../deliveries/shapes/stored.ts'
+import { streamShapes } from '../deliveries/shapes/stored.ts'
 import type { CompiledMapping } from '../pipeline/compile.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { toHookLabel } from '../pipeline/hook.ts'
@@ -30,9 +30,10 @@ export async function listCoveredShapes(module: string, parts: ShapeParts): Prom
   for (const name of new Set(own.map(({ match }) => trimSlashes(match.path ?? '')))) {
     const mappings = own.filter(({ match }) => trimSlashes(match.path ?? '') === name)
     const label = name === '' ? '*' : toHookLabel(generation.hook(name), name)
-    const learnt = store === undefined ? [] : await readShapes(store, label)
     const fixed = learnFixtures(name, parts)
-    found.push(...learnt.filter((shape) => isTaken(mappings, shape)).map((shape) => cover(shape, fixed)))
+    for await (const shape of store === undefined ? [] : streamShapes(store, label)) {
+      if (isTaken(mappings, shape)) found.push(cover(shape, fixed))
+    }
   }
   return found.toSorted((one, other) => other.requests - one.requests)
 }

@@ -2,22 +2,29 @@
 import { trimSlashes } from '../base/text.ts'
 import type { KnownPayloads } from '../config/schema.ts'
 import type { LearntPaths } from '../model/api/shapes.ts'
-import type { CompiledMapping } from '../pipeline/compile.ts'
 import { mayMatch } from '../pipeline/reads.ts'
 import { listReadPaths } from '../pipeline/template.ts'
-import { type NamedShape, readRequests } from '../shapes/event-shape.ts'
+import { type EventShape, readRequests } from '../shapes/event-shape.ts'
 import { renderPath } from '../shapes/places.ts'
 import { countSeen, type Kind, type Shape } from '../shapes/shape.ts'
-import { collectShapes, type ShapeParts } from './payload-shapes.ts'
+import { type ShapeParts, streamHookShapes } from './payload-shapes.ts'
 
 const maxPaths = 5_000
 
 /** What an editor of the configuration suggests: paths, lists, senders and events of all hooks, the most frequent first. */
 export async function collectKnownPayloads(parts: ShapeParts): Promise<KnownPayloads> {
   const hooks = [...new Set(parts.generation.mappings.flatMap(({ match }) => trimSlashes(match.path ?? '') || []))]
-  const shapes = (await Promise.all(hooks.map((hook) => collectShapes({ ...parts, maxKept: 0 }, hook)))).flat()
-  const places = findPlaces(shapes, renderPath)
-  const toNames = (names: readonly string[]) => [...new Set(names)].filter((name) => name !== '').toSorted()
+  const places = new Map<string, Known>()
+  const sources = new Set<string>()
+  const events = new Set<string>()
+  for (const hook of hooks) {
+    for await (const shape of streamHookShapes({ ...parts, maxKept: 0 }, hook)) {
+      sources.add(shape.source)
+      events.add(shape.event)
+      addPlaces(places, shape, renderPath)
+    }
+  }
+  const toNames = (names: Iterable<string>) => [...new Set(names)].filter((name) => name !== '').toSorted()
   const found = [...places].toSorted(
     ([one, { count }], [other, { count: otherCount }]) => otherCount - count || (one < other ? -1 : 1),
   )
@@ -27,8 +34,8 @@ export async function collectKnownPayloads(parts: ShapeParts): Promise<KnownPayl
       return placeholder === undefined ? [] : [{ path, placeholder, kinds: [...kinds].toSorted() }]
     }),
     lists: toNames(found.flatMap(([path, { steps, kinds }]) => (steps.length === 1 && kinds.has('array') ? path : []))),
-    sources: toNames(shapes.map(({ source }) => source)),
-    events: toNames(shapes.map(({ event }) => event)),
+    sources: toNames(sources),
+    events: toNames(events),
   }
 }
 
@@ -44,41 +51,26 @@ export async function listLearntPaths(
   { hook, mappingId }: { readonly hook: string; readonly mappingId: string | undefined },
 ): Promise<LearntPaths> {
   const mapping = parts.generation.mappings.find(({ id }) => id === mappingId)
-  return mergePaths(chooseShapes(await collectShapes({ ...parts, maxKept: 0 }, hook), mapping))
-}
-
-function chooseShapes(shapes: readonly NamedShape[], mapping: CompiledMapping | undefined): readonly NamedShape[] {
-  return mapping === undefined ? shapes : shapes.filter((shape) => mayMatch(mapping.mapping, shape))
-}
-
-function mergePaths(shapes: readonly NamedShape[]): LearntPaths {
-  return {
-    requests: shapes.reduce((sum, shape) => sum + readRequests(shape).count, 0),
-    paths: [...findPlaces(shapes, renderExpression)].map(([path, { kinds, count }]) => ({
-      path,
-      kinds: [...kinds],
-      count,
-    })),
+  const places = new Map<string, Known>()
+  let requests = 0
+  for await (const shape of streamHookShapes({ ...parts, maxKept: 0 }, hook)) {
+    if (mapping !== undefined && !mayMatch(mapping.mapping, shape)) continue
+    requests += readRequests(shape).count
+    addPlaces(places, shape, renderExpression)
   }
+  return { requests, paths: [...places].map(([path, { kinds, count }]) => ({ path, kinds: [...kinds], count })) }
 }
 
-/** The places of all shapes by their rendered path. Those for which `render` returns undefined are left out. */
-function findPlaces(
-  shapes: readonly NamedShape[],
-  render: (steps: Steps) => string | undefined,
-): ReadonlyMap<string, Known> {
-  const known = new Map<string, Known>()
-  for (const { shape } of shapes) {
-    visit(shape, [], (steps, field) => {
-      const path = render(steps)
-      if (path === undefined || (known.size >= maxPaths && !known.has(path))) return
-      const found = known.get(path) ?? { steps, kinds: new Set(), count: 0 }
-      known.set(path, found)
-      for (const kind of field.kinds.keys()) found.kinds.add(kind)
-      found.count += countSeen(field)
-    })
-  }
-  return known
+/** Adds the places of a shape by their rendered paths. Those for which `render` returns undefined are left out. */
+function addPlaces(known: Map<string, Known>, { shape }: EventShape, render: (steps: Steps) => string | undefined) {
+  visit(shape, [], (steps, field) => {
+    const path = render(steps)
+    if (path === undefined || (known.size >= maxPaths && !known.has(path))) return
+    const found = known.get(path) ?? { steps, kinds: new Set(), count: 0 }
+    known.set(path, found)
+    for (const kind of field.kinds.keys()) found.kinds.add(kind)
+    found.count += countSeen(field)
+  })
 }
 
 /** Calls `take` for each place that a path can name: the keys of a map are not known. For a list, it takes the path of its first item. */

@@ -5,10 +5,10 @@ import type { Log } from '../model/log.ts'
 import type { CompiledMapping } from '../pipeline/compile.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { findPlaceWarnings } from '../pipeline/place-warnings.ts'
-import { listReads, mayMatch } from '../pipeline/reads.ts'
-import { type NamedShape, readRequests } from '../shapes/event-shape.ts'
+import { listReads, type MappingRead, mayMatch } from '../pipeline/reads.ts'
+import { type EventShape, readRequests } from '../shapes/event-shape.ts'
 import { findPath } from '../shapes/places.ts'
-import { collectShapes, type ShapeParts } from './payload-shapes.ts'
+import { type ShapeParts, streamHookShapes } from './payload-shapes.ts'
 
 /** The fewest requests for a warning about a path without a similar one. Fewer requests may lack an optional field by chance. */
 const fewestRequests = 20
@@ -17,35 +17,53 @@ export type PathWarning = { readonly mappingId: string; readonly text: string }
 
 /** The warnings of all mappings with a hook of their own. */
 export async function findPathWarnings(parts: ShapeParts): Promise<PathWarning[]> {
-  const byHook = new Map<string, NamedShape[]>()
-  const warnings: PathWarning[] = []
-  for (const compiled of parts.generation.mappings) {
+  const checks = parts.generation.mappings.flatMap((compiled) => {
     const hook = trimSlashes(compiled.match.path ?? '')
-    if (hook === '') continue
-    const shapes = byHook.get(hook) ?? (await collectShapes(parts, hook))
-    byHook.set(hook, shapes)
-    warnings.push(...checkMapping(compiled, shapes))
+    return hook === '' ? [] : [createCheck(hook, compiled)]
+  })
+  for (const hook of new Set(checks.map((check) => check.hook))) {
+    const own = checks.filter((check) => check.hook === hook)
+    for await (const shape of streamHookShapes(parts, hook)) for (const check of own) addShape(check, shape)
   }
-  return warnings
+  return checks.flatMap(listWarnings)
 }
 
-function checkMapping(compiled: CompiledMapping, shapes: readonly NamedShape[]): PathWarning[] {
-  const { id: mappingId, mapping } = compiled
-  const taken = shapes.filter((shape) => mayMatch(mapping, shape) && isEvidence(shape, compiled))
-  const requests = taken.reduce((sum, shape) => sum + readRequests(shape).count, 0)
+/** What is known of the paths that a mapping reads. `near`: a similar path that exists. */
+type Check = {
+  readonly hook: string
+  readonly compiled: CompiledMapping
+  readonly reads: readonly { readonly read: MappingRead; isFound: boolean; near: string | undefined }[]
+  requests: number
+}
+
+function createCheck(hook: string, compiled: CompiledMapping): Check {
+  const reads = listReads(compiled.mapping).map((read) => ({ read, isFound: false, near: undefined }))
+  return { hook, compiled, reads, requests: 0 }
+}
+
+function addShape(check: Check, shape: EventShape): void {
+  if (!mayMatch(check.compiled.mapping, shape) || !isEvidence(shape, check.compiled)) return
+  check.requests += readRequests(shape).count
+  for (const each of check.reads) {
+    const { has, near } = findPath(shape.shape, each.read.path)
+    each.isFound ||= has !== 'no'
+    each.near ??= near
+  }
+}
+
+function listWarnings({ compiled, reads, requests }: Check): PathWarning[] {
   if (requests === 0) return []
-  return listReads(mapping).flatMap(({ field, text, path }) => {
-    const found = taken.map(({ shape }) => findPath(shape, path))
-    if (found.some(({ has }) => has !== 'no')) return []
-    const near = found.find((each) => each.near !== undefined)?.near
-    if (near === undefined && requests < fewestRequests) return []
+  return reads.flatMap(({ read: { field, text }, isFound, near }) => {
+    if (isFound || (near === undefined && requests < fewestRequests)) return []
     const next = near === undefined ? '' : ` Did you mean "${near}"?`
-    return [{ mappingId, text: `${field} reads "${text}", which is in 0 of ${requests} known requests.${next}` }]
+    return [
+      { mappingId: compiled.id, text: `${field} reads "${text}", which is in 0 of ${requests} known requests.${next}` },
+    ]
   })
 }
 
 /** Bundled requests of a sender show only the requests for mappings of this sender: the name of a hook alone does not show who sends to it. */
-function isEvidence(shape: NamedShape, { match, mapping, provenSender }: CompiledMapping): boolean {
+function isEvidence(shape: EventShape, { match, mapping, provenSender }: CompiledMapping): boolean {
   if (readRequests(shape).last > 0) return true
   return [match.source, mapping.verify?.scheme, provenSender?.source].includes(shape.source)
 }

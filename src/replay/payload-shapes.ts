@@ -3,17 +3,22 @@
 import { readPayload } from '../model/parse-body.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { toHookLabel } from '../pipeline/hook.ts'
+import { takeTurn } from '../base/serial.ts'
 import {
+  addNamedShape,
   createEventShape,
+  type EventKey,
   type EventShape,
   learnPayload,
+  mergeEventShape,
   type NamedShape,
   nameShapes,
   readRequests,
+  sortNamedShapes,
 } from '../shapes/event-shape.ts'
 import type { StoreReader } from '../store/store.ts'
 import { buildDelivery } from '../deliveries/delivery.ts'
-import { readShapes } from '../deliveries/shapes/stored.ts'
+import { readShape, streamShapes } from '../deliveries/shapes/stored.ts'
 import type { Fixture } from './fixture-files.ts'
 import { buildTypedHead, buildTypedRequest, listSamples } from './samples.ts'
 
@@ -37,40 +42,78 @@ export type ShapeParts = {
   readonly dir: string
   readonly generation: Generation
   /** Undefined: there is no store yet. */
-  readonly store: Pick<StoreReader, 'cursors' | 'kept' | 'request'> | undefined
+  readonly store: Pick<StoreReader, 'cursor' | 'cursors' | 'kept' | 'request'> | undefined
   /** How many of the kept requests that came before the gateway learnt are read. Default: 1,000. */
   readonly maxKept?: number
 }
 
 /** The events of a hook with the names of their types. Requests that cannot be read any more are left out. */
 export async function collectShapes(parts: ShapeParts, name: string): Promise<NamedShape[]> {
+  const named = new Map<string, NamedShape>()
+  for await (const shape of streamHookShapes(parts, name)) addNamedShape(named, shape)
+  return sortNamedShapes(named)
+}
+
+/** The events of a hook, one at a time, so that a requester needs the memory and the time of one. Between them, requests are served. */
+export async function* streamHookShapes(parts: ShapeParts, name: string): AsyncGenerator<EventShape> {
+  const { generation, store } = parts
+  const further = await learnFurther(parts, name)
+  // several requesters do not read the store in the same turn
+  await takeTurn()
+  const learnt = store === undefined ? [] : streamShapes(store, toHookLabel(generation.hook(name), name))
+  for await (const each of learnt) {
+    const more = further.get(toKey(each))
+    further.delete(toKey(each))
+    if (more !== undefined) mergeEventShape(each, more)
+    yield { ...each, hook: name }
+  }
+  yield* further.values()
+}
+
+/** What fixtures, bundled requests, and kept requests that came before the gateway learnt add to the learnt shapes, by event. */
+async function learnFurther(parts: ShapeParts, name: string): Promise<Map<string, EventShape>> {
   const { generation, store, maxKept = 1_000 } = parts
   const hook = generation.hook(name)
-  const learnt = store === undefined ? [] : await readShapes(store, toHookLabel(hook, name))
   const further = new Map<string, EventShape>()
-  const add = (request: Parameters<typeof buildDelivery>[0], body: Uint8Array, receivedAt: number) => {
+  /** When the gateway began to learn an event. */
+  const learntFrom = new Map<string, number>()
+
+  async function isLearnt(key: EventKey, receivedAt: number): Promise<boolean> {
+    if (store === undefined || receivedAt === 0) return false
+    const known = learntFrom.get(toKey(key))
+    if (known !== undefined) return receivedAt >= known
+    const stored = await readShape(store, { ...key, hook: toHookLabel(hook, name) })
+    const from = stored === undefined ? Infinity : readRequests(stored).first
+    learntFrom.set(toKey(key), from)
+    return receivedAt >= from
+  }
+
+  async function add(request: Parameters<typeof buildDelivery>[0], body: Uint8Array, receivedAt: number) {
+    await takeTurn()
     try {
       const delivery = buildDelivery(request, body, { hook, id: '', receivedAt })
       const { source, event } = delivery
       const empty = createEventShape({ hook: name, ...(source && { source }), ...(event && { event }) })
-      const stored = learnt.find((each) => each.source === empty.source && each.event === empty.event)
-      // the gateway has learnt from this one
-      if (receivedAt > 0 && stored !== undefined && receivedAt >= readRequests(stored).first) return
-      const key = JSON.stringify([empty.source, empty.event])
-      const target = further.get(key) ?? empty
-      further.set(key, target)
+      if (await isLearnt(empty, receivedAt)) return
+      const target = further.get(toKey(empty)) ?? empty
+      further.set(toKey(empty), target)
       learnPayload(target, readPayload(delivery.body), receivedAt)
     } catch {
       // a fixture of another hook, or a body that the mappings do not accept any more
     }
   }
+
   for (const sample of await listSamples({ ...parts, store: store ?? { kept: async () => [] } }, name)) {
     if (sample.kind === 'kept') continue
-    add(buildTypedHead(generation, hook, sample.request), Buffer.from(sample.request.body), 0)
+    await add(buildTypedHead(generation, hook, sample.request), Buffer.from(sample.request.body), 0)
   }
   for (const { deliveryId, receivedAt } of (await store?.kept({ hook: name, limit: maxKept })) ?? []) {
     const request = await store?.request(deliveryId)
-    if (request !== undefined) add(request.head, request.body, receivedAt)
+    if (request !== undefined) await add(request.head, request.body, receivedAt)
   }
-  return nameShapes([...learnt.map((each) => ({ ...each, hook: name })), ...further.values()])
+  return further
+}
+
+function toKey({ source, event }: Pick<EventKey, 'source' | 'event'>): string {
+  return JSON.stringify([source, event])
 }

@@ -1,7 +1,8 @@
 // The learnt shape of each event's payloads, the changes in them, and a kept request that shows each change.
+import { takeTurn } from '../base/serial.ts'
 import { buildDelivery } from '../deliveries/delivery.ts'
 import { toIsoTime } from '../deliveries/records.ts'
-import { readShapes } from '../deliveries/shapes/stored.ts'
+import { streamShapes } from '../deliveries/shapes/stored.ts'
 import type { ShapeFields } from '../model/api/shapes.ts'
 import { readPayload } from '../model/parse-body.ts'
 import type { Generation } from '../pipeline/generation.ts'
@@ -27,14 +28,15 @@ type RowParts = {
 /** `hook`: undefined for all. `since`: milliseconds since the epoch; undefined for all changes. */
 type RowQuery = { readonly hook: string | undefined; readonly since: number | undefined }
 
-export async function listShapeRows(parts: RowParts, { hook, since }: RowQuery): Promise<ShapeFields[]> {
-  const found = await readShapes(parts.store, hook)
-  const examples = found.length === 0 ? [] : await readExamples(parts, hook)
-  return found.map((each) => {
+/** One row at a time: between them, requests are served. */
+export async function* streamShapeRows(parts: RowParts, { hook, since }: RowQuery): AsyncGenerator<ShapeFields> {
+  let examples: readonly Example[] | undefined
+  for await (const each of streamShapes(parts.store, hook)) {
+    examples ??= await readExamples(parts, hook)
     const own = examples.filter(({ key }) => key === toKey(each))
     const { count, first, last } = readRequests(each)
     const changes = listShapeChanges(each.shape, since ?? first + 1)
-    return {
+    yield {
       hook: each.hook,
       source: each.source || null,
       event: each.event || null,
@@ -51,7 +53,7 @@ export async function listShapeRows(parts: RowParts, { hook, since }: RowQuery):
         example: own.find(({ places }) => isShownBy(change, places))?.deliveryId ?? null,
       })),
     }
-  })
+  }
 }
 
 type Example = {
@@ -70,6 +72,7 @@ async function readExamples({ generation, store }: RowParts, hook: string | unde
   for (let left = maxRead; left > 0 && bytes < maxReadBytes; left -= pageSize) {
     const page = await store.kept({ ...among, before, limit: pageSize })
     for (const kept of page) {
+      await takeTurn()
       bytes += kept.request?.body.byteLength ?? 0
       examples.push(...readExample(generation, kept))
     }

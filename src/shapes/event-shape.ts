@@ -57,15 +57,19 @@ export type NamedShape = EventShape & { readonly name: string }
  */
 export function nameShapes(shapes: readonly EventShape[]): NamedShape[] {
   const named = new Map<string, NamedShape>()
-  for (const each of shapes) {
-    const name = buildTypeName(each)
-    const known = named.get(name)
-    if (known === undefined) {
-      const made = { ...createEventShape(each), name }
-      mergeEventShape(made, each)
-      named.set(name, made)
-    } else mergeEventShape(known, each)
-  }
+  for (const each of shapes) addNamedShape(named, each)
+  return sortNamedShapes(named)
+}
+
+/** A part of `nameShapes`, for a requester that gets one event at a time. */
+export function addNamedShape(named: Map<string, NamedShape>, shape: EventShape): void {
+  const name = buildTypeName(shape)
+  const known = named.get(name) ?? { ...createEventShape(shape), name }
+  named.set(name, known)
+  mergeEventShape(known, shape)
+}
+
+export function sortNamedShapes(named: ReadonlyMap<string, NamedShape>): NamedShape[] {
   return [...named.values()].toSorted((one, other) => (one.name < other.name ? -1 : 1))
 }
 

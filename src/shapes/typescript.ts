@@ -9,22 +9,19 @@ type Place = { readonly indent: string; readonly requests: number }
 const renderHead = (hook: string) =>
   `// What the requests of the hook ${JSON.stringify(hook)} have in common. "hookloom types" writes this file.\n`
 
-/** A declaration file with one type for each event, and their union. */
-export function renderTypes(hook: string, shapes: readonly NamedShape[]): string {
+/** The parts of a declaration file with one type for each event, and their union. A part may take some milliseconds. */
+export function* renderTypes(hook: string, shapes: readonly NamedShape[]): Generator<string> {
   const union = buildUnionName(hook)
-  const types = shapes.map((each) => {
-    const about = [
-      each.event && `event ${JSON.stringify(each.event)}`,
-      each.source && `source ${JSON.stringify(each.source)}`,
-    ]
+  yield renderHead(hook)
+  for (const { event, source, name, shape } of shapes) {
+    const about = [event && `event ${JSON.stringify(event)}`, source && `source ${JSON.stringify(source)}`]
     const comment = about.filter((part) => part !== '').join(', ')
-    return `${comment === '' ? '' : `/** ${comment} */\n`}export type ${each.name} = ${renderType(each.shape, { indent: '', requests: countSeen(each.shape) })}\n`
-  })
+    const type = renderType(shape, { indent: '', requests: countSeen(shape) })
+    yield `\n${comment === '' ? '' : `/** ${comment} */\n`}export type ${name} = ${type}\n`
+  }
   const names = shapes.map(({ name }) => name)
-  const isWhole = names.length === 1 && names[0] === union
   const members = names.length === 0 ? ['unknown'] : names.filter((name) => name !== union)
-  const all = isWhole || names.includes(union) ? [] : [`export type ${union} =\n  | ${members.join('\n  | ')}\n`]
-  return [renderHead(hook), ...types, ...all].join('\n')
+  if (!names.includes(union)) yield `\nexport type ${union} =\n  | ${members.join('\n  | ')}\n`
 }
 
 function renderType(shape: Shape, place: Place): string {

@@ -6,14 +6,13 @@ import { countSeen, type Shape } from './shape.ts'
 /** `requests`: the number of requests that the shape was learnt from. */
 type Place = { readonly indent: string; readonly requests: number }
 
-/** A module with one schema for each event, named like its type but with a small first letter. */
-export function renderSchemas(hook: string, shapes: readonly NamedShape[]): string {
-  const head = `// What the requests of the hook ${JSON.stringify(hook)} have in common. "hookloom types --zod" writes this file.\nimport { z } from 'zod'\n`
-  const schemas = shapes.map(
-    ({ name, shape }) =>
-      `export const ${name.charAt(0).toLowerCase()}${name.slice(1)} = ${renderSchema(shape, { indent: '', requests: countSeen(shape) })}\n`,
-  )
-  return [head, ...schemas].join('\n')
+/** The parts of a module with one schema for each event, named like its type but with a small first letter. */
+export function* renderSchemas(hook: string, shapes: readonly NamedShape[]): Generator<string> {
+  yield `// What the requests of the hook ${JSON.stringify(hook)} have in common. "hookloom types --zod" writes this file.\nimport { z } from 'zod'\n`
+  for (const { name, shape } of shapes) {
+    const schema = renderSchema(shape, { indent: '', requests: countSeen(shape) })
+    yield `\nexport const ${name.charAt(0).toLowerCase()}${name.slice(1)} = ${schema}\n`
+  }
 }
 
 function renderSchema(shape: Shape, place: Place): string {

@@ -6,6 +6,7 @@ import {
   parseEventShape,
   renderEventShape,
 } from '../../shapes/event-shape.ts'
+import { takeTurn } from '../../base/serial.ts'
 import type { Store, StoreReader } from '../../store/store.ts'
 
 /** The maximum number of events, because events and senders have names from requests. */
@@ -20,7 +21,22 @@ function toCursorName({ hook, source, event }: EventKey): string {
 /** Reads the learnt shapes, of all hooks or of one. */
 export async function readShapes(store: Pick<StoreReader, 'cursors'>, hook?: string): Promise<EventShape[]> {
   const prefix = hook === undefined ? folder : `${folder}${encodeURIComponent(hook)}/`
-  return (await store.cursors(prefix)).map(({ value }) => parseEventShape(value))
+  for (const { value } of await store.cursors(prefix)) {
+    yield parseEventShape(value)
+    // a shape with two thousand places takes some milliseconds: without this, two hundred of them would block every request
+    await takeTurn()
+  }
+}
+
+export async function readShapes(store: Pick<StoreReader, 'cursors'>, hook?: string): Promise<EventShape[]> {
+  const shapes: EventShape[] = []
+  for await (const shape of streamShapes(store, hook)) shapes.push(shape)
+  return shapes
+}
+
+export async function readShape(store: Pick<StoreReader, 'cursor'>, key: EventKey): Promise<EventShape | undefined> {
+  const value = await store.cursor(toCursorName(key))
+  return value === undefined ? undefined : parseEventShape(value)
 }
 
 /** Merges a learnt shape into the stored one. Tries again if another gateway wrote in between. */

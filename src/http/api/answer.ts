@@ -3,6 +3,11 @@ import type { Context } from 'koa'
 import { sendAnswer } from '../server.ts'
 
 export function answerJson(ctx: Context, body: object, status = 200): void {
+  answerText(ctx, JSON.stringify({ ok: true, ...body }), status)
+}
+
+/** `body`: JSON. */
+export function answerText(ctx: Context, body: string, status = 200): void {
   ctx.set('cache-control', 'no-store')
-  sendAnswer(ctx, { status, body: JSON.stringify({ ok: true, ...body }) })
+  sendAnswer(ctx, { status, body })
 }

@@ -47,7 +47,7 @@ export type AdminBench = {
   /** Paths in templates and conditions that no known request has; see `path-warnings.ts` of `replay/`. */
   pathWarnings(): Promise<readonly { readonly mappingId: string; readonly text: string }[]>
   /** `hook`: undefined for all. `since`: milliseconds since the epoch; undefined for all changes. */
-  shapes(query: { readonly hook: string | undefined; readonly since: number | undefined }): Promise<ShapeFields[]>
+  shapes(query: { readonly hook: string | undefined; readonly since: number | undefined }): AsyncIterable<ShapeFields>
   paths(query: { readonly hook: string; readonly mappingId: string | undefined }): Promise<LearntPaths>
   /** Writes a fixture; see `capture` of the replayer. */
   capture(

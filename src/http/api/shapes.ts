@@ -5,7 +5,7 @@ import { Problem } from '../../model/problem.ts'
 import type { Guards } from '../operator.ts'
 import type { AdminBench } from './bench.ts'
 import { readMoment, readParameter } from './query.ts'
-import { answerJson } from './answer.ts'
+import { answerJson, answerText } from './answer.ts'
 
 export function addShapeRoutes(
   router: Router,
@@ -14,7 +14,10 @@ export function addShapeRoutes(
 ): void {
   router.get('/api/shapes', guards.read, async (ctx) => {
     const hook = readParameter(ctx, 'hook')
-    answerJson(ctx, { shapes: await bench.shapes({ hook, since: readMoment(ctx, 'since') }) })
+    const rows: string[] = []
+    // one at a time: all of them together may be tens of megabytes
+    for await (const row of bench.shapes({ hook, since: readMoment(ctx, 'since') })) rows.push(JSON.stringify(row))
+    answerText(ctx, `{"ok":true,"shapes":[${rows.join(',')}]}`)
   })
   router.get('/api/paths', guards.read, async (ctx) => {
     const hook = readParameter(ctx, 'hook')

@@ -24,9 +24,14 @@ function toNamed(payloads: readonly JsonValue[], key: Partial<EventKey> = {}): N
   return nameShapes([learnt])
 }
 
+function toTypes(hook: string, shapes: readonly NamedShape[]): string {
+  return [...renderTypes(hook, shapes)].join('')
+}
+
 /** The schema that `hookloom types --zod` writes for the only event. */
 function toSchema(shapes: readonly NamedShape[]): z.ZodType {
-  const text = renderSchemas('orders', shapes)
+  const text = [...renderSchemas('orders', shapes)]
+    .join('')
     .replace(/^import .*$/m, '')
     .replace(/^export const \w+ =/m, 'return')
   // as: the text is one schema
@@ -90,7 +95,7 @@ describe('generated types', () => {
       },
       { id: null, status: 'open', at: '2026-01-02T03:04:05Z', page: 'https://a.example/y', byUser: {}, tags: [] },
     ]
-    expect(renderTypes('orders', toNamed(payloads, { source: 'shop', event: 'order.paid' }))).toBe(
+    expect(toTypes('orders', toNamed(payloads, { source: 'shop', event: 'order.paid' }))).toBe(
       `// What the requests of the hook "orders" have in common. "hookloom types" writes this file.
 
 /** event "order.paid", source "shop" */
@@ -113,7 +118,7 @@ export type OrdersPayload =
   })
 
   test('generated types present nothing as certain after few requests', () => {
-    expect(renderTypes('orders', toNamed([{ id: 1 }]))).toContain('id?: number | null')
+    expect(toTypes('orders', toNamed([{ id: 1 }]))).toContain('id?: number | null')
   })
 
   test('the name of a generated type stays the same, whatever requests follow', () => {
@@ -126,7 +131,7 @@ export type OrdersPayload =
   })
 
   test('generated types compile, offer completion, and refuse a field that no request has', () => {
-    const types = renderTypes(
+    const types = toTypes(
       'github',
       toNamed(many({ action: 'opened', pull_request: { title: 'x', 'odd-name': 1 } }), {
         hook: 'github',
@@ -146,7 +151,7 @@ export type OrdersPayload =
       '{"__proto__": 1, "*/ evil": 1, "a\u2028b": 1, "x\u202ey": 1, "\'": {"`": 1}, "ok-name": {"constructor": 1}, "größe": 1}',
     ) as JsonValue
     const shapes = toNamed(many(hostile))
-    expect(compile({ 'payloads/orders.d.ts': renderTypes('orders', shapes) })).toEqual([])
+    expect(compile({ 'payloads/orders.d.ts': toTypes('orders', shapes) })).toEqual([])
     expect(toSchema(shapes).safeParse(hostile).success).toBe(true)
   })
 })

@@ -1,0 +1,85 @@
+// Learnt shapes are read one event at a time, so that requests are served in between.
+import { describe, expect, test } from 'vitest'
+import { addToStored } from '../../../src/deliveries/shapes/stored.ts'
+import { collectKnownPayloads, listLearntPaths } from '../../../src/replay/learnt-paths.ts'
+import { findPathWarnings } from '../../../src/replay/path-warnings.ts'
+import { collectShapes } from '../../../src/replay/payload-shapes.ts'
+import { streamShapeRows } from '../../../src/replay/shape-rows.ts'
+import { createEventShape, learnPayload } from '../../../src/shapes/event-shape.ts'
+import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
+import { makeFolder } from '../../e2e/gateway.ts'
+import { toGeneration } from '../pipeline/decide.ts'
+
+const letters = [...'abcdefghijklmnopqrstuvwxyz']
+const generation = toGeneration([
+  { id: 'own', match: { path: 'pr' }, messageTemplate: '{{id}}' },
+  { id: 'other', match: { path: 'other' }, messageTemplate: '{{id}}' },
+])
+
+/** A store with 26 events of one hook and one event of another one. `read`: the names of the cursors that were read. */
+async function createStage() {
+  const store = createMemoryStore({ clock: Date.now })
+  for (const [hook, event] of [...letters.map((letter) => ['pr', letter] as const), ['other', 'push'] as const]) {
+    const shape = createEventShape({ hook, event })
+    learnPayload(shape, { id: 1 }, 1)
+    await addToStored(store, shape)
+  }
+  const read: string[] = []
+  const cursors = async (prefix: string) => {
+    const found = await store.cursors(prefix)
+    read.push(...found.map(({ name }) => name))
+    return found
+  }
+  return { parts: { dir: makeFolder(), generation, store: { ...store, cursors }, maxKept: 0 }, read }
+}
+
+type Parts = Awaited<ReturnType<typeof createStage>>['parts']
+
+const readPaths = (parts: Parts) => listLearntPaths(parts, { hook: 'pr', mappingId: 'own' })
+
+/** How often the event loop served something else until the work was done. */
+async function countTurns(work: () => Promise<unknown>): Promise<number> {
+  let turns = 0
+  let next: NodeJS.Immediate
+  const count = () => {
+    turns += 1
+    next = setImmediate(count)
+  }
+  next = setImmediate(count)
+  await work()
+  clearImmediate(next)
+  return turns
+}
+
+describe('requests are served between two events while', () => {
+  test.each<[string, (parts: Parts) => Promise<unknown>]>([
+    ['the paths of a hook are listed', readPaths],
+    ['the paths of all hooks are listed', collectKnownPayloads],
+    ['the paths of the mappings are checked', findPathWarnings],
+    ['the types of a hook are collected', (parts) => collectShapes(parts, 'pr')],
+    [
+      'the shapes are listed',
+      async (parts) => {
+        for await (const row of streamShapeRows(parts, { hook: undefined, since: undefined }))
+          expect(row.requests).toBe(1)
+      },
+    ],
+  ])('%s', async (_, work) => {
+    const { parts } = await createStage()
+    expect(await countTurns(() => work(parts))).toBeGreaterThanOrEqual(letters.length)
+  })
+})
+
+test('between two events of one requester, no other requester reads an event in the same turn', async () => {
+  const { parts } = await createStage()
+  const turns = await countTurns(() => Promise.all([readPaths(parts), readPaths(parts), readPaths(parts)]))
+  expect(turns).toBeGreaterThanOrEqual(3 * letters.length)
+})
+
+test('the shapes of other hooks are not read', async () => {
+  const { parts, read } = await createStage()
+  await readPaths(parts)
+  await collectShapes(parts, 'pr')
+  expect(read).toHaveLength(2 * letters.length)
+  expect(read.filter((name) => !name.startsWith('shape/pr/'))).toEqual([])
+})
