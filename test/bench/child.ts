@@ -64,7 +64,7 @@ export async function startChild<Ask extends object | string, Reply>(
   file: string,
   args: readonly string[],
 ): Promise<{ child: Child<Ask, Reply>; first: Reply }> {
-  const process = fork(file, [...args], { execArgv: [] })
+  const process = fork(file, [...args], { execArgv: [], stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
   const child: Child<Ask, Reply> = {
     pid: process.pid ?? 0,
     ask: (question) => {

@@ -1,6 +1,7 @@
 // Starts the gateway of the built package in a process of the bench, with a store for this process.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { createJsonLog } from '../../src/cli/gateway/log.ts'
 
 /** The replacements for the runtime of transforms. */
 export const standIns = ['inline', 'trip'] as const
@@ -70,8 +71,10 @@ export async function startGateway(options: GatewayOptions): Promise<BenchedGate
     options.runtime === undefined ? built : new URL(`${options.runtime}.mjs`, import.meta.url).href
   )) as typeof import('../../src/index.ts')
   const clock = Date.now
+  // as `hookloom start` logs; child.ts discards the output
+  const log = createJsonLog()
   if (options.store === 'postgres') {
-    const { url } = await createHookloom({ dir, env: {}, write: () => {} })
+    const { url } = await createHookloom({ dir, env: {}, log, write: () => {} })
     return { port: Number(new URL(url).port), empty: () => {}, jobsDone: async () => 0, jobsQueued: async () => 0 }
   }
   // outside of the watched files, as in the default configuration: otherwise each commit would wake the watcher
@@ -87,7 +90,7 @@ export async function startGateway(options: GatewayOptions): Promise<BenchedGate
           ...(options.store === 'single' ? { batchLimit: 1 } : {}),
           ...(options.isCounted ? { directBelowMs: Number.POSITIVE_INFINITY } : {}),
         })
-  const gateway = await createHookloom({ dir, env: {}, store, write: () => {} })
+  const gateway = await createHookloom({ dir, env: {}, store, log, write: () => {} })
   return {
     port: Number(new URL(gateway.url).port),
     empty: () => {
