@@ -95,7 +95,7 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
       }
       incoming.body = read
       if (refusals.keepsRequests) note(read)
-      const proof = await checkProofs(claimed, { ...request, rawBody: read })
+      const proof = await checkProofs(claimed, { head: request, rawBody: read })
       if (proof.answer !== undefined) return { kind: 'handshake', answer: proof.answer }
       const { signedFor } = proof
       if (!isHookOpen(hook, { token: request.token === 'valid', signedFor })) {
@@ -131,7 +131,7 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
     if (hook.kind === 'unknown') throw new Problem('hook-unknown', 'No hook has this name.')
     const unclaimed = traceUnclaimed(hook.signed, claimed)
     const read = Buffer.from(body)
-    const proof = await checkProofs(claimed, { ...request, rawBody: read }, at)
+    const proof = await checkProofs(claimed, { head: request, rawBody: read, arrivedAt: at })
     if (proof.answer !== undefined) return { kind: 'handshake', answer: proof.answer }
     const trace = [...proof.trace, ...unclaimed]
     if (!isHookOpen(hook, { token: token === 'valid', signedFor: proof.signedFor })) {
@@ -171,16 +171,13 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
     throw new Problem('method-not-allowed', 'Hooks accept only POST.')
   }
 
-  /**
-   * `request.rawBody` has the bytes as sent, which the sender signed. `arrivedAt`: when a request that was refused before arrived; default:
-   * now.
-   */
+  /** `rawBody`: the bytes as sent, which the sender signed. `arrivedAt`: when a request that was refused before arrived; default: now. */
   async function checkProofs(
     claimed: readonly SignedMapping[],
-    request: VerifyRequest,
-    arrivedAt?: number,
+    { head, rawBody, arrivedAt }: { head: CheckedHead; rawBody: Uint8Array; arrivedAt?: number },
   ): Promise<ProofResult> {
     if (claimed.length === 0) return noProof
+    const request = { ...head, rawBody }
     const signedFor: string[] = []
     const proved: ValidProof[] = []
     const trace: TraceEntry[] = []
@@ -235,11 +232,12 @@ type ProvedRequest = {
 async function buildEntry({ request, hook, read, proof, trace, take }: ProvedRequest): Promise<EntryResult> {
   if (read.length > hook.maxBodyBytes) throw bodyTooLarge(hook.maxBodyBytes)
   const contentEncoding = request.headers['content-encoding']
-  const isProved = proof.signedFor.length > 0
+  const { signedFor, source, proved } = proof
+  const isProved = signedFor.length > 0
   const body = await inflateBody(read, { contentEncoding, isProved, limit: hook.maxBodyBytes, take })
-  const signers = [...new Set(proof.proved.map(({ mapping }) => mapping.identity.signer))].toSorted()
-  const signedId = findSignedId(proof.proved, body)
-  const head = buildAdmittedHead(request, hook.secretHeaders, { ...proof, signers, signedId })
+  const signers = [...new Set(proved.map(({ mapping }) => mapping.identity.signer))].toSorted()
+  const signedId = findSignedId(proved, body)
+  const head = buildAdmittedHead(request, hook.secretHeaders, { signedFor, source, signers, signedId })
   return { kind: 'delivery', hook, head, body, trace, client: request.client }
 }
 

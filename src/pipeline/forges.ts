@@ -99,7 +99,9 @@ export function isAboutOwnComment({ sender, body }: Pick<Delivery, 'sender' | 'b
   if (channel === undefined) return false
   const { mark: sign, isOwn } = forges[channel]
   // a payload that only a transform reads is parsed there
-  if (sign !== undefined && !Buffer.from(body.bytes).includes(sign)) return false
+  const { bytes, parsed } = body
+  const isUnread = sign !== undefined && parsed === undefined
+  if (isUnread && !Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).includes(sign)) return false
   return isOwn(createReader(readPayload(body)))
 }
 
