@@ -89,8 +89,7 @@ export type Hookloom = {
   readonly generation: () => Generation
   /** The live generation, and the saved files that are not live. */
   readonly status: () => LiveStatus
-  /** Stops listening, finishes or releases the running jobs, and closes the store. Each step has a time limit. `signal`: the signal that
-   * asks for the stop. */
+  /** Stops listening, finishes or releases the running jobs, and closes the store. Each step has a time limit. `signal`: what asked. */
   stop(signal?: string): Promise<void>
 }
 

@@ -18,8 +18,9 @@ const maxShown = 50
 export async function shapes(context: Context, { hook, since }: ShapesOptions): Promise<number> {
   if (context.json) {
     const generation = await loadGeneration(context).catch(ignoreProblem)
-    const rows = await readStore(context, [], (store) => listShapeRows({ store, generation }, { hook, since }))
-    for (const row of rows) context.printJson(row)
+    await readStore(context, undefined, async (store) => {
+      for await (const row of streamShapeRows({ store, generation }, { hook, since })) context.printJson(row)
+    })
     return 0
   }
   const found = await readStore(context, [], (store) => readShapes(store, hook))

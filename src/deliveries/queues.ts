@@ -39,7 +39,7 @@ export function createQueues(store: Pick<Store, 'queuedOf'>): Queues {
       }
       try {
         for (const [index, { ring, key, refusesAt }] of limited.entries()) {
-          const waiting = await store.queuedOf({ ring, key, most: refusesAt })
+          const waiting = await store.queuedOf({ ring, key, max: refusesAt })
           if (waiting + (places[index] ?? 0) > refusesAt) throw buildFullProblem(refusesAt)
         }
         return await write()

@@ -68,7 +68,7 @@ function describeWait(wait: Wait, { config, now, isServed, isOutsider }: Facts):
     case 'mapping':
       return `waits for its mapping (${wait.used} of ${wait.max})${describePlace(wait)}`
     case 'starts':
-      return `waits for the limit ${wait.name} (${formatCount(wait.most, 'start')} in ${formatAge(wait.periodMs)})${describePlace(wait)}`
+      return `waits for the limit ${wait.name} (${formatCount(wait.max, 'start')} in ${formatAge(wait.periodMs)})${describePlace(wait)}`
     case 'slot': {
       if (!isServed) return 'waits for a gateway: none is running on this store'
       const { maxConcurrent } = config.agents.defaults

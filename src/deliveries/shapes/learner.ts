@@ -70,23 +70,23 @@ export function createShapeLearner({
   let isFull = false
   let learnTimer: NodeJS.Timeout | undefined
   /** No time was left when a request was to be learnt from. */
-  let isPaused = false
+  let isOutOfTime = false
   /** When the pause after the last payload ends, in milliseconds of `performance.now()`. It applies even if nothing waits in between. */
-  let restUntil = 0
+  let pauseEndsAt = 0
   let writeTimer: NodeJS.Timeout | undefined
   let writing: Promise<void> = Promise.resolve()
 
   function scheduleLearning(): void {
     if (learnTimer !== undefined) return
-    const restMs = Math.max(0, Math.ceil(restUntil - performance.now()))
-    learnTimer = setTimeout(() => void learnInTime(), isPaused ? pauseMs : restMs).unref()
+    const pauseMs = Math.max(0, Math.ceil(pauseEndsAt - performance.now()))
+    learnTimer = setTimeout(() => void learnInTime(), isOutOfTime ? recheckMs : pauseMs).unref()
   }
 
   async function learnInTime(): Promise<void> {
     await readKnown()
     learnTimer = undefined
-    isPaused = !development && !allowance.has()
-    if (!isPaused) {
+    isOutOfTime = !development && !allowance.hasTime()
+    if (!isOutOfTime) {
       const started = performance.now()
       allowance.spend(learnNext)
       const ended = performance.now()
@@ -182,8 +182,8 @@ export function createShapeLearner({
       if (waitingBytes + byteLength > maxWaitingBytes) return
       // names an event well enough to compare waiting requests; `learnNext` makes the exact key
       const name = `${path} ${source} ${event}`
-      const isFull = waiting.length >= mostWaiting || isPaused
-      if (isFull && (waitingEvents.has(name) || waitingEvents.size >= mostWaitingEvents)) return
+      const isFull = waiting.length >= maxWaiting || isOutOfTime
+      if (isFull && (waitingEvents.has(name) || waitingEvents.size >= maxWaitingEvents)) return
       waiting.push({ id, bytes, syntax, receivedAt, source, event, hook: toHookLabel(hook, path), name })
       waitingEvents.add(name)
       waitingBytes += byteLength

@@ -18,8 +18,8 @@ function toCursorName({ hook, source, event }: EventKey): string {
   return folder + [hook, source, event].map(encodeURIComponent).join('/')
 }
 
-/** Reads the learnt shapes, of all hooks or of one. */
-export async function readShapes(store: Pick<StoreReader, 'cursors'>, hook?: string): Promise<EventShape[]> {
+/** Reads the learnt shapes, of all hooks or of one, one at a time. Between two of them, the gateway serves requests. */
+export async function* streamShapes(store: Pick<StoreReader, 'cursors'>, hook?: string): AsyncGenerator<EventShape> {
   const prefix = hook === undefined ? folder : `${folder}${encodeURIComponent(hook)}/`
   for (const { value } of await store.cursors(prefix)) {
     yield parseEventShape(value)

@@ -61,7 +61,7 @@ test('after an undelivered alert no gateway pings, even after a restart, until a
   // each process logs this line once
   expect(said).toHaveLength(2)
   // the other gateway tried the alert again
-  other.attempted({ isDelivered: true })
+  other.noteAttempt({ isDelivered: true })
   await pass(minute)
   expect(monitor.received).toHaveLength(1)
   expect(lines.at(-1)).toMatch(/is sent again/)

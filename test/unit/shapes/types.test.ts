@@ -201,7 +201,7 @@ describe.skipIf(corpus === '')('real payloads (skipped: HOOKLOOM_CORPUS names no
           requests += 1
           if (!schema.safeParse(payload).success) refusedByZod.add(source)
           const name = `${source}-${requests}`
-          files[`${name}.d.ts`] = renderTypes('orders', shapes)
+          files[`${name}.d.ts`] = toTypes('orders', shapes)
           // a variable is assigned, because a literal with a field that is not in the type would be refused for that alone
           files[`${name}.use.ts`] =
             `import type { OrdersPayload } from './${name}.ts'\nconst sent = ${JSON.stringify(payload)}\nexport const read: OrdersPayload = sent\n`
