@@ -43,7 +43,7 @@ export function findErrorCode(thrown: unknown): string | undefined {
 export function toErrorText(thrown: unknown): string {
   try {
     const words = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : `${typeof thrown}: ${String(thrown)}`
-    // cut before and after: the message may be very long
+    // cut before the replacement too, because the message may be very long
     return cut(
       words
         .slice(0, 2 * maxReasonChars)

@@ -16,7 +16,7 @@ export function replaceFile(file: string, text: string, mode: number): Promise<v
   return writeDraft(file, { text, mode, put: (draft) => rename(draft, file) })
 }
 
-/** Like `replaceFile`, but replaces nothing: false if the name is taken, even by a symlink that leads nowhere. */
+/** Like `replaceFile`, but replaces nothing. Returns false if the name is taken, even by a symlink that leads nowhere. */
 export async function createFile(file: string, text: string, mode: number): Promise<boolean> {
   let isNew = false
   const put = async (draft: string) => {

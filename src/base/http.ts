@@ -1,4 +1,4 @@
-// HTTP messages from other programs: reads bodies up to a limit, and the time that a server asks us to wait.
+// Reads HTTP messages from other programs: bodies up to a limit, and the time that a server asks its callers to wait.
 import type { IncomingHttpHeaders } from 'node:http'
 
 /** The body, or undefined if it is over the limit; the rest of it is then not read. Throws if the connection breaks. */
@@ -17,8 +17,8 @@ export async function readLimitedBody(
 }
 
 /**
- * `Retry-After` in seconds or as a date (RFC 9110, 10.2.3), or OpenAI's `retry-after-ms`, which is more exact; in
- * milliseconds from `now`.
+ * Reads `Retry-After`, in seconds or as a date (RFC 9110, 10.2.3), or OpenAI's `retry-after-ms`, which is more exact. Returns milliseconds from
+ * `now`.
  */
 export function readRetryAfterMs(headers: Headers, now: number = Date.now()): number | undefined {
   const exact = headers.get('retry-after-ms')?.trim() ?? ''
@@ -92,7 +92,7 @@ export function isCrossSite(headers: IncomingHttpHeaders): boolean {
   return origin !== undefined && readOriginHost(origin) !== host.replace(/:(80|443)$/, '').toLowerCase()
 }
 
-/** The browser sets this header itself. It sends it with links and images too, which have no `Origin`. */
+/** Only the browser can set this header. Requests for links and images have it too, although they have no `Origin`. */
 export function isMarkedCrossSite(headers: IncomingHttpHeaders): boolean {
   return String(headers['sec-fetch-site']).toLowerCase() === 'cross-site'
 }

@@ -2,12 +2,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export type Backoff = {
-  /** Milliseconds after the first failure, doubled after each further one. */
+  /** The pause after the first failure, in milliseconds. It doubles after each further failure. */
   readonly firstMs: number
   readonly capMs: number
 }
 
-/** Milliseconds to wait; `failures` counts those before this one. */
+/** The pause in milliseconds. `failures`: the number of failures before the latest one. */
 export function toBackoffMs(failures: number, { firstMs, capMs }: Backoff): number {
   return Math.min(capMs, firstMs * 2 ** failures)
 }

@@ -32,7 +32,7 @@ export function findNearest(word: string, known: readonly string[]): string | un
   return best?.word
 }
 
-/** Insertions, deletions, replacements and swaps of neighbours (optimal string alignment). */
+/** Counts insertions, deletions, replacements and swaps of neighbours (optimal string alignment). */
 function countEdits(a: string, b: string): number {
   // a name that is much longer than any key is not a typo, and must not cost a table of its size
   if (Math.abs(a.length - b.length) > 20) return Infinity
@@ -52,9 +52,9 @@ function countEdits(a: string, b: string): number {
 }
 
 /**
- * Invisible characters, and characters that change how others are read: controls except tab and line feed, direction marks, tags, fillers
- * and line separators. Joiners and variation selectors count only where no emoji or script needs them. The class is first, because each
- * line of the log is searched: with the conditions first, the search took a quarter of a small request.
+ * Invisible characters, and characters that change how others are read: controls except tab and line feed, direction marks, tags, fillers and
+ * line separators. Joiners and variation selectors count only where no emoji or script needs them. The class is first, because each line of the
+ * log is searched: with the conditions first, the search took a quarter of the time of a small request.
  */
 const unseenCharacter =
   /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800](?<![\t\n])(?<!\p{Emoji}[\uFE0E\uFE0F])(?!(?<=[\p{Emoji}\uFE0F]\u200D)\p{Emoji})(?!(?<=(?![\p{ASCII}\p{Script=Latin}])[\p{L}\p{M}][\u200C\u200D])(?![\p{ASCII}\p{Script=Latin}])[\p{L}\p{M}])/gu

@@ -28,9 +28,9 @@ type SpanOptions<T> = {
   readonly describeStart: () => Attributes
   /** The header `traceparent` of the request (W3C Trace Context): a link to the trace of the sender. */
   readonly traceparent?: string | undefined
-  /** `server`: a request that the gateway answers. `client`: a call that it makes, inside the span that runs now. Default: neither. */
+  /** `server`: a request that the gateway answers. `client`: a call that it makes, inside the active span. Default: neither. */
   readonly kind?: 'server' | 'client'
-  /** The attributes that only the result shows. */
+  /** The attributes that follow from the result. */
   readonly describeResult: (result: T) => { readonly attributes: Attributes; readonly isFailed: boolean }
 }
 
@@ -39,7 +39,7 @@ export function runInSpan<T>(spanName: string, options: SpanOptions<T>, work: ()
   return isTraced() ? runTraced(spanName, options, work) : work()
 }
 
-/** A span of something that is over already. */
+/** Records a span of work that has already ended. */
 export function recordSpan(
   spanName: string,
   { isFailed, ...options }: Omit<SpanOptions<never>, 'describeResult'> & { readonly isFailed: boolean },
@@ -55,12 +55,12 @@ function startSpan(
   { traceId, describeStart, traceparent, kind: side }: Omit<SpanOptions<never>, 'describeResult'>,
 ) {
   const root = toParentContext(traceId)
-  // an SDK without a context manager knows no span that runs now
+  // without a context manager, an SDK knows no active span
   const isInside = side === 'client' && hasSameTrace(context.active(), root)
   const parent = isInside ? context.active() : root
   const kind = side === undefined ? SpanKind.INTERNAL : side === 'server' ? SpanKind.SERVER : SpanKind.CLIENT
   const options = { kind, attributes: describeStart(), links: parseLinks(traceparent) }
-  // asked each time: an SDK that registers later uses another copy of the API than the one in this bundle
+  // read each time: an SDK that registers later uses another copy of the API than this bundle
   return { parent, span: trace.getTracer(name).startSpan(spanName, options, parent) }
 }
 
@@ -88,7 +88,10 @@ async function runTraced<T>(
   }
 }
 
-/** 32 hex digits of a UUID are a trace id, and its last 16 a span id: the root, which all spans of the trace have as their parent. */
+/**
+ * The 32 hex digits of a UUID are the id of the trace. Its last 16 digits are the id of the root span, the parent of all other spans in the
+ * trace.
+ */
 function toParentContext(uuid: string) {
   const traceId = uuid.replaceAll('-', '')
   return trace.setSpanContext(ROOT_CONTEXT, {

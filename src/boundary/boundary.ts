@@ -47,10 +47,10 @@ type Span = { readonly start: number; readonly end: number; readonly word: strin
 const letter = new RegExp(`[A-Z0-9<>${foreignLetter}]`, 'g')
 const noLetters = new RegExp(`[^A-Z0-9<>${foreignLetter}]+`, 'g')
 const phrase = 'EXTERNALUNTRUSTEDCONTENT'
-/** The end of a marker after its phrase; without it the phrase is the end. `LD` is ID, see `decodeLetters`. */
+/** The end of a marker after its phrase. It is optional: a marker may end with its phrase. `LD` is ID, see `decodeLetters`. */
 const markerTail = />+|LD[^<>]{0,200}>+|[^<>]{0,40}>{2,}/y
 
-/** Only letters, digits and angle brackets; 0 becomes O, 1 and I become L. */
+/** Keeps only letters, digits and angle brackets; 0 becomes O, 1 and I become L. */
 function decodeLetters(signs: string): string {
   return signs.replace(noLetters, '').replaceAll('0', 'O').replace(/[1I]/g, 'L')
 }
@@ -132,7 +132,7 @@ function replaceUnsafe(text: string, skeleton: Skeleton): string {
   )
 }
 
-/** The first `max` UTF-16 units, or one less where the cut would halve a code point. */
+/** The first `max` UTF-16 units, or one unit less if the cut would halve a code point. */
 function cut(text: string, max: number): string {
   if (text.length <= max) return text
   const halved = /[\uD800-\uDBFF]/.test(text.charAt(max - 1)) && /[\uDC00-\uDFFF]/.test(text.charAt(max))

@@ -1,4 +1,4 @@
-// Reads JSON and HTML escapes from the end of a list of signs. The number of signs that it looks back is bounded.
+// Reads JSON and HTML escapes at the end of a list of signs. It looks back over a limited number of signs.
 
 /** An unescaped sign, and the part of the text that it was read from. `depth`: how often that part was unescaped. */
 export type Sign = { readonly sign: string; readonly start: number; readonly end: number; readonly depth: number }
@@ -6,7 +6,7 @@ export type Sign = { readonly sign: string; readonly start: number; readonly end
 /** The last `length` signs are an escape of the code point `code`. */
 export type Escape = { readonly length: number; readonly code: number }
 
-// In capitals, because the signs are. Only names of signs that can be part of a marker or a token, or hide one.
+// The names are in capitals, because the signs are. Only signs that can be part of a marker or a token, or can hide one, are listed.
 const entities: Record<string, string> = {
   LT: '<',
   GT: '>',
@@ -105,7 +105,7 @@ const bare: readonly (readonly [name: string, sign: string])[] = [
 const hexDigits = new Set('0123456789ABCDEF')
 
 /**
- * The unterminated numeric escape that ends before `next`, such as `&#60` in `&#60b`. Not before `&` or a backslash, which may begin the
+ * The unterminated numeric escape that ends before `next`, such as `&#60` in `&#60b`. Undefined before `&` or a backslash, which may begin the
  * escape of another digit. `''`: the text ends here.
  */
 export function findNumberBefore(signs: readonly Sign[], next: string): Escape | undefined {
@@ -134,7 +134,7 @@ export function findEscapeAtEnd(signs: readonly Sign[], text: string): Escape | 
     if (/["'/`]/.test(newest)) return toEscape(2, newest.codePointAt(0))
     return /[NTRBF]/.test(newest) ? toEscape(2, 0x20) : undefined
   }
-  // a capital U has eight digits
+  // `\U` is followed by eight digits
   const isLong = (back: number) => signs.at(-back)?.sign === 'U' && text[signs.at(-back)?.start ?? 0] === 'U'
   if (signs.at(-10)?.sign === '\\' && isLong(9)) return toEscape(10, readCode(joinLast(signs, 8), 16))
   if (signs.at(-6)?.sign === '\\' && signs.at(-5)?.sign === 'U') {
@@ -151,8 +151,8 @@ export function unescape(signs: Sign[], escape: Escape): { code: number; start: 
   let start = taken[0]?.start ?? 0
   let code = escape.code
   const depth = Math.max(...taken.map((sign) => sign.depth))
-  // Text that was escaped several times has a run of 1, 3, 7 … backslashes. A backslash that was itself an escape belongs
-  // to the run only if the others were too: in \u005c\u0075… it begins an escape of the next depth.
+  // Text that was escaped several times has a run of 1, 3, 7 … backslashes. A backslash that was itself an escape belongs to the run only if the
+  // other backslashes were escapes too: in \u005c\u0075…, it begins an escape of the next depth.
   if (taken[0]?.sign === '\\') {
     for (let top = signs.at(-1); top?.sign === '\\' && top.depth <= depth; top = signs.at(-1)) {
       start = top.start

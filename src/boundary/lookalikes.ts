@@ -56,16 +56,19 @@ for (const [sign, forms] of [...Object.entries(letters), ...Object.entries(signs
   for (const form of forms) table.set(form.codePointAt(0) ?? 0, sign)
 }
 
-// Compatibility forms of `<`, `[`, `&`, `\` and of the brackets above: wide, small, upright, negated, or one with letters
+// Compatibility forms of `<`, `[`, `&`, `\` and of the brackets above: wide, small, upright, negated, or combined with letters.
 const openerForms = '＜﹤≮⊀⋪\u2329︿︽［﹇︻︹︗\uFE5D\u{1F12A}\u{1F240}-\u{1F248}＆﹠＼﹨'
 
 /** Finds each character that can begin a marker, a token or an escape. A text without such a character contains none of them. */
 export const opener = new RegExp(`[<\\[&\\\\${signs['<']}${signs['[']}${openerForms}]`, 'u')
 
-/** Letters in a dark circle or square, and regional indicators: A–Z in order, without a compatibility form in Unicode. */
+/**
+ * The first code points of letters in a dark circle or square and of regional indicators: each range is A–Z in order, and has no compatibility
+ * form in Unicode.
+ */
 const enclosed = [0x1f150, 0x1f170, 0x1f1e6]
 
-/** No ligature of Latin letters has more. A single Arabic sign (U+FDFA) would unfold to eighteen. */
+/** No ligature of Latin letters has more letters. A single Arabic sign (U+FDFA) would unfold to eighteen. */
 const maxUnfolded = 4
 
 const invisible = /^[\p{C}\p{M}\p{Default_Ignorable_Code_Point}]$/u
@@ -104,6 +107,6 @@ export function foldCodePoint(code: number): string {
   if (invisible.test(char)) return ''
   const plain = Array.from(char.normalize('NFKD'), foldPlain).join('')
   if (plain !== foreignLetter) return plain.length > maxUnfolded ? foreignLetter : plain
-  // Not before: a small letter may have a look-alike that its capital does not have
+  // only now in capitals: a small letter may have a look-alike that its capital does not have
   return Array.from(char.toUpperCase().normalize('NFKD'), foldPlain).join('').slice(0, maxUnfolded)
 }

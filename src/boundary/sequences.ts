@@ -1,4 +1,4 @@
-// Terminal sequences between the signs of a text, as in `EXTERNAL_\u001b[0mUNTRUSTED`. A reader may leave them out.
+// Finds terminal sequences between the signs of a text, as in `EXTERNAL_\u001b[0mUNTRUSTED`. A reader may leave them out.
 import { joinLast, type Sign } from './escapes.ts'
 
 /**
@@ -15,7 +15,7 @@ const stringEnd = '\u009C'
 /** The controls that begin and end sequences. */
 export const terminalCodes: readonly number[] = [bell, start, shortStart, stringEnd].map((sign) => sign.charCodeAt(0))
 
-/** How code and people write the first control: `\033`, `\e`, `^[`. In capitals, because the signs are. */
+/** How code and people write the first control: `\033`, `\e`, `^[`. The letters are capitals, because the signs are. */
 const written = ['\\033', '\\E', '^[']
 const writtenStart = /(?:\\033|\\E|\^\[)[[\]]/
 

@@ -61,7 +61,7 @@ export function toSkeleton(text: string, terminal: Terminal = 'none'): Skeleton 
         continue
       }
       waiting.pop()
-      // the semicolon of `&lt;`, which was complete without it
+      // drops the semicolon of `&lt;`, because this escape was already complete without it
       if (next.sign === ';' && before !== undefined && before.depth > 0 && /[<>&"]/.test(before.sign)) {
         signs[signs.length - 1] = { ...before, end: next.end }
         continue

@@ -17,9 +17,9 @@ function buildConfigSchema(): Schema {
   })
 }
 
-/** What is known of the payloads that came in. Editors suggest it; it makes no value invalid. */
+/** Facts about the payloads that were received. Editors suggest them; they make no value invalid. */
 export type KnownPayloads = {
-  /** `path`: as `match.payload` takes it. `placeholder`: as a template takes it. */
+  /** `path`: in the form of `match.payload`. `placeholder`: in the form of a template. */
   readonly paths: readonly { readonly path: string; readonly placeholder: string; readonly kinds: readonly string[] }[]
   /** The names of top-level lists. */
   readonly lists: readonly string[]

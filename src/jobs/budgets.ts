@@ -6,7 +6,7 @@ import { findModelConfig } from '../model/config/agents-rules.ts'
 import type { Config } from '../model/config/config.ts'
 import type { Usage } from '../model/job.ts'
 import { resolveModelName } from '../model/config/permission.ts'
-import { defaultMaxTokens, type ModelConfig, toMostNanos, toTurnNanos } from '../model/prices.ts'
+import { defaultMaxTokens, type ModelConfig, toMaxNanos, toTurnNanos } from '../model/prices.ts'
 import type { Runner, RunRequest, RunResult } from '../model/runner.ts'
 import { cut } from '../base/text.ts'
 import { toLine } from '../boundary/boundary.ts'
@@ -136,7 +136,7 @@ function computeMaxSpending(
         ]
   const { cost } = model ?? {}
   const sum = (read: (call: typeof first) => number) => calls.reduce((total, call) => total + read(call), 0)
-  const nanos = cost === undefined ? 0 : sum((call) => toMostNanos(call, cost))
+  const nanos = cost === undefined ? 0 : sum((call) => toMaxNanos(call, cost))
   return { nanos, tokens: sum((call) => call.input + call.output), turns: 1 }
 }
 

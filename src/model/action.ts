@@ -127,8 +127,8 @@ export const Action = z.discriminatedUnion('kind', [WakeAction, AgentAction, Del
 export type Action = z.infer<typeof Action>
 
 /**
- * Where the event of a request happened, for a reply on the channel of its sender. `to`: the issue, pull request or merge request, as a
- * recipient of that channel. `commit`: in the form of the channel.
+ * The place of the event of a request, for a reply on the channel of its sender. `to`: the issue, pull request or merge request, as a recipient
+ * of that channel. `commit`: in the form of the channel.
  */
 export type EventPlace = {
   readonly channel: 'github' | 'gitlab' | 'linear'
@@ -150,8 +150,8 @@ export type Origin = {
 }
 
 /**
- * An action that policy has accepted, with its final agent and session key.
- * `sharesSession`: the key is only the default `hooks.defaultSessionKey`, so runs under it do not wait for one another.
+ * An action that the policy has accepted, with its final agent and session key. `sharesSession`: the key is only the default
+ * `hooks.defaultSessionKey`, so runs under it do not wait for one another.
  */
 export type PlannedAction =
   | { kind: 'wake'; action: WakeAction; agentId: string; sessionKey: string; origin: Origin }
@@ -160,7 +160,7 @@ export type PlannedAction =
       action: DeliverAction
       /** The default agent, whose last recipient the channel `last` means. */
       agentId: string
-      /** Names the recipient, so that the messages to one recipient keep their order. It is no session of an agent. */
+      /** A name for the recipient: messages to one recipient keep their order. It is not a session of an agent. */
       sessionKey: string
       origin: Origin
       startedBy?: string | undefined
@@ -184,7 +184,7 @@ export type PlannedAction =
       flow?: PlannedFlow | undefined
     } & JobKeys)
 
-/** A turn of an agent's main session. `wake`: an event requested it. `interval`: it is the regular one. */
+/** A turn of an agent's main session. `wake`: an event requested it. `interval`: it is a regular heartbeat. */
 export type Heartbeat = {
   readonly kind: 'heartbeat'
   readonly agentId: string
@@ -205,7 +205,10 @@ export type Alert = {
   readonly hops?: number
 }
 
-/** Sets the status of a commit for a run: `pending` at once, and another one when the run has ended. `name`: distinguishes it from other statuses. */
+/**
+ * Sets the status of a commit for a run: `pending` at once, and another status when the run has ended. `name`: distinguishes it from other
+ * statuses.
+ */
 export type CommitStatusPlan = {
   readonly kind: 'status'
   readonly agentId: string

@@ -98,7 +98,7 @@ function findFirst(from: number, to: number, test: (at: number) => boolean): num
   return after
 }
 
-/** A number of the period at a moment that grows from period to period. */
+/** The number of the period at a moment. It grows from period to period. */
 function createPeriodNumber(period: '1d' | '1w' | '1mo', timeZone: string): (at: number) => number {
   const format = new Intl.DateTimeFormat('en', { timeZone, year: 'numeric', month: 'numeric', day: 'numeric' })
   return (at) => {

@@ -26,8 +26,7 @@ export type Outgoing = {
 /**
  * - `sent`: accepted. `id` is the provider's id.
  * - `rate-limited`: not accepted for now. It does not count as an attempt.
- * - `transient`: certainly not accepted. A later attempt may succeed.
- * - `ambiguous`: a timeout or reset after the text was sent, so it may have been accepted.
+ * - `transient`: certainly not accepted. A later attempt may succeed. - `ambiguous`: a timeout or reset after the text was sent, so it may have been accepted.
  * - `permanent`: no attempt will be accepted. `detail` is one sentence for the operator, without the text.
  */
 export type SendResult =

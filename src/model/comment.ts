@@ -1,25 +1,25 @@
-// How a comment of Hookloom is recognised: by a second attempt to post it, and by the hook that its sender then calls.
+// Recognises the comments that Hookloom posts: a second attempt must not post one again, and a hook must not start a run for one.
 import { createHash, createHmac } from 'node:crypto'
 
-/** The last line of a comment: a quotation of a comment has the marker after `>`, or before other lines. */
+/** The marker, if it is the last line of a comment: in a quotation, it follows `>` or precedes other lines. */
 const marker = /(?:^|\n)<!-- hookloom:[\da-f]{25} -->\s*$/
 
 /**
- * The nonce that a comment shows. Everybody can read the id of a run in a commit status, and so compute the nonces of its messages: a comment
- * with one of them, posted before, would be taken for the reply. `credential`: of the channel.
+ * The nonce that a comment shows. Everybody can read the id of a run in a commit status, and compute the nonces of its messages from it.
+ * Unsigned, such a nonce in an earlier comment of a stranger would be taken for the reply. `credential`: that of the channel.
  */
 export function signNonce(nonce: string, credential: string): string {
   return createHmac('sha256', credential).update(nonce).digest('hex').slice(0, 25)
 }
 
-/** An HTML comment, which no reader sees. `nonce`: of the message, 25 lower-case hex digits. */
+/** An HTML comment with the nonce, which no reader sees. `nonce`: that of the message, 25 lower-case hex digits. */
 export function toMarker(nonce: string): string {
   return `<!-- hookloom:${nonce} -->`
 }
 
 /**
- * Whether the text ends as a comment of a channel of Hookloom does. Anybody can copy the marker, and so keep a comment from every agent: the
- * rule stops loops, and proves nothing about the author.
+ * Whether the text ends with the marker of a comment of Hookloom. Anybody can copy the marker, and so hide a comment from every agent: the
+ * marker stops loops, and proves nothing about the author.
  */
 export function isOwnComment(text: string): boolean {
   return marker.test(text)
@@ -51,7 +51,7 @@ function joinCommentId(first: string): string {
   return groups.join('-')
 }
 
-/** 60 bits. */
+/** 60 bits of the hash. */
 function hashToHex(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 15)
 }

@@ -78,8 +78,8 @@ export function toDeliveryHead(delivery: Delivery): DeliveryHead {
 }
 
 /**
- * Removed from every delivery. The first two open this gateway. The other two open a proxy in front of it, and sites that share its host
- * name and cookies.
+ * The headers that are removed from every delivery. The first two open this gateway. The other two open a proxy in front of it, and sites that
+ * share its host name and cookies.
  */
 export const credentialHeaders: ReadonlySet<string> = new Set([
   'authorization',
@@ -89,8 +89,8 @@ export const credentialHeaders: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Whether a header contains a secret, although no scheme of a mapping names it. Its name is kept and its value is removed. The name is in
- * lower case. A token for idempotency is an id, not a secret.
+ * Whether a header contains a secret, even if no scheme of a mapping names it. The name of such a header is kept, and its value is removed.
+ * `name`: in lower case. A token for idempotency is an id, not a secret.
  */
 export function isSecretHeader(name: string): boolean {
   return (

@@ -2,8 +2,8 @@ import type { ChannelName, Planned } from './action.ts'
 import type { JobState } from './api/answers.ts'
 
 /**
- * The ends of a job that will have no further effect. `superseded`: a newer request of its key replaced it, or another job reads its
- * message. `cancelled`: a request or an operator ended it. `expired`: it did not start in time. `skipped`: its flow admits no turn for it.
+ * The ends of a job that will have no further effect. `superseded`: a newer request of its key replaced it, or another job reads its message.
+ * `cancelled`: a request or an operator ended it. `expired`: it did not start in time. `skipped`: its flow allows no turn for it.
  */
 export const earlyEnds = ['superseded', 'cancelled', 'expired', 'skipped'] as const satisfies readonly JobState[]
 export type EarlyEnd = (typeof earlyEnds)[number]
@@ -123,7 +123,7 @@ export function isPostOf({ step = 'deliver' }: Pick<Post, 'step'>, name: StepNam
 /** A message as it is stored. Without a text, it is the whole reply of the run, which is in the step. */
 export type StoredPost = Omit<Post, 'text'> & { readonly text?: string | undefined }
 
-/** `steps`: those of its job. */
+/** Messages with their texts. `steps`: the steps of the job. */
 export function toPosts(posts: readonly StoredPost[], steps: readonly Step[]): readonly Post[] {
   const reply = steps.find(({ name }) => name === 'run')?.result ?? ''
   return posts.map((post) => ({ ...post, text: post.text ?? reply }))

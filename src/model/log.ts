@@ -71,8 +71,5 @@ export type MeterLabels = {
   readonly reloads: { readonly outcome: 'live' | 'refused' }
 }
 
-/**
- * Counts one, or `value` tokens or dollars. For deliveries and steps, `value` is how many seconds one took, for the
- * histograms.
- */
+/** Counts one event, or `value` tokens or dollars. For a delivery or a step, `value` is its duration in seconds, for the histograms. */
 export type Meter = <Name extends keyof MeterLabels>(name: Name, labels: MeterLabels[Name], value?: number) => void

@@ -24,7 +24,7 @@ export async function parseMultipart(
     parts += 1
     if (parts > maxParts + 1) throw new Problem('body-invalid', `The form has more than ${maxParts} parts.`)
   }
-  // only the counted boundary: the parser must not find another one in a media type
+  // the boundary whose parts were counted: the parser must not find another one in the media type
   const headers = { 'content-type': `multipart/form-data; boundary="${boundary}"` }
   const form = await new Response(bytes, { headers }).formData().catch(() => undefined)
   if (form === undefined) throw toIncompleteProblem()

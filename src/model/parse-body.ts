@@ -14,7 +14,9 @@ export type Body = {
   parsed: JsonValue | undefined
 }
 
-/** Only decides how a body is read. Throws `media-type-unsupported`, even for a multipart form: `parseMultipart` reads those. */
+/**
+ * Decides how a body is read, and does not parse it. Throws `media-type-unsupported`, even for a multipart form: `parseMultipart` reads those.
+ */
 export function openBody(sent: SentBody, accepts: Accepts): Body {
   const syntax = chooseSyntax(sent, accepts)
   if (syntax === 'multipart') throw toMediaTypeProblem({ ...accepts, forms: false })

@@ -15,7 +15,7 @@ export function toMemoryFile(dir: string): string {
 
 type StoreSection = { readonly store: Pick<Config['store'], 'file' | 'url'> }
 
-/** The place of the store. `file` is absolute. `url` may contain a password: show `describeStorePlace` of it. */
+/** The place of the store. `file` is absolute. `url` may contain a password: show the text of `describeStorePlace` instead. */
 export type StorePlace =
   | { readonly kind: 'file'; readonly file: string }
   | { readonly kind: 'url'; readonly url: string }

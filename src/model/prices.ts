@@ -35,7 +35,7 @@ export const defaultMaxTokens = 16_384
 /** A price of one dollar for a million tokens is a thousand nanos for one token. Rounded up, so that no sum of turns is too low. */
 const nanosPerToken = (price: number): number => price * 1_000
 
-/** What a turn cost: by the prices of its model, or as its runner reported. */
+/** The cost of a turn: by the prices of its model, or as its runner reported it. */
 export function toTurnNanos(usage: Usage, cost: ModelCost | undefined): number {
   if (cost === undefined) return Math.ceil(toNanos(usage.costUsd ?? 0))
   const { inputTokens, outputTokens, cachedInputTokens: read = 0, cacheWriteTokens: written = 0 } = usage
@@ -49,8 +49,8 @@ export function toTurnNanos(usage: Usage, cost: ModelCost | undefined): number {
   )
 }
 
-/** The most that a turn can cost. */
-export function toMostNanos(most: { readonly input: number; readonly output: number }, cost: ModelCost): number {
+/** The maximum cost of a turn. */
+export function toMaxNanos(most: { readonly input: number; readonly output: number }, cost: ModelCost): number {
   const { input, output, cacheRead = input, cacheWrite = input } = cost
   return Math.ceil(
     most.input * nanosPerToken(Math.max(input, cacheRead, cacheWrite)) + most.output * nanosPerToken(output),

@@ -10,7 +10,7 @@ export type PayloadSchema<Payload> = {
 /** A mark instead of a class: the code that throws it and the code that reads it are bundled separately. */
 export const refusalMark = Symbol.for('hookloom.refusal')
 
-/** Under this key, a function of `defineTransform` has its schema, for the same reason. */
+/** The key under which a function of `defineTransform` has its schema. It is a symbol for the same reason. */
 export const schemaMark = Symbol.for('hookloom.schema')
 
 const maxSentenceChars = 300

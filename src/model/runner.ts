@@ -30,7 +30,7 @@ export type RunRequest = {
   readonly message: string
   /** The action of a hook run, for a runner that also delivers the reply. Undefined for a heartbeat. */
   readonly action: AgentAction | undefined
-  /** The verdicts, of which the reply gives one. The prompt asks for it on the last line. Undefined: no verdict is requested. */
+  /** The verdicts of which the reply must give one. The prompt asks for it on the last line. Undefined: no verdict is requested. */
   readonly verdicts?: readonly string[] | undefined
   /** A runner that hands the turn to another gateway sends it as the header `hookloom-hops`. */
   readonly hops: number

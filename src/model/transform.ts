@@ -67,7 +67,7 @@ export const stateLimits = {
 export type StateWrite = readonly [key: string, json: string | null, forMs: number]
 
 type TransformLog = (message: string) => void
-/** What a transform may do while it runs, beside its result. */
+/** The effects that a transform may have besides its result. */
 export type TransformContext = {
   /** Adds a line to the log of this delivery, which `hookloom show` prints: at most 100 lines of 500 characters. */
   log: TransformLog
@@ -76,7 +76,7 @@ export type TransformContext = {
    * `test`, `check`, `capture`, `replay` and `init --from`. Skip calls that change anything outside.
    */
   replay: boolean
-  /** What this module remembers from one delivery to the next: a small number of small values. */
+  /** The memory of this module: a small number of small values that it keeps from one delivery to the next. */
   state: TransformState
 }
 
@@ -158,9 +158,9 @@ export type FlowResult = {
   delay?: string | number | undefined
   /** The longest time that newer actions can delay a turn. Default: ten times `delay`. */
   maxDelay?: string | number | undefined
-  /** Turns of one key at the same time. Default: 1. */
+  /** The maximum number of turns of one key at the same time. Default: 1. */
   perKey?: number | undefined
-  /** Turns of the mapping at the same time. */
+  /** The maximum number of turns of the mapping at the same time. */
   total?: number | undefined
   /** Names of `limits` of the configuration that the turn needs, at most three. */
   limits?: string[] | undefined
@@ -177,7 +177,7 @@ export type FlowResult = {
 }
 
 export type FlowRateResult = {
-  /** Turns that start in a period. */
+  /** The maximum number of turns that start in a period. */
   limit: number
   /** Length of the sliding window, such as `1h`. */
   period: string | number

@@ -53,7 +53,7 @@ export const endpointUrl = z
 /** A name or a token that becomes part of a URL path and cannot change the rest of it. */
 export const pathPart = z.string().regex(/^(?!\.{1,2}$)[\w.:@~-]+$/, 'must be made of letters, digits and -._:@~')
 
-/** Senders show ids as numbers and as texts. */
+/** An id: some senders write it as a number, others as a text. */
 export const senderId = z.union([z.int().positive().transform(String), pathPart])
 
 const networks = [z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]
@@ -71,7 +71,7 @@ export const hostName = z
   .string()
   .regex(/^(?:[a-z\d_-]+(?:\.[a-z\d_-]+)*|\[[\da-f:.]+\])$/i, 'must be a host name without a port')
 
-/** `30m`, `1h`, `45s`, `2d`. A plain number is minutes; 0 turns it off. Returns milliseconds. */
+/** A duration such as `30m`, `1h`, `45s` or `2d`. A plain number is minutes. Returns milliseconds. */
 export const duration = z
   .union([z.string(), z.number().nonnegative()])
   .refine((given) => readDurationMs(given) !== undefined, 'must be a duration such as 30m, 1h or 0')
@@ -88,7 +88,7 @@ function isTimezone(zone: string): boolean {
   }
 }
 
-/** How long an outage may last. */
+/** The outages that a job survives by its retries. */
 export const RetryConfig = z.strictObject({
   for: duration
     .prefault('24h')

@@ -17,7 +17,10 @@ export function readLastLine(reply: string, words: readonly string[]): string | 
   return matchVerdict(reply.trimEnd().split('\n').at(-1), words)
 }
 
-/** The verdict of a run whose mapping has `verdicts`, and those words; undefined for every other job. Without a reply, the word is null. */
+/**
+ * The verdict of a run whose mapping has `verdicts`, and the words of `verdicts`; undefined for every other job. Without a reply, the word is
+ * null.
+ */
 export function findVerdict({
   planned,
   steps,
@@ -27,7 +30,7 @@ export function findVerdict({
   return { ...verdict, words: planned.verdicts }
 }
 
-/** `pass, by structured output, after a second question`. */
+/** Describes a verdict, such as `pass, by structured output, after a second question`. */
 export function describeVerdict({ word, form, isRepaired }: RunVerdict): string {
   const parts = [word ?? 'none', ...(form === undefined ? [] : [`by ${form.replace('-', ' ')}`])]
   return [...parts, ...(isRepaired === true ? ['after a second question'] : [])].join(', ')

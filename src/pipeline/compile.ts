@@ -52,7 +52,7 @@ export type CompiledMapping = {
   readonly provenSender: { readonly source: string; readonly facts: SenderFacts | undefined } | undefined
 }
 
-/** For mappings that check no requests from the network: nothing is fetched. */
+/** The tools for mappings that get no requests from the network: they fetch nothing. */
 export const offline: VerifierTools = {
   fetch: async () => ({ ok: false, fault: 'gateway', reason: 'nothing is fetched here' }),
   now: Date.now,

@@ -48,7 +48,7 @@ export async function explain(generation: Generation, delivery: Delivery, newId:
   }
 }
 
-/** The same transform, which also records each result that becomes an action, in order. */
+/** Wraps a transform so that it also records each result that becomes an action, in order. */
 function recordResults(transform: Transform, results: unknown[]): Transform {
   const { module, hash, problem } = transform
   return {

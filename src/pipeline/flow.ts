@@ -7,7 +7,7 @@ import { compileTemplate, type Template, type TemplateScope } from './template.t
 
 const maxKeyChars = 512
 
-/** What ends the turns of a key. */
+/** The key whose turns a request ends. */
 export type FlowKey = Pick<PlannedFlow, 'ring' | 'key'>
 
 export type CompiledFlow = {
@@ -69,7 +69,7 @@ export const agentHookRing = 'hook/agent'
 export type FlowingPlan = Exclude<PlannedAction, { kind: 'wake' }>
 
 /**
- * The flow of one run: that which its code returned, else that of its mapping or hook, with the limits of its agent. Throws
+ * The flow of one run: the one that its code returned, else that of its mapping or hook, with the limits of its agent. Throws
  * `transform-result-invalid` and `payload-invalid`.
  */
 export function planFlow(

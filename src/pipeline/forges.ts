@@ -1,5 +1,5 @@
-// What a request of GitHub, GitLab or Linear says about the place where its event happened, so that a reply can go there, and whether its
-// text is a comment that Hookloom posted. The names of these channels are those of their senders.
+// Reads from a request of GitHub, GitLab or Linear where its event happened, so that a reply can go there, and whether its text is a comment
+// that Hookloom posted. These channels have the same names as their senders.
 import type { EventPlace } from '../model/action.ts'
 import { isOwnComment, isOwnCommentId } from '../model/comment.ts'
 import type { Delivery } from '../model/delivery.ts'

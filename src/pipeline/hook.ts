@@ -120,7 +120,7 @@ function createTokenlessRules(
   const reachable = signed.flatMap(({ match }) => router.mappingsFor(normalizeHookName(match.path ?? '')).mappings)
   return {
     isProofShown(headers) {
-      // the copy is made only for a Bearer token: most requests that ask this have none
+      // the headers are copied only for a Bearer token, which most of these requests do not have
       const isBearer = /^bearer\b/i.test(headers['authorization'] ?? '')
       const { authorization: _, ...others } = isBearer ? headers : {}
       return [...claims.values()].some((isClaimed) => isClaimed?.(isBearer ? others : headers))
@@ -162,7 +162,10 @@ export function isHookOpen({ kind, mappings }: Hook, admitted: Admitted): boolea
   return kind === 'built-in' ? admitted.token : mappings.some((mapping) => findClosure(mapping, admitted) === undefined)
 }
 
-/** The bodies that a hook accepts: JSON for the built-in hooks; for the others also forms, and those of a mapping or a proved scheme. */
+/**
+ * The bodies that a hook accepts besides JSON: none for the built-in hooks; forms, and the bodies that a mapping or a proved scheme accepts, for
+ * the others.
+ */
 export function toAcceptedBodies({ kind, signed, accepted }: Hook, { signedFor }: Admitted): Accepts {
   return {
     forms: kind !== 'built-in',

@@ -142,7 +142,7 @@ type TransformRun = {
   readonly serves: true | undefined
   readonly state: DecisionState
   readonly plans: Plans
-  /** Gets the lines that the code logs. */
+  /** The lines that the code logs are added here. */
   readonly log: string[]
   readonly reasons: Reasons
 }
@@ -280,14 +280,14 @@ export type Decision =
       readonly once: OnceKey | undefined
       readonly state?: readonly StateChange[]
     })
-  /** `isByCode`: a transform returned null. Otherwise the mappings skip it: no conditions are true, or `forEach` finds nothing. */
+  /** `isByCode`: a transform returned null. Otherwise no mapping matches, or `forEach` finds nothing. */
   | (Reasons & {
       readonly kind: 'skip'
       readonly isByCode: boolean
       readonly why: string
       /** Set if the request ends the turns of a key. */
       readonly cancel?: FlowKey | undefined
-      /** What the code changes in the memory of its module. */
+      /** The changes that the code makes in the memory of its module. */
       readonly state?: readonly StateChange[]
     })
   | (Reasons & { readonly kind: 'park'; readonly problem: Problem; readonly waitsFor: string | undefined })

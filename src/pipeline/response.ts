@@ -6,7 +6,7 @@ import { Problem } from '../model/problem.ts'
 import { SenderResponse } from '../model/response.ts'
 import { compileTemplate, type TemplateScope } from './template.ts'
 
-/** Its body may still be too large: `parseResponse` checks it. */
+/** The rendered body may still be too large: `parseResponse` checks it. */
 export type ResponseTemplate = {
   render(scope: TemplateScope): SenderResponse
   readonly readsPayload: boolean

@@ -39,7 +39,7 @@ export function recogniseSender({
   return named && { facts: named, shownBy: 'payload' }
 }
 
-/** The sender that the headers show; the most specific one if they fit several. */
+/** The sender that the headers show; the most specific one if they match several. */
 function findMarkedSender(headers: Headers): SenderFacts | undefined {
   let best: number | undefined
   for (const name of Object.keys(headers)) {

@@ -31,8 +31,8 @@ export function toTokenId(token: string): string {
 }
 
 /**
- * The time of a search reveals at most which digests begin with the same four bytes as that of the given text, and nobody can choose a text by
- * its digest. The first of two equal tokens counts.
+ * The time of a search reveals at most which digests begin with the same four bytes as the digest of the given text, and nobody can find a text
+ * for a given digest. The first of two equal tokens counts.
  */
 export function createTokenSet(tokens: readonly Token[]): TokenSet {
   const byPrefix = new Map<number, Token[]>()

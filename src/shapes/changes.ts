@@ -1,4 +1,4 @@
-// What changed in the payloads of an event, and when: fields that are new, kinds that are new, and fields that do not come any more.
+// Lists the changes in the payloads of an event, and their times: new fields, new kinds, and fields that no longer come.
 import { walk } from './places.ts'
 import { countSeen, type Kind, type Shape } from './shape.ts'
 
@@ -14,7 +14,7 @@ export type ShapeChange = {
 /** A field that fewer requests had does not count as gone. */
 const fewestOfGone = 20
 
-/** The changes since then, the oldest first. Fields below a new field are part of it. */
+/** The changes since `since`, oldest first. Fields below a new field are not listed. */
 export function listShapeChanges(root: Shape, since: number): ShapeChange[] {
   const changes: ShapeChange[] = []
   const last = readLast(root)

@@ -1,8 +1,10 @@
-// The form in which a shape is stored: short names, and nothing for what it does not have.
+// The form in which a shape is stored: its names are short, and absent facts are left out.
 import type { Form } from './names.ts'
 import { kinds, type Shape } from './shape.ts'
 
-/** Kinds as [index in `kinds`, count, first, last], then what there is of the rest. */
+/**
+ * `k`: the kinds, each as [index in `kinds`, count, first, last]. The other keys have the initials of the facts of `Shape`, and are optional.
+ */
 type Stored = {
   k: [number, number, number, number][]
   o?: number

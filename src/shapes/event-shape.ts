@@ -9,7 +9,7 @@ export type EventKey = { readonly hook: string; readonly source: string; readonl
 
 export type EventShape = EventKey & { readonly shape: Shape }
 
-/** Words that do not read like names count as none: a sender may put anything there. */
+/** A word that does not read like a name is left out: a sender may send any text there. */
 export function createEventShape({
   hook,
   source = '',
@@ -92,10 +92,13 @@ function toPascalCase(text: string): string {
   return /^[A-Z]/.test(name) ? name : `Hook${name}`
 }
 
-/** From fewer requests, nothing is certain: a field that all of them have may be missing in the next one, or be null. */
+/** Fewer requests prove nothing: a field that all of them have may be missing in the next one, or be null. */
 const fewestCertain = 20
 
-/** Whether a field may be missing. `requests`: of the event. Items of one request are alike, so their number alone shows nothing. */
+/**
+ * Whether a field may be missing. `requests`: the number of requests of the event. Items of one request are alike, so their number alone proves
+ * nothing.
+ */
 export function isOptional(field: Shape, { opened }: Shape, requests: number): boolean {
   return Math.min(opened, requests) < fewestCertain || countSeen(field) < opened
 }

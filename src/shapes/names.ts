@@ -3,9 +3,9 @@
 
 const fieldName = /^[@#]?[\p{L}_$][\p{L}\p{M}\p{N}_$.:-]*$/u
 const maxNameChars = 64
-/** The longest part of a name, between two signs or capital letters: words are shorter, tokens are not. */
+/** The longest part of a name, between two signs or capital letters: words are shorter, and tokens are longer. */
 const maxPartChars = 32
-/** Templates cannot read them, and in generated code they would change an object. */
+/** Names that templates cannot read, and that would change an object in generated code. */
 const unreadable = new Set(['__proto__', 'prototype', 'constructor'])
 
 /** Whether a key reads like the name of a field. Ids, numbers, addresses, URLs and texts with spaces do not. */

@@ -12,7 +12,7 @@ type Seen = { count: number; first: number; last: number }
 /** The facts about one place of the payloads. They change while the shape learns. */
 export type Shape = {
   readonly kinds: Map<Kind, Seen>
-  /** The objects whose fields were read. A field that fewer of them have is optional. */
+  /** The number of objects whose fields were read. A field that fewer objects have is optional. */
   opened: number
   readonly fields: Map<string, Shape>
   /** The values of all keys that are not field names: the object is a map, or has one more field than a shape may have. */
@@ -21,7 +21,7 @@ export type Shape = {
   isMap: boolean
   /** The shape of all items of the arrays. */
   items: Shape | undefined
-  /** The values of a field with a vocabulary. Undefined: the field has none, or its values are too many or no words. */
+  /** The values of a field with a vocabulary. Undefined: the field has no vocabulary, too many values, or a value that is no word. */
   words: Map<string, number> | undefined
   /** The form that all texts have. */
   form: Form | undefined
@@ -124,7 +124,7 @@ function addLarge(shape: Shape, value: JsonObject, below: Place): void {
   forgetRareKeys(shape)
   const keys = Object.keys(value)
   const known = keys.filter((key) => shape.fields.has(key))
-  // an object without any of them shows nothing about the fields
+  // an object without any known field shows nothing about the fields
   if (shape.isMap || known.length > 0) shape.opened += 1
   for (const key of [...known, ...keys.filter((each) => !shape.fields.has(each))].slice(0, maxFields)) {
     const target = shape.fields.get(key) ?? openOthers(shape, below.room)
@@ -231,7 +231,7 @@ function forgetKeys(shape: Shape, isForgotten: (field: Shape) => boolean): void 
   shape.isMap = shape.fields.size === 0
 }
 
-/** One large object does not show for ever that an object is a map: anybody may have sent it, before the first usual one. */
+/** One large object must not make a place a map for ever: anybody may have sent it before the first usual object. */
 function doubtMap(shape: Shape): void {
   if (shape.opened < openedOfMap) shape.isMap = false
 }

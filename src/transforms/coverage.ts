@@ -102,7 +102,7 @@ function readPieces(code: string, map: SourceMap, toState: (offset: number) => S
   return pieces.filter(({ text }) => /[\w$]/.test(text))
 }
 
-/** Neighbours with the same state are one place. */
+/** Neighbouring lines with the same state become one place. */
 function listPlaces(pieces: readonly Piece[], wanted: State, texts: readonly string[]): CodePlace[] {
   const places: { line: number; endLine: number; text: string }[] = []
   let isOpen = false

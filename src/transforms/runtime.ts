@@ -112,7 +112,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
   })
 
   const load: TransformRuntime['load'] = async ({ root, refs, settings }) => {
-    const shared = pools.of(settings)
+    const shared = pools.share(settings)
     const pool = shared.acquire()
     newest?.release()
     newest = shared
@@ -222,7 +222,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
       if (code === undefined) return transform
       const { module, hash, problem } = transform
       measured.set(code.bundle.id, { module, code: code.bundle.code, map: code.bundle.map })
-      const pool = own.of({ ...code.pool.settings, workers: 1 }).acquire()
+      const pool = own.share({ ...code.pool.settings, workers: 1 }).acquire()
       const run: Transform['run'] = (call) => new Promise((resolve) => pool.submit({ ...code, call, finish: resolve }))
       return { module, hash, problem, run }
     }

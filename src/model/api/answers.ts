@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { jobStates } from './job-states.ts'
 
-/** A list that nobody changes. */
+/** A read-only list. */
 export function readonlyList<Item extends z.ZodType>(item: Item) {
   return z.array(item).readonly()
 }
@@ -78,7 +78,10 @@ export const DeliveryRow = DeliverySummary.extend({
 })
 export type DeliveryRow = z.infer<typeof DeliveryRow>
 
-/** `searchedTo`: a search ended there, because it took long; it continues with `next`. Null: it looked at everything, or found enough. */
+/**
+ * `searchedTo`: where a search stopped because it took long. The next page, `next`, continues there. Null: the search is complete, or found
+ * enough.
+ */
 export const DeliveryPage = z.object({
   deliveries: readonlyList(DeliveryRow),
   next: z.string().nullable().describe('`before` of the page of older rows; null if there is none.'),

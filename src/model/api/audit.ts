@@ -11,9 +11,9 @@ const { object, string } = z
 const actorKinds = ['token', 'page', 'code', 'command', 'signal', 'save', 'sender'] as const
 
 /**
- * begun: the act was allowed and begins. A later entry has how it ended, with the number of this one in `began`. If none has, the gateway
- * was killed, or lost its store, in between: then the act may have happened. refused: nothing was done. failed: the gateway is at fault, and a
- * part may be done.
+ * begun: the act was allowed and begins. A later entry has the outcome of the act, and in `began` the number of this entry. If there is none,
+ * the gateway was killed or lost its store before the end, and the act may have happened. refused: nothing was done. failed: the gateway is at
+ * fault, and a part may be done.
  */
 const auditOutcomes = ['begun', 'done', 'refused', 'failed'] as const
 
@@ -23,7 +23,7 @@ export const AuditFields = object({
   number: z.int().positive(),
   /** The time by the clock of the store, in ISO 8601. */
   at: string(),
-  /** The gateway that wrote it; null for a command. */
+  /** The gateway that wrote the entry; null for a command. */
   gateway: string().nullable(),
   by: object({ kind: z.enum(actorKinds), name: string() }),
   act: string(),
@@ -42,7 +42,7 @@ export const AuditFields = object({
 })
 export type AuditFields = z.infer<typeof AuditFields>
 
-/** What a tool of `hookloom mcp --write` wrote. `what`: a path below the config directory, or a name that makes several files. */
+/** A change that a tool of `hookloom mcp --write` made. `what`: the path of a file below the config directory, or one name for several files. */
 export const WrittenFile = object({ what: string().min(1).max(1_000), tool: string().min(1).max(100) })
 
 export const AuditPage = object({

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { AnyObject, readonlyList } from './answers.ts'
 
-/** One mapping of a hook, in the order in which they are tried. */
+/** A mapping of a hook. Lists have the order in which mappings are tried. */
 const HookMapping = z.object({
   id: z.string(),
   action: z.enum(['wake', 'agent', 'deliver']),
@@ -78,14 +78,14 @@ export const TypedRequest = z.object({
 })
 export type TypedRequest = z.infer<typeof TypedRequest>
 
-/** `kept`: a delivery, whose request `GET /api/deliveries/<id>/request` has. */
+/** `kept`: a delivery, whose request is at `GET /api/deliveries/<id>/request`. */
 export const SampleFields = z.discriminatedUnion('kind', [
   z.object({ name: z.string(), kind: z.enum(['fixture', 'bundled']), request: TypedRequest }),
   z.object({ name: z.string(), kind: z.literal('kept'), deliveryId: z.string(), receivedAt: z.string() }),
 ])
 export type SampleFields = z.infer<typeof SampleFields>
 
-/** What would become of a request. */
+/** The outcome that a request would have. */
 export const TriedFields = z.object({
   isLive: z.boolean().describe('False: a saved file is not live. The request was tried with the files on disk.'),
   source: z.string().nullable(),
@@ -128,7 +128,7 @@ export const TriedFields = z.object({
 })
 export type TriedFields = z.infer<typeof TriedFields>
 
-/** The results of an unsaved template and unsaved conditions on kept requests, the newest first. */
+/** The results of an unsaved template and unsaved conditions for kept requests, the newest first. */
 export const TriedDraft = z.object({
   tried: readonlyList(
     z.object({

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { readonlyList } from './answers.ts'
 
-/** What keeps runs back. `what`: such as `mapping:github` or `all`. `by`: null if the gateway did it. */
+/** A hold, which keeps runs back. `what`: its label, such as `mapping:github` or `all`. `by`: null if the gateway made it. */
 export const PauseFields = z.object({
   what: z.string(),
   kind: z
@@ -27,7 +27,7 @@ export const MeasureFields = z.object({
 })
 export type MeasureFields = z.infer<typeof MeasureFields>
 
-/** `waiting`: the runs that wait for it. `endsAt`: when it resets. */
+/** `waiting`: the number of runs that wait for the budget. `endsAt`: when the budget resets. */
 export const BudgetFields = z.object({
   name: z.string(),
   period: z.string(),
@@ -71,7 +71,10 @@ export const SenderFields = z.object({
 })
 export type SenderFields = z.infer<typeof SenderFields>
 
-/** Items that need a person for one reason. `ids`: the newest deliveries, or request ids of refusals. `since`: the oldest. */
+/**
+ * Items that need a person, all for one reason. `ids`: those of the newest deliveries, or of the requests of refusals. `since`: the time of the
+ * oldest item.
+ */
 export const AttentionGroup = z.object({
   kind: z.enum(['parked', 'dead', 'failing', 'refused']),
   title: z.string().describe('The error of the newest one.'),
@@ -133,7 +136,7 @@ export const TestAlertFields = z.object({
 })
 export type TestAlertFields = z.infer<typeof TestAlertFields>
 
-/** `running`: ask again with GET. */
+/** `running`: the act has not ended; ask again with GET. */
 export const RecoverFields = z.object({
   running: z.boolean(),
   reports: readonlyList(

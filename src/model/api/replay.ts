@@ -15,8 +15,8 @@ export const ReplayClass = z.enum([
 export type ReplayClass = z.infer<typeof ReplayClass>
 
 /**
- * A mapping whose transform has a shadow, and how their outcomes differ since one of the two changed. The counts are those of one gateway, in its
- * memory.
+ * A mapping whose transform has a shadow, and how the outcomes of the two have differed since one of them changed. The counts are those of one
+ * gateway, in its memory.
  */
 export const ShadowFields = z.object({
   mappingId: z.string(),
@@ -50,7 +50,7 @@ export const ChangeFields = z.object({
 })
 export type ChangeFields = z.infer<typeof ChangeFields>
 
-/** Requests that change at the same paths. The first of them is the example. */
+/** Requests whose outcomes change at the same paths. The first request is the example. */
 export const GroupFields = z.object({
   paths: readonlyList(z.string()),
   count: z.number(),

@@ -35,7 +35,7 @@ export const RunResource = VerdictFields.partial().extend({
 })
 export type RunResource = z.infer<typeof RunResource>
 
-/** Every refusal, on both ports. */
+/** The body of every refusal, on both ports. */
 export const Refused = z.object({
   ok: z.literal(false),
   error: z.string().describe('One sentence for people.'),

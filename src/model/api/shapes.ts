@@ -54,7 +54,7 @@ const Places = readonlyList(
   z.object({ line: z.number(), endLine: z.number(), text: z.string().describe('Its beginning.') }),
 )
 
-/** Which code of a module its fixtures run, and which of the learnt payloads they have. */
+/** The code of a module that its fixtures run, and the learnt payloads that its fixtures have. */
 const ModuleCoverage = z.object({
   files: readonlyList(
     z.object({
@@ -94,7 +94,7 @@ const ModuleCoverage = z.object({
 })
 export type ModuleCoverageFields = z.infer<typeof ModuleCoverage>
 
-/** `coverage`: null if neither a fixture nor a kept request runs the module. `problem`: why it does not load. */
+/** `coverage`: null if neither a fixture nor a kept request runs the module. `problem`: why the module does not load. */
 export const CoverageFields = z.object({
   module: z.string(),
   coverage: ModuleCoverage.nullable(),

@@ -63,7 +63,7 @@ function findRunnerIssues(
   ]
 }
 
-/** Reports a model, or an alias of one, without a configured provider. */
+/** Reports a model, or an alias of a model, without a configured provider. */
 export function findModelNameIssues(model: string, { models }: Config, at: ConfigPath): ConfigIssue[] {
   const name = resolveModelName(model, models.aliases)
   if (!isModelName(name)) {
@@ -103,7 +103,7 @@ function readProviderName(model: string): string {
   return model.slice(0, model.indexOf('/'))
 }
 
-/** The runner of an agent's turns. Without a configured model it is `echo`, which calls no model. */
+/** The runner of an agent's turns. Without a configured model, the runner is `echo`, which calls no model. */
 export function chooseRunner({ agents: { defaults, list } }: Pick<Config, 'agents'>, agentId: string): string {
   const own = list.find(({ id }) => id === agentId)
   const model = own?.model ?? defaults.model
@@ -111,8 +111,8 @@ export function chooseRunner({ agents: { defaults, list } }: Pick<Config, 'agent
 }
 
 /**
- * Why no turn of an agent can use a model. Commands and OpenClaw have their own model names. `echo` calls no model, so the provider counts
- * only when one is configured.
+ * Why no turn of an agent can use a model. Commands and OpenClaw have their own model names. `echo` calls no model, so a missing provider is a
+ * fault only if a model is configured.
  */
 export function findModelFault(model: string, agentId: string, config: Config): 'name' | 'provider' | undefined {
   const runner = chooseRunner(config, agentId)

@@ -6,7 +6,7 @@ import { type Config, findDefaultAgentId } from './config.ts'
 import { type ConfigIssue, type ConfigPath, toIssue } from './issue.ts'
 import type { Mapping } from './mapping.ts'
 import { findNearest } from '../../base/text.ts'
-import { defaultMaxTokens, toMostNanos } from '../prices.ts'
+import { defaultMaxTokens, toMaxNanos } from '../prices.ts'
 
 type Budgets = Pick<Config['agents']['defaults'], 'budgets' | 'model'>
 
@@ -22,7 +22,7 @@ export function findBudgetIssues(config: Config): ConfigIssue[] {
   ]
 }
 
-/** `agentId`: of the agent that runs the turns of the mapping. */
+/** `agentId`: the agent that runs the turns of the mapping. */
 export function findMappingBudgetIssues(
   mapping: Pick<Mapping, 'budgets' | 'model'>,
   { agentId, config, at }: { agentId: string; config: Config; at: ConfigPath },
@@ -78,7 +78,7 @@ function findFault({ name, budget, limits }: Limited, model: ReturnType<typeof f
     )
   }
   const output = model?.maxTokens ?? defaultMaxTokens
-  const most = { nanos: model?.cost === undefined ? 0 : toMostNanos({ input: 0, output }, model.cost), tokens: output }
+  const most = { nanos: model?.cost === undefined ? 0 : toMaxNanos({ input: 0, output }, model.cost), tokens: output }
   const bounds = toLimits(limits)
   const measure = (['nanos', 'tokens'] as const).find((each) => most[each] > (bounds[each] ?? Number.POSITIVE_INFINITY))
   if (measure === undefined) return undefined
@@ -88,7 +88,9 @@ function findFault({ name, budget, limits }: Limited, model: ReturnType<typeof f
   )
 }
 
-/** Agents whose runner does not report the usage of a turn in advance, or at all. */
+/**
+ * Warns about budgets that no agent or mapping uses, and about agents whose runner does not report the usage of a turn in advance, or at all.
+ */
 export function findBudgetWarnings(config: Config): ConfigIssue[] {
   const { agents, budgets, runners } = config
   const named = [agents.defaults, ...agents.list, ...config.hooks.mappings]

@@ -9,7 +9,7 @@ const period = duration.refine((ms) => ms >= 1_000 && ms <= longestMs, 'must be 
 const count = z.int().min(1).max(100_000)
 const priorities = { low: -300, normal: 0, high: 600 } as const
 
-/** What a newer request of a key does to the older ones. */
+/** The effect of a newer request of a key on the older ones. */
 const OnNew = z.enum(['queue', 'skip', 'replace', 'gather'])
 
 const Priority = z.union([z.enum(['low', 'normal', 'high']), z.number().min(-86_400).max(86_400)])
@@ -67,7 +67,7 @@ const fields = {
     .describe('The maximum number of turns in a period. A turn beyond it is recorded as skipped.'),
 } as const
 
-/** What ended a run before it started: a value of `onNew`, or a key of the section. */
+/** The reason why a run ended before it started: a value of `onNew`, or a key of the section. */
 export type FlowEnd = 'replace' | 'gather' | 'skip' | 'cancelOn' | 'expires' | 'rateLimit' | 'maxQueued'
 
 /** The section as written in a mapping. Templates are rendered once, when the request is accepted. */
@@ -150,8 +150,11 @@ export function toFlowSettings(flow: Flow, { ring, rateKey }: { ring: string; ra
   }
 }
 
-/** Whether requests of one mapping can have different keys. `path`, `source` and `now` are not what a request is about. */
-function tellsApart(key: string | undefined): boolean {
+/**
+ * Whether a template can give requests of one mapping different keys. `path`, `source` and `now` do not count, because they do not depend on the
+ * event.
+ */
+function hasDistinctKeys(key: string | undefined): boolean {
   const read = [...(key ?? '').matchAll(/\{\{\s*([^\s|}]+)/g)].map(([, name = '']) => name)
   return read.some((name) => !['path', 'source', 'now'].includes(name))
 }
@@ -164,7 +167,7 @@ export function findFlowIssues(
 ): ConfigIssue[] {
   if (flow === undefined) return []
   const { onNew, key = sessionKey, cancelOn, delay, maxDelay, expires, perKey, onFull, maxQueued } = flow
-  const isDistinct = tellsApart(key)
+  const isDistinct = hasDistinctKeys(key)
   const issues: ConfigIssue[] = []
   if (action === 'deliver' && onNew === 'gather')
     issues.push(

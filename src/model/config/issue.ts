@@ -22,7 +22,7 @@ export function describeIssue(issue: z.core.$ZodIssue, input: unknown, at: reado
 }
 
 /**
- * For keys of the configuration. A word that is similar to an allowed one is shown. Other values are not shown: an enum may contain a
+ * Describes an issue of the configuration. A word that is similar to an allowed one is shown. Other values are not shown: an enum may contain a
  * secret by mistake, and a secret is similar to no word. A number out of bounds is shown.
  */
 export function describeConfigIssue(issue: z.core.$ZodIssue, input: unknown): string {

@@ -86,7 +86,10 @@ export function findKeyUseIssues(mapping: Mapping, at: ConfigPath): ConfigIssue[
   if (mapping.response !== undefined && action === 'deliver' && Array.isArray(mapping.to) && mapping.to.length > 1)
     report('response', 'is not used with several recipients: the answer then lists all actions. Remove one of the two.')
   const { module = '', shadow } = mapping.transform ?? {}
-  if (shadow !== undefined && (shadow === module || toPlace(shadow) !== toPlace(module))) {
+  if (
+    shadow !== undefined &&
+    (shadow === module || readFolderAndExtension(shadow) !== readFolderAndExtension(module))
+  ) {
     const rest = `must be another file of the folder of ${quote(module)}, with the same extension, so that it can take its place.`
     issues.push(toIssue([...at, 'transform', 'shadow'], rest))
   }
@@ -99,7 +102,7 @@ export function findKeyUseIssues(mapping: Mapping, at: ConfigPath): ConfigIssue[
 }
 
 /** The folder and the extension of a module. */
-function toPlace(module: string): string {
+function readFolderAndExtension(module: string): string {
   const path = module.replace(/^(\.\/+)+/, '')
   return `${path.slice(0, path.lastIndexOf('/') + 1)} ${/\.[^./]*$/.exec(path)?.[0] ?? ''}`
 }

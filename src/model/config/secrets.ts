@@ -69,7 +69,7 @@ function findConditionHeader(path: readonly string[]): string | undefined {
   return path.includes('match') && at >= 0 ? path[at + 1] : undefined
 }
 
-/** `x-event-key` of Bitbucket has the name of the event. */
+/** Header names that show a secret. `x-event-key` is none: in it, Bitbucket sends the name of the event. */
 const secretHeaderName = /auth|token|secret|cookie|\bsig|pass|pwd|credential|hmac|jwt|(?<!event[-_])key/i
 const maxOpenChars = 80
 const maxHumps = 4

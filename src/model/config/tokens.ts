@@ -10,7 +10,7 @@ const sendPrefix = 'send:'
 const sendForm = /^send:(?!\/)[^\s?#]{1,512}(?<!\/)$/
 
 /**
- * `send:<pattern>` and `runs` are rights on the hook port: to send to the hooks whose names fit, and to see and cancel the runs that the token
+ * `send:<pattern>` and `runs` are rights on the hook port: to send to the hooks whose names match, and to see and cancel the runs that the token
  * itself started.
  */
 const Right = z

@@ -11,8 +11,8 @@ import type { Mapping } from './mapping.ts'
 import { normalizeHookName } from './mapping-rules.ts'
 
 /**
- * Names in a valid configuration that refer to nothing, although a request, a transform or an earlier delivery may still choose others; and
- * mappings that no request reaches.
+ * Reports names in a valid configuration that refer to nothing, and mappings that no request reaches. Unknown names are no errors, because a
+ * request, a transform or an earlier delivery may still choose other names.
  */
 export function findConfigWarnings(config: Config): ConfigIssue[] {
   const { hooks } = config
@@ -42,7 +42,7 @@ function findAgentIdIssues(id: string | undefined, { agents }: Config, at: Confi
   return [toIssue(at, `is "${id}", which is not in agents.list: it runs with agents.defaults. ${next}`)]
 }
 
-/** A model without a configured provider, for an agent with the runner `ai`. Models that are already an error are left out. */
+/** Reports a model without a configured provider for an agent with the runner `ai`, unless the model is already reported as an error. */
 function findUnusedModelIssues({ model, agentId }: Mapping, config: Config, at: ConfigPath): ConfigIssue[] {
   const { agents } = config
   const own = agents.list.find(({ id }) => id === agentId)
@@ -76,7 +76,10 @@ function findShadowIssues(mapping: Mapping, earlier: readonly Mapping[], at: Con
   ]
 }
 
-/** Whether the other mapping matches all requests of this one: it accepts the same proof, and each of its conditions is here too. */
+/**
+ * Whether the other mapping matches all requests of this one: it accepts the same proof, and each of its conditions is also a condition of this
+ * mapping.
+ */
 function isShadowed({ match, verify, accept = [] }: Mapping, other: Mapping): boolean {
   if (!isSameJson(verify, other.verify)) return false
   const [{ path: mine = '' }, { path: theirs }] = [match, other.match]

@@ -69,7 +69,7 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
     return [...first, ...others.flatMap((name) => readSignatures(readHeader(headers, name) ?? '', syntax))]
   }
 
-  /** The parts of the signed text, or why one is missing. */
+  /** The parts of the signed text, or the reason why a part is missing. */
   function readSignedParts(request: VerifyRequest): SignedParts | Verified {
     const names = chooseHeaderNames(request.headers)
     let time = ''

@@ -28,7 +28,7 @@ export function createKeySet(scheme: JwtScheme, settings: VerifySettings, fetch:
     )
   }
   const { hostname } = new URL(url)
-  // only the host that the operator or the table names
+  // keys come only from the host that the operator or the table names
   const rule: PinRule = { host: new RegExp(`^${hostname.replaceAll('.', String.raw`\.`)}$`), maxAgeMs: hour }
   return async (kid) => {
     if (typeof kid !== 'string') return senderFault('The token does not name its key.')
@@ -67,7 +67,7 @@ function createSingleKey(text: string, scheme: JwtScheme, settings: VerifySettin
 /** The key of the set with this id, if it is for signatures with the algorithm of the scheme. */
 async function findInSet(text: string, kid: string, { algorithm }: JwtScheme): Promise<CryptoKey | undefined> {
   try {
-    // JSON.parse returns anything; createLocalJWKSet throws if it is not a key set
+    // as: `createLocalJWKSet` throws if the value is not a key set
     const set = JSON.parse(text) as JSONWebKeySet
     return await createLocalJWKSet(set)({ alg: algorithm, kid })
   } catch {

@@ -44,7 +44,7 @@ export function findSignature(headers: Headers): Signature | undefined {
   for (const [name, value] of Object.entries(headers).slice(0, maxHeaders)) {
     if (name.length > longestName || value.length > longestValue || otherHeaders.test(name)) continue
     const read = readDigest(name, value) ?? readFields(name, value)
-    // of several signatures the strongest: some senders send one of each algorithm
+    // the strongest of several signatures: some senders send one for each algorithm
     if (read !== undefined && rank(read) > rank(found)) found = read
   }
   return found?.kind === 'hmac' ? { ...found, time: findTime(headers) } : found

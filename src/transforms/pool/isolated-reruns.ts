@@ -1,5 +1,5 @@
-// Second tries: a call that was in flight in a stopped thread runs again once, alone in its own thread. If that thread is stopped too, the
-// call is the cause.
+// Reruns: a call that was in flight in a stopped thread runs again once, alone in its own thread. If that thread is stopped too, the call is the
+// cause.
 import type { Task } from './calls-in-flight.ts'
 import type { Thread } from './thread.ts'
 
@@ -11,27 +11,27 @@ export type IsolatedReruns = {
   startNext(): void
   /** The thread is being terminated. */
   drop(thread: Thread): void
-  /** Takes all waiting calls. They will not run here. */
+  /** Takes all waiting calls, which then do not run here. */
   takeAll(): Task[]
 }
 
 export function createIsolatedReruns(options: {
   /** The limit of threads. */
-  most: number
+  max: number
   take: () => Thread | undefined
   /** A call was posted to its thread. */
   onPosted: () => void
   /** No thread can be started. */
   onFailed: (task: Task) => void
 }): IsolatedReruns {
-  const { most, take, onPosted, onFailed } = options
+  const { max, take, onPosted, onFailed } = options
   const threads = new Set<Thread>()
   const waiting: Task[] = []
   return {
     threads,
     add: (task) => void waiting.push(task),
     startNext: () => {
-      while (threads.size < most) {
+      while (threads.size < max) {
         const task = waiting.shift()
         if (task === undefined) return
         const thread = take()

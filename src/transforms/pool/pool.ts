@@ -94,12 +94,12 @@ export function createPool(options: {
     buildStartProblem: standby.problem,
   })
   const reruns = createIsolatedReruns({
-    most: workers,
+    max: workers,
     take: standby.take,
     onPosted: () => watchdog.watch(),
     onFailed: (task) => fail(task, standby.problem(), false),
   })
-  const lifecycle = createThreadLifecycle({ most: workers, standby, reruns })
+  const lifecycle = createThreadLifecycle({ max: workers, standby, reruns })
   const watchdog = createWatchdog({
     limits: settings,
     threads: lifecycle.working,
@@ -118,7 +118,7 @@ export function createPool(options: {
     },
     onStalled: (thread) => {
       // the call may block the thread for long, so the thread gets a lower priority than the gateway and the other threads
-      thread.lower()
+      thread.reducePriority()
       for (const task of thread.recall()) dispatch(task)
     },
     onOverMemory: (thread) => stop(thread, undefined, (label) => buildMemoryProblem(label, memoryMb)),
@@ -135,9 +135,9 @@ export function createPool(options: {
     if (best.lastSeq() > callsPerThread) lifecycle.retire(best)
   }
 
-  /** Whether a call blocks the thread now, or blocked it before. Then its priority is low. */
+  /** Whether a call blocks the thread now, or blocked it before and so lowered its priority. */
   function isBlocked(thread: Thread): boolean {
-    return watchdog.isStalled(thread) || thread.isLowered()
+    return watchdog.isStalled(thread) || thread.hasLowPriority()
   }
 
   function findLeastLoaded(): Thread | undefined {
@@ -159,7 +159,7 @@ export function createPool(options: {
     checks.fail(thread, (label) => toProblemRecord(buildProblem(label)))
     const begun = thread.begun()
     const inFlightCalls = lifecycle.remove(thread)
-    // before the calls are dispatched again
+    // the thread is replaced before its calls are dispatched again
     if (wasServing) lifecycle.fill()
     for (const { seq, task } of inFlightCalls) {
       if (seq === culprit || (wasRerun && seq <= begun)) fail(task, buildProblem(toFileLabel(task.bundle)), true)

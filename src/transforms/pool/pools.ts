@@ -11,7 +11,7 @@ export type SharedPool = {
 }
 
 type Pools = {
-  of(settings: PoolSettings): SharedPool
+  share(settings: PoolSettings): SharedPool
   /** The state of all running pools. */
   state(): ReturnType<Pool['state']>
   /** Ends all threads. Calls in flight, and later ones, fail. */
@@ -41,7 +41,7 @@ export function createPools(options: Omit<Parameters<typeof createPool>[0], 'set
   }
 
   return {
-    of: ({ timeoutMs, memoryMb, workers, env }) => {
+    share: ({ timeoutMs, memoryMb, workers, env }) => {
       const settings = { timeoutMs, memoryMb, workers, env }
       const key = JSON.stringify(settings)
       return {

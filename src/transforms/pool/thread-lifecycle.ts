@@ -28,13 +28,13 @@ type ThreadLifecycle = {
   allEnded(): Promise<unknown>
 }
 
-/** `most`: the limit of serving threads. */
+/** `max`: the maximum number of serving threads. */
 export function createThreadLifecycle({
-  most,
+  max,
   standby,
   reruns,
 }: {
-  most: number
+  max: number
   standby: Standby
   reruns: IsolatedReruns
 }): ThreadLifecycle {
@@ -43,7 +43,7 @@ export function createThreadLifecycle({
   const ends = new Set<Promise<void>>()
 
   function fill(): void {
-    while (serving.size < most) {
+    while (serving.size < max) {
       const thread = standby.take()
       if (thread === undefined) return
       serving.add(thread)
@@ -53,7 +53,7 @@ export function createThreadLifecycle({
   function retire(thread: Thread): void {
     if (serving.delete(thread)) retiring.add(thread)
     if (thread.inFlight.size === 0 && !reruns.threads.has(thread)) end(thread)
-    if (serving.size < most && serving.size + retiring.size > 0) fill()
+    if (serving.size < max && serving.size + retiring.size > 0) fill()
   }
 
   function end(thread: Thread): void {
@@ -70,7 +70,7 @@ export function createThreadLifecycle({
     working: () => [...serving, ...retiring, ...reruns.threads],
     fill,
     replaceBlocked: (blocked) => {
-      if (retiring.size >= 2 * most) return blocked
+      if (retiring.size >= 2 * max) return blocked
       const fresh = standby.take()
       if (fresh === undefined) return blocked
       serving.add(fresh)
@@ -81,7 +81,7 @@ export function createThreadLifecycle({
     handleCallEnd: (thread) => {
       if (thread.inFlight.size > 0) return
       if (retiring.has(thread) || reruns.threads.has(thread)) end(thread)
-      else if (thread.isLowered()) retire(thread)
+      else if (thread.hasLowPriority()) retire(thread)
       reruns.startNext()
     },
     end,

@@ -6,7 +6,9 @@ import { createCallsInFlight, type CallsInFlight, type Task } from './calls-in-f
 import { lowerPriority, stateBytes, stateIndex } from '../worker/messages.ts'
 import type { BundlePost, FromWorker, ThreadExit, SettledCall, ToWorker, WorkerStart } from '../worker/messages.ts'
 
-/** V8 aborts the whole process if one allocation exceeds its limit, such as a growing Map. So V8's limit must be much higher. */
+/**
+ * V8 aborts the whole process if one allocation, such as a growing Map, exceeds V8's memory limit. So that limit must be much higher than ours.
+ */
 const headroomMb = 2048
 
 type ThreadEvents = {
@@ -38,8 +40,8 @@ export type Thread = Omit<CallsInFlight, 'flush'> & {
   /** The call whose synchronous code runs in the thread now; 0 if there is none. */
   readonly running: () => number
   /** Lowers the priority of the thread for the rest of its life. It is replaced when its calls have ended. */
-  lower(): void
-  readonly isLowered: () => boolean
+  reducePriority(): void
+  readonly hasLowPriority: () => boolean
   load(bundle: BundlePost): void
   unload(bundle: number): void
   check(bundle: number, exports: readonly (string | undefined)[]): void
@@ -80,7 +82,7 @@ export function createThread({
   const bundles = new Set<number>()
   let pongs: (() => void)[] = []
   let state: State = { kind: 'starting' }
-  let isLowered = false
+  let hasLowPriority = false
   let resolveReady = () => {}
   const ready = new Promise<void>((resolve) => {
     resolveReady = resolve
@@ -182,11 +184,11 @@ export function createThread({
     isReady,
     ready,
     running: () => Atomics.load(sharedState, stateIndex.running),
-    lower: () => {
-      isLowered = true
+    reducePriority: () => {
+      hasLowPriority = true
       if (state.kind === 'ready') lowerPriority(state.systemId)
     },
-    isLowered: () => isLowered,
+    hasLowPriority: () => hasLowPriority,
     load: (bundle) => {
       if (bundles.has(bundle.id)) return
       bundles.add(bundle.id)

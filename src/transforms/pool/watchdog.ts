@@ -98,8 +98,8 @@ export function createWatchdog(options: {
     const { seq, postedAt } = oldest
     if (running === 0) {
       void pingThread(thread, seq, {
-        ifItAnswers: () => onLate(thread, seq),
-        otherwise: () => onStuck(thread, undefined),
+        onAnswer: () => onLate(thread, seq),
+        onNoAnswer: () => onStuck(thread, undefined),
       })
       return
     }
@@ -111,7 +111,7 @@ export function createWatchdog(options: {
   async function pingThread(
     thread: Thread,
     seq: number,
-    { ifItAnswers, otherwise }: { ifItAnswers: () => void; otherwise: () => void },
+    { onAnswer, onNoAnswer }: { onAnswer: () => void; onNoAnswer: () => void },
   ): Promise<void> {
     const observation = findObservation(thread)
     if (observation.isPinged) return
@@ -119,9 +119,9 @@ export function createWatchdog(options: {
     const answers = await thread.answers(answerMs)
     observation.isPinged = false
     if (!thread.inFlight.has(seq)) return
-    if (answers) ifItAnswers()
-    // otherwise a new call blocks the thread: the next check sees it
-    else if (thread.running() === 0) otherwise()
+    if (answers) onAnswer()
+    // if a call runs now, it blocks the thread, and the next check sees it
+    else if (thread.running() === 0) onNoAnswer()
   }
 
   function checkMemory(busy: readonly Thread[], now: number): void {
@@ -139,7 +139,7 @@ export function createWatchdog(options: {
       // twice the limit, because the system counts garbage too; the worker measures exactly at the end of each call
       if (used - observation.memoryThen < 2 * memoryMb * megabyte * old.length) continue
       if (observation.running !== 0) onOverMemory(thread)
-      else void pingThread(thread, oldest, { ifItAnswers: () => {}, otherwise: () => onOverMemory(thread) })
+      else void pingThread(thread, oldest, { onAnswer: () => {}, onNoAnswer: () => onOverMemory(thread) })
     }
   }
 

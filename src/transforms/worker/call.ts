@@ -85,7 +85,7 @@ export function startCall(
     const context = {
       log: (message: unknown) => addLine(log, message),
       replay: serves !== true,
-      // most transforms do not use it
+      // created at its first use, because most transforms have none
       get state(): TransformState {
         memory ??= createCallState(readState)
         return memory.state

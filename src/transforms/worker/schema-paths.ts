@@ -1,4 +1,4 @@
-// The fields that the schema of a transform names: so the gateway knows what the code expects of a payload, without running it.
+// Lists the fields that the schema of a transform names: they show, without running the code, which payload it expects.
 import { schemaMark } from '../../model/refusal.ts'
 
 /** Names from the root down. */
@@ -29,8 +29,8 @@ function readSchema(callable: unknown): unknown {
 }
 
 /**
- * The innermost fields that a schema of Zod 4 names, optional ones too. Not those below a list or a map, and not those with a default, whose
- * absence is expected. An empty list for another schema, and for one that cannot be read.
+ * The innermost fields that a schema of Zod 4 names, optional ones too. Left out are fields below a list or a map, and fields with a default,
+ * whose absence is expected. The list is empty for another schema, and for one that cannot be read.
  */
 export function listSchemaPaths(callable: unknown): FieldPath[] {
   const found: FieldPath[] = []
@@ -75,7 +75,7 @@ function readDefinition(schema: unknown): Definition {
   return typeof definition === 'object' && definition !== null ? definition : {}
 }
 
-/** Schemas around another one that do not change which field is read. */
+/** Whether a schema wraps another one without changing which field is read. */
 function isWrapper(type: unknown): boolean {
   return ['optional', 'nullable', 'nonoptional', 'readonly', 'success', 'promise'].includes(String(type))
 }
@@ -92,7 +92,7 @@ function toList(value: unknown): unknown[] {
   return Array.isArray(value) ? value : []
 }
 
-/** What another thread says about the exports of a module: its code may post anything. */
+/** Checks the paths that another thread reports: the code in that thread may post anything. */
 export function parseSchemaPaths(given: unknown, exports: number): (readonly FieldPath[])[] {
   const lists = toList(given)
   return Array.from({ length: exports }, (_, at) => toList(lists[at]).filter(isFieldPath).slice(0, maxPaths))

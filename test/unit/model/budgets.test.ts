@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { BudgetConfig, findPeriod, toLimits } from '../../../src/model/budgets.ts'
 import { formatSpending } from '../../../src/model/spending.ts'
-import { toMostNanos, toTurnNanos } from '../../../src/model/prices.ts'
+import { toMaxNanos, toTurnNanos } from '../../../src/model/prices.ts'
 
 /** The period at a moment, as ISO times. */
 function periodAt(now: string, given: { period: string; timezone?: string }): [string, string] {
@@ -139,7 +139,7 @@ describe('the price of a turn', () => {
 
   test('no turn costs more than was reserved for it, wherever its tokens came from', () => {
     const dear = { ...cost, cacheWrite: 3.75 }
-    const most = toMostNanos({ input: 1_000, output: 500 }, dear)
+    const most = toMaxNanos({ input: 1_000, output: 500 }, dear)
     for (const part of [{}, { cachedInputTokens: 1_000 }, { cacheWriteTokens: 1_000 }])
       expect(toTurnNanos({ inputTokens: 1_000, outputTokens: 500, ...part }, dear)).toBeLessThanOrEqual(most)
     expect(most).toBe(1_000 * 3_750 + 500 * 15_000)
