@@ -11,7 +11,7 @@ export function inPackage(...parts: readonly string[]): string {
   return join(dirname(packageFile), ...parts)
 }
 
-/** A path inside a package that this one depends on. */
+/** A path inside a package that this package depends on. */
 export function inDependency(name: string, ...parts: readonly string[]): string {
   return join(dirname(resolve(`${name}/package.json`)), ...parts)
 }

@@ -8,7 +8,9 @@ export function cut(text: string, max: number): string {
   return `${text.slice(0, splitsPair ? max - 1 : max)}…`
 }
 
-/** The text without the slashes at both ends. One pass: a pattern for both ends is quadratic on the slashes between them. */
+/**
+ * The text without the slashes at both ends. It is read in one pass: a pattern for both ends is quadratic in the number of slashes between them.
+ */
 export function trimSlashes(text: string): string {
   let from = 0
   let to = text.length

@@ -19,7 +19,7 @@ type ExternalText = {
   maxChars?: number | undefined
 }
 
-/** About 100,000 tokens: more than a turn can use, less than what breaks a runner. */
+/** About 100,000 tokens: more than a turn can use, and less than a runner can bear. */
 const defaultMaxChars = 400_000
 const maxLineChars = 500
 

@@ -7,7 +7,7 @@ export const foreignLetter = '\uFFFD'
 const otherSign = '~'
 
 /**
- * Small and capital forms differ on purpose: `η` looks like n, but `Η` like H. If a letter resembles two others, the one that occurs in a
+ * Small and capital forms differ on purpose: `η` looks like n, but `Η` like H. If a letter resembles two letters, the letter that occurs in a
  * marker wins.
  */
 const letters: Record<string, string> = {
@@ -59,7 +59,7 @@ for (const [sign, forms] of [...Object.entries(letters), ...Object.entries(signs
 // Compatibility forms of `<`, `[`, `&`, `\` and of the brackets above: wide, small, upright, negated, or combined with letters.
 const openerForms = '＜﹤≮⊀⋪\u2329︿︽［﹇︻︹︗\uFE5D\u{1F12A}\u{1F240}-\u{1F248}＆﹠＼﹨'
 
-/** Finds each character that can begin a marker, a token or an escape. A text without such a character contains none of them. */
+/** Finds each character that can begin a marker, a token or an escape. A text without such a character contains no marker, token or escape. */
 export const opener = new RegExp(`[<\\[&\\\\${signs['<']}${signs['[']}${openerForms}]`, 'u')
 
 /**

@@ -8,7 +8,7 @@ type Address = {
   readonly url: string
   readonly adminUrl: string
   readonly startedAt: string
-  /** The store of the configuration; absent if the program passed another one. */
+  /** The store of the configuration; absent if the program passed another store. */
   readonly store?: string
 }
 

@@ -29,7 +29,7 @@ export function loadConfigParts({ dir, env }: { dir: string; env: Env }): Config
 
 function readParts(dir: string, env: Env): Omit<ConfigParts, 'problem'> {
   const all = { ...parseEnv(readIfPossible(dir, envFile)).values, ...env }
-  // the parser continues after an error: it reads the keys before it correctly, and often those after it
+  // the parser continues after an error: it reads the keys before the error correctly, and often the keys after it
   const root: unknown = parse(readIfPossible(dir, configFile).replace(/^\uFEFF/, ''), [], { allowTrailingComma: true })
   const { server } = Config.parse({})
   const port = readLeaf(root, ['server', 'adminPort'], all)

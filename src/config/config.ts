@@ -13,7 +13,7 @@ import { configFile, envFile, readConfigText } from './text.ts'
 
 export type LoadedConfig = {
   readonly config: Config
-  /** The variables that `${NAME}` reads: those of the process, then those of `.env`. */
+  /** The variables that `${NAME}` reads: first the variables of the process, then those of `.env`. */
   readonly env: Env
   /** The text of hookloom.jsonc on disk. */
   readonly text: string

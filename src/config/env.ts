@@ -1,4 +1,4 @@
-// Reads `.env`, `${NAME}` and `${file:/path}`. A value never enters a message, because most of them are secrets.
+// Reads `.env`, `${NAME}` and `${file:/path}`. A value never enters a message, because most values are secrets.
 import { hash } from 'node:crypto'
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { isAbsolute } from 'node:path'
@@ -83,7 +83,7 @@ type Substitution = {
   readonly replaceMissing: (name: string) => string | undefined
 }
 
-/** Always the same for one name, and different for two names: the hook token must differ from the gateway token. */
+/** A fixed text, which is different for each name: the hook token must differ from the gateway token. */
 function renderPlaceholder(name: string): string {
   return `unset-${hash('sha256', name, 'hex').slice(0, 32)}`
 }

@@ -30,7 +30,7 @@ function buildUnknownKeyIssue(parent: readonly (string | number)[], key: string)
   return { path, text: `${toDottedPath(path)} is an unknown key. ${hint}` }
 }
 
-/** Reports the alternative that matched furthest. If none matched at all, the message names all of them. */
+/** Reports the alternative that matched furthest. If no alternative matched at all, the message names all alternatives. */
 function buildUnionIssues(issue: UnionIssue, input: unknown): ConfigIssue[] {
   const begun = issue.errors.find((branch) => !branch.every(isWrongKind))
   if (begun !== undefined) {

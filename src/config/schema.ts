@@ -36,7 +36,7 @@ export function renderConfigSchema(known?: KnownPayloads): string {
   return `${JSON.stringify(schema, undefined, 2)}\n`
 }
 
-/** Adds what editors suggest to the conditions and templates of the mappings. */
+/** Adds the suggestions of editors to the conditions and templates of the mappings. */
 function suggest(schema: Schema, { paths, lists, sources, events }: KnownPayloads): void {
   const find = (...path: PropertyKey[]) =>
     path.reduce<Schema[]>((found, key) => found.flatMap((each) => listChildren(each, key)), [schema])

@@ -1,4 +1,4 @@
-// Actions: what a delivery becomes. Requests, mappings and transforms share one schema.
+// The actions that a delivery causes. Requests, mappings and transforms share one schema.
 import { z } from 'zod'
 import type { PlannedFlow } from './config/flow.ts'
 import { type JobKeys, SessionMode } from './config/job-keys.ts'

@@ -1,4 +1,4 @@
-// Budgets: what the turns of agents may cost in a calendar period. Pure: the clock is an argument.
+// Budgets limit the cost of agent turns in a calendar period. The functions are pure: the clock is an argument.
 import { z } from 'zod'
 import { type Spending, toNanos } from './spending.ts'
 import { nonBlank, timezone } from './values.ts'

@@ -38,7 +38,7 @@ export type SendResult =
 
 /**
  * The status of a commit to set. `commit`: in the form of the channel. `name` distinguishes it from other statuses of the commit. `description`
- * names the run, so that no two of them are the same: a status that the commit has already is not set again.
+ * names the run, so that no two statuses are the same: a status that the commit has already is not set again.
  */
 export type CommitStatus = {
   readonly commit: string
@@ -51,7 +51,7 @@ export type CommitStatus = {
 /** Whether the provider answers and accepts the credential. `detail` is one sentence, without a secret. */
 export type Probe = { readonly ok: boolean; readonly detail: string }
 
-/** `id`: the same for every attempt, without a dot. `hops`: see `Outgoing`. */
+/** `id`: has no dot, and is the same for every attempt. `hops`: see `Outgoing`. */
 export type WebhookEvent = {
   readonly endpoint: string
   readonly id: string

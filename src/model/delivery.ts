@@ -14,7 +14,7 @@ import type { RecognisedSender } from './sender.ts'
 export const deliveryStates = ['pending', 'parked', 'accepted', 'skipped', 'dropped'] as const
 export type DeliveryState = (typeof deliveryStates)[number]
 
-/** The maximum length of a hook name. No hook has a longer one, because names are stored, logged and listed. */
+/** The maximum length of a hook name. It is limited because names are stored, logged and listed. */
 export const maxHookChars = 512
 /** Runs are at `<hooks.path>/runs/<runId>`, so no hook may be named `runs` or begin with `runs/`. Takes a normalised name. */
 export function isRunsPath(name: string): boolean {

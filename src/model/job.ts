@@ -2,7 +2,7 @@ import type { ChannelName, Planned } from './action.ts'
 import type { JobState } from './api/answers.ts'
 
 /**
- * The ends of a job that will have no further effect. `superseded`: a newer request of its key replaced it, or another job reads its message.
+ * The end states of a job that has no further effect. `superseded`: a newer request of its key replaced it, or another job reads its message.
  * `cancelled`: a request or an operator ended it. `expired`: it did not start in time. `skipped`: its flow allows no turn for it.
  */
 export const earlyEnds = ['superseded', 'cancelled', 'expired', 'skipped'] as const satisfies readonly JobState[]

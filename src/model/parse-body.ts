@@ -15,7 +15,7 @@ export type Body = {
 }
 
 /**
- * Decides how a body is read, and does not parse it. Throws `media-type-unsupported`, even for a multipart form: `parseMultipart` reads those.
+ * Decides how a body is read, and does not parse it. Throws `media-type-unsupported`, even for a multipart form, which `parseMultipart` reads.
  */
 export function openBody(sent: SentBody, accepts: Accepts): Body {
   const syntax = chooseSyntax(sent, accepts)
@@ -120,7 +120,7 @@ export function buildFormPayload(fields: Iterable<[string, string | JsonObject]>
   }
   const { payload } = form
   const inner = typeof payload === 'string' ? readShallowJson(payload) : undefined
-  // a number or a string in `payload` is a usual field and must not replace the others
+  // a number or a string in `payload` is a usual field and must not replace the other fields
   return isJsonObject(inner) || Array.isArray(inner) ? inner : form
 }
 

@@ -5,7 +5,7 @@ import type { VerifierDefinition } from './verifier.ts'
 /** A mapping pack for one sender. */
 export type Preset<Options = unknown> = {
   readonly name: string
-  /** One sentence: which requests it receives and what they become. */
+  /** One sentence about the requests that it receives and the actions that they cause. */
   readonly title: string
   /** The options of `hooks.presets[]` besides `name`. They override the section `hooks.<name>`, if there is one. */
   readonly options: z.ZodType<Options>

@@ -1,4 +1,4 @@
-// The prices of models, and what a turn costs by them.
+// The prices of models, and the cost of a turn.
 import { z } from 'zod'
 import { toNanos } from './spending.ts'
 import type { Usage } from './job.ts'
@@ -6,7 +6,7 @@ import { nonBlank } from './values.ts'
 
 const price = z.number().nonnegative().max(1_000_000)
 
-/** The keys are those of OpenClaw. */
+/** The keys have the names of OpenClaw. */
 const ModelCost = z.strictObject({
   input: price.describe('US dollars for a million input tokens. 0: the model is free.'),
   output: price.describe('US dollars for a million output tokens, reasoning included.'),

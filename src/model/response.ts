@@ -1,7 +1,7 @@
 // The answer to the sender that a mapping or a transform sets in place of the receipt.
 import { z } from 'zod'
 
-/** In bytes of UTF-8. The store keeps the body as long as its delivery. */
+/** The maximum size of the body, in bytes of UTF-8. The store keeps it as long as its delivery. */
 const largestBody = 16_384
 
 /**

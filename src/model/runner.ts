@@ -46,11 +46,11 @@ export type RunIO = {
 }
 
 /**
- * `detail` is one sentence for the operator; `quotes`: it quotes outside text, so no log shows it. An `error` that is not
- * `retryable` ends the job. `unavailable`: nothing was done, because the other side was not reached, limits the rate or is
- * overloaded, and the run waits. `forwarded`: another gateway performs the turn and delivers its reply, and `id` is that of its run.
- * `usage` of a failure: what the model used before it. `mayCost`: the provider may charge for it, although it is `unavailable`.
- * `too-long`: prompt and history are too long for the model. The worker tries again with a shorter history, if there is one.
+ * `detail` is one sentence for the operator; `quotes`: it quotes outside text, so no log shows it. An `error` that is not `retryable` ends the
+ * job. `unavailable`: nothing was done, because the other side was not reached, limits the rate or is overloaded, and the run waits.
+ * `forwarded`: another gateway performs the turn and delivers its reply, and `id` is that of its run. `usage` of a failure: the tokens that the
+ * model used before it. `mayCost`: the provider may charge for it, although it is `unavailable`. `too-long`: prompt and history are too long for
+ * the model. The worker tries again with a shorter history, if there is one.
  */
 export type RunResult =
   | {

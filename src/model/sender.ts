@@ -23,9 +23,9 @@ export type SenderFacts = {
   readonly marks?: readonly Mark[]
   readonly event?: readonly Fact[]
   /**
-   * Must be the same for a repeated delivery and different for every other one. A wrong id loses events; a missing id loses none. So leave
-   * out ids that are reused (Alertmanager's groupKey, GitLab's X-Gitlab-Event-UUID, WooCommerce's delivery id, a hash of the second) and
-   * the ids inside batches.
+   * Must be the same for a repetition of a delivery, and different for every other delivery. A wrong id loses events; a missing id loses none.
+   * So leave out ids that are reused (Alertmanager's groupKey, GitLab's X-Gitlab-Event-UUID, WooCommerce's delivery id, a hash of the second)
+   * and the ids inside batches.
    */
   readonly deliveryId?: readonly Fact[]
   readonly from?: ValuePath

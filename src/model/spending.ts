@@ -1,6 +1,6 @@
-// Amounts of what turns use. Without a schema: every command that reads the store loads it.
+// The amounts that turns use. The file has no schema, because every command that reads the store loads it.
 
-/** What budgets limit. `nanos`: billionths of a US dollar, because the sum of many small costs must be exact. */
+/** The amounts that budgets limit. `nanos`: billionths of a US dollar, because the sum of many small costs must be exact. */
 export type Spending = { readonly nanos: number; readonly tokens: number; readonly turns: number }
 export type Measure = keyof Spending
 export const measures = ['nanos', 'tokens', 'turns'] as const satisfies readonly Measure[]

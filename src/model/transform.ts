@@ -11,7 +11,7 @@ import { duration } from './values.ts'
 
 /** The fields of a delivery that a transform can read. Header names are lower-case, and no credential is among them. */
 export type TransformInput<Payload = JsonValue> = {
-  /** The body of the request, parsed. With a payload schema: what the schema returns. */
+  /** The body of the request, parsed. With a payload schema: the result of the schema. */
   payload: Payload
   /** The headers of the request, by lower-case name. Authorization, cookies and signatures are left out. */
   headers: Readonly<Record<string, string>>
@@ -36,13 +36,13 @@ export type TransformInput<Payload = JsonValue> = {
 /** The memory of a module: it survives restarts, and all gateways on one store share it. */
 export type TransformState = {
   /**
-   * The value that was set last; undefined if there is none, or if its time is over. A delivery sees what it has set itself. In a call with
-   * `replay`, the memory is empty at the beginning, except in a fixture that has `state`.
+   * The value that was set last; undefined if there is none, or if its time is over. A delivery sees the values that it has set itself. In a
+   * call with `replay`, the memory is empty at the beginning, except in a fixture that has `state`.
    */
   get<Value = JsonValue>(key: string): Promise<Value | undefined>
   /**
-   * Sets a value, or deletes it if it is undefined. It is stored when the delivery is accepted or skipped, in the same transaction, and not
-   * if it is parked or refused. If another delivery set a key in the meantime that this one has read, this delivery runs again.
+   * Sets a value, or deletes it if it is undefined. It is stored when the delivery is accepted or skipped, in the same transaction, and not if
+   * it is parked or refused. If another delivery set a key that this delivery has read, this delivery runs again.
    */
   set(key: string, value: JsonValue | undefined, options?: StateOptions): void
 }
@@ -52,7 +52,7 @@ export type StateOptions = {
   for?: string | number | undefined
 }
 
-/** The limits of `context.state`. Bytes are of UTF-8; those of a module count its keys and the JSON of its values. */
+/** The limits of `context.state`. Bytes are of UTF-8; the size of a module is that of its keys and of the JSON of its values. */
 export const stateLimits = {
   keyLength: 200,
   valueBytes: 8 * 1024,
@@ -93,7 +93,7 @@ const Dedupe = z.strictObject({
   for: duration.refine((ms) => ms > 0 && ms <= longestOnceMs, 'must be more than 0 and at most 30d'),
 })
 
-/** The key of an action among those of its module, and for how long no other action may have it. `name` has no text of a payload. */
+/** The key of an action, which is unique in its module, and for how long no other action may have it. `name` has no text of a payload. */
 export type OnceKey = { readonly name: string; readonly key: string; readonly forMs: number }
 
 /** The fields that a transform may set. A missing field keeps the mapping's value. */
@@ -124,7 +124,7 @@ export const WakeResult = z.strictObject({
   dedupe: Dedupe.optional(),
 })
 
-/** The answer to the sender, in place of the receipt. Nothing is escaped: escape what you take from the payload. */
+/** The answer to the sender, in place of the receipt. Nothing is escaped: escape each value that you take from the payload. */
 export type ResponseResult = {
   /** From 200 to 299, but neither 204 nor 205. Default: 200. */
   status?: number | undefined
@@ -134,7 +134,7 @@ export type ResponseResult = {
   body?: string | undefined
 }
 
-/** What counts as the same event, and for how long. A delivery whose key is taken is skipped, and its log names the delivery that has it. */
+/** The key of an event, and for how long it is taken. A delivery whose key is taken is skipped, and its log names the delivery that has it. */
 export type DedupeResult = {
   /** At most 512 characters, such as `issue:4711`. Another module may use the same key for something else. */
   key: string
@@ -150,8 +150,8 @@ export type FlowResult = {
   /** Turns with the same key belong together. Default: the session key. */
   key?: string | undefined
   /**
-   * What this action does to older ones of its key. `queue`: it waits for them. `skip`: it makes no turn while one waits or runs. `replace`:
-   * it ends them, also the one that runs. `gather`: one turn reads all messages that wait. Default: `queue`.
+   * The effect of this action on older turns of its key. `queue`: its turn waits for them. `skip`: it makes no turn while one waits or runs.
+   * `replace`: it ends them, even a running one. `gather`: one turn reads all waiting messages. Default: `queue`.
    */
   onNew?: 'queue' | 'skip' | 'replace' | 'gather' | undefined
   /** A quiet period before the turn. Each newer action of the key begins it again, until `maxDelay`. */
@@ -168,7 +168,7 @@ export type FlowResult = {
   priority?: 'low' | 'normal' | 'high' | number | undefined
   /** A turn that has not started within this time never starts. */
   expires?: string | number | undefined
-  /** The maximum number of turns of a key that wait. `onFull` says what happens to the next one. */
+  /** The maximum number of waiting turns of a key. `onFull` decides about further turns. */
   maxQueued?: number | undefined
   /** `dropOldest`: the oldest turn that waits is dropped. `refuse`: the request gets 503. Default: `dropOldest`. */
   onFull?: 'dropOldest' | 'refuse' | undefined

@@ -129,7 +129,7 @@ function createTokenlessRules(
   }
 }
 
-/** The name of a hook in metrics: a configured one, `*` for the others that a mapping takes, empty for an unknown one. */
+/** The name of a hook in metrics: a configured name, `*` for any other name that a mapping takes, empty for an unknown name. */
 export function toHookLabel({ kind, isNamed }: Hook, path: string): string {
   if (kind === 'unknown') return ''
   return kind === 'built-in' || isNamed ? path : '*'

@@ -1,5 +1,5 @@
-// The names by which stored requests, secrets from handshakes and kept requests find their mapping again: its id, or what its sender
-// proves. Never its position, which an edit moves.
+// The names by which stored requests, secrets from handshakes and kept requests find their mapping again: its id, or the proof of its sender,
+// but never its position, which an edit moves.
 import { hash, pbkdf2Sync } from 'node:crypto'
 import type { Mapping } from '../model/config/mapping.ts'
 import type { VerifySettings } from '../model/config/verify.ts'

@@ -8,7 +8,7 @@ import { Problem, type TraceEntry } from '../model/problem.ts'
 import { compileComparison, quote } from './condition.ts'
 import { parsePath, readPath } from './path.ts'
 
-/** Conditions on one word of a delivery: it must be one of those in the mapping. */
+/** Conditions on one word of a delivery, which must be one of the words in the mapping. */
 const words = ['source', 'event'] as const
 type Word = (typeof words)[number]
 

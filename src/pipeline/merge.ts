@@ -1,5 +1,5 @@
-// Joins the rendered fields of a mapping and the result of its code to one action, and checks it against one schema. Also builds what
-// templates, transforms and prompts see of a delivery.
+// Joins the rendered fields of a mapping and the result of its code to one action, and checks it against one schema. Also builds the view of a
+// delivery that templates, transforms and prompts get.
 import { createHash } from 'node:crypto'
 import { type Origin, Action } from '../model/action.ts'
 import type { Delivery } from '../model/delivery.ts'
@@ -32,8 +32,8 @@ const results = { agent: AgentResult, wake: WakeResult, deliver: DeliverResult }
 const actionKinds = ['agent', 'wake', 'deliver'] as const satisfies readonly Action['kind'][]
 
 /**
- * A draft whose recipient is a list of channels with recipients: for a message, as one draft for each recipient; for an agent, as one draft whose run
- * delivers its reply to all of them.
+ * A draft whose recipient is a list of channels with recipients: for a message, as one draft for each recipient; for an agent, as one draft
+ * whose run delivers its reply to all recipients.
  */
 export function splitTargets(draft: ActionDraft): ActionDraft[] {
   const { to, kind } = draft.fields
@@ -81,8 +81,8 @@ export function renderDraft(compiled: CompiledMapping, scope: TemplateScope): Ac
 }
 
 /**
- * Merges one result of a transform into the draft of the mapping. A result of the other kind starts with an empty draft. Trust is
- * always set by the mapping. Throws `transform-result-invalid` with the field.
+ * Merges one result of a transform into the draft of the mapping. A result of another kind starts with an empty draft. Trust is always set by
+ * the mapping. Throws `transform-result-invalid` with the field.
  */
 export function mergeResult(draft: ActionDraft, result: unknown, module: string): ActionDraft {
   if (!isJsonObject(result)) {
@@ -134,7 +134,7 @@ function toDedupeKey({ key, for: forMs }: { key: string; for: number }, module: 
   return { name: `${module}/${createHash('sha256').update(key).digest('hex')}`, key, forMs }
 }
 
-/** Why a result is invalid. An unknown field is a misspelling, or a field of the other action. */
+/** Why a result is invalid. An unknown field is a misspelling, or a field of another action. */
 function describeFault(error: z.ZodError, result: unknown, kind: Action['kind']): string {
   const [issue] = error.issues
   if (issue?.code !== 'unrecognized_keys') return `${describeFirstIssue(error, result)}.`

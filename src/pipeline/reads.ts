@@ -1,4 +1,4 @@
-// What a mapping reads in the payload, without running it.
+// Lists the paths that a mapping reads in the payload, without running it.
 import type { Alternative } from '../model/config/match.ts'
 import type { NamedMapping } from './compile.ts'
 import { compileComparison } from './condition.ts'

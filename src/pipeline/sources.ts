@@ -11,7 +11,7 @@ import { senders } from './senders.ts'
 
 type Headers = Delivery['headers']
 
-/** Longer event names and ids are ignored: if they were cut, two of them could become equal. */
+/** Longer event names and ids are ignored: if they were cut, two of these texts could become equal. */
 const longest = 256
 
 /** The marks by header name: the lookup takes one step for each header, not one for each sender. */

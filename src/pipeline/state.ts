@@ -1,5 +1,5 @@
-// The values that the transform of one decision reads from the memory of its module, and those that it sets. Nothing is stored here: the changes are
-// part of the decision, and are stored with it.
+// The values that the transform of one decision reads from the memory of its module, and the values that it sets. Nothing is stored here: the
+// changes are part of the decision, and are stored with it.
 import type { StateWrite, TransformCall } from '../model/transform.ts'
 
 /** `stored`: the stored text, with its time; it shows later whether the value has changed. `json`: undefined if there is no value. */
@@ -18,7 +18,7 @@ export type StateChange = StateName & {
 export type DecisionState = {
   /** Reads for the next call. Absent while the memory is known to be empty. */
   readState(): TransformCall['readState']
-  /** What a call set. The next call sees it. */
+  /** Adds the values that a call set. The next call sees them. */
   add(writes: readonly StateWrite[]): void
   changes(): StateChange[]
 }

@@ -1,11 +1,11 @@
-// The tokens of both ports as digests, and what each one may do.
+// The tokens of both ports as digests, and their rights.
 import { createHash, hash, timingSafeEqual } from 'node:crypto'
 import type { TokensConfig } from '../model/config/tokens.ts'
 
 export type Token = {
-  /** For people: the path of its key in the configuration, or the name of a token of the store. */
+  /** The name for people: the path of its key in the configuration, or the name of a token of the store. */
   readonly name: string
-  /** What jobs and kept requests store. It is a part of another digest, so it neither is nor reveals the token. */
+  /** The id that jobs and kept requests store. It is a part of another digest, so it neither is nor reveals the token. */
   readonly id: string
   /** SHA-256 of the token. */
   readonly digest: Buffer

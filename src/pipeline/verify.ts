@@ -31,7 +31,7 @@ export type VerifierTools = {
 
 const byId = new Map(schemes.map((scheme) => [scheme.id, scheme]))
 
-/** Every name for `verify.scheme`, except those of schemes in code. */
+/** Every name for `verify.scheme`, except the names of schemes in code. */
 export const schemeNames: readonly string[] = [...byId.keys(), ...unlistedNames]
 
 /** Throws `config-invalid` with the scheme, the setting that is missing or wrong, and the expected value. */
@@ -90,7 +90,7 @@ function createSchemeVerifier(scheme: Scheme, settings: VerifySettings, tools: V
   }
 }
 
-/** The secrets of the configuration, then those from handshakes. */
+/** The secrets of the configuration, followed by the secrets from handshakes. */
 function createSecrets(scheme: Scheme, settings: VerifySettings, { handed }: VerifierTools): () => readonly string[] {
   const isKeyed = scheme.kind !== 'ed25519' && scheme.kind !== 'ecdsa' && scheme.kind !== 'x509'
   if (!isKeyed || (scheme.kind === 'jwt' && scheme.algorithm !== 'HS256')) return () => []

@@ -1,4 +1,4 @@
-// What the payloads of one event have in common: a tree of their fields with the kinds of their values, counted. A shape has no value of a
+// A shape describes the payloads of one event: it is a tree of their fields with the kinds of their values, counted. A shape has no value of a
 // payload except the words of a vocabulary (names.ts). It is bounded, whatever a sender sends.
 import type { JsonObject, JsonValue } from '../base/json.ts'
 import { findForm, type Form, isFieldName, isVocabulary, isVocabularyWord } from './names.ts'
@@ -119,7 +119,7 @@ function addFields(shape: Shape, value: JsonObject, below: Place): void {
   }
 }
 
-/** Adds an object with more keys than a shape may have: the fields that are known, then some of the others. */
+/** Adds an object with more keys than a shape may have: the known fields, then some of the other keys. */
 function addLarge(shape: Shape, value: JsonObject, below: Place): void {
   forgetRareKeys(shape)
   const keys = Object.keys(value)
@@ -214,7 +214,7 @@ function mergeWords(shape: Shape, added: Shape['words'], room: Room): void {
   if (added === undefined || words.size > maxWords || room.places < 0) shape.words = undefined
 }
 
-/** Forgets the keys, except those that many objects have. Without such keys, the object is a map. */
+/** Forgets the keys, except keys that many objects have. Without such keys, the object is a map. */
 function forgetRareKeys(shape: Shape): void {
   const fewest = Math.max(fewestOfCommon, sharedOfMap * shape.opened)
   forgetKeys(shape, (field) => countSeen(field) < fewest)

@@ -1,4 +1,4 @@
-// The accounts of budgets: what all engines store, and the rule by which they let a turn start.
+// The accounts of budgets, which all engines store, and the rule by which they let a turn start.
 import { formatSpending, type Measure, measures, noSpending, type Spending } from '../model/spending.ts'
 
 /** The account of one budget in one period, by the start of the period in milliseconds since the epoch. */
@@ -46,8 +46,8 @@ export interface AccountReader {
 /** The part of the store that keeps budgets. */
 export interface BudgetKeeper {
   /**
-   * Reserves what a turn may use, in each of its budgets or in none. All owners together never reserve and spend more than a limit, except
-   * a turn whose lease ended while it went on. A reservation ends with the lease of the job, with its report, or when the job reserves
+   * Reserves the amount that a turn may use, in each of its budgets or in none. All owners together never reserve and spend more than a limit,
+   * except a turn whose lease ended while it went on. A reservation ends with the lease of the job, with its report, or when the job reserves
    * again. If a budget has no room, the job is queued until the budget may have some, and no attempt counts.
    */
   reserve(job: { id: string; fence: number }, reservations: readonly Reservation[]): Promise<Reserved>

@@ -97,7 +97,7 @@ export function* reviewKeys(ended: readonly Row[], { rows }: Dialect): Script<vo
   yield* run(sql, JSON.stringify([...keys]))
 }
 
-/** The facts that all keys of a line share. The session is not one of them: each key may have its own. */
+/** The facts that all keys of a line share. The session is no such fact: each key may have its own session. */
 export type LineFacts = {
   readonly ring: string
   readonly total: number | null

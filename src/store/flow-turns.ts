@@ -24,7 +24,7 @@ import type { Row } from './rows.ts'
 import { clockSetBackMs } from './rules.ts'
 
 const maxLines = 200
-/** The maximum number of keys that one script visits in addition to those that it may start. */
+/** The maximum number of keys that one script visits in addition to the keys that it may start. */
 const extraVisits = 40
 export const gatheredReason = 'A later turn of its key reads its message.'
 

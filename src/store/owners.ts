@@ -1,4 +1,4 @@
-// State that the owners of a store share: who they are, which leases each one has, and their signals to each other.
+// State that the owners of a store share: their records, their leases, and their signals to each other.
 
 /** A gateway on a store. `address`: the URL of its hooks. */
 export type NodeInfo = {

@@ -46,7 +46,7 @@ export const quarantineColumns = 'id, received_at, hook, label, network, known, 
 )
 
 /**
- * The requests beyond the bounds, as SQL: the oldest ones of the largest sender of the largest hook, until the others fit. So a
+ * The requests beyond the bounds, as SQL: the oldest ones of the largest sender of the largest hook, until the remaining requests fit. So a
  * flood from one network, or to one hook, deletes its own requests. Requests of networks that the hook knows are deleted last.
  *
  * `larger`: the name of the function that returns the larger of two numbers. `rows` and `bytes`: the parameters of the bounds.

@@ -161,7 +161,7 @@ export type JobReport = {
    * a new one of the same `standsFor`.
    */
   readonly leavesLane?: boolean
-  /** What the turn used of the budgets that it reserved. A second report of the same turn adds nothing. */
+  /** The amounts that the turn used of the budgets that it reserved. A second report of the same turn adds nothing. */
   readonly settled?: readonly SettledTurn[]
   /** Without an outcome: the lease ends this many milliseconds from now. Absent: the end of the lease does not change. */
   readonly leaseMs?: number

@@ -157,7 +157,7 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
   appendAll(deliveries: readonly NewDelivery[], moves: CursorMoves): Promise<Appended[] | 'moved'>
   /** The answer to the delivery that has this key; undefined if none has it. */
   answered(key: Pick<DedupeKey, 'hook' | 'key'>): Promise<Answered | undefined>
-  /** Adds to the repetitions of deliveries. Those that the store does not have are left out. */
+  /** Adds to the repetitions of deliveries. Deliveries that the store does not have are left out. */
   noteRepeats(repeats: readonly Repetition[]): Promise<void>
   /**
    * Stores sealed requests, and deletes those beyond the bounds: `selectBeyond` says which. A request that is stored already is not
@@ -180,8 +180,8 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
    * Pending and parked deliveries with their requests, in arrival order. `after` is the id of a delivery, in any state:
    * only deliveries that follow it in this order are returned, and none if the store does not have it.
    *
-   * A delivery remembers the generation and the transform of each settlement that parked it. `notFailedBy` leaves out those that one
-   * of these parked, by the id of the generation or the hash of the transform.
+   * A delivery remembers the generation and the transform of each settlement that parked it. `notFailedBy` leaves out deliveries that one of
+   * these generations (by id) or transforms (by hash) parked.
    */
   open(query: {
     limit: number
@@ -201,8 +201,8 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
    * the leases of the previous owner when it is opened, because its lock proves that this owner is dead. So the attempts of a
    * job that crashes its gateway grow with each crash, and the worker can end such a job as dead instead of starting it again.
    *
-   * Jobs with a flow start in the order of flow.ts instead, when they are due and have room in `limits` and in their own settings. A claim
-   * with the limit 0 starts nothing, and only ends what newer requests replace or cancel. `only: 'tasks'`: leases jobs that no delivery caused.
+   * Jobs with a flow start in the order of flow.ts instead, when they are due and have room in `limits` and in their own settings. A claim with
+   * the limit 0 starts nothing, and only ends jobs that newer requests replace or cancel. `only: 'tasks'`: leases jobs that no delivery caused.
    */
   claim(query: ClaimQuery): Promise<ClaimedJob[]>
   /**
@@ -218,8 +218,8 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
    */
   nextDueInMs(): Promise<number | undefined>
   /**
-   * Queues a task. Returns false, and writes nothing, if a task with the same `standsFor` is queued in its lane, a retry included, or
-   * was added within `unlessWithinMs`. A running task does not prevent a new one: the running task may not see what the new one is for.
+   * Queues a task. Returns false, and writes nothing, if a task with the same `standsFor` is queued in its lane, a retry included, or was added
+   * within `unlessWithinMs`. A running task does not prevent a new one: the running task may not see the reason for the new one.
    */
   addTask(task: NewTask): Promise<boolean>
   /** Makes a queued task with this `standsFor` due at once, if it waits for its next attempt. Returns false if there is none. */
@@ -277,9 +277,9 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
   subscribe(listener: (signal: Signal) => void): () => void
 
   /**
-   * Deletes what ended more than `olderThanMs` ago: deliveries with their jobs, tasks, events, messages and sessions. Drops deliveries
-   * and tasks that were stored before that and still wait. Returns the number of deliveries that it deleted or dropped.
-   * It works in many small transactions, so that it does not delay other calls.
+   * Deletes rows that ended more than `olderThanMs` ago: deliveries with their jobs, tasks, events, messages and sessions. Drops deliveries and
+   * tasks that were stored before that and still wait. Returns the number of deliveries that it deleted or dropped. It works in many small
+   * transactions, so that it does not delay other calls.
    */
   sweep(olderThanMs: number): Promise<number>
   health(): Promise<StoreHealth>

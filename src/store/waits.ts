@@ -1,4 +1,4 @@
-// Why queued jobs wait: the facts, read by one script for all engines. deliveries/waits.ts makes sentences of them.
+// Finds why queued jobs wait, with one script for all engines. deliveries/waits.ts makes sentences of them.
 import type { SharedLimits } from '../model/config/flow.ts'
 import { countRunning, findBlocker, type Place, type TurnCounts } from './flow-blockers.ts'
 import { type LineFacts, jobsOfKey, readFlowSettings, run, type Script, whereQueued } from './flow-script.ts'
@@ -37,7 +37,7 @@ export type Wait = { readonly jobId: string } & (
 
 /** The part of the store that says why jobs wait. */
 export interface WaitReader {
-  /** What keeps these jobs back, in any order. Jobs that are not queued are left out. */
+  /** The reasons why these jobs wait, in any order. Jobs that are not queued are left out. */
   waits(query: { readonly ids: readonly string[]; readonly limits: SharedLimits }): Promise<Wait[]>
   /** The number of queued jobs of a key; `max` if there are more. It reads up to `max` jobs, and all jobs that no claim has sorted yet. */
   queuedOf(query: FlowQueue): Promise<number>

@@ -22,7 +22,9 @@ export type RuntimeOptions = {
   /** Milliseconds since the epoch, for the time limits of the breakers. */
   readonly clock: () => number
   readonly log: Log
-  /** If it is set, the threads measure which code each call runs. That makes them slower. It is called before the call has its outcome. */
+  /**
+   * If it is set, the threads measure which code each call runs, which makes them slower. `onCovered` is called before the call has its outcome.
+   */
   readonly onCovered?: ((covered: CoveredCode) => void) | undefined
   /** Whether the modules are shadows: their threads have no effects, a low priority and no standby. */
   readonly isShadow?: boolean | undefined
@@ -60,7 +62,7 @@ export type TransformRuntime = {
   onRetry(listener: (module: string) => void): void
   /** The state of the threads, for tests, metrics and the bench. */
   state(): ReturnType<Pool['state']> & { builds: number }
-  /** Ends every thread. Calls in flight, and later ones, fail. */
+  /** Ends every thread. Calls in flight and later calls fail. */
   close(): Promise<void>
 }
 

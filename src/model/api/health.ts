@@ -71,7 +71,7 @@ export const OutletsFields = z.object({
 })
 export type OutletsFields = z.infer<typeof OutletsFields>
 
-/** What `hookloom doctor` found. `severity`: null if nothing is wrong. */
+/** A finding of `hookloom doctor`. `severity`: null if nothing is wrong. */
 export const FindingFields = z.object({
   name: z.string(),
   severity: z.enum(['warning', 'failure']).nullable(),

@@ -1,4 +1,4 @@
-// The answers of the admin API about what an operator controls: pauses, budgets, senders and tokens. Times are ISO 8601.
+// The answers of the admin API about things that an operator controls: pauses, budgets, senders and tokens. Times are ISO 8601.
 import { z } from 'zod'
 import { readonlyList } from './answers.ts'
 

@@ -15,8 +15,8 @@ export const ReplayClass = z.enum([
 export type ReplayClass = z.infer<typeof ReplayClass>
 
 /**
- * A mapping whose transform has a shadow, and how the outcomes of the two have differed since one of them changed. The counts are those of one
- * gateway, in its memory.
+ * A mapping whose transform has a shadow, and how the outcomes of the two have differed since one of them changed. Each gateway counts for
+ * itself, in memory.
  */
 export const ShadowFields = z.object({
   mappingId: z.string(),

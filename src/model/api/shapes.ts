@@ -4,7 +4,7 @@ import { readonlyList } from './answers.ts'
 
 const Kinds = readonlyList(z.enum(['null', 'boolean', 'number', 'string', 'array', 'object']))
 
-/** What the gateway has learnt about the payloads of one event. */
+/** The facts that the gateway has learnt about the payloads of one event. */
 export const ShapeFields = z.object({
   hook: z.string().describe('`*`: the mappings without a path.'),
   source: z.string().nullable(),

@@ -1,4 +1,4 @@
-// `agents`, `models` and `runners` of the configuration: what runs a turn, with which model, and how.
+// `agents`, `models` and `runners` of the configuration: they decide which runner and which model perform a turn, and how.
 import { z } from 'zod'
 import { Thinking, thinkingLevels, TimeoutSeconds } from '../action.ts'
 import { BudgetNames } from '../budgets.ts'

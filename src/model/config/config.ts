@@ -133,7 +133,7 @@ export const Config = z.strictObject({
 })
 export type Config = z.infer<typeof Config>
 
-/** The agent of runs that name none: the one with `default`, or the first, or `main`. */
+/** The agent of runs that name no agent: the agent with `default`, or the first agent, or `main`. */
 export function findDefaultAgentId(config: Config): string {
   const { list } = config.agents
   return (list.find((agent) => agent.default) ?? list[0])?.id ?? 'main'

@@ -40,7 +40,7 @@ export function describeConfigIssue(issue: z.core.$ZodIssue, input: unknown): st
 }
 
 const word = '[A-Za-z_]{1,40}'
-/** A path or a list of fields whose names are plain words, as those of a schema are. */
+/** A path or a list of fields whose names are plain words, like the names in a schema. */
 const plainPath = new RegExp(String.raw`^${word}(?:\.${word}|\[\d{1,6}\])*$`)
 const unknownFields = new RegExp(`^(?:(?<where>[^"]*): )?"${word}"(?:, "${word}")* is not a known field\\.?$`)
 

@@ -9,7 +9,7 @@ import { Recover } from './recover.ts'
 import { SenderResponse } from '../response.ts'
 import { duration, nonBlank } from '../values.ts'
 
-/** The maximum number of kept requests of one mapping; `true` keeps all of them. */
+/** The maximum number of kept requests of one mapping; `true` keeps all requests. */
 const maxRetained = 1_000
 /** How many requests are kept after they are done: all, none, or the newest n of a mapping. */
 export const Retain = z.union([z.boolean(), z.int().min(1).max(maxRetained)])

@@ -22,7 +22,7 @@ const hasTest = (tests: object): boolean => Object.keys(tests).length > 0
 
 const not = 'A value, a list of values, or an expression that the value must not be. A missing value is none of them.'
 
-/** Tests of one text. All of them must be true. */
+/** Tests of one text, which must all be true. */
 const textTests = {
   not: z
     .union([z.string(), z.array(z.string()).min(1), z.strictObject({ matches: Expression })])
@@ -33,7 +33,7 @@ const textTests = {
 }
 const TextTests = z.strictObject(textTests).refine(hasTest, needsTest)
 
-/** Tests of one value of the payload. All of them must be true. */
+/** Tests of one value of the payload, which must all be true. */
 const ValueTests = z
   .strictObject({
     ...textTests,

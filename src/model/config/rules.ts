@@ -166,7 +166,7 @@ function findAdminIssues({ server: { adminHost, adminNames }, gateway }: Config)
   ]
 }
 
-/** Checks secrets that the operator chooses. Those of senders are checked where their schemes are known. */
+/** Checks secrets that the operator chooses. Secrets of senders are checked where their schemes are known. */
 function findSecretIssues({ hooks, gateway, tokens, channels }: Config): ConfigIssue[] {
   const endpoints = Object.entries(channels.webhook?.endpoints ?? {})
   const chosen: readonly [ConfigPath, string | undefined, SecretEncoding?][] = [

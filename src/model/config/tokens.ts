@@ -1,8 +1,8 @@
-// Tokens with few rights: what each one may do on the hook port and on the admin port.
+// Tokens with few rights, and their rights on the hook port and on the admin port.
 import { z } from 'zod'
 import { nonBlank } from '../values.ts'
 
-/** Rights on the admin port. Each one includes those before it. */
+/** Rights on the admin port. Each right includes the rights before it. */
 const adminRights = ['read', 'operate', 'admin'] as const
 export type AdminRight = (typeof adminRights)[number]
 
@@ -73,7 +73,7 @@ export function findAdminRight(rights: readonly string[]): AdminRight | undefine
   return adminRights.findLast((right) => rights.includes(right))
 }
 
-/** Whether a right on the admin port includes another one. */
+/** Whether a right on the admin port includes another right. */
 export function includesRight(right: AdminRight, needed: AdminRight): boolean {
   return adminRights.indexOf(right) >= adminRights.indexOf(needed)
 }

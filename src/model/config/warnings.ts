@@ -93,7 +93,7 @@ function isShadowed({ match, verify, accept = [] }: Mapping, other: Mapping): bo
   )
 }
 
-/** Whether the first value, list or test allows only what the second allows. Tests and alternatives must be equal. */
+/** Whether the second value, list or test allows everything that the first allows. Tests and alternatives must be equal. */
 function isNarrower(mine: unknown, theirs: unknown): boolean {
   if (theirs === undefined) return true
   if (mine === undefined) return false

@@ -1,5 +1,5 @@
-// Handshakes: requests by which senders check a new URL. A text that is sent back is limited in length and characters.
-// Their shapes are from the senders' documentation.
+// Handshakes: requests by which senders check a new URL. A text that is sent back is limited in length and characters. The handshakes follow the
+// senders' documentation.
 import { createHmac } from 'node:crypto'
 import type {
   RequestHead,
@@ -92,7 +92,7 @@ const queryHandshakes = {
   'okta-header': getHandshake(({ headers }) =>
     answerJson({ verification: readHeader(headers, 'x-okta-verification-challenge') }),
   ),
-  /** The answer signs a text for anybody who asks, so only short words are accepted: none of them can be a body. */
+  /** The answer signs a text for anybody who asks, so only short words are accepted, which cannot be a body. */
   'x-crc': getHandshake(({ url }, { secrets }) => {
     const word = readQuery(url).get('crc_token') ?? ''
     const [secret] = secrets()

@@ -79,7 +79,7 @@ function findRuleState(states: Map<string, RuleState>, { host, path }: PinRule):
 }
 
 function isWithinLimits(state: RuleState, now: number): boolean {
-  // in both directions from now, because a clock that was set back must not block all fetches
+  // compared in both directions from now: a clock that was set back must not block all fetches
   state.misses = state.misses.filter((at) => Math.abs(now - at) < 60_000)
   return state.inFlight < maxInFlight && state.misses.length < maxPerMinute
 }

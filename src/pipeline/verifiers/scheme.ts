@@ -39,7 +39,7 @@ type Common = {
   readonly handshakes?: readonly HandshakeName[]
   /** An empty body is a delivery. */
   readonly acceptsEmpty?: true
-  /** Further headers with a secret, in addition to those of the proof. */
+  /** Further headers with a secret, in addition to the headers of the proof. */
   readonly secretHeaders?: readonly string[]
   /** The minimum length of its secret in bytes, if the secrets of the sender are shorter than `minSecretBytes`. */
   readonly minSecretBytes?: number

@@ -1,5 +1,5 @@
-// What the headers of a refused request show about the signature of its sender: a known sender, or the form of an HMAC. It is a guess for
-// the operator, and decides nothing.
+// Guesses from the headers of a refused request how its sender signs: as a known sender, or with a form of HMAC. The guess is for the operator,
+// and decides nothing.
 import { findSender, recogniseSender } from '../sources.ts'
 import type { DigestEncoding, HmacAlgorithm, TimestampUnit, VerifyInput } from '../../model/config/verify.ts'
 import { Problem } from '../../model/problem.ts'
@@ -23,7 +23,7 @@ export type Signature =
     }
   | { readonly kind: 'fields'; readonly header: string }
 
-/** A hint for people. `config`: what to paste into the configuration. */
+/** A hint for people. `config`: a text to paste into the configuration. */
 export type SignatureHint = { readonly why: string; readonly next: string; readonly config: string | null }
 
 /** A stranger sends the headers, so few and short ones are read. */
@@ -96,8 +96,8 @@ function findTime(headers: Headers): TimeHeader | undefined {
 }
 
 /**
- * What the operator can do so that a hook verifies this signature. `hook`: its name. `mapping`: the id of a mapping that takes its requests
- * and verifies nothing.
+ * The steps after which a hook verifies this signature. `hook`: its name. `mapping`: the id of a mapping that takes its requests and verifies
+ * nothing.
  */
 export function buildSignatureHint(
   signature: Signature,

@@ -57,7 +57,7 @@ function headerPart(name: string): SignedPart {
   return ({ request }) => readHeader(request.headers, lower)
 }
 
-/** The pieces in order, with neighbouring texts joined; undefined if the request does not have one of them. */
+/** The pieces in order, with neighbouring texts joined; undefined if the request lacks a piece. */
 export function collectSignedPieces(
   parts: readonly SignedPart[],
   values: SignedParts,

@@ -13,7 +13,7 @@ export function toPublicUrl(publicUrl: string | undefined, requestUrl: string): 
   return search === undefined ? whole : `${whole}?${search}`
 }
 
-/** The same URL with and without the port of its protocol: some senders sign the one, some the other. */
+/** The same URL with and without the port of its protocol: some senders sign the URL with the port, others without it. */
 export function toPortVariants(url: string): readonly string[] {
   const found = /^(https?):\/\/([^/?#:]+)(?::(\d+))?(.*)$/is.exec(url)
   if (found === null) return [url]

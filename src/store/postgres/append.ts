@@ -129,7 +129,7 @@ export type AppendOptions = {
   readonly lockMs: number
 }
 
-/** Two deliveries of a batch must not have the same dedupe key: a row of the batch does not see the others. */
+/** Two deliveries of a batch must not have the same dedupe key: a row of the batch does not see the other rows. */
 export async function appendBatch(
   query: Query,
   deliveries: readonly NewDelivery[],

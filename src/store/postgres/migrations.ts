@@ -191,7 +191,9 @@ DROP INDEX deliveries_waiting;
 CREATE INDEX deliveries_waiting ON deliveries (waits_for, seq) WHERE state IN ('pending', 'parked');
 `
 
-/** Most deliveries are accepted and most jobs done, so the indexes of the states contain only the others. A wake adds to neither index. */
+/**
+ * Most deliveries are accepted and most jobs done, so the indexes of the states contain only rows in other states. A wake adds to neither index.
+ */
 const rareStates = `
 DROP INDEX deliveries_listed;
 CREATE INDEX deliveries_listed ON deliveries (state, seq) WHERE state <> 'accepted';
@@ -244,7 +246,10 @@ export async function isMigrated(query: MigrationQuery, shown: string): Promise<
   return (await findVersion(query, shown)) === migrations.length
 }
 
-/** The check of readers. Throws `config-missing` if no gateway has used the database yet, and `config-invalid` if its schema is another one. */
+/**
+ * Checks the schema for a reader. Throws `config-missing` if no gateway has used the database yet, and `config-invalid` if its schema is of
+ * another version.
+ */
 export async function checkVersion(query: MigrationQuery, shown: string): Promise<void> {
   const version = await findVersion(query, shown)
   if (version === migrations.length) return

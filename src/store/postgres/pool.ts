@@ -130,7 +130,7 @@ export function createClientPool(options: {
   }
 }
 
-/** Connects for one piece of work, outside the pool. Each of its steps has `limitMs`. */
+/** Connects outside the pool, and calls `run` with the connection. Each statement has `limitMs`. */
 export async function withNewClient<Result>(
   { url, limitMs }: { readonly url: string; readonly limitMs: number },
   run: (query: Query) => Promise<Result>,

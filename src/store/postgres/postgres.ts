@@ -1,4 +1,4 @@
-// The store of several gateways: Postgres, plain SQL. All of them may write at once; the database decides who has a job.
+// The store of several gateways: Postgres, plain SQL. All gateways may write at once; the database decides which one has a job.
 import { createSerial } from '../../base/serial.ts'
 import { type Log, silentLog } from '../../model/log.ts'
 import type { ClaimedJob } from '../../model/job.ts'

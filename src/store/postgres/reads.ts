@@ -80,7 +80,7 @@ const selectLanes = `SELECT l.lane, l.jobs, j.created_at AS since, (j.state = 'r
 const selectBytes = `SELECT (SELECT coalesce(sum(bytes), 0) FROM jobs WHERE ended_at IS NULL)::bigint
   + (SELECT coalesce(sum(bytes), 0) FROM deliveries WHERE state IN ('pending', 'parked'))::bigint AS bytes`
 
-/** The number of rows in the usual end state is the number of all rows minus that of the others, which have an index. */
+/** The number of rows in the usual end state is the number of all rows minus the number of rows in other states, which have an index. */
 const selectCountsByState = (table: string, usualEnd: string) => `
   WITH others AS (SELECT state, count(*) AS count FROM ${table} WHERE state <> '${usualEnd}' GROUP BY state)
   SELECT * FROM others UNION ALL

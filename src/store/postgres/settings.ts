@@ -1,5 +1,5 @@
-// Settings: those that a transaction begins with, and those that would lose deliveries or prevent writing. A gateway checks the latter on
-// each new connection and once a second, because they may change while it runs.
+// Sets the settings that a transaction begins with, and finds settings that would lose deliveries or prevent writing. A gateway looks for them
+// on each new connection and once a second, because they may change while it runs.
 import type { Row } from '../rows.ts'
 
 /**
@@ -17,7 +17,7 @@ export type Limits = {
   readonly answerMs: number
 }
 
-/** After an outage, the last limit ends within ten seconds. */
+/** Small enough that after an outage, the last limit ends within ten seconds. */
 export const limits: Limits = { idleMs: 4_000, lockMs: 6_000, statementMs: 7_000, answerMs: 8_000 }
 
 /** The limits for statements that may visit many rows. */
@@ -26,7 +26,7 @@ export function extendLimits(usual: Limits): Limits {
 }
 
 /**
- * In a transaction: its commit waits for the disk, regardless of the settings of the server, the database and the user. A setting that
+ * Makes the commit of a transaction wait for the disk, whatever the settings of the server, the database and the user are. A setting that
  * already waits for the disk is not changed.
  */
 export const setDurable = `set_config('synchronous_commit',

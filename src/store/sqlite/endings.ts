@@ -29,7 +29,7 @@ function askToEnd(db: Database, { seq = null }: Row, { ending, at }: { ending: E
 export const selectEndings = `SELECT j.id, j.fence FROM endings n
   CROSS JOIN jobs j ON j.seq = n.job_seq WHERE j.state = 'running'`
 
-/** Drops queued or dead jobs, given by `seq` and `lane`; those of deliveries also by `state` and the columns `reviewed`. */
+/** Drops queued or dead jobs, given by `seq` and `lane`; jobs of deliveries also by `state` and `reviewColumns`. */
 export function dropJobs(db: Database, jobs: readonly Row[], at: number): void {
   for (const { seq = null } of jobs) db.run(`UPDATE jobs SET state = 'dropped', ended_at = ? WHERE seq = ?`, at, seq)
   for (const { lane = null } of jobs) openLane(db, lane, at)

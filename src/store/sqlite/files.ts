@@ -52,7 +52,7 @@ function statOf(file: string) {
   try {
     return statSync(file)
   } catch {
-    // opening the file reports the reason
+    // the later attempt to open the file reports the reason
     return undefined
   }
 }

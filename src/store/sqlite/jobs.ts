@@ -32,7 +32,7 @@ export const selectWake = `SELECT wake_id AS id, plan AS planned, 'done' AS stat
     seq AS delivery_seq, id AS delivery_id
   FROM deliveries`
 
-/** A damaged row must not prevent the claim of the other jobs. */
+/** A damaged row must not prevent the claim of other jobs. */
 const buildSelectDue = (
   condition: string,
 ) => `SELECT j.seq, j.lane, j.fence, json_valid(${planOf}) AND json_valid(j.steps) AND json_valid(j.posts)

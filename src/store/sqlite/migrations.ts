@@ -122,8 +122,8 @@ CREATE TABLE cursors (
 `
 
 /**
- * `deliveries_listed` replaces the index of the state alone. It has what lists filter and search by, so that a search reads no row;
- * within a state it is in the order of arrival.
+ * `deliveries_listed` replaces the index of the state alone. It has the columns by which lists filter and search, so that a search reads no row;
+ * within a state, it is in the order of arrival.
  */
 const listed = `
 DROP INDEX deliveries_state;

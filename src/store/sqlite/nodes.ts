@@ -1,5 +1,5 @@
-// The gateways that owned the file, one after the other. Which of them took a delivery follows from the order of arrival, so that
-// accepting one writes nothing more.
+// The gateways that owned the file, one after the other. The gateway that took a delivery follows from the order of arrival, so that no delivery
+// needs a further write.
 import type { NodeRecord } from '../owners.ts'
 import { toNodeRecord } from '../rows.ts'
 import type { Database, SqlValue } from './driver.ts'

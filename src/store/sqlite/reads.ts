@@ -114,8 +114,8 @@ const selectCount = (state: string) => `((SELECT count(*) FROM listed WHERE stat
   + (SELECT count(*) FROM deliveries WHERE ${whereBehind('deliveries')} AND state = ${state}))`
 type Counted = { readonly all: string; readonly usualEnd: string; readonly others: Readonly<Record<string, string>> }
 /**
- * Counts rows by state. Most rows are in the usual end state, so their number is the number of all rows, which SQLite counts
- * quickly, minus the others.
+ * Counts rows by state. Most rows are in the usual end state, so their number is the number of all rows, which SQLite counts quickly, minus the
+ * number of rows in other states.
  */
 const selectCountsByState = ({ all, usualEnd, others }: Counted) => `
   WITH others (state, count) AS (

@@ -1,4 +1,4 @@
-// Reserves what a turn may use of its budgets. A job that finds no room is queued again.
+// Reserves the amount that a turn may use of its budgets. A job that finds no room is queued again.
 import { findShortage, pollingWithinMs, type Reserved, describeShortage } from '../budgets.ts'
 import { isReserved, readAccounts, toSpendingValues } from './budgets.ts'
 import type { Database, SqlValue } from './driver.ts'

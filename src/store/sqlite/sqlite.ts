@@ -188,7 +188,7 @@ function createStore({ connection, writer, clock, room }: Parts): SqliteStore {
     unhold: async ({ label, kind }) => writer.run({ kind: 'unhold', label, hold: kind }),
     drop: async (id) => writer.run({ kind: 'drop', at: clock(), id }),
     join: async (node) => {
-      // no other gateway needs to know that this one is alive
+      // no other gateway needs to know that this gateway is alive
       if (JSON.stringify(node) === joined) return
       await writer.run({ kind: 'join', at: clock(), node })
       joined = JSON.stringify(node)

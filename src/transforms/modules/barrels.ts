@@ -1,4 +1,4 @@
-// Trims barrels: of a package file with hundreds of re-exports, builds only those that the module imports. Otherwise esbuild reads the
+// Trims barrels: of a package file with hundreds of re-exports, builds only the re-exports that the module imports. Otherwise esbuild reads the
 // whole package at each save. Only files that contain nothing but re-exports, in packages that declare `"sideEffects": false`, are trimmed,
 // because a full build drops the unused re-exports too.
 import { dirname, join } from 'node:path'
@@ -165,7 +165,7 @@ function buildTrimmedText({ reExports }: Barrel, names: ReadonlySet<string>): st
     else if (stars.length > 0) for (const star of stars) lines.add(`export * from ${from(star)}`)
     else return undefined
   }
-  // a star whose names are unknown could shadow any of them, or make it ambiguous
+  // a star whose names are unknown could shadow any of these names, or make it ambiguous
   for (const one of reExports) {
     if (one.kind === 'star' && one.names === undefined) lines.add(`export * from ${JSON.stringify(one.from)}`)
   }

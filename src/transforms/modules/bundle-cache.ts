@@ -8,7 +8,7 @@ import type { BuildInput } from '../read.ts'
 import { resolveModule, toModuleLabel } from '../root.ts'
 import { isUnchanged } from './resolution-snapshot.ts'
 
-/** `isNew`: the bundle was just built, and is not the one of the last call. */
+/** `isNew`: the bundle was just built; the last call returned another bundle. */
 type Built = { readonly module: string; readonly bundle: Bundle; readonly isNew: boolean }
 
 type BundleCache = {
@@ -58,7 +58,7 @@ export function createBundleCache(): BundleCache {
   }
 }
 
-/** One broken module must not keep the others from loading. */
+/** One broken module must not keep the other modules from loading. */
 export function buildLoadProblem(module: string, error: unknown): Problem {
   if (error instanceof Problem) return error
   return new Problem('transform-load-failed', `${toModuleLabel(module)} could not be loaded.`, { cause: error })

@@ -50,7 +50,7 @@ function listQuestions(root: string, path: string, resolveDir: string): string[]
   const manifests = above.map((folder) => `stat ${join(folder, 'package.json')}`)
   if (/^\.{0,2}\//.test(path) || path === '.' || path === '..') {
     const target = resolve(resolveDir, path)
-    // in TypeScript, .js can mean a .ts; a path without an extension can be any of them, or a folder
+    // in TypeScript, .js can mean a .ts; a path without an extension can have any extension, or be a folder
     const stem = target.replace(/\.[cm]?[jt]sx?$/, '')
     return [...manifests, `names ${stem}`, `names ${join(target, 'index')}`, `stat ${join(target, 'package.json')}`]
   }

@@ -14,7 +14,7 @@ type Pools = {
   share(settings: PoolSettings): SharedPool
   /** The state of all running pools. */
   state(): ReturnType<Pool['state']>
-  /** Ends all threads. Calls in flight, and later ones, fail. */
+  /** Ends all threads. Calls in flight and later calls fail. */
   close(): Promise<void>
 }
 

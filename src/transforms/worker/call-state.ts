@@ -1,5 +1,5 @@
-// `context.state` of one call. The thread asks the main thread for the first read of a key only; what is set stays in the thread until the
-// call returns. So a call that does not use the state costs nothing, and a loop over `set` costs the gateway nothing.
+// `context.state` of one call. The thread asks the main thread for the first read of a key only; a value that is set stays in the thread until
+// the call returns. So a call that does not use the state costs nothing, and a loop over `set` costs the gateway nothing.
 import type { JsonValue } from '../../base/json.ts'
 import { readDurationMs } from '../../base/time.ts'
 import { stateLimits, type StateOptions, type StateWrite, type TransformState } from '../../model/transform.ts'
@@ -7,7 +7,7 @@ import { NotPlain, toPlainJson } from './plain.ts'
 
 export type CallState = {
   readonly state: TransformState
-  /** What the call set, in the order of its keys' first use. Later calls of `set` throw. */
+  /** Returns the values that the call set, in the order in which their keys were first used. Later calls of `set` throw. */
   takeWrites(): StateWrite[]
 }
 
@@ -54,7 +54,7 @@ export function createCallState(ask: ((key: string) => Promise<string | undefine
       checkKey('get', key)
       const own = written.get(key)
       const json = own === undefined ? await readJson(key) : own[1]
-      // as: the caller names the type of what it has set
+      // as: the caller names the type of the value that it has set
       return typeof json === 'string' ? (parse(json) as Value) : undefined
     },
     set(key, value, options) {

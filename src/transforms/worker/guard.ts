@@ -23,7 +23,7 @@ export function addLine(log: string[], message: unknown): void {
  */
 export function guardProcess(options: { calls: AsyncLocalStorage<OpenCall>; leave: (how: string) => void }): void {
   const { calls, leave } = options
-  // the native functions: in a worker, one ends the thread, and the other sends a signal to the process
+  // the native functions: in a worker, `reallyExit` ends the thread, and `_kill` sends a signal to the process
   const { reallyExit } = process as unknown as { reallyExit: (code: number) => void } // not in the types, but in every Node
   const { _kill } = process as unknown as { _kill: (pid: number, signal: number) => number } // as above: process.kill calls it
   const end = (how: string): never => {

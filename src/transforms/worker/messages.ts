@@ -75,7 +75,7 @@ export type FromWorker =
   | { readonly kind: 'covered'; readonly bundle: number; readonly parts: readonly number[] }
   /** A call reads a key of its module for the first time. */
   | { readonly kind: 'state'; readonly seq: number; readonly key: string }
-  /** The worker accepts no more calls. Those in flight may end. With `exit` the thread ends at once. */
+  /** The worker accepts no more calls. Calls in flight may end. With `exit` the thread ends at once. */
   | ThreadExit
 
 export type SettledCall = readonly [seq: number, outcome: TransformOutcome]

@@ -4,7 +4,7 @@ import type { StateWrite } from '../../model/transform.ts'
 import type { CallOutcome } from './call.ts'
 import type { FromWorker } from './messages.ts'
 
-/** The longest time that an outcome waits for others while calls run one after the other. */
+/** The longest time that an outcome waits for further outcomes while calls run one after the other. */
 const maxWaitMs = 1
 
 type OutcomeBatch = {

@@ -21,7 +21,10 @@ type Definition = {
   readonly getter?: unknown
 }
 
-/** The schema of a function that `defineTransform` made; undefined for another one. Own code of the module may run, so it may throw. */
+/**
+ * The schema of a function that `defineTransform` made; undefined for any other function. The look-up may run code of the module, so it may
+ * throw.
+ */
 function readSchema(callable: unknown): unknown {
   return typeof callable === 'function' && Object.hasOwn(callable, schemaMark)
     ? Reflect.get(callable, schemaMark)

@@ -110,7 +110,7 @@ export function createThreadServer({
   function begin(post: CallPost, body: Uint8Array | string): void {
     const { seq, bundle } = post
     if (isLeaving) return outcomes.addUnrun(seq)
-    // the main thread does the same in the reverse order: see `stateIndex`
+    // this write comes before this read; the main thread uses the reverse order: see `stateIndex`
     store(sharedState, stateIndex.begun, seq)
     if (load(sharedState, stateIndex.recalled) >= seq) return outcomes.addUnrun(seq)
     const call: OpenCall = { seq, bundle, log: [], isOpen: true }
