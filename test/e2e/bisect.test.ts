@@ -1,11 +1,14 @@
 // The saves that went live are remembered, and hookloom bisect finds the save that changed an outcome.
 import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { readSaves } from '../../src/reload/saves.ts'
 import { runCommand } from './command.ts'
+import { describeEngines } from './engines.ts'
 import { hookToken, makeConfigDir, post, writeFiles } from './gateway.ts'
 import { type Inside, startInside } from './inside.ts'
+
+vi.setConfig({ testTimeout: 180_000 })
 
 const module = 'hooks/transforms/x.ts'
 const code = (word: string, filler: string) => `import { word } from './lib/word.ts'
@@ -59,10 +62,11 @@ describe('hookloom bisect', { timeout: 180_000 }, () => {
     expect((await runCommand(['bisect', id], gateway)).stdout).toMatch(
       /changed +hooks\/transforms\/lib\/word\.ts\n[^]*- say one 1\n\s+\+ tell one 1/,
     )
-    const again = await startInside({ dir: gateway.dir })
+    const again = await start({ dir: gateway.dir })
     await again.stop()
     expect(await readSaves(gateway.dir)).toHaveLength(7)
   })
+})
 
   test('a stored save does not contain a secret of the configuration, and bisect still finds its mapping', async () => {
     const secret = 'a-secret-that-was-written-into-the-file'

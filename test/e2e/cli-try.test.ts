@@ -1,9 +1,10 @@
 // A template and conditions that are not saved, tried with kept requests: the command, and the admin port that it asks.
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { signRequest } from '../../src/pipeline/verifiers/sign.ts'
 import { runCommand } from './command.ts'
+import { describeEngines } from './engines.ts'
 import { gatewayToken, hookToken, makeConfigDir, post } from './gateway.ts'
-import { type Inside, readStore, startInside } from './inside.ts'
+import type { Inside } from './inside.ts'
 
 const secret = 'it-is-a-long-secret-of-github'
 const mappings = [
@@ -18,12 +19,12 @@ const mappings = [
   },
 ]
 
-describe('hookloom try', () => {
+describeEngines('hookloom try', (start) => {
   let gateway: Inside
   const tryIt = (...args: string[]) => runCommand(['try', ...args], gateway)
 
   beforeAll(async () => {
-    gateway = await startInside({ config: { hooks: { retain: 50, mappings } } })
+    gateway = await start({ config: { hooks: { retain: 50, mappings } } })
     const to = { url: gateway.url, token: hookToken }
     await post(to, 'orders', { id: 1, total: 5, state: 'open', name: 'Ada\u202E', by: { name: 'Ada' } })
     await post(to, 'orders', { id: 2, total: 500, state: 'open', name: 'Bob', by: { name: 'Bob' }, list: ['{{id}}'] })

@@ -1,8 +1,8 @@
 // hookloom test --coverage: which code of a transform its fixtures run, which only kept requests run, and which nothing runs.
-import { describe, expect, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { runCommand } from './command.ts'
+import { describeEngines } from './engines.ts'
 import { gatewayToken, hookToken, makeConfigDir, post } from './gateway.ts'
-import { startInside } from './inside.ts'
 
 const module = `import { shout } from './lib/words.ts'
 type Order = { kind: string; note?: string | null }
@@ -95,7 +95,7 @@ describe('hookloom test --coverage', () => {
   })
 })
 
-describe('POST /api/coverage', () => {
+describeEngines('POST /api/coverage', (start) => {
   const headers = { authorization: `Bearer ${gatewayToken}` }
   const ask = async (adminUrl: string, module: string) =>
     (await (await fetch(`${adminUrl}/api/coverage?module=${module}`, { method: 'POST', headers })).json()) as object
@@ -117,7 +117,7 @@ describe('POST /api/coverage', () => {
 
   test('the coverage of a module that does not load has a reason, and an unknown module is refused', async () => {
     const broken = { ...files, 'hooks/transforms/x.ts': 'export default 7' }
-    const { adminUrl } = await startInside({ config: { hooks: { mappings } }, files: broken })
+    const { adminUrl } = await start({ config: { hooks: { mappings } }, files: broken })
     expect(await ask(adminUrl, 'x.ts')).toMatchObject({
       ok: true,
       coverage: null,

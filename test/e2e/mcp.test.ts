@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { beforeAll, expect, test, vi } from 'vitest'
 import { readBlock, root } from '../pages.ts'
 import { runBuilt, runCommand } from './command.ts'
+import { describeEngines } from './engines.ts'
 import { gatewayToken, hookToken, makeFolder, post } from './gateway.ts'
 import type { AuditFields } from '../../src/model/api/audit.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
@@ -149,32 +150,38 @@ test('the audit log has an entry for each act of a tool, with the changes of a s
         retain: 10,
         mappings: [{ id: 'acts', match: { path: 'acts' }, transform: { module: 'acts.ts' }, deliver: false }],
       },
-    },
-    files: { 'hooks/transforms/acts.ts': 'export default ({ payload }) => ({ message: `n ${payload.n}` })\n' },
-  })
-  const { dir } = made
-  await post({ url: made.url, token: hookToken }, 'acts', { n: 1 })
-  const tool = await connectMcp({ dir, args: ['--write'] })
-  const acts = async () =>
-    (await runCommand(['audit', '--json'], { dir }))
-      .json()
-      .map(({ act, outcome }) => `${String(act)} ${String(outcome)}`)
-  for (const name of ['list', 'shapes', 'check', 'health', 'read', 'test'])
-    expect((await tool.call(name)).isError).toBe(false)
-  const before = (await acts()).length
-  expect((await tool.call('replay', { last: 5 })).isError).toBe(false)
-  expect(await acts()).toHaveLength(before)
+      files: { 'hooks/transforms/acts.ts': 'export default ({ payload }) => ({ message: `n ${payload.n}` })\n' },
+    })
+    const { dir } = made
+    await post({ url: made.url, token: hookToken }, 'acts', { n: 1 })
+    const tool = await connectMcp({ dir, args: ['--write'] })
+    const acts = async () =>
+      (await runCommand(['audit', '--json'], { dir }))
+        .json()
+        .map(({ act, outcome }) => `${String(act)} ${String(outcome)}`)
+    for (const name of ['list', 'shapes', 'check', 'health', 'read', 'test'])
+      expect((await tool.call(name)).isError).toBe(false)
+    const before = (await acts()).length
+    expect((await tool.call('replay', { last: 5 })).isError).toBe(false)
+    expect(await acts()).toHaveLength(before)
 
-  expect((await tool.call('capture', { id: 'last', name: 'one' })).text).toContain('acts.fixtures')
-  await tool.call('update', { module: 'acts.ts' })
-  await tool.call('retry', { id: 'last' })
-  expect((await tool.call('publish')).isError).toBe(true)
-  const text = 'export default ({ payload }) => ({ message: `n ${payload.n}` }) // the same result\n'
-  await tool.call('write', { file: 'hooks/transforms/acts.ts', text })
-  await expect.poll(async () => (await acts()).slice(before)).toContain('reload done')
-  expect((await acts()).slice(before)).toEqual(
-    expect.arrayContaining(['capture begun', 'capture done', 'fixture.update done', 'retry begun', 'publish refused']),
-  )
+    expect((await tool.call('capture', { id: 'last', name: 'one' })).text).toContain('acts.fixtures')
+    await tool.call('update', { module: 'acts.ts' })
+    await tool.call('retry', { id: 'last' })
+    expect((await tool.call('publish')).isError).toBe(true)
+    const text = 'export default ({ payload }) => ({ message: `n ${payload.n}` }) // the same result\n'
+    await tool.call('write', { file: 'hooks/transforms/acts.ts', text })
+    await expect.poll(async () => (await acts()).slice(before)).toContain('reload done')
+    expect((await acts()).slice(before)).toEqual(
+      expect.arrayContaining([
+        'capture begun',
+        'capture done',
+        'fixture.update done',
+        'retry begun',
+        'publish refused',
+      ]),
+    )
+  })
 })
 
 test('a tool refuses paths outside the configuration and the transforms, and reads or writes nothing there', async () => {

@@ -1,12 +1,13 @@
 // Requests are recorded without their secrets, and replayed through two config directories without a gateway, as in the guide.
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
 import { signRequest } from '../../src/pipeline/verifiers/sign.ts'
 import { readBlock, readBlocks } from '../pages.ts'
 import { runCommand, runProcess } from './command.ts'
+import { describeEngines } from './engines.ts'
 import {
   gatewayToken,
   hookToken,
@@ -17,7 +18,6 @@ import {
   toChildEnv,
   writeFiles,
 } from './gateway.ts'
-import { startInside } from './inside.ts'
 
 const secret = 'it-is-a-long-secret-of-github'
 const code = (message: string) => `export default ({ payload, headers, body }) => {
@@ -54,7 +54,7 @@ describe('a recording of kept requests', () => {
       .map((line) => z.record(z.string(), z.unknown()).parse(JSON.parse(line)))
 
   beforeAll(async () => {
-    const gateway = await startInside({
+    const gateway = await start({
       config: config(),
       files: { 'hooks/transforms/order.ts': before, '.env': `GITHUB_SECRET=${secret}\n` },
       env: { GITHUB_SECRET: secret },
@@ -224,7 +224,7 @@ describe('a recording of kept requests', () => {
   const corpus = process.env['HOOKLOOM_CORPUS']
   test.skipIf(corpus === undefined)('recorded requests of real senders are replayed without a difference', async () => {
     const all = [{ id: 'any', match: {}, messageTemplate: '{{source}} {{event}} {{payload}}', deliver: false }]
-    const gateway = await startInside({ config: { hooks: { retain: 1_000, mappings: all } } })
+    const gateway = await start({ config: { hooks: { retain: 1_000, mappings: all } } })
     const found = readdirSync(corpus ?? '', { recursive: true, encoding: 'utf8' }).filter((name) =>
       name.endsWith('.json'),
     )
