@@ -24,9 +24,9 @@ async function save(gateway: Inside, files: Record<string, string>): Promise<voi
   await expect.poll(async () => (await readSaves(gateway.dir)).length).toBe(before + 1)
 }
 
-describe('hookloom bisect', { timeout: 180_000 }, () => {
+describeEngines('hookloom bisect', (start) => {
   test('hookloom bisect names the save that changed the outcome, with its files, among saves that changed nothing', async () => {
-    const gateway = await startInside({
+    const gateway = await start({
       config,
       files: { [module]: code('one', '0'), ...helper('say'), '.env': 'SOME_SECRET=never-in-a-save\n' },
     })
@@ -68,6 +68,7 @@ describe('hookloom bisect', { timeout: 180_000 }, () => {
   })
 })
 
+describe('the remembered saves', () => {
   test('a stored save does not contain a secret of the configuration, and bisect still finds its mapping', async () => {
     const secret = 'a-secret-that-was-written-into-the-file'
     const gateway = await startInside({

@@ -114,7 +114,7 @@ describeEngines('hookloom try', (start) => {
   })
 
   test('hookloom try stores nothing, and says so when no gateway runs', async () => {
-    const count = () => readStore(gateway.dir, async (store) => (await store.deliveries({ limit: 99 })).length)
+    const count = async () => (await runCommand(['list', '--json'], gateway)).json().length
     const before = await count()
     await tryIt('{{id}}')
     expect(await count()).toBe(before)

@@ -38,9 +38,9 @@ const files = {
 }
 const mappings = [{ id: 'x', match: { path: 'x' }, transform: { module: 'x.ts' }, deliver: false }]
 
-describe('hookloom test --coverage', () => {
+describeEngines('hookloom test --coverage', (start) => {
   test('coverage shows, in the author’s files, the branches that nothing runs and those that only kept requests run', async () => {
-    const { dir, url, stop } = await startInside({ config: { hooks: { retain: 50, mappings } }, files })
+    const { dir, url, stop } = await start({ config: { hooks: { retain: 50, mappings } }, files })
     const to = { url, token: hookToken }
     await post(to, 'x', { kind: 'usual' })
     const { deliveryId } = await post(to, 'x', { kind: 'seen' }, { 'x-github-event': 'push' })
@@ -101,7 +101,7 @@ describeEngines('POST /api/coverage', (start) => {
     (await (await fetch(`${adminUrl}/api/coverage?module=${module}`, { method: 'POST', headers })).json()) as object
 
   test('POST /api/coverage answers with the output of the command, and stores nothing', async () => {
-    const { dir, url, adminUrl, stop } = await startInside({ config: { hooks: { retain: 50, mappings } }, files })
+    const { dir, url, adminUrl, stop } = await start({ config: { hooks: { retain: 50, mappings } }, files })
     await post({ url, token: hookToken }, 'x', { kind: 'usual' })
     await post({ url, token: hookToken }, 'x', { kind: 'seen' }, { 'x-github-event': 'push' })
     await vi.waitUntil(async () => (await runCommand(['shapes', '--json'], { dir })).json().length === 2, {

@@ -143,12 +143,14 @@ test('no answer has a secret from the configuration or .env, nor the value of a 
   expect(answers.flatMap(({ isError, text }) => (isError ? text : []))).toEqual([])
 })
 
-test('the audit log has an entry for each act of a tool, with the changes of a save, and none for a question', async () => {
-  const made = await startInside({
-    config: {
-      hooks: {
-        retain: 10,
-        mappings: [{ id: 'acts', match: { path: 'acts' }, transform: { module: 'acts.ts' }, deliver: false }],
+describeEngines('the tools', (start) => {
+  test('the audit log has an entry for each act of a tool, with the changes of a save, and none for a question', async () => {
+    const made = await start({
+      config: {
+        hooks: {
+          retain: 10,
+          mappings: [{ id: 'acts', match: { path: 'acts' }, transform: { module: 'acts.ts' }, deliver: false }],
+        },
       },
       files: { 'hooks/transforms/acts.ts': 'export default ({ payload }) => ({ message: `n ${payload.n}` })\n' },
     })

@@ -43,7 +43,7 @@ const files = (transform: string, given?: object[]) => ({
   'hooks/transforms/order.ts': transform,
 })
 
-describe('a recording of kept requests', () => {
+describeEngines('a recording', (start) => {
   let dir: string
   let recording: string
   const workspace = makeFolder()
