@@ -1,4 +1,4 @@
-import type { Body } from './parse-body.ts'
+import type { Body } from './body.ts'
 import type { RecognisedSender } from './sender.ts'
 
 /**

@@ -4,7 +4,7 @@ import type { EventPlace } from '../model/action.ts'
 import { isOwnComment, isOwnCommentId } from '../model/comment.ts'
 import type { Delivery } from '../model/delivery.ts'
 import type { JsonValue } from '../base/json.ts'
-import { readPayload } from '../model/parse-body.ts'
+import { readPayload } from '../model/body.ts'
 import { readPath } from './path.ts'
 
 type Forge = {

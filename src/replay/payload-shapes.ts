@@ -1,6 +1,6 @@
 // Everything that is known about the payloads of a hook: what the gateway has learnt, the kept requests that are older, the fixtures of its
 // transforms and the bundled requests of its senders.
-import { readPayload } from '../model/parse-body.ts'
+import { readPayload } from '../model/body.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { toHookLabel } from '../pipeline/hook.ts'
 import { takeTurn } from '../base/serial.ts'

@@ -1,5 +1,5 @@
 // Real payloads of many senders: HOOKLOOM_CORPUS names a folder with one folder of {source, event, headers, body} for each sender.
-import { toJsonBody } from '../../src/model/parse-body.ts'
+import { toJsonBody } from '../../src/model/body.ts'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'

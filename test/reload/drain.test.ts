@@ -1,4 +1,4 @@
-import { toJsonBody } from '../../src/model/parse-body.ts'
+import { toJsonBody } from '../../src/model/body.ts'
 import { describe, expect, test } from 'vitest'
 import { silentLog } from '../../src/model/log.ts'
 import { toDeliveryHead } from '../../src/model/delivery.ts'

@@ -5,7 +5,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.t
 import { Problem } from '../../model/problem.ts'
 import { toHeaders } from '../../http/admission.ts'
 import { dropCredentials } from '../../deliveries/delivery.ts'
-import { parseBody } from '../../model/parse-body.ts'
+import { parseBody } from '../../model/body.ts'
 import type { Context } from '../terminal/context.ts'
 
 export type RequestInput = {

@@ -1,6 +1,6 @@
 // Types and functions that all kinds of proof share.
 import { isJsonObject, type JsonValue } from '../../base/json.ts'
-import { openBody, readPayload } from '../../model/parse-body.ts'
+import { openBody, readPayload } from '../../model/body.ts'
 import type { VerifyRequest, Coverage, PinnedFetch, RequestHead, Verified, Verifier } from '../../model/verifier.ts'
 import { parsePath, readPath } from '../path.ts'
 import { hash, timingSafeEqual } from 'node:crypto'

@@ -1,7 +1,7 @@
 // Runs one call of a transform. Its outcome is always a value, unless it blocks the thread.
 import { isProxy } from 'node:util/types'
 import type { JsonValue } from '../../base/json.ts'
-import { parseBody } from '../../model/parse-body.ts'
+import { parseBody } from '../../model/body.ts'
 import { Problem, toProblem, toProblemRecord } from '../../model/problem.ts'
 import type { StateWrite, TransformCall, TransformOutcome, TransformState } from '../../model/transform.ts'
 import type { UncheckedFunction } from '../modules/evaluate.ts'

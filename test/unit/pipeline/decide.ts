@@ -1,5 +1,5 @@
 // Builds a generation or a delivery in one line, for tests of the pure part of the pipe.
-import { toJsonBody } from '../../../src/model/parse-body.ts'
+import { toJsonBody } from '../../../src/model/body.ts'
 import { Config } from '../../../src/model/config/config.ts'
 import type { Delivery } from '../../../src/model/delivery.ts'
 import type { JsonValue } from '../../../src/base/json.ts'

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import type { JsonValue } from '../../../src/base/json.ts'
 import { isOwnCommentId, toCommentId, toMarker } from '../../../src/model/comment.ts'
-import { toJsonBody } from '../../../src/model/parse-body.ts'
+import { toJsonBody } from '../../../src/model/body.ts'
 import { isAboutOwnComment, readPlace } from '../../../src/pipeline/forges.ts'
 import { recogniseSender } from '../../../src/pipeline/sources.ts'
 

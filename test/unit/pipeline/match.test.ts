@@ -1,4 +1,4 @@
-import { openBody, toJsonBody } from '../../../src/model/parse-body.ts'
+import { openBody, toJsonBody } from '../../../src/model/body.ts'
 import { describe, expect, test } from 'vitest'
 import type { JsonValue } from '../../../src/base/json.ts'
 import { Match } from '../../../src/model/config/match.ts'

@@ -1,4 +1,4 @@
-import { toJsonBody } from '../../../src/model/parse-body.ts'
+import { toJsonBody } from '../../../src/model/body.ts'
 import { describe, expect, test } from 'vitest'
 import type { JsonValue } from '../../../src/base/json.ts'
 import { buildDelivery } from '../../../src/deliveries/delivery.ts'

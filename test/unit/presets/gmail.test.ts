@@ -1,4 +1,4 @@
-import { toJsonBody } from '../../../src/model/parse-body.ts'
+import { toJsonBody } from '../../../src/model/body.ts'
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'

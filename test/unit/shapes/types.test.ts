@@ -6,7 +6,7 @@ import ts from 'typescript'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import type { JsonValue } from '../../../src/base/json.ts'
-import { toJsonBody } from '../../../src/model/parse-body.ts'
+import { toJsonBody } from '../../../src/model/body.ts'
 import { readEvent, recogniseSender } from '../../../src/pipeline/sources.ts'
 import {
   createEventShape,

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { Problem } from '../../../src/model/problem.ts'
-import type { Accepts } from '../../../src/model/body-syntax.ts'
-import { openBody, readPayload } from '../../../src/model/parse-body.ts'
+import { type Accepts, openBody, readPayload } from '../../../src/model/body.ts'
 
 function parse(body: string | Uint8Array, contentType?: string, accepts: Partial<Accepts> = {}) {
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
