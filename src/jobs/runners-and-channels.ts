@@ -1,5 +1,5 @@
-// Builds the runners and channels of a configuration once, when a job first needs them.
-import { CommandRunnerConfig, type RunnersConfig } from '../model/config/agents.ts'
+// Builds the channels of a configuration once, and each of its runners when a turn first needs it.
+import { CommandRunnerConfig } from '../model/config/agents.ts'
 import type { Channel, OwnChannel } from '../model/channel.ts'
 import { type ChannelsConfig, channelSections } from '../model/config/channels.ts'
 import type { ConfiguredChannelName } from '../model/action.ts'
@@ -57,28 +57,35 @@ function buildRunnersAndChannels(
   own: readonly OwnChannel[],
   tools: RunnerAndChannelParts,
 ): RunnersAndChannels {
-  const runners = buildRunners(config, tools)
-  return { runner: (name) => runners.get(name), channels: buildChannels(config.channels, own, tools) }
+  const runners = new Map<string, Runner | undefined>()
+  return {
+    runner(name) {
+      if (!runners.has(name)) runners.set(name, buildRunner(name, config, tools))
+      return runners.get(name)
+    },
+    channels: buildChannels(config.channels, own, tools),
+  }
 }
 
 // as: the keys of a constant object
 const channelNames = Object.keys(channelSections) as readonly (keyof typeof channelSections)[]
 
 /** A section of `runners` replaces the built-in runner of its name. */
-function buildRunners({ models, runners }: Config, { env }: RunnerAndChannelParts): ReadonlyMap<string, Runner> {
-  const profile = (name: 'claude' | 'codex') =>
-    createCommandRunner(name, CommandRunnerConfig.parse({ kind: 'command', profile: name }), { env })
-  return new Map<string, Runner>([
-    ['echo', createEchoRunner()],
-    ['ai', createAiRunner({ models })],
-    ['claude', profile('claude')],
-    ['codex', profile('codex')],
-    ...Object.entries(runners).map(([name, section]) => [name, buildRunner(name, section, env)] as const),
-  ])
-}
-
-function buildRunner(name: string, section: RunnersConfig[string], env: RunnerAndChannelParts['env']): Runner {
-  return section.kind === 'openclaw' ? createOpenClawRunner(name, section) : createCommandRunner(name, section, { env })
+function buildRunner(name: string, { models, runners }: Config, { env }: RunnerAndChannelParts): Runner | undefined {
+  const section = Object.hasOwn(runners, name) ? runners[name] : undefined
+  if (section?.kind === 'openclaw') return createOpenClawRunner(name, section)
+  if (section !== undefined) return createCommandRunner(name, section, { env })
+  switch (name) {
+    case 'echo':
+      return createEchoRunner()
+    case 'ai':
+      return createAiRunner({ models })
+    case 'claude':
+    case 'codex':
+      return createCommandRunner(name, CommandRunnerConfig.parse({ kind: 'command', profile: name }), { env })
+    default:
+      return undefined
+  }
 }
 
 function buildChannels(
