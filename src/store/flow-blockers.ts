@@ -1,6 +1,6 @@
 // Counts running turns, and finds the limits that keep a key from starting.
 import type { FlowSettings, SharedLimits } from '../model/config/flow.ts'
-import { type Dialect, readFlowSettings, run, type Script } from './flow-script.ts'
+import { type Dialect, type EarlyReads, readFlowSettings, run, type Script } from './flow-script.ts'
 import type { Row } from './rows.ts'
 import { sessionMark } from './rules.ts'
 
@@ -24,10 +24,12 @@ export function addToCounts(counts: TurnCounts, names: readonly string[]): void 
   for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1)
 }
 
+export const selectRunning = `SELECT j.flow, f.ring, f.key, f.settings FROM jobs j JOIN job_flow f ON f.job_seq = j.seq
+  WHERE j.state = 'running' AND j.ended_at IS NULL`
+
 /** Counts the running turns. `held`: the labels of holds. The count of a held session is full, so that its keys wait. */
-export function* countRunning(held: readonly string[]): Script<TurnCounts> {
-  const rows = yield* run(`SELECT j.flow, f.ring, f.key, f.settings FROM jobs j JOIN job_flow f ON f.job_seq = j.seq
-    WHERE j.state = 'running' AND j.ended_at IS NULL`)
+export function* countRunning(held: readonly string[], early?: EarlyReads): Script<TurnCounts> {
+  const rows = early?.running ?? (yield* run(selectRunning))
   const counts: TurnCounts = new Map(held.map((label) => [`hold:${label}`, openedAtOnce]))
   for (const row of rows) {
     const { limits } = readFlowSettings(row)

@@ -3,7 +3,12 @@ import type { FlowEnd, FlowSettings, SharedLimits } from '../model/config/flow.t
 import type { EndedRun } from './records.ts'
 import type { Row } from './rows.ts'
 
-type Statement = { readonly sql: string; readonly params: readonly (string | number | null)[] }
+/** `also`: statements that write other tables and read none of what the others write, so that Postgres can run all of them as one. */
+export type Statement = {
+  readonly sql: string
+  readonly params: readonly (string | number | null)[]
+  readonly also?: readonly Statement[]
+}
 export type Script<Result> = Generator<Statement, Result, Row[]>
 
 /** The parts of a statement that the engines write differently. */
@@ -12,7 +17,6 @@ export type Dialect = {
   readonly list: (param: string) => string
   /** A subquery that returns the arrays of a JSON array as rows with these columns. */
   readonly rows: (param: string, columns: Columns) => string
-  readonly newFence: string
   /** Whether the job `j` was never tried and has no recorded step. */
   readonly isUntouched: string
 }
@@ -30,14 +34,19 @@ export type FlowClaim = {
   readonly dialect: Dialect
   /** SQL that selects the due times of the first `$1` jobs without a flow. */
   readonly selectPlain: string
+  /** Starts the queued job `$1` in the lane `$2`, until `$3`. Returns its row: `seq`, and what the engine needs of it. */
+  readonly startJob: string
 }
 
+/** What a claim reads after it has opened keys, if the engine has read it before: of no use if the claim opens some. */
+export type EarlyReads = Readonly<Record<'running' | 'lines', readonly Row[]>>
+
 /**
- * `started`: the seqs of the started jobs, each with the fence of its expired lease, or null. `ended`: the jobs that ended without a turn.
+ * `started`: the seqs of the started jobs, each with `lapsed`, the fence of its expired lease, or null. `ended`: the jobs that ended without a turn.
  * `isSorted`: false if more new jobs wait to be sorted.
  */
 export type FlowClaimed = {
-  readonly started: ReadonlyMap<number, number | null>
+  readonly started: ReadonlyMap<number, Row>
   readonly ended: readonly EndedRun[]
   readonly isSorted: boolean
 }

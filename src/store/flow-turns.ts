@@ -11,12 +11,15 @@ import {
 } from './flow-blockers.ts'
 import {
   type Dialect,
+  type EarlyReads,
   type FlowClaim,
+  type FlowClaimed,
   type LineFacts,
   jobsOfKey,
   readFlowSettings,
   run,
   type Script,
+  type Statement,
   toEndedColumns,
   whereQueued,
 } from './flow-script.ts'
@@ -24,7 +27,7 @@ import type { Row } from './rows.ts'
 import { clockSetBackMs } from './rules.ts'
 
 const maxLines = 200
-/** The maximum number of keys that one script visits in addition to the keys that it may start. */
+/** The maximum number of keys that one script visits, beyond the number of those that it starts. */
 const extraVisits = 40
 export const gatheredReason = 'A later turn of its key reads its message.'
 
@@ -32,18 +35,18 @@ type Line = LineFacts & {
   readonly text: string
   rank: number
   servedAt: number
-  /** Only for the jobs without a flow, which take turns with the lines: the due times of the first such jobs. */
+  /** The jobs without a flow, which take turns with the lines: the moments from which the first such jobs are due. */
   readonly plain?: readonly number[]
 }
 
-const selectLines = `WITH RECURSIVE l (line) AS (SELECT min(line) FROM flow_keys WHERE state = 'ready'
-    UNION ALL SELECT (SELECT min(line) FROM flow_keys WHERE state = 'ready' AND line > l.line) FROM l WHERE l.line IS NOT NULL)
-  SELECT l.line, (SELECT min(k.rank) FROM flow_keys k WHERE k.state = 'ready' AND k.line = l.line) AS rank, s.served_at
-  FROM l LEFT JOIN flow_lines s ON s.line = l.line WHERE l.line IS NOT NULL LIMIT ${maxLines}`
+export const selectLines = `WITH RECURSIVE l (line) AS (SELECT (SELECT line FROM flow_keys WHERE state = 'ready' ORDER BY line LIMIT 1)
+    UNION ALL SELECT (SELECT line FROM flow_keys WHERE state = 'ready' AND line > l.line ORDER BY line LIMIT 1) FROM l WHERE l.line IS NOT NULL)
+  SELECT l.line, (SELECT k.rank FROM flow_keys k WHERE k.state = 'ready' AND k.line = l.line ORDER BY k.rank LIMIT 1) AS rank,
+    (SELECT s.served_at FROM flow_lines s WHERE s.line = l.line) AS served_at FROM l WHERE l.line IS NOT NULL LIMIT ${maxLines}`
 
-function* readLines(): Script<Line[]> {
-  return (yield* run(selectLines)).map((row) => ({
-    // as: only `toLine` makes this text
+function* readLines(early: EarlyReads | undefined): Script<Line[]> {
+  return (early?.lines ?? (yield* run(selectLines))).map((row) => ({
+    // as: `toLine` makes it
     ...(JSON.parse(String(row['line'])) as LineFacts),
     text: String(row['line']),
     rank: Number(row['rank']),
@@ -51,7 +54,7 @@ function* readLines(): Script<Line[]> {
   }))
 }
 
-/** The line of the jobs without a flow, if some are due. The engine starts these jobs in the slots that the other lines leave. */
+/** The jobs without a flow as a line, if some are due. The engine starts them in the slots that the lines leave. */
 function* readPlain({ limit, selectPlain }: FlowClaim): Script<Line[]> {
   const plain = (yield* run(selectPlain, limit)).map((row) => Number(row['run_at']))
   const [rank] = plain
@@ -61,31 +64,35 @@ function* readPlain({ limit, selectPlain }: FlowClaim): Script<Line[]> {
   return [{ ...facts, text: '', rank, servedAt: Number(row?.['served_at'] ?? 0), plain }]
 }
 
-/** The moment since which the line waits for a turn, less its head start. Lines take turns: after a start, a line is behind the others. */
+/** The moment from which the line waits for a turn, less its head start. Lines take turns: a start puts a line behind the others. */
 function waitsSince({ rank, servedAt, headStartMs }: Line): number {
   return Math.max(rank, servedAt - headStartMs)
 }
 
-/** Starts turns until the slots are used, or no line has room. `hasPlain`: whether jobs without a flow may be due. */
+/** `hasPlain`: whether jobs without a flow may be due. */
+type TurnReads = { readonly hasPlain: boolean; readonly early: EarlyReads | undefined }
+
+/** Starts turns until the slots are used, or no line has room. */
 export function* startTurns(
   counts: TurnCounts,
   claim: FlowClaim,
-  hasPlain: boolean,
-): Script<ReadonlyMap<number, number | null>> {
-  const started = new Map<number, number | null>()
-  const open = [...(yield* readLines()), ...(hasPlain ? yield* readPlain(claim) : [])]
-  const served = new Set<Line>()
+  { hasPlain, early }: TurnReads,
+): Script<FlowClaimed['started']> {
+  const started = new Map<number, Row>()
+  const open = [...(yield* readLines(early)), ...(hasPlain ? yield* readPlain(claim) : [])]
   let plain = 0
+  let plainServedAt = 0
   for (let visits = claim.limit + extraVisits; visits > 0 && started.size + plain < claim.limit; visits -= 1) {
     const line = open.toSorted((one, other) => waitsSince(one) - waitsSince(other))[0]
     if (line === undefined) break
     const close = () => open.splice(open.indexOf(line), 1)
+    // if two lines are served in the same millisecond, the order between them stays
+    const servedAt = Math.max(claim.now, line.servedAt + 1)
     if (line.plain !== undefined) {
       plain += 1
       line.rank = line.plain[plain] ?? Infinity
+      line.servedAt = plainServedAt = servedAt
       if (line.rank === Infinity) close()
-      line.servedAt = Math.max(claim.now, line.servedAt + 1)
-      served.add(line)
       continue
     }
     if (!(yield* hasRoom(line, counts, claim))) {
@@ -97,20 +104,20 @@ export function* startTurns(
       close()
       continue
     }
-    const job = yield* startKey(key, { line: line.text, counts, claim })
+    const job = yield* startKey(key, { line: line.text, servedAt, counts, claim })
     line.rank = Number((next ?? key)['rank'])
     if (job === undefined) continue
-    started.set(job.seq, job.lapsed)
-    // two lines that are served in the same millisecond keep their order
-    line.servedAt = Math.max(claim.now, line.servedAt + 1)
-    served.add(line)
+    started.set(Number(job['seq']), job)
+    line.servedAt = servedAt
   }
-  for (const { text, servedAt } of served) {
-    const sql = `INSERT INTO flow_lines (line, served_at) VALUES ($1, $2) ON CONFLICT (line) DO UPDATE SET served_at = excluded.served_at`
-    yield* run(sql, text, servedAt)
-  }
+  if (plain > 0) yield serve('', plainServedAt)
   return started
 }
+
+const serve = (line: string, at: number): Statement => ({
+  sql: 'INSERT INTO flow_lines (line, served_at) VALUES ($1, $2) ON CONFLICT (line) DO UPDATE SET served_at = excluded.served_at',
+  params: [line, at],
+})
 
 function* hasRoom({ ring, total, limits, labels }: Line, counts: TurnCounts, claim: FlowClaim): Script<boolean> {
   const all = [...labels, ...limits.map((limit) => `limit:${limit}`), 'all']
@@ -126,10 +133,7 @@ function* hasRoom({ ring, total, limits, labels }: Line, counts: TurnCounts, cla
 
 type Starts = { readonly limit: number; readonly period: number; readonly burst?: number | undefined }
 
-/**
- * Whether one more start is allowed: at most `limit` in a period, and at most `burst` in the part of the period that fits `burst` evenly spread
- * starts.
- */
+/** At most `limit` starts in a period, and at most `burst` in the part of the period in which `burst` evenly spread starts would fit. */
 function* hasStart(name: string, { limit, period, burst = limit }: Starts, now: number): Script<boolean> {
   const sql = 'SELECT count(*) AS count FROM flow_counts WHERE name = $1 AND at > $2'
   const inPeriod = Number((yield* run(sql, `start:${name}`, now - period))[0]?.['count'])
@@ -139,6 +143,12 @@ function* hasStart(name: string, { limit, period, burst = limit }: Starts, now: 
   return Number((yield* run(sql, `start:${name}`, now - share))[0]?.['count']) < burst
 }
 
+type Served = {
+  readonly line: string
+  readonly servedAt: number
+  readonly counts: TurnCounts
+  readonly claim: FlowClaim
+}
 type Head = { readonly seq: number; readonly id: string; readonly attempts: number; readonly lapsed: number | null }
 
 /** The columns of the job `j` and its flow `f`. */
@@ -160,14 +170,8 @@ const selectNewest = (
 ) => `SELECT ${toHeadColumns(dialect)} FROM jobs j JOIN job_flow f ON f.job_seq = j.seq
   WHERE j.flow = $1 AND j.ended_at IS NULL AND j.state = 'queued' AND ${dialect.isUntouched} ORDER BY j.seq DESC LIMIT 1`
 
-/**
- * Starts the turn of a key. `oldest`: its row, with its oldest job. If the turn cannot start now, the key is no longer ready, or the job is
- * ended.
- */
-function* startKey(
-  oldest: Row,
-  { line, counts, claim }: { line: string; counts: TurnCounts; claim: FlowClaim },
-): Script<Head | undefined> {
+/** Starts the turn of a key, whose row has its oldest job. If it cannot start now, the key is no longer ready, or the job is ended. */
+function* startKey(oldest: Row, { line, servedAt, counts, claim }: Served): Script<Row | undefined> {
   const { now, limits, dialect } = claim
   const id = Number(oldest['id'])
   if (oldest['seq'] === null) return yield* setKey(id, { state: 'idle' })
@@ -190,7 +194,7 @@ function* startKey(
   }
   if (!(yield* countRate(settings, job, now))) return undefined
   if (gathers) yield* gatherOlder({ id, by: job, claim })
-  return yield* startJob(job, { place, settings, lane, counts, claim })
+  return yield* startJob(job, { place, settings, lane, line, servedAt, counts, claim })
 }
 
 function waitsForRetry({ run_at: at, created_at: createdAt }: Row, now: number): boolean {
@@ -215,7 +219,7 @@ function* setKey(id: number, { state, dueAt = null, blocker = null }: Change): S
   return undefined
 }
 
-/** Counts a turn once under its rate limit. If the limit is reached, ends the job and returns false. */
+/** Counts a turn under its rate limit, once. False: there is no room, and the job is ended. */
 function* countRate({ rate, ...others }: FlowSettings, { seq }: Head, now: number): Script<boolean> {
   if (rate === undefined) return true
   const sql = 'SELECT count(*) AS count FROM flow_counts WHERE name = $1 AND at > $2'
@@ -246,7 +250,7 @@ function* gatherOlder({ id, by, claim }: { id: number; by: Head; claim: FlowClai
     by.seq,
   )
   if (ended.length === 0) return
-  // an ended job that was claimed before may have gathered others
+  // one of them may have been claimed before, and then it has gathered others
   yield* run(
     `UPDATE jobs SET ended_by = $1 WHERE last_error = $2
       AND ended_by IN (SELECT id FROM jobs WHERE ended_by = $1 AND last_error = $2)`,
@@ -255,27 +259,25 @@ function* gatherOlder({ id, by, claim }: { id: number; by: Head; claim: FlowClai
   )
 }
 
-type Start = {
-  readonly place: Place
-  readonly settings: FlowSettings
-  readonly lane: Row[string] | null
-  readonly counts: TurnCounts
-  readonly claim: FlowClaim
-}
+type Start = Served & { readonly place: Place; readonly settings: FlowSettings; readonly lane: Row[string] | null }
 
 const longestPeriodMs = 31 * 86_400_000
 
-function* startJob(job: Head, { place, settings, lane, counts, claim }: Start): Script<Head | undefined> {
-  const { now, leaseMs, limits, dialect } = claim
-  const rows = yield* run(
-    `UPDATE jobs SET state = 'running', gate = 0, lane = $2, fence = ${dialect.newFence}, locked_until = $3
-      WHERE seq = $1 AND state = 'queued' AND ended_at IS NULL RETURNING seq`,
-    job.seq,
-    typeof lane === 'string' ? lane : null,
-    now + leaseMs,
-  )
-  if (rows.length === 0) return undefined
-  yield* run('UPDATE flow_keys SET rank = $2 WHERE id = $1', place.id, now - settings.headStartMs)
+/** Returns the row of the job, with the fence of an expired lease. */
+function* startJob(
+  { seq, lapsed }: Head,
+  { place, settings, lane, line, servedAt, counts, claim }: Start,
+): Script<Row | undefined> {
+  const { now, leaseMs, limits, startJob: sql } = claim
+  const [job] = yield {
+    sql,
+    params: [seq, typeof lane === 'string' ? lane : null, now + leaseMs],
+    also: [
+      { sql: 'UPDATE flow_keys SET rank = $2 WHERE id = $1', params: [place.id, now - settings.headStartMs] },
+      serve(line, servedAt),
+    ],
+  }
+  if (job === undefined) return undefined
   addToCounts(counts, listCountNames(place))
   for (const name of settings.limits) {
     if (!Object.hasOwn(limits, name) || limits[name]?.starts === undefined) continue
@@ -285,5 +287,5 @@ function* startJob(job: Head, { place, settings, lane, counts, claim }: Start): 
       now - longestPeriodMs,
     )
   }
-  return job
+  return { ...job, lapsed }
 }

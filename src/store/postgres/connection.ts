@@ -15,13 +15,20 @@ import {
   describeError,
   UnfitDatabase,
 } from './errors.ts'
+import type { Row } from '../rows.ts'
 import { checkVersion, isMigrated, migrate } from './migrations.ts'
 import { createClientPool, type Query, withNewClient } from './pool.ts'
 import { createPresence } from './presence.ts'
 import { type Limits, limits, readSettings, toBeginSql, extendLimits } from './settings.ts'
 
-/** Statements of one transaction. */
-type DatabaseSession = { readonly query: Query }
+/** Statements of one transaction. `first`: the rows of the statement that it began with. */
+type DatabaseSession = { readonly query: Query; readonly first: readonly Row[] }
+
+type TransactionOptions = {
+  readonly pace?: Pace
+  /** A statement without parameters that is sent with the BEGIN, which saves a round trip. */
+  readonly first?: string
+}
 
 /** `patient`: for calls that may visit many rows. They have more time. */
 type Pace = 'usual' | 'patient'
@@ -39,7 +46,7 @@ type DatabaseConnections = {
    * Runs several statements, all or none. After a conflict with another transaction, `run` is called again, so it must not act outside of the
    * store.
    */
-  transaction<Result>(run: (session: DatabaseSession) => Promise<Result>, pace?: Pace): Promise<Result>
+  transaction<Result>(run: (session: DatabaseSession) => Promise<Result>, options?: TransactionOptions): Promise<Result>
   /** Returns the version of the server. Rejects if the server is read-only, which a statement that only reads does not notice. */
   check(): Promise<string>
   trouble(): string | undefined
@@ -124,11 +131,12 @@ export function createDatabaseConnections(options: ConnectionOptions): DatabaseC
     run: (session: DatabaseSession) => Promise<Result>,
     given: Limits | undefined,
     answerMs: number,
+    first = '',
   ): Promise<Result> {
     return pool.withClient(answerMs, async (query) => {
-      await query(toBeginSql(readOnly, given))
       try {
-        const result = await run({ query })
+        const rows = await query(`${toBeginSql(readOnly, given)}; ${first}`)
+        const result = await run({ query, first: rows })
         await query('COMMIT')
         return result
       } catch (error) {
@@ -209,17 +217,19 @@ export function createDatabaseConnections(options: ConnectionOptions): DatabaseC
     }
   }
 
-  const transaction: DatabaseConnections['transaction'] = (run, pace = 'usual') =>
+  const transaction: DatabaseConnections['transaction'] = (run, { pace = 'usual', first } = {}) =>
     runCall(() =>
       retryConflicts(() =>
-        pace === 'usual' ? inTransaction(run, own, usualMs) : inTransaction(run, own && patient, patient.answerMs),
+        pace === 'usual'
+          ? inTransaction(run, own, usualMs, first)
+          : inTransaction(run, own && patient, patient.answerMs, first),
       ),
     )
   const createQuery =
     (pace: Pace): Query =>
     (sql, ...params) =>
       readOnly
-        ? transaction(({ query }) => query(sql, ...params), pace)
+        ? transaction(({ query }) => query(sql, ...params), { pace })
         : runCall(() =>
             pool.withClient(pace === 'usual' ? usualMs : patient.answerMs, (query) => query(sql, ...params)),
           )

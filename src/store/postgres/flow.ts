@@ -1,6 +1,6 @@
 // The tables of flows, how Postgres runs their scripts, and the lock that orders their changes.
 import { firstFlow } from '../flow.ts'
-import type { Dialect, Script } from '../flow-script.ts'
+import type { Dialect, Script, Statement } from '../flow-script.ts'
 import type { Param, Query } from './pool.ts'
 
 /**
@@ -96,15 +96,25 @@ export const dialect: Dialect = {
     )
     return `SELECT ${values.join(', ')} FROM ${toElements(param)}`
   },
-  newFence,
   isUntouched: `j.attempts = 0 AND EXISTS (SELECT 1 FROM job_parts p WHERE p.job_seq = j.seq AND p.steps = '[]')`,
 }
 
 export async function runScript<Result>(query: Query, script: Script<Result>): Promise<Result> {
   for (let step = script.next([]); ;) {
     if (step.done === true) return step.value
-    step = script.next(await query(step.value.sql, ...step.value.params))
+    const { sql, params } = toOne(step.value)
+    step = script.next(await query(sql, ...params))
   }
+}
+
+function toOne({ sql, params, also = [] }: Statement): Statement {
+  const all = [...params]
+  const others = also.map((other, place) => {
+    const own = other.sql.replaceAll(/\$(\d)/g, (_, number: string) => `$${all.length + Number(number)}`)
+    all.push(...other.params)
+    return `other${place} AS (${own})`
+  })
+  return { sql: others.length === 0 ? sql : `WITH ${others.join(', ')} ${sql}`, params: all }
 }
 
 /**
@@ -119,6 +129,6 @@ export async function lockFlows(query: Query, which: string, ...params: readonly
   await query(`SELECT CASE WHEN EXISTS (${jobs}) THEN ${lock} END AS locked`, ...params)
 }
 
-const hasFlows = `(SELECT ${firstFlow}) IS NOT NULL`
-/** Takes the lock if an unfinished job has a flow. The column `flows` is then 1. */
-export const lockIfFlows = `(${hasFlows})::int AS flows, CASE WHEN ${hasFlows} THEN ${lock} END AS locked`
+/** Takes the lock if an unfinished job has a flow. The column `flows` is then 1. OFFSET: they are looked up once. */
+export const lockIfFlows = `SELECT flows::int, CASE WHEN flows THEN ${lock} END AS locked
+  FROM (SELECT (SELECT ${firstFlow}) IS NOT NULL AS flows OFFSET 0) f`

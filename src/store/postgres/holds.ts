@@ -28,11 +28,6 @@ export async function returnToFlow(query: Query, seq: number): Promise<void> {
 export const whereLapsed = (now: string) => `j.state = 'running' AND j.locked_until <= ${now}
   AND j.flow IS NOT NULL AND NOT EXISTS (SELECT 1 FROM endings e WHERE e.job_seq = j.seq)`
 
-/** Whether a claim has more to do than usual. Each column reads the first row of an index. */
-export const selectHints = (now: string) => `(EXISTS (SELECT 1 FROM holds))::int AS held,
-  (EXISTS (SELECT 1 FROM jobs j WHERE ${whereLapsed(now)}))::int AS lapsed,
-  (EXISTS (SELECT 1 FROM endings e JOIN jobs j ON j.seq = e.job_seq WHERE j.state = 'running' AND j.locked_until <= ${now}))::int AS overdue`
-
 /** Whether a hold applies to the job `j`. Labels are JSON texts without spaces, as `JSON.stringify` writes them. */
 export const whereHeld = (now: string) => `EXISTS (SELECT 1 FROM holds h WHERE (h.until IS NULL OR h.until > ${now})
   AND (strpos(j.labels, to_json(h.label)::text) > 0 OR (h.label = 'all' AND j.delivery_seq IS NOT NULL)))`

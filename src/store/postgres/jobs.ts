@@ -3,31 +3,33 @@ import { type Row, toClaimedJob } from '../rows.ts'
 import { clockSetBackMs, leaseLost, runTaskKinds, toRunTaskName } from '../rules.ts'
 import type { SharedLimits } from '../../model/config/flow.ts'
 import { claimFlows, hintColumns } from '../flow.ts'
-import type { FlowClaimed } from '../flow-script.ts'
+import { selectRunning } from '../flow-blockers.ts'
+import { selectLines } from '../flow-turns.ts'
 import type { EndedRun, NewTask } from '../records.ts'
 import type { ClaimedJob } from '../../model/job.ts'
 import { addFailure } from './failures.ts'
 import { dialect, lockIfFlows, newFence, runScript } from './flow.ts'
-import { endAsAskedSql, endHolds, whereHeld, whereLapsed, reopenFlows, selectHints } from './holds.ts'
+import { endAsAskedSql, endHolds, whereHeld, whereLapsed, reopenFlows } from './holds.ts'
 import type { Query } from './pool.ts'
 
 /** The columns that `toJob` reads, with the id of the job's delivery. */
 const jobColumns = `j.id, p.planned, j.state, j.attempts, j.created_at, j.run_at, j.locked_until, j.last_error, j.ended_by,
-  j.failing_since, j.failures, p.steps, p.posts, j.fence, j.seq, j.delivery_seq, j.flow, d.id AS delivery_id`
-const jobTables = 'job_parts p ON p.job_seq = j.seq LEFT JOIN deliveries d ON d.seq = j.delivery_seq'
+  j.failing_since, j.failures, p.steps, p.posts, j.fence, j.seq, j.delivery_seq, j.flow,
+  (SELECT d.id FROM deliveries d WHERE d.seq = j.delivery_seq) AS delivery_id`
+const jobTables = 'job_parts p ON p.job_seq = j.seq'
 export const selectJob = `SELECT ${jobColumns} FROM jobs j JOIN ${jobTables}`
 
 /** The number of queued jobs, in the order of arrival, from which a claim chooses. Usually enough of them can run. */
 const windowSize = 200
 const firstQueued = `SELECT seq FROM (SELECT seq FROM jobs WHERE state = 'queued' AND gate = 0 ORDER BY seq LIMIT ${windowSize}) w`
 
-/** ORDER BY makes Postgres read the index: for EXISTS, it would read the table while its statistics are old. */
+/** Reads in an order: for EXISTS, Postgres would read the table while its statistics are old. */
 const hasQueued = `(SELECT seq FROM jobs WHERE state = 'queued' AND gate = 0 ORDER BY seq LIMIT 1) IS NOT NULL`
 
 /** The queued jobs that no delivery caused. There are few. */
 const queuedTasks = `SELECT seq FROM jobs WHERE stands_for IS NOT NULL AND state = 'queued' AND gate = 0`
 
-/** The first unfinished job of each lane. It takes one index read for each lane, however many jobs wait in the lane. */
+/** The first unfinished job of each lane, found by one index read a lane, however many jobs wait in it. */
 export const heads = `heads AS (
     (SELECT lane, seq FROM jobs WHERE lane IS NOT NULL AND ended_at IS NULL ORDER BY lane, seq LIMIT 1)
     UNION ALL
@@ -36,7 +38,7 @@ export const heads = `heads AS (
 /** The jobs that wait for no other job: the first job of each lane, and all jobs without a lane. */
 export const eachHead = `SELECT seq FROM heads UNION ALL SELECT seq FROM jobs WHERE lane IS NULL AND state = 'queued' AND gate = 0`
 
-/** The job is queued, and its lane has neither an earlier nor a running job. */
+/** Queued, with no earlier job and no running job in its lane. */
 export const whereFree = `j.state = 'queued' AND j.gate = 0 AND (j.lane IS NULL OR NOT EXISTS (SELECT 1 FROM jobs o
   WHERE o.lane = j.lane AND o.ended_at IS NULL AND o.seq <> j.seq AND (o.seq < j.seq OR o.state = 'running')))`
 
@@ -65,6 +67,9 @@ const claimFrom = (candidates: string, now: string) => `
     FROM picked WHERE jobs.seq = picked.seq RETURNING jobs.*, nullif(picked.was_fence, 0) AS lapsed)
   SELECT ${jobColumns}, j.lapsed, ${now} AS now FROM claimed j JOIN ${jobTables} ORDER BY j.seq`
 
+const startJob = `UPDATE jobs j SET state = 'running', gate = 0, lane = $2, fence = ${newFence}, locked_until = $3 FROM job_parts p
+  WHERE p.job_seq = j.seq AND j.seq = $1 AND j.state = 'queued' AND j.ended_at IS NULL RETURNING ${jobColumns}`
+
 type Claim = {
   readonly limit: number
   readonly leaseMs: number
@@ -74,20 +79,29 @@ type Claim = {
 }
 type Claimed = { readonly jobs: readonly ClaimedJob[]; readonly ended: readonly EndedRun[]; readonly isSorted: boolean }
 
-/** Runs in one transaction: two gateways that claim two jobs of a lane at the same time conflict in a unique index, and one begins again. */
-export async function claim(query: Query, given: Claim): Promise<Claimed> {
+/**
+ * The statement with which the transaction of a claim begins: whether the claim must do more than the usual one, and the lock. Each part reads
+ * the first row of an index.
+ */
+export const selectHints = ({ only, now }: Pick<Claim, 'only' | 'now'>) => `
+  SELECT (EXISTS (SELECT 1 FROM holds))::int AS held,
+    ((SELECT locked_until FROM jobs WHERE state = 'running' ORDER BY locked_until LIMIT 1) <= ${now})::int AS expired, l.*
+  FROM (${only === undefined ? lockIfFlows : 'SELECT 0 AS flows'}) l`
+
+/**
+ * Runs in one transaction, which began with `selectHints`: two gateways that claim two jobs of a lane at the same time conflict in a unique
+ * index, and one begins again.
+ */
+export async function claim(query: Query, given: Claim, [hints = {}]: readonly Row[]): Promise<Claimed> {
   const { now } = given
-  const [hints] = await query(`SELECT ${selectHints(now)}${given.only === undefined ? `, ${lockIfFlows}` : ''}`)
-  if (hints?.['overdue'] === 1) await query(endAsAskedSql(now, `j.locked_until <= ${now}`))
-  if (hints?.['held'] === 1) await holdBack(query, now)
-  if (hints?.['flows'] !== 1 || given.only !== undefined)
-    return { jobs: await claimPlain(query, given), ended: [], isSorted: true }
-  // this transaction ends here: `startFlows` must ask running jobs to end before any key is written
-  if (hints['lapsed'] === 1 && (await requeueExpired(query, now))) return { jobs: [], ended: [], isSorted: false }
-  const { started, ended, isSorted } = await startFlows(query, given)
-  const rows = await selectStarted(query, started, now)
-  const plain = await claimPlain(query, { ...given, limit: given.limit - started.size })
-  return { jobs: [...rows, ...plain], ended, isSorted }
+  if (hints['expired'] === 1) await query(endAsAskedSql(now, `j.locked_until <= ${now}`))
+  if (hints['held'] === 1) await holdBack(query, now)
+  if (hints['flows'] !== 1) return { jobs: await claimPlain(query, given), ended: [], isSorted: true }
+  // in another transaction: the next one asks running jobs to end before it writes keys
+  if (hints['expired'] === 1 && (await requeueExpired(query, now))) return { jobs: [], ended: [], isSorted: false }
+  const flows = await startFlows(query, given)
+  const plain = await claimPlain(query, { ...given, limit: given.limit - flows.jobs.length })
+  return { ...flows, jobs: [...flows.jobs, ...plain] }
 }
 
 async function claimPlain(query: Query, { limit, leaseMs, only, now }: Claim): Promise<ClaimedJob[]> {
@@ -115,28 +129,27 @@ async function requeueExpired(query: Query, now: string): Promise<boolean> {
   return requeued.length > 0
 }
 
+const toJson = (sql: string) => `(SELECT json_agg(r) FROM (${sql}) r)::text`
+
 /** One claim at a time starts turns of flows: the others wait for it, and then count the turns that it started. */
-async function startFlows(query: Query, { limit, leaseMs, limits, now }: Claim): Promise<FlowClaimed> {
-  // this statement begins under the lock
+async function startFlows(query: Query, { limit, leaseMs, limits, now }: Claim): Promise<Claimed> {
+  // begins under the lock
   const [hints = {}] = await query(
     `SELECT ${now} AS now, (SELECT json_agg(label) FROM holds WHERE until IS NULL OR until > ${now})::text AS held, ${hintColumns(now)},
-      (${hasQueued})::int AS plain`,
+      (${hasQueued})::int AS plain, ${toJson(selectRunning)} AS running, ${toJson(selectLines)} AS lines`,
   )
-  const { now: at, held, ...own } = hints
+  const { now: at, held, running, lines, ...own } = hints
   const selectPlain = `SELECT j.run_at FROM jobs j WHERE j.seq IN (${firstQueued}) AND ${whereFree} AND ${whereDue(now)} ORDER BY j.seq LIMIT $1`
-  // as: every label is a string
+  // as: labels are texts, and the others are rows
   const labels = JSON.parse(String(held ?? '[]')) as string[]
-  const given = { now: Number(at), limit, leaseMs, limits, held: labels, dialect, selectPlain }
-  return await runScript(query, claimFlows(given, own))
-}
-
-async function selectStarted(query: Query, started: FlowClaimed['started'], now: string): Promise<ClaimedJob[]> {
-  if (started.size === 0) return []
-  const sql = `SELECT ${jobColumns}, ${now} AS now FROM jobs j JOIN ${jobTables} WHERE j.seq = ANY ($1::bigint[]) ORDER BY j.seq`
-  const rows = await query(sql, [...started.keys()])
-  return rows.map((row) =>
-    toClaimedJob({ ...row, lapsed: started.get(Number(row['seq'])) ?? null }, Number(row['now'])),
-  )
+  const early = {
+    running: JSON.parse(String(running ?? '[]')) as Row[],
+    lines: JSON.parse(String(lines ?? '[]')) as Row[],
+  }
+  const given = { now: Number(at), limit, leaseMs, limits, held: labels, dialect, selectPlain, startJob }
+  const { started, ...others } = await runScript(query, claimFlows(given, own, early))
+  const rows = [...started.values()].toSorted((one, other) => Number(one['seq']) - Number(other['seq']))
+  return { ...others, jobs: rows.map((row) => toClaimedJob(row, given.now)) }
 }
 
 /** Closes the gates of queued jobs that a hold keeps back. Each job is visited once, until its hold ends. */
@@ -164,7 +177,7 @@ export async function extend(
 
 export async function addTask(query: Query, task: NewTask, now: string): Promise<boolean> {
   const { id, planned, lane, standsFor, labels, unlessWithinMs = 0 } = task
-  // in one statement: between two, a sweep could delete the name
+  // one statement: a sweep may delete the name between two
   const lockName = `INSERT INTO task_names VALUES ($1) ON CONFLICT (stands_for) DO UPDATE SET stands_for = excluded.stands_for`
   await query(lockName, standsFor)
   const text = JSON.stringify(planned)
@@ -202,7 +215,7 @@ export async function requeue(query: Query, id: string, now: string): Promise<bo
   )
   if (job === undefined) return false
   const seq = Number(job['seq'])
-  // a claim that waited for the report that made the job dead may have left one
+  // left by a claim that waited for the report that made the job dead
   await query('DELETE FROM endings WHERE job_seq = $1', seq)
   const [parts] = await query('SELECT posts FROM job_parts WHERE job_seq = $1', seq)
   await query('UPDATE job_parts SET posts = $2 WHERE job_seq = $1', seq, toSentPosts(parts))

@@ -16,6 +16,7 @@ import { isStatementError, PoolExhausted } from './errors.ts'
 
 type Scalar = string | number | boolean | Uint8Array | null | undefined
 export type Param = Scalar | readonly Scalar[]
+/** The rows of a statement, or of the last one of several without parameters. */
 export type Query = (sql: string, ...params: readonly Param[]) => Promise<Row[]>
 
 type ClientPool = {
@@ -169,9 +170,11 @@ async function runOn<Result>(client: PoolClient, run: (client: PoolClient) => Pr
 function toQuery(client: ClientBase, answerMs: number, onAnswer = () => {}): Query {
   return async (text, ...params) => {
     const query = { text, values: params.map(toParam), query_timeout: answerMs }
-    const { rows } = await client.query<Row>(query)
+    const answer = await client.query<Row>(query)
     onAnswer()
-    return rows
+    // as: the types of pg do not have the array, which the answer to a text with several statements is
+    const results = [answer].flat() as readonly (typeof answer)[]
+    return results.at(-1)?.rows ?? []
   }
 }
 

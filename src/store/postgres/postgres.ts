@@ -13,7 +13,7 @@ import { noteBudgetAlert, raiseBudget, reserve, wakeBudgets } from './budgets.ts
 import { createBatches } from './batches.ts'
 import { createDatabaseConnections } from './connection.ts'
 import { appendAll, drop, pruneStep, settle, sweepStep } from './deliveries.ts'
-import { addTask, claim, extend, makeDue, requeue } from './jobs.ts'
+import { addTask, claim, extend, makeDue, requeue, selectHints } from './jobs.ts'
 import { endLeases, extendLeases, join, lease, lockouts, noteFailures } from './leases.ts'
 import { channel, createListener, type ListenerTimes } from './listener.ts'
 import { endJob, hold, unhold } from './holds.ts'
@@ -116,14 +116,13 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     let total = 0
     for (let after: number | undefined = 0; after !== undefined;) {
       const from: number = after
-      const step = await transaction(
-        (session) => sweepStep(session.query, { before, after: from, now: now() }),
-        'patient',
-      )
+      const step = await transaction((session) => sweepStep(session.query, { before, after: from, now: now() }), {
+        pace: 'patient',
+      })
       total += step.count
       after = step.after
     }
-    while ((await transaction((session) => pruneStep(session.query, before, now()), 'patient')) > 0);
+    while ((await transaction((session) => pruneStep(session.query, before, now()), { pace: 'patient' })) > 0);
     return total
   }
 
@@ -166,7 +165,9 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
       // new jobs of flows are sorted in small transactions
       for (let isSorted = false; !isSorted;) {
         const given = { limit: limit - jobs.length, leaseMs, limits, only, now: now() }
-        const step = await writeSilently((own) => claim(own, given))
+        const step = await transaction((session) => claim(session.query, given, session.first), {
+          first: selectHints(given),
+        })
         jobs.push(...step.jobs)
         if (step.ended.length > 0) onEnded?.(step.ended)
         isSorted = step.isSorted

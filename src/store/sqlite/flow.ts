@@ -95,11 +95,13 @@ export const dialect: Dialect = {
     const values = Object.keys(columns).map((name, place) => `value ->> ${place} AS ${name}`)
     return `SELECT ${values.join(', ')} FROM json_each(${param})`
   },
-  newFence,
   isUntouched: `j.attempts = 0 AND j.steps = '[]'`,
 }
 
 export const selectPlain = `SELECT run_at FROM jobs WHERE state = 'queued' AND gate = 0 AND ended_at IS NULL ORDER BY seq LIMIT $1`
+
+export const startJob = `UPDATE jobs SET state = 'running', gate = 0, lane = $2, fence = ${newFence}, locked_until = $3
+  WHERE seq = $1 AND state = 'queued' AND ended_at IS NULL RETURNING seq`
 
 /** The statements of scripts, translated to the placeholders of SQLite. There are about fifty. */
 const statements = new Map<string, string>()
@@ -113,8 +115,9 @@ function translateForSqlite(sql: string): string {
 export function runScript<Result>(db: Database, script: Script<Result>): Result {
   for (let step = script.next([]); ;) {
     if (step.done === true) return step.value
-    const { sql, params } = step.value
-    step = script.next(db.all(translateForSqlite(sql), ...params))
+    const { also = [], ...main } = step.value
+    const [rows = []] = [main, ...also].map(({ sql, params }) => db.all(translateForSqlite(sql), ...params))
+    step = script.next(rows)
   }
 }
 

@@ -5,7 +5,7 @@ import { clockSetBackMs, leaseLost, rowDamaged } from '../rules.ts'
 import type { Database, Row, SqlValue } from './driver.ts'
 import { addFailure } from './failures.ts'
 import type { JobValues, OperationOf, Results } from './operations.ts'
-import { dialect, insertFlow, newFence, returnToFlow, runScript, selectPlain } from './flow.ts'
+import { dialect, insertFlow, newFence, returnToFlow, runScript, selectPlain, startJob } from './flow.ts'
 import { endHolds, findHeldLabels, holdBack } from './holds.ts'
 import { settleSpending } from './budgets.ts'
 import { insertEvents, writeTurn } from './sessions.ts'
@@ -92,9 +92,9 @@ export function claim(db: Database, { at, limit, leaseMs, limits, only }: Operat
   const held = findHeldLabels(db, at)
   if (held.length > 0) holdBack(db, held, limit)
   const most = only === undefined ? limit : 0
-  const flows = { now: at, limit: most, leaseMs, limits, held, dialect, selectPlain }
+  const flows = { now: at, limit: most, leaseMs, limits, held, dialect, selectPlain, startJob }
   const { started, ended, isSorted } = runScript(db, claimFlows(flows, db.get(flowHints, at) ?? {}))
-  const lapsed = new Map<SqlValue, SqlValue>(started)
+  const lapsed = new Map<SqlValue, SqlValue>([...started].map(([seq, job]) => [seq, job['lapsed'] ?? null]))
   for (const [seq, fence] of claimPlain(db, { at, limit: limit - started.size, leaseMs, only })) lapsed.set(seq, fence)
   const seqs = JSON.stringify([...lapsed.keys()])
   const rows = db.all(`${selectJob} WHERE j.seq IN (SELECT value FROM json_each(?)) ORDER BY j.seq`, seqs)

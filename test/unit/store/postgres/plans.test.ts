@@ -2,7 +2,7 @@
 import type { Client } from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 import { settleSpending } from '../../../../src/store/postgres/budgets.ts'
-import { claim } from '../../../../src/store/postgres/jobs.ts'
+import { claim, selectHints } from '../../../../src/store/postgres/jobs.ts'
 import { runScript } from '../../../../src/store/postgres/flow.ts'
 import type { Query } from '../../../../src/store/postgres/pool.ts'
 import { createPostgresStore } from '../../../../src/store/postgres/postgres.ts'
@@ -62,8 +62,9 @@ test.skipIf(whyNoPostgres)(
       const query = createQuery(client, slow)
       const now = `(extract(epoch FROM statement_timestamp()) * 1000)::bigint`
       expect(await runScript(query, countQueued({ ring: 'pr', key: 'k', max: 100 }))).toBe(1)
+      const given = { limit: 3, leaseMs: 9_000, limits: {}, only: undefined, now }
       await client.query('BEGIN')
-      const { jobs } = await claim(query, { limit: 3, leaseMs: 9_000, limits: {}, only: undefined, now })
+      const { jobs } = await claim(query, given, await query(selectHints(given)))
       await client.query('COMMIT')
       expect(jobs).toHaveLength(1)
     }, url)
