@@ -1,7 +1,7 @@
-// An access token that expires: one request at a time fetches it, and it is cached until shortly before its end.
+// An access token that expires: one request at a time fetches a token, which is cached until shortly before it expires.
 import type { SendFailure } from './http.ts'
 
-/** Renewed this long before it expires: a provider refuses a token that expires during the request. */
+/** A token is renewed this long before it expires: a provider refuses one that expires during the request. */
 const marginMs = 60_000
 
 export type AccessToken =

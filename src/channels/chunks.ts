@@ -1,16 +1,16 @@
 // Splits a reply into pieces that a channel accepts. Only white space at a break is lost, and each piece is valid Markdown.
 
 type ChunkLimits = {
-  /** The most that `measure` may return for a piece. */
+  /** The maximum that `measure` may return for a piece. */
   readonly limit: number
-  /** Length of a piece as it is sent, with its escaping; by default its UTF-16 units. */
+  /** Measures a piece in the form in which it is sent. Default: its number of UTF-16 units. */
   readonly measure?: (piece: string) => number
 }
 
 /**
- * The pieces of `markdown`, in order. Each fits, and none is blank. A piece ends at a paragraph, a line, a sentence or a space: at the
- * first of these that leaves it at least a third full. Otherwise it ends between two graphemes. An open code fence is closed at the end of
- * a piece, and opened again in the next one. A blank text is one piece.
+ * The pieces of `markdown`, in order. Each piece fits, and none is blank. A piece ends after a paragraph, a line, a sentence or a word: after
+ * the first of these that makes it at least a third full. Otherwise it ends between two graphemes. An open code fence is closed at the end of a
+ * piece, and opened again in the next one. A blank text is one piece.
  */
 export function splitMarkdown(markdown: string, { limit, measure = (piece) => piece.length }: ChunkLimits): string[] {
   // providers treat half a surrogate pair differently
@@ -72,7 +72,7 @@ function cutPiece({ text, blanks, at, open }: Rest, maxLength: number): Piece {
   }
   const next = blanks(stop).line
   const closing = readLineAt(text, next)
-  // the next line may be the same as the added line
+  // the line that was added may occur in the text again
   const ends = next > stop && closesFence(closing, after)
   return {
     text: `${start}${body.trimEnd()}\n${after.closing}`,
@@ -82,19 +82,19 @@ function cutPiece({ text, blanks, at, open }: Rest, maxLength: number): Piece {
   }
 }
 
-/** Longer than any line that ends a fence. It is checked for each piece, so a very long line must not be read to its end. */
-const longestClosing = 1_000
+/** The longest line that can end a fence. The check runs for each piece, so a very long line must not be read to its end. */
+const maxClosingChars = 1_000
 
 function readLineAt(text: string, at: number): string {
-  const start = text.slice(at, at + longestClosing)
+  const start = text.slice(at, at + maxClosingChars)
   const end = start.indexOf('\n')
   return end === -1 ? start : start.slice(0, end)
 }
 
-/** The white space from a position on: where it ends, and the start of the line in which it ends, or the position itself. */
+/** Finds the white space from a position on. The result: its end, and the start of the line in which it ends, or the position itself. */
 type FindBlanks = (at: number) => { readonly end: number; readonly line: number }
 
-/** Two pieces in a row ask for the same white space, so the last answer is kept. */
+/** Two pieces in a row ask for the same white space, so the last result is kept. */
 function createBlankFinder(text: string): FindBlanks {
   const run = /\s*/y
   let known = { start: 0, end: -1, line: 0 }
@@ -134,7 +134,7 @@ function findLastBreak({
   return at + (place > 0 ? place : findLastCharacter(text.slice(at, max + 64), max - at))
 }
 
-/** The last paragraph break and line break outside code, and the last line break in code; 0 if there is none. */
+/** The last paragraph break and the last line break outside code, and the last line break in code; 0 for each that does not exist. */
 function findLineBreaks(window: string, open: Fence | undefined): [number, number, number] {
   const found: [number, number, number] = [0, 0, 0]
   let fence = open
@@ -144,10 +144,10 @@ function findLineBreaks(window: string, open: Fence | undefined): [number, numbe
     const before = fence
     fence = findFenceAfterLine(line, before)
     const isBlank = line.trim() === ''
-    // a paragraph ends where its last line did
+    // a paragraph ends where its last line ended
     if (fence === undefined && isBlank) found[0] = Math.max(start - 1, 0)
     else if (fence === undefined) found[1] = end
-    // not after the opening line: that would be an empty block
+    // no break after the opening line: it would leave an empty block
     else if (fence === before) found[2] = end
   }
   return found
@@ -161,7 +161,7 @@ function findLastMatch(window: string, pattern: RegExp): number {
 
 /** The last grapheme boundary up to `max`; inside a longer grapheme, the last code point boundary. At least one character. */
 function findLastCharacter(text: string, max: number): number {
-  // made when it is needed: its tables take two megabytes
+  // made at its first use: its tables take two megabytes
   graphemes ??= new Intl.Segmenter(undefined, { granularity: 'grapheme' })
   const boundary = graphemes.segment(text).containing(max)?.index ?? max
   if (boundary > 0) return boundary
@@ -171,20 +171,20 @@ function findLastCharacter(text: string, max: number): number {
 
 type Fence = {
   readonly marks: string
-  /** The line that reopens the fence in another piece, with indentation and language. */
+  /** The line that opens the fence again in the next piece, with indentation and language. */
   readonly opening: string
   readonly closing: string
 }
 
-/** Quotes and indentation or a bullet, the marks, the rest. The bounds keep the repeated line short. */
+/** Matches quotes and indentation or a bullet, then the marks, then the rest. The bounds keep the repeated line short. */
 const opener = /^([ \t>]{0,40})(?:([-*+]|\d{1,9}[.)])([ \t]{1,4}))?(`{3,16}|~{3,16})(?!`|~)(.*)$/
 const closer = /^[ \t>]*(`{3,}|~{3,})[ \t]*$/
 
-/** The fence that is open after `line`, given the one that was open before it. */
+/** The fence that is open after `line`, given the fence that was open before it. */
 function findFenceAfterLine(line: string, open: Fence | undefined): Fence | undefined {
   if (open !== undefined && !hasEnded(line, open)) return closesFence(line, open) ? undefined : open
   const [, before = '', bullet = '', gap = '', marks, info = ''] = opener.exec(line) ?? []
-  // a line that begins with backticks and has more of them is inline code, not a fence
+  // a line that begins with backticks and has more backticks later is inline code, not a fence
   if (marks === undefined || (marks.startsWith('`') && info.includes('`'))) return undefined
   const place = `${before}${' '.repeat(bullet.length + gap.length)}`
   const language = /^\s*([^\s{]{0,40})/.exec(info)?.[1] ?? ''
@@ -199,7 +199,7 @@ function closesFence(line: string, { marks }: Fence): boolean {
   return closer.exec(line)?.[1]?.startsWith(marks) === true
 }
 
-/** A fence in a quote ends with the quote. */
+/** Whether the quote of a fence has ended: a fence in a quote ends with the quote. */
 function hasEnded(line: string, { closing }: Fence): boolean {
   return closing.includes('>') && !/^[ \t]*>/.test(line)
 }

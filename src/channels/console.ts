@@ -3,7 +3,7 @@
 import type { Channel } from '../model/channel.ts'
 import { toPrintable, toPrintableLine } from '../base/text.ts'
 
-/** `text` is for a terminal only. The rest may be logged: `chars` is the length of the reply. */
+/** `text` is for a terminal only. The other fields may be logged: `chars` is the length of the reply. */
 type PrintedReply = {
   readonly text: string
   readonly jobId: string

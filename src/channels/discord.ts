@@ -38,7 +38,7 @@ const hints: Readonly<Record<string, string>> = {
   50278: 'The bot and the user share no server. Invite the bot to a server of the user, or name a channel.',
 }
 
-/** Discord drops a nonce that the bot used in the past few minutes: an ambiguous attempt may be repeated. */
+/** Discord drops a message with a nonce that the bot used in the past few minutes, so an ambiguous attempt may be repeated. */
 export function createDiscordChannel(config: ChannelConfig<'discord'>, { fetch }: ChannelTools = {}): Channel {
   const call = (path: string, body: object | undefined, signal: AbortSignal) =>
     sendJson({

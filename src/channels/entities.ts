@@ -1,6 +1,6 @@
-// HTML entities in a reply, as a Markdown reader decodes them, and the characters that change the direction of text.
+// Decodes the HTML entities of a reply like a Markdown parser, and removes the characters that change the direction of text.
 
-/** The entities that models write, and those for a character of an address or an invisible character. */
+/** The entities that models write, and the entities for a character of an address or an invisible character. */
 const named: Readonly<Record<string, string>> = {
   amp: '&',
   AMP: '&',
@@ -70,7 +70,7 @@ const named: Readonly<Record<string, string>> = {
   ApplyFunction: '\u2061',
 }
 
-/** Unknown names are not changed. */
+/** Decodes the entities of a text. Entities with unknown names stay unchanged. */
 export function decodeEntities(text: string): string {
   const decoded = text.replace(/&(?:#(\d{1,7})|#x([\da-f]{1,6})|(\w{1,24}));/gi, (entity, decimal, hex, name) => {
     if (typeof name === 'string') return Object.hasOwn(named, name) ? (named[name] ?? entity) : entity

@@ -1,4 +1,5 @@
-// The parts that the comments of GitHub and GitLab share: their text, its hidden marker, and the search for the marker before a second post.
+// What the channels for GitHub and GitLab share: the text of a comment with its hidden marker, and the search for this marker before a second
+// post.
 import { z } from 'zod'
 import type { SendResult } from '../model/channel.ts'
 import { toMarker } from '../model/comment.ts'
@@ -6,12 +7,12 @@ import { splitMarkdown } from './chunks.ts'
 import { render } from './markdown.ts'
 import { forgeMarkdown } from './markup.ts'
 
-/** GitHub takes 65,536 characters, GitLab a million. */
+/** The maximum length of a comment. GitHub takes 65,536 characters, GitLab a million. */
 const limit = 60_000
 export const pageSize = 100
 /** The maximum number of pages of comments that are searched for a marker. */
 const maxPages = 20
-/** The clock of the forge may be behind that of this machine. */
+/** The time by which the clock of the forge may be behind the clock of this machine. */
 export const clocksDifferMs = 600_000
 
 /** The comment that was posted, or the status that was set. */
@@ -25,7 +26,7 @@ export function toCommentBody(text: string, nonce: string): string {
   return `${render(text, forgeMarkdown)}\n\n${toMarker(nonce)}`
 }
 
-/** `isLast`: no later page can have the comment. */
+/** A page of comments. `isLast`: no later page can have the comment. */
 export type CommentPage =
   | {
       readonly kind: 'page'
@@ -34,7 +35,7 @@ export type CommentPage =
     }
   | { readonly kind: 'failed'; readonly failed: SendResult }
 
-/** The comment that has the marker, or why it cannot be looked up; undefined if there is none. Pages begin with 1. */
+/** Finds the comment that has the marker; undefined if there is none. The result may also say why it cannot be found. Pages begin with 1. */
 export async function findMarked(
   nonce: string,
   readPage: (page: number) => Promise<CommentPage>,

@@ -1,4 +1,4 @@
-// Requests to GitHub's REST API, and why GitHub refuses one.
+// Headers of requests to GitHub's REST API, and the reasons of its refusals.
 // https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
 import { z } from 'zod'
 import { readRateLimitMs } from '../base/http.ts'
@@ -25,7 +25,7 @@ const hints = new Map([
   [422, 'GitHub rejects the comment or the status. Check that the commit is in the repository.'],
 ])
 
-/** GitHub answers 403 or 429 at a limit. A header says when the primary limit ends; for a secondary limit it may be missing. */
+/** GitHub answers 403 or 429 at a limit. A header says when the primary limit ends. At a secondary limit this header may be missing. */
 export const readGitHubFailure = createFailureReader({
   provider: 'GitHub',
   schema: ErrorAnswer,

@@ -1,4 +1,4 @@
-// The credential of a request to GitHub: a fixed token, or that of the installation of a GitHub App.
+// The credential of a request to GitHub: a fixed token, or the token of the installation of a GitHub App.
 // https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/generating-an-installation-access-token-for-a-github-app
 import { z } from 'zod'
 import { type GitHubAppKey, signGitHubAppToken } from '../base/github-app.ts'
@@ -13,9 +13,9 @@ const TokenAnswer = z.object({ token: z.string().min(1), expires_at: z.iso.datet
 const maxInstallations = 100
 
 export type GitHubCredential = {
-  /** The token for a repository, as <owner>/<repository>. */
+  /** The token for a repository (`<owner>/<repository>`). */
   get(repository: string): Promise<AccessToken>
-  /** Called when a token was refused. True: the next call fetches a new one. */
+  /** Called when a token was refused. Returns true if the next call fetches a new one. */
   drop(repository: string, token: string): boolean
 }
 

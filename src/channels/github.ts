@@ -36,7 +36,7 @@ export function createGitHubChannel(
 ): Channel {
   const credential = createGitHubCredential(config, { fetch, clock })
 
-  /** `perform` gets the call for a repository. A token of an App that was refused is fetched again by the next attempt. */
+  /** Calls `perform` with the call for a repository. If GitHub refused a token of an App, the next attempt fetches a new token. */
   async function withCall(
     repository: string,
     signal: AbortSignal,
@@ -77,7 +77,7 @@ export function createGitHubChannel(
       const mark = signNonce(nonce, config.token ?? config.privateKey ?? '')
       return await withCall(repository, signal, async (call) => {
         if (maybeSince !== undefined) {
-          // only those since the first attempt
+          // searches only the comments since the first attempt
           const recent = `${path}?since=${new Date(maybeSince - clocksDifferMs).toISOString()}`
           const before = await findMarked(mark, (page) => readComments(call, recent, page))
           if (before !== undefined) return before
@@ -97,7 +97,7 @@ export function createGitHubChannel(
         const listed = await call('GET', `/commits/${sha}/statuses?per_page=${pageSize}`)
         const statuses = readSuccess(listed, Statuses)
         if (statuses === undefined) return toFailureBeforePost(readGitHubFailure(listed))
-        // the newest comes first
+        // the list begins with the newest status
         const last = statuses.find(({ context }) => context.toLowerCase() === name.toLowerCase())
         if (last?.state === wanted.state && last.description === wanted.description)
           return { kind: 'sent', id: String(last.id) }

@@ -30,7 +30,7 @@ const Statuses = z.array(
 )
 const ErrorAnswer = z.object({ message: z.unknown() })
 
-/** GitLab knows no `error`. The description says what happened. */
+/** GitLab has no state `error`, so a run that failed for another reason is `failed` too. The description shows the difference. */
 const states: Readonly<Record<CommitStatus['state'], string>> = {
   pending: 'pending',
   success: 'success',
@@ -112,7 +112,7 @@ export function createGitLabChannel(config: ChannelConfig<'gitlab'>, { fetch }: 
       const set = readSuccess(outcome, Posted)
       if (set !== undefined) return { kind: 'sent', id: String(set.id) }
       if (!isRefusedTransition(outcome)) return readFailure(outcome)
-      // set by another run, or by an attempt whose answer was lost: the commit already has this state
+      // another run, or an attempt whose answer was lost, has set it: the commit already has this state
       const now = await find()
       if (now.kind === 'failed') return now.failed
       return now.status === wanted.state ? { kind: 'sent', id: now.id } : readFailure(outcome)
@@ -125,7 +125,7 @@ export function createGitLabChannel(config: ChannelConfig<'gitlab'>, { fetch }: 
   }
 }
 
-/** Notes, the newest first: the list has no start time. */
+/** Reads notes, the newest first: the API has no filter by start time. */
 async function readNotes(
   call: Call,
   path: string,
@@ -142,7 +142,7 @@ type FoundStatus =
   | { readonly kind: 'found'; readonly id: string; readonly status: string; readonly description: string }
   | { readonly kind: 'failed'; readonly failed: SendResult }
 
-/** The newest status of this name, with empty texts if there is none. */
+/** The newest status with this name. If there is none, its texts are empty. */
 async function findStatus(call: Call, path: string, name: string): Promise<FoundStatus> {
   const outcome = await call('GET', `${path}?name=${encodeURIComponent(name)}&per_page=${pageSize}`)
   const statuses = readSuccess(outcome, Statuses)

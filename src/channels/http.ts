@@ -25,7 +25,7 @@ export type HttpRequest = {
  * - `unsent`: the request certainly never arrived.
  * - `unknown`: a timeout, a stop or a broken connection; the request may have arrived.
  *
- * A `detail` follows "Telegram: " in a sentence. It has no address, because an address can contain a token.
+ * A `detail` continues a sentence that begins with "Telegram: ". It has no URL, because a URL can contain a token.
  */
 export type HttpOutcome =
   | {
@@ -64,12 +64,12 @@ export async function sendJson(request: HttpRequest): Promise<HttpOutcome> {
   }
 }
 
-/** The body of a successful answer; undefined if it has another shape. */
+/** The body of a successful answer; undefined if it does not match the schema. */
 export function readSuccess<T>(outcome: HttpOutcome, schema: z.ZodType<T>): T | undefined {
   return outcome.kind === 'answer' && isAccepted(outcome.status) ? schema.safeParse(outcome.body).data : undefined
 }
 
-/** The body of an error answer; undefined if it has another shape. */
+/** The body of an error answer; undefined if it does not match the schema. */
 export function readError<T>(outcome: HttpOutcome, schema: z.ZodType<T>): T | undefined {
   return outcome.kind === 'answer' && outcome.status >= 300 ? schema.safeParse(outcome.body).data : undefined
 }
@@ -78,7 +78,7 @@ function isAccepted(status: number): boolean {
   return status >= 200 && status < 300
 }
 
-/** Checked before the send: the error of fetch for a bad header quotes the header, which contains the token. */
+/** Builds the request. Its headers are checked before the send: the error of fetch for a bad header quotes the header, which contains the token. */
 function buildRequest({ url, headers, body }: HttpRequest) {
   try {
     return {
@@ -103,7 +103,7 @@ async function readOutcome(response: Response): Promise<HttpOutcome> {
     const text = await readLimitedBody(response.body, maxAnswerBytes)
     return { kind: 'answer', status, headers, body: text === undefined ? undefined : tryParseJson(text) }
   } catch (thrown) {
-    // an error answer is valid without a body; the body of a success could still report a failure
+    // an error answer needs no body; a success needs one, because its body could still report a failure
     if (status < 400) throw thrown
     return { kind: 'answer', status, headers, body: undefined }
   }
@@ -111,7 +111,7 @@ async function readOutcome(response: Response): Promise<HttpOutcome> {
 
 const certificate = /^(CERT_|ERR_TLS_CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|HOSTNAME_MISMATCH|ERR_SSL_WRONG_VERSION)/
 
-/** Why the request certainly never arrived, from the error of undici; undefined if it may have arrived. */
+/** The reason why the request certainly never arrived, from the error of undici; undefined if it may have arrived. */
 export function explainUnsent(thrown: unknown): string | undefined {
   const { code = '', syscall, message } = readFault(thrown instanceof Error ? thrown.cause : undefined)
   if (syscall === 'getaddrinfo') return `the name of its host could not be resolved (${code})`
@@ -152,12 +152,12 @@ type Refusal<Body> = {
 
 /** How a provider refuses a request. */
 type Refusals<Body> = {
-  /** The name for people: `Telegram`. */
+  /** The name for people, such as `Telegram`. */
   readonly provider: string
   /** The part of the configuration that has the address. Default: `baseUrl`. */
   readonly address?: string
   readonly schema?: z.ZodType<Body>
-  /** True if the provider also refuses with status 200. By default a refusal has status 300 or higher. */
+  /** Whether the provider also refuses with status 200. By default, only a status of 300 or higher is a refusal. */
   readonly refusesWith200?: boolean
   readCode?(body: Body): unknown
   explain?(refusal: Refusal<Body>): ErrorMeaning | undefined
@@ -166,8 +166,8 @@ type Refusals<Body> = {
 type FailureReader = (outcome: HttpOutcome) => SendFailure
 
 /**
- * In addition to 429: the request was not read to its end (408), was not started (425, 503), or never got from the provider's edge
- * to its servers (Cloudflare's 521, 523, 525, 526). Other 5xx may come after the message was accepted.
+ * Statuses for a retry, besides 429: the request was not read to its end (408), was not started (425, 503), or did not reach the servers of the
+ * provider (Cloudflare's 521, 523, 525, 526). Any other 5xx may mean that the message was accepted.
  */
 const notAcceptedStatuses = new Set([408, 425, 503, 521, 523, 525, 526])
 
@@ -220,7 +220,10 @@ export function toFailureBeforePost(failed: SendFailure): SendFailure {
   return failed.kind === 'ambiguous' ? { kind: 'transient', detail: failed.detail } : failed
 }
 
-/** `expected` names the valid forms. The recipient may come from outside, so it is shown folded and cut. */
+/**
+ * Describes a recipient of the wrong form. `expected` names the valid forms. The recipient may come from outside, so it is shown on one line
+ * and cut.
+ */
 export function describeWrongRecipient(channel: string, to: string | undefined, expected: string): string {
   if (to === undefined) {
     return `No recipient on ${channel}: set channels.${channel}.to, or "to" of the mapping or the request, to ${expected}.`

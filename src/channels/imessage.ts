@@ -16,7 +16,7 @@ import {
 import { plainText } from './markup.ts'
 import { render } from './markdown.ts'
 
-/** Messages displays longer texts badly. */
+/** The maximum length of a text. Apple's app Messages displays longer texts badly. */
 const maxLength = 4_000
 
 /** The answer to a text is the message; the answer to a new chat is the chat with its first message. */
@@ -38,8 +38,8 @@ const noIMessage = 22
 type Target = { readonly kind: 'chat'; readonly guid: string } | { readonly kind: 'person'; readonly address: string }
 
 /**
- * The server drops a repeated `tempGuid` only while it sends the first message, so `dedupes` is false. The server requires the password in
- * the query, so no detail shows a URL.
+ * Creates the channel. The server drops a repeated `tempGuid` only while it sends the first message, so `dedupes` is false. The server requires
+ * the password in the query, so no detail shows a URL.
  */
 export function createIMessageChannel(config: ChannelConfig<'imessage'>, tools: ChannelTools = {}): Channel {
   const { timeoutMs } = config
@@ -66,7 +66,7 @@ export function createIMessageChannel(config: ChannelConfig<'imessage'>, tools: 
         if (known.kind === 'answer' && known.status === 404) {
           return toSendResult(await post('chat/new', { addresses: [target.address], ...content }, signal))
         }
-        // nothing was posted yet, whatever this request returned
+        // nothing was posted yet, however this request ended
         if (known.kind !== 'answer' || known.status !== 200) return toFailureBeforePost(readFailure(known))
       }
       return toSendResult(await post('message/text', { chatGuid: guid, ...content }, signal))

@@ -18,7 +18,7 @@ import {
 import { render } from './markdown.ts'
 import { forgeMarkdown } from './markup.ts'
 
-/** Linear documents no limit. */
+/** The maximum length of a comment. Linear documents no limit. */
 const limit = 20_000
 
 const recipient = /^(?:[a-z][a-z\d]{0,9}-\d{1,9}|[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})$/i
@@ -34,7 +34,7 @@ const ErrorAnswer = z.object({
   errors: z.array(z.object({ extensions: z.object({ code: z.string().optional() }).optional() })).min(1),
 })
 
-/** When a limit ends, in milliseconds since the epoch: the limit of requests, or that of complexity. */
+/** The end of the limit of requests, or of the limit of complexity, in milliseconds since the epoch. */
 const resets = ['x-ratelimit-requests-reset', 'x-ratelimit-complexity-reset'] as const
 
 function explain(status: number, headers: Headers, code: string | undefined): ErrorMeaning {
@@ -66,7 +66,7 @@ const refusals = {
 const readRefusal = createFailureReader(refusals)
 const readRefusalWith200 = createFailureReader({ ...refusals, refusesWith200: true })
 
-/** Linear refuses a request with an error status or with 200. */
+/** Reads a refusal. Linear refuses a request with an error status or with 200. */
 function readFailure(outcome: HttpOutcome): SendFailure {
   const isAccepted = outcome.kind === 'answer' && outcome.status < 300
   return isAccepted ? readRefusalWith200(outcome) : readRefusal(outcome)
@@ -85,7 +85,7 @@ export function createLinearChannel(config: ChannelConfig<'linear'>, { fetch }: 
 
   return {
     id: 'linear',
-    // each attempt has the id of the comment, and Linear makes no second comment with it
+    // each attempt has the same id of the comment, and Linear makes no second comment with this id
     dedupes: true,
     to: config.to,
     whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : explainRecipient(to)),
@@ -97,7 +97,7 @@ export function createLinearChannel(config: ChannelConfig<'linear'>, { fetch }: 
       if (readSuccess(outcome, Created) !== undefined) return { kind: 'sent', id }
       const failure = readFailure(outcome)
       if (maybeSince === undefined || failure.kind !== 'permanent') return failure
-      // refused because an earlier attempt has posted it?
+      // perhaps refused because an earlier attempt has posted it
       const found = await call(find, { id }, signal)
       return readSuccess(found, Found) === undefined ? failure : { kind: 'sent', id }
     },

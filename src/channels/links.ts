@@ -1,7 +1,7 @@
-// The links of a reply: only http, https and mailto, and the text of a link never names another host than its target.
+// Checks the links of a reply: only http, https and mailto are allowed, and the text of a link must not name another host than its target.
 import { decodeEntities } from './entities.ts'
 
-/** Look-alikes of the signs of an address that NFKC does not change. */
+/** Characters that look like the signs of an address, and that NFKC does not change. */
 const lookalikes: readonly (readonly [RegExp, string])[] = [
   [/[\u2044\u2215\u29F8]/g, '/'],
   [/[\u29F5\u2216]/g, '\\'],
@@ -13,7 +13,7 @@ const lookalikes: readonly (readonly [RegExp, string])[] = [
 const fileEnding =
   /\.(?:[cm]?[jt]sx?|jsonc?|ya?ml|toml|txt|html?|s?css|xml|csv|svg|png|jpe?g|gif|pdf|log|lock|java|cpp|hpp|go|sql|php|rb|swift|kt)$/
 
-/** `text` as people read it: decoded, folded, without invisible characters. */
+/** A text in the form in which people read it: decoded, folded, without invisible characters. */
 export function foldForReading(text: string): string {
   const decoded = decodeEntities(text)
     .normalize('NFKC')
@@ -22,12 +22,12 @@ export function foldForReading(text: string): string {
   return decodePercent(plain).toLowerCase()
 }
 
-/** Decodes only the visible characters of ASCII. */
+/** Decodes percent-encoding, but only of visible ASCII characters. */
 function decodePercent(text: string): string {
   return text.replace(/%([2-7][\da-e])/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 }
 
-/** `address` is a result of `toSafeHref`. */
+/** Whether the text of a link names another host than its address. `address` is a result of `toSafeHref`. */
 export function isMisleading(text: string, address: string): boolean {
   const read = foldForReading(text)
   // an unknown entity may be any character
@@ -35,7 +35,7 @@ export function isMisleading(text: string, address: string): boolean {
   const { host, mailbox, protocol } = toTarget(new URL(address))
   const named = read
     .split(/[^\p{L}\p{N}\p{M}.\-_~:/\\?#@%&=+[\]]+/u)
-    // a host name in another alphabet is registered under another name than the one that people see
+    // a host name in another alphabet is never equal to its address, which has another name in ASCII
     .filter((word) => word !== mailbox && !(/^[!-~]*$/.test(word) && toSafeHref(word) === address))
     .flatMap(findHosts)
   return named.some((name) => name !== host && name !== `${host}${defaultPorts[protocol] ?? ''}`)
@@ -63,17 +63,17 @@ function findHosts(word: string): string[] {
 
 function looksLikeHost(name: string): boolean {
   const [bare = '', ...rest] = name.split(':')
-  // "login:bank.com"
+  // such as "login:bank.com"
   if (rest.some((part) => looksLikeHost(part))) return true
   if (/^\d{1,3}(?:\.\d{1,3}){3}$/.test(bare)) return true
   return /\.\p{L}[\p{L}\p{N}\p{M}-]+$/u.test(bare) && !fileEnding.test(bare)
 }
 
 const schemes = new Set(['http:', 'https:', 'mailto:'])
-/** A name or an IP address, with or without a port. Any other text is not a host, and could be read differently after decoding. */
+/** A name or an IP address, with or without a port. Any other text is no host, and could mean something else after it is decoded. */
 const plainHost = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d+)?$/i
 
-/** The address, normalised and safe inside quotes and angle brackets; undefined if a link must not lead there. */
+/** The address in its normal form, safe inside quotes and angle brackets; undefined if a link must not lead there. */
 export function toSafeHref(href: string): string | undefined {
   const url = readUrl(href)
   // https://bank.example@evil.example leads to evil.example
@@ -100,7 +100,7 @@ function toText(url: URL): string {
   return (
     url.href
       .replace(/[\s<>"`|\\^{}]/g, encodeURIComponent)
-      // "&copy;" is an entity for a reader of Markdown
+      // a Markdown parser reads "&copy;" in an address as an entity
       .replace(/(?<=&#?\w{1,40});/g, '%3B')
   )
 }

@@ -4,7 +4,7 @@ import { Lexer, type MarkedToken, type Token, type Tokens } from 'marked'
 import { isMisleading, toSafeHref, toAddressWithoutUser, foldForReading } from './links.ts'
 import { decodeEntities, removeBidiControls } from './entities.ts'
 
-/** How a channel writes the elements of Markdown. `plain` is visible text; all other texts are already written markup. */
+/** How a channel writes the elements of Markdown. `plain` is visible text; all other texts are already markup of the channel. */
 export type Markup = {
   /** `source` is the Markdown of the reply, if it is safe. */
   text(plain: string, source?: string): string
@@ -21,7 +21,7 @@ export type Markup = {
   readonly rule: string
 }
 
-/** The deepest nesting: deeper than people write, and safe for the lexer. */
+/** The maximum depth of nesting. People write nothing deeper, and the lexer can still parse it. */
 const tooDeep = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])[ \t])){16}/m
 
 // The lexer searches for the end of each delimiter, and copies a paragraph for each of its lines. Its work is the product of two lengths.
@@ -29,9 +29,9 @@ const tooDeep = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])[ \t])){16}/m
 const delimiter = /[\\<![*_]|[`~]+/g
 /** The maximum number of delimiters in one paragraph, item or cell. */
 const maxDelimiters = 600
-/** Longer than the addresses that browsers accept. */
-const longestWord = 2_048
-/** The most lines without a blank line. */
+/** The maximum length of an address. Browsers do not accept a longer one. */
+const maxAddressChars = 2_048
+/** The maximum number of lines without a blank line. */
 const maxLines = 2_000
 
 /** Shows a text beyond the bounds as plain text. */
@@ -39,9 +39,9 @@ class BoundedLexer extends Lexer {
   override inlineTokens(source: string, tokens: Token[] = []): Token[] {
     const isBounded =
       Array.from(source.matchAll(delimiter)).length <= maxDelimiters &&
-      Array.from(source.matchAll(/[^\s<]+/g)).every(([word]) => word.length <= longestWord)
+      Array.from(source.matchAll(/[^\s<]+/g)).every(([word]) => word.length <= maxAddressChars)
     if (isBounded) return super.inlineTokens(source, tokens)
-    // shown and never interpreted
+    // HTML is shown, never interpreted
     tokens.push({ type: 'html', raw: source, text: source, inLink: false, inRawBlock: false, block: false })
     return tokens
   }
@@ -59,7 +59,7 @@ function isTooLong(markdown: string): boolean {
 export function render(reply: string, markup: Markup): string {
   const markdown = removeBidiControls(reply)
   const written = tooDeep.test(markdown) || isTooLong(markdown) ? undefined : tryRender(markdown, markup)
-  // a reply that renders to nothing is shown as written, because an empty message cannot be sent
+  // if nothing of a reply is visible, its source is sent, because an empty message cannot be sent
   return written === undefined || written === '' ? markup.text(breakUsers(markdown)) : written
 }
 
@@ -166,21 +166,21 @@ function renderText({ text: written, raw }: Pick<Tokens.Text, 'text' | 'raw'>, m
   return decoded === raw ? markup.text(breakUsers(written), breakUsers(raw)) : markup.text(breakUsers(decoded))
 }
 
-/** Chats turn addresses into links. https://bank.example@evil.example must not become one: it leads to evil.example. */
+/** Breaks addresses with a user name, because chats turn addresses into links: https://bank.example@evil.example leads to evil.example. */
 function breakUsers(plain: string): string {
   return plain.replace(/https?:[/\\]*[^\s/\\?#]+/gi, (start) => start.replaceAll('@', '@\u200B'))
 }
 
 /**
- * A link shows its target if its text names another host, or is invisible. `before` and `after`
- * are the visible text next to it: in `bank.example[/login](…)` the link is a part of the name.
+ * Writes a link. Its target is shown if its text names another host, or is invisible. `before` and `after` are the visible text next to it: in
+ * `bank.example[/login](…)` the link is a part of the name.
  */
 function renderLink(
   { href, tokens }: Tokens.Link | Tokens.Image,
   markup: Markup,
   [before, after]: readonly [string, string],
 ): string {
-  // a link or a picture inside a link becomes text: each text has one target
+  // a link or a picture inside a link becomes text, so that each text has only one target
   const own = removeLinks(tokens)
   const seen = readVisibleText(own)
   const target = decodeEntities(href)
@@ -190,15 +190,15 @@ function renderLink(
   const shown = address ?? toAddressWithoutUser(target)
   if (
     shown !== undefined &&
-    isMisleading(completeWords(before.slice(-longestNeighbour), seen, after.slice(0, longestNeighbour)), shown)
+    isMisleading(completeWords(before.slice(-maxNeighbourChars), seen, after.slice(0, maxNeighbourChars)), shown)
   ) {
     return `${inner} (${markup.link(markup.text(shown), shown)})`
   }
   return address === undefined ? inner : markup.link(inner, address)
 }
 
-/** How much of the neighbouring text is checked: a host name has at most 253 characters. */
-const longestNeighbour = 300
+/** The length of the neighbouring text that is checked: a host name has at most 253 characters. */
+const maxNeighbourChars = 300
 
 /** The text, completed to whole words at both ends. */
 function completeWords(before: string, seen: string, after: string): string {
@@ -224,6 +224,6 @@ function readVisibleText(tokens: readonly Token[]): string {
 }
 
 function toMarkedToken(token: Token): MarkedToken {
-  // without extensions the lexer has no other tokens
+  // as: without extensions the lexer has no other tokens
   return token as MarkedToken
 }

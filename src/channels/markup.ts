@@ -2,7 +2,7 @@
 import { toSafeHref } from './links.ts'
 import { type Markup } from './markdown.ts'
 
-/** Puts a zero-width space between a mention sign and the name. The name may be in the next span: `\@name`, `@**name**`. */
+/** Breaks mentions: puts a zero-width space between a mention sign and the name. The name may be in the next span: `\@name`, `@**name**`. */
 function breakMentions(text: string): string {
   return text.replace(/(?<![\p{L}\p{N}])@(?=[\p{L}\p{N}_]|$)/gu, '@\u200B')
 }
@@ -15,7 +15,7 @@ function quoteLines(inner: string): string {
   return inner.replace(/^/gm, '> ')
 }
 
-/** Three backticks in code would end the block in a chat that supports no longer fences. */
+/** Breaks three backticks in code: they would end the block in a chat that does not support longer fences. */
 function breakTicks(code: string): string {
   return code.replaceAll('```', '`\u200B`\u200B`')
 }
@@ -53,7 +53,7 @@ export const telegramHtml: Markup = {
       : `<pre><code class="language-${language}">${escapeXml(plain)}</code></pre>`,
   link: (inner, address) => `<a href="${escapeXml(address)}">${inner}</a>`,
   heading: (inner) => `<b>${inner}</b>`,
-  // text is escaped, so these tags can only be our own
+  // text is escaped, so only tags of this file are active
   quote: (inner) => `<blockquote>${inner.replace(/<\/?blockquote>/g, '')}</blockquote>`,
   bullet: '•',
   rule: '———',
@@ -85,14 +85,14 @@ export const whatsappText: Markup = {
   heading: (inner) => `*${inner.replaceAll('*', '')}*`,
 }
 
-/** The same Markdown without active parts: mentions, remote pictures, links to other schemes. */
+/** Markdown without active parts: mentions, remote pictures, links to other schemes. */
 export const safeMarkdown: Markup = {
   text: (plain, source = plain.replace(/[[\]!*_`~\\|]/g, '\\$&')) =>
     breakMentions(source)
       .replaceAll('![', '!\u200B[')
       // the chat would decode an entity that was not checked
       .replace(/&(?=#?\w{1,40};)/g, '&\u200B')
-      // Discord's own: <@id>, <#id>, </command:id>, <t:time>, <id:guide>, <:emoji:id>, <a:emoji:id>
+      // Discord's syntax: <@id>, <#id>, </command:id>, <t:time>, <id:guide>, <:emoji:id>, <a:emoji:id>
       .replace(/<(?=[@#/:]|(?:a|t|id):)/g, '<\u200B'),
   strong: (inner) => `**${inner}**`,
   emphasis: (inner) => `*${inner}*`,
@@ -100,7 +100,7 @@ export const safeMarkdown: Markup = {
   code: (plain) => (plain.includes('`') ? `\`\` ${plain.replaceAll('``', '`\u200B`')} \`\`` : `\`${plain}\``),
   block: (plain, language) => `\`\`\`${language}\n${breakTicks(plain)}\n\`\`\``,
   link: (inner, address) => {
-    // a part after @ could be read as a name
+    // @ is encoded: the part after it could be read as a name
     const target = address.startsWith('mailto:') ? address : address.replace(/[()@]/g, encodePercent)
     return toSafeHref(inner.replaceAll('\u200B', '')) === address ? `<${target}>` : `[${inner}](<${target}>)`
   },
@@ -119,8 +119,8 @@ export const teamsMarkdown: Markup = {
 }
 
 /**
- * GitHub, GitLab and Linear. Tags are text. Nothing refers to another issue, because that issue would show the reference. No line is a command of
- * GitLab (https://docs.gitlab.com/user/project/quick_actions/).
+ * The markup of GitHub, GitLab and Linear. Tags are shown as text. No text refers to another issue, because that issue would show the
+ * reference. No line is a command of GitLab (https://docs.gitlab.com/user/project/quick_actions/).
  */
 export const forgeMarkdown: Markup = {
   ...safeMarkdown,

@@ -16,7 +16,7 @@ import {
 import { safeMarkdown } from './markup.ts'
 import { render } from './markdown.ts'
 
-/** The limit that every server accepts: new servers allow 16,383 characters, databases from before 5.0 allow 4,000. */
+/** The maximum length that every server accepts: new servers allow 16,383 characters, but databases from before 5.0 only 4,000. */
 const limit = 4_000
 
 const recipient = /^(?:(?:channel:)?([a-z0-9]{26})|user:([a-z0-9]{26})|(@[a-z][a-z0-9._-]{0,63}))$/
@@ -50,7 +50,7 @@ export function createMattermostChannel(config: ChannelConfig<'mattermost'>, { f
     return found === undefined ? toFailureBeforePost(readFailure(outcome)) : { kind: 'open', id: found.id }
   }
 
-  /** `person`: an id, or a name with @. */
+  /** `person`: a user id, or a user name with @. */
   const openDirectMessage = createDirectMessages(async (person, signal) => {
     const bot = await open('users/me', undefined, signal)
     if (bot.kind !== 'open') return bot

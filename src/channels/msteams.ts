@@ -23,7 +23,10 @@ const maxLength = 4_000
 const SuccessAnswer = z.object({ id: z.string().min(1) })
 const ErrorAnswer = z.object({ error: z.object({ code: z.string() }) })
 
-/** Microsoft asks to repeat 412, 502 and 504 like 429. https://learn.microsoft.com/microsoftteams/platform/bots/how-to/rate-limit */
+/**
+ * Microsoft asks clients to repeat a request after 412, 502 and 504, as after 429.
+ * https://learn.microsoft.com/microsoftteams/platform/bots/how-to/rate-limit
+ */
 const meanings = new Map<number, ErrorMeaning>([
   [401, { kind: 'transient', hint: 'The access token was refused. The next attempt fetches a new one.' }],
   [403, { kind: 'permanent', hint: 'The bot may not write in the conversation. Install its app in the team or chat.' }],
@@ -85,8 +88,8 @@ function explainRecipient(to: string | undefined): string {
 }
 
 /**
- * The id of a person is not a conversation, and a bot may only open one where it is installed. The id goes into a URL, so
- * characters that change the path of a URL are not allowed.
+ * A recipient is the id of a conversation, not of a person: a bot may open a conversation only where it is installed. The id goes into a URL,
+ * so characters that change the path of a URL are not allowed.
  */
 function readConversation(to = ''): string | undefined {
   const id = to.trim().replace(/^conversation:/i, '')

@@ -1,4 +1,4 @@
-// Channels in the operator's own code. A result that does not say that nothing was posted counts as `ambiguous`.
+// Channels in the operator's own code. A failure counts as `ambiguous` unless the code says that nothing was posted.
 import { z } from 'zod'
 import type { Channel, OwnChannel, SendResult } from '../model/channel.ts'
 import { cut, toPrintableLine } from '../base/text.ts'
@@ -7,7 +7,7 @@ import { splitMarkdown } from './chunks.ts'
 import { explainUnsent } from './http.ts'
 
 const defaultMaxChars = 4_000
-/** The size of a piece, if the module sets none. */
+/** The maximum size of a piece, if the module sets none. */
 const unknownMaxChars = 2_000
 const brokenRetryMs = 60_000
 const maxDetailChars = 500

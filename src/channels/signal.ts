@@ -15,7 +15,7 @@ import {
 import { plainText } from './markup.ts'
 import { type Markup, render } from './markdown.ts'
 
-/** The maximum number of bytes. Signal sends a longer text as an attachment, which not every client shows. */
+/** The maximum number of bytes of a text. Signal sends a longer text as an attachment, which not every client shows. */
 const maxBytes = 2_000
 
 const SuccessAnswer = z.object({ result: z.object({ timestamp: z.number() }) })
@@ -98,7 +98,7 @@ function toSendResult(outcome: HttpOutcome): SendResult {
   return accepted === undefined ? readFailure(outcome) : { kind: 'sent', id: String(accepted.result.timestamp) }
 }
 
-// Errors: first the result for the recipient, then the code of the call. No message quotes signal-cli.
+// The meaning of errors. The result for the recipient is read first, then the code of the call. No message quotes signal-cli.
 
 const RecipientResult = z.object({ type: z.string(), retryAfterSeconds: z.number().nonnegative().nullish() })
 const ErrorAnswer = z.object({
@@ -119,7 +119,7 @@ const untrusted: ErrorMeaning = {
   kind: 'permanent',
   hint: 'The safety number of the recipient has changed. Compare it, then run signal-cli trust.',
 }
-/** A connection that broke during the send has the same error. */
+/** Also the error for a connection that broke during the send. */
 const disconnected: ErrorMeaning = { kind: 'ambiguous', hint: 'The connection to Signal failed.' }
 
 const recipientErrors = new Map<string, ErrorMeaning>([
@@ -168,11 +168,11 @@ const readFailure = createFailureReader({
 
 type Style = 'BOLD' | 'ITALIC' | 'STRIKETHROUGH' | 'MONOSPACE'
 
-/** `start` and `length` in UTF-16 units of the text. */
+/** A style of a part of the text. `start` and `length` are in UTF-16 units. */
 type StyleRange = { readonly start: number; readonly length: number; readonly style: Style }
 
 const styles: readonly Style[] = ['BOLD', 'ITALIC', 'STRIKETHROUGH', 'MONOSPACE']
-/** Noncharacters (Unicode, 23.7): one opens a style and the next one ends it. */
+/** The marks of styles are noncharacters (Unicode, 23.7): one opens a style, and the next one closes it. */
 const firstMark = 0xfdd0
 const marks = /[\uFDD0-\uFDD7]/g
 

@@ -16,10 +16,10 @@ import {
 import { slackMrkdwn } from './markup.ts'
 import { render } from './markdown.ts'
 
-/** "For best results, limit the number of characters to 4,000." */
+/** Slack's documentation: "For best results, limit the number of characters to 4,000." */
 const limit = 4_000
 
-/** In `:thread:<ts>`, `ts` is the time of the first message of the thread, under its name in the API and in events. */
+/** In `:thread:<ts>`, `ts` is the time of the first message of the thread, and is named `ts` in the API and in events. */
 const recipient = /^(?:(?:channel:)?([CGD][A-Z0-9]{6,20})(?::thread:(\d{9,12}\.\d{6}))?|user:([UW][A-Z0-9]{6,20}))$/
 
 const PostedAnswer = z.object({ ok: z.literal(true), ts: z.string() })
@@ -88,7 +88,7 @@ function explainRecipient(to: string | undefined): string {
   )
 }
 
-// Errors: docs.slack.dev/reference/methods/chat.postMessage#errors
+// The meaning of errors: docs.slack.dev/reference/methods/chat.postMessage#errors
 
 const token =
   'Slack does not accept the token. Install the app again, and set channels.slack.botToken to its bot token.'

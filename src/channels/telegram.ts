@@ -14,7 +14,7 @@ import {
 import { telegramHtml } from './markup.ts'
 import { render } from './markdown.ts'
 
-/** "1-4096 characters after entities parsing", in UTF-16 units, as everywhere in this API. */
+/** Telegram's documentation: "1-4096 characters after entities parsing". It counts UTF-16 units. */
 const limit = 4_096
 
 const recipient = /^(-?\d{1,15}|@[a-z]\w{3,31})(?::topic:(\d{1,10}))?$/i
@@ -88,7 +88,7 @@ function explainRecipient(to: string | undefined): string {
   return describeWrongRecipient('telegram', to, 'a chat id, @name or <chat id>:topic:<number>')
 }
 
-/** The visible text of our HTML: its length counts, and it is sent if Telegram refuses the tags. */
+/** The visible text of the HTML. Telegram limits its length. It is sent alone if Telegram refuses the tags. */
 function stripTags(html: string): string {
   return html
     .replace(/<[^>]*>/g, '')
@@ -107,7 +107,7 @@ const readFailure = createFailureReader({
   }),
 })
 
-/** Telegram has no error codes apart from the status. Its descriptions are matched, but not shown. */
+/** Chooses the advice for a refusal. Telegram has no error codes besides the status, so its descriptions are matched, but not shown. */
 function chooseHint(status: number, description: string): string | undefined {
   if (status === 401 || status === 404) return 'The bot token is wrong. Check channels.telegram.botToken.'
   if (/chat not found/i.test(description)) {

@@ -21,7 +21,7 @@ export function createWebhookChannel(
   config: ChannelConfig<'webhook'>,
   { fetch, clock = Date.now }: ChannelTools & { readonly clock?: () => number } = {},
 ): Channel {
-  // a Map, because a name from a request must find configured endpoints only
+  // a Map, because a name may come from a request: `constructor` must not be found
   const endpoints = new Map<string, Endpoint>(Object.entries(config.endpoints))
   const [only] = endpoints.size === 1 ? endpoints.values() : []
 
@@ -81,7 +81,7 @@ const loopHint =
 const readFailure = createFailureReader({
   provider: 'The receiver',
   address: 'the URL of the endpoint',
-  // a gateway that refuses the request answers with a code
+  // a receiver that is also a gateway refuses with a code
   schema: z.object({ code: z.literal('loop-detected') }),
   readCode: ({ code }) => code,
   explain: ({ status, code }) => ({ hint: code === undefined ? hints.get(status) : loopHint }),

@@ -18,7 +18,7 @@ import { plainText, whatsappText } from './markup.ts'
 import { render } from './markdown.ts'
 
 const maxLength = 4_096
-/** The maximum length of a template variable, without the ellipsis. */
+/** The maximum length of a template variable, not counting the ellipsis. */
 const maxVariableLength = 1_023
 
 const SuccessAnswer = z.object({ messages: z.tuple([z.object({ id: z.string() })]).rest(z.unknown()) })
@@ -67,7 +67,7 @@ function explainRecipient(to: string | undefined): string {
   return describeWrongRecipient('whatsapp', to, 'a phone number with its country code, such as +15550100')
 }
 
-/** Digits with the country code, as the API requires. */
+/** Reads the number: digits with the country code, as the API requires. */
 function readNumber(to = ''): string | undefined {
   const [, number] = /^(?:whatsapp:)?\+?([\d\s().-]+)$/i.exec(to.trim()) ?? []
   const digits = number?.replace(/\D/g, '')
@@ -101,7 +101,7 @@ const meanings: ReadonlyMap<number, ErrorMeaning> = new Map<number, ErrorMeaning
   [80_007, rateLimited('The business account has made too many calls.')],
   [130_429, rateLimited('The number sends too many messages.')],
   [131_048, rateLimited('Meta limits the number, because its messages were blocked or reported.')],
-  // the limit is one message in six seconds
+  // the limit is one message in six seconds to the same person
   [131_056, { ...rateLimited('Too many messages went to this recipient.'), retryAfterMs: 6_000 }],
   [2, transient('The API is down or overloaded.')],
   [131_000, transient('Meta could not send the message and gave no reason.')],

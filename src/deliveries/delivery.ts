@@ -47,7 +47,7 @@ function toSentBody({ headers, admitted }: DeliveryHead, bytes: Uint8Array): Sen
   return { bytes, contentType: headers['content-type'], isProved: admitted.signedFor.length > 0 }
 }
 
-/** A request that was let in, with its inflated body. */
+/** A request that was admitted, with its inflated body. */
 type InflatedRequest = { readonly head: DeliveryHead; readonly body: Uint8Array<ArrayBuffer> }
 
 /**
@@ -110,7 +110,7 @@ export function toLocalHead(
   return { method, url, path, headers, query, verifiedBy, admitted }
 }
 
-/** The head of a request as it is stored. `secretHeaders`: the secret headers of all verifiers of the hook. */
+/** The stored form of the head of a request. `secretHeaders`: the secret headers of all verifiers of the hook. */
 export function buildAdmittedHead(
   { method, url, path, headers, token, tokenId }: CheckedHead,
   secretHeaders: ReadonlySet<string>,

@@ -23,9 +23,9 @@ const lookEveryMs = 5_000
 type Drain = ParkedCalls & {
   /**
    * Runs the parked deliveries of these modules through the current generation, after the deliveries that wait for a mapping or for a module
-   * that no mapping names any more. Unless `again` is set, leaves out the deliveries that this generation parked. A call during a drain adds
-   * its modules and starts the walk again. Resolves when all modules are done. Deliveries that the drain does not reach, because the process
-   * stops or the store fails, stay parked. Never rejects.
+   * that no mapping names now. Unless `again` is set, leaves out the deliveries that this generation parked. A call during a drain adds its
+   * modules and starts the walk again. Resolves when all modules are done. Deliveries that the drain does not reach, because the process stops
+   * or the store fails, stay parked. Never rejects.
    */
   drain(modules: readonly string[], options?: { readonly again?: boolean }): Promise<DrainResult>
   /**
@@ -34,8 +34,8 @@ type Drain = ParkedCalls & {
    */
   resume(): Promise<void>
   /**
-   * Called when another gateway may have left waiting deliveries, because it died or has other code. Runs the pending ones, and those that
-   * are parked for a module that works here and whose code did not park them before. Looks at most once every five seconds.
+   * Called when another gateway may have left waiting deliveries, because it died or has other code. Runs the pending deliveries, and those
+   * that are parked for a module that works here and whose code did not park them before. Looks at most once every five seconds.
    */
   look(): void
   /** Stops after the current delivery. */
@@ -67,7 +67,7 @@ type DrainState =
       readonly again: boolean
       readonly done: Promise<DrainResult>
     }
-  /** `done`: the result of the drain that ran at the stop. */
+  /** `done`: the result of the drain that was running at the stop. */
   | { readonly kind: 'stopped'; readonly done: Promise<DrainResult> }
 
 const nothingDrained: DrainResult = { settled: 0, stillParked: 0 }
@@ -134,17 +134,17 @@ export function createDrain(parts: DrainParts): Drain {
     return drained
   }
 
-  /** Runs the deliveries that wait for a mapping, or for a module that the mappings do not name any more. */
+  /** Runs the deliveries that wait for a mapping, or for a module that no mapping names now. */
   async function drainOrphans({ isOver, drained }: Omit<Pass, 'notFailedBy'>): Promise<void> {
     const { id, transforms } = generation()
     const named = new Set([...transforms.values()].map(({ module }) => module))
     const orphans = (await store.waitedFor()).filter((name) => !named.has(name))
     // not `notFailedBy`: after an edit is undone, the earlier generation runs the deliveries that it parked before
-    const skips = (open: OpenDelivery) => open.generation === id
+    const isSkipped = (open: OpenDelivery) => open.generation === id
     let isNews = false
     for (const name of orphans) {
       const before = drained.stillParked
-      if (!(await drainModule(name, { notFailedBy: [], skips, isOver, drained }))) postponed.set(name, false)
+      if (!(await drainModule(name, { notFailedBy: [], isSkipped, isOver, drained }))) postponed.set(name, false)
       isNews ||= drained.stillParked > before
     }
     const unmatched = isNews ? await store.parkedFor(missingMappingModule) : 0
@@ -158,20 +158,20 @@ export function createDrain(parts: DrainParts): Drain {
 
   type Pass = {
     readonly notFailedBy: readonly string[]
-    readonly skips?: (open: OpenDelivery) => boolean
+    readonly isSkipped?: (open: OpenDelivery) => boolean
     isOver(): boolean
     drained: { settled: number; stillParked: number }
   }
 
   /** Returns false if another gateway drains the module now. */
-  async function drainModule(module: string, { notFailedBy, skips, isOver, drained }: Pass): Promise<boolean> {
+  async function drainModule(module: string, { notFailedBy, isSkipped, isOver, drained }: Pass): Promise<boolean> {
     const lease = `drain/${module}`
     if (isOver()) return true
     if ((await leases.take([lease])).length === 0) return false
     try {
       for await (const open of walkWaiting({ store, query: { state: 'parked', waitsFor: module, notFailedBy } })) {
         if (isOver()) return true
-        if (skips?.(open) === true) continue
+        if (isSkipped?.(open) === true) continue
         const state = await rerunner.rerun(open)
         if (state === 'parked' || state === 'waiting') drained.stillParked += 1
         else drained.settled += 1
@@ -223,7 +223,7 @@ export function createDrain(parts: DrainParts): Drain {
   async function drainOthers(): Promise<void> {
     const drained = { settled: 0, stillParked: 0 }
     const isOver = () => state.kind !== 'looking'
-    // the caller sets the state while this waits
+    // while this call waits, the caller sets the state
     await undefined
     for (const [module, hash] of [...findWorkingModules(), [missingMappingModule, undefined] as const]) {
       const notFailedBy = [generation().id, ...(hash === undefined ? [] : [hash])]

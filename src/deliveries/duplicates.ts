@@ -1,4 +1,4 @@
-// A delivery that arrives twice has one effect: how a duplicate is recognised, which answer it gets, and what a concurrent twin waits for.
+// Recognises a delivery that arrives twice, so that it has one effect, and gives both requests the same answer.
 import { hash } from 'node:crypto'
 import type { Delivery } from '../model/delivery.ts'
 import { Problem } from '../model/problem.ts'

@@ -13,8 +13,8 @@ export type IntakeParts = {
 
 export type Intake = {
   /**
-   * Stores pending deliveries and moves the cursor in one commit, then runs the new deliveries. `moved`: another process moved the cursor, and
-   * nothing is stored.
+   * Stores pending deliveries and moves the cursor in one commit, then runs the new deliveries. Resolves to `moved` if another process moved
+   * the cursor; then nothing is stored.
    */
   take(rows: readonly NewDelivery[], move: CursorMove): Promise<Appended[] | 'moved'>
 }

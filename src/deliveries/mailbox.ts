@@ -1,4 +1,4 @@
-// The watched mailbox of the gateway. It starts, stops and restarts when `hooks.gmail` changes.
+// Watches the mailbox of the gateway. The watch starts, stops and restarts when `hooks.gmail` changes.
 import {
   toCursorName,
   gmailHook,

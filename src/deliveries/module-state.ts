@@ -17,13 +17,13 @@ export type ModuleState = {
   runInTurn<T>(changes: readonly StateName[], work: () => Promise<T>): Promise<T>
   /** The cursor moves that store the changes; undefined if a value has changed since the code read it. */
   planMoves(changes: readonly StateChange[]): Promise<CursorMove[] | undefined>
-  /** Call it when the changes are stored: a module that has too many values loses the oldest. Never rejects. */
+  /** Must be called when the changes are stored: a module that has too many values loses the oldest. Never rejects. */
   noteStored(changes: readonly StateChange[]): Promise<void>
 }
 
 /** A module's values are counted after this many changes by one gateway, so a module has at most this many values above the limit. */
 const changesBetweenCounts = 250
-/** When a count is above the limits, the oldest values are deleted until only this part of the limits is used. */
+/** When a module has too many values, the oldest are deleted until it uses only this part of its limits. */
 const keptPart = 0.9
 /** Separates the parts of a cursor's name: keys have no control characters, so the name is unambiguous. */
 const separator = '\n'

@@ -1,4 +1,4 @@
-// Signs a request of an operator as the sender of its mapping signs.
+// Signs a request of an operator in place of the sender of its mapping.
 import { newId } from '../base/id.ts'
 import { tryParseJson } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
@@ -14,7 +14,7 @@ type OwnRequest = {
   readonly body: string
 }
 
-/** `withToken`: whether the hook token is sent too. `note`: why the request is sent unsigned. */
+/** `withToken`: whether the hook token is sent too. `note`: the reason why the request is sent unsigned. */
 type SignedRequest = Pick<OwnRequest, 'path' | 'headers' | 'body'> & {
   readonly withToken: boolean
   readonly note: string | undefined

@@ -40,7 +40,7 @@ export function createParkedCalls(parts: {
       at = open.deliveryId
       if (hook === undefined || open.hook === hook) await act(open)
       if (isStopped() || performance.now() - startedAt > maxPassMs) return at
-      // store reads of SQLite are synchronous: without this, many of them would block every request
+      // store reads of SQLite are synchronous: without this pause, many of them in a row would block every request
       await nextTurn()
     }
   }

@@ -62,11 +62,11 @@ export function isFailing({
   return state === 'queued' && (attempts > 0 || failingSince !== undefined)
 }
 
-/** The longest description, in characters. */
+/** The maximum length of a description, in characters. */
 const maxContentChars = 200
 
 /**
- * One line about a delivery: its error if it is parked, dead or failing, the reason if it was skipped, else the first line of its message
+ * One line about a delivery: its error if it is parked, dead or failing; the reason if it was skipped; otherwise the first line of its message
  * or text.
  */
 export function describeContent({ state, mappingId, problem, log, jobs }: DeliveryRecord): string {

@@ -38,7 +38,7 @@ type RerunnerParts = {
   readonly log: Log
 }
 
-/** A stored delivery, and how a decision about it becomes rows. */
+/** A stored delivery, and the function that turns a decision about it into rows. */
 type Settling = {
   readonly delivery: Delivery
   readonly generation: Generation
@@ -80,8 +80,8 @@ export class Rerunner {
   async resumePending(): Promise<void> {
     const { store, log } = this.#parts
     let settled = 0
-    const skips = (deliveryId: string) => this.#running.has(deliveryId)
-    for await (const open of walkWaiting({ store, query: { state: 'pending' }, skips })) {
+    const isSkipped = (deliveryId: string) => this.#running.has(deliveryId)
+    for await (const open of walkWaiting({ store, query: { state: 'pending' }, isSkipped })) {
       if (this.#stopping.aborted) return
       if ((await this.rerun(open)) !== 'waiting') settled += 1
     }
@@ -246,7 +246,7 @@ function toLeaseName(deliveryId: string): string {
   return `delivery/${deliveryId}`
 }
 
-/** The stored delivery, or the problem if no mapping can read its body any more. */
+/** The stored delivery, or the problem if no mapping can still read its body. */
 function readOpenDelivery({ request, deliveryId, receivedAt }: OpenDelivery, hook: Hook): Delivery | Problem {
   try {
     return buildDelivery(request.head, request.body, { hook, id: deliveryId, receivedAt })
@@ -269,14 +269,18 @@ type WalkOptions = {
     readonly notFailedBy?: readonly string[]
   }
   /** Whether a delivery is skipped. */
-  readonly skips?: (deliveryId: string) => boolean
+  readonly isSkipped?: (deliveryId: string) => boolean
 }
 
 /**
  * The waiting deliveries in arrival order, with one body in memory at a time. The walk visits at most as many deliveries as waited at its
  * start: new ones must not prolong it forever.
  */
-export async function* walkWaiting({ store, query, skips = () => false }: WalkOptions): AsyncGenerator<OpenDelivery> {
+export async function* walkWaiting({
+  store,
+  query,
+  isSkipped = () => false,
+}: WalkOptions): AsyncGenerator<OpenDelivery> {
   let after: string | undefined
   let left: number | undefined
   while (left !== 0) {
@@ -284,7 +288,7 @@ export async function* walkWaiting({ store, query, skips = () => false }: WalkOp
     if (!open) return
     left ??= await store.inState(query.state)
     after = open.deliveryId
-    if (!skips(after)) {
+    if (!isSkipped(after)) {
       left -= 1
       yield open
     }

@@ -68,14 +68,14 @@ const cancelledReason = 'A later request matched flow.cancelOn.'
 const states = { accept: 'accepted', park: 'parked', skip: 'skipped' } as const
 
 /** The maximum bytes of head and body. Together with the size of the largest ring, this limits the space of a mapping. */
-const largestInRing = 262_144
+const maxKeptBytes = 262_144
 
 function chooseKeptRequest(delivery: Delivery, retain: Retain): Pick<Settlement, 'request' | 'ring'> {
   if (retain === false) return { request: undefined, ring: undefined }
   const request = toKeptRequest(delivery)
   if (retain === true) return { request, ring: undefined }
   const bytes = request.body.byteLength + Buffer.byteLength(JSON.stringify(request.head))
-  return { request: bytes > largestInRing ? 'too large' : request, ring: retain }
+  return { request: bytes > maxKeptBytes ? 'too large' : request, ring: retain }
 }
 
 /** Called when a new delivery is parked. */
@@ -86,10 +86,10 @@ export type OnParked = (parked: {
   readonly hops: number
 }) => void
 
-/** Called with each decision when it is stored, or when it refuses the request; always before the answer is sent. Must not throw. */
+/** Called with each decision when it is stored, or when it refuses the request. The call always comes before the answer. Must not throw. */
 export type OnDecided = (delivery: Delivery, decision: Decision, generation: Generation) => void
 
-/** Writes the one log line of a delivery, and reports a parked one. `before`: its state until now; undefined for a new one. */
+/** Writes the log line of a delivery, and reports a parked one. `before`: its state until now; undefined for a new one. */
 export function logDelivery(
   { log, onParked }: { readonly log: Log; readonly onParked?: OnParked | undefined },
   delivery: Pick<Delivery, 'id' | 'method' | 'path' | 'headers' | 'source' | 'event' | 'receivedAt'>,

@@ -1,5 +1,5 @@
-// Deliveries that were answered 200 and that no mapping takes any more, because a mapping, hook, preset or proof was removed or renamed.
-// They stay parked.
+// Deliveries that were answered 200 and that no mapping takes now, because a mapping, hook, preset or proof was removed or renamed. They stay
+// parked.
 import { missingMappingModule } from '../model/delivery.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
 import type { Decision } from '../pipeline/pipeline.ts'

@@ -45,7 +45,7 @@ const MailPart: z.ZodType<MailPart> = z.lazy(() =>
   }),
 )
 const StoredText = z.object({ data: z.string() })
-/** Every missing or malformed field except the id has a default: one odd field must not lose the mail. */
+/** The schema of a mail. Every field except the id has a default, so that a mail with a malformed field is not lost. */
 const GmailMessage = z.object({
   id: z.string(),
   threadId: z.string().catch(''),
@@ -79,7 +79,7 @@ export type GmailApi = {
   }>
   /** The text of a part that Gmail stores separately, in base64url. Undefined if Gmail no longer has it or does not return it. */
   storedText(messageId: string, attachmentId: string): Promise<string | undefined>
-  /** Undefined if the mail was deleted. A mail whose body is too large, too deep or malformed comes without its body. */
+  /** A mail; undefined if it was deleted. If its body is too large, too deep or malformed, the mail has no body. */
   message(id: string, format: 'full' | 'metadata'): Promise<GmailMessage | undefined>
 }
 
@@ -95,7 +95,7 @@ export function createGmailApi({ call, base }: { call: GoogleCall; base: string 
     return answer.status < 300 ? (tryParse(answer) ?? message(id, 'metadata')) : message(id, 'metadata')
   }
 
-  /** Undefined if the parts do not parse. A thousand nested parts exhaust the stack. */
+  /** Parses the parts of a mail; undefined if they are invalid. A thousand nested parts exhaust the stack. */
   function tryParse(answer: GoogleAnswer): GmailMessage | undefined {
     try {
       return parseAnswer(GmailMessage, answer, 'messages.get')
@@ -147,7 +147,7 @@ function toQuery(fields: Readonly<Record<string, string | undefined>>): URLSearc
   )
 }
 
-/** Throws `gmail-unavailable` if the answer does not match Google's reference. */
+/** Parses an answer. Throws `gmail-unavailable` if it does not match Google's reference. */
 export function parseAnswer<T>(schema: z.ZodType<T>, { body }: GoogleAnswer, name: string): T {
   const parsed = schema.safeParse(body)
   if (parsed.success) return parsed.data

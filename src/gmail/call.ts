@@ -1,5 +1,5 @@
-// One request to a Google API: authorised, limited in time and size, repeated when Google asks to wait. A failure becomes a sentence with
-// the next move, in Google's own vocabulary only.
+// One request to a Google API: it is authorised, limited in time and size, and repeated after the wait that Google asks for. A failure becomes
+// a sentence with the next move, and quotes only error codes of Google.
 import { type Sleep, toBackoffMs } from '../base/retry.ts'
 import { tryParseJson } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
@@ -9,7 +9,7 @@ import type { Credentials } from './credentials.ts'
 export type GoogleCall = (request: GoogleRequest) => Promise<GoogleAnswer>
 
 export type AccessTokens = {
-  /** The kind of credentials behind the tokens. */
+  /** The kind of credentials that the tokens come from. */
   readonly kind: Credentials['kind']
   token(): Promise<string>
   /** Called when Google refuses the token: the next call fetches a new one. */
@@ -18,13 +18,13 @@ export type AccessTokens = {
 
 export type CallTools = { readonly pause: Sleep; readonly random: () => number; readonly signal: AbortSignal }
 
-/** Longer than the long poll of a pull, which Google ends after about 90 s. */
+/** The time limit of a request. It is longer than the long poll of a pull, which Google ends after about 90 s. */
 const timeoutMs = 120_000
 const maxBytes = 32 * 1024 * 1024
-/** After this many tries a sync fails, and is retried as a whole. */
+/** The maximum number of tries. After them the sync fails, and is retried as a whole. */
 const tries = 5
-const longestWaitMs = 60_000
-const backoff = { firstMs: 1_000, capMs: longestWaitMs }
+const maxWaitMs = 60_000
+const backoff = { firstMs: 1_000, capMs: maxWaitMs }
 const throttles = new Set(['rateLimitExceeded', 'userRateLimitExceeded', 'RATE_LIMIT_EXCEEDED', 'RESOURCE_EXHAUSTED'])
 
 /** Without `tokens`, requests are not authorised. Throws `gmail-unavailable`, `gmail-consent-missing`, or the reason of the signal. */
@@ -47,8 +47,8 @@ export function createCall({ tokens, pause, random, signal }: CallTools & { toke
           : toNetworkProblem(request, answer.cause)
       }
       const asked = answer.kind === 'answer' ? answer.retryAfterMs : undefined
-      // random, so that clients that were refused together do not retry together
-      await pause(Math.min(longestWaitMs, asked ?? toBackoffMs(attempt - 1, backoff) * (0.5 + random())), signal)
+      // a random wait, so that clients that were refused together do not retry together
+      await pause(Math.min(maxWaitMs, asked ?? toBackoffMs(attempt - 1, backoff) * (0.5 + random())), signal)
     }
   }
 }
@@ -81,7 +81,7 @@ async function sendOnce(request: GoogleRequest, token: string | undefined, signa
   }
 }
 
-/** A request without a token is the assertion of a service account to the token endpoint. */
+/** The kind of credentials of a request. A request without a token is that of a service account for its token. */
 function chooseCredentialKind({ body }: GoogleRequest): Credentials['kind'] {
   return body instanceof URLSearchParams && body.has('assertion') ? 'service-account' : 'consent'
 }
@@ -106,12 +106,12 @@ export type GoogleRequest = {
   readonly method: 'GET' | 'POST' | 'PUT'
   readonly url: string
   readonly body?: object | URLSearchParams
-  /** Statuses other than 2xx that the caller handles. */
+  /** The statuses besides 2xx that the caller handles. */
   readonly allow?: readonly number[]
 }
 export type GoogleAnswer = { readonly status: number; readonly body: unknown }
 
-/** The reasons in an answer of any Google API, old and new style, and of the token endpoint. */
+/** Reads the reasons in an answer of the token endpoint or of any Google API, in its old or new format. */
 function readReasons(body: unknown): string[] {
   const error = readKey(body, 'error')
   const listed = [readKey(error, 'errors'), readKey(error, 'details')].flat().map((entry) => readKey(entry, 'reason'))
@@ -129,7 +129,7 @@ const keyMove = 'Put a new key into the file of hooks.gmail.serviceAccountKey.'
 const delegationMove =
   'The service account has no domain-wide delegation for this scope: add its client id and the scope in the Google Workspace Admin console.'
 
-/** `kind`: the credentials. A person must consent again; the key or the rights of a service account must be fixed. */
+/** `kind`: the kind of credentials. For a consent, the advice is to consent again; for a service account, to fix its key or its rights. */
 export function toGoogleProblem(
   { method, url }: Pick<GoogleRequest, 'method' | 'url'>,
   { status, body }: GoogleAnswer,

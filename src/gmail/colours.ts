@@ -1,6 +1,6 @@
 // The colours of CSS and of HTML attributes, in a form that can be compared.
 
-/** Red, green and blue from 0 to 255, or an unknown name, which is equal to itself only. */
+/** Red, green and blue from 0 to 255, or an unknown name, which is equal only to itself. */
 export type Colour = readonly [number, number, number] | string
 
 export const white: Colour = [255, 255, 255]
@@ -26,7 +26,7 @@ function readHexColour(digits: string): Colour | undefined {
   return red === undefined || green === undefined || blue === undefined ? undefined : [red, green, blue]
 }
 
-/** Undefined: it is not a colour, or cannot be compared, such as `inherit`, a mixture or a variable. */
+/** Reads a colour. Undefined if the text is not a colour, or is one that cannot be compared, such as `inherit`, a mixture or a variable. */
 export function readColour(value: string): Colour | undefined {
   if (/^#(?:[\da-f]{3,4}|[\da-f]{6}|[\da-f]{8})$/.test(value)) return readHexColour(value.slice(1))
   const call = /^(rgb|hsl)a?\(([^()]*)\)$/.exec(value)
@@ -40,11 +40,11 @@ export function readColour(value: string): Colour | undefined {
   return named.get(value) ?? value
 }
 
-/** Words of the property `background` that name no colour. */
+/** The words of the property `background` that are no colour. */
 const otherWords =
   /^(?:repeat|round|space|no|x|y|scroll|fixed|local|left|right|top|bottom|center|cover|contain|auto|border|padding|content|box|text)$/
 
-/** The colour in a value of `background`; `none` if it names none. Undefined: it cannot be read. */
+/** The colour in a value of `background`; `none` if the value has no colour, and undefined if it cannot be read. */
 export function readBackground(value: string): Colour | undefined {
   const plain = value.replace(/(?<![\w-])[\w-]*(?:url|gradient|image|image-set)\((?:[^()]|\([^()]*\))*\)/g, ' ')
   const words = plain.match(/#[\da-f]+|(?:rgb|hsl)a?\([^()]*\)|[a-z]+/g) ?? []
@@ -77,10 +77,10 @@ function readColourCall(name: string, words: readonly string[]): Colour | undefi
   return [channel(0), channel(8), channel(4)]
 }
 
-/** A tenth of the way from black to white: a reader cannot see a smaller difference. */
-const leastDifference = 25
+/** A reader cannot see a difference of less than a tenth of the way from black to white. */
+const minDifference = 25
 
 export function isSameColour(one: Colour, other: Colour): boolean {
   if (typeof one === 'string' || typeof other === 'string') return one === other
-  return one.every((channel, at) => Math.abs(channel - (other[at] ?? 0)) < leastDifference)
+  return one.every((channel, at) => Math.abs(channel - (other[at] ?? 0)) < minDifference)
 }

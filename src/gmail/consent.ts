@@ -23,7 +23,7 @@ type ConsentParts = {
 
 const Granted = z.object({ refresh_token: z.string().min(1), scope: z.string().default('') })
 
-/** Waits for the person. Throws `gmail-consent-missing` if the person declines. */
+/** Asks for consent, and waits for the person. Throws `gmail-consent-missing` if the person declines. */
 export async function askConsent(parts: ConsentParts): Promise<Consent> {
   const { client, account, endpoints, call, show, pasted } = parts
   const [state, verifier] = [randomBytes(24).toString('base64url'), randomBytes(48).toString('base64url')]
@@ -70,7 +70,7 @@ function toConsentUrl(
     state,
     code_challenge: createHash('sha256').update(verifier).digest('base64url'),
     code_challenge_method: 'S256',
-    // returns a refresh token even if the person has consented before
+    // makes Google return a refresh token even if the person has consented before
     access_type: 'offline',
     prompt: 'consent',
     login_hint: account,
@@ -92,16 +92,16 @@ function readCode(answer: string, state: string): string {
 
 type Redirect = { readonly uri: string; readonly arrived: Promise<string>; close(): void }
 
-/** Listens on loopback for one visit of the browser. Any page can reach it, but only the right one has the state. */
+/** Listens on loopback for one visit of the browser. Any page can send a request, but only the redirect of Google has the right `state`. */
 async function listenForRedirect(state: string): Promise<Redirect> {
-  let arrive: (url: string) => void = () => {}
-  const arrived = new Promise<string>((resolve) => (arrive = resolve))
+  let resolveArrived: (url: string) => void = () => {}
+  const arrived = new Promise<string>((resolve) => (resolveArrived = resolve))
   const server = createServer((request, response) => {
     const url = new URL(request.url ?? '/', 'http://127.0.0.1')
     const isAnswer = request.method === 'GET' && url.pathname === '/' && url.searchParams.get('state') === state
     response.writeHead(isAnswer ? 200 : 404, { 'content-type': 'text/plain; charset=utf-8', connection: 'close' })
     response.end(isAnswer ? 'You may close this page and go back to the terminal.\n' : 'Not found\n')
-    if (isAnswer) arrive(url.href)
+    if (isAnswer) resolveArrived(url.href)
   })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)

@@ -29,7 +29,7 @@ export type ServiceAccount = { readonly kind: 'service-account' } & Omit<z.infer
 
 export type Credentials = Consent | ServiceAccount
 
-/** The file of an OAuth client of type "Desktop app" from the Cloud Console. */
+/** The file that the Cloud Console makes for an OAuth client of the type "Desktop app". */
 const ClientFile = z.object({
   installed: z.object({
     client_id: z.string().min(1),
@@ -82,7 +82,7 @@ export function readServiceAccount(file: string): ServiceAccount {
   return { kind: 'service-account', ...key }
 }
 
-/** `project`: the project of the client. */
+/** Reads the file of an OAuth client. `project`: the project of the client. */
 export async function readClientFile(file: string): Promise<OAuthClient & { readonly project: string | undefined }> {
   const parsed = ClientFile.safeParse(tryParseJson(readNamedFile(file, 'usage-invalid')))
   if (!parsed.success) {
@@ -95,7 +95,7 @@ export async function readClientFile(file: string): Promise<OAuthClient & { read
   return { clientId, clientSecret, project }
 }
 
-/** A file that the operator named. */
+/** Reads a file that the operator named. */
 function readNamedFile(file: string, code: 'config-invalid' | 'usage-invalid'): string {
   try {
     return readFileSync(file, 'utf8')

@@ -1,9 +1,9 @@
-// Reads the declarations of styles as a browser does (CSS Syntax 3): without comments, escapes and quotes, in one pass.
+// Reads the declarations of styles like a browser (CSS Syntax 3): without comments, escapes and quotes, in one pass.
 
 /**
- * The values of each property, the strongest first: `!important` before all others, and later before earlier ones. A browser uses the first
- * valid value. `styles`: the declarations of the rules and of the style attribute, the weakest first. Names and values are in lower case,
- * and white space is one space.
+ * The values of each property, the strongest first: `!important` values before all others, and later values before earlier ones. A browser uses
+ * the first valid value. `styles`: the declarations of the rules and of the style attribute, the weakest first. Names and values are in lower
+ * case, and white space is one space.
  */
 export function rankDeclarations(styles: readonly CssDeclarations[]): ReadonlyMap<string, readonly string[]> {
   const found = new Map<string, { important: string[]; normal: string[] }>()
@@ -27,7 +27,7 @@ function splitShorthand(declaration: Declaration): Declaration[] {
 
 type Declaration = { readonly name: string; readonly value: string }
 
-/** The start of a comment, an escape, a run of white space, or one character. Each text matches in one way only, so the time is linear. */
+/** Matches the start of a comment, an escape, a run of white space, or one character. Each text matches in one way only, so the time is linear. */
 const token = /\/\*|\\(?:[\da-f]{1,6}[ \t\r\n\f]?|[^])|[ \t\r\n\f]+|[^]/gy
 
 /** The declarations of one style, read once for all elements that have it. */
@@ -40,7 +40,7 @@ export function readDeclarations(style: string): CssDeclarations {
   let word = ''
   let quote = ''
   let depth = 0
-  /** White space after the last sign of `word`. It is dropped at both ends of the word. */
+  /** Whether white space follows `word`. It is kept only if the word continues. */
   let hasBlank = false
   const append = (sign: string) => {
     word += hasBlank && word !== '' ? ` ${sign}` : sign
@@ -61,7 +61,7 @@ export function readDeclarations(style: string): CssDeclarations {
       token.lastIndex = close < 0 ? text.length : close + 2
     } else if (sign.startsWith('\\')) append(decodeEscape(sign))
     else if (quote !== '') {
-      // a string ends with its line
+      // a string ends at the end of its line
       if (sign === quote || sign.includes('\n')) quote = ''
     } else if (sign === '"' || sign === "'") quote = sign
     else if (sign === ';' && depth === 0) end()
@@ -80,7 +80,7 @@ export function readDeclarations(style: string): CssDeclarations {
   return found.flatMap(splitShorthand)
 }
 
-/** `\70` and `\p` are p. A line break after a backslash disappears. */
+/** Decodes an escape: `\70` and `\p` mean p. A line break after a backslash disappears. */
 function decodeEscape(sign: string): string {
   const code = /^\\[\da-f]/.test(sign) ? Number.parseInt(sign.slice(1), 16) : (sign.codePointAt(1) ?? 0)
   if (code === 10 || code > 0x10ffff) return ''

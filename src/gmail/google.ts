@@ -13,7 +13,7 @@ import { singleFlight } from './pace.ts'
 export type Google = {
   readonly gmail: GmailApi
   readonly pubsub: PubSubApi
-  /** Authorised for the project. */
+  /** Pub/Sub, with the authorisation for the project. */
   readonly cloudCall: GoogleCall
   /** Calls without authorisation. */
   readonly plainCall: GoogleCall
@@ -50,7 +50,7 @@ const Token = z.object({ access_token: z.string().min(1), expires_in: z.coerce.n
 
 type TokenParts = {
   readonly credentials: Credentials
-  /** `hooks.gmail.endpoints.oauthToken` */
+  /** The URL in `hooks.gmail.endpoints.oauthToken`. */
   readonly tokenUrl: string
   /** Calls without tokens. */
   readonly call: GoogleCall

@@ -1,9 +1,9 @@
-// Finds the text that a style hides from the reader of a mail. Text of two pixels counts as hidden, and so does text a hundred pixels
-// outside the page.
+// Finds the text that a style hides from the reader of a mail. Text of at most two pixels, or a hundred pixels outside the page, counts as
+// hidden.
 import { black, type Colour, isSameColour, readBackground, readColour, white } from './colours.ts'
 import { type CssDeclarations, rankDeclarations } from './css.ts'
 
-/** The inherited style of an element. */
+/** The style that an element inherits or sets. */
 export type Appearance = {
   readonly fontPx: number
   /** `visibility`, which a nested element may override. */
@@ -22,20 +22,20 @@ export const plainLook: Appearance = {
   background: white,
 }
 
-/** Whether text in such an element is visible. */
+/** Whether text in an element with this style is visible. */
 export function showsText({ fontPx, isVisible, isTransparent, colour, background }: Appearance): boolean {
   const isSeen = background === undefined || !isSameColour(colour, background)
-  return fontPx > smallestFontPx && isVisible && !isTransparent && isSeen
+  return fontPx > minFontPx && isVisible && !isTransparent && isSeen
 }
 
-const smallestFontPx = 2
-const faintest = 0.1
+const minFontPx = 2
+const minOpacity = 0.1
 const offPagePx = 100
 const farOffPx = 5_000
 
 type Style = ReturnType<typeof rankDeclarations>
 
-/** `styles`: the weakest first. Undefined if nothing in the element is visible. */
+/** The style of an element inside another one. `styles`: the weakest first. Undefined if nothing in the element is visible. */
 export function readAppearance(styles: readonly CssDeclarations[], parent: Appearance): Appearance | undefined {
   if (styles.length === 0) return parent
   const declared = rankDeclarations(styles)
@@ -66,28 +66,28 @@ function read<T>(style: Style, name: string, parse: (value: string) => T | undef
 }
 
 function isHidden(style: Style, fontPx: number): boolean {
-  const is = (name: string, parse: (value: string) => boolean | undefined) => read(style, name, parse) === true
+  const isStyle = (name: string, parse: (value: string) => boolean | undefined) => read(style, name, parse) === true
   const readPx = (name: string) => read(style, name, (value) => readLength(value, fontPx))
   const isOffPage = (name: string) => {
     const length = readPx(name)
     return length !== undefined && (length <= -offPagePx || length >= farOffPx)
   }
   const isFarOff = (name: string) => Math.abs(readPx(name) ?? 0) >= farOffPx / 5
-  if (is('display', readDisplayNone) || is('content-visibility', (value) => value === 'hidden')) return true
-  if (is('mso-hide', (value) => value === 'all')) return true
-  if (is('opacity', readFaint) || is('filter', isFilteredOut)) return true
-  if (is('clip-path', isClippedAway) || is('-webkit-clip-path', isClippedAway)) return true
-  if (is('transform', isTransformedAway) || is('-webkit-transform', isTransformedAway)) return true
-  if (is('scale', (value) => isScaledAway(value.split(' '))) || isOffPage('text-indent')) return true
-  if (is('translate', (value) => isMovedAway(value.split(' '), fontPx))) return true
+  if (isStyle('display', readDisplayNone) || isStyle('content-visibility', (value) => value === 'hidden')) return true
+  if (isStyle('mso-hide', (value) => value === 'all')) return true
+  if (isStyle('opacity', readFaint) || isStyle('filter', isFilteredOut)) return true
+  if (isStyle('clip-path', isClippedAway) || isStyle('-webkit-clip-path', isClippedAway)) return true
+  if (isStyle('transform', isTransformedAway) || isStyle('-webkit-transform', isTransformedAway)) return true
+  if (isStyle('scale', (value) => isScaledAway(value.split(' '))) || isOffPage('text-indent')) return true
+  if (isStyle('translate', (value) => isMovedAway(value.split(' '), fontPx))) return true
   if (['margin-left', 'margin-right', 'margin-top'].some((name) => (readPx(name) ?? 0) <= -farOffPx / 5)) return true
   const position = read(style, 'position', readPosition)
-  // a relative position starts where the text would be, which may be far inside the page
+  // a relative position counts from the place where the text would be, which may be far inside the page
   const isAway = position === 'relative' ? isFarOff : isOffPage
   if (position !== undefined && position !== 'static' && ['left', 'right', 'top', 'bottom'].some(isAway)) return true
-  if (position === 'absolute' && is('clip', isClippedAway)) return true
+  if (position === 'absolute' && isStyle('clip', isClippedAway)) return true
   const isCut = ['overflow', 'overflow-x', 'overflow-y'].some((name) =>
-    is(name, (value) => /^(?:hidden|clip)/.test(value)),
+    isStyle(name, (value) => /^(?:hidden|clip)/.test(value)),
   )
   const isThin = (side: string) =>
     [side, `max-${side}`].some((name) => (readPx(name) ?? 2) < 2) && (readPx(`min-${side}`) ?? 0) < 2
@@ -117,7 +117,7 @@ function readPosition(value: string): 'absolute' | 'relative' | 'static' | undef
 function readFaint(value: string): boolean | undefined {
   const [, number = '', percent] = numberPattern.exec(value) ?? []
   if (number === '' || !['', '%'].includes(percent ?? '')) return undefined
-  return Number(number) / (percent === '%' ? 100 : 1) < faintest
+  return Number(number) / (percent === '%' ? 100 : 1) < minOpacity
 }
 
 function isFilteredOut(value: string): boolean {
@@ -129,7 +129,7 @@ function readTransparent(value: string): boolean | undefined {
   if (value === 'transparent') return true
   if (/^#[\da-f]+$/.test(value)) {
     if (value.length === 5) return value.endsWith('0')
-    if (value.length === 9) return Number.parseInt(value.slice(7), 16) / 255 < faintest
+    if (value.length === 9) return Number.parseInt(value.slice(7), 16) / 255 < minOpacity
     return value.length === 4 || value.length === 7 ? false : undefined
   }
   const [call] = parseCalls(value)
@@ -140,12 +140,12 @@ function readTransparent(value: string): boolean | undefined {
   return /^[a-z]+$/.test(value) && value !== 'inherit' && value !== 'currentcolor' ? false : undefined
 }
 
-/** Transparent letters that show a picture or a gradient. */
+/** Whether the letters are transparent because they show a picture or a gradient. */
 function isTextBackground(style: Style): boolean {
   return ['background-clip', '-webkit-background-clip'].some((name) => style.get(name)?.[0] === 'text')
 }
 
-/** A shape without an area: `inset(50%)`, `circle(0)`, a polygon on one line; `rect(0 0 0 0)` of the older `clip`. */
+/** Whether the visible shape has no area: `inset(50%)`, `circle(0)`, a polygon on one line; `rect(0 0 0 0)` of the older `clip`. */
 function isClippedAway(value: string): boolean {
   const [{ name, words } = { name: '', words: [] }] = parseCalls(value)
   const px = words.map((word) => readLength(word, plainLook.fontPx))
@@ -179,7 +179,7 @@ function isTransformedAway(value: string): boolean {
 function isScaledAway(words: readonly string[]): boolean {
   return words.slice(0, 2).some((word) => {
     const [, number = '', unit] = numberPattern.exec(word) ?? []
-    return number !== '' && Math.abs(Number(number)) / (unit === '%' ? 100 : 1) < faintest
+    return number !== '' && Math.abs(Number(number)) / (unit === '%' ? 100 : 1) < minOpacity
   })
 }
 
@@ -187,7 +187,7 @@ function isMovedAway(words: readonly string[], fontPx: number): boolean {
   return words.some((word) => Math.abs(readLength(word, fontPx) ?? 0) >= farOffPx / 5)
 }
 
-/** The size in `font-size`, or in `font`, where it is the first length. */
+/** The size in `font-size`, or the first length in `font`. */
 function readFontPx(style: Style, parentPx: number): number {
   const size = (value: string) => fontWords.get(value) ?? readLength(value, parentPx, parentPx)
   const ofFont = (value: string) =>
@@ -223,7 +223,7 @@ const unitPx = new Map([
   ...['vw', 'vh', 'vmin', 'vmax'].map((unit) => [unit, 10] as const),
 ])
 
-/** Pixels of a length, or of a percentage of `wholePx`. Undefined if it is not a length: only 0 needs no unit. */
+/** A length in pixels. A percentage is a part of `wholePx`. Undefined if the text is no length: only 0 needs no unit. */
 function readLength(value: string, fontPx: number, wholePx = offPagePx): number | undefined {
   const bare = value.startsWith('calc(') && value.endsWith(')') ? value.slice(5, -1).trim() : value
   const [, digits = '', unit = ''] = numberPattern.exec(bare) ?? []
@@ -237,7 +237,7 @@ function readLength(value: string, fontPx: number, wholePx = offPagePx): number 
   return one === undefined ? undefined : number * one
 }
 
-/** `scale(0, 1) rotate(3deg)` as names with their words. */
+/** Parses calls such as `scale(0, 1) rotate(3deg)` into names with their arguments. */
 function parseCalls(value: string): { readonly name: string; readonly words: readonly string[] }[] {
   return value.split(')').flatMap((part) => {
     const open = part.indexOf('(')

@@ -2,13 +2,13 @@
 import { compile, type DomNode, type FormatCallback } from 'html-to-text'
 import { removeHidden } from './shown.ts'
 
-/** Longer than a real mail. The parser needs a second for a few megabytes. */
-const longestInput = 200_000
+/** The maximum length of an input. A real mail is shorter, and the parser needs a second for a few megabytes. */
+const maxInputChars = 200_000
 
-/** The element around the whole mail, which no mail can close. */
+/** The name of the element around the whole mail. No mail can close it. */
 const root = 'hookloom-mail'
 
-/** The whole mail without its hidden text. */
+/** Writes the whole mail without its hidden text. */
 const mail: FormatCallback = (element, walk, builder) => {
   removeHidden(element)
   walk(element.children, builder)
@@ -17,7 +17,7 @@ const mail: FormatCallback = (element, walk, builder) => {
 /** The greatest number that the converter can write in Roman numerals. */
 const maxRoman = 3_999
 
-/** List numbers as a browser writes them, only within the range of each numbering. */
+/** Writes the numbers of a list like a browser, but only within the range of each numbering. */
 const numberedList: FormatCallback = (element, walk, builder, options) => {
   const { attribs, children = [] } = element
   const start = Number.parseInt(attribs?.['start'] ?? '1', 10)
@@ -34,7 +34,7 @@ function findBuiltIn(builder: Parameters<FormatCallback>[2], name: string): Form
   return format
 }
 
-/** Levels of quotes and lists that are shown as such. Each level copies its text, so their number is bounded. */
+/** The maximum depth at which quotes and lists are shown as such. It is bounded because each level copies its text. */
 const maxLevels = 16
 const layers = new Set(['blockquote', 'ol', 'ul'])
 
@@ -59,7 +59,7 @@ const bulletList: FormatCallback = (element, walk, builder, options) =>
 const quote: FormatCallback = (element, walk, builder, options) =>
   findBuiltIn(builder, 'blockquote')(element, walk, builder, options)
 
-/** A link inside a link is plain text, as in a browser. */
+/** Writes a link. A link inside a link becomes plain text, as in a browser. */
 const link: FormatCallback = (element, walk, builder, options) => {
   let outer = element.parent
   while (outer !== null && outer !== undefined && outer.name !== 'a') outer = outer.parent
@@ -71,7 +71,7 @@ const headings = ['h1', 'h2', 'h3', 'h4', 'h5', 'h6']
 const convert = compile({
   wordwrap: false,
   baseElements: { selectors: [root] },
-  // not U+200B: it does not separate words
+  // without U+200B, which does not separate words
   whitespaceCharacters: ' \t\r\n\f',
   formatters: {
     mail,
@@ -105,19 +105,19 @@ export function toVisibleText(html: string): { text: string; isCut: boolean } {
   return { text: removeInvisible(convert(whole)).trim(), isCut: read.length < html.length }
 }
 
-/** Deeper nesting than a real mail has. The parser moves all open elements for each new one. */
+/** The maximum depth of open elements. A real mail has fewer, and the parser moves all of them for each new one. */
 const maxOpen = 2_000
 
-/** Where the read part ends: at the longest input, which the library would cut with a console message, or at the deepest nesting. */
+/** The end of the part that is read: at the maximum length, where the library would cut with a console message, or at the maximum depth. */
 function findEnd(html: string): number {
   let open = 0
   for (const { 1: slash, index } of html
-    .slice(0, longestInput)
+    .slice(0, maxInputChars)
     .matchAll(/<(\/?)(?!(?:br|img|hr|meta|link|wbr|input|col|li|p|td|tr|th)\b)[a-z]/gi)) {
     open = Math.max(0, open + (slash === '' ? 1 : -1))
     if (open > maxOpen) return index
   }
-  return longestInput
+  return maxInputChars
 }
 
 const unseen =
@@ -128,7 +128,7 @@ export function removeInvisible(text: string): string {
   return (
     text
       .replace(unseen, '')
-      // a search that starts in the middle of a run would be quadratic
+      // the search does not start in the middle of a run: it would take quadratic time
       .replace(/(?<![ \t\u00A0])[ \t\u00A0]+$/gm, '')
       .replace(/\n{3,}/g, '\n\n')
   )

@@ -31,7 +31,7 @@ export function createHttpSink({ account, hooks, file }: HttpSinkParts): MailSin
         })
         if (status === 200 || status === 204) continue
         refused ??= toProblem(status)
-        // a gateway that refuses one mail may accept the next
+        // not thrown yet: a gateway that refuses one mail may accept the next one
         if (!refusalsOfOne.has(status)) break
       }
       if (refused !== undefined) throw refused
@@ -59,7 +59,7 @@ export async function readMailboxState(file: string, account: string): Promise<G
 /** The statuses for an invalid mail, a mail that is too large, and a mail that a transform refuses. */
 const refusalsOfOne = new Set([400, 413, 422])
 
-/** Returns the status of the answer. Throws if no gateway answers. */
+/** Posts one mail, and returns the status of the answer. Throws if no gateway answers. */
 async function post(url: string, { token, key, body }: { token: string; key: string; body: string }): Promise<number> {
   try {
     const response = await fetch(url, {
@@ -80,7 +80,7 @@ async function post(url: string, { token, key, body }: { token: string; key: str
   }
 }
 
-/** A refused mail does not move the position, and is sent again. */
+/** The problem of a refused mail: the position does not move, so the mail is sent again. */
 function toProblem(status: number): Problem {
   const code = refusalsOfOne.has(status) ? 'payload-invalid' : 'gateway-unreachable'
   const hint = status === 404 ? ' Is "gmail" in hooks.presets, and hooks.enabled true?' : ''

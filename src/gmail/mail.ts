@@ -8,12 +8,12 @@ export type Mail = {
   readonly from: string
   readonly to: string
   readonly subject: string
-  /** ISO 8601: when Gmail received the mail. */
+  /** The time when Gmail received the mail, in ISO 8601. */
   readonly date: string
   readonly snippet: string
-  /** Plain text; empty if bodies are turned off. */
+  /** The plain text; empty if bodies are turned off. */
   readonly body: string
-  /** True if the text was cut. */
+  /** Whether the text was cut. */
   readonly bodyTruncated: boolean
   /** The ids of its labels. */
   readonly labels: readonly string[]
@@ -35,13 +35,13 @@ export type MailSink = {
   /** The stored position; undefined if the mailbox was never read. */
   state(): Promise<GmailState | undefined>
   /**
-   * Resolves when every mail is durable and the state has moved; the state never moves before the mails are durable. If it rejects, all
-   * mails come again, and known mails are dropped by their key. `payload-invalid`: some mails were refused, and the others are durable.
+   * Resolves when every mail is durable and the state is stored. The state is never stored before the mails are durable. If `deliver` rejects,
+   * all mails come again, and known mails are dropped by their key. `payload-invalid`: some mails were refused, and the others are durable.
    */
   deliver(payloads: readonly GmailPayload[], state: GmailState): Promise<void>
 }
 
-/** The hook of the preset. */
+/** The name of the hook of the preset `gmail`. */
 export const gmailHook = 'gmail'
 
 /** The Idempotency-Key of a mail: the same for every way of delivery. */
@@ -61,7 +61,7 @@ export function parseState(text: string): GmailState {
   return State.parse(JSON.parse(text))
 }
 
-/** The position of `gmail run`. The gateway keeps its own in the store. */
+/** The position of `gmail run`. The gateway keeps its own position in the store. */
 export function toStateFile(dir: string): string {
   return join(dir, 'state', 'gmail-cursor.json')
 }

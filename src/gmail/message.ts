@@ -4,7 +4,7 @@ import type { GmailApi, GmailMessage, MailPart } from './api.ts'
 import { removeInvisible, toVisibleText } from './html.ts'
 import type { Mail } from './mail.ts'
 
-/** The limit of each header: Gmail allows half a megabyte of them. */
+/** The maximum length of each header: Gmail allows half a megabyte of headers. */
 const maxHeaderBytes = 2_000
 
 type MailOptions = { readonly maxBytes: number; readonly includeBody: boolean }
@@ -19,7 +19,7 @@ export async function readMails(messages: readonly GmailMessage[], options: Mail
   return mails
 }
 
-/** Never throws: a mail whose body cannot be read comes with its headers and its snippet. */
+/** Never throws: a mail whose body cannot be read has only its headers and its snippet. */
 export function toMail(message: GmailMessage, options: MailOptions): Mail {
   const { id, threadId, labelIds, internalDate, payload } = message
   const header = (name: string) =>
@@ -50,7 +50,7 @@ export function toMail(message: GmailMessage, options: MailOptions): Mail {
   }
 }
 
-/** A malformed part is skipped; the other parts are read. */
+/** Reads a part, or returns the default if the part is malformed: the other parts are still read. */
 function readOr<T>(read: () => T, instead: () => T): T {
   try {
     return read()
@@ -89,10 +89,10 @@ function readBody(payload: MailPart | undefined): { text: string; isCut: boolean
   return { text: texts.join('\n\n'), isCut: shown.some(({ isCut }) => isCut) }
 }
 
-/** More than a real mail nests. */
+/** The maximum depth of parts. A real mail has fewer levels. */
 const maxLevels = 50
 
-/** The texts in reading order, without attachments. Mails inside a mail count as attachments. */
+/** The parts with text in reading order, without attachments. Mails inside a mail count as attachments. */
 function findShownParts(part: MailPart | undefined, level: number): MailPart[] {
   if (part === undefined || level > maxLevels) return []
   if ((part.filename ?? '') !== '' || hasType(part, 'message/rfc822')) return []
@@ -108,7 +108,7 @@ function isEmpty(part: MailPart): boolean {
   return !isStoredApart(part) && decodePart(part).trim() === ''
 }
 
-/** Gmail stores a large text separately, like an attachment. */
+/** Whether Gmail stores the text of this part separately, like an attachment. It does so with a large text. */
 function isStoredApart({ body }: MailPart): boolean {
   return body?.attachmentId !== undefined && body.data === undefined
 }
@@ -116,7 +116,7 @@ function isStoredApart({ body }: MailPart): boolean {
 /** The maximum number of bytes of such texts that are fetched for one mail. A longer body would be cut anyway. */
 const maxStoredBytes = 4_194_304
 
-/** Fetches the texts of a mail that Gmail stores separately, as far as a client shows them. */
+/** Fetches the texts of a mail that Gmail stores separately, if a client shows them. */
 export async function fetchStoredTexts(
   { id, payload }: GmailMessage,
   api: Pick<GmailApi, 'storedText'>,
@@ -140,8 +140,8 @@ function decodePart(part: MailPart | undefined): string {
 }
 
 /**
- * Non-ASCII text that is valid UTF-8 is read as UTF-8, whatever the header says: Gmail has usually recoded it. Seven-bit bytes follow the
- * header, because of ISO-2022-JP.
+ * Non-ASCII text that is valid UTF-8 is read as UTF-8, no matter which charset the header has: Gmail has usually recoded it. Seven-bit bytes
+ * follow the header, because of ISO-2022-JP.
  */
 function decodeText(bytes: Uint8Array, charset = 'utf-8'): string {
   const isSevenBit = bytes.every((byte) => byte < 0x80)
@@ -149,7 +149,7 @@ function decodeText(bytes: Uint8Array, charset = 'utf-8'): string {
   return utf8 ?? tryDecode(bytes, charset, false) ?? tryDecode(bytes, 'windows-1252', false) ?? ''
 }
 
-/** `=?utf-8?Q?caf=C3=A9?=` of a header (RFC 2047) as `café`. */
+/** Decodes the encoded words of a header (RFC 2047): `=?utf-8?Q?caf=C3=A9?=` means `café`. */
 export function decodeWords(header: string): string {
   return header
     .replace(/(\?=)\s+(?==\?)/g, '$1')

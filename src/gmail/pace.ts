@@ -1,14 +1,14 @@
-// Waits that end with the watcher, work that is retried until it is done, and work that never runs twice at the same time.
+// Retries work until it succeeds, and keeps work from running twice at the same time.
 import type { Sleep } from '../base/retry.ts'
 import { Problem } from '../model/problem.ts'
 
-/** True: only a person can fix this, and a retry does not help. */
+/** Whether only a person can fix this, so that a retry does not help. */
 export function isConsentMissing(error: unknown): error is Problem {
   return error instanceof Problem && error.code === 'gmail-consent-missing'
 }
 
 type Patience = {
-  /** Milliseconds before the second try, the third, …; the last value is used for all further tries. */
+  /** The waits before the second, third, … try, in milliseconds. All further tries use the last value. */
   readonly waits: readonly number[]
   readonly pause: Sleep
   readonly signal: AbortSignal
@@ -29,13 +29,13 @@ export async function retryUntilDone<T>(work: () => Promise<T>, patience: Patien
   }
 }
 
-/** Calls during a run share its result. */
+/** Makes a function that never runs twice at the same time: calls during a run get its result. */
 export function singleFlight<T>(work: () => Promise<T>): () => Promise<T> {
   let running: Promise<T> | undefined
   return () => (running ??= work().finally(() => (running = undefined)))
 }
 
-/** Calls during a run share one further run, which starts after the current one. */
+/** Makes a function that never runs twice at the same time: calls during a run share one further run, which starts afterwards. */
 export function coalesce<T>(work: () => Promise<T>): () => Promise<T> {
   let running: Promise<T> | undefined
   let next: Promise<T> | undefined
@@ -43,7 +43,7 @@ export function coalesce<T>(work: () => Promise<T>): () => Promise<T> {
     try {
       return await work()
     } finally {
-      // the waiting run takes over at once, so that a call at this moment does not start another one
+      // the waiting run starts at once, so that a call at this moment does not start another one
       running = next
     }
   }

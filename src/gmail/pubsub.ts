@@ -36,21 +36,21 @@ type PushConfig = {
 }
 type ReceivedMessage = { readonly ackId: string; readonly data: string }
 
-/** The result of a step of the set-up. */
+/** The result of a step of the setup. */
 export type SetupState = 'ok' | 'changed'
 
 export type PubSubApi = {
   ensureTopic(topic: string): Promise<SetupState>
   /** Allows Gmail to publish. */
   ensurePublisher(topic: string): Promise<SetupState>
-  /** `push` undefined: a pull subscription. */
+  /** Creates or changes the subscription. If `push` is undefined, the subscription is pulled. */
   ensureSubscription(subscription: string, topic: string, push: PushConfig | undefined): Promise<SetupState>
   /** Waits at Google for a message, up to about 90 s. */
   pull(subscription: string): Promise<ReceivedMessage[]>
   acknowledge(subscription: string, ackIds: readonly string[]): Promise<void>
 }
 
-/** Names are complete: `projects/<project>/topics/<topic>`. */
+/** All names are complete: `projects/<project>/topics/<topic>`. */
 export function createPubSubApi({ call, base }: { call: GoogleCall; base: string }): PubSubApi {
   const toUrl = (name: string) => `${base}/v1/${name}`
   return {
@@ -142,7 +142,7 @@ export function toSubscription({ project, subscription }: WatchedGmail): string 
   return `projects/${project}/subscriptions/${subscription}`
 }
 
-/** Undefined: the subscription is pulled. */
+/** The settings of a push; undefined if the subscription is pulled. */
 export function toPushConfig({ mode, push }: WatchedGmail): PushConfig | undefined {
   if (mode !== 'push') return undefined
   const { endpoint = '', serviceAccount = '' } = push

@@ -18,7 +18,7 @@ const bodyMs = 15_000
 
 const Envelope = z.object({ message: z.object({ data: z.string() }) })
 
-/** Counts refused pushes by client, as the hook endpoints count failed signatures. A push with a valid token always passes. */
+/** Counts refused pushes by client, like failed signatures of the hook endpoints. A push with a valid token always passes. */
 export type PushGate = {
   clientOf(request: IncomingMessage): string
   /** Seconds until the lockout of the client ends; undefined if it is not locked out. */
@@ -31,14 +31,14 @@ type PushParts = {
   /** Fetches the keys that verify the tokens, without authorisation. */
   readonly call: GoogleCall
   readonly clock: () => number
-  /** Called before the answer. If the process crashes, the sync at the next start replaces it. */
-  readonly notified: () => void
+  /** Called before the answer. If the process crashes before the sync ends, the next start syncs. */
+  readonly onNotification: () => void
   readonly gate: PushGate
   readonly log: Log
 }
 export type PushReceiver = { readonly port: number; close(): void }
 
-/** Throws `config-invalid` if the port is in use. */
+/** Starts the receiver. Throws `config-invalid` if the port is in use. */
 export async function startPushReceiver(parts: PushParts): Promise<PushReceiver> {
   const { host, port, path } = parts.gmail.push
   const verifier = createPushVerifier(parts)
@@ -80,7 +80,7 @@ type Answer = { readonly status: number; readonly headers?: Readonly<Record<stri
 type AnswerParts = PushParts & { readonly verifier: Verifier; readonly logRefusal: LogRefusal }
 
 async function answer(request: IncomingMessage, parts: AnswerParts): Promise<Answer> {
-  const { gmail, notified, verifier, logRefusal, gate } = parts
+  const { gmail, onNotification, verifier, logRefusal, gate } = parts
   const { method = '', url = '' } = request
   if (url.split('?')[0] !== gmail.push.path) return { status: 404 }
   if (isCrossSite(request.headers)) return { status: 403 }
@@ -98,7 +98,7 @@ async function answer(request: IncomingMessage, parts: AnswerParts): Promise<Ans
   const envelope = Envelope.safeParse(tryParseJson(body))
   if (!envelope.success) return { status: 400 }
   // a push for another mailbox is accepted and ignored: if it were refused, it would be repeated for days
-  if (readNotifiedAccount(envelope.data.message.data) === gmail.account) notified()
+  if (readNotifiedAccount(envelope.data.message.data) === gmail.account) onNotification()
   else logRefusal('The push is for another mailbox than hooks.gmail.account.')
   return { status: 204 }
 }
@@ -136,7 +136,7 @@ function createPushVerifier({ gmail, call, clock }: PushParts): Verifier {
   )
 }
 
-/** The operator sets the only URL that is fetched here, so it needs no further check. */
+/** A fetch for the keys. The operator sets the only URL that is fetched, so the URL needs no check. */
 function createCertFetch(call: GoogleCall, url: string, clock: () => number): PinnedFetch {
   let kept: { at: number; body: string } | undefined
   // concurrent requests share one fetch

@@ -22,7 +22,7 @@ type RenewalParts = {
   readonly onFailure: (error: unknown) => void
 }
 
-/** Watches at once, and renews until the signal ends. Rejects then, or when the consent is missing. */
+/** Starts the watch now, and renews it until the signal is aborted. Rejects then, or when the consent is missing. */
 export async function keepWatching({ api, gmail, clock, onRenewed, ...patience }: RenewalParts): Promise<never> {
   const { pause, signal } = patience
   for (;;) {
@@ -38,7 +38,7 @@ export async function keepWatching({ api, gmail, clock, onRenewed, ...patience }
   }
 }
 
-/** True after `renewMinutes`. True already after `checkMs` if the watch expires within a day. */
+/** Whether `renewMinutes` have passed. If the watch expires within a day, `checkMs` are enough. */
 export function isRenewalDue({
   now,
   renewedAt,

@@ -4,7 +4,7 @@ import { readDeclarations } from './css.ts'
 import { type Appearance, plainLook, showsText, readAppearance } from './hidden.ts'
 import { createStylesheet, isShownMedium } from './stylesheet.ts'
 
-/** Removes the hidden elements in `top`. It uses an explicit stack, because mails nest thousands of elements. */
+/** Removes the hidden elements in `top`. An explicit stack is used, because mails may nest thousands of elements. */
 export function removeHidden(top: DomNode): void {
   const stylesOf = createStylesheet(findSheets(top))
   const open: [DomNode, Appearance][] = [[top, plainLook]]
@@ -61,7 +61,7 @@ function readStyleAttribute({ attribs }: DomNode): string[] {
   return style === '' ? [] : [style]
 }
 
-/** The colours that attributes set, and those that browsers give to an element. */
+/** The colours that attributes of an element set, or that browsers set for it. */
 function listPresentationStyles({ name, attribs = {} }: DomNode): string[] {
   const buildDeclaration = (property: string, value: string | undefined) => {
     const colour = value?.trim() ?? ''

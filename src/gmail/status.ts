@@ -1,4 +1,4 @@
-// The status of a watcher: in a file for `gmail status`, and in memory for this process.
+// Keeps the status of a watcher: in a file for `gmail status`, and in memory for this process.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -17,9 +17,9 @@ export const GmailStatus = z.object({
   pid: z.int(),
   startedAt: z.number(),
   syncedAt: z.number().optional(),
-  /** Delivered mails since the start. */
+  /** The number of mails delivered since the start. */
   mails: z.int(),
-  /** The last time that the history had expired. */
+  /** The last time at which the history had expired. */
   gapAt: z.number().optional(),
   watchExpiresAt: z.number().optional(),
   /** The topic of the watch. */
@@ -36,8 +36,8 @@ type StatusBoard = {
   /** `undefined` if the part works again. */
   setProblem(part: WatcherPart, problem: string | undefined): void
   end(): void
-  /** Resolves when the file has the latest status. */
-  written(): Promise<void>
+  /** Resolves when the newest status is in the file. */
+  waitUntilWritten(): Promise<void>
 }
 
 export function createStatusBoard(
@@ -66,7 +66,7 @@ export function createStatusBoard(
     ...rest,
   })
   const write = () => {
-    // a folder that cannot be written must not end the watcher; the store reports it as well
+    // a folder that cannot be written must not end the watcher; the store reports the failure
     writing = writing.then(() => writeStatus(file, current())).catch(() => undefined)
   }
 
@@ -86,7 +86,7 @@ export function createStatusBoard(
       hasEnded = true
       write()
     },
-    written: () => writing,
+    waitUntilWritten: () => writing,
   }
 }
 
@@ -103,7 +103,7 @@ export async function readStatus(file: string): Promise<GmailStatus | undefined>
   }
 }
 
-/** The status of the watcher, for people and for `gmail status`. */
+/** The file with the status of the watcher. */
 export function toStatusFile(dir: string): string {
   return join(dir, 'state', 'gmail-status.json')
 }

@@ -10,16 +10,16 @@ type Compound = {
 }
 
 type Rule = {
-  /** The last compound is the element, and the others are its ancestors. `>` means the direct parent. */
+  /** A selector. Its last compound is for the element, and the others are for its ancestors. `>` means the direct parent. */
   readonly compounds: readonly Compound[]
   readonly isDirect: readonly boolean[]
   readonly weight: number
   readonly style: CssDeclarations
 }
 
-/** More than a real mail has. A longer selector is read only at its end. */
+/** The maximum number of compounds that are read. A real mail has fewer. Of a longer selector, only the end is read. */
 const maxCompounds = 12
-const longestSelector = 500
+const maxSelectorChars = 500
 /** The limit of comparisons between elements and selectors in one mail. After that, nothing is shown. */
 const maxSteps = 1_000_000
 
@@ -77,7 +77,7 @@ function chooseKey(compound: Compound | undefined): string {
   return compound?.names[0] ?? compound?.tag ?? ''
 }
 
-/** `.class` and `#id` in lower case: without a doctype, their case does not matter. */
+/** The names of an element, as `.class` and `#id` in lower case: without a doctype, their case does not matter. */
 function listNames({ attribs }: DomNode): string[] {
   const classes = String(attribs?.['class'] ?? '')
     .toLowerCase()
@@ -135,7 +135,7 @@ function parseSheet(sheet: string): Rule[] {
     } else if (text === ';') prelude = ''
     else prelude += text
   }
-  // the sheet may end within its last rule
+  // the sheet may end inside its last rule
   return style === undefined || !around.every(Boolean) ? rules : [...rules, ...parseRule(prelude, style)]
 }
 
@@ -166,7 +166,7 @@ export function isShownMedium(query: string): boolean {
     })
 }
 
-/** Pseudo-elements, and pseudo-classes that need an action of the reader. */
+/** Pseudo-elements, and pseudo-classes that apply only after an action of the reader. */
 const neverTrue = /::|:(?:hover|active|focus[\w-]*|visited|target|checked|disabled|before|after|first-l[a-z]+)\b/
 
 function parseRule(prelude: string, text: string): Rule[] {
@@ -177,7 +177,7 @@ function parseRule(prelude: string, text: string): Rule[] {
     // the condition of any other pseudo-class counts as true
     .replace(/\([^()]*\)?/g, '')
   return plain.split(',').flatMap((whole) => {
-    const selector = whole.slice(-longestSelector)
+    const selector = whole.slice(-maxSelectorChars)
     const { compounds, isDirect } = parseSelector(selector)
     if (compounds.length === 0 || neverTrue.test(selector)) return []
     const weight = compounds.reduce((sum, each) => sum + toWeight(each), 0)
@@ -220,7 +220,7 @@ function toWeight({ tag, names, attributes }: Compound): number {
   return ids * 10_000 + (names.length - ids + attributes.length) * 100 + (tag === '' ? 0 : 1)
 }
 
-/** `\68 idden` is `hidden`. */
+/** Decodes escapes: `\68 idden` means `hidden`. */
 function decodeEscapes(text: string): string {
   return text.replace(/\\(?:([\da-f]{1,6})\s?|([^]))/g, (_, digits?: string, sign = '') => {
     const code = Number.parseInt(digits ?? '', 16)

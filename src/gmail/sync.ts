@@ -72,7 +72,7 @@ export async function syncOnce(parts: SyncParts): Promise<SyncResult> {
   return { mails, gap: since === undefined }
 }
 
-/** Why some mails were refused, which must not block the others; undefined if none was refused. */
+/** Runs the delivery. Returns the reason why some mails were refused, because they must not block the others; undefined if none was refused. */
 async function catchRefusal(delivering: Promise<void>): Promise<Problem | undefined> {
   try {
     await delivering
@@ -99,7 +99,7 @@ async function listSince(api: GmailApi, since: string): Promise<NewMessages | un
 
 /** The mails since an hour before the last sync; a known mail is dropped by its key. */
 async function listRecent({ api, gmail }: SyncParts, { syncedAt }: GmailState): Promise<NewMessages> {
-  // the position first: the next sync finds the mails that arrive during this one
+  // the position is read before the list: the next sync finds the mails that arrive in between
   const { historyId } = await api.profile()
   const after = Math.floor((syncedAt - hourMs) / 1000)
   const ids = new Set<string>()
@@ -107,7 +107,7 @@ async function listRecent({ api, gmail }: SyncParts, { syncedAt }: GmailState): 
     const page = await api.list(`after:${after}`, { max: maxAfterGap, labelId })
     for (const id of page.ids) ids.add(id)
   }
-  // Gmail lists the newest first
+  // Gmail lists the newest mails first
   const added = [...ids]
     .slice(0, maxAfterGap)
     .toReversed()
@@ -115,7 +115,7 @@ async function listRecent({ api, gmail }: SyncParts, { syncedAt }: GmailState): 
   return { added, historyId }
 }
 
-/** `failed`: why mails could not be fetched. `isDown`: all of several fetches failed, so no more were tried. */
+/** `failed`: the reason why mails could not be fetched. `isDown`: several fetches all failed, so no more were tried. */
 type FetchedMails = {
   readonly payloads: readonly GmailPayload[]
   readonly failed: readonly unknown[]
@@ -154,13 +154,13 @@ async function fetchMessage(id: string, { api, gmail }: SyncParts): Promise<Gmai
   return message
 }
 
-/** A failure of one mail. Throws if no mail can succeed: the consent is missing, or the watcher stops. */
+/** Throws again a failure that concerns every mail: the consent is missing, or the watcher stops. */
 function rethrowFatal(error: unknown): unknown {
   if (isConsentMissing(error) || (error instanceof Error && error.name === 'AbortError')) throw error
   return error
 }
 
-/** The mails that match the operator's search. Only Gmail can evaluate a search, so it is asked. */
+/** Picks the mails that match the operator's search. Only Gmail can evaluate a search, so Gmail is asked. */
 async function pickMatching(
   { api, gmail }: SyncParts,
   messages: readonly GmailMessage[],
@@ -183,7 +183,7 @@ function isNotNew(labels: readonly string[]): boolean {
   return labels.some((label) => notNew.includes(label))
 }
 
-/** Checks the labels at arrival: a mail that its owner has archived since then is still new. */
+/** Whether a mail is new for its owner, by its labels at arrival: a mail that its owner has archived since then is still new. */
 function isWanted(labels: readonly string[], { labels: wanted }: WatchedGmail): boolean {
   return labels.some((label) => wanted.includes(label))
 }

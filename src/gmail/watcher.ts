@@ -27,15 +27,15 @@ type WatcherParts = {
 
 export type MailWatcher = {
   status(): GmailStatus
-  /** Resolves with a sentence when the consent is missing: only a person can fix it. */
+  /** Resolves with a sentence when the consent is missing: only a person can give it. */
   readonly consentLost: Promise<Error>
-  /** Resolves when everything has ended. The next start finds the undelivered mails. */
+  /** Stops the watcher. Resolves when all its parts have ended. The next start finds the undelivered mails. */
   stop(): Promise<void>
 }
 
 const minute = 60_000
 const retryMs = [5_000, 15_000, minute, 5 * minute]
-/** A notification can get lost, so pull and push also poll at this interval. */
+/** The interval at which pull and push also poll, because a notification can get lost. */
 const fallbackSyncMs = 15 * minute
 /** The pause after a pull that returned at once without a message. */
 const idleMs = 1_000
@@ -57,7 +57,7 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
       stopping.abort()
       await running
       board.end()
-      await board.written()
+      await board.waitUntilWritten()
     },
   }
 
@@ -96,7 +96,7 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
     }
   }
 
-  /** The first part that fails permanently ends the others; its error is thrown when all have ended. */
+  /** Runs the parts. The first part that fails permanently ends the others; its error is thrown when all have ended. */
   async function watch(credentials: Credentials, signal: AbortSignal, end: () => void): Promise<void> {
     const tools = { pause, random: parts.random ?? Math.random, signal }
     const google = openGoogle(gmail, { credentials, clock, tools })
@@ -157,7 +157,7 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
     })
   }
 
-  /** A notification only starts a sync, because notifications come late, twice and out of order. It is acknowledged after the sync. */
+  /** Pulls notifications. Each only starts a sync, because notifications come late, twice and out of order. It is acknowledged after the sync. */
   async function pull({ pubsub }: Google, sync: () => Promise<void>, signal: AbortSignal): Promise<never> {
     const subscription = toSubscription(gmail)
     for (;;) {
@@ -176,9 +176,9 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
     }
   }
 
-  async function receive({ plainCall }: Google, notified: () => void, signal: AbortSignal): Promise<never> {
+  async function receive({ plainCall }: Google, onNotification: () => void, signal: AbortSignal): Promise<never> {
     const receiver = await retryUntilDone(
-      () => startPushReceiver({ gmail, call: plainCall, clock, notified, gate: parts.gate, log }),
+      () => startPushReceiver({ gmail, call: plainCall, clock, onNotification, gate: parts.gate, log }),
       {
         waits: [minute],
         pause,
@@ -199,11 +199,11 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
     if (part === 'consent' && board.current().problems.includes(said)) return
     board.setProblem(part, said)
     const fields = { account: gmail.account, part, cause: describeCause(error) }
-    // writes the file first: a reader of this line may run "hookloom gmail status" at once
-    void board.written().then(() => log.error(fields, `Gmail: ${said}`))
+    // the file is written before the log line: its reader may run "hookloom gmail status" at once
+    void board.waitUntilWritten().then(() => log.error(fields, `Gmail: ${said}`))
   }
 
-  /** The file of the consent: a change of it is a new consent. */
+  /** The text of the consent file. Another text means another consent. */
   function readConsentText(): string {
     try {
       return JSON.stringify(readCredentials(dir, gmail))

@@ -190,7 +190,7 @@ type SentToken = { kind: 'none' } | { kind: 'token'; token: string } | { kind: '
 /**
  * The token of a request: `Authorization: Bearer`, else `x-service-token`. An Authorization header of another scheme says nothing about the
  * hook token: a proxy may have added it. The token is read from `rawHeaders`, because Node's header map hides a second Authorization line. A
- * repeated header is `ambiguous`: a proxy might read the other one.
+ * repeated header is `ambiguous`: a proxy might read the other line.
  */
 export function readToken(rawHeaders: readonly string[]): SentToken {
   const authorization: string[] = []
@@ -210,7 +210,7 @@ export function readToken(rawHeaders: readonly string[]): SentToken {
   return { kind: 'token', token: isAscii ? sent : Buffer.from(sent, 'latin1').toString('utf8') }
 }
 
-/** All headers, for verifiers: lower-case names, repeated ones joined with ", ", no prototype. */
+/** All headers, for verifiers: with lower-case names, with repeated headers joined by ", ", and without a prototype. */
 export function toHeaders(rawHeaders: readonly string[]): Record<string, string> {
   const headers: Record<string, string> = Object.create(null)
   for (let index = 0; index + 1 < rawHeaders.length; index += 2) {

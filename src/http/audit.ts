@@ -1,4 +1,5 @@
-// Writes the audit log. An act has an entry before it begins, and another one with its outcome: so no act is missing, whenever the process dies.
+// Writes the audit log. An act has an entry before it begins, and another one with its outcome: so no act is missing, even if the process dies
+// during it.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isJsonObject, tryParseJson } from '../base/json.ts'
 import { AuditFields } from '../model/api/audit.ts'
@@ -14,13 +15,13 @@ export type AuditedAct = Pick<NewAuditEntry, 'by' | 'act' | 'target' | 'details'
 
 export type Auditor = {
   /**
-   * Performs an act. Throws what the act throws, which is its outcome, and `store-unavailable` if the act cannot be recorded: then it does
-   * not begin.
+   * Performs an act. Throws the error of the act, which is its outcome, and `store-unavailable` if the act cannot be recorded; then the act
+   * does not begin.
    */
   perform<Result>(act: AuditedAct, work: () => Promise<Result>): Promise<Result>
   /** Records a change that already happened, or that was refused. Tries again until the store takes the entry. Never throws. */
   note(entry: NewAuditEntry): void
-  /** Tries once more to store what `note` has not stored yet. */
+  /** Tries once more to store the entries that `note` has not stored yet. */
   stop(): Promise<void>
 }
 
@@ -157,7 +158,7 @@ const program = { kind: 'command', name: `process ${process.pid}` } as const
 
 type Started = { readonly generation: string; readonly version: string }
 
-/** Notes that the program started, and from then on each save. */
+/** Notes that the program started, and notes each save from then on. */
 export function noteStart(
   { note }: Noting,
   { generation, version }: Started,

@@ -16,15 +16,14 @@ export type BodyOptions = {
 }
 
 /**
- * The body of a request as it was sent. It has its own ArrayBuffer: a slice of the socket's memory would carry the headers, with
- * the token, to a thread that it is posted to. Throws `body-too-large` (for a declared length before any byte is read),
- * `encoding-unsupported`, `body-timeout`, `body-incomplete`, and what `take` throws. After a throw the rest of the body is unread:
- * call `dropRest` before the answer.
+ * The body of a request as it was sent. It has its own ArrayBuffer: a slice of the socket's memory would carry the headers, with the token, to
+ * the thread that gets the body. Throws `body-too-large` (for a declared length before any byte is read), `encoding-unsupported`,
+ * `body-timeout`, `body-incomplete`, and the errors of `take`. After a throw the rest of the body is unread: call `dropRest` before the answer.
  */
 export async function readBody(req: IncomingMessage, options: BodyOptions): Promise<Buffer<ArrayBuffer>> {
   // Node's parser accepts only digits here, and no length together with chunks
   const declared = Number(req.headers['content-length'] ?? 0)
-  if (declared > options.limit) throw bodyTooLarge(options.limit)
+  if (declared > options.limit) throw buildTooLargeProblem(options.limit)
   readEncoding(req.headers['content-encoding'])
   options.continueNow?.()
   // Node parses the rest of the packet first. Most bodies are complete then, and need no listeners and no timer
@@ -49,16 +48,16 @@ export async function readBodySoon(
   return readBody(req, { ...options, limit, timeoutMs: maxWaitToKeepMs }).catch(() => undefined)
 }
 
-/** `isProved`: a proof let the request in, and not the hook token alone. */
+/** `isProved`: whether the request was admitted by a proof, not only by the hook token. */
 type InflateOptions = Pick<BodyOptions, 'limit' | 'take'> & {
   readonly contentEncoding: string | undefined
   readonly isProved: boolean
 }
 
 /**
- * The body without its compression; the same object if it has none. A proof covers the bytes as they were sent and not the header, so
- * the bytes of a proved body decide whether it is compressed. Throws `body-too-large`, `body-invalid` if it does not inflate,
- * `encoding-unsupported` for a proved body, and what `take` throws.
+ * The body without its compression; the same object if it has none. A proof covers the bytes that were sent, not the header, so the bytes of a
+ * proved body show whether it is compressed. Throws `body-too-large`, `body-invalid` if it does not inflate, `encoding-unsupported` for a
+ * proved body, and the errors of `take`.
  */
 export async function inflateBody(
   raw: Buffer<ArrayBuffer>,
@@ -90,7 +89,7 @@ function collect(
 ): Promise<Buffer<ArrayBuffer>> {
   return new Promise((resolve, reject) => {
     // a destroyed stream emits no more events
-    if (req.destroyed) return reject(bodyIncomplete())
+    if (req.destroyed) return reject(buildIncompleteProblem())
     // not a list of chunks, which costs 200 bytes for each one-byte chunk; a length that a stranger declares takes no memory
     let held = Buffer.from(new ArrayBuffer(take === undefined ? declared : 0))
     let size = 0
@@ -107,7 +106,7 @@ function collect(
     }
     const onData = (chunk: Buffer) => {
       const needed = size + chunk.length
-      if (needed > limit) return fail(bodyTooLarge(limit))
+      if (needed > limit) return fail(buildTooLargeProblem(limit))
       if (needed > held.length) {
         const room = Math.min(declared || limit, Math.max(needed, held.length * 2))
         try {
@@ -124,7 +123,7 @@ function collect(
       release()
       resolve(size === held.length ? held : toOwnBuffer(held, size))
     }
-    const onCut = () => fail(bodyIncomplete())
+    const onCut = () => fail(buildIncompleteProblem())
     const timer = setTimeout(
       () => fail(new Problem('body-timeout', `The body was not complete after ${timeoutMs} ms.`)),
       timeoutMs,
@@ -149,7 +148,7 @@ function readEncoding(header: string | undefined): Encoding {
     case 'br':
       return encoding
     default:
-      // several encodings are refused too: each layer multiplies the cost of a small body
+      // several encodings are also refused: each layer multiplies the cost of a small body
       throw new Problem('encoding-unsupported', 'Content-Encoding must be one of gzip, deflate, br or identity.')
   }
 }
@@ -178,7 +177,7 @@ async function inflate(raw: Buffer, encoding: Exclude<Encoding, 'identity'>, lim
     const bytes = await inflaters[format](raw, { maxOutputLength: limit })
     return toOwnBuffer(bytes, bytes.length)
   } catch (cause) {
-    if (cause instanceof RangeError) throw bodyTooLarge(limit)
+    if (cause instanceof RangeError) throw buildTooLargeProblem(limit)
     throw new Problem('body-invalid', `The body is not complete ${encoding} data.`, { cause })
   }
 }
@@ -195,11 +194,11 @@ function toOwnBuffer(bytes: Buffer, size: number): Buffer<ArrayBuffer> {
   return own
 }
 
-export function bodyTooLarge(limit: number): Problem {
+export function buildTooLargeProblem(limit: number): Problem {
   return new Problem('body-too-large', `The body is over the limit of ${limit} bytes.`)
 }
 
-function bodyIncomplete(): Problem {
+function buildIncompleteProblem(): Problem {
   return new Problem('body-incomplete', 'The connection ended before the body did.')
 }
 

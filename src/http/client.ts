@@ -1,5 +1,5 @@
-// The client that a request counts for in the throttle. A client can neither pass for another one, nor pass for many with the addresses of
-// its network.
+// The client that a request counts for in the throttle. A client cannot pose as another client, nor as many clients with the addresses of its
+// network.
 import type { IncomingMessage } from 'node:http'
 import ipaddr from 'ipaddr.js'
 import { Problem } from '../model/problem.ts'
@@ -98,8 +98,9 @@ const nearRanges: ReadonlySet<string> = new Set(['loopback', 'private', 'uniqueL
 export type Peer = { readonly client: string; readonly isLoopback: boolean }
 
 /**
- * The client of a connection, from its socket address, as in `createClientLookup`; undefined for a trusted proxy, which carries the connections
- * of many clients. Throws `config-invalid` as `createClientLookup` does. `trustedProxies` is parsed again when it returns another array.
+ * The client of a connection, from its socket address, in the form of `createClientLookup`; undefined for a trusted proxy, which carries the
+ * connections of many clients. Throws `config-invalid` like `createClientLookup`. `trustedProxies` is parsed again when it returns another
+ * array.
  */
 export function createPeerLookup(
   trustedProxies: () => readonly string[],

@@ -1,4 +1,4 @@
-// The connections of a port: the number that a client may have, the time that one may idle, and their end at a stop.
+// The connections of a port: their maximum number for each client, their maximum idle time, and their end at a stop.
 import type { RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Peer } from './client.ts'

@@ -10,7 +10,7 @@ import { readSignedId } from '../pipeline/sources.ts'
 import type { Quarantine } from '../deliveries/refused/quarantine.ts'
 import type { RawRequest } from '../deliveries/refused/seal.ts'
 import type { Answer } from '../deliveries/settlement.ts'
-import { inflateBody, readBody, readBodySoon, bodyTooLarge } from './body.ts'
+import { inflateBody, readBody, readBodySoon, buildTooLargeProblem } from './body.ts'
 import { type CheckedHead, buildAdmittedHead } from '../deliveries/delivery.ts'
 import type { HandshakeSecrets } from './handshake-secrets.ts'
 import { type Refusals, removeGatewayCredentials } from './refusals.ts'
@@ -27,7 +27,7 @@ export type Incoming = {
   body?: Buffer<ArrayBuffer> | undefined
 }
 
-/** A request that was let in, with its inflated body; or the answer to a sender's handshake. */
+/** A request that was admitted, with its inflated body; or the answer to a sender's handshake. */
 export type EntryResult =
   | {
       readonly kind: 'delivery'
@@ -88,7 +88,7 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
       const take = memory && ((size: number) => memory.take(request.client, size, limit))
       const reading = readBody(req, { limit, timeoutMs, continueNow, take })
       const read = await (request.token === 'valid' || isProofShown ? reading : reading.catch(returnSenderProblem))
-      // a client without a proof does not learn what is wrong with its body
+      // a client without a proof must not learn why its body is invalid
       if (read instanceof Problem) {
         trace = [...trace, ...signed.map(({ id }) => toUnmatchedEntry(id, read.message))]
         return admission.refuseUnproved(request, { isGatewaysFault: false, isProofShown })
@@ -150,7 +150,7 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
 
   /**
    * Reads the body of a request with a wrong token, so that it can be kept: a sender with an outdated token looks like a client that guesses.
-   * This does not depend on the hook.
+   * The hook makes no difference.
    */
   function readBodyToKeep({ req, continueNow }: Incoming, { client }: CheckedHead, memory?: BodyMemory) {
     const take = (size: number) => memory?.take(client, size, size)
@@ -230,7 +230,7 @@ type ProvedRequest = {
 
 /** What a request that may enter becomes: its head without credentials, and its inflated body. */
 async function buildEntry({ request, hook, read, proof, trace, take }: ProvedRequest): Promise<EntryResult> {
-  if (read.length > hook.maxBodyBytes) throw bodyTooLarge(hook.maxBodyBytes)
+  if (read.length > hook.maxBodyBytes) throw buildTooLargeProblem(hook.maxBodyBytes)
   const contentEncoding = request.headers['content-encoding']
   const { signedFor, source, proved } = proof
   const isProved = signedFor.length > 0

@@ -43,7 +43,7 @@ export function createHandshakeSecrets({ file, clock }: { file: string; clock: C
     save(secretsName, secret) {
       // before the write, so that a second handshake finds the window closed
       armedUntil.delete(secretsName)
-      // one write after the other: each contains the result of the one before
+      // one write after the other, because each is based on the result of the previous one
       return inOrder(() => write(secretsName, secret))
     },
   }
@@ -69,7 +69,7 @@ function readSecretFile(file: string): Record<string, string[]> {
     // as: only this module writes the file
     return JSON.parse(readFileSync(file, 'utf8')) as Record<string, string[]>
   } catch (error) {
-    // the store is in this folder too, and reports that it cannot be opened
+    // the store is also in this folder, and reports that it cannot be opened
     if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return {}
     throw error
   }

@@ -6,7 +6,7 @@ import { Problem } from '../model/problem.ts'
 import { toRefusalAnswer } from '../deliveries/settlement.ts'
 import { dropRest } from './body.ts'
 
-/** How long the sender may keep its side of a closed connection open, in milliseconds. */
+/** The time that the sender may keep its side of a closed connection open, in milliseconds. */
 const lingerMs = 1_000
 
 /** Node silently drops headers above its limit, perhaps a second Authorization. So its limit is one more than this. */
@@ -20,7 +20,7 @@ type MalformedGuard = {
 }
 
 export function createMalformedGuard(): MalformedGuard {
-  /** The newest response of each connection. When it is sent, so are those before it. */
+  /** The newest response of each connection. When it is sent, all earlier responses are sent. */
   const newest = new WeakMap<Socket, ServerResponse>()
   /** The parser repeats its error for every further byte. */
   const refused = new WeakSet<Socket>()

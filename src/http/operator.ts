@@ -1,5 +1,5 @@
-// Access to the admin API: the gateway token opens all of it, other tokens what their rights include. Guesses are throttled like those of the
-// hook token. Each call that changes something passes here, so its entry in the audit log is written here.
+// Access to the admin API: the gateway token opens all calls, and other tokens open the calls that their rights include. Guesses are throttled
+// like guesses of the hook token. Each call that changes something passes here, so its entry in the audit log is written here.
 import type { IncomingMessage } from 'node:http'
 import type { Middleware } from 'koa'
 import { type AdminRight, includesRight } from '../model/config/tokens.ts'
@@ -47,7 +47,7 @@ export function createOperatorCheck({
 }: {
   generation: () => Generation
   access: Pick<Access, 'findOperator' | 'findName'>
-  keys: Pick<PageKeys, 'isForm' | 'isValid'>
+  keys: Pick<PageKeys, 'hasKeyForm' | 'isValid'>
   clock: Clock
 }): OperatorCheck {
   const throttle = createThrottle({ clock })
@@ -58,7 +58,7 @@ export function createOperatorCheck({
     const given = readToken(req.rawHeaders)
     const expected = generation().config.gateway.token
     if (given.kind !== 'token' || expected === undefined) return undefined
-    if (keys.isForm(given.token))
+    if (keys.hasKeyForm(given.token))
       return keys.isValid(given.token) ? { kind: 'page', name: nameKey(given.token), right: 'admin' } : undefined
     if (check?.token !== expected) check = { token: expected, matches: createSecretSet([expected]) }
     if (check.matches(given.token)) return { kind: 'token', name: 'gateway.token', right: 'admin' }
@@ -74,7 +74,7 @@ export function createOperatorCheck({
       // before the throttle: another program on this machine must not lock the operator out with its guesses
       const operator = find(req, needed)
       if (operator !== undefined) return operator
-      if (given.kind === 'token' && keys.isForm(given.token)) {
+      if (given.kind === 'token' && keys.hasKeyForm(given.token)) {
         // not counted: pages that stay open after their key ended would lock out the operator, and nobody guesses 256 bits
         throw new Problem('unauthorized', 'The key of this page is no longer valid. "hookloom open" opens it again.')
       }

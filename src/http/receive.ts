@@ -90,10 +90,7 @@ export type Receiver = {
   receive(incoming: Incoming): Promise<StreamedAnswer>
   /** Answers all requests that wait for a run. From now on, none waits. */
   stopWaiting(): void
-  /**
-   * Runs a request that was refused before, if it may enter now; with `isDry`, only checks whether it would run. `repeated`: the request
-   * repeats a delivery. Throws the problem if the request is still refused.
-   */
+  /** Runs a refused request if it may enter now. `isDry`: only checks this. `repeated`: it repeats a delivery. Throws if it is still refused. */
   receiveRefused(refused: RefusedRequest, options: { readonly isDry: boolean }): Promise<'ran' | 'repeated'>
 }
 
@@ -156,7 +153,10 @@ export function createReceiver(parts: ReceiverParts): Receiver {
     return 'ran'
   }
 
-  /** `refused`: the request was refused before. Without a delivery id of its sender, its request id is its key, so that it runs once. */
+  /**
+   * `refused`: the request was refused before. If its sender gave it no delivery id, its request id is the dedupe key, so that it runs only
+   * once.
+   */
   async function receiveDelivery(
     request: AdmittedRequest,
     generation: Generation,

@@ -137,8 +137,8 @@ export function createRefusalLog(log: Log): RefusalLog {
 }
 
 /**
- * A refusal as the operator sees it: with the hook that was probably meant by an unknown name, and with what verifies its signature. Both
- * are computed when it is shown: a flood of refusals must stay cheap.
+ * A refusal as the operator sees it: for an unknown name with the hook that was probably meant, and with a mapping that could verify its
+ * signature. Both are computed when the refusal is shown: a flood of refusals must stay cheap.
  */
 export function toRefusalFields(refusal: Refusal, generation: Generation): RefusalFields {
   const { signature, ...fields } = refusal
@@ -165,7 +165,7 @@ export function isStranger({ credential, trace }: Pick<Refusal, 'credential' | '
   return credential !== 'hook-token' && trace.length === 0
 }
 
-/** In JSON the body is base64. Null if no body was read, or if the request is no longer kept. */
+/** The kept request, with its body in base64. Null if no body was read, or if the request is no longer kept. */
 export function toRefusedRequest(request: VerifyRequest | undefined): object | null {
   if (request === undefined) return null
   const { method, url, headers, rawBody } = request

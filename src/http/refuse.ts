@@ -1,4 +1,4 @@
-// The refusal of a request: counted, listed and logged for the operator, kept if the operator can correct its cause, and answered.
+// Refuses a request: counts, lists and logs the refusal for the operator, keeps the request if the operator can correct the cause, and answers.
 import { toPrintableLine } from '../base/text.ts'
 import { recordRefusal } from './spans.ts'
 import type { Log, Meter } from '../model/log.ts'
@@ -49,7 +49,7 @@ export function createRefuser(parts: RefuserParts) {
 
   return function answerRefusal(problem: Problem, { req, requestId, body }: Incoming, generation: Generation): Answer {
     const { code, status, trace } = problem
-    // the sender may read the names of fields of its own request in its answer; the operator must not read those of others
+    // the sender may read the names of fields of its own request in its answer; the list of refusals must not show them to the operator
     const error = !development && code === 'payload-invalid' ? describeKept(problem) : problem.message
     const url = req.url ?? '/'
     const hook = readHookName(url, generation.config.hooks.path)

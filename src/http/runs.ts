@@ -51,7 +51,7 @@ export function readRunCall(head: CheckedHead, { checkToken }: Pick<Admission, '
   }
 }
 
-/** A sender with a signature waits for nothing: only a token can ask for the run afterwards. */
+/** Only a request with a token can wait: only a token can ask for the run afterwards. */
 export function readWait(
   given: RunCall | { readonly kind: 'delivery'; readonly head: WaitingHead },
 ): RequestedWait | undefined {
@@ -98,7 +98,7 @@ export type Runs = {
 
 /** After this silence a stream sends a comment, because proxies and browsers close silent connections. */
 const silenceMs = 15_000
-/** The longest time of a stream. Its client continues with `Last-Event-ID`. A stream whose client does not read ends too. */
+/** The longest time of a stream. Its client continues with `Last-Event-ID`. A stream whose client does not read also ends then. */
 const streamMs = 900_000
 /** After `streamMs`, the client must read the rest within this time; then the stream is cut. */
 const graceMs = 10_000
@@ -279,7 +279,7 @@ function formatChange(progress: Progress | undefined): string {
   return `${progress?.state} ${progress?.change}`
 }
 
-/** The receipt of a delivery that was pending when it was answered first. */
+/** The present receipt of a delivery whose first answer was `pending`. */
 function buildCurrentReceipt(first: Answer, { deliveryId, state, jobs }: DeliveryRecord): Answer {
   if (state === 'skipped') return skippedAnswer
   const actions = jobs.flatMap(({ planned }) => ('action' in planned ? [planned] : []))

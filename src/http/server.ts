@@ -29,7 +29,7 @@ export function createHookApp(
   parts: ListenerParts & { receive: Receiver['receive']; readiness?: Pick<Readiness, 'check'> },
 ): RequestListener {
   return createRequestListener(async (ctx: Context) => {
-    // not `ctx.path`: it parses text from a stranger
+    // not `ctx.path`, which parses text from a stranger
     const isCheck = toUrlPath(ctx.req.url ?? '') === '/readyz' && (ctx.method === 'GET' || ctx.method === 'HEAD')
     const ready = isCheck ? await parts.readiness?.check(ctx.req) : undefined
     if (ready !== undefined) {
@@ -86,7 +86,7 @@ export function sendAnswer(ctx: Context, answer: StreamedAnswer): void {
   if (!ctx.req.complete) dropRest(ctx.req, ctx.res)
 }
 
-/** Milliseconds in which the head of a request must arrive. */
+/** The time in which the head of a request must arrive, in milliseconds. */
 const headMs = 10_000
 const checkEveryMs = 2_000
 

@@ -136,7 +136,7 @@ function shareHandshakeSecrets(
     return found
   }
 
-  /** Applies `change` to the newest state and writes it, and again if another gateway wrote in between. */
+  /** Applies `change` to the newest state and writes it. Tries again if another gateway wrote in between. */
   async function update(id: string, change: (now: SharedSecrets) => Omit<SharedSecrets, 'text'>): Promise<void> {
     for (;;) {
       const before = await read(id)

@@ -7,7 +7,7 @@ import type { Clock, Store } from '../store/store.ts'
 import { type Access, createAccess } from './access.ts'
 import { startPolling } from './shared.ts'
 
-/** A row of the list, as it is stored. `digest`: SHA-256 of the token in hex. Times are milliseconds since the epoch. */
+/** A stored row of the list. `digest`: SHA-256 of the token in hex. Times are milliseconds since the epoch. */
 type StoredToken = {
   readonly name: string
   readonly id: string
@@ -38,7 +38,7 @@ type StoredTokenParts = {
 
 export type StoredAccess = Access & { readonly tokens: StoredTokens }
 
-/** Reads the tokens of the store first. */
+/** Opens the access. The tokens of the store are read first. */
 export async function openAccess(parts: StoredTokenParts): Promise<StoredAccess> {
   const tokens = await createStoredTokens(parts)
   return { ...createAccess({ clock: parts.clock, stored: tokens.set }), tokens }
@@ -67,7 +67,7 @@ async function createStoredTokens({ store, clock, log }: StoredTokenParts): Prom
     return known
   }
 
-  /** Applies a change to the newest list, and again if another gateway wrote in between. */
+  /** Applies a change to the newest list. Tries again if another gateway wrote in between. */
   async function update(change: (now: readonly StoredToken[]) => readonly StoredToken[]): Promise<void> {
     for (;;) {
       const now = await read()

@@ -5,7 +5,7 @@ export const lockRule = { failures: 20, windowMs: 60_000, lockMs: 60_000 }
 
 type ThrottleOptions = {
   clock: Clock
-  /** The number of failures within the window that locks a client out. */
+  /** The number of failures within `windowMs` after which a client is locked out. */
   failures?: number
   windowMs?: number
   /** The length of a lock, from the failure that began it. Further attempts do not prolong it. */
@@ -27,9 +27,9 @@ export type Throttle = {
 }
 
 /**
- * When `maxClients` is reached, the client is forgotten that is not locked and has been quiet for longest. If all clients are locked, the lock
- * that ends first is removed. So to free one address early, an attacker must get 10,000 networks locked within a minute, 20 failures each, and
- * could guess from those instead.
+ * When `maxClients` is reached, the gateway forgets the client that has been quiet for longest and is not locked. If all clients are locked,
+ * the lock that ends first is removed. So to free one address early, an attacker must get 10,000 networks locked within a minute, 20 failures
+ * each, and could guess from those instead.
  */
 export function createThrottle(options: ThrottleOptions): Throttle {
   const { clock, failures = lockRule.failures, windowMs = lockRule.windowMs, lockMs = lockRule.lockMs } = options

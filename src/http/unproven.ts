@@ -7,7 +7,7 @@ import { Problem } from '../model/problem.ts'
  * - `perClient`: 8 MiB. That is 32 bodies of the default limit, or several hundred of usual size.
  * - `clients`: the number of such shares, 64 MiB in all. Without a limit, a thousand forged requests used 306 MB.
  *
- * A share is at least two bodies of the largest size: one as it was sent, and one inflated from it.
+ * A share is at least two bodies of the largest size: the body that was sent, and its inflated form.
  */
 const unprovenLimits = { perClient: 8 * 1024 * 1024, clients: 8 }
 
@@ -16,8 +16,8 @@ const tooMany = 'Too many unverified request bodies arrive at the same time. Sen
 /** The memory of one request. */
 export type BodyMemory = {
   /**
-   * Counts bytes for a client; a negative number gives some back. `limit` is the largest body that the hook takes. Throws
-   * `overloaded` (503, so that the sender repeats the request) if the share of the client or all of the memory is used up.
+   * Counts bytes for a client; a negative number gives some back. `limit` is the maximum size of a body for the hook. Throws `overloaded` (503,
+   * so that the sender repeats the request) if the share of the client or all of the memory is used up.
    */
   take(client: string, bytes: number, limit: number): void
   /** Gives back everything that this request took. */

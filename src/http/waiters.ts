@@ -125,8 +125,8 @@ const maxSeconds = 55
 const maxPreferChars = 1_000
 
 /**
- * The seconds of `Prefer: wait=<s>` (RFC 7240), at most 55; undefined without a valid one. A preference is a wish, so an invalid one is ignored,
- * and so is a second one.
+ * The seconds of `Prefer: wait=<s>` (RFC 7240), at most 55; undefined without a valid one. A preference is a wish, so an invalid one or a
+ * second one is ignored.
  */
 export function readPreferredWait(prefer: string | undefined): number | undefined {
   if (prefer === undefined || prefer.length > maxPreferChars) return undefined

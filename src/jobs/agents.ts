@@ -55,7 +55,7 @@ export function findHeartbeatConfig({ agents }: Pick<Config, 'agents'>, id: stri
   return agents.list.find((agent) => agent.id === id)?.heartbeat ?? agents.defaults.heartbeat
 }
 
-/** The ids of all agents: those of the list, or that of the default agent. */
+/** The ids of the agents in the list; without a list, the id of the default agent. */
 export function listAgentIds(config: Config): readonly string[] {
   const { list } = config.agents
   return list.length === 0 ? [findDefaultAgentId(config)] : list.map(({ id }) => id)

@@ -36,7 +36,7 @@ export type Effects = {
   start(): void
   /** Looks for the jobs of a new delivery, or of one that waited before. `cancel`: whether the delivery ends the jobs of a key. */
   lookForNew(jobs: readonly NewJob[], cancel?: FlowCancel): void
-  /** Called when such jobs are stored. */
+  /** Called when the jobs of a delivery are stored. */
   onAccepted(jobs: readonly NewJob[]): void
   /** Called when a stored job may run again. */
   lookForJobs(): void
@@ -46,7 +46,7 @@ export type Effects = {
   readonly onParked: Alerts['reportParked']
   /** Called when a sender handed over a secret. */
   readonly reportSecret: Alerts['reportSecret']
-  /** Called when a sender does not call its hook any more. */
+  /** Called when a sender no longer calls its hook. */
   readonly reportSwitchedOff: Alerts['reportSwitchedOff']
   /** Queues a message about a sender. */
   readonly alert: Alerts['alert']

@@ -41,7 +41,7 @@ type TurnReservation = { readonly reservations: readonly Reservation[]; readonly
 
 type Leases = {
   readonly size: number
-  /** Whether a job that a newer request may end runs here. */
+  /** Whether a job runs here that a newer request may end. */
   readonly hasFlows: boolean
   /** Whether a job that no delivery caused runs here. */
   readonly hasTask: boolean
@@ -77,7 +77,7 @@ type Leases = {
  */
 type Claim = {
   state: 'running' | 'ending' | 'over'
-  /** The job as it was last claimed. */
+  /** The job, with the fields of its last claim. */
   job: ClaimedJob
   /** The start of the last call that the store answered with a lease, by the clocks of this machine. */
   confirmedAt: Moment
@@ -248,7 +248,7 @@ export function createLeases(options: {
         end: async () => {
           const isLost = claim.state === 'over'
           end(claim)
-          // nothing of the job works here any more, so its key and its lane are free; if the lease was really lost, the store refuses the report
+          // the work on the job has ended here, so its key and its lane are free; if the lease was really lost, the store refuses the report
           if (isLost) await store.report(claim.job, { outcome: { kind: 'release' } }).catch(noteStoreFailure)
         },
       }

@@ -3,7 +3,7 @@ import { type ChannelName, type EventPlace, toChannelKey } from '../model/action
 import type { Channel } from '../model/channel.ts'
 import type { Recipient } from '../model/job.ts'
 
-/** The reply uses the route in `channels.default`. */
+/** The route in `channels.default`. */
 export type DefaultRoute = { readonly channel: ChannelName; readonly to?: string | undefined }
 
 export type Route =

@@ -102,7 +102,7 @@ type StepDefinition<Kind extends Planned['kind']> = {
   readonly about: string
   /** The kinds of jobs that have the step. */
   readonly of: readonly Kind[]
-  /** One attempt. Makes one attempt. After an exception, or the end of the process, the step is tried again. */
+  /** Makes one attempt. After an exception, or the end of the process, the step is tried again. */
   readonly perform: (input: StepInput<PlanOf<Kind>>, context: JobContext) => StepOutcome | Promise<StepOutcome>
   /**
    * The key of the configuration that limits for how long the step is tried again while the other side is unavailable; undefined if there

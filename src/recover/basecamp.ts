@@ -18,7 +18,7 @@ const Webhook = z.object({
           headers: z.record(z.string(), z.unknown()).nullable(),
           body: z.object({ id: z.union([z.string(), z.number()]).transform(String) }),
         }),
-        // there is none if the connection failed
+        // an attempt has no response if the connection failed
         response: z.object({ code: z.coerce.number().nullish() }).nullish(),
       }),
     )
@@ -65,7 +65,7 @@ type RecentDelivery = z.infer<typeof Webhook>['recent_deliveries'][number]
 function toAttempt({ id, created_at, request, response }: RecentDelivery, text: string): SentAttempt {
   const body = readRawValue(text, ['request', 'body']) ?? ''
   return {
-    // the id of the event, which each attempt has
+    // the id of the event, which is the same in each attempt
     id: request.body.id,
     place: Date.parse(created_at),
     isDelivered: isSuccess(response?.code ?? 0),

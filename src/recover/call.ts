@@ -1,12 +1,12 @@
-// One request to the API of a sender: authorised, to the configured origin only, limited in time and size. It waits as long as the API asks
-// for, and tries again after a failure that may pass.
+// One request to the API of a sender: it is authorised, goes only to the configured origin, and is limited in time and size. Waits as long as
+// the API asks for, and tries again after a temporary failure.
 import type { z } from 'zod'
 import { readLimitedBody, readRateLimitMs } from '../base/http.ts'
 import { tryParseJson } from '../base/json.ts'
 import { toBackoffMs } from '../base/retry.ts'
 import { Problem } from '../model/problem.ts'
 
-/** `path`: below the base URL, with its query. `allow`: statuses besides 2xx that are an answer. */
+/** `path`: the path below the base URL, with its query. `allow`: the statuses besides 2xx that are no failure. */
 type ApiRequest = {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH'
   readonly path: string
@@ -14,7 +14,7 @@ type ApiRequest = {
   readonly allow?: readonly number[]
 }
 
-/** `now`: the clock of the API in milliseconds, so that a wrong clock here loses nothing. */
+/** `now`: the clock of the API in milliseconds, so that nothing is lost if the clock of this machine is wrong. */
 export type ApiAnswer = {
   readonly status: number
   readonly headers: Headers
@@ -35,7 +35,7 @@ export type ApiTools = {
 
 type ApiParts = {
   readonly baseUrl: string
-  /** The headers with the credential, computed for each request: a token may expire. `now`: the clock of the API, as far as it is known. */
+  /** The headers with the credential, computed for each request: a token may expire. `now`: the time by the clock of the API, if it is known. */
   readonly authorize: (now: number) => Promise<Readonly<Record<string, string>>> | Readonly<Record<string, string>>
 }
 
@@ -43,11 +43,11 @@ const timeoutMs = 30_000
 /** The maximum size of an answer: a page of 100 events of GitLab or Stripe. */
 const maxBytes = 64 * 1024 * 1024
 const tries = 4
-const leastSkewMs = 30_000
+const minSkewMs = 30_000
 const maxLimits = 20
 const backoff = { firstMs: 1_000, capMs: 10_000 }
-/** GitHub resets its limit every hour. */
-const longestWaitMs = 3_900_000
+/** The longest wait that an API may ask for: GitHub resets its limit every hour. */
+const maxWaitMs = 3_900_000
 const reportedWaitMs = 10_000
 
 export function createApiCall({ baseUrl, authorize }: ApiParts, tools: ApiTools): ApiCall {
@@ -55,11 +55,11 @@ export function createApiCall({ baseUrl, authorize }: ApiParts, tools: ApiTools)
   const { host } = new URL(baseUrl)
   /** The time until which the API takes no further request. */
   let blockedUntil = 0
-  /** How far the clock of the API is ahead. A signed token has a time, which the API checks with its own clock. */
+  /** The time by which the clock of the API is ahead. A signed token has a time, which the API checks with its own clock. */
   let aheadMs = 0
 
   async function waitForTurn(): Promise<void> {
-    const ms = Math.min(longestWaitMs, blockedUntil - clock())
+    const ms = Math.min(maxWaitMs, blockedUntil - clock())
     if (ms <= 0) return
     if (ms >= reportedWaitMs) onWait(host, ms)
     await pause(ms, signal)
@@ -79,15 +79,15 @@ export function createApiCall({ baseUrl, authorize }: ApiParts, tools: ApiTools)
       }
       const learntMs = Math.abs(answer.now - clock() - aheadMs)
       aheadMs = answer.now - clock()
-      // refused because of our clock: signed again with the clock of the API
-      if (answer.status === 401 && learntMs > leastSkewMs && failures === 0) {
+      // perhaps refused because of the clock of this machine: the request is signed again with the time of the API
+      if (answer.status === 401 && learntMs > minSkewMs && failures === 0) {
         failures += 1
         continue
       }
       const limitMs = readRateLimitMs(answer)
       if (limitMs !== undefined) blockedUntil = clock() + limitMs
       if (isSuccessOf(answer, request)) return answer
-      // a limit is not a failure: it ends, and then the same request succeeds
+      // a limit does not count as a failure: after it, the same request succeeds
       if (isLimited(answer) && limitMs !== undefined && limits < maxLimits) {
         limits += 1
         continue
@@ -131,7 +131,7 @@ function isSuccessOf({ status }: ApiAnswer, { allow = [] }: ApiRequest): boolean
   return (status >= 200 && status < 300) || allow.includes(status)
 }
 
-/** GitHub answers 403 as well as 429: https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api */
+/** Whether the answer is for a limit. GitHub answers 403 or 429: https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api */
 function isLimited({ status }: ApiAnswer): boolean {
   return status === 429 || status === 403 || status === 503
 }
@@ -141,7 +141,7 @@ function toConnectionProblem(host: string, cause: Error): Problem {
   return new Problem('recover-unavailable', `${host} does not answer${code}. It is asked again.`, { cause })
 }
 
-/** The body is not quoted, because it may have data of customers. */
+/** The problem of a refusal. It does not quote the body, because the body may have data of customers. */
 function toRefusalProblem(host: string, { status }: ApiAnswer): Problem {
   const moves: Readonly<Record<number, string>> = {
     401: 'The credential in recover is not accepted. Make a new one.',
@@ -153,7 +153,7 @@ function toRefusalProblem(host: string, { status }: ApiAnswer): Problem {
   return new Problem('recover-unavailable', `${host} answers ${status}. ${move ?? 'It is asked again.'}`)
 }
 
-/** The answer as its schema. Throws `recover-unavailable` if it does not match. */
+/** Parses an answer by its schema. Throws `recover-unavailable` if it does not match. */
 export function readAnswer<T>(schema: z.ZodType<T>, answer: Pick<ApiAnswer, 'text'>, name: string): T {
   const parsed = schema.safeParse(tryParseJson(answer.text))
   if (parsed.success) return parsed.data

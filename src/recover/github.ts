@@ -10,7 +10,7 @@ import { readRawValue } from './raw-value.ts'
 
 const Listed = z.array(
   z.object({
-    // text if the number has more digits than a number of JavaScript
+    // a text if the id has more digits than a number of JavaScript can have
     id: z.union([z.string().regex(/^\d+$/), z.int()]).transform(String),
     guid: z.string().min(1),
     delivered_at: z.iso.datetime({ offset: true }),
@@ -59,7 +59,7 @@ export function openGitHub(settings: GitHubRecover, tools: ApiTools): Outbox {
       return { headers, body: toSentBody(headers, payload), url }
     },
     async state() {
-      // an App has no such switch: https://docs.github.com/en/rest/apps/webhooks
+      // a webhook of an App cannot be switched off: https://docs.github.com/en/rest/apps/webhooks
       if (settings.appId !== undefined) return { isOn: true }
       const { active } = readAnswer(HookConfig, await call({ path: hookPath }), 'GitHub’s webhook')
       return active ? { isOn: true } : { isOn: false, why: 'The webhook is not active at GitHub.' }
@@ -101,12 +101,12 @@ function readNextCursor(headers: Headers): string | undefined {
   return new URL(next).searchParams.get('cursor') ?? undefined
 }
 
-/** Ids of 16 digits and more would lose their last digits. The list has no payloads, so nothing else has this form. */
+/** Quotes ids of 16 digits and more, which would lose their last digits. The list has no payloads, so only ids have this form. */
 function quoteLongIds(text: string): string {
   return text.replaceAll(/("id"\s*:\s*)(\d{16,})/g, '$1"$2"')
 }
 
-/** A webhook may send its payload as a form: https://docs.github.com/en/webhooks/using-webhooks/creating-webhooks */
+/** Builds the body that was sent. A webhook may send its payload as a form: https://docs.github.com/en/webhooks/using-webhooks/creating-webhooks */
 function toSentBody(headers: Readonly<Record<string, string>>, payload: string): Uint8Array<ArrayBuffer> {
   const isForm = headers['content-type']?.startsWith('application/x-www-form-urlencoded') === true
   return new TextEncoder().encode(isForm ? new URLSearchParams({ payload }).toString() : payload)

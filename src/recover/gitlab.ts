@@ -11,7 +11,7 @@ const Listed = z.array(
     id: z.int(),
     url: z.string().optional(),
     request_headers: z.record(z.string(), z.unknown()).nullable(),
-    // a connection that failed is "internal error"
+    // the status is the text "internal error" if the connection failed
     response_status: z.union([z.string(), z.int()]).nullable().transform(Number),
   }),
 )
@@ -44,7 +44,7 @@ export function openGitLab(settings: GitLabRecover, tools: ApiTools): Outbox {
         if (listed.length < perPage) return
       }
     },
-    // the list has every request
+    // not needed: the list has every request
     fetch: async () => undefined,
     async state() {
       const { alert_status: status, disabled_until: until } = readAnswer(
@@ -72,7 +72,7 @@ function toAttempt(event: z.infer<typeof Listed>[number], text: string): SentAtt
   const headers = toSentHeaders(event.request_headers ?? {})
   const body = new TextEncoder().encode(readRawValue(text, ['request_data']) ?? '')
   return {
-    // the id that a repeated request has too; older versions of GitLab send none
+    // the id is the same in a repeated request; older versions of GitLab send none
     id: headers['idempotency-key'] ?? headers['webhook-id'] ?? `event-${event.id}`,
     place: event.id,
     isDelivered: isSuccess(event.response_status),

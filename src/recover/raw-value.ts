@@ -1,7 +1,7 @@
-// The text of a value inside a JSON text: a number keeps its digits, and a body its bytes, which a parsed value would lose. Each text must
-// be valid JSON. Nothing recurses, because a body may have any depth.
+// Finds the text of a value inside a valid JSON text, so that a number keeps its digits and a body its bytes. No function is recursive, because
+// a body may have any depth.
 
-/** The text of the member at a path of keys, as written; undefined if there is none. */
+/** The text of the member at a path of keys, unchanged; undefined if there is none. */
 export function readRawValue(text: string, path: readonly string[]): string | undefined {
   let at = skipSpace(text, 0)
   for (const name of path) {
@@ -12,7 +12,7 @@ export function readRawValue(text: string, path: readonly string[]): string | un
   return text.slice(at, findEnd(text, at))
 }
 
-/** The texts of the items of an array, as written. An empty list if the text is not an array. */
+/** The texts of the items of an array, unchanged. An empty list if the text is not an array. */
 export function readRawItems(text: string): string[] {
   const items: string[] = []
   let at = skipSpace(text, 0)

@@ -31,7 +31,7 @@ const Created = z.object({
   data: z.object({ webhookSubscriptionCreate: z.object({ userErrors: z.array(z.object({ message: z.string() })) }) }),
 })
 
-/** A page has 100 subscriptions. An API whose pages never end would hold up the other senders. */
+/** The maximum number of pages, with 100 subscriptions each: an API whose pages never end would hold up the other senders. */
 const maxPages = 50
 
 export function openShopify({ shop, baseUrl, topics, url, token }: ShopifyRecover, tools: ApiTools): Outbox {
@@ -88,7 +88,7 @@ export function openShopify({ shop, baseUrl, topics, url, token }: ShopifyRecove
   }
 }
 
-/** `orders/create` as the enum of GraphQL. */
+/** The topic as a value of GraphQL's enum: `orders/create` becomes `ORDERS_CREATE`. */
 function toGraphQLTopic(topic: string): string {
   return topic.toUpperCase().replaceAll('/', '_')
 }

@@ -13,7 +13,7 @@ const Listed = z.object({
 /** https://docs.stripe.com/api/webhook_endpoints/object */
 const Endpoint = z.object({ status: z.string(), url: z.string().optional(), enabled_events: z.array(z.string()) })
 
-/** The API filters by at most 20 types. */
+/** The maximum number of types by which the API can filter. */
 const maxTypes = 20
 
 export function openStripe({ baseUrl, hookId, token }: StripeRecover, tools: ApiTools): Outbox {

@@ -32,13 +32,13 @@ export type Assembler = {
    * not load: its last good version keeps serving.
    */
   assemble(config: Config, serving?: Assembled): Promise<Assembled>
-  /** Every file of integrators' modules, with its state when it was read. */
+  /** All files of the integrators' modules, each with its state when it was read. */
   inputs(): readonly BuildInput[]
 }
 
 const buildRunnersAndChannels = createRunnersAndChannels({ write() {}, env: {} })
 
-/** Creates the runners and channels once, so that a wrong setting or an impossible recipient is an error of the configuration. */
+/** Creates the runners and channels once, so that a wrong setting or an impossible recipient makes the configuration invalid. */
 function checkRunnersAndChannels(config: Config, own: readonly OwnChannel[]): void {
   const { channels } = buildRunnersAndChannels(config, own)
   const routes = { 'channels.default': config.channels.default, 'hooks.alerts': config.hooks.alerts }
@@ -48,7 +48,7 @@ function checkRunnersAndChannels(config: Config, own: readonly OwnChannel[]): vo
   }
 }
 
-/** Does not reload modules whose files did not change. */
+/** Makes an assembler that reloads only modules whose files have changed. */
 export function createAssembler(dir: string): Assembler {
   const packDefinitions = createDefinitions()
   const verifierDefinitions = createDefinitions()
@@ -113,7 +113,7 @@ function buildMappings(config: Config, packs: readonly Pack[]): NamedMapping[] {
   return all
 }
 
-/** A secret from one sender must not open the mapping of another one. */
+/** Checks that no two senders share a secret: the secret of one sender must not open the mapping of another one. */
 function checkSharedSecrets(mappings: readonly NamedMapping[]): void {
   const owners = new Map<string, string>()
   for (const mapping of mappings) {
@@ -195,7 +195,7 @@ function listKeys(schema: object): string[] {
   return 'shape' in schema && typeof schema.shape === 'object' ? Object.keys(schema.shape ?? {}) : []
 }
 
-/** An exception in the code of a pack is a problem of the configuration. The message names the place in the code. */
+/** Runs code of a pack. An exception becomes a problem of the configuration. The message names the place in the code. */
 function runPackCode<T>({ preset, origin }: Pack, where: string, call: () => T): T {
   try {
     return call()

@@ -31,14 +31,14 @@ export type CandidateSource = {
     settings: PoolSettings
   }) => Promise<LoadedModules>
   readonly verifierTools?: (secretsName: string) => VerifierTools
-  /** Gets each valid configuration. */
+  /** Called with each valid configuration. */
   readonly onConfig?: (loaded: LoadedConfig) => void
 }
 
 export type Candidate = {
   readonly assembled: Assembled
   readonly generation: Generation
-  /** The code on disk, even if it does not go live. Replays run it. */
+  /** A generation of the code on disk, even if it does not go live. Replays run this code. */
   readonly edited: Generation
   readonly parts: Parts
   readonly modules: readonly ModuleReport[]
@@ -46,7 +46,7 @@ export type Candidate = {
 
 type Against = { serving: Candidate | undefined; changed: readonly string[]; suspects: ReadonlySet<string> }
 
-/** Throws a Problem of the configuration, with the place of the key. */
+/** Builds the candidate. Throws a Problem of the configuration, with the place of the key. */
 export async function buildCandidate(
   source: CandidateSource & { readonly assembler: Assembler },
   against: Against,
@@ -89,7 +89,7 @@ async function buildFrom(
   return { generation, edited, assembled, parts, modules: [...reports, ...modules] }
 }
 
-/** A placeholder has no code, only a reason, which answers show in development. */
+/** Whether the candidate equals the serving generation. A placeholder has no code, only a reason, which answers show in development. */
 export function isSameAsServing(one: Candidate, serving: Candidate): boolean {
   const [its, theirs] = [one, serving].map(({ generation: { id, problems }, assembled: { channels } }) => {
     const codes = channels.map((channel) => (channel.kind === 'sound' ? channel.hash : channel.problem))
@@ -99,8 +99,8 @@ export function isSameAsServing(one: Candidate, serving: Candidate): boolean {
 }
 
 /**
- * Modules whose parked deliveries may succeed now: those with new code. If the configuration or the environment changed, these are all
- * modules, even those that no mapping names any more.
+ * The modules whose parked deliveries may succeed now: the modules with new code. If the configuration or the environment changed, these are
+ * all modules, even modules that no mapping names now.
  */
 export function listRetryableModules(before: Candidate, after: Candidate): string[] {
   const sound = after.modules.filter(({ kind }) => kind === 'live').map(({ module }) => module)

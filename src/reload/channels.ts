@@ -49,7 +49,7 @@ function checkChannel({ name, module, section }: Wanted, definition: Definition 
   }
   let options: z.ZodSafeParseResult<unknown> | undefined
   try {
-    options = parsed.value.options?.safeParse(withoutOurKeys(section))
+    options = parsed.value.options?.safeParse(removeGatewayKeys(section))
   } catch (thrown) {
     return buildBrokenChannel(name, `${module}: the schema of its options threw ${describeThrown(thrown)}.`)
   }
@@ -59,7 +59,7 @@ function checkChannel({ name, module, section }: Wanted, definition: Definition 
       frame: describeIssues(options.error, section, where).join('\n'),
     })
   }
-  const given = options === undefined ? withoutOurKeys(section) : options.data
+  const given = options === undefined ? removeGatewayKeys(section) : options.data
   return { kind: 'sound', name, definition: parsed.value, options: given, hash, describeThrown }
 }
 
@@ -68,6 +68,6 @@ function buildBrokenChannel(name: string, detail: string, frame?: string): OwnCh
   return { kind: 'broken', name, problem: toProblemRecord(problem) }
 }
 
-function withoutOurKeys(section: object): object {
+function removeGatewayKeys(section: object): object {
   return Object.fromEntries(Object.entries(section).filter(([key]) => key !== 'to' && key !== 'onUnknown'))
 }

@@ -1,4 +1,4 @@
-// Decides which code goes live: code that loads and passes its own fixtures. Otherwise the last good version stays live.
+// Decides which code goes live. The code of a module must load and pass its own fixtures; otherwise the last good version stays live.
 import { within } from '../base/time.ts'
 import { dirname, join } from 'node:path'
 import { type Parts, runFixture } from '../replay/fixtures.ts'
@@ -21,7 +21,7 @@ export type ModuleReport = {
   readonly problem: ProblemRecord | undefined
   readonly fixtures: FixtureCounts
 }
-/** `notRun`: fixtures that the time limit left out. */
+/** `notRun`: the number of fixtures that did not run before the time limit. */
 export type FixtureCounts = { readonly passed: number; readonly failed: number; readonly notRun: number }
 
 type GateInput = {
@@ -44,7 +44,7 @@ const budgetMs = 2000
 
 const noFixtures: FixtureCounts = { passed: 0, failed: 0, notRun: 0 }
 
-/** A report on a module without fixtures. */
+/** Builds the report on a module whose fixtures did not run. */
 export function buildReport(module: string, kind: ModuleReport['kind'], problem?: ProblemRecord): ModuleReport {
   return { module, kind, problem, fixtures: noFixtures }
 }
@@ -98,7 +98,7 @@ export async function chooseTransforms(input: GateInput): Promise<{
   return { transforms, modules }
 }
 
-/** Whether the candidates have the same code as the serving transforms. */
+/** Whether candidates have the same code as the serving transforms. */
 function isServing(
   module: string,
   candidates: readonly (readonly [string, Transform])[],
@@ -140,7 +140,7 @@ async function runFixtures(
 /** `frame`: the place where the code throws. */
 type Failure = { readonly name: string; readonly diff: readonly string[]; readonly frame: string | undefined }
 
-/** The sentence names only the field. The frame, which only the operator sees, has the values. */
+/** The problem of a fixture that fails. The sentence names only the field; the frame, which only the operator sees, has the values. */
 function buildFixtureProblem(module: string, failures: readonly Failure[]): ProblemRecord | undefined {
   const [first] = failures
   if (first === undefined) return undefined

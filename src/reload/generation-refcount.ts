@@ -2,7 +2,7 @@
 import type { Generation } from '../pipeline/generation.ts'
 
 type GenerationRefcount = {
-  /** Starts to count the references to a generation, with one reference. The returned function releases it. */
+  /** Starts to count the references to a generation, beginning with one reference. The returned function releases it. */
   add(generation: Generation): () => void
   /** Adds a reference, unless the generation is no longer counted. The returned function releases it; further calls do nothing. */
   acquire(generation: Generation): () => void

@@ -12,9 +12,9 @@ export type LiveOptions = CandidateSource & {
   readonly log: Log
   readonly clock: () => number
   readonly meter: Meter
-  /** Counts the parked deliveries that wait for a module, for the log of a reload. Without it, none are counted. */
+  /** Counts the parked deliveries that wait for a module, for the log of a reload. If it is undefined, none are counted. */
   readonly parkedFor?: ParkedFor
-  /** Runs kept deliveries through two generations. Without it, log lines do not mention them, and no save waits. */
+  /** Runs kept deliveries through two generations. If it is undefined, log lines do not mention them, and no save waits. */
   readonly compareKept?: CompareKept
   /** Called after each reload, whether it changed something or not. */
   readonly onReload?: () => void
@@ -22,9 +22,9 @@ export type LiveOptions = CandidateSource & {
 
 export type LiveStatus = {
   readonly generation: string
-  /** A saved file is not live, or is invalid. */
+  /** Whether a saved file is not live, or is invalid. */
   readonly degraded: boolean
-  /** A save waits for `publish`. */
+  /** Whether a save waits for `publish`. */
   readonly held: boolean
   readonly problems: readonly LiveProblem[]
   readonly lastReloadAt: number
@@ -34,7 +34,7 @@ export type LiveStatus = {
   readonly lastGoodAt: number | undefined
 }
 
-/** `problem`: why the configuration was refused. Then `modules` is empty, and the last generation keeps serving unchanged. */
+/** `problem`: the reason why the configuration was refused. If it is given, `modules` is empty, and the last generation keeps serving unchanged. */
 export type ReloadReport = {
   readonly generation: string
   readonly swapped: boolean
@@ -44,11 +44,14 @@ export type ReloadReport = {
 }
 
 /**
- * `retryable`: modules whose parked deliveries may succeed now. `retired` resolves when the last request of the previous generation has
- * ended: deliveries that it parked until then may run again too.
+ * `retryable`: modules whose parked deliveries may succeed now. `retired` resolves when the last request of the previous generation has ended:
+ * deliveries that it parked until then may also run again.
  */
 type Swap = { readonly retryable: readonly string[]; readonly retired: Promise<void> }
-/** `why`: why a part of the save is not live. `held`: the save waits for `publish`. `files`: what was saved, as in `LiveStatus`. */
+/**
+ * `why`: the reason why a part of the save is not live. `held`: whether the save waits for `publish`. `files`: the saved files, as in
+ * `LiveStatus`.
+ */
 export type ReloadListener = (
   report: Pick<ReloadReport, 'generation' | 'swapped'> & {
     readonly files: readonly string[]
@@ -59,13 +62,13 @@ export type ReloadListener = (
 export type SwapListener = (generation: Generation, swap: Swap) => void
 
 export type Live = {
-  /** The generation that serves. A request keeps the one that it began with. */
+  /** The generation that serves. A request keeps the generation that it began with. */
   current(): Generation
-  /** The files on disk at the latest load, live or not. Throws the problem of an invalid configuration. */
+  /** The generation of the files on disk at the latest load, live or not. Throws the problem of an invalid configuration. */
   requireEdited(): Generation
-  /** The channels in code of that generation. */
+  /** The channels in code of the serving generation. */
   ownChannels(): readonly OwnChannel[]
-  /** Loads the first generation. Throws `config-missing` or `config-invalid`, but not for a module that does not load. */
+  /** Loads the first generation, which then serves. Throws `config-missing` or `config-invalid`, but not for a module that does not load. */
   start(): Promise<void>
   /** Starts to watch. Resolves when all saves since the start are live and every later save will be noticed. */
   watch(): Promise<void>

@@ -17,7 +17,7 @@ export type Pack = { readonly name: string; readonly preset: Preset; readonly or
 /** `where`: the place for messages, such as `hooks.presets[0]`. */
 type WantedPack = { readonly name: string; readonly where: string }
 
-/** The pack of each name that has one, without repeats. Throws `config-invalid` with place and file for an invalid pack. */
+/** The pack of each name, without repeats. A name may have none. Throws `config-invalid` with place and file for an invalid pack. */
 export async function loadPacks(
   dir: string,
   wanted: readonly WantedPack[],
@@ -35,7 +35,7 @@ export async function loadPacks(
   })
 }
 
-/** The pack that a command names, enabled or not. Throws `config-invalid` if it is invalid. */
+/** The pack that a command names, whether it is enabled or not. Throws `config-invalid` if it is invalid. */
 export async function findPack(dir: string, name: string): Promise<Pack | undefined> {
   const [pack] = await loadPacks(dir, [{ name, where: `The preset "${name}"` }], createDefinitions())
   return pack

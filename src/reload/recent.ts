@@ -13,16 +13,16 @@ export type CompareKept = (
   query: KeptQuery & { readonly limitMs: number },
 ) => Promise<Replay>
 
-/** `isWhole`: all deliveries were compared in time. */
+/** Whether all deliveries were compared in time. */
 type Recent = { readonly differ: number; readonly of: number; readonly isWhole: boolean }
-/** The changes by the label in the log line: a module, hookloom.jsonc, or .env. */
+/** The changes, by the label in the log line: a module, hookloom.jsonc, or .env. */
 export type RecentChanges = ReadonlyMap<string, Recent>
 
 const recentDeliveries = 20
 
 /**
- * One entry for each module with new code, and one for a new configuration or a new environment of transforms. Parked deliveries do not
- * count, because they run again anyway. Never rejects: without a readable store there are no entries.
+ * Compares recent deliveries. The result has an entry for each module with new code, and one for a new configuration or a new environment of
+ * transforms. Parked deliveries do not count, because they run again anyway. Never rejects: if the store cannot be read, there are no entries.
  */
 export async function compareRecent(
   compare: CompareKept | undefined,
@@ -42,7 +42,7 @@ export async function compareRecent(
   return changes
 }
 
-/** Each label with the mappings that its change affects; undefined if it affects all of them. */
+/** Each label, with the mappings that its change affects; undefined if the change affects all mappings. */
 function listChanged(before: Candidate, after: Candidate): [string, string[] | undefined][] {
   const mappings = [before, after].flatMap(({ generation }) => generation.mappings)
   const modules = after.modules.filter(({ kind }) => kind === 'live').map(({ module }) => module)
@@ -55,7 +55,7 @@ function listChanged(before: Candidate, after: Candidate): [string, string[] | u
   return differs('env') ? [...ofModules, [envFile, undefined]] : ofModules
 }
 
-/** `3 of the last 20 deliveries would differ: hookloom replay`; an empty text if none differs. */
+/** Such as `3 of the last 20 deliveries would differ: hookloom replay`; an empty text if none differs. */
 export function describeRecent(changes: RecentChanges, label: string): string {
   const found = changes.get(label)
   if (found === undefined || found.differ === 0) return ''

@@ -37,7 +37,7 @@ type Reloaded = {
   readonly problems: readonly FoundProblem[]
   readonly modules: readonly ModuleReport[]
   readonly parked: ParkedCounts
-  /** `hooks.transforms.drain`. */
+  /** The value of `hooks.transforms.drain`. */
   readonly drain: 'auto' | 'ask'
 }
 
@@ -60,7 +60,7 @@ export async function countParked(
 /** `label`: the path of a file below the config directory. */
 export type SavedFile = { readonly label: string; readonly isUsed: boolean }
 
-/** The files that authors write, without temporary files of editors. */
+/** The saved files that authors write, without temporary files of editors. */
 export function listSavedFiles(dir: string, files: readonly string[], inputs: readonly BuildInput[]): SavedFile[] {
   const used = new Set(inputs.map(({ file }) => file))
   const top = findRealPath(dir)
@@ -84,7 +84,7 @@ function hasNews({ before, problems, modules }: Reloaded): boolean {
   return isNew || isOver || modules.some(({ kind }) => kind === 'live')
 }
 
-/** Every save gets a line, even one that changes nothing. */
+/** Logs the lines of a save. Every save gets a line, even one that changes nothing. */
 function logSaved(log: Log, { saved, problems }: Reloaded & { readonly saved: readonly SavedFile[] }): void {
   // the imports of a broken module are unknown
   const used = problems.length > 0 ? saved : saved.filter(({ isUsed }) => isUsed)
@@ -101,7 +101,7 @@ export function logReload(
   reload: Reloaded & {
     readonly tookMs: number
     readonly recent: RecentChanges
-    /** The saved files, if no generation was replaced. */
+    /** Logs a reload. `saved`: the saved files, if no generation was replaced. */
     readonly saved: readonly SavedFile[]
   },
 ): void {

@@ -1,4 +1,4 @@
-// Makes saves live: one generation serves. When all parts of the next one are tested, it replaces the first in one assignment.
+// Makes saves live. One generation serves; when all parts of the next one are tested, it replaces the serving one in a single assignment.
 import { join } from 'node:path'
 import { createAssembler } from './assemble.ts'
 import { type Candidate, isSameAsServing, buildCandidate, listRetryableModules } from './candidate.ts'
@@ -70,7 +70,7 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, onReload
     lastSave: undefined,
   }
   let inputs: readonly BuildInput[] = []
-  /** A reload that has not begun. */
+  /** The next reload, if it has not begun. */
   let planned: Promise<ReloadReport> | undefined
   let stopWatching: Watcher['close'] = async () => {}
 
@@ -101,7 +101,7 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, onReload
     state = waiting === undefined ? { kind: 'serving', ...same } : { kind: 'waiting', ...same, waiting }
   }
 
-  /** Throws a Problem of the configuration. */
+  /** Builds the next generation. Throws a Problem of the configuration. */
   function build(): Promise<Candidate> {
     const load: LiveOptions['load'] = async (query) => {
       const modules = await options.load(query)
@@ -110,10 +110,10 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, onReload
     }
     const suspects = new Set(health.problems.flatMap(({ module }) => module ?? []))
     const serving = state.kind === 'empty' ? undefined : state.serving
-    return buildCandidate({ ...options, load, assembler }, { serving, changed: saves.changed(), suspects })
+    return buildCandidate({ ...options, load, assembler }, { serving, changed: saves.listChanged(), suspects })
   }
 
-  const listFreshFiles = () => listSavedFiles(options.dir, saves.fresh(), inputs)
+  const listFreshFiles = () => listSavedFiles(options.dir, saves.listFresh(), inputs)
 
   async function reloadNow(): Promise<ReloadReport> {
     const startedAt = performance.now()

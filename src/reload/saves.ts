@@ -15,10 +15,10 @@ import type { Log } from '../model/log.ts'
 import { toSavesFolder } from '../model/places.ts'
 import type { Live } from './live-types.ts'
 
-/** `at`: when it went live. `files`: the texts by their paths in the config directory. */
+/** `at`: the time when the save went live. `files`: the texts, by their paths in the config directory. */
 export type Save = { readonly at: number; readonly files: Readonly<Record<string, string>> }
 
-/** Enough for weeks of edits; a save of fifty modules has 40 kB. */
+/** The maximum size of all saves: enough for weeks of edits. A save of fifty modules has 40 kB. */
 const maxSaves = 200
 const maxBytes = 16_000_000
 /** The limits of one save. A larger save is not remembered. */
@@ -29,7 +29,7 @@ const maxSaveBytes = 8_000_000
 const folder = 'hooks'
 const isLeftOut = (name: string) => name === 'node_modules' || name.startsWith('.') || name.endsWith('.fixtures')
 
-/** Remembers the files that serve, now and after each swap. Returns a function that resolves when the last of them is written. */
+/** Remembers the files of the serving generation, now and after each swap. Returns a function that resolves when the last of them is written. */
 export function rememberSaves(
   live: Pick<Live, 'current' | 'status' | 'onSwap'>,
   { dir, clock, log }: { dir: string; clock: () => number; log: Log },
@@ -37,7 +37,7 @@ export function rememberSaves(
   const inOrder = createSerial()
   let isSaid = false
   const remember = () => {
-    // while a module keeps its last good version, the files on disk are not what serves
+    // while a module keeps its last good version, the serving code is not that of the files on disk
     if (live.status().degraded) return
     const { config, mappings } = live.current()
     void inOrder(async () => {
@@ -80,8 +80,8 @@ async function addSave(dir: string, at: number, secrets: readonly string[]): Pro
 }
 
 /**
- * Replaces the secrets by variables that nobody sets: the remembered saves must not keep a secret that the operator has replaced. `hookloom bisect`
- * reads a variable that is missing as any value. A URL stays a URL.
+ * Replaces the secrets by variables that nobody sets: the remembered saves must not keep a secret that the operator has replaced. `hookloom
+ * bisect` accepts a missing variable. A URL stays a URL.
  */
 function removeSecrets(text: string, secrets: readonly string[]): string {
   const names = new Map([...secrets].map((secret, at) => [secret, `\${REMOVED_SECRET_${at + 1}}`]))
@@ -97,7 +97,7 @@ function removeSecrets(text: string, secrets: readonly string[]): string {
   return applyEdits(text, edits)
 }
 
-/** The newest save stays, whatever its size. */
+/** Deletes the oldest saves above the limit. The newest save stays, however large it is. */
 async function dropOldest(place: string, names: readonly string[]): Promise<void> {
   let bytes = 0
   for (const [index, name] of names.toReversed().entries()) {
@@ -127,9 +127,7 @@ async function readSave(file: string): Promise<Save | undefined> {
   }
 }
 
-/**
- * The files of the save. Undefined: there are too many, or they are too large. Links are not followed, because they may lead out of the directory.
- */
+/** The files of a save; undefined if they are too many or too large. Links are not followed, because they may lead out of the directory. */
 async function readFiles(dir: string): Promise<Record<string, string> | undefined> {
   const names = [configFile, ...(await listFiles(dir, folder))].toSorted()
   if (names.length > maxFiles) return undefined

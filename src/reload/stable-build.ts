@@ -6,11 +6,11 @@ import type { Log } from '../model/log.ts'
 import type { Candidate } from './candidate.ts'
 import type { SavedFile } from './reload-log.ts'
 
-/** After this many outdated builds, a complete one is used although it is not the newest. */
+/** After this many outdated builds, a complete build is used even if it is not the newest. */
 const maxOldRounds = 5
-/** After this many builds, one is used although some files may be newer than others, because a program keeps writing them. */
+/** After this many builds, an incomplete build is used: some files may be newer than others, because a program keeps writing them. */
 const maxRounds = 50
-/** How far the clock of the file system may be behind, in milliseconds. */
+/** The time by which the clock of the file system may be behind, in milliseconds. */
 const clockLagMs = 5
 
 /** `inputs`: the files of the last build, with their state when it read them. */
@@ -22,7 +22,7 @@ export async function buildStable(options: {
 }): Promise<Candidate | Problem> {
   const { build, inputs, saves, isClosed } = options
   for (let round = 1; ; round += 1) {
-    await saves.idle()
+    await saves.waitUntilIdle()
     const begunAt = Date.now()
     const built = await build().catch(toProblem)
     // a build that ended with a problem may not have read the files again
@@ -34,28 +34,25 @@ export async function buildStable(options: {
   }
 }
 
-/**
- * Whether a file was saved while the build ran. Other files of the same save may not be written yet. A file that was read before it was saved has
- * changed, whatever its time in the file system: on a busy machine, that clock is further behind.
- */
+/** Whether a file was saved while the build ran. If so, other files of the same save may not be written yet. */
 function isSavedSince({ ctimeNs }: BuildInput, moment: number): boolean {
   return Number(ctimeNs / 1_000_000n) > moment - clockLagMs
 }
 
-/** The files that were saved, and whether a save is in progress. During a save, files on disk may be incomplete. */
+/** Tracks which files were saved, and whether a save is in progress. During a save, files on disk may be incomplete. */
 type SaveTracker = {
-  /** A save was noticed. `finish` follows. */
+  /** Called when a save is noticed. `finish` follows. */
   begin(): void
-  /** All files of the save are written. */
+  /** Called when all files of the save are written. */
   finish(saved: Saved): void
   /** Resolves when no save is in progress. */
-  idle(): Promise<void>
-  /** Whether a save started since the last call of `idle`. */
+  waitUntilIdle(): Promise<void>
+  /** Whether a save has started since the last call of `waitUntilIdle`. */
   hasNew(): boolean
-  /** Files that were saved since the last `clear`. */
-  changed(): readonly string[]
+  /** The files that were saved since the last `clear`. */
+  listChanged(): readonly string[]
   /** The changed files for which no line was logged. */
-  fresh(): readonly string[]
+  listFresh(): readonly string[]
   clear(): void
 }
 
@@ -80,13 +77,13 @@ export function createSaveTracker(): SaveTracker {
       inProgress?.end()
       inProgress = undefined
     },
-    async idle() {
+    async waitUntilIdle() {
       await inProgress?.over
       hasNew = false
     },
     hasNew: () => hasNew,
-    changed: () => [...changed],
-    fresh: () => [...fresh],
+    listChanged: () => [...changed],
+    listFresh: () => [...fresh],
     clear: () => {
       changed.clear()
       fresh.clear()
@@ -94,7 +91,7 @@ export function createSaveTracker(): SaveTracker {
   }
 }
 
-/** A shorter build is not logged while it runs. */
+/** A build is logged while it runs if it takes longer than this. */
 const buildingMs = 300
 
 /** Logs the names of the saved files if the build takes long. */

@@ -17,8 +17,9 @@ export type LoadedVerifiers = {
 }
 
 /**
- * Throws `config-invalid` for a name that two schemes or a built-in scheme have. A name that is similar to a built-in one stays unknown,
- * because it is a typo and not a missing module. `serving` has the last good version of each scheme, in case the new one is broken.
+ * Loads the schemes. Throws `config-invalid` for the name of a built-in scheme, and for a name that two schemes have. A name that is similar to
+ * that of a built-in scheme is unknown: it is a typo, not a missing module. `serving` has the last good version of each scheme, in case the new
+ * one is broken.
  */
 export async function loadVerifiers(
   {

@@ -13,21 +13,21 @@ export type WatchOptions = {
   readonly paths: {
     /** The transforms root, in the same directory as the files. It may not exist yet. */
     readonly root: string
-    /** More directories with modules. */
+    /** Other directories with modules. */
     readonly further?: readonly string[]
-    /** hookloom.jsonc and .env, which may not exist. All are in one directory. */
+    /** hookloom.jsonc and .env, in one directory. They may not exist. */
     readonly files: readonly string[]
-    /** Files that the gateway writes in the directory: a store next to the configuration changes with each delivery. */
+    /** Files that the gateway itself writes in the directory, such as a store next to the configuration, which changes with each delivery. */
     readonly ignored?: readonly string[]
   }
   /** The files that the last build read, with their state at that time. A file in another state has changed. */
   readonly inputs: () => readonly BuildInput[]
   /**
-   * Gets paths below the real path of the directory. It is called when a burst has been quiet for 10 ms, or has lasted 50 ms. If
-   * a file is empty then, it is called when the file is written, or 200 ms later.
+   * Called with paths below the real path of the directory, when a burst has been quiet for 10 ms, or has lasted 50 ms. If a file is empty at
+   * that time, the call waits until the file is written, but at most 200 ms.
    */
   readonly onChange: (reason: Saved) => void
-  /** Called at each sign of a change, before `onChange`: a build that runs now is outdated. */
+  /** Called at each sign of a change, before `onChange`: a build that is running is outdated. */
   readonly onTouch?: () => void
   readonly log: Log
   /** Starts chokidar. Tests replace it with one that runs out of watches. */
@@ -37,13 +37,13 @@ export type WatchOptions = {
 export type Watcher = {
   /** Resolves when every later save will be noticed. */
   ready(): Promise<void>
-  /** True: the system has no watches left, and the files are polled every half second. */
+  /** Whether the system has no watches left, so that the files are polled every half second. */
   readonly polling: boolean
   close(): Promise<void>
 }
 
 const debounceMs = 10
-const longestBurstMs = 50
+const maxBurstMs = 50
 // chokidar drops the second of two changes of a file within 50 ms; both checks run after that time
 const settleMs = [60, 200] as const
 // an editor truncates a file before it writes it; a file that stays empty was saved empty
@@ -58,7 +58,7 @@ const pollEveryMs = 500
  *    │    sign, empty file   └─┘  └────────── a sign, or a missed change ──────┘   │
  *    └───────────────────────────────── checked twice, nothing missed ─────────────┘
  * ```
- * `closed` follows from each of them, and is the last.
+ * Each state can end in `closed`, which is final.
  */
 type State =
   | { readonly kind: 'quiet' | 'closed' }
@@ -74,27 +74,27 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
   const isAboveRoot = (path: string) => roots.some((root) => path === root || isInside(path, root))
   const files = paths.files.map((file) => join(top, basename(file)))
   const ignored = new Set(paths.ignored?.map(within))
-  /** In the directory, only the files, the roots and the paths to the roots are watched. */
+  /** Whether a path is watched: in the directory, only the files, the roots and the paths to the roots are. */
   const isWatched = (path: string) =>
     !ignored.has(path) && (path === top || files.includes(path) || isAboveRoot(path) || isInRoot(path))
   const seen = new Map<string, string>(files.map((file) => [file, readStamp(file)]))
   const newFolders = new Set<string>()
   let state: State = { kind: 'quiet' }
 
-  /** The only way to leave a state: its timers end with it. */
+  /** Enters a state. All changes of the state go through here, so the timers of the previous state are always cleared. */
   function enter(next: State): void {
     if (state.kind === 'burst') clearTimeout(state.timer)
     if (state.kind === 'settling') for (const timer of state.timers) clearTimeout(timer)
     state = next
   }
 
-  function touch(path: string): void {
+  function noteSign(path: string): void {
     if (state.kind === 'closed') return
     const now = performance.now()
     const { paths: touched, since } = state.kind === 'burst' ? state : { paths: new Set<string>(), since: now }
     touched.add(path)
     onTouch?.()
-    const leftMs = longestBurstMs - (now - since)
+    const leftMs = maxBurstMs - (now - since)
     const timer = setTimeout(flush, Math.max(0, Math.min(debounceMs, leftMs)))
     enter({ kind: 'burst', paths: touched, since, timer })
   }
@@ -102,7 +102,7 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
   function flush(): void {
     if (state.kind !== 'burst') return
     const changed = [...state.paths]
-    // read the state before the build reads the files, so that every later write is noticed
+    // the stamps are read before the build reads the files, so that every later write is noticed
     const stamps = changed.map((path) => [path, readStamp(path)] as const)
     if (stamps.some(([, stamp]) => isEmpty(stamp)) && performance.now() - state.since < emptyMs) {
       return enter({ ...state, timer: setTimeout(flush, debounceMs) })
@@ -110,40 +110,40 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
     const fresh = stamps.flatMap(([path, stamp]) => (seen.get(path) === stamp ? [] : [path]))
     for (const [path, stamp] of stamps) seen.set(path, stamp)
     const [first, last] = settleMs
-    enter({ kind: 'settling', timers: [setTimeout(touchMissed, first), setTimeout(settle, last)] })
+    enter({ kind: 'settling', timers: [setTimeout(noteMissed, first), setTimeout(settle, last)] })
     onChange({ changed, fresh })
   }
 
   /** Finds the files that were saved without an event since the last burst. */
-  function touchMissed(): void {
+  function noteMissed(): void {
     for (const folder of newFolders) void watching.then((watcher) => watcher.add(folder))
     newFolders.clear()
-    for (const [path, stamp] of seen) if (readStamp(path) !== stamp) touch(path)
-    for (const input of inputs()) if (!seen.has(input.file) && hasChanged(input)) touch(input.file)
+    for (const [path, stamp] of seen) if (readStamp(path) !== stamp) noteSign(path)
+    for (const input of inputs()) if (!seen.has(input.file) && hasChanged(input)) noteSign(input.file)
   }
 
   function settle(): void {
-    touchMissed()
+    noteMissed()
     for (const path of seen.keys()) if (!files.includes(path)) seen.delete(path)
     if (state.kind === 'settling') enter({ kind: 'quiet' })
   }
 
   /** Finds changed files, including a link whose target was replaced. */
   function checkFiles(): void {
-    for (const file of files) if (readStamp(file) !== seen.get(file)) touch(file)
+    for (const file of files) if (readStamp(file) !== seen.get(file)) noteSign(file)
   }
 
   function notice(path: string): void {
     if (ignored.has(path)) return
-    if (isInRoot(path)) touch(path)
+    if (isInRoot(path)) noteSign(path)
     else checkFiles()
   }
 
-  /** For a new folder: chokidar reads it before it watches it, and misses the files that are written in between. */
+  /** Notices the files of a new folder: chokidar reads the folder before it watches it, and misses files that are written in between. */
   function noticeFolder(path: string): void {
     if (!isInRoot(path) && !isAboveRoot(path)) return
     newFolders.add(path)
-    touch(path)
+    noteSign(path)
   }
 
   let usesPolling = false
@@ -155,7 +155,7 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
   async function start(): Promise<FSWatcher> {
     const isPolling = usesPolling
     const watcher = await open(top, {
-      // with this option, chokidar would delay a save by rename
+      // chokidar would delay a save by rename
       atomic: false,
       ignoreInitial: true,
       // otherwise chokidar would follow a link and watch the folder behind it
@@ -173,7 +173,7 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
       watching = pollInstead(watcher, error)
     })
     watcher.once('ready', () => {
-      // ignores a watcher that ran out of watches and is being closed
+      // a watcher that ran out of watches and is being closed is ignored
       if (isPolling === usesPolling) becomeReady()
     })
     watcher.on('all', (event, path) => (event === 'addDir' ? noticeFolder(path) : notice(path)))
@@ -186,7 +186,7 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
     return watcher
   }
 
-  /** Changes without a watch would be lost, so all files are polled instead. */
+  /** Polls all files, because changes without a watch would be lost. */
   async function pollInstead(watcher: FSWatcher, error: Error): Promise<FSWatcher> {
     log.warn({ err: error }, 'the system has no file watches left: files are checked every half second instead')
     await watcher.close()
@@ -215,11 +215,11 @@ async function openChokidar(path: string, options: ChokidarOptions): Promise<FSW
   return watch(path, options)
 }
 
-/** True for a file below the root that is neither in a package or a dot folder nor a temporary file of an editor. */
+/** Whether a path is a file of an author: below the root, not in a package or a dot folder, and no temporary file of an editor. */
 function isSource(root: string, path: string): boolean {
   if (!isInside(root, path)) return false
   const parts = relative(root, path).split(sep)
-  // types have no code: "hookloom types" writes such files while the gateway runs
+  // files of types have no code, and "hookloom types" writes them while the gateway runs
   if (path.endsWith('.d.ts')) return false
   return !parts.some((part) => part === 'node_modules' || part.startsWith('.') || part.endsWith('~'))
 }
@@ -246,7 +246,7 @@ function readStamp(path: string): string {
   }
 }
 
-/** The state of an empty file. */
+/** Whether the stamp is that of an empty file. */
 function isEmpty(stamp: string): boolean {
   return stamp.split(' ')[1] === '0'
 }

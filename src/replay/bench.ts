@@ -1,4 +1,4 @@
-// Tries a typed request with the files on disk: what would become of it now. Stores nothing, sends nothing, and checks no credentials.
+// Tries a typed request with the files on disk, and shows its outcome. Stores nothing, sends nothing, and checks no credentials.
 import { createSerial } from '../base/serial.ts'
 import { saveTemplate } from '../config/save-template.ts'
 import type { Env } from '../config/env.ts'
@@ -29,11 +29,11 @@ type Draft = { readonly mappingId?: string | undefined; readonly template: strin
 
 export type HookBench = {
   /**
-   * `isWanted` is called when the request can run: false if its client has disconnected, and then it throws `conflict`. Throws
-   * `config-invalid` if the configuration on disk is invalid, and `usage-invalid` if the draft is.
+   * Tries a request. `isWanted` is called when the request can run: false if its client has disconnected. Throws `conflict` if it returns
+   * false, `config-invalid` if the configuration on disk is invalid, and `usage-invalid` if the draft is invalid.
    */
   try(request: TypedRequest, draft: Draft | undefined, isWanted: () => boolean): Promise<TriedFields>
-  /** Tries a draft with kept requests; see `tryDraft`. Throws as `try` does. */
+  /** Tries a draft with kept requests; see `tryDraft`. Throws the same problems as `try`. */
   tryKept(draft: KeptDraft, query: KeptQuery): Promise<TriedDraft>
   /** Throws `usage-invalid` if the draft is invalid, and `not-found` if its mapping does not exist. */
   checkDraft(hook: string, draft: Draft): void
@@ -47,14 +47,14 @@ export type HookBench = {
   paths(query: Parameters<typeof listLearntPaths>[1]): Promise<LearntPaths>
   /** Writes a fixture; see `capture` of the replayer. */
   capture(request: TypedRequest, asked: Parameters<Replayer['capture']>[1]): Promise<CapturedFields>
-  /** Undefined: the configuration is not changed from outside. */
+  /** Undefined if the configuration may not be changed from outside. */
   readonly saveTemplate: ((template: Parameters<typeof saveTemplate>[1]) => Promise<SavedMappingFields>) | undefined
   close(): Promise<void>
 }
 
-/** A thread takes 50 ms to start, so the threads stay for the next keystroke. */
+/** The time after which idle threads end. A thread takes 50 ms to start, so the threads stay for the next keystroke. */
 const idleMs = 30_000
-/** `forEach` can make two hundred actions. */
+/** The maximum number of actions in an answer: `forEach` can make two hundred. */
 const maxShown = 20
 
 type Warm = { readonly edited: Generation; readonly generation: Generation; readonly threads: ReplayThreads }
@@ -101,7 +101,7 @@ export function createHookBench(parts: {
 
   async function run(request: TypedRequest, draft: Draft | undefined): Promise<TriedFields> {
     const base = await acquire()
-    // a mapping that was saved just now may not be loaded yet
+    // the mapping may have been saved just now, and may not be loaded yet
     const isKnown = base.mappings.some(({ id }) => id === draft?.mappingId)
     const known = draft && (isKnown ? draft : { template: draft.template })
     const generation = known === undefined ? base : withDraft(base, request.hook, known)
@@ -111,7 +111,7 @@ export function createHookBench(parts: {
     return { ...toTriedFields(tried, generation, renderPrompt), isLive: current().id === base.id, tookMs }
   }
 
-  /** The request as if it had been stored. */
+  /** The request in the form of a stored one. */
   function buildStored(request: TypedRequest): Stored {
     const generation = edited()
     const head = buildTypedHead(generation, generation.hook(normalizeHookName(request.hook)), request)
@@ -175,7 +175,7 @@ type Tried = {
   readonly event: string | undefined
 }
 
-/** A refusal is a result, and no exception. */
+/** Runs the request. A refusal is a result, not an exception. */
 async function tryRequest(
   generation: Generation,
   request: TypedRequest,

@@ -1,4 +1,4 @@
-// Finds bundled requests by the name of their sender: first those of the transforms, then those of the presets.
+// Finds bundled requests by the name of their sender: first the requests of the transforms, then those of the presets.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Fixture, parseFixture } from './fixture-files.ts'
@@ -51,7 +51,7 @@ function isAccepted({ expect }: Fixture): boolean {
   return expect.decision === 'accept'
 }
 
-/** The event that the headers and the payload show. `from` is a sender, or another name. */
+/** The event that the headers and the payload show. `from` is the name of a sender or of a transform. */
 export function findSampleEvent(from: string, { headers, payload }: Pick<Fixture['request'], 'headers' | 'payload'>) {
   const sender = recogniseSender({ verifiedBy: from, headers })
   return sender && readEvent(sender, { headers, body: toJsonBody(payload) })

@@ -1,7 +1,7 @@
 // Makes a fixture of a transform from a kept request, without its secrets. Writes the file below the transforms root, and overwrites
 // nothing.
 import { join } from 'node:path'
-import { type Actual, largestFixture, parseFixture, updateFixture, writeFixture } from './fixture-files.ts'
+import { type Actual, maxFixtureBytes, parseFixture, updateFixture, writeFixture } from './fixture-files.ts'
 import { listConfigSecrets } from '../model/config/secrets.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { readPayload } from '../model/body.ts'
@@ -9,13 +9,13 @@ import { Problem } from '../model/problem.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
 import { explain } from '../pipeline/explain.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
-import { type Redacted, shortestSecret, redactRequest } from './redact.ts'
+import { type Redacted, minSecretChars, redactRequest } from './redact.ts'
 import type { CapturedFields } from '../model/api/replay.ts'
 import { buildDelivery } from '../deliveries/delivery.ts'
 import type { DeliveryRecord, KeptRequest } from '../store/records.ts'
 import { type Parts, runFixture } from './fixtures.ts'
 
-/** A request of the store, or a typed one. */
+/** A request of the store, or one that was typed in. */
 export type Stored = {
   readonly record: Pick<DeliveryRecord, 'deliveryId' | 'receivedAt' | 'mappingId'>
   readonly request: KeptRequest
@@ -35,7 +35,7 @@ export type Kept = {
 export function buildKept(
   { record, request }: Stored,
   parts: Omit<Parts, 'transforms'>,
-  maxBytes = largestFixture,
+  maxBytes = maxFixtureBytes,
 ): Kept {
   const { config, mappings } = parts
   const { head, body } = request
@@ -63,7 +63,7 @@ export async function findModuleOf({ record, delivery, mappings, generation }: K
 }
 
 type CaptureInput = {
-  /** A file name, with or without `.json`. If it is undefined, the name is built from the event and the id. */
+  /** The file name, with or without `.json`. If it is undefined, a name is built from the event and the id. */
   readonly name: string | undefined
   readonly module: string
   /** The real path of the transforms directory. */
@@ -89,26 +89,26 @@ export async function capture(
   const outcome = await runFixture(parts, module, { kind: 'fixture', name, file: join(root, name), fixture })
   const actual: Actual | undefined = outcome.actual?.decision === 'park' ? undefined : outcome.actual
   const secrets = [...listConfigSecrets(parts.config, parts.mappings), ...Object.values(env)]
-  const own = actual && withoutSecretFields(actual, secrets, plain)
+  const own = actual && removeSecretFields(actual, secrets, plain)
   const text = own === undefined ? plain : updateFixture(plain, own.actual)
-  if (Buffer.byteLength(text) > largestFixture) throw buildTooLargeProblem(Buffer.byteLength(text))
+  if (Buffer.byteLength(text) > maxFixtureBytes) throw buildTooLargeProblem(Buffer.byteLength(text))
   return {
     file: await writeFixture(root, module, { name, text }),
     module,
     deliveryId: record.deliveryId,
     removed: [...(own?.removed ?? []), ...safe.removed]
       .slice(0, maxPlaces)
-      .map((place) => place.slice(0, longestPlace)),
+      .map((place) => place.slice(0, maxPlaceChars)),
     decision: actual?.decision ?? 'accept',
-    note: actual === undefined && !outcome.ok ? (outcome.diff[0] ?? 'it fails').slice(0, longestNote) : null,
+    note: actual === undefined && !outcome.ok ? (outcome.diff[0] ?? 'it fails').slice(0, maxNoteChars) : null,
   }
 }
 
 /** Leaves out fields with values from the environment or the configuration. A fixture lists only the fields of an action that matter. */
-function withoutSecretFields(actual: Actual, secrets: readonly string[], request: string) {
+function removeSecretFields(actual: Actual, secrets: readonly string[], request: string) {
   const toJsonText = (value: unknown) => JSON.stringify(value).slice(1, -1)
-  // a word such as "production" that is also in the written request is not a secret
-  const known = secrets.map(toJsonText).filter((word) => word.length >= shortestSecret && !request.includes(word))
+  // a value that is also in the written request, such as "production", is not a secret
+  const known = secrets.map(toJsonText).filter((word) => word.length >= minSecretChars && !request.includes(word))
   const removed: string[] = []
   const actions = actual.actions.map((action, at) => {
     const kept = Object.entries(action).filter(([name, value]) => {
@@ -122,15 +122,15 @@ function withoutSecretFields(actual: Actual, secrets: readonly string[], request
   return { actual: { ...actual, actions }, removed }
 }
 
-// these are limited, because a place contains keys of the payload, which the sender chooses
+// the limits for the note. A place contains keys of the payload, which the sender chooses
 const maxPlaces = 100
-const longestPlace = 200
-const longestNote = 2_000
+const maxPlaceChars = 200
+const maxNoteChars = 2_000
 
 function buildTooLargeProblem(bytes: number): Problem {
   return new Problem(
     'conflict',
-    `This delivery cannot become a fixture: it has ${bytes.toLocaleString('en')} bytes, and a fixture at most ${largestFixture.toLocaleString('en')}.`,
+    `This delivery cannot become a fixture: it has ${bytes.toLocaleString('en')} bytes, and a fixture at most ${maxFixtureBytes.toLocaleString('en')}.`,
   )
 }
 

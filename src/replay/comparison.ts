@@ -11,9 +11,9 @@ export type ShownChange = Change & { readonly recorded?: JsonValue | undefined }
 export type Compared = {
   readonly class: ReplayClass
   readonly changes: readonly ShownChange[]
-  /** Paths whose values differ between two runs of the same code, such as a time or a random number. `changes` does not have them. */
+  /** Paths whose values differ between two runs of the same code, such as a time or a random number. They are not in `changes`. */
   readonly unstable: readonly string[]
-  /** The differences between the record and `before`. */
+  /** The differences between the recorded outcome and `before`. */
   readonly drift: readonly Change[]
 }
 
@@ -60,7 +60,7 @@ function classify(
 /** The id of an unnamed mapping is its position, which changes when a mapping above it is added or removed. */
 const isPlaced = ({ isUnnamed }: NamedMapping): boolean => isUnnamed === true
 
-/** Returns a function that maps the id of a mapping before an edit to the id of the same mapping after it. */
+/** Builds the function that `findAfterId` needs: for the id of a mapping before an edit, it returns the id of the same mapping after the edit. */
 export function matchIds(before: readonly NamedMapping[], after: readonly NamedMapping[]): (id: string) => string {
   const toContent = ({ id: _id, ...mapping }: NamedMapping & { retain?: Retain | undefined }) => JSON.stringify(mapping)
   const places = new Map(after.filter(isPlaced).map((mapping) => [toContent(mapping), mapping.id]))
@@ -76,7 +76,7 @@ type Group<One> = {
   readonly members: readonly [One, ...One[]]
 }
 
-/** Sorts the largest group first. */
+/** Groups the changes. The largest group comes first. */
 export function groupChanges<One extends Pick<Compared, 'class' | 'changes'>>(compared: readonly One[]): Group<One>[] {
   const groups = new Map<string, Group<One>>()
   for (const one of compared) {
@@ -88,7 +88,7 @@ export function groupChanges<One extends Pick<Compared, 'class' | 'changes'>>(co
   return [...groups.values()].toSorted((one, other) => other.members.length - one.members.length)
 }
 
-/** Deliveries with different reasons for their failure are in different groups. */
+/** The reason of a failure: deliveries with different reasons are in different groups. */
 function findReason(changes: readonly Change[]): JsonValue | undefined {
   return changes.find(({ path }) => path === 'decision')?.after
 }

@@ -1,4 +1,5 @@
-// Which code of a module its fixtures run, which code only kept requests or nothing runs, and which of the learnt payloads its fixtures have.
+// Finds out which code of a module its fixtures run, which code only kept requests or nothing runs, and which of the learnt payloads its
+// fixtures have.
 import { newId } from '../base/id.ts'
 import type { CoverageFields, ModuleCoverageFields } from '../model/api/shapes.ts'
 import { Problem } from '../model/problem.ts'
@@ -13,20 +14,20 @@ import { type FixtureFile, readFixtures } from './fixture-files.ts'
 import { type Parts, runFixture } from './fixtures.ts'
 import { runAll } from './replay.ts'
 
-/** How many of the newest kept requests of a module run for its coverage, page by page. */
+/** The number of newest kept requests of a module that run for its coverage, and the size of a page. */
 const maxKept = 200
 const pageSize = 25
-/** No further page is run after this time. */
+/** After this time, no further page runs. */
 const limitMs = 30_000
 
 type CoverageParts = {
   readonly parts: Parts
   readonly fixtures: readonly FixtureFile[]
-  /** Undefined: there is no store yet. */
+  /** Undefined if there is no store yet. */
   readonly store: Pick<StoreReader, 'kept' | 'cursors'> | undefined
 }
 
-/** Collects what the threads of a bench report while its fixtures run. */
+/** Collects the reports of the threads of a bench while its fixtures run. */
 export type CoverageNotes = {
   note(covered: CoveredCode): void
   /** Runs kept requests one after the other, and returns the coverage of a module whose fixtures have run; undefined if nothing ran. */
@@ -53,7 +54,7 @@ export function createCoverageNotes(): CoverageNotes {
       const generation = createGeneration(parts)
       const found: { readonly one: CountedRequest; readonly covered: CoveredCode }[] = []
       for await (const one of readKept(module, parts, store)) {
-        // without the body: 200 of them may not fit into memory
+        // without the body: the bodies of 200 requests may not fit into memory
         const { source, event, deliveryId } = one
         listener = (covered) => {
           if (covered.module === module) found.push({ one: { source, event, deliveryId }, covered })

@@ -1,4 +1,4 @@
-// Which of the learnt payloads of a module its fixtures have: the events, and the fields with the kinds of their values.
+// Finds out which of the learnt payloads of a module its fixtures have: the events, and the fields with the kinds of their values.
 import { trimSlashes } from '../base/text.ts'
 import type { ModuleCoverageFields } from '../model/api/shapes.ts'
 import { streamShapes } from '../deliveries/shapes/stored.ts'
@@ -22,7 +22,7 @@ type ShapeParts = {
   readonly store: Pick<StoreReader, 'cursors'> | undefined
 }
 
-/** The learnt shapes of the mappings of a module, with the parts that its fixtures cover, ordered by the number of their requests. */
+/** The learnt shapes of the mappings of a module, with the parts that its fixtures toCoveredShape, ordered by the number of their requests. */
 export async function listCoveredShapes(module: string, parts: ShapeParts): Promise<CoveredShape[]> {
   const { generation, store } = parts
   const own = generation.mappings.filter(({ mapping }) => mapping.transform?.module === module)
@@ -32,7 +32,7 @@ export async function listCoveredShapes(module: string, parts: ShapeParts): Prom
     const label = name === '' ? '*' : toHookLabel(generation.hook(name), name)
     const fixed = learnFixtures(name, parts)
     for await (const shape of store === undefined ? [] : streamShapes(store, label)) {
-      if (isTaken(mappings, shape)) found.push(cover(shape, fixed))
+      if (isTaken(mappings, shape)) found.push(toCoveredShape(shape, fixed))
     }
   }
   return found.toSorted((one, other) => other.requests - one.requests)
@@ -62,16 +62,16 @@ function readType(generation: Generation, name: string, { fixture }: FixtureFile
   try {
     return toRequestType(generation, name, fixture.request)
   } catch {
-    // a body that the mappings do not accept
+    // the mappings do not accept the body
     return undefined
   }
 }
 
-function cover(learnt: EventShape, fixed: ReadonlyMap<string, Fixed>): CoveredShape {
+function toCoveredShape(learnt: EventShape, fixed: ReadonlyMap<string, Fixed>): CoveredShape {
   const { hook, source, event, shape } = learnt
   const known = fixed.get(toName(learnt))
   const seen = new Map(known === undefined ? [] : listPlaces(known.shape.shape).map(({ path, kinds }) => [path, kinds]))
-  // the keys of a map are data
+  // the keys of a map are not fields, but data
   const fields = listPlaces(shape).filter(({ path }) => !path.includes('<any>'))
   const missing = fields.flatMap(({ path, kinds, count }) => {
     const open = kinds.filter((kind) => seen.get(path)?.includes(kind) !== true)

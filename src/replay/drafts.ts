@@ -41,14 +41,14 @@ export const TriedDraftSchema = z.object({
 export type Draft = { readonly template: string; readonly match: object }
 
 /** The maximum length of a message in characters, and the maximum number of requests in memory at a time. */
-const longestMessage = 2_000
+const maxMessageChars = 2_000
 const pageSize = 25
 
 const draftId = 'draft'
 
 /**
- * The newest request first. The draft is tried alone: neither the order of the mappings nor a signature counts. Throws `usage-invalid` if
- * the draft is invalid.
+ * Tries the draft, with the newest request first. It is tried alone: neither the order of the mappings nor a signature counts. Throws
+ * `usage-invalid` if the draft is invalid.
  */
 export async function tryDraft(
   draft: Draft,
@@ -79,7 +79,7 @@ export async function tryDraft(
 }
 
 export type DraftParts = {
-  /** The generation of the files on disk. */
+  /** Builds the generation of the files on disk. */
   readonly edited: Generation
   readonly store: Pick<StoreReader, 'kept'>
   readonly newId: () => string
@@ -97,7 +97,7 @@ export function parseDraft(fields: Parameters<typeof describeFirstIssue>[1]): Ma
   throw new Problem('usage-invalid', `The draft: ${describeFirstIssue(parsed.error, fields)}.`)
 }
 
-/** Throws `usage-invalid` for the fault of a draft: all other parts were loaded before, so it is a fault of the request. */
+/** Builds the generation with the draft. An error is `usage-invalid`: all other parts were loaded before, so the draft is invalid. */
 export function createWithDraft(parts: Parameters<typeof createGeneration>[0]): Generation {
   try {
     return createGeneration(parts)
@@ -109,7 +109,7 @@ export function createWithDraft(parts: Parameters<typeof createGeneration>[0]): 
 
 type Tried = {
   readonly fields: Omit<api.TriedDraft['tried'][number], 'provenBy'>
-  /** Undefined: the request has no payload that templates read. */
+  /** Undefined if the request has no payload that templates can read. */
   readonly payload: JsonValue | undefined
 }
 
@@ -127,7 +127,7 @@ async function tryKept(generation: Generation, kept: KeptDelivery, newId: () => 
       return { fields: { ...nothing, matches: true, why, problem: decision.problem.message }, payload }
     }
     const [planned] = decision.actions
-    const message = planned?.kind === 'agent' ? cut(planned.action.message, longestMessage) : null
+    const message = planned?.kind === 'agent' ? cut(planned.action.message, maxMessageChars) : null
     return { fields: { ...nothing, matches: true, why, message }, payload }
   } catch (error) {
     const problem = error instanceof Problem ? error.message : 'The request could not be tried.'
@@ -135,7 +135,7 @@ async function tryKept(generation: Generation, kept: KeptDelivery, newId: () => 
   }
 }
 
-/** The reason if no mapping can ever take the request. */
+/** Given if no mapping can ever take the request. */
 async function decideKept(
   generation: Generation,
   { deliveryId: id, receivedAt, request }: KeptDelivery,
@@ -152,7 +152,7 @@ async function decideKept(
   return { decision, payload: readPayload(delivery.body) }
 }
 
-/** The mapping on disk whose proof the request has. The id of the mapping that took it may now be the position of another mapping. */
+/** The mapping on disk whose proof the request has. The recorded id is not used: it may be a position, which another mapping has now. */
 function findProven({ mappings }: Generation, { request }: KeptDelivery): string | null {
   const proofs = request?.head.admitted.signedFor ?? []
   const found = mappings.find(

@@ -14,30 +14,30 @@ import { isInside, toModuleLabel, resolveRealPath } from '../transforms/root.ts'
 
 const maxFixtures = 200
 /** The maximum size of a fixture, in bytes. */
-export const largestFixture = 1_000_000
+export const maxFixtureBytes = 1_000_000
 
 const fixtureDecisions = ['accept', 'skip', 'park', 'refusal'] as const
 
 export const Fixture = z.strictObject({
   request: z.strictObject({
-    /** The hook's name. */
+    /** The name of the hook. */
     path: z.string(),
     method: z.string().default('POST'),
     headers: z.record(z.string(), z.string()).default({}),
     query: z.record(z.string(), z.string()).default({}),
     payload: z.json(),
   }),
-  /** What `context.state` has before the call, by key. */
+  /** The values of `context.state` before the call, by key. */
   state: z.record(z.string(), z.json()).optional(),
-  /** Without a decision the fixture fails until `hookloom test -u` adds one. */
+  /** The expected result. Without a decision, the fixture fails until `hookloom test -u` adds one. */
   expect: z
     .strictObject({
       decision: z.enum(fixtureDecisions).optional(),
-      /** One for each action of the decision. Each lists only the fields that matter. */
+      /** The expected actions, one for each action of the decision. Each lists only the fields that matter. */
       actions: z.array(z.record(z.string(), z.json())).optional(),
-      /** The problem code of a parked or refused request. */
+      /** The expected problem code of a parked or refused request. */
       code: z.string().optional(),
-      /** The answer to the sender, if it is not the receipt: only the fields that matter. */
+      /** The expected answer to the sender, if it is not the receipt. It lists only the fields that matter. */
       response: z.strictObject({ status: z.int(), contentType: z.string(), body: z.string() }).partial().optional(),
     })
     .default({}),
@@ -50,12 +50,12 @@ export type FixtureFile = { readonly name: string; readonly file: string } & (
   | { readonly kind: 'unusable'; readonly why: string }
 )
 
-/** `pr/opened.ts` → `pr/opened.fixtures` */
+/** The folder of the fixtures: `pr/opened.ts` → `pr/opened.fixtures`. */
 export function toFixturesFolder(module: string): string {
   return `${module.slice(0, module.length - extname(module).length)}.fixtures`
 }
 
-/** Sorted by name; an empty list if the folder is missing. `root` is a real path. Never rejects. */
+/** Reads all fixtures of a module, sorted by name; an empty list if the folder is missing. `root` is a real path. Never rejects. */
 export async function readFixtures(root: string, module: string): Promise<FixtureFile[]> {
   const folder = join(root, toFixturesFolder(module))
   const entries = await readdir(folder).catch(() => [])
@@ -69,17 +69,17 @@ export async function readFixtures(root: string, module: string): Promise<Fixtur
 }
 
 async function readFixture(root: string, file: string, name: string): Promise<FixtureFile> {
-  const unusable = (why: string): FixtureFile => ({ kind: 'unusable', name, file, why })
+  const buildUnusable = (why: string): FixtureFile => ({ kind: 'unusable', name, file, why })
   try {
-    const { contents } = await readInside(root, file, { largest: largestFixture })
+    const { contents } = await readInside(root, file, { largest: maxFixtureBytes })
     const parsed = parseFixture(Buffer.from(contents).toString('utf8'))
-    return typeof parsed === 'string' ? unusable(parsed) : { kind: 'fixture', name, file, fixture: parsed }
+    return typeof parsed === 'string' ? buildUnusable(parsed) : { kind: 'fixture', name, file, fixture: parsed }
   } catch (error) {
-    return unusable(error instanceof Error ? error.message : 'it cannot be read')
+    return buildUnusable(error instanceof Error ? error.message : 'it cannot be read')
   }
 }
 
-/** The fixture, or the reason why the text is not one. */
+/** The fixture, or the reason why the text is no fixture. */
 export function parseFixture(text: string): Fixture | string {
   let value: unknown
   try {
@@ -102,14 +102,14 @@ export async function writeFixture(
 ): Promise<string> {
   const folder = join(root, toFixturesFolder(module))
   const label = toModuleLabel(toFixturesFolder(module))
-  const outside = () =>
+  const buildOutsideProblem = () =>
     new Problem('conflict', `${label} leads out of the transforms directory. No fixture was written.`)
-  if (!isInside(root, await resolveRealPath(folder))) throw outside()
+  if (!isInside(root, await resolveRealPath(folder))) throw buildOutsideProblem()
   const made = await reportUnwritable(folder, async () => {
     await mkdir(folder, { recursive: true, mode: codeFolderMode })
     return realpath(folder)
   })
-  if (!isInside(root, made)) throw outside()
+  if (!isInside(root, made)) throw buildOutsideProblem()
   const names = (await readdir(made)).filter((each) => each.endsWith('.json'))
   if (names.length >= maxFixtures) {
     throw new Problem(

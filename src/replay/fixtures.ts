@@ -19,12 +19,12 @@ import type { Hook } from '../pipeline/hook.ts'
 import type { StateReader } from '../pipeline/state.ts'
 import { buildDelivery, toLocalHead } from '../deliveries/delivery.ts'
 
-/** The parts of a candidate for the next generation, or of a running one. */
+/** The parts of a generation that serves, or that may be the next one. */
 export type Parts = {
   readonly config: Config
   readonly mappings: readonly NamedMapping[]
   readonly transforms: ReadonlyMap<string, Transform>
-  /** Schemes in code that the mappings name. */
+  /** The schemes in code that the mappings name. */
   readonly verifiers?: readonly DefinedVerifier[]
 }
 
@@ -35,16 +35,16 @@ export type FixtureOutcome =
       readonly ok: false
       readonly diff: readonly string[]
       readonly actual: Actual | undefined
-      /** Why the code parked or refused the request, with its code frame. */
+      /** The reason why the code parked or refused the request, with the code frame. */
       readonly problem?: ProblemRecord | undefined
       /** The log lines of the transform. */
       readonly log?: readonly string[]
     }
 
-/** The time at which every fixture is received. */
+/** The time of arrival of every fixture. */
 const receivedAt = Date.UTC(2026, 0, 2, 3, 4, 5)
 const idPrefix = 'fixture-'
-const longestShown = 160
+const maxShownChars = 160
 
 /**
  * Runs one fixture file of a module with a fixed clock and fixed ids. Only the mappings of the module are tried. If none of them has the
@@ -77,7 +77,7 @@ export async function runFixture(parts: Parts, module: string, file: FixtureFile
 /** Writes the result of a fixture that fails as its expectation. Resolves with the new text; undefined if nothing was written. */
 export async function rewriteFixture(file: FixtureFile, outcome: FixtureOutcome): Promise<string | undefined> {
   if (file.kind === 'unusable' || outcome.ok || outcome.actual === undefined) return undefined
-  // an exception must be fixed: as an expectation, it would never be noticed again
+  // an exception is never written: as an expectation, it would never be noticed again
   if (outcome.actual.decision === 'park' && file.fixture.expect.decision !== 'park') return undefined
   const before = (await readFile(file.file, 'utf8')).replace(/^\uFEFF/, '')
   const text = updateFixture(before, outcome.actual)
@@ -127,7 +127,7 @@ function buildFixtureDelivery(
   // own properties only, as in an admitted request
   const headers: Record<string, string> = Object.create(null)
   for (const [name, value] of Object.entries(request.headers)) headers[name.toLowerCase()] = value
-  // a fixture stores the payload as JSON, whatever the format of the original request
+  // a fixture stores the payload as JSON, no matter which format the original request had
   if (!/json/i.test(headers['content-type'] ?? '')) headers['content-type'] = 'application/json'
   const verifiedBy = hook.signed[0]?.provenSender.source
   const head = toLocalHead(hook, { prefix, path, method, headers, query, verifiedBy })
@@ -153,7 +153,7 @@ const defaultsOf: Readonly<Record<PlannedAction['kind'], Readonly<Record<string,
   deliver: DeliverAction.parse({ kind: 'deliver', message: 'x' }),
 }
 
-/** The text, the session if one was chosen, and the fields that differ from the defaults of an action. */
+/** The fields of an action that a fixture lists: the text, the session if one was chosen, and the fields that differ from the defaults. */
 function buildComparedFields({ kind, action, sessionKey }: PlannedAction): Record<string, JsonValue> {
   const fields: Record<string, JsonValue> = { kind }
   if (kind === 'agent' && !sessionKey.startsWith(`hook:${idPrefix}`)) fields['sessionKey'] = sessionKey
@@ -212,12 +212,12 @@ function describeDifference(path: string, expected: unknown, got: unknown): stri
   }
   let same = 0
   while (same < expected.length && expected[same] === got[same]) same += 1
-  const from = Math.max(expected.length, got.length) > longestShown ? Math.max(0, same - 20) : 0
+  const from = Math.max(expected.length, got.length) > maxShownChars ? Math.max(0, same - 20) : 0
   const start = from === 0 ? '' : ` from character ${from + 1}`
   return `${path}${start}: expected ${formatShown(expected.slice(from))}, got ${formatShown(got.slice(from))}`
 }
 
 function formatShown(value: unknown): string {
   const text = value === undefined ? 'nothing' : JSON.stringify(value)
-  return cut(text, longestShown)
+  return cut(text, maxShownChars)
 }

@@ -1,4 +1,4 @@
-// The paths that the templates of a hook can read, as the known requests show them: to complete what an author types.
+// The paths that the templates of a hook can read, according to the known requests. Editors complete them while an author types.
 import { trimSlashes } from '../base/text.ts'
 import type { KnownPayloads } from '../config/schema.ts'
 import type { LearntPaths } from '../model/api/shapes.ts'
@@ -11,7 +11,7 @@ import { type ShapeParts, streamHookShapes } from './payload-shapes.ts'
 
 const maxPaths = 5_000
 
-/** What an editor of the configuration suggests: paths, lists, senders and events of all hooks, the most frequent first. */
+/** Collects the suggestions for an editor of the configuration: paths, lists, senders and events of all hooks, the most frequent first. */
 export async function collectKnownPayloads(parts: ShapeParts): Promise<KnownPayloads> {
   const hooks = [...new Set(parts.generation.mappings.flatMap(({ match }) => trimSlashes(match.path ?? '') || []))]
   const places = new Map<string, Known>()
@@ -39,13 +39,13 @@ export async function collectKnownPayloads(parts: ShapeParts): Promise<KnownPayl
   }
 }
 
-/** An editor shows a list of so many. */
+/** The maximum number of suggestions that an editor shows. */
 const maxSuggested = 500
 
 type Steps = readonly (string | number)[]
 type Known = { readonly steps: Steps; readonly kinds: Set<Kind>; count: number }
 
-/** `mappingId`: only the requests that this mapping may get. For an unknown mapping, the requests of the hook. */
+/** `mappingId`: only the requests that this mapping may get. If the mapping is unknown, all requests of the hook count. */
 export async function listLearntPaths(
   parts: ShapeParts,
   { hook, mappingId }: { readonly hook: string; readonly mappingId: string | undefined },
@@ -73,7 +73,7 @@ function addPlaces(known: Map<string, Known>, { shape }: EventShape, render: (st
   })
 }
 
-/** Calls `take` for each place that a path can name: the keys of a map are not known. For a list, it takes the path of its first item. */
+/** Calls `take` for each place that a path can name: the keys of a map are unknown. A list has the path of its first item. */
 function visit({ fields, items }: Shape, steps: Steps, take: (steps: Steps, shape: Shape) => void): void {
   const below = (step: string | number, shape: Shape) => {
     const inner = [...steps, step]
@@ -84,7 +84,10 @@ function visit({ fields, items }: Shape, steps: Steps, take: (steps: Steps, shap
   if (items !== undefined) below(0, items)
 }
 
-/** The path in a placeholder; undefined if a template cannot name it. `{{event}}` is not the field `event`, which is `{{payload.event}}`. */
+/**
+ * The path in a placeholder; undefined if a template cannot name it. `{{event}}` is the event of the request; its field `event` is
+ * `{{payload.event}}`.
+ */
 function renderExpression(steps: Steps): string | undefined {
   const plain = renderPath(steps)
   return [plain, `payload.${plain}`].find((text) => readsOnly(text, steps))

@@ -2,14 +2,14 @@
 import { toPrintable, toPrintableLine } from '../base/text.ts'
 import type { ChangeFields, ReplayReport } from '../model/api/replay.ts'
 
-/** A workflow finds its comment again by this line. */
+/** The line by which a workflow finds its comment again. */
 const mark = '<!-- hookloom replay -->'
-/** GitHub takes 65,536 characters. */
-const longestComment = 60_000
-const longestValue = 600
+/** The maximum length of the comment. GitHub takes 65,536 characters. */
+const maxCommentChars = 60_000
+const maxValueChars = 600
 const maxLines = 12
 
-/** `base` and `edit`: what was compared, such as two folders. */
+/** `base` and `edit`: the names of the compared versions, such as two folders. */
 export function renderMarkdown(report: ReplayReport, names: { readonly base: string; readonly edit: string }): string {
   const { total, counts, groups, unstable, tooLarge, notRun, problems } = report
   const changed = total - counts.same
@@ -38,7 +38,7 @@ export function renderMarkdown(report: ReplayReport, names: { readonly base: str
     ...(notRun === 0 ? [] : [`${formatRequests(notRun)} not replayed: the time was up.`]),
   ]
   const shown: string[] = []
-  let left = longestComment - [...head, ...notes].join('\n\n').length
+  let left = maxCommentChars - [...head, ...notes].join('\n\n').length
   for (const group of groups) {
     const text = renderGroup(group)
     left -= text.length + 2
@@ -65,7 +65,7 @@ function renderChange({ path, before, after }: ChangeFields): string[] {
 function renderSide(sign: '-' | '+', value: unknown): string[] {
   if (value === null || value === undefined) return []
   const text = typeof value === 'string' ? value : JSON.stringify(value)
-  const cutText = text.length > longestValue ? `${text.slice(0, longestValue)}…` : text
+  const cutText = text.length > maxValueChars ? `${text.slice(0, maxValueChars)}…` : text
   const lines = cutText.split('\n')
   const more = lines.length > maxLines ? [`${sign} …`] : []
   return [...lines.slice(0, maxLines).map((line) => `${sign} ${line}`), ...more]
@@ -83,7 +83,7 @@ function toCode(text: string): string {
   return `\`${toPrintableLine(text).replaceAll('`', "'").slice(0, 200)}\``
 }
 
-/** Inside of `<summary>`, code needs a tag, because Markdown is not read there. */
+/** Writes code with a tag, for `<summary>`: Markdown is not read there. */
 function toHtml(text: string): string {
   return text.replace(
     /`([^`]*)`/g,

@@ -18,7 +18,7 @@ export type Outcome = {
   readonly why: string | undefined
 }
 
-/** `rejects`: `hooks.onTransformError` is `reject`, so a delivery that would be parked is refused. */
+/** `rejects`: whether `hooks.onTransformError` is `reject`, so that a delivery that would be parked is refused. */
 export function toOutcome(decision: Decision, rejects: boolean): Outcome {
   const { mappingId } = decision
   const nothing = { mappingId, actions: [], response: undefined, problem: undefined, why: undefined }
@@ -102,7 +102,7 @@ export type Change = {
   readonly after: JsonValue | undefined
 }
 
-/** Every difference except the mapping. If the decisions differ, only that difference is listed. */
+/** Lists all differences except the mapping. If the decisions differ, only this difference is listed. */
 export function listChanges(before: Outcome, after: Outcome): Change[] {
   if (before.decision !== after.decision)
     return [{ path: 'decision', before: describeOutcome(before), after: describeOutcome(after) }]
@@ -114,7 +114,7 @@ export function listChanges(before: Outcome, after: Outcome): Change[] {
       : [buildWholeChange(index, old, now)]
   })
   const problems = [before.problem, after.problem].map(
-    (problem) => problem && { ...problem, detail: withoutPosition(problem) },
+    (problem) => problem && { ...problem, detail: removePosition(problem) },
   )
   const isKnown = before.response !== 'unknown' && after.response !== 'unknown'
   return [
@@ -137,12 +137,12 @@ function listFieldChanges(prefix: string, before: unknown, after: unknown): Chan
     .map((name) => ({ path: `${prefix}${name}`, before: old[name], after: now[name] }))
 }
 
-/** Removes line and column, because an edit above the place changes them. */
-function withoutPosition({ detail }: NonNullable<Outcome['problem']>): string {
+/** Removes line and column from a place, because an edit above it changes them. */
+function removePosition({ detail }: NonNullable<Outcome['problem']>): string {
   return detail.replace(/:\d+(:\d+)?(?=[\s.,:)]|$)/g, '')
 }
 
-/** An outcome in one line. */
+/** Describes an outcome in one line. */
 export function describeOutcome({ decision, actions, problem, why }: Outcome): string {
   if (decision === 'skip') return why === undefined ? 'skip' : `skip: ${why}`
   if (problem !== undefined) return `${decision} ${problem.code}: ${problem.detail}`

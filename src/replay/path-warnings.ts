@@ -10,12 +10,15 @@ import { type EventShape, readRequests } from '../shapes/event-shape.ts'
 import { findPath } from '../shapes/places.ts'
 import { type ShapeParts, streamHookShapes } from './payload-shapes.ts'
 
-/** The fewest requests for a warning about a path without a similar one. Fewer requests may lack an optional field by chance. */
-const fewestRequests = 20
+/**
+ * The minimum number of requests for a warning about a path without a similar one. If there are fewer, they may lack an optional field by
+ * chance.
+ */
+const minRequests = 20
 
 export type PathWarning = { readonly mappingId: string; readonly text: string }
 
-/** The warnings of all mappings with a hook of their own. */
+/** The warnings of all mappings that name their hook. */
 export async function findPathWarnings(parts: ShapeParts): Promise<PathWarning[]> {
   const checks = parts.generation.mappings.flatMap((compiled) => {
     const hook = trimSlashes(compiled.match.path ?? '')
@@ -54,7 +57,7 @@ function addShape(check: Check, shape: EventShape): void {
 function listWarnings({ compiled, reads, requests }: Check): PathWarning[] {
   if (requests === 0) return []
   return reads.flatMap(({ read: { field, text }, isFound, near }) => {
-    if (isFound || (near === undefined && requests < fewestRequests)) return []
+    if (isFound || (near === undefined && requests < minRequests)) return []
     const next = near === undefined ? '' : ` Did you mean "${near}"?`
     return [
       { mappingId: compiled.id, text: `${field} reads "${text}", which is in 0 of ${requests} known requests.${next}` },

@@ -1,4 +1,4 @@
-// Everything that is known about the payloads of a hook: what the gateway has learnt, the kept requests that are older, the fixtures of its
+// Collects all that is known about the payloads of a hook: the learnt shapes, the kept requests that are older than these, the fixtures of its
 // transforms and the bundled requests of its senders.
 import { readPayload } from '../model/body.ts'
 import type { Generation } from '../pipeline/generation.ts'
@@ -22,7 +22,7 @@ import { readShape, streamShapes } from '../deliveries/shapes/stored.ts'
 import type { Fixture } from './fixture-files.ts'
 import { buildTypedHead, buildTypedRequest, listSamples } from './samples.ts'
 
-/** The type of one request of a hook, in the form that a fixture has. */
+/** The type of one request of a hook. The request has the form of a fixture. */
 export function toRequestType(
   generation: Generation,
   hook: string,
@@ -47,7 +47,7 @@ export type ShapeParts = {
   readonly maxKept?: number
 }
 
-/** The events of a hook with the names of their types. Requests that cannot be read any more are left out. */
+/** The events of a hook with the names of their types. Requests that can no longer be read are left out. */
 export async function collectShapes(parts: ShapeParts, name: string): Promise<NamedShape[]> {
   const named = new Map<string, NamedShape>()
   for await (const shape of streamHookShapes(parts, name)) addNamedShape(named, shape)
@@ -99,7 +99,7 @@ async function learnFurther(parts: ShapeParts, name: string): Promise<Map<string
       further.set(toKey(empty), target)
       learnPayload(target, readPayload(delivery.body), receivedAt)
     } catch {
-      // a fixture of another hook, or a body that the mappings do not accept any more
+      // the fixture is for another hook, or the mappings no longer accept its body
     }
   }
 

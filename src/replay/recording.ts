@@ -23,17 +23,20 @@ const RecordedRequest = z.strictObject({
   method: z.string(),
   headers: texts,
   query: texts,
-  // JSON already; a schema would drop a key such as `__proto__`
+  // no schema: the value is JSON, and a schema would drop a key such as `__proto__`
   payload: z.custom<JsonValue>((value) => value !== undefined),
-  /** The sender whose proof let the request in; null: it had the hook token. */
+  /** The sender whose proof let the request in; null if it had the hook token. */
   verifiedBy: z.string().nullable(),
 })
 export type RecordedRequest = z.infer<typeof RecordedRequest>
 
-/** A request of a recording, as if a store had kept it. */
+/** A request of a recording in the form of a kept request. */
 export type RecordedDelivery = Pick<KeptDelivery, 'deliveryId' | 'receivedAt' | 'hook' | 'source' | 'event' | 'request'>
 
-/** The request without its secrets, and the places of the removed values. Throws a Problem if the request is too large, or not readable any more. */
+/**
+ * The request without its secrets, and the places of the removed values. Throws a Problem if the request is too large, or can no longer be
+ * read.
+ */
 export function recordKept(
   kept: KeptDelivery,
   parts: Omit<Parts, 'transforms'>,
@@ -58,7 +61,7 @@ export function recordKept(
   return { recorded, removed }
 }
 
-/** `requests`: the oldest first. */
+/** Writes the recording. `requests`: the oldest first. */
 export function renderRecording(requests: readonly RecordedRequest[]): string {
   const head: z.infer<typeof Head> = { recording: 'hookloom', version: 1 }
   return [head, ...requests].map((line) => `${JSON.stringify(line)}\n`).join('')
@@ -81,7 +84,7 @@ export function parseRecording(text: string, file: string): RecordedRequest[] {
 }
 
 /**
- * Reads a recording as a store is read: the newest request first. `generations`: those that will run the requests. A request that was
+ * Reads a recording like a store: the newest request first. `generations`: the generations that will run the requests. A request that was
  * proved opens the mappings of the same sender in each of them, because a recording has neither signatures nor secrets.
  */
 export function createRecordingReader(
@@ -114,7 +117,7 @@ function buildRecordedDelivery(
   const [base] = generations
   if (base === undefined) throw new Error('a recording is read for at least one generation')
   const prefix = base.config.hooks.path
-  const given = { prefix, path, headers: withoutPrototype(headers), query: withoutPrototype(query), method }
+  const given = { prefix, path, headers: removePrototype(headers), query: removePrototype(query), method }
   const local = toLocalHead(base.hook(path), { ...given, verifiedBy: verifiedBy ?? undefined })
   const head = { ...local, admitted: { token: verifiedBy === null, signedFor: [...new Set(signedFor)] } }
   return {
@@ -127,14 +130,14 @@ function buildRecordedDelivery(
   }
 }
 
-function withoutPrototype(given: Readonly<Record<string, string>>): Record<string, string> {
+function removePrototype(given: Readonly<Record<string, string>>): Record<string, string> {
   return Object.assign(Object.create(null), given)
 }
 
 /** The body from which the same payload is read. */
 function serializePayload(payload: JsonValue, contentType = ''): string {
   if (!/^application\/x-www-form-urlencoded\b/i.test(contentType)) {
-    // a text or XML body; JSON has a content type of its own, or none
+    // only for a text or an XML body: JSON has another content type, or none
     const isText = typeof payload === 'string' && contentType !== '' && !/\bjson\b/i.test(contentType)
     return isText ? payload : JSON.stringify(payload)
   }

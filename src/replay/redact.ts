@@ -15,47 +15,48 @@ type KeepableRequest = Pick<Delivery, 'headers' | 'query'> & {
 }
 
 export type Redacted = Pick<KeepableRequest, 'headers' | 'query' | 'payload'> & {
-  /** The places of the removed values, as in `headers.x-hub-signature-256`. */
+  /** The places of the removed values, such as `headers.x-hub-signature-256`. */
   readonly removed: readonly string[]
 }
 
 const proofName =
   /signature|token|secret|cookie|authorization|api-?key|password|credential|hmac|jwt|-sig$|-verification$/i
 /**
- * The signature headers of known senders. That of Amazon SNS is excluded: it has the kind of the message, and the signature is in the body.
+ * The signature headers of known senders. The header of Amazon SNS is not in the list: it has the kind of the message, and the signature is in
+ * the body.
  */
 const proofHeaders = new Set(
   schemes.flatMap((scheme) => ('header' in scheme && scheme.kind !== 'x509' ? (scheme.header ?? []) : [])),
 )
-// headers of the connection and of proxies: they say nothing about the event, and may contain a person's address
+// headers of the connection and of proxies: they have no information about the event, and may contain a person's address
 const connectionHeader =
   /^(host|connection|content-length|transfer-encoding|content-encoding|accept-encoding|expect|via|forwarded|x-forwarded-.*|x-real-ip|cf-(?!webhook-auth$).*|true-client-ip|x-request-id)$/i
 
 const urlInText = /\b[a-z][a-z\d+.-]{0,20}:\/\/[^\s"'<>]+/gi
 /** The depth up to which URLs in parameters of URLs are searched. Parameters with deeper URLs are removed. */
-const deepestUrl = 2
-/** Incoming webhooks and bots whose token is in the path. */
+const maxUrlDepth = 2
+/** The URLs of incoming webhooks and bots, whose token is in the path. */
 const secretPaths: readonly RegExp[] = [
   /^(https:\/\/hooks\.slack\.com\/(?:services|workflows|triggers)\/)[^?#]+/i,
   /^(https:\/\/(?:\w+\.)?discord(?:app)?\.com\/api\/(?:v\d+\/)?webhooks\/)[^?#]+/i,
   /^(https:\/\/api\.telegram\.org\/bot)[^/?#]+/i,
 ]
 // a shorter secret may occur in any text
-export const shortestSecret = 6
+export const minSecretChars = 6
 
 /** `secrets`: known secrets, which are removed everywhere. */
 export function redactRequest(request: KeepableRequest, secrets: readonly string[]): Redacted {
   // the longest first: a secret may begin with another one
   const known = secrets
-    .filter((secret) => secret.length >= shortestSecret)
+    .filter((secret) => secret.length >= minSecretChars)
     .toSorted((one, other) => other.length - one.length)
   const removed: string[] = []
   const removeSecrets = (text: string) =>
     replaceTokens(redactUrls(known.reduce((rest, secret) => rest.replaceAll(secret, removedMark), text)), removedMark)
   const redactText = (text: string, path: string): string => {
-    const redactValue = removeSecrets(text)
-    if (redactValue !== text) removed.push(path)
-    return redactValue
+    const redacted = removeSecrets(text)
+    if (redacted !== text) removed.push(path)
+    return redacted
   }
   const redactValue = (value: JsonValue, path: string): JsonValue => {
     if (typeof value === 'string') return redactText(value, path)
@@ -108,7 +109,7 @@ function isSecretParameter(name: string): boolean {
 function hasSecretUrl(value: string, depth: number): boolean {
   if (!value.includes('://')) return false
   // a sender may nest URLs as deep as a body is long
-  return depth > deepestUrl || redactUrls(value, depth) !== value
+  return depth > maxUrlDepth || redactUrls(value, depth) !== value
 }
 
 function redactUrls(text: string, depth = 0): string {
@@ -123,7 +124,7 @@ function decodeText(text: string): string {
   }
 }
 
-/** If a sender is recognised only by its signature header, the name of the header stays, without its value. */
+/** Removes the headers with secrets. If a sender is recognised only by its signature header, the name of this header stays. */
 function redactHeaders({ headers, verifiedBy }: KeepableRequest, removed: string[]): [string, string][] {
   const all = Object.entries(headers).filter(([name]) => !connectionHeader.test(name))
   const bare = all.filter(([name]) => !isProof(name))
@@ -140,7 +141,7 @@ function findSourceName(headers: readonly (readonly [string, string])[]): string
   return recogniseSender({ headers: Object.fromEntries(headers) })?.facts.source
 }
 
-/** Decides by the key. A number under a plural key, such as a count of tokens, is not a secret. */
+/** Whether a value is a secret, by its key. A number under a plural key, such as a count of tokens, is no secret. */
 function isSecret(key: string, value: JsonValue): boolean {
   if (value === null || typeof value === 'boolean' || value === '') return false
   const named = classifySecretName(key)

@@ -23,7 +23,7 @@ const GroupFields = z.object({
   }),
 })
 
-/** The schema of `ReplayReport` in `model/api/replay.ts`. */
+/** The schema must match `ReplayReport` in `model/api/replay.ts`. */
 export const ReplayReportSchema = z.object({
   compared: z.enum(['live', 'recorded', 'base']),
   total: z.number(),
@@ -53,7 +53,7 @@ export const ReplayReportSchema = z.object({
 export type ReplayReportSchema = api.ReplayReport
 
 /** The maximum number of characters of a value, and the number of characters that are shown before the first difference. */
-const longestValue = 2_000
+const maxValueChars = 2_000
 const lead = 200
 
 export function toReplayReport(
@@ -128,7 +128,7 @@ function toPercent(count: number, total: number): number {
 }
 
 function toExample({ deliveryId, hook, before, after, changes }: Replayed) {
-  const [from, to] = [describeOutcome(before), describeOutcome(after)].map((words) => words.slice(0, longestValue))
+  const [from, to] = [describeOutcome(before), describeOutcome(after)].map((words) => words.slice(0, maxValueChars))
   return { deliveryId, hook, before: from ?? '', after: to ?? '', changes: changes.map(toShownChange) }
 }
 
@@ -145,14 +145,14 @@ function toShownChange({ path, before, after, recorded }: ShownChange): api.Chan
 }
 
 function findStart(one: string, other: string): number {
-  if (Math.max(one.length, other.length) <= longestValue) return 0
+  if (Math.max(one.length, other.length) <= maxValueChars) return 0
   let same = 0
   while (same < one.length && one[same] === other[same]) same += 1
   return Math.max(0, same - lead)
 }
 
 function cutPart(text: string, from: number): string {
-  const part = text.slice(from, from + longestValue)
+  const part = text.slice(from, from + maxValueChars)
   return `${from > 0 ? '…' : ''}${part}${from + part.length < text.length ? '…' : ''}`
 }
 

@@ -29,7 +29,7 @@ export type Replay = {
   readonly tooLarge: readonly string[]
   /** The number of deliveries that the time limit left out. */
   readonly notRun: number
-  /** For each delivery that the edit would park because a module does not load: that module. Such a delivery is not compared. */
+  /** The modules that do not load, one for each delivery that the edit would therefore park. Such a delivery is not compared. */
   readonly notLoaded: readonly string[]
 }
 
@@ -38,7 +38,7 @@ export const emptyReplay: Replay = { deliveries: [], tooLarge: [], notRun: 0, no
 type ReplayInput = {
   readonly store: { kept(query: KeptQuery): Promise<readonly Replayable[]> }
   readonly query: KeptQuery
-  /** Runs the live code on a page of deliveries. Undefined: the records are compared instead. */
+  /** Runs the live code on a page of deliveries. If it is undefined, the recorded outcomes are compared instead. */
   readonly before: ((page: readonly Replayable[]) => Promise<ReadonlyMap<string, Outcome>>) | undefined
   readonly after: Generation
   /** Returns the id after the edit for the id of a mapping in `before`. */
@@ -57,7 +57,7 @@ const pauseMs = 3
 
 export const pauseBetweenRuns = (): Promise<void> => sleep(pauseMs)
 
-/** Never changes the store. Throws `store-unavailable`. */
+/** Runs the replay. Never changes the store. Throws `store-unavailable`. */
 export async function replay(input: ReplayInput): Promise<Replay> {
   const { store, query, limitMs } = input
   const until = performance.now() + limitMs
@@ -86,8 +86,8 @@ export async function replay(input: ReplayInput): Promise<Replay> {
 }
 
 /**
- * Runs the edit before and after the live code. If both runs agree, the clock had no influence, so a difference from the live code comes
- * from the edit.
+ * Replays a page: runs the edit before and after the live code. If both runs of the edit agree, the clock had no influence, so a difference
+ * from the live code comes from the edit.
  */
 async function replayPage(page: readonly Replayable[], input: ReplayInput): Promise<Replayed[]> {
   const { after: edited, newId, findAfterId = (id) => id } = input
@@ -108,7 +108,7 @@ async function replayPage(page: readonly Replayable[], input: ReplayInput): Prom
   })
 }
 
-/** The module behind this failed outcome, if it does not load. */
+/** The module that caused this failed outcome, if it does not load. */
 function findUnloaded({ mappings, transforms }: Generation, { mappingId, problem }: Outcome): string | undefined {
   const ref = mappings.find(({ id }) => id === mappingId)?.mapping.transform
   const transform = ref && transforms.get(toTransformKey(ref))
@@ -178,7 +178,7 @@ export function readRecorded({
 function readResponse({ status, body, contentType }: StoredAnswer): Outcome['response'] {
   if (contentType !== undefined) return { status, contentType, body }
   const receipt = tryParseJson(body)
-  // the delivery was pending or parked
+  // the sender was answered while the delivery was pending or parked
   return isJsonObject(receipt) && receipt['status'] !== undefined ? 'unknown' : undefined
 }
 
@@ -194,7 +194,7 @@ export function withTransforms(generation: Generation, transforms: ReadonlyMap<s
   })
 }
 
-/** Matches the mappings of two generations; see `matchIds`. */
+/** Matches the ids of the mappings of two generations; see `matchIds`. */
 export function matchMappings(before: Generation, after: Generation): (id: string) => string {
   const [old, now] = [before, after].map(({ mappings }) => mappings.map(({ mapping }) => mapping))
   return matchIds(old ?? [], now ?? [])

@@ -19,9 +19,9 @@ import { type ReplayReportSchema, toReplayReport } from './replay-report.ts'
 
 export type Replayer = {
   /**
-   * Compares the live code with the files on disk. If both are the same code, the records are the base instead. Throws `config-invalid` if
-   * the configuration on disk is invalid, and `conflict` if the client has left before the replay begins. `ids`: only these deliveries,
-   * at most `maxNamed`.
+   * Compares the live code with the files on disk. If both have the same code, the files are compared with the recorded outcomes instead.
+   * Throws `config-invalid` if the configuration on disk is invalid, and `conflict` if the client has left before the replay begins. `ids`:
+   * only these deliveries, at most `maxNamed`.
    */
   replay(query: KeptQuery & Named, isWanted?: () => boolean): Promise<ReplayReportSchema>
   /** The outcomes of kept deliveries in the live code. Unknown ids, and deliveries whose request is not kept, are left out. */
@@ -31,9 +31,9 @@ export type Replayer = {
    * on disk is invalid.
    */
   capture(stored: Stored, asked: { name?: string | undefined; module?: string | undefined }): Promise<CapturedFields>
-  /** Runs the fixtures of a module with the files on disk, and writes their results as their expectations, as `hookloom test -u` does. */
+  /** Runs the fixtures of a module with the files on disk, and writes their results as their expectations, like `hookloom test -u`. */
   updateFixtures(module: string): Promise<UpdatedFixtures>
-  /** Runs the fixtures and kept requests of a module with the files on disk, and returns which of its code ran. */
+  /** Runs the fixtures and kept requests of a module with the files on disk, and returns which parts of its code ran. */
   coverage(module: string, isWanted?: () => boolean): Promise<CoverageFields>
   /** Compares two generations on the newest kept deliveries, for the log line of a reload. */
   compareGenerations(
@@ -45,7 +45,7 @@ export type Replayer = {
 
 type Named = { readonly ids?: readonly string[] | undefined }
 
-/** Less than a minute, for which a command waits for the answer. */
+/** The time limit of a task: less than the minute that a command waits for the answer. */
 const limitMs = 40_000
 
 export function createReplayer(parts: {
@@ -142,7 +142,7 @@ export function createReplayer(parts: {
             if (outcome.ok) continue
             const isWritten = (await rewriteFixture(file, outcome)) !== undefined
             if (isWritten) updated.push(file.name)
-            else failing.push({ name: file.name, why: (outcome.diff[0] ?? 'it fails').slice(0, longestWhy) })
+            else failing.push({ name: file.name, why: (outcome.diff[0] ?? 'it fails').slice(0, maxWhyChars) })
           }
           return { module, updated, failing }
         })
@@ -154,14 +154,14 @@ export function createReplayer(parts: {
         return measureModule(module, { dir, edited, createThreads, store })
       }),
     async compareGenerations(before, after, query) {
-      // threads add 50 ms to a save, and most gateways keep no requests
+      // checked before threads start: they add 50 ms to a save, and most gateways keep no requests
       const [newest] = await store.kept({ ...query, limit: 1 })
       return newest === undefined ? emptyReplay : compare(before, after, query)
     },
   }
 }
 
-const longestWhy = 2_000
+const maxWhyChars = 2_000
 
 async function findAllKept(store: Kept, ids: readonly string[]): Promise<KeptDelivery[]> {
   const found = await Promise.all(ids.map((id) => findKept(store, id)))

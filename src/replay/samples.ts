@@ -23,7 +23,7 @@ type SampleParts = {
   readonly store: Pick<StoreReader, 'kept'>
 }
 
-/** `name`: of a hook. The fixtures come first, and the kept requests last. */
+/** `name`: the name of a hook. The fixtures come first, and the kept requests last. */
 export async function listSamples({ dir, generation, store }: SampleParts, name: string): Promise<SampleFields[]> {
   const hook = generation.hook(name)
   const [fixtures, kept] = await Promise.all([
@@ -74,7 +74,7 @@ async function readHookFixtures(dir: string, { config }: Generation, hook: Hook)
     .slice(0, maxFixtures)
 }
 
-/** The names under which requests of the senders of a hook are bundled. */
+/** The names of the senders of a hook, under which requests are bundled. */
 function listSenderNames({ mappings }: Hook, name: string): ReadonlySet<string> {
   return new Set([
     name,
@@ -87,7 +87,7 @@ function listSenderNames({ mappings }: Hook, name: string): ReadonlySet<string> 
   ])
 }
 
-/** A fixture stores the payload as JSON, whatever the format of the original request. */
+/** A fixture stores the payload as JSON, no matter which format the original request had. */
 export function buildTypedRequest(
   hook: string,
   { headers, query, payload }: Pick<Fixture['request'], 'headers' | 'query' | 'payload'>,
@@ -106,7 +106,10 @@ function isTextObject(payload: JsonValue): payload is Record<string, string> {
   return isJsonObject(payload) && Object.values(payload).every((value) => typeof value === 'string')
 }
 
-/** Admitted with every credential that the mappings of the hook may require. Its headers have none, as in a stored request. */
+/**
+ * The head of a typed request. It is admitted with every credential that the mappings of the hook may require. Like the headers of a stored
+ * request, its headers have no credential.
+ */
 export function buildTypedHead({ config }: Generation, hook: Hook, request: TypedRequest): DeliveryHead {
   const given: Record<string, string> = Object.create(null)
   for (const [name, value] of Object.entries(request.headers)) given[name.toLowerCase()] = value

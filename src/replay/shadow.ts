@@ -20,7 +20,7 @@ import { compare } from './comparison.ts'
 import { listChanges, type Outcome, toOutcome } from './outcome.ts'
 import { pauseBetweenRuns } from './replay.ts'
 
-/** After a batch that took one millisecond, the next batch waits this many milliseconds: at most a tenth of the time is used. */
+/** After a batch, the shadow pauses for this many times as long as the batch took, so that it uses at most a tenth of the time. */
 const pauseFactor = 9
 const batchSize = 8
 const maxWaiting = 32
@@ -34,7 +34,7 @@ export type Shadows = {
   refresh(): Promise<void>
   list(): ShadowFields[]
   /** Resolves when nothing waits and nothing runs. */
-  idle(): Promise<void>
+  waitUntilIdle(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -56,7 +56,7 @@ type Shadow = {
   readonly hook: string
   readonly module: string
   readonly shadow: string
-  /** The hash of both versions. */
+  /** The common hash of both versions. */
   readonly hash: string
   readonly problem: string | undefined
   readonly since: number
@@ -66,7 +66,7 @@ type Shadow = {
   readonly differences: ShadowFields['differences'][number][]
 }
 
-/** `generation`: the one whose mappings run, with the shadows in place of the modules. */
+/** `generation`: the generation that runs, with the shadows in place of the modules. */
 type Loaded = {
   readonly of: Generation
   readonly generation: Generation
@@ -90,8 +90,8 @@ export function createShadows({ dir, generation: live, readState, clock, newId, 
   let runtime: TransformRuntime | undefined
   let loaded: Loaded | undefined
   let running: Promise<void> | undefined
-  /** When the pause after the last batch ends, in milliseconds of `performance.now()`. It applies even if nothing waits in between. */
-  let pauseUntil = 0
+  /** The end of the pause after the last batch, in milliseconds of `performance.now()`. The pause applies even if nothing waits. */
+  let pauseEndsAt = 0
   const stopping = new AbortController()
   const { signal } = stopping
 
@@ -146,7 +146,7 @@ export function createShadows({ dir, generation: live, readState, clock, newId, 
     if (loaded === undefined || loaded.of !== generation || decision.mappingId === undefined) return
     const shadow = loaded.shadows.get(decision.mappingId)
     if (shadow === undefined || shadow.problem !== undefined) return
-    // first, because under load most requests are dropped
+    // checked first, because under load most requests are dropped
     if (waiting.length >= maxWaiting) return drop(shadow)
     const bytes = delivery.body.bytes.byteLength + measureTexts(decision)
     if (waitingBytes + bytes > maxWaitingBytes) return drop(shadow)
@@ -165,7 +165,7 @@ export function createShadows({ dir, generation: live, readState, clock, newId, 
   /** Runs the waiting requests, in batches with a pause between them. The first batch begins after the answers of this turn of the event loop. */
   async function run(): Promise<void> {
     while (waiting.length > 0 && !signal.aborted) {
-      const pauseMs = Math.max(0, Math.ceil(pauseUntil - performance.now()))
+      const pauseMs = Math.max(0, Math.ceil(pauseEndsAt - performance.now()))
       await sleep(pauseMs, undefined, { signal }).catch(() => undefined)
       const batch = waiting.slice(0, batchSize)
       waiting = waiting.slice(batchSize)
@@ -173,7 +173,7 @@ export function createShadows({ dir, generation: live, readState, clock, newId, 
       const started = performance.now()
       await Promise.all(batch.map(runOne))
       const ended = performance.now()
-      pauseUntil = ended + pauseFactor * (ended - started)
+      pauseEndsAt = ended + pauseFactor * (ended - started)
     }
   }
 
@@ -181,7 +181,7 @@ export function createShadows({ dir, generation: live, readState, clock, newId, 
     try {
       const first = await decideAgain(delivery, generation, reader)
       const isSame = listChanges(before, first).length === 0 && before.mappingId === first.mappingId
-      // a value that differs between two runs, such as a time, is no difference of the code
+      // a value that differs between two runs of the same code, such as a time, does not count
       if (!isSame) await pauseBetweenRuns()
       const second = isSame ? first : await decideAgain(delivery, generation, reader)
       const compared = compare({ before, after: [first, second], recorded: undefined }, (id) => id)
@@ -214,7 +214,7 @@ export function createShadows({ dir, generation: live, readState, clock, newId, 
         log.warn({ thrown: toErrorName(error) }, 'the shadows of the transforms could not be loaded'),
       ),
     list: () => [...(loaded?.shadows.values() ?? [])].map(toFields),
-    async idle() {
+    async waitUntilIdle() {
       await inOrder(() => {})
       await running
     },
@@ -226,7 +226,7 @@ export function createShadows({ dir, generation: live, readState, clock, newId, 
   }
 }
 
-/** The mapping with its shadow in the place of the module. */
+/** The mapping, with the shadow in place of its module. */
 export function withShadow<One extends Pick<CompiledMapping['mapping'], 'transform'>>(mapping: One): One {
   const { transform } = mapping
   if (transform?.shadow === undefined) return mapping
@@ -235,8 +235,8 @@ export function withShadow<One extends Pick<CompiledMapping['mapping'], 'transfo
 }
 
 /**
- * Reads the memory of the live module as it was when the live code ran: a value that the live code changed is read as it was before the change. A
- * value that it set without reading is unknown.
+ * Reads the values that the module had in its memory when the live code ran. For a value that the live code changed, this is the value before
+ * the change. A value that the live code set without reading it is unknown.
  */
 function createReader(
   decision: Decision,

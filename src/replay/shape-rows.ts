@@ -20,12 +20,12 @@ const maxRead = 200
 const maxReadBytes = 16_000_000
 
 type RowParts = {
-  /** Undefined: the configuration is invalid, so no request can be read, and there are no examples. */
+  /** Undefined if the configuration is invalid: then no request can be read, and there are no examples. */
   readonly generation: Generation | undefined
   readonly store: Pick<StoreReader, 'cursors' | 'kept'>
 }
 
-/** `hook`: undefined for all. `since`: milliseconds since the epoch; undefined for all changes. */
+/** `hook`: undefined for all hooks. `since`: milliseconds since the epoch; undefined for all changes. */
 type RowQuery = { readonly hook: string | undefined; readonly since: number | undefined }
 
 /** One row at a time: between them, requests are served. */
@@ -95,7 +95,7 @@ function readExample(generation: Generation, { deliveryId, receivedAt, request }
     const places = new Map(listPlaces(learnt.shape).map(({ path, kinds }) => [path, kinds]))
     return [{ deliveryId, key: toKey(learnt), places }]
   } catch {
-    // a body that the mappings do not accept any more
+    // the mappings no longer accept the body
     return []
   }
 }

@@ -22,21 +22,24 @@ import { chooseModel, openModel, optionNames, probeProviders, type Provider, toS
 import { limitFetch, limitSilence, type Fetch, keepPlainAnswer, patientFetch } from './ai/fetch.ts'
 import { toThinkingOptions } from './ai/thinking.ts'
 
-/** Enough for the longest reply of any model with its reasoning, at a few hundred bytes of stream for each word. */
+/**
+ * The maximum size of an answer: enough for the longest reply of any model with its reasoning. A stream takes a few hundred bytes for each
+ * word.
+ */
 const maxAnswerBytes = 67_108_864
-/** A model that reasons may write nothing for minutes. */
+/** The longest silence between two parts of a stream: a model that reasons may write nothing for minutes. */
 const betweenBytesMs = 300_000
-/** The same limit as for the reply of a command. */
+/** The maximum size of a reply, the same as for a command. */
 const maxReplyBytes = 1_048_576
 
 type AiRunnerParts = {
   readonly models: ModelsConfig
-  /** Replaces the fetch without time limits. */
+  /** Replaces `patientFetch`. */
   readonly fetch?: Fetch
   readonly now?: () => number
 }
 
-/** The forms of a reply with a verdict, in the order in which they are tried. Every model can write a last line. */
+/** The forms of a reply with a verdict, in the order in which they are tried. Every model can write the verdict in its last line. */
 const answerForms = ['structured-output', 'tool-call', 'last-line'] as const satisfies readonly VerdictForm[]
 
 export function createAiRunner({ models, fetch = patientFetch, now = Date.now }: AiRunnerParts): Runner {
@@ -73,14 +76,14 @@ type Question = {
   readonly now: () => number
 }
 
-/** `refusesForm`: nothing was done, because the provider or the model does not support the form of the answer. */
+/** `refusesForm`: the model was not asked, because the provider or the model does not support the form of the answer. */
 type Asked = { readonly result: RunResult; readonly refusesForm: boolean }
 
 async function ask(question: Question, answer: AnswerForm | undefined): Promise<Asked> {
   const { provider, model, io, fetch, now } = question
   const { signal, log } = io
   const { stream, kind, firstByteSeconds = firstByteDefaults[kind] } = provider.config
-  // a reply that is not streamed begins when it is complete
+  // a reply that is not streamed begins only when it is complete
   const limits = { firstMs: firstByteSeconds * 1_000, betweenMs: betweenBytesMs }
   const watched = stream ? limitSilence(fetch, limits) : { fetch, silence: () => undefined }
   const bounded = limitFetch(watched.fetch, maxAnswerBytes)
@@ -101,7 +104,7 @@ async function ask(question: Question, answer: AnswerForm | undefined): Promise<
     const result = toModelFailure(reply.thrown, { provider, model, begun: reply.begun }, now())
     return { result, refusesForm: answer !== undefined && isFormRefused(reply.thrown) }
   }
-  // without the name of the model, which a request may have chosen
+  // the log line leaves out the name of the model, which a request may have chosen
   for (const warning of reply.warnings) log(cut(toLine(`${provider.name}: ${warning}`), 300))
   if (reply.finish === 'length') log(`${provider.name}: the reply reached its maximum length and is incomplete.`)
   return { result: await readRunResult(reply, provider, answer), refusesForm: false }
@@ -127,13 +130,20 @@ async function call(
   )
 }
 
-/** The AI SDK adds Anthropic's thinking budget to the limit that it is given; elsewhere, the limit includes the reasoning. */
-function toCallLimit(most: number | undefined, { kind }: ProviderConfig, { thinking }: JsonObject): number | undefined {
+/** The output limit of a call. For Anthropic, the AI SDK adds the thinking budget to it; for other providers, it includes the reasoning. */
+function toCallLimit(
+  limit: number | undefined,
+  { kind }: ProviderConfig,
+  { thinking }: JsonObject,
+): number | undefined {
   const budget = kind === 'anthropic' && isJsonObject(thinking) ? thinking['budgetTokens'] : undefined
-  return most === undefined || typeof budget !== 'number' ? most : Math.max(1, most - budget)
+  return limit === undefined || typeof budget !== 'number' ? limit : Math.max(1, limit - budget)
 }
 
-/** OpenAI must not store the run, because Hookloom keeps the transcript. Anthropic's package must not choose a tool by itself. */
+/**
+ * The options of a call. OpenAI must not store the run, because Hookloom keeps the transcript. Anthropic's package must not choose a tool by
+ * itself.
+ */
 function toProviderOptions(
   { provider: { config }, model }: { provider: Provider; model: string },
   level: Thinking | undefined,
@@ -181,7 +191,7 @@ function describeRemedy(finish: ModelReply['finish']): string {
   return 'If this continues, choose another model. A model with nothing to report must answer HEARTBEAT_OK.'
 }
 
-/** Servers without a field for reasoning put it before the reply, in its text. */
+/** Removes the reasoning from a reply: servers without a field for reasoning put it at the beginning of the text. */
 function removeThoughts(text: string): string {
   return text.replace(/^\s*<think>[^]*?<\/think>\s*/, '')
 }
@@ -209,7 +219,7 @@ function toTooLongFailure({ name }: Pick<Provider, 'name'>, maxBytes: number): R
   )
 }
 
-/** Without a first byte, the model is as unavailable as one that cannot be reached. */
+/** A model that sends no first byte counts as unavailable, like one that cannot be reached. */
 function toSilenceFailure(
   { name }: Pick<Provider, 'name'>,
   { silence, firstByteSeconds }: { silence: 'no answer' | 'stopped'; firstByteSeconds: number },

@@ -6,7 +6,7 @@ import type { CommandRunnerConfig } from '../model/config/agents.ts'
 import type { Probe } from '../model/channel.ts'
 import { cut, toPrintableLine } from '../base/text.ts'
 import type { RunIO, Runner, RunRequest, RunResult } from '../model/runner.ts'
-import { inWorkspace } from './workspace.ts'
+import { runInWorkspace } from './workspace.ts'
 import {
   type ArgumentValues,
   type CommandSpec,
@@ -33,18 +33,18 @@ const maxReplyBytes = 1_048_576
 const maxEventBytes = 16 * maxReplyBytes
 const probeMs = 5_000
 
-/** The stored state of a session. `usage`: the token counts of the whole session, for a command that prints those. */
+/** The stored state of a session. `usage`: the token counts of the whole session, for a command that prints totals. */
 const SessionState = z.object({ sessionId: z.string(), usage: PrintedUsage.exactOptional() })
 type SessionState = z.infer<typeof SessionState>
 
 /** The result of one run of the program, and its session. */
 type Execution = {
   readonly end: ChildEnd
-  /** Undefined if the program did not end by itself, or if its output is not the expected JSON. */
+  /** The output; undefined if the program did not end by itself, or if its output is not the expected JSON. */
   readonly printed: PrintedResult | undefined
-  /** Undefined for a new session. */
+  /** The id of the session that the run continued; undefined for a new session. */
   readonly state: SessionState | undefined
-  /** The id that the runner passed to the program; undefined if it accepts none. */
+  /** The session id that the runner passed to the program; undefined if the program accepts none. */
   readonly givenId: string | undefined
 }
 
@@ -62,8 +62,8 @@ export function createCommandRunner(
   const spec = buildCommandSpec(id, config, env)
   return {
     id,
-    run: (request, io) => inWorkspace(request.workspace, (folder) => run({ spec, request, io, folder })),
-    probe: (signal) => inWorkspace(undefined, (folder) => probe(spec, signal, folder)),
+    run: (request, io) => runInWorkspace(request.workspace, (folder) => run({ spec, request, io, folder })),
+    probe: (signal) => runInWorkspace(undefined, (folder) => probe(spec, signal, folder)),
   }
 }
 
@@ -131,7 +131,7 @@ function buildCommandPrompt(
   isFirst: boolean,
 ): string {
   const text = system === undefined || !isFirst || hasPlaceholder(args, 'system') ? prompt : `${system}\n\n${prompt}`
-  // "@/home/me/.ssh/id_rsa" in an issue would reveal that file; "@ " names no file, and mail addresses are not changed
+  // "@/home/me/.ssh/id_rsa" in an issue would reveal that file; "@ " names no file; mail addresses stay unchanged
   return readsMentions ? text.replace(/(?<![\p{L}\p{N}])@(?=\S)/gu, '@ ') : text
 }
 

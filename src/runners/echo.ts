@@ -30,7 +30,7 @@ function formatEcho({ agentId, sessionKey, model, thinking, prompt, message, act
   ].join('\n')
 }
 
-/** The first lines that are not blank, each folded and cut; an ellipsis replaces the rest. */
+/** The first lines that are not blank, each without repeated white space and cut; an ellipsis replaces the rest. */
 function toFirstLines(message: string): string[] {
   const lines = message
     .split(/\r\n|\r|\n/, 10 * maxLines)

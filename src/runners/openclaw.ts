@@ -29,8 +29,8 @@ function isUnknownToOpenClaw(channel: ChannelName): boolean {
 }
 
 /**
- * `POST {baseUrl}/agent`, and `/wake` for a heartbeat, with the run id as `Idempotency-Key`: a repeat is the same run. A session key is
- * never sent, because OpenClaw refuses it by default, and the system text is not sent either.
+ * `POST {baseUrl}/agent`, and `/wake` for a heartbeat, with the run id as `Idempotency-Key`: a repeated request does not start a second run. A
+ * session key is never sent, because OpenClaw refuses it by default, and the system text is not sent either.
  */
 export function createOpenClawRunner(
   id: string,
@@ -108,7 +108,7 @@ function findDestination({ deliver, channel, to }: AgentAction): { channel: Chan
   return { channel, to }
 }
 
-/** The id of the run; undefined if the run was not accepted. */
+/** The id of the run in an answer; undefined if the run was not accepted. */
 function readForwarded({ runId, action }: RunRequest, { status, body }: OpenClawAnswer): RunResult | undefined {
   if ((status !== 200 && status !== 202) || body?.['ok'] !== true) return undefined
   if (action === undefined) return { status: 'forwarded', id: runId, detail: 'Forwarded to OpenClaw as a wake.' }
@@ -129,7 +129,7 @@ function describeReply(action: AgentAction): string {
   return 'OpenClaw decides where the reply goes. To choose, set "to" and a channel other than "last".'
 }
 
-/** The answer; undefined if it is too long or not a JSON object. */
+/** The body of an answer; undefined if it is too long or not a JSON object. */
 async function readJson(response: Response): Promise<JsonObject | undefined> {
   const answer = tryParseJson((await readLimitedBody(response.body, maxAnswerBytes)) ?? '')
   return isJsonObject(answer) ? answer : undefined
@@ -138,13 +138,16 @@ async function readJson(response: Response): Promise<JsonObject | undefined> {
 type OpenClawAnswer = {
   readonly status: number
   readonly headers: Headers
-  /** The JSON object in the body; undefined if the body is none. */
+  /** The JSON object in a body; undefined if the body has none. */
   readonly body: JsonObject | undefined
 }
 
 const maxWords = 300
 
-/** OpenClaw recognises a repeated key for five minutes, so only a run that never reached it may be repeated later. */
+/**
+ * The result of a request. OpenClaw recognises a repeated key for only five minutes, so later only a request that never arrived may be
+ * repeated.
+ */
 const notConnectedCodes: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -156,7 +159,7 @@ const notConnectedCodes: ReadonlySet<string> = new Set([
 /** Statuses of OpenClaw, or of a proxy in front of it, after which the run was certainly not accepted. */
 const unavailableStatuses: ReadonlySet<number> = new Set([429, 502, 503, 521, 523])
 
-/** The next move after a status that a retry does not change. */
+/** The advice after a refusal that a retry does not change, by status. */
 const remedies: Readonly<Record<number, string>> = {
   400: 'Change what the mapping or the request asks for, or what OpenClaw allows.',
   401: 'Set its token to the hook token of OpenClaw (hooks.token there).',
@@ -199,7 +202,7 @@ function toAnswerFailure(
   return status === 413 ? { status: 'too-long', detail } : permanentFailure(detail)
 }
 
-/** There was no answer. A repeat is safe: the idempotency key makes it the same run. */
+/** The failure if there was no answer. A repeat is safe: with the same idempotency key, OpenClaw starts no second run. */
 function toNetworkFailure(
   id: string,
   { baseUrl, timeoutMs }: OpenClawRunnerConfig,

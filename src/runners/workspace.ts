@@ -1,4 +1,4 @@
-// The folder of an agent: its commands run there, and its operator keeps two files there.
+// The folder of an agent: its commands run there, and the operator may keep two files there.
 import { constants } from 'node:fs'
 import { mkdir, mkdtemp, open, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -18,7 +18,10 @@ export async function prepareWorkspace(folder: string | undefined): Promise<void
 }
 
 /** Runs the work in the workspace; without one, in an empty private folder that is removed afterwards. */
-export async function inWorkspace<T>(workspace: string | undefined, work: (folder: string) => Promise<T>): Promise<T> {
+export async function runInWorkspace<T>(
+  workspace: string | undefined,
+  work: (folder: string) => Promise<T>,
+): Promise<T> {
   if (workspace !== undefined) return await work(workspace)
   const folder = await mkdtemp(join(tmpdir(), 'hookloom-run-'))
   try {
@@ -62,7 +65,7 @@ export async function readWorkspaceFile(folder: string | undefined, name: Worksp
   }
 }
 
-/** The text of the file; undefined if there is no readable file, or if it is empty. */
+/** Returns the text of the file; undefined if the file is empty or cannot be read. */
 export type WorkspaceReader = (folder: string | undefined, name: WorkspaceFile) => Promise<string | undefined>
 
 /** A reader for turns. It logs a refused file once, and again only after it was readable in between. */

@@ -145,7 +145,7 @@ async function ensureWatch(
   const board = createStatusBoard({ file, account: gmail.account, mode: gmail.mode }, Date.now)
   board.update({ topic, watchExpiresAt: expiration })
   board.end()
-  await board.written()
+  await board.waitUntilWritten()
   return 'changed'
 }
 

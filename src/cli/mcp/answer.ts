@@ -8,7 +8,7 @@ import { parseEnv } from '../../config/env.ts'
 import { configFile, envFile, readConfigText } from '../../config/text.ts'
 import { listConfigSecrets } from '../../model/config/secrets.ts'
 import { Problem, toProblem } from '../../model/problem.ts'
-import { shortestSecret } from '../../replay/redact.ts'
+import { minSecretChars } from '../../replay/redact.ts'
 import type { Context } from '../terminal/context.ts'
 
 /** About 10,000 tokens. Clients cut or refuse much longer answers. */
@@ -78,7 +78,7 @@ export function listSecrets({ dir, env }: Pick<Context, 'dir' | 'env'>): string[
     ...literal.filter((text) => !text.includes('${')),
     ...listLoadedSecrets({ dir, env }),
   ]
-  return [...new Set(found.flatMap((text) => text ?? []))].filter((text) => text.length >= shortestSecret)
+  return [...new Set(found.flatMap((text) => text ?? []))].filter((text) => text.length >= minSecretChars)
 }
 
 function listLoadedSecrets(place: Pick<Context, 'dir' | 'env'>): string[] {

@@ -1,4 +1,4 @@
-// Stores once a minute that a gateway listens, so that the next start knows the gap in which none did.
+// Stores once a minute that a gateway listens, so that the next start knows the time in which no gateway listened.
 import type { Clock, Store } from '../../store/store.ts'
 
 /** A time in which requests could not arrive, in milliseconds since the epoch. */

@@ -45,7 +45,7 @@ export type RecoverParts = {
   readonly log: Log
 }
 
-/** `since`: milliseconds since the epoch; default: where the last pass ended. `isDryRun`: counts, and changes nothing. */
+/** `since`: milliseconds since the epoch; default: the end of the last pass. `isDryRun`: deliveries are counted, and nothing changes. */
 export type PassOptions = { readonly since?: number | undefined; readonly isDryRun?: boolean | undefined }
 
 const Unfetched = z.object({ id: z.string(), ref: z.string(), place: z.number() })
@@ -79,7 +79,7 @@ export async function recoverSource(
   let stored = await parts.store.cursor(name)
   let position: Position = { through: 0, recent: {}, unfetched: [] }
   let failuresInRow = 0
-  /** How far the clock of the sender is ahead. */
+  /** The time by which the clock of the sender is ahead. */
   let aheadMs = 0
   try {
     const begins = stored === undefined && since === undefined
@@ -139,7 +139,7 @@ export async function recoverSource(
     const recent = { ...position.recent, ...Object.fromEntries(chunk.map(({ id, place }) => [id, place])) }
     const appended = await move(rows, { through, recent, unfetched })
     counts.recovered += appended.filter(({ kind }) => kind === 'stored').length
-    // a request brought the delivery in the meantime
+    // in the meantime, the delivery arrived as a request
     counts.missing -= appended.filter(({ kind }) => kind === 'duplicate').length
   }
 

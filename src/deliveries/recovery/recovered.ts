@@ -22,7 +22,10 @@ type Recovering = {
 /** Headers of the connection, which are not part of the delivery. */
 const hopHeaders = ['connection', 'content-encoding', 'content-length', 'host', 'transfer-encoding']
 
-/** Throws `body-too-large`, `body-invalid`, `media-type-unsupported` or `idempotency-key-invalid`: then the hook refuses the request. */
+/**
+ * Builds the delivery. Throws `body-too-large`, `body-invalid`, `media-type-unsupported` or `idempotency-key-invalid` if the hook would refuse
+ * the request.
+ */
 export function buildRecovered(
   request: SentRequest,
   where: Recovering,
@@ -100,7 +103,7 @@ function listSecrets({ secret, secrets }: { secret?: string | undefined; secrets
   return secrets ?? (secret === undefined ? [] : [secret])
 }
 
-/** Finds the signed delivery id as `http/entry.ts` does. GitLab signs its id in the header `webhook-id`. */
+/** Finds the signed delivery id in the same way as `http/entry.ts`. GitLab signs its id in the header `webhook-id`. */
 function findSignedId(proved: readonly SignedMapping[], { headers, body }: SentRequest): SignedId | undefined {
   for (const { identity, verifier, provenSender } of proved) {
     const signed = verifier.covers.id ? headers['webhook-id'] : undefined

@@ -146,7 +146,7 @@ export function createRecovery(parts: RecoveryParts): Recovery {
       await outbox.turnOn()
       log.warn({ sender, hook: path }, `The webhook of ${sender} for the hook "${path}" was turned on again.`)
     } catch (error) {
-      // this pass recovers the deliveries that the sender could not deliver anyway
+      // this pass still recovers the deliveries that failed
       if (!(error instanceof Problem)) throw error
       log.error(
         { sender, hook: path },

@@ -1,4 +1,4 @@
-// Calls of the operator about the kept refused requests: to list them, to run those that are valid now, or to delete them.
+// Calls of the operator about the kept refused requests: to list them, to run the requests that are valid now, or to delete them.
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Problem, toProblem } from '../../model/problem.ts'
 import type { QuarantinedRequest } from '../../store/quarantine.ts'
@@ -59,7 +59,7 @@ export function createRefusedCalls(parts: {
 }): RefusedCalls {
   const { store, keys, token, quarantine, receiveRefused } = parts
 
-  /** Calls `act` for page by page. Returns the place of the last request that was visited, or undefined after the end. */
+  /** Calls `act` for each page. Returns the place of the last request that was visited, or undefined after the end. */
   async function walk(
     { hook, since, after = 0 }: RefusedQuery,
     act: (page: readonly QuarantinedRequest[]) => Promise<void>,

@@ -56,14 +56,14 @@ export type RefusalRecord = {
   readonly signature?: Signature | undefined
 }
 
-/** Why a request is refused, in words of the gateway only: a payload, a schema or code may have chosen the words of the problem. */
+/** The reason of a refusal, in words of the gateway only: a payload, a schema or code may have chosen the words of the problem. */
 export function describeKept({ code, message }: Pick<Problem, 'code' | 'message'>): string {
   if (code === 'payload-invalid') return hideFieldNames(message)
   return correctable.has(code) || code === 'conflict' ? message : `${problems[code].title}.`
 }
 
 export type Quarantine = {
-  /** Whether a request without a valid token may be kept, with a body of this many bytes. */
+  /** Whether a request without a valid token may be kept, if its body has this size in bytes. */
   accepts(bytes: number): boolean
   /** Keeps a refused request, if its refusal can be corrected and its body is small enough. Returns false if it is not kept. */
   note(refusal: RefusalRecord, hook: Hook, request: RawRequest): boolean
@@ -221,7 +221,7 @@ export function createQuarantine({ store, generation, keys, clock, log }: Quaran
   }
 }
 
-/** Headers that are dropped: credentials for other sites and proxies, which prove nothing here. */
+/** Headers that are removed: credentials for other sites and for proxies, which prove nothing to the gateway. */
 const useless: ReadonlySet<string> = new Set(['cookie', 'proxy-authorization'])
 
 function removeForeignCredentials(request: RawRequest): RawRequest {

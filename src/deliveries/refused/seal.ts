@@ -17,7 +17,7 @@ export type RawRequest = {
   readonly method: string
   /** Path and query. */
   readonly url: string
-  /** Names and values in turn, as Node reads them. */
+  /** Names and values in turn, like `rawHeaders` of Node. */
   readonly rawHeaders: readonly string[]
   readonly client: string
   readonly body: Uint8Array
@@ -62,7 +62,7 @@ function encodeAuthenticatedData({ requestId, receivedAt, hook }: Arrival): Buff
   return Buffer.from(JSON.stringify([requestId, receivedAt, hook]))
 }
 
-/** Seals a request. The result: nonce, tag, then encrypted the length of the head, the head and the body. */
+/** Seals a request. The result: nonce and tag, then the encrypted part: the length of the head, the head and the body. */
 export function seal({ body, ...head }: RawRequest, arrival: Arrival, { secret }: SealKey): Uint8Array {
   const nonce = randomBytes(nonceBytes)
   const cipher = createCipheriv('aes-256-gcm', secret, nonce)

@@ -9,7 +9,7 @@ const minuteMs = 60_000
 const hourMs = 3_600_000
 const dayMs = 86_400_000
 
-/** A silence causes an alert when more requests than this were expected during it: ten times the usual gap. */
+/** A silence causes an alert if more requests than this were expected during it. For a regular sender, this is ten times the usual gap. */
 const minExpected = 10
 /** The same limit for senders with less than one request an hour, whose rhythm is less certain. */
 const minExpectedOfRare = 15
@@ -130,8 +130,8 @@ function judgeLearnt(record: SenderRecord, facts: JudgeFacts): string | undefine
   const silentMs = now - last - sumDownMs({ from: last, to: now }, downs)
   if (silentMs < minSilenceMs || !isLearnt(record)) return undefined
   const expected = countExpected(record.hours, { from: last, to: now }, downs)
-  const least = silentMs > expected * hourMs ? minExpectedOfRare : minExpected
-  return expected > least && expected > computeSilenceLimit(record, facts)
+  const limit = silentMs > expected * hourMs ? minExpectedOfRare : minExpected
+  return expected > limit && expected > computeSilenceLimit(record, facts)
     ? `usually every ${describeMs(silentMs / expected)} at this time`
     : undefined
 }

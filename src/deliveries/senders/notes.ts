@@ -50,7 +50,7 @@ type NotesParts = {
   readonly store: Pick<Store, 'cursor' | 'appendAll'>
   readonly generation: () => Generation
   readonly clock: Clock
-  readonly recordsOf: (hook: string) => readonly SenderRecord[]
+  readonly listRecords: (hook: string) => readonly SenderRecord[]
   /** Whether there are so many records that no new one may be made. */
   readonly isFull: () => boolean
   /** Called for the first request of a sender, and for the first refusal of a cause. */
@@ -147,7 +147,7 @@ export function createSenderNotes({ store, clock, generation, ...parts }: NotesP
   /** The sender that a refused request comes from, if it was accepted before. */
   function findRefusedSender({ hook, client, credential, trace }: RefusalRecord, headers: Headers, live: Generation) {
     if (hook === undefined) return undefined
-    const known = parts.recordsOf(toHookLabel(live.hook(hook), hook) || hook)
+    const known = parts.listRecords(toHookLabel(live.hook(hook), hook) || hook)
     if (known.length === 0) return undefined
     const shown = recogniseSender({ headers })?.facts.source
     const alike = known.filter(({ source }) => shown === undefined || source === '' || source === shown)
@@ -167,7 +167,7 @@ export function createSenderNotes({ store, clock, generation, ...parts }: NotesP
       let bySource = seen.get(label)
       if (bySource === undefined) seen.set(label, (bySource = new Map()))
       const isFirst = note(bySource, source, delivery, client)
-      if (isFirst && !parts.recordsOf(label).some((record) => record.source === source)) parts.onNew()
+      if (isFirst && !parts.listRecords(label).some((record) => record.source === source)) parts.onNew()
       const ring = mappingId === undefined ? undefined : hook.expecting.get(mappingId)
       if (ring !== undefined) note(seenByMapping, ring, delivery, client)
     },

@@ -1,5 +1,5 @@
-// The record of a sender: when it sends, what its requests have in common, and which were refused. One record for each hook and sender,
-// in the store; every gateway adds to it, and one of them judges it (judge.ts).
+// The record of a sender: when it sends, which features its requests have in common, and which requests were refused. The store has one record
+// for each hook and sender. Every gateway adds to it, and one gateway judges it (judge.ts).
 //
 //   refusal    counted ──▶ reported ──▶ over  it is over when the sender is accepted again and nothing more is refused
 //   silence    reported ──▶ over              it is over when the sender is accepted again

@@ -43,7 +43,7 @@ type WatchParts = {
 }
 
 export function createSenderWatch({ store, generation, clock, duty, alert, log }: WatchParts): SenderWatch {
-  /** The records as they were in the store a minute ago. */
+  /** The records that were in the store a minute ago. */
   let records: readonly SenderRecord[] = []
   let byHook: ReadonlyMap<string, readonly SenderRecord[]> = new Map()
   let downs: readonly Period[] = []
@@ -54,7 +54,7 @@ export function createSenderWatch({ store, generation, clock, duty, alert, log }
     store,
     generation,
     clock,
-    recordsOf: (hook) => byHook.get(hook) ?? [],
+    listRecords: (hook) => byHook.get(hook) ?? [],
     isFull: () => records.length >= maxRecords,
     onNew: () => {
       if (timer !== undefined) soon ??= setTimeout(() => ((soon = undefined), void look()), soonMs).unref()

@@ -49,7 +49,7 @@ export function createAllowance({ clock, busy }: AllowanceParts): Allowance {
       work()
       const after = read()
       left = Math.max(-maxSaved, left - (after.at - before.at))
-      // the work itself earns nothing
+      // the time of the work itself does not count as busy
       before = after
     },
   }

@@ -19,7 +19,7 @@ const asked = ['by', 'reason']
 const fixture = ['name', 'module']
 const range = ['hook', 'since', 'after']
 
-/** Maps each call of `calls.ts` to its act. A call that is missing here is an act too: its entry has its method and path. */
+/** Maps each call of `calls.ts` to its act. A call that is missing here is also an act: its entry has its method and path. */
 export const acts: Readonly<Record<string, KnownAct>> = {
   'POST /api/deliveries/{id}/retry': { name: 'retry' },
   'POST /api/deliveries/{id}/drop': { name: 'drop' },

@@ -31,7 +31,7 @@ export function addAttentionRoute(router: Router, guards: Guards, parts: Attenti
   router.get('/api/attention', guards.read, async (ctx) => answerJson(ctx, groupCases(await readCases(parts))))
 }
 
-/** Deliveries and refusals that need a person, in no order. */
+/** Deliveries and refusals that need a person, not sorted. */
 export async function readCases({ store, refusals, clock }: AttentionParts): Promise<Case[]> {
   const [parked, dead, newest] = await Promise.all([
     store.deliveries({ limit: maxRead, state: 'parked' }),

@@ -246,7 +246,7 @@ const connectionHeader =
   /^(host|connection|keep-alive|content-length|transfer-encoding|content-encoding|accept-encoding|te|expect|upgrade|trailer)$/i
 const sendMs = 60_000
 
-/** Sends a request to the hook port, with the proof of its sender or the hook token, as `hookloom send` does. */
+/** Sends a request to the hook port, with the proof of its sender or the hook token, like `hookloom send`. */
 async function send({ generation, handed, hooksUrl }: BenchParts, request: TypedRequest): Promise<SentFields> {
   const current = generation()
   const base = hooksUrl()

@@ -6,8 +6,8 @@ const kept = 10_000
 export type Changes = {
   /** The number of all changes. */
   readonly latest: () => number
-  /** Notes that a delivery changed. `id`: of the delivery, or of one of its jobs. */
-  touch(id: string): void
+  /** Notes that a delivery changed. `id`: the id of the delivery or of one of its jobs. */
+  noteChange(id: string): void
   /** The ids that changed after the first `place` changes, without repetitions; undefined if they are no longer known. */
   since(place: number): ReadonlySet<string> | undefined
 }
@@ -17,7 +17,7 @@ export function createChanges(): Changes {
   let latest = 0
   return {
     latest: () => latest,
-    touch(id) {
+    noteChange(id) {
       ids[latest % kept] = id
       latest += 1
     },
@@ -31,40 +31,40 @@ export function createChanges(): Changes {
 }
 
 /** The same store, which also notes each write that changes a list or the view of a delivery. */
-export function withChanges<Kind extends Store>(store: Kind, { touch }: Pick<Changes, 'touch'>): Kind {
+export function withChanges<Kind extends Store>(store: Kind, { noteChange }: Pick<Changes, 'noteChange'>): Kind {
   return {
     ...store,
     async append(delivery) {
       const appended = await store.append(delivery)
-      if (appended.kind === 'stored') touch(delivery.id)
+      if (appended.kind === 'stored') noteChange(delivery.id)
       return appended
     },
     async appendAll(deliveries, move) {
       const appended = await store.appendAll(deliveries, move)
       if (appended === 'moved') return appended
-      for (const [index, { kind }] of appended.entries()) if (kind === 'stored') touch(deliveries[index]?.id ?? '')
+      for (const [index, { kind }] of appended.entries()) if (kind === 'stored') noteChange(deliveries[index]?.id ?? '')
       return appended
     },
     settle: (id, settlement, move) => noteIfWritten(store.settle(id, settlement, move), id),
     async claim(query) {
       const onEnded: typeof query.onEnded = (ended) => {
-        for (const { id } of ended) touch(id)
+        for (const { id } of ended) noteChange(id)
         query.onEnded?.(ended)
       }
       const jobs = await store.claim({ ...query, onEnded })
-      for (const { deliveryId } of jobs) if (deliveryId !== undefined) touch(deliveryId)
+      for (const { deliveryId } of jobs) if (deliveryId !== undefined) noteChange(deliveryId)
       return jobs
     },
     report: (job, report) => noteIfWritten(store.report(job, report), job.id),
     async noteRepeats(repeats) {
       await store.noteRepeats(repeats)
-      for (const { deliveryId } of repeats) touch(deliveryId)
+      for (const { deliveryId } of repeats) noteChange(deliveryId)
     },
     requeue: (id) => noteIfWritten(store.requeue(id), id),
     drop: (id) => noteIfWritten(store.drop(id), id),
     async endJob(id, ending) {
       const ended = await store.endJob(id, ending)
-      if (ended !== undefined) touch(id)
+      if (ended !== undefined) noteChange(id)
       return ended
     },
   }
@@ -74,7 +74,7 @@ export function withChanges<Kind extends Store>(store: Kind, { touch }: Pick<Cha
     id: string,
   ): Promise<Result> {
     const isWritten = await written
-    if (isWritten === true) touch(id)
+    if (isWritten === true) noteChange(id)
     return isWritten
   }
 }

@@ -11,7 +11,7 @@ import { answerJson } from './answer.ts'
 import type { Slots } from '../../model/runner.ts'
 import type { ProblemFields, HealthFields, SlotFields } from '../../model/api/health.ts'
 
-/** The number of longest queues that are shown: an operator looks at few. */
+/** The maximum number of queues that are shown, the longest first: an operator looks at few. */
 const shownLanes = 20
 
 type HealthParts = Pick<ApiParts, 'store' | 'generation' | 'status' | 'dir' | 'hooksUrl' | 'minutes' | 'slots'>
@@ -43,7 +43,7 @@ async function readHealth(parts: HealthParts): Promise<HealthFields> {
     problems: await Promise.all(broken),
     lastReloadAt: toIsoTimeOrNull(lastReloadAt),
     lastGoodAt: toIsoTimeOrNull(lastGoodAt),
-    // the only gateway on a store rarely joins again, so its `seenAt` is old; but it answers now
+    // the only gateway on a store rarely joins again, so its `seenAt` is old; but it is alive, because it answers this request
     nodes: nodes.map((node) => ({ ...node, seenAt: toIsoTime(nodes.length === 1 ? Date.now() : node.seenAt) })),
     different: describeDifference(nodes) ?? null,
     withoutChannels: hasNoChannel(generation().config) ? noChannelWarning : null,

@@ -1,5 +1,5 @@
-// GET /api/outlets: the models and channels, each with its last success and its failures among the newest deliveries. POST /api/doctor: what
-// `hookloom doctor` finds.
+// GET /api/outlets: the models and channels, each with its last success and its failures among the newest deliveries. POST /api/doctor: the
+// findings of `hookloom doctor`.
 import { execFile } from 'node:child_process'
 import { createRequire } from 'node:module'
 import type Router from '@koa/router'
@@ -106,7 +106,7 @@ const Finding = z.object({
   detail: z.string(),
 })
 
-/** Runs `doctor` in its own process, as an operator does, because its checks load all modules and read the whole store. Throws `conflict`. */
+/** Runs `doctor` in a separate process, because its checks load all modules and read the whole store. Throws `conflict`. */
 async function runDoctor(dir: string): Promise<FindingFields[]> {
   const file = createRequire(import.meta.url).resolve('#main')
   const { error, stdout } = await new Promise<{ error: Error | null; stdout: string }>((resolve) => {

@@ -14,7 +14,7 @@ const keyMs = 12 * 3_600_000
 const maxCodes = 20
 
 const keyForm = /^hlk_([\w-]{64})$/
-/** Matches keys of older versions too. */
+/** Also matches keys of older versions. */
 const anyKeyForm = /^hlk_[\w-]{43,64}$/
 const timeBytes = 6
 const publicBytes = 16
@@ -26,7 +26,7 @@ export type PageKeys = {
   /** A new key for a code; undefined if the code is unknown, was used before, or is older than a minute. */
   exchange(code: string): IssuedSecret | undefined
   /** Whether a text is meant as a key, valid or not. */
-  isForm(text: string): boolean
+  hasKeyForm(text: string): boolean
   isValid(key: string): boolean
   /** Signs a challenge with the signature of the key that has this `publicPart`: only a gateway that could make the key can do so. */
   prove(publicPart: Uint8Array, challenge: string): string
@@ -80,7 +80,7 @@ export function createPageKeys({ clock, token }: { clock: Clock; token: () => st
       publicPart.writeUIntBE(until, 0, timeBytes)
       return { text: `hlk_${Buffer.concat([publicPart, sign(publicPart)]).toString('base64url')}`, until }
     },
-    isForm: (text) => anyKeyForm.test(text),
+    hasKeyForm: (text) => anyKeyForm.test(text),
     isValid(key) {
       const bytes = Buffer.from(keyForm.exec(key)?.[1] ?? '', 'base64url')
       if (bytes.byteLength === 0) return false

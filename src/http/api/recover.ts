@@ -1,4 +1,4 @@
-// /api/recover: asks senders for deliveries that did not arrive, when the operator wants it.
+// /api/recover: asks senders for deliveries that did not arrive, at the request of the operator.
 import type Router from '@koa/router'
 import { within } from '../../base/time.ts'
 import type { Recovery, RecoverReport } from '../../deliveries/recovery/recovery.ts'

@@ -1,4 +1,4 @@
-// /api/refusals: the refusals that the gateway remembers, the kept requests of refusals, and the calls that run or delete kept requests.
+// /api/refusals: lists refusals, and runs or deletes the requests that are kept after a refusal.
 import type Router from '@koa/router'
 import type { RefusalRecord } from '../../deliveries/refused/quarantine.ts'
 import type { RefusedCalls, RefusedQuery } from '../../deliveries/refused/calls.ts'

@@ -1,4 +1,4 @@
-// /api/state: what transforms remember.
+// /api/state: the values that transforms have stored.
 import type Router from '@koa/router'
 import { dropState, listModuleState } from '../../deliveries/module-state.ts'
 import { toIsoTime } from '../../deliveries/records.ts'

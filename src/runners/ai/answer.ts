@@ -8,10 +8,10 @@ import { matchVerdict } from '../../model/verdict.ts'
 /** The form of the answer that a call requests. */
 export type AnswerForm = { readonly form: VerdictForm; readonly words: readonly string[] }
 
-/** The tool by which a model answers. */
+/** The tool that a model calls to answer. */
 export const answerTool = 'answer'
 
-/** The reply comes first, so that the model writes its reasons before it decides. */
+/** The schema of an answer. The reply comes before the verdict, so that the model writes its reasons before it decides. */
 export function toAnswerSchema(words: readonly string[]): JSONSchema7 {
   return {
     type: 'object',
@@ -26,7 +26,7 @@ export function toAnswerSchema(words: readonly string[]): JSONSchema7 {
 
 type Answer = { readonly text: string; readonly verdict?: { readonly word: string; readonly form: VerdictForm } }
 
-/** `parse` reads JSON that may be incomplete. A text in no such form is the reply itself. */
+/** `parse` reads JSON that may be incomplete. If the text is no object of this form, it is the reply itself. */
 export async function readVerdictReply(
   { text, toolInput }: { readonly text: string; readonly toolInput: unknown },
   { form, words }: AnswerForm,
@@ -38,13 +38,13 @@ export async function readVerdictReply(
   const word = matchVerdict(fields['verdict'], words)
   const said = typeof fields['reply'] === 'string' ? fields['reply'] : ''
   return {
-    // the verdict alone is an answer too
+    // an answer may have only the verdict
     text: said.trim() === '' && word !== undefined ? word : said,
     ...(word === undefined ? {} : { verdict: { word, form: isJsonObject(toolInput) ? 'tool-call' : form } }),
   }
 }
 
-/** The object of structured output, also inside a code fence. Undefined for another text. */
+/** The object of structured output, also inside a code fence. Undefined for any other text. */
 async function readFields(text: string, parse: (text: string) => Promise<unknown>): Promise<JsonObject | undefined> {
   const bare = removeFence(text.trim())
   if (!bare.startsWith('{')) return undefined
@@ -52,7 +52,7 @@ async function readFields(text: string, parse: (text: string) => Promise<unknown
   return isJsonObject(found) && Object.hasOwn(found, 'reply') ? found : undefined
 }
 
-/** Uses no expression for the end: an expression that begins with blanks would try each blank of a long run. */
+/** Finds the end without a regular expression: one that begins with blanks would try each blank of a long run. */
 function removeFence(text: string): string {
   const open = /^```(?:json)?/.exec(text)?.[0] ?? ''
   return (text.endsWith('```') ? text.slice(open.length, -3) : text.slice(open.length)).trim()

@@ -1,4 +1,4 @@
-// Calls a model once with the AI SDK, streamed or not, and returns its result in one shape.
+// Calls a model once with the AI SDK, streamed or not, and returns the result in the same form.
 import type { LanguageModelUsage, TextStreamPart, ToolSet } from 'ai'
 import type { JsonObject } from '../../base/json.ts'
 import type { Message } from '../../model/job.ts'
@@ -9,10 +9,10 @@ type Call = {
   readonly model: OpenModel
   readonly system: string | undefined
   readonly messages: ChatMessage[]
-  /** The options by the SDK's name of the provider. */
+  /** The options, by the name that the SDK gives the provider. */
   readonly providerOptions: Record<string, JsonObject>
   readonly maxOutputTokens: number | undefined
-  /** Undefined if no verdict is requested. */
+  /** The form of the answer; undefined if no verdict is requested. */
   readonly answer: AnswerForm | undefined
   readonly signal: AbortSignal
 }
@@ -26,7 +26,7 @@ export type ModelReply = {
   readonly finish: string
   readonly model: string
   readonly usage: LanguageModelUsage
-  /** The parts that the SDK left out of the request, and why. */
+  /** The parts that the SDK left out of the request, each with the reason. */
   readonly warnings: readonly string[]
 }
 
@@ -55,7 +55,7 @@ export async function callModel(call: Call, { stream }: { stream: boolean }): Pr
 }
 
 function toCallSettings(sdk: Sdk, { model, system, messages, providerOptions, maxOutputTokens, answer, signal }: Call) {
-  // 0: the worker retries, with longer pauses than the SDK
+  // no retries: the worker retries, with longer pauses than the SDK
   const limit = maxOutputTokens === undefined ? {} : { maxOutputTokens }
   const always = {
     messages,
@@ -68,7 +68,10 @@ function toCallSettings(sdk: Sdk, { model, system, messages, providerOptions, ma
   return system === undefined ? always : { ...always, system }
 }
 
-/** The SDK would refuse output that does not fit its schema. Here such output may still be a reply, so only the model gets the schema. */
+/**
+ * The settings for a form of answer. The SDK would refuse output that does not match its schema. Here such output may still be a reply, so only
+ * the model gets the schema.
+ */
 function toFormSettings(sdk: Sdk, model: OpenModel, answer: AnswerForm | undefined) {
   if (answer === undefined || answer.form === 'last-line') return { model }
   const schema = toAnswerSchema(answer.words)
@@ -117,7 +120,7 @@ async function readStream(sdk: Sdk, settings: ReturnType<typeof toCallSettings>)
     kind: 'reply',
     text,
     toolInput,
-    // the initial value of a provider's package, which is never replaced if the stream breaks off
+    // the initial value in a provider's package: it stays if the stream breaks off
     finish: finishReason === 'other' && rawFinishReason === undefined ? 'none' : finishReason,
     model: response.modelId,
     usage,
@@ -144,12 +147,12 @@ function describeWarning(warning: Warning): string {
 type ChatMessage = { readonly role: 'user' | 'assistant'; readonly content: string }
 
 /**
- * Roles alternate, and the user is first: the chat templates of several local models, and Google, refuse anything else. A system note in a
- * transcript becomes a user message with a prefix, because only some providers accept it there.
+ * Builds the messages of a call. Roles alternate, and the user begins: the chat templates of several local models, and Google, refuse anything
+ * else. A system note in a transcript becomes a user message with a prefix, because only some providers accept it there.
  */
 export function toConversation(history: readonly Message[], prompt: string): ChatMessage[] {
   const said = history.filter(({ text }) => text.trim() !== '').map(toChatMessage)
-  // a transcript is cut at its oldest end, so the first reply may have lost its question
+  // the beginning of a transcript may be cut off, so the first reply may have no question
   const first = said.findIndex(({ role }) => role === 'user')
   const known = first < 0 ? [] : said.slice(first)
   return [...known, { role: 'user', content: prompt } as const].reduce<ChatMessage[]>(appendMessage, [])

@@ -1,5 +1,5 @@
-// Turns the failure of a model into a result: whether and when to retry, and what to check. The provider's words are matched but never
-// repeated, because they may quote the prompt or the key; only its error codes are shown.
+// Turns the failure of a model into a result: whether and when to retry, and the advice for the operator. The provider's words are matched but
+// never repeated, because they may quote the prompt or the key; only its error codes are shown.
 import { z } from 'zod'
 import { tryParseJson } from '../../base/json.ts'
 import { readRetryAfterMs, toRetryWait } from '../../base/http.ts'
@@ -10,7 +10,7 @@ import { type Provider, toShownName } from './providers.ts'
 /** `begun`: a part of the reply had already arrived. */
 type ModelCall = { readonly provider: Provider; readonly model: string; readonly begun: boolean }
 
-/** A provider's error, with the field names of all providers. */
+/** An error of a provider, with the field names of all providers. */
 const ProviderError = z.object({
   code: z.union([z.string(), z.number()]).optional().catch(undefined),
   type: z.string().optional().catch(undefined),
@@ -26,7 +26,7 @@ type ProviderError = z.infer<typeof ProviderError>
 
 const Wrapped = z.object({ error: ProviderError })
 
-/** The AI SDK's error of a call, recognised by its shape, so that the package is not loaded for a type. */
+/** The error of a call in the AI SDK, recognised by its shape, so that the package is not loaded for a type. */
 const CallError = z.object({
   statusCode: z.number().optional().catch(undefined),
   responseBody: z.string().optional().catch(undefined),
@@ -52,7 +52,7 @@ const statusOf: Readonly<Record<string, number>> = {
   invalid_request_error: 400,
 }
 
-/** The words of OpenAI, Anthropic, Google, Bedrock, xAI, Moonshot, Groq, vLLM, llama.cpp, LM Studio and Ollama. */
+/** The words of OpenAI, Anthropic, Google, Bedrock, xAI, Moonshot, Groq, vLLM, llama.cpp, LM Studio and Ollama for a prompt that is too long. */
 const overflow =
   /context[ _-]?(length|window|size|limit)|maximum (context|prompt|model) |(prompt|input) (is )?too long|input token count|input tokens exceed|too many (input )?tokens|model token limit|reduce the length/i
 /** OpenAI's error for a single prompt above the token limit of a minute: waiting does not help. */
@@ -74,7 +74,10 @@ export function toModelFailure(thrown: unknown, asked: ModelCall, now: number): 
 
 /** The statuses with which providers and servers refuse a part of a request that they do not support. */
 const refusals: ReadonlySet<number> = new Set([400, 404, 422, 500, 501])
-/** The words of OpenAI, Anthropic, Google, OpenRouter, DeepSeek, Groq, vLLM, llama.cpp and Ollama about tools and structured output. */
+/**
+ * The words of OpenAI, Anthropic, Google, OpenRouter, DeepSeek, Groq, vLLM, llama.cpp and Ollama for tools and structured output that they do
+ * not support.
+ */
 const aboutForm =
   /\btools?\b|tool[_ ]?(choice|use|call)|function[_ ]?call|response[_ ]?(format|schema|mime)|output[_ ]?(config|format)|json[_ ]?(schema|mode)|structured[_ ]?output|guided|grammar|text\.format/i
 
@@ -96,7 +99,7 @@ export function describeCutConnection(name: string, code?: string): string {
   return `${name} ended before its reply was complete${why}. If this continues, look at its log, or at a proxy in front of it.`
 }
 
-/** Neither the network nor the provider gave a reason. */
+/** The failure if neither the network nor the provider gave a reason. */
 function toUnexpectedFailure(thrown: unknown, { provider: { name }, begun }: ModelCall): RunFailure {
   if (begun) return retryableFailure(describeCutConnection(name))
   const error = toErrorName(thrown)
@@ -161,13 +164,13 @@ function isTooLong(status: number, { code, type, message }: ProviderError): bool
   return status === 413 || ([400, 422].includes(status) && overflow.test(`${code} ${type} ${message}`))
 }
 
-/** Codes such as `model_not_found` or `reasoning.effort`: words of a fixed vocabulary, never a sentence. */
+/** Lists the error codes, such as `model_not_found` or `reasoning.effort`: they are words of a fixed vocabulary, never a sentence. */
 function listCodes({ code, type, status, param }: ProviderError): string[] {
   const words = [code, status, type, param].filter((word) => typeof word === 'string')
   return [...new Set(words)].filter((word) => /^[A-Za-z]+([_.][A-Za-z]+)*$/.test(word) && word.length <= 60)
 }
 
-/** The body of an answer, or the error itself inside a stream. */
+/** The error in the body of an answer, or the error inside a stream. */
 function readProviderError(thrown: unknown, { responseBody }: CallError): ProviderError {
   const given = thrown instanceof Error ? tryParseJson(responseBody ?? '') : thrown
   // Google wraps its error into a list when it streams
@@ -181,7 +184,7 @@ function findStatus({ statusCode }: CallError, error: ProviderError): number | u
   if (error.details?.some(({ reason }) => reason === 'API_KEY_INVALID')) return 401
   if (statusCode !== undefined && statusCode >= 300 && statusCode !== 500) return statusCode
   const meant = [error.code, error.status, error.type].flatMap((word) => readStatusWord(word) ?? [])[0]
-  // the AI SDK also uses 500 for an error inside a stream without a status; a real 500 is never caused by the request
+  // not 500: the AI SDK also uses it for an error inside a stream without a status; a request never causes a real 500
   if (statusCode === 500) return meant === 429 || meant === 529 ? meant : 500
   return meant ?? (error.message === undefined ? undefined : 500)
 }
@@ -192,7 +195,7 @@ function readStatusWord(word: string | number | undefined): number | undefined {
   return typeof word === 'string' && Object.hasOwn(statusOf, word) ? statusOf[word] : undefined
 }
 
-/** Google's `RetryInfo`: `"retryDelay": "34s"`. */
+/** The wait in Google's `RetryInfo`, such as `"retryDelay": "34s"`. */
 function readRetryDelayMs({ details = [] }: ProviderError): number | undefined {
   const [, seconds] = details.flatMap(({ retryDelay }) => /^(\d+(?:\.\d+)?)s$/.exec(retryDelay ?? '') ?? [])
   return seconds === undefined ? undefined : Math.ceil(Number(seconds) * 1_000)

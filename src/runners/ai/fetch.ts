@@ -1,5 +1,5 @@
-// fetch without time limits, but with a limit on the size of an answer. The built-in fetch gives up after five minutes without a byte, and
-// a slow machine may need longer for a long prompt. Follows no redirect, because a key must reach one host only.
+// A fetch without time limits, but with a limit on the size of an answer. The built-in fetch gives up after five minutes without a byte, and a
+// slow machine may need longer for a long prompt. Follows no redirect, because a key must reach one host only.
 import { type IncomingMessage, request as overHttp } from 'node:http'
 import { request as overHttps } from 'node:https'
 import { Readable } from 'node:stream'
@@ -9,7 +9,7 @@ export type Fetch = typeof globalThis.fetch
 /** Statuses without a body: the constructor of Response throws if they have one. */
 const bodiless: ReadonlySet<number> = new Set([204, 205, 304])
 
-/** Accepts only text as a body. */
+/** Sends a request. Its body must be text. */
 export const patientFetch: Fetch = async (input, init = {}) => {
   const answer = await sendRequest(new URL(input instanceof Request ? input.url : input), init)
   const { statusCode: status = 0, statusMessage = '' } = answer
@@ -36,17 +36,17 @@ function sendRequest(url: URL, { method = 'GET', headers, body, signal }: Reques
 }
 
 function toWebStream(answer: IncomingMessage): ReadableStream<Uint8Array> {
-  // Node's own declaration of the same class
+  // as: Node's declaration of the same class
   return Readable.toWeb(answer) as ReadableStream<Uint8Array>
 }
 
 type BoundedFetch = {
   readonly fetch: Fetch
-  /** True if an answer exceeded the limit and was cut off. */
+  /** Whether an answer exceeded the limit and was cut off. */
   readonly isOver: () => boolean
 }
 
-/** Limits the answer of one call. `maxBytes` counts the body as received. */
+/** Limits the body of the answer of one call to `maxBytes`. */
 export function limitFetch(fetch: Fetch, maxBytes: number): BoundedFetch {
   let isOver = false
   return {
@@ -73,7 +73,7 @@ export function limitFetch(fetch: Fetch, maxBytes: number): BoundedFetch {
 
 type WatchedFetch = {
   readonly fetch: Fetch
-  /** The step that the server did not finish in time; undefined if it was always in time. */
+  /** The part that did not come in time; undefined if none was late. */
   readonly silence: () => 'no answer' | 'stopped' | undefined
 }
 
@@ -129,7 +129,7 @@ export function limitSilence(
 
 type RepeatableFetch = {
   readonly fetch: Fetch
-  /** Answers every request with the JSON that came instead of a stream; undefined if none came. */
+  /** A fetch that answers every request with the JSON that came instead of a stream; undefined if none came. */
   readonly repeat: () => Fetch | undefined
 }
 

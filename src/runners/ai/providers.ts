@@ -38,7 +38,7 @@ export const optionNames: Readonly<Record<Kind, string>> = {
   'openai-compatible': 'openaiCompatible',
 }
 
-/** `<provider>/<model>` is split at the first "/", because the name of a model may contain more. */
+/** Splits `<provider>/<model>` at the first "/", because the name of a model may contain more. */
 export function chooseModel(asked: string | undefined, models: ModelsConfig): ModelChoice {
   if (asked === undefined) return { ok: false, reason: 'No model is set: set agents.defaults.model.' }
   const name = resolveModelName(asked, models.aliases)
@@ -93,10 +93,10 @@ function describeUnknownProvider(name: string, known: readonly string[]): string
   return `models.providers has no "${asked}", only ${known.map((one) => `"${one}"`).join(', ')}.${hint}`
 }
 
-/** A model in the version of the interface that the SDK can wrap. */
+/** A model with the version of the interface that the SDK can wrap. */
 export type OpenModel = Parameters<typeof wrapLanguageModel>[0]['model']
 
-/** The packages are loaded at the first use: a gateway without a model starts without them. */
+/** Opens a model. The package of its provider is loaded at the first use: a gateway without a model starts without them. */
 export async function openModel({ config, baseUrl }: Provider, model: string, fetch: Fetch): Promise<OpenModel> {
   const settings = {
     baseURL: baseUrl,
@@ -167,7 +167,7 @@ async function probeProvider({ name, config, baseUrl }: Provider, fetch: Fetch, 
     const answer = await fetch(`${baseUrl}/models`, { headers: toKeyHeaders(config), signal })
     await answer.body?.cancel()
     if (answer.ok) return { ok: true, detail: `${name} answers.` }
-    // here Google answers with 400 only for a wrong key
+    // this request gets 400 from Google only for a wrong key
     const status = config.kind === 'google' && answer.status === 400 ? 401 : answer.status
     return { ok: false, detail: describeRefusal(name, status) }
   } catch (thrown) {

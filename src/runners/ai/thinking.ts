@@ -3,11 +3,11 @@ import type { Thinking } from '../../model/action.ts'
 import type { ProviderConfig } from '../../model/config/agents.ts'
 import type { JsonObject } from '../../base/json.ts'
 
-/** Provider options of the AI SDK by level. For a level that a model lacks, the nearest one is used. */
+/** Provider options of the AI SDK by level. A level that a model lacks has the options of the nearest level. */
 type Levels = Readonly<Record<Thinking, JsonObject>>
 
 type ThinkingRow = {
-  /** The models in the words of the README. */
+  /** The description of the models in the README. */
   readonly models: string
   readonly pattern: RegExp
   readonly levels: Levels
@@ -88,7 +88,7 @@ export const thinkingRows: Readonly<Record<ProviderConfig['kind'], readonly Thin
     {
       models: 'claude-opus-4-0, -4-1',
       pattern: /claude-opus-4-[012]/,
-      // 32,000 tokens in all: the thinking must leave room for a reply
+      // the model has 32,000 tokens in all: thinking must leave room for a reply
       levels: toLevels(budget, undefined, 1_024, 4_096, 10_000, 24_000, 24_000),
     },
     {

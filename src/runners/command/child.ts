@@ -12,7 +12,7 @@ const drainMs = 1_000
 const maxStderrBytes = 8_192
 
 type ChildOptions = {
-  /** A name in the PATH of `env`, or an absolute path. */
+  /** The program: a name in the PATH of `env`, or an absolute path. */
   readonly command: string
   readonly args: readonly string[]
   readonly cwd: string
@@ -31,7 +31,7 @@ type ChildOptions = {
 export type ChildEnd =
   | {
       readonly kind: 'exited'
-      /** Null: another process sent `signal`, which killed the command. */
+      /** Null if `signal`, which another process sent, killed the command. */
       readonly code: number | null
       readonly signal: string | null
       readonly output: string
@@ -114,14 +114,14 @@ function keepTail(stream: Readable, maxBytes: number): () => string {
   return () => tail.toString('utf8')
 }
 
-/** The pause between two checks of a group, doubled up to the cap. The system reports the end of a child, but not of a grandchild. */
+/** The pause between two checks of a group: it doubles up to the cap. The system reports the end of a child, but not of a grandchild. */
 const pollMs = { first: 10, cap: 320 }
-/** The time for the system to remove a killed process. A process that hangs inside the kernel stays longer. */
+/** The time that the system has to remove a killed process. A process that hangs inside the kernel stays longer. */
 const reapMs = 5_000
 
 const trackedGroups = new Set<number>()
 
-/** A group is killed when this process exits, until it is released. */
+/** Kills a group when this process exits, until `untrackGroup` is called. */
 function trackGroup(id: number): void {
   if (trackedGroups.size === 0) process.on('exit', killTrackedGroups)
   trackedGroups.add(id)
@@ -152,7 +152,7 @@ async function waitUntilGone(id: number, ms: number): Promise<boolean> {
   return false
 }
 
-/** True if only zombies are left in the group. A signal still reaches zombies, and a container's first process may never reap them. */
+/** Whether only zombies are left in the group. A signal still reaches zombies, and a container's first process may never reap them. */
 async function hasOnlyZombies(id: number): Promise<boolean> {
   // only Linux has these files; elsewhere the system reaps orphans
   const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name))
@@ -165,7 +165,7 @@ async function hasOnlyZombies(id: number): Promise<boolean> {
   return states.length > 0 && states.every((state) => state === 'Z' || state === 'X')
 }
 
-/** False if there is no process that this user may signal. Signal 0 only checks. */
+/** Sends a signal to a group; signal 0 only checks. Returns false if there is no process that this user may signal. */
 function signalGroup(id: number, signal: 'SIGTERM' | 'SIGKILL' | 0): boolean {
   try {
     return process.kill(-id, signal)

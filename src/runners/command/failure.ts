@@ -3,13 +3,13 @@ import { cut, toPrintableLine } from '../../base/text.ts'
 import type { ChildEnd } from './child.ts'
 import { type RunFailure, permanentFailure, retryableFailure, unavailableFailure } from '../../model/runner.ts'
 
-/** The failed runner, its program, and the values of its environment that no sentence may show. */
+/** The failed runner, its program, and the values of its environment that must not be shown. */
 type FailedCommand = { readonly id: string; readonly command: string; readonly secrets: readonly string[] }
 
 const maxWords = 500
 const maxLines = 5
 
-/** The wait after a rate limit: long enough that many waiting jobs do not retry every few seconds. */
+/** The wait after a rate limit. It is long, so that many waiting jobs do not retry every few seconds. */
 const limitedMs = 300_000
 
 /** Exit codes after which a retry does not help: usage (2, 64), permission, configuration, not executable, not found. */
@@ -88,7 +88,7 @@ export function toTextFailure({ id, command }: FailedCommand, path: string): Run
   )
 }
 
-/** `said`: the reason in the command's JSON; without it, the last lines of stderr count. */
+/** `said`: the reason in the command's JSON; if it is undefined, the last lines of stderr count. */
 export function toRunFailure(
   culprit: FailedCommand,
   end: Extract<ChildEnd, { kind: 'exited' }>,

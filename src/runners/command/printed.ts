@@ -54,14 +54,14 @@ export function createPrintedReader({ id, output, text, session, failure, usage 
   }
 }
 
-/** One document; an array of objects is a list of events. */
+/** Reads one JSON document. An array of objects counts as a list of events. */
 function readDocument(printed: string): JsonObject[] | undefined {
   const document = tryParseJson(printed)
   const events = (Array.isArray(document) ? document : [document]).filter(isJsonObject)
   return events.length === 0 ? undefined : events
 }
 
-/** One object on each line; other lines, such as warnings, are ignored. */
+/** Reads one JSON object on each line. Other lines, such as warnings, are ignored. */
 function readLines(printed: string): JsonObject[] | undefined {
   const events = printed.split('\n').map(tryParseJson).filter(isJsonObject)
   return events.length === 0 ? undefined : events
@@ -113,7 +113,7 @@ export function createUsageReader(fields: UsageFields): (event: JsonObject) => U
   }
 }
 
-/** The usage of one turn, for a command that counts its whole session. A lower count than before means a new session. */
+/** The usage of one turn, for a command that prints the total of the session. A lower count than before means a new session. */
 export function toTurnUsage(total: Usage, before: Usage | undefined): Usage {
   if (before === undefined || kinds.some((kind) => (total[kind] ?? 0) < (before[kind] ?? 0))) return total
   const turn = kinds.flatMap((kind) => {

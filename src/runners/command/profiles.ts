@@ -27,18 +27,18 @@ export type Profile = {
   /** The possible places of the reason for a failure; the first one found counts. */
   readonly failure: readonly Field[]
   readonly usage: UsageFields
-  /** True if the counts cover the whole session, even after a resume. */
+  /** Whether the counts cover the whole session, even after a resume. */
   readonly countsSession: boolean
-  /** True if an `@path` in the prompt shows that file to the model, from anywhere on the disk and without asking. */
+  /** Whether an `@path` in the prompt shows that file to the model, from anywhere on the disk and without asking. */
   readonly readsMentions: boolean
-  /** The command's words for thinking levels; its own configuration decides about other levels. */
+  /** The command's words for thinking levels. For a level without a word, the configuration of the command decides. */
   readonly thinking: Readonly<Partial<Record<Thinking, string>>>
 }
 
 /**
- * Only reads files below its working directory: no shell, no edits, no MCP servers. Settings of the workspace
- * are not read, because hooks in them run commands, and outsiders may have written the files of a workspace.
- * Seen with 2.1.197; https://docs.anthropic.com/en/docs/claude-code/cli-reference
+ * Claude Code: it only reads files below its working directory: no shell, no edits, no MCP servers. Settings of the workspace are not read,
+ * because hooks in them run commands, and outsiders may have written the files of a workspace. Seen with 2.1.197;
+ * https://docs.anthropic.com/en/docs/claude-code/cli-reference
  */
 const claudeArgs: readonly string[] = [
   ['--print', '--output-format', 'json'],
@@ -48,9 +48,8 @@ const claudeArgs: readonly string[] = [
 ].flat()
 
 /**
- * Runs commands in a sandbox that can neither write nor reach the network; rules that let commands out of it are not read,
- * and web searches, which could leak data, are off.
- * Seen with 0.169.0; https://developers.openai.com/codex/noninteractive
+ * Codex: it runs commands in a sandbox that can neither write nor reach the network. It does not read rules that let commands leave the
+ * sandbox, and web searches are off, because they could leak data. Seen with 0.169.0; https://developers.openai.com/codex/noninteractive
  */
 const codexArgs: readonly string[] = [
   ['exec', '--json', '--color', 'never', '--skip-git-repo-check'],

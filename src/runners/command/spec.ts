@@ -9,25 +9,25 @@ export type CommandSpec = {
   readonly id: string
   readonly command: string
   readonly args: readonly string[]
-  /** Undefined if the command cannot continue a session: then every turn starts a new one. */
+  /** The arguments that continue a session; undefined if the command cannot: then every turn starts a new one. */
   readonly resumeArgs: readonly string[] | undefined
   readonly input: 'stdin' | 'arg'
   readonly output: 'text' | 'json' | 'jsonl'
-  /** The path of the reply, for messages. */
+  /** The configured path of the reply, for messages. */
   readonly textPath: string
   readonly read: PrintedReader
   readonly countsSession: boolean
   readonly readsMentions: boolean
   readonly toThinking: (level: Thinking) => string | undefined
   readonly env: Readonly<Record<string, string>>
-  /** Values of variables that only the operator's list lets through. */
+  /** The values of the variables that the command gets only because the operator lists them. */
   readonly secrets: readonly string[]
   readonly killAfterMs: number
 }
 
 /** The variables that every command gets: search path, home, language, temporary folder. */
 const commonEnv = ['PATH', 'HOME', 'LANG', 'TMPDIR']
-/** Shorter values are words such as "true", not secrets. */
+/** The minimum length of a secret: shorter values are words such as "true". */
 const minSecretLength = 8
 
 /** Throws `config-invalid` with the name of the key. */
@@ -42,7 +42,7 @@ export function buildCommandSpec(
     throw new Problem('config-invalid', `runners.${id} has no program. Set runners.${id}.command, or its profile.`)
   }
   const args = config.args ?? profile?.args ?? []
-  // the operator's arguments do not get those of the profile, which may allow less, or more
+  // the arguments of the operator replace those of the profile completely: both may set different rights
   const resumeArgs = config.resumeArgs ?? (config.args === undefined ? profile?.resumeArgs : undefined)
   const input = config.input ?? profile?.input ?? (hasPlaceholder(args, 'prompt') ? 'arg' : 'stdin')
   for (const [key, given] of Object.entries({ args, resumeArgs })) {
@@ -135,7 +135,7 @@ function fillArgument(arg: string, values: ArgumentValues): string | undefined {
   return text.startsWith('-') && !arg.startsWith('-') ? ` ${text}` : text
 }
 
-/** A flag in the operator's arguments. `--` is not a flag: it ends them. */
+/** Whether an argument of the operator is a flag. `--` is not a flag: it ends the flags. */
 function isFlag(arg: string | undefined): boolean {
   return arg !== undefined && arg !== '--' && arg.startsWith('-') && arg.replace(placeholder, '') === arg
 }

@@ -29,7 +29,7 @@ beforeEach(async () => {
     gmail: toGmail(google, { mode: 'push', project: 'proj-123456', push }),
     call: createCall({ pause: async () => {}, random: () => 0.5, signal: new AbortController().signal }),
     clock,
-    notified: () => void (wakes += 1),
+    onNotification: () => void (wakes += 1),
     gate: createGate(),
     log,
   })
@@ -141,7 +141,7 @@ describe('a push', () => {
     const gmail = toGmail(google, { mode: 'push', project: 'proj-123456', push: taken })
     const call = createCall({ pause: async () => {}, random: () => 0.5, signal: new AbortController().signal })
     await expect(
-      startPushReceiver({ gmail, call, clock, notified: () => {}, gate: createGate(), log }),
+      startPushReceiver({ gmail, call, clock, onNotification: () => {}, gate: createGate(), log }),
     ).rejects.toThrow(/hooks\.gmail\.push\.port/)
   })
 })
