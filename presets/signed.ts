@@ -26,7 +26,7 @@ const replyOptions = {
   /** The recipient, if the channel is another one. */
   to: filled.optional(),
 }
-/** The same options, and those for a sender that also has commits. */
+/** The reply options, and the option of a sender that also has commits. */
 export const forgeOptions = {
   ...replyOptions,
   /** The name of the commit status that each run sets. */

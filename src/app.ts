@@ -89,7 +89,7 @@ export type Hookloom = {
   readonly generation: () => Generation
   /** The live generation, and the saved files that are not live. */
   readonly status: () => LiveStatus
-  /** Stops listening, finishes or releases the running jobs, and closes the store. Each step has a time limit. `signal`: what asked. */
+  /** Stops listening, finishes or releases the running jobs, and closes the store, each within a time limit. `signal`: what it stops. */
   stop(signal?: string): Promise<void>
 }
 

@@ -8,7 +8,7 @@ const issueLines = [
   'Seen {{data.issue.count | default: "an unknown number of"}} times by {{data.issue.userCount | default: "an unknown number of"}} users, first at {{data.issue.firstSeen | default: "an unknown time"}}',
 ]
 const issue = '{{data.issue.shortId | default: "without an id"}} {{data.issue.title}}'
-// a condition on the level of the issue, because errors and comments have the same actions
+// a condition on the level of the issue, which only issues have: errors and comments have the same actions
 const level = ['fatal', 'error', 'warning', 'info', 'debug', 'sample']
 
 /** Source: https://docs.sentry.io/organization/integrations/integration-platform/webhooks/ */

@@ -44,7 +44,7 @@ export async function addService(context: Context, { kind }: { kind: ServiceKind
     )
   }
   const files = renderFiles(kind, facts)
-  // an earlier run, before the directory had its user, may have written files for root; unedited ones can be replaced
+  // an earlier run may have written files for root, unedited ones can be replaced
   const ofRoot = renderFiles(kind, { ...facts, user: 'root', group: '0', owner: '0:0' })
   const findOther = (file: string) => {
     const text = existsSync(join(dir, file)) ? readFileSync(join(dir, file), 'utf8') : undefined
@@ -115,7 +115,7 @@ function findUserName(uid: number): string {
     // a numeric id has no character that a service file could misread
     return own.uid === uid && /^[a-z_][\w.-]*$/i.test(own.username) ? own.username : String(uid)
   } catch {
-    // a user without an entry in passwd
+    // the user has no entry in passwd
     return String(uid)
   }
 }
@@ -132,7 +132,7 @@ function readServerFacts({ dir, env }: Context) {
     stopTimeoutMs: server.stopTimeoutMs,
     // the variable in a database URL may be set in the service only
     sharesStore: place.kind === 'url' || !loadConfigParts({ dir, env }).isStoreKnown,
-    // one more thread waits as a spare
+    // the pool has one spare thread
     transformsMb: (hooks.transforms.workers + 1) * hooks.transforms.memoryMb,
     hooksPath: hooks.path,
     port: server.port === 0 ? 8790 : server.port,

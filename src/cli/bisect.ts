@@ -30,7 +30,7 @@ type Found = { readonly before: Save; readonly save: Save; readonly compared: Co
 export async function bisect(context: Context, given: string): Promise<number> {
   const kept = await readKeptDelivery(context, given)
   const saves = await readSaves(context.dir)
-  // the save that was live when the delivery came, and all later ones
+  // the save that was live when the delivery came, and all later saves
   const first = Math.max(
     0,
     saves.findLastIndex(({ at }) => at <= kept.receivedAt),
@@ -77,7 +77,7 @@ function compareWith(oldest: SaveOutcomes, later: SaveOutcomes): Compared {
   return compare({ before: oldest.outcomes[0], after: later.outcomes, recorded: undefined }, findAfterId)
 }
 
-/** Runs the request with the code of a save. Writes the files of each save to a new folder, with the packages and variables of the config
+/** Runs the request with the code of a save. Writes files files of each save to a new folder with the packages and variables of the config
  * directory. */
 function createRunner(context: Context, kept: KeptDelivery) {
   const folder = mkdtempSync(join(tmpdir(), 'hookloom-bisect-'))

@@ -1,4 +1,4 @@
-// Lists the budgets, or adds to one of them until its period ends.
+// Lists the budgets, or adds an amount to a budget until its period ends.
 import { z } from 'zod'
 import { loadConfig } from '../config/config.ts'
 import { BudgetFields, type MeasureFields } from '../model/api/operations.ts'

@@ -26,7 +26,7 @@ export async function check(context: Context, { types = false }: { readonly type
   return printFindings(context, [...findings, ...mappings, ...shadows, ...used, ...typed, ...checkWarnings(loaded)])
 }
 
-/** Warns of paths that no known request has, and of statuses and replies that cannot be shown or sent. Templates that do not parse are
+/** Warns of paths that no known request has, and of statuses and replies that cannot be shown or sent. Invalid templates are
  * reported elsewhere. */
 async function checkMappingUse(context: Context): Promise<CheckFinding[]> {
   try {

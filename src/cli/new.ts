@@ -227,7 +227,7 @@ function describeProof(sender: string, proof: Proof | undefined): string {
     : `${sender} does not sign its requests: it must send the hook token.`
 }
 
-/** Warns of an earlier mapping of the same path, which has priority and may match every request. `edited`: the configuration with the new
+/** Warns of an earlier mapping of the path, which has priority and may match every request. `edited`: the configuration with the new
  * mapping. */
 function describeShadowing({ config, env }: LoadedConfig, { path, edited }: Added, module: string): string {
   const { mappings } = (edited === undefined ? undefined : parseConfig(edited, env).config?.hooks) ?? config.hooks

@@ -77,7 +77,7 @@ export async function post<T>(path: string, body?: object, signal?: AbortSignal)
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     ...(signal === undefined ? {} : { signal }),
   })
-  // as: see above
+  // as: see `get`
   return (await answer.json()) as T
 }
 

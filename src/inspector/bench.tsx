@@ -168,7 +168,7 @@ function useTried(hook: string, typed: BenchInput | undefined, saved: string) {
       setTried(await post<TriedFields>('/api/try', request, signal))
       setProblem('')
     } catch (error) {
-      // a newer request has begun
+      // the result is not needed, because a newer request has begun
       if (signal.aborted) return
       setProblem(describeException(error, 'It could not be tried.'))
     }

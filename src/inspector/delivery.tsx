@@ -119,7 +119,7 @@ function Delivery({ delivery, request, runs, hooksUrl, onDone }: DeliveryProps):
 
 const tabs = { trace: 'Trace', request: 'Request', texts: 'Prompt and reply', answer: 'Answer' } as const
 type Tab = keyof typeof tabs
-// as: the object has these names
+// as: the keys of `tabs` are these names
 const tabNames = Object.keys(tabs) as Tab[]
 const tabKey = 'hookloom-tab'
 /** The tab that was last chosen, for any delivery. */

@@ -6,7 +6,7 @@ import { markUnseen } from './format.ts'
 /** `noted`: a recorded line that the live code does not produce. */
 type Piece = { readonly kind: 'same' | 'removed' | 'added' | 'noted' | 'gap'; readonly text: string }
 
-/** The maximum number of lines of both values together for a comparison line by line. Beyond that, all lines between the equal ends count
+/** The maximum number of lines of both values together for a comparison line by line. With more, all lines between the equal ends count
  * as different. */
 const maxComparedLines = 400
 const context = 2

@@ -1,6 +1,6 @@
 // Formats times, durations and text from outside for the page.
 
-/** The same characters as in `toPrintable` of the terminal. The page cannot import code of the gateway. */
+/** Matches the same characters as in `toPrintable` of the terminal. The page cannot import code of the gateway. */
 const unseen =
   /(?![\t\n])(?!(?<=\p{Emoji})[\uFE0E\uFE0F])(?!(?<=[\p{Emoji}\uFE0F])\u200D\p{Emoji})(?!(?<=(?![\p{ASCII}\p{Script=Latin}])[\p{L}\p{M}])[\u200C\u200D](?![\p{ASCII}\p{Script=Latin}])[\p{L}\p{M}])[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800]/gu
 
@@ -49,7 +49,7 @@ export function formatClock(at: number, now = Date.now()): string {
   return isSameDay(at, now) ? clock.format(at) : `${formatDay(new Date(at))} ${clock.format(at)}`
 }
 
-/** Converts the UTC times in a sentence of the gateway, such as `14:03:10Z`, to the time zone of the page. A time without a date is a time
+/** Converts UTC times in a sentence, such as `14:03:10Z`, to the time zone of the page. A time without a date is a time
  * of today. */
 export function toLocalTimes(sentence: string, now = Date.now()): string {
   return sentence.replace(/(?:\b(\d{4}-\d\d-\d\d) )?\b(\d\d:\d\d:\d\d)Z/g, (written, day, time) => {

@@ -1,4 +1,4 @@
-// The page about what makes runs wait, and about senders: pauses with a button to resume, budgets, and the senders.
+// The page about what makes runs wait, and about senders: pauses with a button to resume, budgets, senders.
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { BudgetFields, MeasureFields, PauseFields, SenderFields } from '../model/api/operations.ts'

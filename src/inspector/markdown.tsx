@@ -7,7 +7,7 @@ import { markUnseen } from './format.ts'
 import { LongText } from './text.tsx'
 
 /** The limits of a text that is rendered as Markdown. The lexer searches for the end of each delimiter in its block, and copies a block for
- * each of its lines. */
+ * each of its lines, so both are limited. */
 const [maxChars, maxDelimiters, maxLines, maxWordChars] = [20_000, 600, 500, 2_048]
 const tooDeep = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])[ \t])){8}/m
 
@@ -132,7 +132,7 @@ function renderTable({ header, rows }: Tokens.Table, key: number): JSX.Element {
 }
 
 function renderInline(token: Token, key: number): ComponentChildren {
-  // as: see above
+  // as: see `renderBlock`
   const one = token as MarkedToken
   switch (one.type) {
     case 'strong':

@@ -109,7 +109,7 @@ function MadeBy({ delivery: { madeBy } }: { delivery: ShownDelivery }): JSX.Elem
   )
 }
 
-/** https://code.visualstudio.com/docs/configure/command-line#_opening-vs-code-with-urls */
+/** Source: https://code.visualstudio.com/docs/configure/command-line#_opening-vs-code-with-urls */
 export function toEditorUrl(file: string, line: number): string {
   return `vscode://file/${file.replace(/^\//, '').split('/').map(encodeURIComponent).join('/')}:${line}`
 }

@@ -1,4 +1,4 @@
-// Builds the channels of a configuration once, and each of its runners when a turn first needs it.
+// Builds the configured runners and channels of a configuration once, and a built-in runner when a turn first needs it.
 import { CommandRunnerConfig } from '../model/config/agents.ts'
 import type { Channel, OwnChannel } from '../model/channel.ts'
 import { type ChannelsConfig, channelSections } from '../model/config/channels.ts'
@@ -57,7 +57,10 @@ function buildRunnersAndChannels(
   own: readonly OwnChannel[],
   tools: RunnerAndChannelParts,
 ): RunnersAndChannels {
-  const runners = new Map<string, Runner | undefined>()
+  // each section is built at once, so that a load reports its faults; the built-in runners have none
+  const runners = new Map<string, Runner | undefined>(
+    Object.keys(config.runners).map((name) => [name, buildRunner(name, config, tools)]),
+  )
   return {
     runner(name) {
       if (!runners.has(name)) runners.set(name, buildRunner(name, config, tools))

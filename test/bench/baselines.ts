@@ -9,19 +9,19 @@ import Koa from 'koa'
 /** The bare server: reads, parses and answers. It checks no token, renders no template, and keeps nothing. */
 export function createBareHttp(): Server {
   return createServer((req, res) => {
-    void answerPlain(req, res)
+    void answerWithText(req, res)
   })
 }
 
-async function answerPlain(req: IncomingMessage, res: ServerResponse): Promise<void> {
-  const answer = toAnswer(await readJson(req))
+async function answerWithText(req: IncomingMessage, res: ServerResponse): Promise<void> {
+  const answer = renderAnswer(await readJson(req))
   res.writeHead(200, { 'content-type': 'application/json', 'content-length': answer.length })
   res.end(answer)
 }
 
 /** The bare server, with Koa and its router in front. */
 export function createBareKoa(): Server {
-  return toServer(async (req) => toAnswer(await readJson(req)))
+  return createJsonServer(async (req) => renderAnswer(await readJson(req)))
 }
 
 /** The bare server, which also commits a row on the main thread for each request before its 200. `delayMs`: simulates a slower disk. */
@@ -31,28 +31,28 @@ export function createInsertEach({ dir, delayMs }: { dir: string; delayMs: numbe
   db.exec('CREATE TABLE deliveries (seq INTEGER PRIMARY KEY, at INTEGER, hook TEXT, text TEXT) STRICT')
   const insert = db.prepare('INSERT INTO deliveries (at, hook, text) VALUES (?, ?, ?)')
   const sleeper = new Int32Array(new SharedArrayBuffer(4))
-  return toServer(async (req) => {
+  return createJsonServer(async (req) => {
     const event = await readJson(req)
     db.exec('BEGIN IMMEDIATE')
-    insert.run(Date.now(), 'bench', toText(event))
+    insert.run(Date.now(), 'bench', renderText(event))
     if (delayMs > 0) Atomics.wait(sleeper, 0, 0, delayMs)
     db.exec('COMMIT')
-    return toAnswer(event)
+    return renderAnswer(event)
   })
 }
 
 /** The bare server, which also appends a line and syncs it for each request before its 200. No durable server can do less. */
 export function createAppendEach({ dir }: { dir: string }): Server {
   const file = openSync(join(dir, 'each.jsonl'), 'a')
-  return toServer(async (req) => {
+  return createJsonServer(async (req) => {
     const event = await readJson(req)
-    writeSync(file, `${JSON.stringify({ at: Date.now(), hook: 'bench', text: toText(event) })}\n`)
+    writeSync(file, `${JSON.stringify({ at: Date.now(), hook: 'bench', text: renderText(event) })}\n`)
     fdatasyncSync(file)
-    return toAnswer(event)
+    return renderAnswer(event)
   })
 }
 
-function toServer(handle: (req: IncomingMessage) => Promise<string>): Server {
+function createJsonServer(handle: (req: IncomingMessage) => Promise<string>): Server {
   const app = new Koa()
   const router = new Router()
   router.post('/hooks/bench', async (ctx) => {
@@ -75,10 +75,10 @@ function readJson(req: IncomingMessage): Promise<Event> {
   })
 }
 
-function toText({ action, issue, sender }: Event): string {
+function renderText({ action, issue, sender }: Event): string {
   return `${action} #${issue.number} ${issue.title} by ${sender.login}: ${issue.html_url}`
 }
 
-function toAnswer({ issue }: Event): string {
+function renderAnswer({ issue }: Event): string {
   return JSON.stringify({ ok: true, deliveryId: issue.number, mode: 'next-heartbeat' })
 }

@@ -6,10 +6,10 @@ import { compileChildren } from './child.ts'
 import { type BenchOptions, parseOptions, usage } from './options.ts'
 import { busyShare, describeMachine } from './machine.ts'
 import { describePeers } from './peers.ts'
-import { toDisk, toMisses, toText } from './report.ts'
+import { summarizeDisk, describeMisses, renderReport } from './report.ts'
 import { runProbes } from './probes.ts'
 import { runSuites } from './run.ts'
-import { toProbeVerdicts, toRows, toVerdicts } from './verdicts.ts'
+import { buildProbeVerdicts, buildRows, buildVerdicts } from './verdicts.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 const built = join(root, 'dist/index.js')
@@ -35,13 +35,13 @@ async function bench(options: BenchOptions): Promise<number> {
   const report = {
     machine,
     busy: Math.max(...busy),
-    disk: toDisk(disk),
-    verdicts: [...toVerdicts(samples), ...toProbeVerdicts(options.probes, figures)],
+    disk: summarizeDisk(disk),
+    verdicts: [...buildVerdicts(samples), ...buildProbeVerdicts(options.probes, figures)],
     notes: options.peers ? describePeers() : [],
-    rows: toRows(samples),
+    rows: buildRows(samples),
   }
-  process.stdout.write(options.json ? `${JSON.stringify(report)}\n` : `${toText(report)}\n`)
-  const misses = toMisses(report.verdicts)
+  process.stdout.write(options.json ? `${JSON.stringify(report)}\n` : `${renderReport(report)}\n`)
+  const misses = describeMisses(report.verdicts)
   for (const miss of misses) process.stderr.write(`${miss}\n`)
   if (report.busy > busyShare) {
     process.stderr.write('Other programs were busy on this machine. Run the bench again when it is quiet.\n')

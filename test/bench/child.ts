@@ -22,7 +22,7 @@ const options = {
   logLevel: 'error',
 } satisfies BuildOptions
 
-/** Compiles the entries of the children, and the gateway with each stand-in, into a folder below the package, where dependencies resolve.
+/** Compiles the entries of the children, and the gateway with each stand-in, below the package, where dependencies resolve.
  * */
 export async function compileChildren(folder: string): Promise<void> {
   await build({
@@ -68,7 +68,7 @@ export async function startChild<Ask extends object | string, Reply>(
   const child: Child<Ask, Reply> = {
     pid: process.pid ?? 0,
     ask: (question) => {
-      const reply = nextReply<Reply>(process)
+      const reply = waitForReply<Reply>(process)
       process.send(question)
       return reply
     },
@@ -80,7 +80,7 @@ export async function startChild<Ask extends object | string, Reply>(
       }),
   }
   try {
-    return { child, first: await nextReply<Reply>(process) }
+    return { child, first: await waitForReply<Reply>(process) }
   } catch (error) {
     // a child that still runs would keep the bench from ending
     await child.kill()
@@ -88,7 +88,7 @@ export async function startChild<Ask extends object | string, Reply>(
   }
 }
 
-function nextReply<Reply>(process: ChildProcess): Promise<Reply> {
+function waitForReply<Reply>(process: ChildProcess): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const onExit = (code: number | null) => reject(new Error(`A child of the bench ended with ${code}.`))
     process.once('exit', onExit)

@@ -30,7 +30,7 @@ export async function countCalls(
   const strace = spawn('strace', ['-c', '-f', '-o', file, '-p', String(pid)], { stdio: ['ignore', 'ignore', 'pipe'] })
   const ended = once(strace, 'exit')
   try {
-    await attached(strace)
+    await waitUntilAttached(strace)
     await work()
   } finally {
     strace.kill('SIGINT')
@@ -42,7 +42,7 @@ export async function countCalls(
 }
 
 /** Resolves when strace is attached. strace reports each thread; a process has at least the main thread and the threads of its pool. */
-async function attached({ stderr }: ChildProcess): Promise<void> {
+async function waitUntilAttached({ stderr }: ChildProcess): Promise<void> {
   let text = ''
   for await (const chunk of stderr?.setEncoding('utf8').iterator({ destroyOnReturn: false }) ?? []) {
     text += String(chunk)
@@ -66,6 +66,6 @@ export async function measureWal(wal: string, work: () => Promise<unknown>) {
 const quietMs = 400
 
 /** Resolves when the WAL has not changed for a while: the job is then done. */
-export async function untilQuiet(wal: string): Promise<void> {
+export async function waitUntilQuiet(wal: string): Promise<void> {
   for (let size = -1; size !== statSync(wal).size; await pause(quietMs)) size = statSync(wal).size
 }

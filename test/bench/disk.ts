@@ -2,7 +2,7 @@
 import { closeSync, fdatasyncSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
-import { toQuantile } from './statistics.ts'
+import { computeQuantile } from './statistics.ts'
 
 export type DiskTimes = { readonly p50Ms: number; readonly p99Ms: number }
 
@@ -23,5 +23,5 @@ export function measureDisk(folder: string): DiskTimes {
   }
   closeSync(handle)
   rmSync(file)
-  return { p50Ms: toQuantile(times, 0.5), p99Ms: toQuantile(times, 0.99) }
+  return { p50Ms: computeQuantile(times, 0.5), p99Ms: computeQuantile(times, 0.99) }
 }

@@ -29,7 +29,7 @@ export function createEventBody(size: number, seed: number): EventBody {
     sender: { login: `person-${seed}`, type: 'User' },
     comments: [] as object[],
   }
-  const toComment = (index: number) => ({
+  const buildComment = (index: number) => ({
     id: seed * 10_000 + index,
     user: { login: `person-${(seed + index) % 97}` },
     created_at: '2025-06-01T12:00:00Z',
@@ -38,7 +38,7 @@ export function createEventBody(size: number, seed: number): EventBody {
   })
   let length = JSON.stringify(event).length
   for (let index = 0; length < size; index += 1) {
-    const comment = toComment(index)
+    const comment = buildComment(index)
     event.comments.push(comment)
     length += JSON.stringify(comment).length + 1
   }

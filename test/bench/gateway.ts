@@ -35,8 +35,8 @@ export type BenchedGateway = {
   readonly port: number
   /** Empties a store in memory, so that the memory does not fill up. */
   empty(): void
-  jobsDone(): Promise<number>
-  jobsQueued(): Promise<number>
+  countDoneJobs(): Promise<number>
+  countQueuedJobs(): Promise<number>
 }
 
 const fields = '{{action}} #{{issue.number}} {{issue.title}} by {{sender.login}}: {{issue.html_url}}'
@@ -52,16 +52,16 @@ export const benchMapping = {
 export async function startGateway(options: GatewayOptions): Promise<BenchedGateway> {
   const { built, dir, token, delayMs, transforms = { files: {}, limits: {} } } = options
   for (const [path, text] of Object.entries(transforms.files)) {
-    mkdirSync(dirname(join(toRoot(dir), path)), { recursive: true })
-    writeFileSync(join(toRoot(dir), path), text)
+    mkdirSync(dirname(join(toTransformsRoot(dir), path)), { recursive: true })
+    writeFileSync(join(toTransformsRoot(dir), path), text)
   }
   writeFileSync(
     join(dir, 'hookloom.jsonc'),
     JSON.stringify({
-      ...toConfig(token, transforms),
-      ...toModels(options.modelUrl),
-      ...toStore(options.url),
-      ...toRunner(options.waits),
+      ...buildConfig(token, transforms),
+      ...buildModelsConfig(options.modelUrl),
+      ...buildStoreConfig(options.url),
+      ...buildRunnerConfig(options.waits),
     }),
   )
   // as: the package is built from this source
@@ -75,7 +75,12 @@ export async function startGateway(options: GatewayOptions): Promise<BenchedGate
   const log = createJsonLog()
   if (options.store === 'postgres') {
     const { url } = await createHookloom({ dir, env: {}, log, write: () => {} })
-    return { port: Number(new URL(url).port), empty: () => {}, jobsDone: async () => 0, jobsQueued: async () => 0 }
+    return {
+      port: Number(new URL(url).port),
+      empty: () => {},
+      countDoneJobs: async () => 0,
+      countQueuedJobs: async () => 0,
+    }
   }
   // outside of the watched files, as in the default configuration: otherwise each commit would wake the watcher
   const file = join(dir, 'state/hookloom.db')
@@ -99,24 +104,24 @@ export async function startGateway(options: GatewayOptions): Promise<BenchedGate
       Object.assign(store, createMemoryStore({ clock }))
       void full.close()
     },
-    jobsDone: async () => (await store.counts()).jobs.done,
-    jobsQueued: async () => (await store.counts()).jobs.queued,
+    countDoneJobs: async () => (await store.counts()).jobs.done,
+    countQueuedJobs: async () => (await store.counts()).jobs.queued,
   }
 }
 
-export const toRoot = (dir: string): string => join(dir, 'hooks', 'transforms')
+export const toTransformsRoot = (dir: string): string => join(dir, 'hooks', 'transforms')
 
-function toStore(url: string | undefined): object {
+function buildStoreConfig(url: string | undefined): object {
   return url === undefined ? {} : { store: { url } }
 }
 
-function toRunner(waits = false): object {
+function buildRunnerConfig(waits = false): object {
   if (!waits) return {}
   const runner = { kind: 'command', command: process.execPath, args: ['-e', 'setTimeout(() => {}, 20_000)'] }
   return { runners: { waits: runner }, agents: { defaults: { runner: 'waits', maxConcurrent: 1 } } }
 }
 
-function toModels(baseUrl: string | undefined): object {
+function buildModelsConfig(baseUrl: string | undefined): object {
   if (baseUrl === undefined) return {}
   return {
     models: { providers: { slow: { kind: 'openai-compatible', baseUrl, apiKey: 'none', stream: false } } },
@@ -124,7 +129,7 @@ function toModels(baseUrl: string | undefined): object {
   }
 }
 
-function toConfig(token: string, { files, limits }: NonNullable<GatewayOptions['transforms']>): object {
+function buildConfig(token: string, { files, limits }: NonNullable<GatewayOptions['transforms']>): object {
   const modules = Object.keys(files).filter((path) => path.endsWith('.ts'))
   return {
     server: { port: 0, adminPort: 0 },

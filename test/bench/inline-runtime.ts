@@ -7,13 +7,13 @@ import type { RuntimeOptions, TransformRuntime } from '../../src/transforms/runt
 export type RuntimeStandIn = Omit<TransformRuntime, 'state'>
 
 export function createTransformRuntime(_options: RuntimeOptions): RuntimeStandIn {
-  const nothing = async () => {}
+  const doNothing = async () => {}
   return {
     load: ({ root, refs, settings: { timeoutMs } }) => loadTransforms({ root, refs, timeoutMs }),
     serve: () => {},
     inputs: () => [],
-    createReplayThreads: () => ({ of: (transforms) => transforms, close: nothing }),
+    createReplayThreads: () => ({ of: (transforms) => transforms, close: doNothing }),
     onRetry: () => {},
-    close: nothing,
+    close: doNothing,
   }
 }

@@ -4,7 +4,7 @@ import { createHmac, createSecretKey } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
 import { createEventBody } from './events.ts'
-import { toQuantile } from './statistics.ts'
+import { computeQuantile } from './statistics.ts'
 
 export type LoadJob = {
   readonly port: number
@@ -53,8 +53,8 @@ function run(job: LoadJob): Promise<LoadResult> {
     const finish = () => {
       resolve({
         perSecond: latencies.length / job.seconds,
-        p50Ms: toQuantile(latencies, 0.5),
-        p99Ms: toQuantile(latencies, 0.99),
+        p50Ms: computeQuantile(latencies, 0.5),
+        p99Ms: computeQuantile(latencies, 0.99),
         answered,
         tookSeconds: (performance.now() - begun) / 1000,
       })
@@ -73,7 +73,7 @@ function run(job: LoadJob): Promise<LoadResult> {
       socket.on('error', (error) => fail(error.message))
       socket.on('data', (chunk) => {
         head += chunk.toString('latin1')
-        const rest = toMissing(head)
+        const rest = countMissingBytes(head)
         if (rest > 0) return
         if (rest < 0 || !/^HTTP\/1\.1 20[024] /.test(head)) return fail(`unexpected answer: ${head.slice(0, 600)}`)
         head = ''
@@ -91,7 +91,7 @@ function run(job: LoadJob): Promise<LoadResult> {
 }
 
 /** The number of bytes of an answer that have not come yet. Negative if too many bytes came, or if the answer has no length. */
-function toMissing(text: string): number {
+function countMissingBytes(text: string): number {
   const end = text.indexOf('\r\n\r\n')
   if (end < 0) return 1
   if (text.startsWith('HTTP/1.1 204')) return end + 4 - text.length

@@ -18,13 +18,13 @@ export function describeMachine(): string {
 
 /** The share of the processors that is in use, from 0 to 1. Measured while the bench does nothing. */
 export async function measureBusy(): Promise<number> {
-  const before = toTimes()
+  const before = readProcessorTimes()
   await pause(watchedMs)
-  const after = toTimes()
+  const after = readProcessorTimes()
   return 1 - (after.idle - before.idle) / (after.all - before.all)
 }
 
-function toTimes(): { idle: number; all: number } {
+function readProcessorTimes(): { idle: number; all: number } {
   const times = cpus().map((cpu) => cpu.times)
   const all = times.reduce((sum, { user, nice, sys, idle, irq }) => sum + user + nice + sys + idle + irq, 0)
   return { idle: times.reduce((sum, { idle }) => sum + idle, 0), all }

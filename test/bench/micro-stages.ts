@@ -78,7 +78,7 @@ export async function createStages(folder: string): Promise<Stage[]> {
   const event = createEventBody(bodyBytes, 1)
   let serial = 0
 
-  const several = <Item>(count: number, make: () => Item) => Array.from({ length: count }, make)
+  const repeatMake = <Item>(count: number, make: () => Item) => Array.from({ length: count }, make)
   const nextBody = () => {
     serial += 1
     event.renumber(serial)
@@ -88,25 +88,25 @@ export async function createStages(folder: string): Promise<Stage[]> {
   if (first === undefined) throw new Error('No request arrived.')
   const checked = checkHead(first.req, generation)
   const proof = { signedFor: [], signedId: undefined, source: undefined }
-  const toParsed = (body: Buffer<ArrayBuffer>) => {
+  const parseDelivery = (body: Buffer<ArrayBuffer>) => {
     const place = { hook, id: newId(), receivedAt: clock() }
     const delivery = buildDelivery(buildAdmittedHead(checked, hook.secretHeaders, proof), body, place)
     return { delivery, dedupe: readDedupe(delivery) }
   }
-  const toDecision = async () => {
-    const { delivery } = toParsed(nextBody())
+  const makeDecision = async () => {
+    const { delivery } = parseDelivery(nextBody())
     const decision = await decide(delivery, { hook, config, newId })
     if (decision.kind !== 'accept') throw new Error(`The decision of the bench is ${decision.kind}.`)
     return { delivery, decision }
   }
-  const toPlanned = ({ delivery, decision }: Awaited<ReturnType<typeof toDecision>>) => {
+  const planSettlement = ({ delivery, decision }: Awaited<ReturnType<typeof makeDecision>>) => {
     const settlement = toSettlement(decision, delivery, { generation, newId, now: clock(), keepByDefault: false })
     const answer = toFirstAnswer(decision, delivery.id, settlement, false)
     return { row: toDeliveryRow(delivery, { settlement, answer, dedupe: undefined }), answer }
   }
-  const toRows = async (count: number) => {
-    const decided = await Promise.all(several(count, toDecision))
-    return decided.map((one) => toPlanned(one).row)
+  const planRows = async (count: number) => {
+    const decided = await Promise.all(repeatMake(count, makeDecision))
+    return decided.map((one) => planSettlement(one).row)
   }
 
   const store = createSqliteStore({
@@ -116,16 +116,16 @@ export async function createStages(folder: string): Promise<Stage[]> {
   })
   const { db } = createOwner({ file: join(dir, 'bench.db'), commitDelayMs: 0, recoverAt: undefined }).acquire()
   const { port1: toWriter, port2: ofWriter } = new MessageChannel()
-  const { answer } = toPlanned(await toDecision())
+  const { answer } = planSettlement(await makeDecision())
   const answering = createHookApp({ receive: async () => answer, newId: randomUUID, log: silentLog })
-  const receive = toWholePipe()
+  const receive = createWholePipe()
 
   return [
     {
       name: 'parse',
       requests: 1,
       prepare: async (calls) =>
-        several(calls, () => {
+        repeatMake(calls, () => {
           const text = nextBody().toString('utf8')
           return (): JsonValue => JSON.parse(text)
         }),
@@ -154,17 +154,17 @@ export async function createStages(folder: string): Promise<Stage[]> {
       name: 'check and parse',
       requests: 1,
       prepare: async (calls) =>
-        several(calls, () => {
+        repeatMake(calls, () => {
           const body = nextBody()
-          return () => toParsed(body)
+          return () => parseDelivery(body)
         }),
     },
     {
       name: 'match and render',
       requests: 1,
       prepare: async (calls) =>
-        several(calls, () => {
-          const { delivery } = toParsed(nextBody())
+        repeatMake(calls, () => {
+          const { delivery } = parseDelivery(nextBody())
           return () => decide(delivery, { hook, config, newId })
         }),
     },
@@ -172,15 +172,15 @@ export async function createStages(folder: string): Promise<Stage[]> {
       name: 'plan rows',
       requests: 1,
       prepare: async (calls) =>
-        (await Promise.all(several(calls, toDecision))).map((decided) => () => toPlanned(decided)),
+        (await Promise.all(repeatMake(calls, makeDecision))).map((decided) => () => planSettlement(decided)),
     },
     {
       name: 'hand to the writer',
       requests: batch,
       prepare: (calls) =>
         Promise.all(
-          several(calls, async () => {
-            const rows = await toRows(batch)
+          repeatMake(calls, async () => {
+            const rows = await planRows(batch)
             return () => Promise.all(rows.map((row) => store.append(row)))
           }),
         ),
@@ -190,8 +190,8 @@ export async function createStages(folder: string): Promise<Stage[]> {
       requests: batch,
       prepare: (calls) =>
         Promise.all(
-          several(calls, async () => {
-            const operations = (await toRows(batch)).map((row) => toAppend(row, clock()))
+          repeatMake(calls, async () => {
+            const operations = (await planRows(batch)).map((row) => toAppend(row, clock()))
             return () => commit(operations)
           }),
         ),
@@ -211,7 +211,7 @@ export async function createStages(folder: string): Promise<Stage[]> {
     {
       name: 'whole pipe',
       requests: 1,
-      prepare: async (calls) => (await newRequests(calls)).map((request) => () => take(request)),
+      prepare: async (calls) => (await newRequests(calls)).map((request) => () => receiveOne(request)),
     },
   ]
 
@@ -226,7 +226,7 @@ export async function createStages(folder: string): Promise<Stage[]> {
   }
 
   /** All work before the answer, with a store that is ready at once. */
-  function toWholePipe() {
+  function createWholePipe() {
     const stored = { ...createMemoryStore({ clock }), append: async () => ({ kind: 'stored' }) as const }
     const kept = { store: stored, keepByDefault: false }
     const shared = { generation: () => generation, acquire: () => () => {}, ...kept, clock, newId, log: silentLog }
@@ -272,7 +272,7 @@ export async function createStages(folder: string): Promise<Stage[]> {
     port.postMessage(message)
   }
 
-  async function take({ req, res }: Received): Promise<void> {
+  async function receiveOne({ req, res }: Received): Promise<void> {
     const { status } = await receive({ req, res, requestId: 'bench', continueNow: () => {} })
     if (status !== 200) throw new Error(`The pipe of the bench answered ${status}.`)
   }

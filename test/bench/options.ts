@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import { type Probe, probes } from './figures.ts'
-import { type Suite, suites, toPeersSuite, usual } from './suites.ts'
+import { type Suite, suites, buildPeersSuite, usual } from './suites.ts'
 
 export type BenchOptions = {
   readonly rounds: number
@@ -43,19 +43,19 @@ export function parseOptions(args: readonly string[]): BenchOptions | 'help' {
   const only: readonly string[] = values.all ? names : wanted
   const unknown = only.find((name) => !names.some((known) => known === name))
   if (unknown !== undefined) throw new Error(`--only: there is no suite "${unknown}".`)
-  const rounds = toPositive('--rounds', values.rounds)
+  const rounds = parsePositive('--rounds', values.rounds)
   if (!Number.isInteger(rounds)) throw new Error(`--rounds must be a whole number, found "${values.rounds}".`)
   return {
     rounds,
-    seconds: toPositive('--seconds', values.seconds),
-    suites: [...suites.filter(({ name }) => only.includes(name)), ...(values.peers ? [toPeersSuite()] : [])],
+    seconds: parsePositive('--seconds', values.seconds),
+    suites: [...suites.filter(({ name }) => only.includes(name)), ...(values.peers ? [buildPeersSuite()] : [])],
     probes: probes.filter(({ name }) => only.includes(name)),
     peers: values.peers,
     json: values.json,
   }
 }
 
-function toPositive(option: string, text: string): number {
+function parsePositive(option: string, text: string): number {
   const value = Number(text)
   if (!(value > 0) || !Number.isFinite(value)) throw new Error(`${option} must be a number above 0, found "${text}".`)
   return value

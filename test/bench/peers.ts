@@ -16,7 +16,7 @@ export type Peer = { readonly command: readonly [string, ...string[]]; readonly 
 
 export type RunningPeer = {
   readonly port: number
-  /** Microseconds of processor time of all processes of the peer, including ended ones. Linux only. */
+  /** Microseconds of processor time of all processes of the peer, including processes that have ended. Linux only. */
   usage(): number
   stop(): void
 }
@@ -45,14 +45,14 @@ const tickMicros = 10_000
 const folder = process.env['HOOKLOOM_PEERS'] ?? join(homedir(), '.cache/hookloom-peers')
 const ownNode = join(folder, 'node_modules/.bin/node')
 const node = existsSync(ownNode) ? ownNode : process.execPath
-const install = (name: string) =>
+const renderInstallCommand = (name: string) =>
   `npm install --prefix ${folder} node@24.21.0 && PATH=${join(folder, 'node_modules/.bin')}:$PATH npm install --prefix ${folder} ${name}`
 
 const kinds: Readonly<Record<PeerKind, Kind>> = {
   openclaw: {
     pinned: '2026.9.6',
     means: 'the text waits in memory, in a queue of 20 that drops the oldest; a restart loses it',
-    install: install('openclaw@2026.9.6'),
+    install: renderInstallCommand('openclaw@2026.9.6'),
     find: () => findPackage('openclaw', 'openclaw.mjs'),
     configure({ dir, port, token }) {
       const config = {
@@ -79,7 +79,7 @@ const kinds: Readonly<Record<PeerKind, Kind>> = {
   'node-red': {
     pinned: '5.0.7',
     means: 'a function has made the text; nothing is kept',
-    install: install('node-red@5.0.7'),
+    install: renderInstallCommand('node-red@5.0.7'),
     find: () => findPackage('node-red', 'red.js'),
     configure({ dir, port, token }) {
       const settings = { uiHost: '127.0.0.1', uiPort: port, disableEditor: true, flowFile: 'flows.json', userDir: dir }
@@ -124,17 +124,17 @@ const kinds: Readonly<Record<PeerKind, Kind>> = {
   restate: {
     pinned: '1.7.12',
     means: 'the invocation of a service that does nothing is stored; it has no token and no template',
-    install: install('@restatedev/restate-server@1.7.12 @restatedev/restate-sdk@1.17.2'),
+    install: renderInstallCommand('@restatedev/restate-server@1.7.12 @restatedev/restate-sdk@1.17.2'),
     request: { method: 'POST', path: '/Bench/accept/send' },
     find: () => findLauncher('restate', findVersion('@restatedev/restate-server')),
-    configure: launch,
+    configure: buildLauncherArguments,
   },
   'durable-streams': {
     pinned: '0.3.7',
     means: 'the body is at the end of a file, after fdatasync; it has no token and no template',
-    install: install('@durable-streams/server@0.3.7'),
+    install: renderInstallCommand('@durable-streams/server@0.3.7'),
     find: () => findLauncher('durable-streams', findVersion('@durable-streams/server')),
-    configure: launch,
+    configure: buildLauncherArguments,
   },
   webdis: {
     pinned: '0.1.9, with Redis 7.0',
@@ -142,7 +142,7 @@ const kinds: Readonly<Record<PeerKind, Kind>> = {
     install: 'apt-get install webdis redis-server',
     request: { method: 'PUT', path: '/RPUSH/deliveries' },
     find: () => findLauncher('webdis', findWebdis()),
-    configure: launch,
+    configure: buildLauncherArguments,
   },
 }
 
@@ -153,7 +153,7 @@ function findLauncher(name: string, version: string | undefined): Peer | undefin
   return version === undefined ? undefined : { command: [node, join(launchers, `${name}.mjs`)], version }
 }
 
-function launch({ dir, port }: Place): { args: readonly string[] } {
+function buildLauncherArguments({ dir, port }: Place): { args: readonly string[] } {
   return { args: [folder, dir, String(port)] }
 }
 
@@ -167,7 +167,7 @@ function findWebdis(): string | undefined {
   }
 }
 
-export const requestOf = (kind: PeerKind): PeerRequest => kinds[kind].request ?? { method: 'POST', path }
+export const findRequest = (kind: PeerKind): PeerRequest => kinds[kind].request ?? { method: 'POST', path }
 
 export const findPeer = (kind: PeerKind): Peer | undefined => kinds[kind].find()
 
@@ -200,17 +200,17 @@ export async function startPeer(kind: PeerKind, { dir, token }: Omit<Place, 'por
     env: { PATH: `${dirname(node)}:${process.env['PATH'] ?? ''}`, ...env },
     stdio: ['ignore', output, output],
   })
-  const stop = () => stopAll(child)
+  const stop = () => killProcesses(child)
   process.once('exit', stop)
   try {
-    await waitUntilReady(child, { port, token, ...requestOf(kind) })
+    await waitUntilReady(child, { port, token, ...findRequest(kind) })
   } catch (error) {
     stop()
     throw new Error(`${kind} did not answer: ${String(error)}\n${readFileSync(log, 'utf8').slice(-2000)}`, {
       cause: error,
     })
   }
-  return { port, usage: () => toUsage(child), stop }
+  return { port, usage: () => measureUsage(child), stop }
 }
 
 async function waitUntilReady(
@@ -268,15 +268,15 @@ async function findPort(): Promise<number> {
 type ProcessStat = { readonly pid: number; readonly parent: number; readonly ticks: number }
 
 /** The ids of the process and its descendants. Empty on a system without /proc. */
-function toFamily({ pid }: ChildProcess): ProcessStat[] {
-  const all = existsSync('/proc/self/stat') ? readdirSync('/proc').flatMap(toStat) : []
+function listProcesses({ pid }: ChildProcess): ProcessStat[] {
+  const all = existsSync('/proc/self/stat') ? readdirSync('/proc').flatMap(readProcessStat) : []
   const family = all.filter((one) => one.pid === pid)
   // the loop appends to the list
   for (const { pid: parent } of family) family.push(...all.filter((one) => one.parent === parent))
   return family
 }
 
-function toStat(name: string): ProcessStat[] {
+function readProcessStat(name: string): ProcessStat[] {
   if (!/^\d+$/.test(name)) return []
   try {
     const text = readFileSync(`/proc/${name}/stat`, 'latin1')
@@ -290,13 +290,13 @@ function toStat(name: string): ProcessStat[] {
   }
 }
 
-function toUsage(child: ChildProcess): number {
-  const family = toFamily(child)
+function measureUsage(child: ChildProcess): number {
+  const family = listProcesses(child)
   return family.length === 0 ? Number.NaN : family.reduce((sum, { ticks }) => sum + ticks, 0) * tickMicros
 }
 
-function stopAll(child: ChildProcess): void {
-  const pids = toFamily(child).map(({ pid }) => pid)
+function killProcesses(child: ChildProcess): void {
+  const pids = listProcesses(child).map(({ pid }) => pid)
   for (const pid of pids.length > 0 ? pids : [child.pid ?? 0]) {
     try {
       if (pid > 0) process.kill(pid, 'SIGKILL')

@@ -6,25 +6,25 @@ import { Agent, request } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { startChild } from './child.ts'
-import { countCalls, measureWal, untilQuiet, whyNoCalls } from './cost.ts'
+import { countCalls, measureWal, waitUntilQuiet, whyNoCalls } from './cost.ts'
 import { createEventBody } from './events.ts'
 import { costlyWork } from './figures.ts'
-import { toRoot } from './gateway.ts'
+import { toTransformsRoot } from './gateway.ts'
 import type { ProbeOptions, RunningProbe } from './probe.ts'
 import { token } from './run.ts'
 import type { ServerOptions, ServerRequest } from './server.ts'
-import { toMedian } from './statistics.ts'
+import { computeMedian } from './statistics.ts'
 
 type Work = { readonly run: () => Promise<unknown>; readonly times: number }
 
-const module = (version: number) => `export default () => ({ text: 'version ${version}' })\n`
+const renderModule = (version: number) => `export default () => ({ text: 'version ${version}' })\n`
 /** The time after which a save is live. */
 const liveMs = 1_000
 
 export function createCostProbe({ folder, built }: Pick<ProbeOptions, 'folder' | 'built'>): RunningProbe {
   return async () => {
     const dir = mkdtempSync(join(folder, 'store-'))
-    const transforms = { files: { 'saved.ts': module(0) }, limits: {} }
+    const transforms = { files: { 'saved.ts': renderModule(0) }, limits: {} }
     const server: ServerOptions = { kind: 'sqlite', delayMs: 0, transforms, isCounted: true, dir, built, token }
     const { first: port, child } = await startChild<ServerRequest, number>(join(folder, 'server.mjs'), [
       JSON.stringify(server),
@@ -35,9 +35,10 @@ export function createCostProbe({ folder, built }: Pick<ProbeOptions, 'folder' |
     const works: Record<(typeof costlyWork)[number], Work> = {
       wake: { run: () => post('bench', 1_000), times: 60 },
       signed: { run: () => post('bench-github', 10_000), times: 60 },
-      run: { run: () => post('bench-agent', 1_000).then(() => untilQuiet(wal)), times: 20 },
+      run: { run: () => post('bench-agent', 1_000).then(() => waitUntilQuiet(wal)), times: 20 },
       save: {
-        run: () => writeFile(join(toRoot(dir), 'saved.ts'), module((version += 1))).then(() => pause(liveMs)),
+        run: () =>
+          writeFile(join(toTransformsRoot(dir), 'saved.ts'), renderModule((version += 1))).then(() => pause(liveMs)),
         times: 3,
       },
     }
@@ -62,18 +63,18 @@ export function createCostProbe({ folder, built }: Pick<ProbeOptions, 'folder' |
         written.push(await measureWal(wal, run))
         allocated.push((await child.ask('heap')) - before)
       }
-      const repeated = async () => {
+      const repeatWork = async () => {
         for (let count = 0; count < times; count += 1) await run()
       }
       const calls =
-        whyNoCalls === undefined ? await countCalls(child.pid, join(folder, 'calls.txt'), repeated) : undefined
+        whyNoCalls === undefined ? await countCalls(child.pid, join(folder, 'calls.txt'), repeatWork) : undefined
       return {
         calls: calls === undefined ? Number.NaN : Object.values(calls).reduce((all, each) => all + each, 0) / times,
-        commits: toMedian(written.map(({ commits }) => commits)),
-        pages: toMedian(written.map(({ pages }) => pages)),
+        commits: computeMedian(written.map(({ commits }) => commits)),
+        pages: computeMedian(written.map(({ pages }) => pages)),
         'wal bytes': written.reduce((all, { bytes }) => all + bytes, 0) / times,
         // a garbage collection during the work would reduce the value
-        allocated: toMedian(allocated),
+        allocated: computeMedian(allocated),
       }
     }
   }

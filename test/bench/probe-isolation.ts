@@ -11,7 +11,7 @@ import type { Transform, TransformCall } from '../../src/model/transform.ts'
 import { loadTransforms } from '../inline-transforms.ts'
 import { startEcho } from './echo.ts'
 import type { ProbeOptions, RunningProbe } from './probe.ts'
-import { toQuantile } from './statistics.ts'
+import { computeQuantile } from './statistics.ts'
 
 const trips = 3000
 
@@ -20,7 +20,7 @@ export async function createIsolationProbe({ folder }: ProbeOptions): Promise<Ru
   spawnSync('taskset', ['-acp', '0', String(process.pid)])
   const { trip } = await startEcho()
   const { isolated, inline } = await loadBoth(folder)
-  const call = toCall()
+  const call = buildCall()
   const ways = [() => trip(call.body), () => inline.run(call), () => isolated.run(call)] as const
   await measure(ways)
   return async () => {
@@ -40,7 +40,7 @@ async function measure<Ways extends readonly (() => Promise<unknown>)[]>(ways: r
     }
   }
   // as: there is one number for each way
-  return times.map((each) => toQuantile(each, 0.5)) as { [Way in keyof Ways]: number }
+  return times.map((each) => computeQuantile(each, 0.5)) as { [Way in keyof Ways]: number }
 }
 
 /** Loads a transform that returns its input: isolated and inline. */
@@ -58,7 +58,7 @@ async function loadBoth(folder: string): Promise<{ isolated: Transform; inline: 
 }
 
 /** A call with a body of 1 kB, in the form in which the pipe builds it. */
-function toCall(): TransformCall {
+function buildCall(): TransformCall {
   return {
     head: {
       headers: { 'content-type': 'application/json', host: '127.0.0.1', 'user-agent': 'bench' },

@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { createStages, type Stage } from './micro-stages.ts'
 import type { ProbeOptions, RunningProbe } from './probe.ts'
-import { toMedian } from './statistics.ts'
+import { computeMedian } from './statistics.ts'
 
 const requestsOfWindow = 256
 const windows = 16
@@ -25,13 +25,13 @@ export async function createMicroProbe({ folder }: ProbeOptions): Promise<Runnin
     for (let window = 0; window < memoryWindows; window += 1) {
       for (const [index, stage] of stages.entries()) bytes[index]?.push(await measureBytes(stage, collect))
     }
-    const yardstick = toMedian(micros[stages.findIndex(({ name }) => name === 'parse')] ?? [])
+    const yardstick = computeMedian(micros[stages.findIndex(({ name }) => name === 'parse')] ?? [])
     const figures: Record<string, number> = {}
     for (const [index, { name }] of stages.entries()) {
-      const each = toMedian(micros[index] ?? [])
+      const each = computeMedian(micros[index] ?? [])
       figures[`${name} micros`] = each
       figures[`${name} parses`] = each / yardstick
-      figures[`${name} bytes`] = toMedian(bytes[index] ?? [])
+      figures[`${name} bytes`] = computeMedian(bytes[index] ?? [])
     }
     return figures
   }
@@ -51,9 +51,9 @@ async function measureBytes({ prepare, requests }: Stage, collect: () => void): 
   const count = Math.max(1, 64 / requests)
   const calls = await prepare(count)
   collect()
-  const start = toHeldBytes()
+  const start = measureHeldBytes()
   await run(calls)
-  return (toHeldBytes() - start) / (count * requests)
+  return (measureHeldBytes() - start) / (count * requests)
 }
 
 async function run(calls: readonly (() => unknown)[]): Promise<void> {
@@ -63,7 +63,7 @@ async function run(calls: readonly (() => unknown)[]): Promise<void> {
   }
 }
 
-function toHeldBytes(): number {
+function measureHeldBytes(): number {
   const { heapUsed, external } = process.memoryUsage()
   return heapUsed + external
 }

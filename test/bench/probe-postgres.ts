@@ -95,10 +95,10 @@ async function measureStore(schema: Schema, seconds: number): Promise<Record<'cl
 async function countAppends(store: Store, seconds: number): Promise<number> {
   const end = performance.now() + seconds * 1000
   let stored = 0
-  const call = async () => {
-    for (; performance.now() < end; stored += 1) await store.append(toDelivery(newJob({ state: 'done' })))
+  const appendUntilEnd = async () => {
+    for (; performance.now() < end; stored += 1) await store.append(buildDelivery(newJob({ state: 'done' })))
   }
-  await Promise.all(Array.from({ length: connections }, call))
+  await Promise.all(Array.from({ length: connections }, appendUntilEnd))
   return stored / seconds
 }
 
@@ -117,7 +117,7 @@ async function countRuns(store: Store, seconds: number): Promise<number> {
 /** Copies one queued job many times. The copies are spread over many sessions. */
 async function addBacklog(store: Store, schema: Schema): Promise<void> {
   const job = newJob({ planned: planned('hook:bench:0'), lane: 'main\0hook:bench:0' })
-  await store.append(toDelivery(job))
+  await store.append(buildDelivery(job))
   const lane = `'main' || chr(1) || 'hook:bench:' || n % ${claimedSessions}`
   await schema.query(`INSERT INTO jobs (delivery_seq, created_at, run_at, bytes, id, state, lane, agent_id, session_key)
     SELECT delivery_seq, created_at, run_at, bytes, 'backlog-' || n, state, ${lane}, agent_id, session_key
@@ -129,7 +129,7 @@ async function addBacklog(store: Store, schema: Schema): Promise<void> {
   await schema.query('VACUUM ANALYZE job_parts')
 }
 
-export function toDelivery(job: ReturnType<typeof newJob>): NewDelivery {
+export function buildDelivery(job: ReturnType<typeof newJob>): NewDelivery {
   const [id, answer] = [newId(), { status: 200, body: '{"ok":true}' }]
   return {
     id,

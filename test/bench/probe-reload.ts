@@ -12,11 +12,11 @@ import { createTransformRuntime } from '../../src/transforms/runtime.ts'
 import { silentLog } from '../../src/model/log.ts'
 import { startChild } from './child.ts'
 import { type Client, createClient } from './client.ts'
-import { toRoot } from './gateway.ts'
+import { toTransformsRoot } from './gateway.ts'
 import type { ProbeOptions, RunningProbe } from './probe.ts'
 import { token } from './run.ts'
 import type { ServerOptions, ServerRequest } from './server.ts'
-import { toQuantile } from './statistics.ts'
+import { computeQuantile } from './statistics.ts'
 import { reloadSeconds, reloadsWanted, saveStyles, savesOfStyle } from './figures.ts'
 
 /** The time after which a save that is not served counts as lost. */
@@ -27,7 +27,7 @@ const warmReloads = 50
 const megabyte = 1e6
 
 /** A transform whose version a request can test: the answer is 204 for an odd version, and 200 for an even one. */
-const toModule = (version: number, remark = '') => `// version ${version}${remark}
+const renderModule = (version: number, remark = '') => `// version ${version}${remark}
 export default ({ payload }) => {
   if (payload.probe && ${version} % 2 === 1) return null
   return { text: 'issue ' + payload.action }
@@ -35,8 +35,8 @@ export default ({ payload }) => {
 `
 /** The packages. In each, one file exports all others. */
 const barrelPackages = ['date-fns', 'lodash-es'] as const
-/** The same module, which also imports one name from each package. */
-const toBarrelModule = (version: number) => `// version ${version}
+/** A transform module, which also imports one name from each package. */
+const renderBarrelModule = (version: number) => `// version ${version}
 import { formatISO } from 'date-fns'
 import { chunk } from 'lodash-es'
 export default ({ payload }) => {
@@ -44,38 +44,38 @@ export default ({ payload }) => {
   return { text: formatISO(0) + chunk([payload.action], 1).length }
 }
 `
-const toStatus = (version: number) => (version % 2 === 1 ? 204 : 200)
-const toFixture = (action: string) =>
+const toExpectedStatus = (version: number) => (version % 2 === 1 ? 204 : 200)
+const renderFixture = (action: string) =>
   JSON.stringify({
     request: { path: 'saved', payload: { action } },
     expect: { decision: 'accept', actions: [{ text: `issue ${action}` }] },
   })
 const files = {
-  'packages.ts': toBarrelModule(0),
-  'saved.ts': toModule(0),
-  'saved.fixtures/opened.json': toFixture('opened'),
-  'saved.fixtures/closed.json': toFixture('closed'),
+  'packages.ts': renderBarrelModule(0),
+  'saved.ts': renderModule(0),
+  'saved.fixtures/opened.json': renderFixture('opened'),
+  'saved.fixtures/closed.json': renderFixture('closed'),
 }
 
 /** The ways in which editors and tools write a file. The pauses are part of a way, and are measured. */
 const savers: Record<(typeof saveStyles)[number], (file: string, version: number) => Promise<void>> = {
-  'in place': (file, version) => writeFile(file, toModule(version)),
+  'in place': (file, version) => writeFile(file, renderModule(version)),
   'by rename': async (file, version) => {
-    await writeFile(`${file}~`, toModule(version))
+    await writeFile(`${file}~`, renderModule(version))
     await rename(`${file}~`, file)
   },
-  'in two chunks 15 ms apart': (file, version) => writeTwice(file, toModule(version), 15),
-  'in two chunks 40 ms apart': (file, version) => writeTwice(file, toModule(version), 40),
+  'in two chunks 15 ms apart': (file, version) => writeTwice(file, renderModule(version), 15),
+  'in two chunks 40 ms apart': (file, version) => writeTwice(file, renderModule(version), 40),
   'twice within 15 ms': async (file, version) => {
     // the first of the two saves does not change the answer, so only the second one is measured
-    await writeFile(file, toModule(version - 1, ', again'))
+    await writeFile(file, renderModule(version - 1, ', again'))
     await pause(15)
-    await writeFile(file, toModule(version))
+    await writeFile(file, renderModule(version))
   },
   'by delete and re-create': async (file, version) => {
     await rm(file)
     await pause(5)
-    await writeFile(file, toModule(version))
+    await writeFile(file, renderModule(version))
   },
 }
 
@@ -93,13 +93,13 @@ export async function createReloadProbe({ folder, built }: ProbeOptions): Promis
   const server: ServerOptions = { kind: 'sqlite', delayMs: 0, transforms: { files, limits: {} }, dir, built, token }
   // the packages are next to the module, where its author would install them
   for (const name of barrelPackages)
-    cpSync(toPackage(name), join(toRoot(dir), 'node_modules', name), { recursive: true })
+    cpSync(findPackageFolder(name), join(toTransformsRoot(dir), 'node_modules', name), { recursive: true })
   const args = [JSON.stringify(server)]
   const { first: port, child } = await startChild<ServerRequest, number>(join(folder, 'server.mjs'), args)
   return async () => {
     const client = createClient({ port, token })
-    const saves = await measureSaves(join(toRoot(dir), 'saved.ts'), client)
-    const packages = await measureBarrels(join(toRoot(dir), 'packages.ts'), client)
+    const saves = await measureSaves(join(toTransformsRoot(dir), 'saved.ts'), client)
+    const packages = await measureBarrels(join(toTransformsRoot(dir), 'packages.ts'), client)
     await child.kill()
     return { ...saves, ...packages, ...(await measureHeap(mkdtempSync(join(folder, 'modules-')))) }
   }
@@ -115,34 +115,38 @@ async function measureSaves(file: string, client: Client): Promise<Record<string
     for (let save = 0; save < savesOfStyle; save += 1) {
       version += 1
       await savers[style](file, version)
-      const took = await untilServed(client, version)
+      const took = await measureUntilServed(client, version)
       times.push(took)
       if (took === patienceMs) {
         lost += 1
-        await rescue(file, client, version)
+        await saveAgain(file, client, version)
       }
       await pause(restMs)
     }
-    figures[`${style} p50`] = toQuantile(times, 0.5)
-    figures[`${style} p99`] = toQuantile(times, 0.99)
+    figures[`${style} p50`] = computeQuantile(times, 0.5)
+    figures[`${style} p99`] = computeQuantile(times, 0.99)
     all.push(...times)
   }
-  return { ...figures, p50: toQuantile(all, 0.5), p99: toQuantile(all, 0.99), lost }
+  return { ...figures, p50: computeQuantile(all, 0.5), p99: computeQuantile(all, 0.99), lost }
 }
 
 async function measureBarrels(file: string, client: Client): Promise<Record<string, number>> {
   const times: number[] = []
   for (let version = 1; version <= savesOfStyle; version += 1) {
-    await writeFile(file, toBarrelModule(version))
-    times.push(await untilServed(client, version, 'packages'))
+    await writeFile(file, renderBarrelModule(version))
+    times.push(await measureUntilServed(client, version, 'packages'))
     await pause(restMs)
   }
   // the first save after a start also reads the exports of the packages
   const [first = patienceMs, ...others] = times
-  return { 'packages first': first, 'packages p50': toQuantile(others, 0.5), 'packages p99': toQuantile(others, 0.99) }
+  return {
+    'packages first': first,
+    'packages p50': computeQuantile(others, 0.5),
+    'packages p99': computeQuantile(others, 0.99),
+  }
 }
 
-function toPackage(name: (typeof barrelPackages)[number]): string {
+function findPackageFolder(name: (typeof barrelPackages)[number]): string {
   const require = createRequire(import.meta.url)
   return dirname(
     name === 'date-fns' ? require.resolve('date-fns/package.json') : require.resolve('lodash-es/package.json'),
@@ -150,10 +154,10 @@ function toPackage(name: (typeof barrelPackages)[number]): string {
 }
 
 /** The milliseconds from the end of the save until it is served. `patienceMs` if the save is lost. */
-async function untilServed(client: Client, version: number, hook = 'saved'): Promise<number> {
+async function measureUntilServed(client: Client, version: number, hook = 'saved'): Promise<number> {
   const saved = performance.now()
   while (performance.now() - saved < patienceMs) {
-    if ((await client.post(`/hooks/${hook}`, { probe: true, action: 'asked' })) === toStatus(version)) {
+    if ((await client.post(`/hooks/${hook}`, { probe: true, action: 'asked' })) === toExpectedStatus(version)) {
       return performance.now() - saved
     }
     await pause(1)
@@ -162,9 +166,9 @@ async function untilServed(client: Client, version: number, hook = 'saved'): Pro
 }
 
 /** Saves again, so that a lost save does not make the next saves look lost. */
-async function rescue(file: string, client: Client, version: number): Promise<void> {
-  await writeFile(file, toModule(version, ', rescued'))
-  await untilServed(client, version)
+async function saveAgain(file: string, client: Client, version: number): Promise<void> {
+  await writeFile(file, renderModule(version, ', rescued'))
+  await measureUntilServed(client, version)
 }
 
 /** The growth of the heap of the reloading thread. Garbage is collected before and after. */
@@ -173,25 +177,25 @@ async function measureHeap(folder: string): Promise<{ reloads: number; heap: num
   const runtime = createTransformRuntime({ clock: Date.now, log: silentLog })
   const settings = { timeoutMs: 10_000, memoryMb: 128, workers: 1, env: {} }
   const reload = async (version: number) => {
-    writeFileSync(join(root, 'saved.ts'), toModule(version, `\nexport const version = ${version}`))
+    writeFileSync(join(root, 'saved.ts'), renderModule(version, `\nexport const version = ${version}`))
     const [transform] = (await runtime.load({ root, refs: [{ module: 'saved.ts' }], settings })).values()
     if (transform === undefined || transform.problem !== undefined) throw new Error('A reload failed.')
   }
   setFlagsFromString('--expose-gc')
   const collect: () => void = runInNewContext('gc')
-  const toHeap = () => {
+  const measureHeldHeap = () => {
     for (let pass = 0; pass < 3; pass += 1) collect()
     return process.memoryUsage().heapUsed / megabyte
   }
   for (let version = 0; version < warmReloads; version += 1) await reload(version)
-  const before = toHeap()
+  const before = measureHeldHeap()
   const until = performance.now() + reloadSeconds * 1000
   let reloads = 0
   while (reloads < reloadsWanted && performance.now() < until) {
     await reload(warmReloads + reloads)
     reloads += 1
   }
-  const heap = toHeap() - before
+  const heap = measureHeldHeap() - before
   await runtime.close()
   return { reloads, heap }
 }

@@ -8,7 +8,7 @@ import type { LoadJob, LoadResult } from './load.ts'
 import type { ProbeOptions, RunningProbe } from './probe.ts'
 import { token } from './run.ts'
 import type { ServerOptions, ServerRequest } from './server.ts'
-import { toMedian } from './statistics.ts'
+import { computeMedian } from './statistics.ts'
 import { runawayTimeoutMs } from './figures.ts'
 
 /** The number of modules with a loop. A module whose code was stopped three times within a minute gets no more calls. */
@@ -39,13 +39,13 @@ export async function createRunawayProbe(options: ProbeOptions): Promise<Running
     const results: { next: number; parked: number }[] = []
     for (let index = 0; index < tries; index += 1) results.push(await brief.loopAndCall())
     return {
-      next: toMedian(results.map(({ next }) => next)),
+      next: computeMedian(results.map(({ next }) => next)),
       worst: Math.max(...results.map(({ next }) => next)),
-      parked: toMedian(results.map(({ parked }) => parked)),
-      transform: await measureBeside(held, '/hooks/calm', round),
-      template: await measureBeside(held, '/hooks/bench', round),
-      'series transform': await measureBeside(brief, '/hooks/calm', round),
-      'series template': await measureBeside(brief, '/hooks/bench', round),
+      parked: computeMedian(results.map(({ parked }) => parked)),
+      transform: await compareWithLoop(held, '/hooks/calm', round),
+      template: await compareWithLoop(held, '/hooks/bench', round),
+      'series transform': await compareWithLoop(brief, '/hooks/calm', round),
+      'series template': await compareWithLoop(brief, '/hooks/bench', round),
     }
   }
 }
@@ -69,18 +69,18 @@ async function openStage(
   const { first: port } = await startChild<ServerRequest, number>(join(folder, 'server.mjs'), args)
   const client = createClient({ port, token })
   let turn = 0
-  const nextLooper = () => `/hooks/${names[turn++ % loopers] ?? ''}`
+  const takeNextLooper = () => `/hooks/${names[turn++ % loopers] ?? ''}`
   const load = (path: string) => generator.ask({ port, path, token, connections: 1, bytes: 1000, seconds })
   for (const path of ['/hooks/calm', '/hooks/bench']) await load(path)
   return {
     load,
-    loop: () => client.post(nextLooper(), { loop: true }),
+    loop: () => client.post(takeNextLooper(), { loop: true }),
     async loopAndCall() {
-      const path = nextLooper()
+      const path = takeNextLooper()
       const start = performance.now()
-      const took = () => performance.now() - start
-      const looping = client.post(path, { loop: true }).then(took)
-      const calling = client.post(path, { loop: false }).then(took)
+      const measureTime = () => performance.now() - start
+      const looping = client.post(path, { loop: true }).then(measureTime)
+      const calling = client.post(path, { loop: false }).then(measureTime)
       const [parked, next] = await Promise.all([looping, calling])
       return { parked, next }
     },
@@ -88,8 +88,8 @@ async function openStage(
 }
 
 /** The p99 with a loop, divided by the p99 without one. When a loop is stopped, the next loop starts. */
-async function measureBeside({ load, loop: runLoop }: Stage, path: string, round: number): Promise<number> {
-  const beside = async () => {
+async function compareWithLoop({ load, loop: runLoop }: Stage, path: string, round: number): Promise<number> {
+  const measureWithLoop = async () => {
     const over = new AbortController()
     const looping = (async () => {
       while (!over.signal.aborted) await runLoop()
@@ -99,8 +99,8 @@ async function measureBeside({ load, loop: runLoop }: Stage, path: string, round
     await looping
     return p99Ms
   }
-  const without = async () => (await load(path)).p99Ms
-  const first = round % 2 === 0 ? await without() : undefined
-  const disturbed = await beside()
-  return disturbed / (first ?? (await without()))
+  const measureWithoutLoop = async () => (await load(path)).p99Ms
+  const first = round % 2 === 0 ? await measureWithoutLoop() : undefined
+  const disturbed = await measureWithLoop()
+  return disturbed / (first ?? (await measureWithoutLoop()))
 }

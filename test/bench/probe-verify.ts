@@ -6,7 +6,7 @@ import { createVerifier } from '../../src/pipeline/verify.ts'
 import { signRequest } from '../../src/pipeline/verifiers/sign.ts'
 import { createEventBody } from './events.ts'
 import type { RunningProbe } from './probe.ts'
-import { toMedian } from './statistics.ts'
+import { computeMedian } from './statistics.ts'
 import { verifySchemes } from './figures.ts'
 
 const windows = 40
@@ -26,7 +26,7 @@ const toPreamble: Record<(typeof verifySchemes)[number], (seconds: number) => st
 type Pair = { readonly scheme: string; readonly verify: () => void; readonly hash: () => void }
 
 export function createVerifyProbe(): RunningProbe {
-  const pairs = verifySchemes.map(toPair)
+  const pairs = verifySchemes.map(createPair)
   for (const { verify, hash } of pairs) {
     for (let window = 0; window < warmWindows; window += 1) for (const call of [verify, hash]) measure(call)
   }
@@ -39,8 +39,8 @@ export function createVerifyProbe(): RunningProbe {
         // alternates the order, so that none of the two always collects the garbage of the other
         for (const turn of (window + round) % 2 === 0 ? turns : turns.toReversed()) turn()
       }
-      figures[`${scheme} added`] = toMedian(proofs) - toMedian(hashes)
-      figures[`${scheme} hash`] = toMedian(hashes)
+      figures[`${scheme} added`] = computeMedian(proofs) - computeMedian(hashes)
+      figures[`${scheme} hash`] = computeMedian(hashes)
     }
     return figures
   }
@@ -53,14 +53,14 @@ function measure(call: () => void): number {
   return ((performance.now() - start) * 1000) / callsOfWindow
 }
 
-function toPair(scheme: (typeof verifySchemes)[number]): Pair {
+function createPair(scheme: (typeof verifySchemes)[number]): Pair {
   const isStandard = scheme === 'standard-webhooks'
   const secret = isStandard ? `whsec_${keyBytes.toString('base64')}` : keyBytes.toString('latin1')
   const settings = { scheme, secret }
   const now = Date.now()
   const head = { method: 'POST', url: '/hooks/bench' }
   const body = createEventBody(bodyBytes, 1).bytes
-  // the usual headers of a request
+  // the headers that a request usually has
   const plain = { 'content-type': 'application/json', 'content-length': String(body.length), 'user-agent': 'bench' }
   const given = { ...head, body, now, headers: plain }
   const request = { ...head, headers: { ...plain, ...signRequest(settings, given) }, rawBody: body }

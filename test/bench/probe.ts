@@ -52,7 +52,7 @@ function send(answer: Promise<unknown>): void {
   )
 }
 
-// as: probes.ts wrote it
+// as: probes.ts wrote these options
 const starting = create(JSON.parse(process.argv[2] ?? '{}') as ProbeOptions)
 send(starting.then(() => 'ready'))
 process.on('message', ({ round }: { round: number }) => send(starting.then((run) => run(round))))

@@ -58,33 +58,33 @@ export async function runSuites(options: RunOptions): Promise<Measured> {
     for (const variant of suites.flatMap((suite) => suite.variants)) {
       if (variant.runsJobs || servers.has(toServerName(variant))) continue
       onProgress(`warming up ${variant.name}`)
-      servers.set(toServerName(variant), await start(variant, generator, options))
+      servers.set(toServerName(variant), await startServer(variant, generator, options))
     }
     for (let round = 0; round < rounds; round += 1) {
       busy.push(await measureBusy())
       disk.push(measureDisk(options.folder))
       for (const suite of suites) {
         onProgress(`round ${round + 1} of ${rounds}: ${suite.name}`)
-        for (const { variant, load } of toTurns(suite, round)) {
+        for (const { variant, load } of planTurns(suite, round)) {
           const known = servers.get(toServerName(variant))
-          const server = known ?? (await start(variant, generator, options))
+          const server = known ?? (await startServer(variant, generator, options))
           try {
             const sample = await measure(server, { variant, load, seconds: options.seconds, generator })
             samples.push({ suite: suite.name, round, ...sample })
           } finally {
-            if (known === undefined) await end(server)
+            if (known === undefined) await stopServer(server)
           }
         }
       }
     }
   } finally {
-    for (const server of servers.values()) await end(server)
+    for (const server of servers.values()) await stopServer(server)
     await generator.kill()
   }
   return { samples, disk, busy }
 }
 
-async function end({ child }: Running): Promise<void> {
+async function stopServer({ child }: Running): Promise<void> {
   try {
     await child.ask('stop')
   } catch {
@@ -94,7 +94,7 @@ async function end({ child }: Running): Promise<void> {
 }
 
 /** Each round begins with another variant, so that no variant is always the first after a pause. */
-function toTurns({ variants, loads }: Suite, round: number): { variant: Variant; load: Load }[] {
+function planTurns({ variants, loads }: Suite, round: number): { variant: Variant; load: Load }[] {
   const first = round % variants.length
   const turned = [...variants.slice(first), ...variants.slice(0, first)]
   return loads.flatMap((load) => turned.map((variant) => ({ variant, load })))
@@ -105,13 +105,13 @@ function toServerName({ server, runsJobs = false }: Variant): string {
   return JSON.stringify([server, runsJobs])
 }
 
-async function start(variant: Variant, generator: Generator, { folder, built }: RunOptions): Promise<Running> {
+async function startServer(variant: Variant, generator: Generator, { folder, built }: RunOptions): Promise<Running> {
   const dir = mkdtempSync(join(folder, 'store-'))
   const server: ServerOptions = { ...variant.server, dir, built, token }
   const args = [JSON.stringify(server)]
   const { child, first: port } = await startChild<ServerRequest, number>(join(folder, 'server.mjs'), args)
   try {
-    await warm(port, generator, variant)
+    await warmUpServer(port, generator, variant)
   } catch (error) {
     await child.kill()
     throw error
@@ -120,7 +120,7 @@ async function start(variant: Variant, generator: Generator, { folder, built }: 
 }
 
 /** Sends the load of the warm-up, but never to the hook that runs jobs: it would leave a backlog. */
-async function warm(port: number, generator: Generator, { runsJobs, ...variant }: Variant): Promise<void> {
+async function warmUpServer(port: number, generator: Generator, { runsJobs, ...variant }: Variant): Promise<void> {
   const path = runsJobs ? warmUpPath : variant.path
   const { method = 'POST', signed = false } = variant
   for (let second = 0, answered = 0; second < warmUpSeconds && answered < warmUpRequests; second += 1) {

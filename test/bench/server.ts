@@ -21,8 +21,8 @@ export type ServerReply = { readonly result: number } | { readonly failure: stri
 type Served = {
   readonly port: number
   empty(): void
-  jobsDone(): Promise<number>
-  jobsQueued(): Promise<number>
+  countDoneJobs(): Promise<number>
+  countQueuedJobs(): Promise<number>
   readonly peer?: RunningPeer
 }
 
@@ -48,7 +48,7 @@ async function serve(options: ServerOptions): Promise<Served> {
   }
 }
 
-const nothingKept = { empty: () => {}, jobsDone: async () => 0, jobsQueued: async () => 0 }
+const nothingKept = { empty: () => {}, countDoneJobs: async () => 0, countQueuedJobs: async () => 0 }
 
 async function listen(server: Server): Promise<Served> {
   await new Promise<void>((resolve) => {
@@ -66,15 +66,15 @@ async function reply(served: Served, request: ServerRequest): Promise<number> {
       return user + system + (served.peer?.usage() ?? 0)
     }
     case 'main thread':
-      return served.peer === undefined ? toMainMicros() : 0
+      return served.peer === undefined ? readMainMicros() : 0
     case 'heap': {
       const { heapUsed, external } = process.memoryUsage()
       return heapUsed + external
     }
     case 'jobs':
-      return served.jobsDone()
+      return served.countDoneJobs()
     case 'queued':
-      return served.jobsQueued()
+      return served.countQueuedJobs()
     case 'empty':
       // no forced collection: it would also drop compiled code, and so cost more than it saves
       served.empty()
@@ -86,7 +86,7 @@ async function reply(served: Served, request: ServerRequest): Promise<number> {
 }
 
 /** The microseconds of the main thread, whose id is that of the process. Linux counts nanoseconds for each thread: proc(5). */
-function toMainMicros(): number {
+function readMainMicros(): number {
   const file = `/proc/self/task/${process.pid}/schedstat`
   return existsSync(file) ? Number.parseInt(readFileSync(file, 'utf8'), 10) / 1_000 : 0
 }
@@ -98,7 +98,7 @@ function send(answer: Promise<number>): void {
   )
 }
 
-// as: child.ts wrote it
+// as: child.ts wrote these options
 const starting = serve(JSON.parse(process.argv[2] ?? '{}') as ServerOptions)
 send(starting.then(({ port }) => port))
 process.on('message', (request: ServerRequest) => send(starting.then((served) => reply(served, request))))

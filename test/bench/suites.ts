@@ -1,6 +1,6 @@
 // The suites of measurements, and their goals.
 import type { StandIn } from './gateway.ts'
-import { findPeer, peerKinds, requestOf } from './peers.ts'
+import { findPeer, peerKinds, findRequest } from './peers.ts'
 import type { ServerOptions } from './server.ts'
 
 export type Variant = {
@@ -25,8 +25,8 @@ export type Suite = {
 
 const path = '/hooks/bench'
 export const warmUpPath = path
-const gateway = (name: string, delayMs = 0): Variant => ({ name, server: { kind: 'sqlite', delayMs }, path })
-const other = (
+const newGateway = (name: string, delayMs = 0): Variant => ({ name, server: { kind: 'sqlite', delayMs }, path })
+const newVariant = (
   kind: 'single' | 'memory' | 'insert' | 'append' | 'koa' | 'http',
   name: string,
   delayMs = 0,
@@ -36,25 +36,25 @@ const other = (
   path,
 })
 
-const durable = gateway('gateway')
+const durable = newGateway('gateway')
 /** Commits on the main thread, without a writer thread. It shows the cost of the disk and the thread; it is not the fastest store. */
-const memory = other('memory', 'gateway, SQLite in memory, no disk')
-const insert = other('insert', 'koa, insert each')
-const append = other('append', 'koa, append each')
-const single = other('single', 'gateway, one commit a request')
-const single2 = other('single', 'gateway, one commit a request, 2 ms more', 2)
+const memory = newVariant('memory', 'gateway, SQLite in memory, no disk')
+const insert = newVariant('insert', 'koa, insert each')
+const append = newVariant('append', 'koa, append each')
+const single = newVariant('single', 'gateway, one commit a request')
+const single2 = newVariant('single', 'gateway, one commit a request, 2 ms more', 2)
 const peers = peerKinds.map((kind) => ({
   kind,
-  variant: { name: kind, server: { kind, delayMs: 0 }, ...requestOf(kind) },
+  variant: { name: kind, server: { kind, delayMs: 0 }, ...findRequest(kind) },
 }))
-const koa = other('koa', 'koa')
-const http = other('http', 'node:http')
-const fast = gateway('gateway, 0 ms more')
-const slow2 = gateway('gateway, 2 ms more', 2)
-const slow5 = gateway('gateway, 5 ms more', 5)
-const insert2 = other('insert', 'koa, insert each, 2 ms more', 2)
-const wakes = gateway('gateway, wakes')
-const agents: Variant = { ...gateway('gateway, agents'), path: '/hooks/bench-agent', runsJobs: true }
+const koa = newVariant('koa', 'koa')
+const http = newVariant('http', 'node:http')
+const fast = newGateway('gateway, 0 ms more')
+const slow2 = newGateway('gateway, 2 ms more', 2)
+const slow5 = newGateway('gateway, 5 ms more', 5)
+const insert2 = newVariant('insert', 'koa, insert each, 2 ms more', 2)
+const wakes = newGateway('gateway, wakes')
+const agents: Variant = { ...newGateway('gateway, agents'), path: '/hooks/bench-agent', runsJobs: true }
 
 /** The cost of accepting a run, without running it. */
 const waiting: Variant = {
@@ -62,17 +62,17 @@ const waiting: Variant = {
   server: { kind: 'sqlite', delayMs: 0, waits: true },
   path: '/hooks/bench-agent',
 }
-/** The same with a flow. Its keys are the numbers of the issues, or all requests have the same key. */
+/** Variants of `waiting` with a flow. Its keys are the numbers of the issues, or all requests have the same key. */
 const flows: Variant = { ...waiting, name: 'gateway, runs of a flow wait', path: '/hooks/bench-flow' }
 const hot: Variant = { ...waiting, name: 'gateway, runs of one key wait', path: '/hooks/bench-hot' }
-const signed: Variant = { ...gateway('gateway, signed by GitHub'), path: '/hooks/bench-github', signed: true }
+const signed: Variant = { ...newGateway('gateway, signed by GitHub'), path: '/hooks/bench-github', signed: true }
 
 /** Transform code that does the same as the template of the benched hook. */
 const reshape = `export default ({ payload: { action, issue, sender } }) => ({
   text: \`\${action} #\${issue.number} \${issue.title} by \${sender.login}: \${issue.html_url}\`,
 })
 `
-const transforming = (kind: 'sqlite' | 'memory', name: string, runtime?: StandIn): Variant => ({
+const newTransforms = (kind: 'sqlite' | 'memory', name: string, runtime?: StandIn): Variant => ({
   name,
   server: {
     kind,
@@ -82,11 +82,11 @@ const transforming = (kind: 'sqlite' | 'memory', name: string, runtime?: StandIn
   },
   path: '/hooks/reshape',
 })
-const isolated = transforming('sqlite', 'transform in its worker')
-const inline = transforming('sqlite', 'transform inline', 'inline')
-const isolatedMemory = transforming('memory', 'transform in its worker, SQLite in memory')
-const inlineMemory = transforming('memory', 'transform inline, SQLite in memory', 'inline')
-const tripMemory = transforming('memory', 'transform inline after a bare trip to a thread, SQLite in memory', 'trip')
+const isolated = newTransforms('sqlite', 'transform in its worker')
+const inline = newTransforms('sqlite', 'transform inline', 'inline')
+const isolatedMemory = newTransforms('memory', 'transform in its worker, SQLite in memory')
+const inlineMemory = newTransforms('memory', 'transform inline, SQLite in memory', 'inline')
+const tripMemory = newTransforms('memory', 'transform inline after a bare trip to a thread, SQLite in memory', 'trip')
 
 const one: Load = { connections: 1, bytes: 1_000 }
 const few: Load = { connections: 16, bytes: 1_000 }
@@ -114,7 +114,7 @@ export const suites: readonly Suite[] = [
 const durableKinds: ReadonlySet<string> = new Set(['restate', 'durable-streams', 'webdis'])
 
 /** The gateway, and the peers that are installed. */
-export const toPeersSuite = (): Suite => ({
+export const buildPeersSuite = (): Suite => ({
   name: 'peers',
   variants: [
     durable,
@@ -144,7 +144,7 @@ export type Comparison = {
   readonly goal?: number
 }
 
-const ratio = (of: Variant, to: Variant, load: Load, goal?: number): Comparison => ({
+const compare = (of: Variant, to: Variant, load: Load, goal?: number): Comparison => ({
   title: `${of.name} / ${to.name}`,
   suite: 'accept',
   load,
@@ -154,7 +154,7 @@ const ratio = (of: Variant, to: Variant, load: Load, goal?: number): Comparison 
   ...(goal === undefined ? {} : { goal }),
 })
 
-const added = (of: Variant, to: Variant) => ({ ...ratio(of, to, one), suite: 'isolation', as: 'added' }) as const
+const compareP50 = (of: Variant, to: Variant) => ({ ...compare(of, to, one), suite: 'isolation', as: 'added' }) as const
 
 const signature = {
   suite: 'signed',
@@ -163,74 +163,78 @@ const signature = {
 } as const
 
 export const comparisons: readonly Comparison[] = [
-  ratio(durable, memory, many, 0.7),
-  ratio(durable, memory, few, 0.55),
-  ratio(durable, memory, large, 0.55),
-  ratio(durable, memory, huge),
-  ratio(durable, memory, one),
-  ratio(durable, single, many),
+  compare(durable, memory, many, 0.7),
+  compare(durable, memory, few, 0.55),
+  compare(durable, memory, large, 0.55),
+  compare(durable, memory, huge),
+  compare(durable, memory, one),
+  compare(durable, single, many),
   // no server on Koa can exceed this ratio: on a fast disk, the processor limits both; see the suite `slow`
-  ratio(durable, insert, many),
-  ratio(koa, insert, many),
-  ratio(durable, koa, many, 0.5),
-  { ...ratio(durable, koa, many, 2), as: 'processor', title: 'processor time of a request, gateway / koa' },
-  ratio(durable, koa, large, 0.6),
-  ratio(durable, koa, huge, 0.75),
-  { ...ratio(durable, koa, huge, 1.35), as: 'processor', title: 'processor time of a request, gateway / koa' },
-  { ...ratio(durable, insert, one, 2), as: 'latency', title: 'p50, gateway / koa, insert each' },
-  ratio(durable, append, many),
-  { ...ratio(durable, append, one, 1.5), as: 'latency', title: 'p50, gateway / koa, append each' },
-  ratio(durable, http, many),
-  ratio(memory, koa, many),
-  { ...ratio(slow2, single2, many, 4), suite: 'slow' },
-  { ...ratio(slow2, insert2, many, 4), suite: 'slow' },
-  { ...ratio(slow2, fast, many, 3), suite: 'slow', as: 'lag', title: 'p99 with 2 ms more, in commits' },
-  { ...ratio(slow5, fast, many, 3), suite: 'slow', as: 'lag', title: 'p99 with 5 ms more, in commits' },
-  { ...ratio(agents, wakes, many), suite: 'agent' },
+  compare(durable, insert, many),
+  compare(koa, insert, many),
+  compare(durable, koa, many, 0.5),
+  { ...compare(durable, koa, many, 2), as: 'processor', title: 'processor time of a request, gateway / koa' },
+  compare(durable, koa, large, 0.6),
+  compare(durable, koa, huge, 0.75),
   {
-    ...ratio(waiting, wakes, many, 1.3),
+    ...compare(durable, koa, huge, 1.35),
+    as: 'processor',
+    title: 'processor time of a request, gateway / koa',
+  },
+  { ...compare(durable, insert, one, 2), as: 'latency', title: 'p50, gateway / koa, insert each' },
+  compare(durable, append, many),
+  { ...compare(durable, append, one, 1.5), as: 'latency', title: 'p50, gateway / koa, append each' },
+  compare(durable, http, many),
+  compare(memory, koa, many),
+  { ...compare(slow2, single2, many, 4), suite: 'slow' },
+  { ...compare(slow2, insert2, many, 4), suite: 'slow' },
+  { ...compare(slow2, fast, many, 3), suite: 'slow', as: 'lag', title: 'p99 with 2 ms more, in commits' },
+  { ...compare(slow5, fast, many, 3), suite: 'slow', as: 'lag', title: 'p99 with 5 ms more, in commits' },
+  { ...compare(agents, wakes, many), suite: 'agent' },
+  {
+    ...compare(waiting, wakes, many, 1.3),
     suite: 'agent',
     as: 'processor',
     title: 'processor time of an accepted run / wake',
   },
-  { ...ratio(flows, waiting, many, 0.9), suite: 'flow' },
+  { ...compare(flows, waiting, many, 0.9), suite: 'flow' },
   {
-    ...ratio(flows, waiting, many, 1.1),
+    ...compare(flows, waiting, many, 1.1),
     suite: 'flow',
     as: 'latency',
     title: 'p50 of an accepted run, with a flow / without',
   },
   {
-    ...ratio(flows, waiting, many, 1.1),
+    ...compare(flows, waiting, many, 1.1),
     suite: 'flow',
     as: 'processor',
     title: 'processor time of an accepted run, with a flow / without',
   },
-  { ...ratio(hot, waiting, many, 0.9), suite: 'flow' },
+  { ...compare(hot, waiting, many, 0.9), suite: 'flow' },
   {
-    ...ratio(hot, waiting, many, 1.1),
+    ...compare(hot, waiting, many, 1.1),
     suite: 'flow',
     as: 'processor',
     title: 'processor time of an accepted run, of one key / without a flow',
   },
   // 15 µs, and the time of the hash: about 3 µs for 1 kB and 10 µs for 10 kB
-  { ...ratio(signed, wakes, many, 18), ...signature },
-  { ...ratio(signed, wakes, large, 25), ...signature },
-  { ...ratio(isolated, inline, many, 0.85), suite: 'isolation' },
-  { ...ratio(isolated, inline, huge, 0.95), suite: 'isolation' },
-  { ...ratio(isolatedMemory, inlineMemory, many), suite: 'isolation' },
-  { ...ratio(isolatedMemory, inlineMemory, huge), suite: 'isolation' },
-  { ...added(isolated, inline), title: 'p50 that the worker adds, µs' },
+  { ...compare(signed, wakes, many, 18), ...signature },
+  { ...compare(signed, wakes, large, 25), ...signature },
+  { ...compare(isolated, inline, many, 0.85), suite: 'isolation' },
+  { ...compare(isolated, inline, huge, 0.95), suite: 'isolation' },
+  { ...compare(isolatedMemory, inlineMemory, many), suite: 'isolation' },
+  { ...compare(isolatedMemory, inlineMemory, huge), suite: 'isolation' },
+  { ...compareP50(isolated, inline), title: 'p50 that the worker adds, µs' },
   // no goal, because the noise of the disk is several times the difference; the probe `isolation` has the goal
-  { ...added(isolatedMemory, inlineMemory), title: 'p50 that the worker adds, SQLite in memory, µs' },
+  { ...compareP50(isolatedMemory, inlineMemory), title: 'p50 that the worker adds, SQLite in memory, µs' },
   ...peers.flatMap(({ kind, variant }) =>
     [one, many, huge].map((load) => {
       const goal =
         kind === 'openclaw' && load === many ? 2 : durableKinds.has(kind) || kind === 'openclaw' ? 1 : undefined
-      return { ...ratio(durable, variant, load, goal), suite: 'peers' } as const
+      return { ...compare(durable, variant, load, goal), suite: 'peers' } as const
     }),
   ),
-  { ...added(tripMemory, inlineMemory), title: 'p50 that a bare trip to a thread adds, SQLite in memory, µs' },
+  { ...compareP50(tripMemory, inlineMemory), title: 'p50 that a bare trip to a thread adds, SQLite in memory, µs' },
 ]
 
 /** The suites that run by default. They take about three minutes. */

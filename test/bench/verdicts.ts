@@ -1,7 +1,7 @@
 // Turns samples into verdicts. Two variants are compared within each round; the verdict is the median of the rounds.
 import type { ProbeSample } from './probes.ts'
 import type { Sample } from './run.ts'
-import { toMedian } from './statistics.ts'
+import { computeMedian } from './statistics.ts'
 import { type Figure, type Probe } from './figures.ts'
 import { type Comparison, comparisons, floorShare, type Load, type Suite, type Variant } from './suites.ts'
 
@@ -33,7 +33,7 @@ export type Row = {
   readonly jobsPerSecond: number | undefined
 }
 
-export function toVerdicts(samples: readonly Sample[]): Verdict[] {
+export function buildVerdicts(samples: readonly Sample[]): Verdict[] {
   const measured = new Set(samples.map(({ variant }) => variant))
   return comparisons.flatMap((comparison) => {
     // the peer is not installed
@@ -43,7 +43,7 @@ export function toVerdicts(samples: readonly Sample[]): Verdict[] {
       const ofRound = samples.filter((sample) => sample.suite === comparison.suite && sample.round === round)
       return compare(comparison, ofRound)
     })
-    return values.length === 0 ? [] : [toVerdict(comparison, values)]
+    return values.length === 0 ? [] : [buildVerdict(comparison, values)]
   })
 }
 
@@ -68,26 +68,26 @@ function compare({ of, to, load, as }: Comparison, samples: readonly Sample[]): 
 }
 
 /** The verdicts of the probes. A figure without a sample was not measured, and misses its goal. */
-export function toProbeVerdicts(probes: readonly Probe[], samples: readonly ProbeSample[]): Verdict[] {
+export function buildProbeVerdicts(probes: readonly Probe[], samples: readonly ProbeSample[]): Verdict[] {
   return probes.flatMap((probe) => {
     const own = samples.filter((sample) => sample.probe === probe.name)
-    return probe.figures.map((figure) => toFigureVerdict(figure, own))
+    return probe.figures.map((figure) => buildFigureVerdict(figure, own))
   })
 }
 
-function toFigureVerdict({ key, title, most, least }: Figure, samples: readonly ProbeSample[]): Verdict {
+function buildFigureVerdict({ key, title, most, least }: Figure, samples: readonly ProbeSample[]): Verdict {
   const values = samples.map(({ figures }) => figures[key] ?? Number.NaN)
-  return toVerdict({ title, load: undefined, as: 'figure', goal: least ?? most }, values, least === undefined)
+  return buildVerdict({ title, load: undefined, as: 'figure', goal: least ?? most }, values, least === undefined)
 }
 
 type Judged = Pick<Verdict, 'title' | 'load' | 'as'> & { readonly goal?: number | undefined }
 
-function toVerdict(
+function buildVerdict(
   { title, load, as, goal }: Judged,
   values: readonly number[],
   isMost = as !== 'throughput',
 ): Verdict {
-  const value = toMedian(values)
+  const value = computeMedian(values)
   const floor = goal === undefined ? undefined : isMost ? goal / floorShare : goal * floorShare
   // NaN misses each goal
   const holds = floor === undefined || (isMost ? value <= floor : value >= floor)
@@ -95,38 +95,38 @@ function toVerdict(
   return { title, load, as, value, lowest, highest, goal, floor, isMost, holds }
 }
 
-export function toRows(samples: readonly Sample[]): Row[] {
+export function buildRows(samples: readonly Sample[]): Row[] {
   const groups = new Map<string, Sample[]>()
   for (const sample of samples) {
     const { suite, variant, load } = sample
     const name = JSON.stringify([suite, load, variant.name])
     groups.set(name, [...(groups.get(name) ?? []), sample])
   }
-  return [...groups.values()].flatMap(toRow).toSorted((a, b) => toRank(a) - toRank(b))
+  return [...groups.values()].flatMap(buildRow).toSorted((a, b) => computeRank(a) - computeRank(b))
 }
 
-function toRow(group: readonly Sample[]): Row[] {
+function buildRow(group: readonly Sample[]): Row[] {
   const [first] = group
   if (!first) return []
-  const median = (pick: (sample: Sample) => number) => toMedian(group.map(pick))
+  const computeMedianOf = (pick: (sample: Sample) => number) => computeMedian(group.map(pick))
   return [
     {
       suite: first.suite,
       variant: first.variant.name,
       load: first.load,
-      perSecond: median((sample) => sample.perSecond),
-      p50Ms: median((sample) => sample.p50Ms),
-      p99Ms: median((sample) => sample.p99Ms),
-      cpuMicros: median((sample) => sample.cpuMicros),
-      mainMicros: median((sample) => sample.mainMicros),
+      perSecond: computeMedianOf((sample) => sample.perSecond),
+      p50Ms: computeMedianOf((sample) => sample.p50Ms),
+      p99Ms: computeMedianOf((sample) => sample.p99Ms),
+      cpuMicros: computeMedianOf((sample) => sample.cpuMicros),
+      mainMicros: computeMedianOf((sample) => sample.mainMicros),
       jobsPerSecond:
-        first.jobsPerSecond === undefined ? undefined : median((sample) => sample.jobsPerSecond ?? Number.NaN),
+        first.jobsPerSecond === undefined ? undefined : computeMedianOf((sample) => sample.jobsPerSecond ?? Number.NaN),
     },
   ]
 }
 
 /** The order of rows: by suite, then by load from light to heavy. */
-function toRank({ suite, load }: Row): number {
+function computeRank({ suite, load }: Row): number {
   return (
     ['accept', 'slow', 'agent', 'flow', 'signed', 'isolation', 'peers'].indexOf(suite) * 1e12 +
     load.bytes * 1e4 +

@@ -15,7 +15,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
   const body = () => page.locator('#bench-body')
   const decision = () => page.locator('#decision')
   const prompt = () => page.getByLabel('Prompt, as the agent reads it')
-  const clipboard = () => page.evaluate<string>('navigator.clipboard.readText()')
+  const readClipboard = () => page.evaluate<string>('navigator.clipboard.readText()')
   const open = async (hook: string) => {
     await show(page, `view=hooks&bench=${hook}`)
     await page.locator('.bench h2', { hasText: hook }).waitFor(wait)
@@ -34,7 +34,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     await start.getByLabel('hook').selectOption('agent')
     await start.getByRole('button', { name: 'copy the command' }).click()
     await start.getByText('in the clipboard').waitFor(wait)
-    expect(await clipboard()).toContain(`curl -sS --globoff '${stage.gateway.url}/agent'`)
+    expect(await readClipboard()).toContain(`curl -sS --globoff '${stage.gateway.url}/agent'`)
     expect(await findBarriers(page)).toEqual([])
     await shoot(page, 'start')
     await start.getByRole('button', { name: 'send a test event' }).click()
@@ -109,7 +109,10 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     await prompt().getByText('Order 7').waitFor(wait)
     await page.getByRole('button', { name: 'copy the mapping' }).click()
     await page.getByText('The mapping is in the clipboard.').waitFor(wait)
-    expect(JSON.parse(await clipboard())).toEqual({ match: { path: 'fresh' }, messageTemplate: 'Order {{order.id}}' })
+    expect(JSON.parse(await readClipboard())).toEqual({
+      match: { path: 'fresh' },
+      messageTemplate: 'Order {{order.id}}',
+    })
     await shoot(page, 'bench-template')
     await page.locator('#save-template').click()
     await page.getByText('The mapping "fresh" is saved').waitFor(wait)
@@ -152,7 +155,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     expect(readdirSync(join(stage.gateway.dir, 'hooks/transforms/review.fixtures'))).toHaveLength(1)
     await page.getByRole('button', { name: 'copy curl' }).click()
     await page.getByText('The curl command is in the clipboard.').waitFor(wait)
-    expect(await clipboard()).toContain(`--data-raw '{"title": "sent"}'`)
+    expect(await readClipboard()).toContain(`--data-raw '{"title": "sent"}'`)
     await page.locator('#send').click()
     await page.getByRole('button', { name: 'the delivery' }).click()
     await openTab(page, 'Request')

@@ -6,7 +6,7 @@ import { writeFiles } from '../e2e/gateway.ts'
 import { hasBrowser, openTab, show, type Stage, startBrowser, startStage } from './stage.ts'
 
 const wait = { timeout: 60_000 }
-const hook = (id: string) => ({
+const buildMapping = (id: string) => ({
   id,
   match: { path: id },
   messageTemplate: '{{text}}',
@@ -16,7 +16,7 @@ const hook = (id: string) => ({
 })
 const runner = (script: string) => ({ kind: 'command', command: 'sh', args: ['-c', `cat > /dev/null; ${script}`] })
 const config = {
-  hooks: { mappings: [hook('main'), hook('gated'), hook('broken')] },
+  hooks: { mappings: [buildMapping('main'), buildMapping('gated'), buildMapping('broken')] },
   runners: {
     gated: runner('until [ -e go ]; do sleep 0.1; done; echo finished'),
     broken: runner('echo "no such model" >&2; exit 2'),
@@ -47,11 +47,11 @@ describe.skipIf(!hasBrowser)('the readability of the page in Chromium', () => {
       const opened = await on.open()
       const drawn = opened.locator(`#row-${id}`)
       await drawn.getByText('Read me').waitFor(wait)
-      const fontOf = (cell: string) =>
+      const measureFont = (cell: string) =>
         opened.evaluate<number>(`parseFloat(getComputedStyle(document.querySelector('#row-${id} ${cell}')).fontSize)`)
       const height = (await drawn.boundingBox())?.height ?? 0
       const cut = await drawn.evaluate(({ scrollHeight, clientHeight }) => scrollHeight - clientHeight)
-      const sizes = { summary: await fontOf('.summary'), hook: await fontOf('.hook'), height, cut }
+      const sizes = { summary: await measureFont('.summary'), hook: await measureFont('.hook'), height, cut }
       await opened.context().close()
       return sizes
     }
@@ -70,7 +70,7 @@ describe.skipIf(!hasBrowser)('the readability of the page in Chromium', () => {
     }
   })
 
-  // https://www.w3.org/TR/WCAG22/#target-size-minimum
+  // the minimum is that of https://www.w3.org/TR/WCAG22/#target-size-minimum
   test('on a phone each row of a payload is at least 24 px high, and no row overlaps the next one', async () => {
     const payload = { text: 'x', user: { login: 'ada', tags: ['one', 'two'] }, count: 1, none: null, empty: {} }
     const phone = await stage.open({ hash: `id=${await stage.post('main', payload)}`, width: 360, height: 760 })
@@ -127,12 +127,12 @@ describe.skipIf(!hasBrowser)('the readability of the page in Chromium', () => {
       .getByRole('region', { name: 'Gateways' })
       .locator('tbody tr', { hasText: String(generation) })
       .locator('time')
-    const at = async () => Date.parse((await seen.getAttribute('datetime')) ?? '')
+    const readTime = async () => Date.parse((await seen.getAttribute('datetime')) ?? '')
     await seen.waitFor(wait)
-    const first = await at()
+    const first = await readTime()
     expect(first).toBeGreaterThan(Date.parse(String(lastReloadAt)))
     // the time advances without a reload
-    await expect.poll(at, wait).toBeGreaterThan(first)
+    await expect.poll(readTime, wait).toBeGreaterThan(first)
     expect((await stage.ask('/api/health'))['lastReloadAt']).toBe(lastReloadAt)
   })
 

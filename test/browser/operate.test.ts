@@ -22,7 +22,7 @@ It **failed** in billing:
 `
 
 const judgedSecret = 'a secret that GitHub has'
-const mappings = (secret: string) => [
+const buildMappings = (secret: string) => [
   { id: 'plain', match: { path: 'plain' }, messageTemplate: 'Say {{text}}', deliver: false, retain: true },
   {
     id: 'report',
@@ -54,10 +54,10 @@ const mappings = (secret: string) => [
 ]
 const sha = '0123456789abcdef0123456789abcdef01234567'
 
-const makeConfig = (secret: string, adminPort: number, githubUrl: string) => ({
+const buildConfig = (secret: string, adminPort: number, githubUrl: string) => ({
   server: { adminPort },
   channels: { github: { token: githubApiToken, baseUrl: githubUrl } },
-  hooks: { mappings: mappings(secret) },
+  hooks: { mappings: buildMappings(secret) },
   budgets: { daily: { turns: 40, period: '1d', timezone: 'UTC' } },
   runners: {
     judge: { kind: 'command', command: 'sh', args: ['-c', 'cat > /dev/null; echo fail'] },
@@ -80,7 +80,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
   let githubUrl: string
   const row = (id: string) => page.locator(`#row-${id}`)
 
-  async function change(path: string, body: object): Promise<void> {
+  async function post(path: string, body: object): Promise<void> {
     const headers = { authorization: `Bearer ${gatewayToken}` }
     const answer = await fetch(`${stage.gateway.adminUrl}${path}`, {
       method: 'POST',
@@ -94,7 +94,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
     const github = await startFakeGitHub({ commits: [`acme/app@${sha}`] })
     ;[adminPort, githubUrl] = [await freePort(), github.url]
     stage = await startStage({
-      config: makeConfig('a secret that the sender does not have', adminPort, githubUrl),
+      config: buildConfig('a secret that the sender does not have', adminPort, githubUrl),
       files: { 'reply.md': reply },
     })
     page = await stage.open()
@@ -103,7 +103,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
 
   test('a pause is shown above the list with its author, end and reason, and a button ends it; a run that it holds back says so', async () => {
     const until = new Date(Date.now() + 3_600_000).toISOString()
-    await change('/api/pauses', { what: 'mapping:plain', by: 'ada', reason: 'The repository moves.', until })
+    await post('/api/pauses', { what: 'mapping:plain', by: 'ada', reason: 'The repository moves.', until })
     const id = await stage.post('plain', { text: 'later' })
     await row(id).getByText(/waits/).waitFor(wait)
     await page.reload()
@@ -127,7 +127,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
   test('the page shows every time in the time zone of its reader, even in sentences that commands print in UTC', async () => {
     const until = new Date(Math.floor(Date.now() / 1_000) * 1_000 + 3_600_000)
     const timeZone = 'Asia/Kolkata'
-    await change('/api/pauses', { what: 'mapping:plain', by: 'ada', reason: 'It moves.', until: until.toISOString() })
+    await post('/api/pauses', { what: 'mapping:plain', by: 'ada', reason: 'It moves.', until: until.toISOString() })
     const id = await stage.post('plain', { text: 'in another zone' })
     const other = await stage.open({ hash: `id=${id}`, timezoneId: timeZone })
     await openTab(other, 'Trace')
@@ -143,7 +143,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
       expect(await place.innerText()).not.toMatch(/\d\d:\d\dZ/)
     }
     await other.context().close()
-    await change('/api/resume', { what: 'mapping:plain', by: 'ada' })
+    await post('/api/resume', { what: 'mapping:plain', by: 'ada' })
     await row(id).getByText('done').waitFor(wait)
   })
 
@@ -243,7 +243,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
     await page.getByText(/^0 would run, 0 repeat a delivery, 1 would be still refused/).waitFor(wait)
     expect(await findBarriers(page)).toEqual([])
     const before = (await stage.ask('/api/health'))['generation']
-    writeConfig(stage.gateway.dir, makeConfig('the right secret of 32 characters', adminPort, githubUrl))
+    writeConfig(stage.gateway.dir, buildConfig('the right secret of 32 characters', adminPort, githubUrl))
     await expect.poll(async () => (await stage.ask('/api/health'))['generation'], wait).not.toBe(before)
     await page.getByRole('button', { name: 'retry all kept ones of this hook' }).click()
     await page.getByText(/^1 ran, 0 repeat a delivery, 0 are still refused\.$/).waitFor(wait)

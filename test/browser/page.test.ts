@@ -14,7 +14,7 @@ import { findBarriers, hasBrowser, openTab, shoot, show, type Stage, startStage,
 
 const wait = { timeout: 60_000 }
 const botToken = '110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw'
-const replies = (path: string, to: string) => ({
+const buildReplyMapping = (path: string, to: string) => ({
   id: path,
   match: { path },
   messageTemplate: '{{text}}',
@@ -28,22 +28,27 @@ describe.skipIf(!hasBrowser)(
   () => {
     let stage: Stage
     let page: Page
-    const more = () => page.locator('.menu > summary').click()
-    const boxOf = async (selector: string) => {
+    const openMenu = () => page.locator('.menu > summary').click()
+    const measureBox = async (selector: string) => {
       const box = await page.locator(selector).first().boundingBox()
       if (box === null) throw new Error(`${selector} is not drawn`)
       return box
     }
     const ids = { done: '', parked: '', event: '' }
     const row = (id: string) => page.locator(`#row-${id}`)
-    const focused = () => page.evaluate<string>('document.activeElement.id')
-    const chosen = () => page.evaluate<string | null>("new URLSearchParams(location.hash.slice(1)).get('id')")
+    const readFocusedId = () => page.evaluate<string>('document.activeElement.id')
+    const readChosenId = () => page.evaluate<string | null>("new URLSearchParams(location.hash.slice(1)).get('id')")
 
     beforeAll(async () => {
       const { baseUrl } = await startFakeTelegram({ botToken, chats: [42] })
       const { config, files } = usual
-      const later = { ...replies('later', '42'), channel: 'mattermost', to: 'a'.repeat(26) }
-      const mappings = [...config.hooks.mappings, replies('tells', '42'), replies('lost', '7'), later]
+      const later = { ...buildReplyMapping('later', '42'), channel: 'mattermost', to: 'a'.repeat(26) }
+      const mappings = [
+        ...config.hooks.mappings,
+        buildReplyMapping('tells', '42'),
+        buildReplyMapping('lost', '7'),
+        later,
+      ]
       const busy = createServer((_request, response) => response.writeHead(503).end())
       onFileEnd(() => new Promise((done) => busy.close(done)))
       await new Promise<void>((done) => busy.listen(0, '127.0.0.1', done))
@@ -160,12 +165,12 @@ describe.skipIf(!hasBrowser)(
         await page.setViewportSize({ width: 1200, height: 900 })
         await show(page, '')
         await row(ids.done).waitFor(wait)
-        const before = await boxOf(`#row-${ids.done}`)
-        const column = await boxOf(`#row-${ids.done} .hook`)
+        const before = await measureBox(`#row-${ids.done}`)
+        const column = await measureBox(`#row-${ids.done} .hook`)
         await row(ids.done).click()
         await page.locator('#detail .stage').first().waitFor(wait)
-        expect((await boxOf(`#row-${ids.done}`)).height).toBe(before.height)
-        expect((await boxOf(`#row-${ids.done} .hook`)).x).toBe(column.x)
+        expect((await measureBox(`#row-${ids.done}`)).height).toBe(before.height)
+        expect((await measureBox(`#row-${ids.done} .hook`)).x).toBe(column.x)
         expect(await row(ids.done).locator('.summary').isVisible()).toBe(true)
         await show(page, '')
         await page.setViewportSize({ width: 1440, height: 900 })
@@ -215,14 +220,16 @@ describe.skipIf(!hasBrowser)(
         const id = await stage.post('plain', { source: 'github', text: 'named' })
         await row(id).getByText('GitHub', { exact: true }).waitFor(wait)
         await page.evaluate("document.getElementById('list').scrollTop = 900")
-        const nth = async (name: string) => Number(await page.locator('.rows .row').nth(12).getAttribute(name))
-        await expect.poll(() => nth('aria-posinset'), wait).toBeGreaterThan(20)
+        const readAttribute = async (name: string) =>
+          Number(await page.locator('.rows .row').nth(12).getAttribute(name))
+        await expect.poll(() => readAttribute('aria-posinset'), wait).toBeGreaterThan(20)
         const readId = await page.locator('.rows .row').nth(12).getAttribute('id')
-        const place = () => page.evaluate<number>(`document.getElementById('${readId}').getBoundingClientRect().top`)
-        const [before, count] = [await place(), await nth('aria-setsize')]
+        const measureTop = () =>
+          page.evaluate<number>(`document.getElementById('${readId}').getBoundingClientRect().top`)
+        const [before, count] = [await measureTop(), await readAttribute('aria-setsize')]
         const last = await stage.post('plain', { text: 'above' })
-        await expect.poll(() => nth('aria-setsize'), wait).toBe(count + 1)
-        expect(await place()).toBe(before)
+        await expect.poll(() => readAttribute('aria-setsize'), wait).toBe(count + 1)
+        expect(await measureTop()).toBe(before)
         await page.evaluate("document.getElementById('list').scrollTop = 0")
         await row(last).waitFor(wait)
       })
@@ -230,17 +237,17 @@ describe.skipIf(!hasBrowser)(
       test('the list can be used by keyboard alone, and keeps the focus', async () => {
         const first = (await page.locator('.rows .row').first().getAttribute('id'))?.slice(4)
         await page.keyboard.press('j')
-        await expect.poll(chosen, wait).toBe(first)
+        await expect.poll(readChosenId, wait).toBe(first)
         await page.keyboard.press('j')
         await page.keyboard.press('k')
-        await expect.poll(chosen, wait).toBe(first)
-        expect(await focused()).toBe('list')
+        await expect.poll(readChosenId, wait).toBe(first)
+        expect(await readFocusedId()).toBe('list')
         await page.keyboard.press('Enter')
-        expect(await focused()).toBe('detail')
+        expect(await readFocusedId()).toBe('detail')
         await stage.post('plain', { text: 'comes while one reads' })
         await page.keyboard.press('Escape')
-        expect(await focused()).toBe('list')
-        expect(await chosen()).toBe(first)
+        expect(await readFocusedId()).toBe('list')
+        expect(await readChosenId()).toBe(first)
         await page.keyboard.press('?')
         await page.getByRole('dialog', { name: 'Keys' }).waitFor(wait)
         await page.keyboard.press('Escape')
@@ -253,15 +260,15 @@ describe.skipIf(!hasBrowser)(
         await show(page, `id=${ids.done}`)
         await page.locator('#detail .stage').first().waitFor(wait)
         await page.locator('#detail').focus()
-        const scrolled = () => page.evaluate<number>("document.getElementById('detail').scrollTop")
+        const readScrollTop = () => page.evaluate<number>("document.getElementById('detail').scrollTop")
         await page.keyboard.press('ArrowDown')
-        await expect.poll(scrolled, wait).toBeGreaterThan(0)
-        expect(await chosen()).toBe(ids.done)
+        await expect.poll(readScrollTop, wait).toBeGreaterThan(0)
+        expect(await readChosenId()).toBe(ids.done)
         // the next delivery is shown from its top
         await page.evaluate("document.getElementById('detail').scrollTop = 100")
         await show(page, `id=${ids.parked}`)
         await page.locator('#detail').getByText('no reviewer for this').first().waitFor(wait)
-        await expect.poll(scrolled, wait).toBe(0)
+        await expect.poll(readScrollTop, wait).toBe(0)
         for (const view of ['replay', 'sessions', 'health']) {
           await show(page, `view=${view}`)
           for (const key of ['ArrowDown', 'ArrowUp', 'j', 'Enter']) await page.keyboard.press(key)
@@ -285,7 +292,7 @@ describe.skipIf(!hasBrowser)(
         expect(new URL(page.url()).hash).toBe('')
         await page.locator('.rows .row').first().waitFor(wait)
         await page.keyboard.press('ArrowDown')
-        await expect.poll(chosen, wait).not.toBeNull()
+        await expect.poll(readChosenId, wait).not.toBeNull()
         await page.getByRole('button', { name: 'Keys' }).click()
         await box.check()
         await page.keyboard.press('Escape')
@@ -329,8 +336,8 @@ describe.skipIf(!hasBrowser)(
         for (let sent = 0; sent < 2; sent += 1) await stage.post('plain', { text: 'x' }, twice)
         await row(id).getByText('· repeated 2 times').waitFor(wait)
         await show(page, `id=${id}`)
-        const said = () => page.locator('#repeated').innerText()
-        await expect.poll(said, wait).toMatch(/^repeated 2 times, last \d\d:\d\d:\d\d$/)
+        const readRepetitions = () => page.locator('#repeated').innerText()
+        await expect.poll(readRepetitions, wait).toMatch(/^repeated 2 times, last \d\d:\d\d:\d\d$/)
       })
 
       test('a delivery is shown as the stages of the pipe, with its payload, prompt, reply and answer', async () => {
@@ -406,12 +413,12 @@ describe.skipIf(!hasBrowser)(
         await openTab(page, 'Request')
         await page.locator('#detail summary', { hasText: 'headers' }).click()
         const names = page.locator('#detail .fields dt')
-        const value = (name: string) =>
+        const readValue = (name: string) =>
           names.filter({ hasText: new RegExp(`^${name}$`) }).locator('xpath=following-sibling::dd[1]')
         for (const name of masked) {
-          expect(await value(name).innerText()).toBe('[secret]')
+          expect(await readValue(name).innerText()).toBe('[secret]')
         }
-        expect(await value('x-shop-order').innerText()).toBe('o-17')
+        expect(await readValue('x-shop-order').innerText()).toBe('o-17')
         expect(JSON.stringify(await stage.ask(`/api/deliveries/${id}/request`))).not.toContain('hidden-')
         await page.locator('#detail').focus()
         await page.keyboard.press('c')
@@ -448,7 +455,7 @@ describe.skipIf(!hasBrowser)(
       test('a delivery is saved as a fixture of its transform under the chosen name, and never replaces another fixture', async () => {
         const folder = join(stage.gateway.dir, 'hooks/transforms/review.fixtures')
         const write = async (name: string) => {
-          await more()
+          await openMenu()
           await page.getByRole('button', { name: 'capture as fixture' }).click()
           await page.getByRole('textbox', { name: 'name of the fixture' }).fill(name)
           await page.keyboard.press('Enter')
@@ -466,25 +473,25 @@ describe.skipIf(!hasBrowser)(
         rmSync(folder, { recursive: true })
         await show(page, `id=${await stage.post('plain', { text: 'no transform' })}`)
         await page.locator('#detail h2', { hasText: 'plain' }).waitFor(wait)
-        await more()
+        await openMenu()
         await expect.poll(() => page.getByRole('button', { name: 'capture as fixture' }).isDisabled(), wait).toBe(true)
         await show(page, `id=${ids.parked}`)
         await page.locator('#detail h2', { hasText: 'review' }).waitFor(wait)
       })
 
       test('a delivery can be sent again, with the same body or another one', async () => {
-        await more()
+        await openMenu()
         await page.getByRole('button', { name: 'edit and send' }).click()
         const area = page.getByRole('textbox', { name: 'Body' })
         await area.fill('{"title":"edited"}')
         await page.getByRole('button', { name: 'send as a new delivery' }).click()
         await page.locator('#detail').getByText('seen edited').waitFor(wait)
-        const edited = await chosen()
+        const edited = await readChosenId()
         expect(edited).not.toBe(ids.parked)
         await page.getByRole('button', { name: 'run again' }).click()
         // the new delivery opens at once, so the sentence may be gone already
-        await expect.poll(chosen, wait).not.toBe(edited)
-        expect((await stage.ask(`/api/deliveries/${await chosen()}/request`))['body']).toBe('{"title":"edited"}')
+        await expect.poll(readChosenId, wait).not.toBe(edited)
+        expect((await stage.ask(`/api/deliveries/${await readChosenId()}/request`))['body']).toBe('{"title":"edited"}')
       })
 
       test('numbers are shown and sent again with the digits in which they arrived', async () => {
@@ -495,12 +502,12 @@ describe.skipIf(!hasBrowser)(
         await tree.getByText('12345678901234567890').waitFor(wait)
         expect(await tree.innerText()).toContain('price: 1.50')
         expect(await tree.innerText()).toMatch(/at: 1770000000 = Monday, 2 February 2026 at/)
-        await more()
+        await openMenu()
         await page.getByRole('button', { name: 'edit and send' }).click()
         await page.getByRole('button', { name: 'send as a new delivery' }).click()
         await page.getByText('The new delivery is accepted.').waitFor(wait)
         await openTab(page, 'Trace')
-        const { body: sent } = await stage.ask(`/api/deliveries/${await chosen()}/request`)
+        const { body: sent } = await stage.ask(`/api/deliveries/${await readChosenId()}/request`)
         expect(String(sent).replaceAll(/\s/g, '')).toBe(body)
       })
 
@@ -717,7 +724,7 @@ describe.skipIf(!hasBrowser)(
         await page.getByText('… 5,000,000 characters').click()
         await page.keyboard.press('Escape')
         await page.keyboard.press('j')
-        await expect.poll(chosen, wait).not.toBe(id)
+        await expect.poll(readChosenId, wait).not.toBe(id)
       })
 
       test('only part of a payload with fifty thousand fields or sixty levels is drawn', async () => {

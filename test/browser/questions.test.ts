@@ -8,11 +8,11 @@ import { findBarriers, hasBrowser, openTab, show, type Stage, startStage } from 
 
 const wait = { timeout: 60_000 }
 const file = 'hooks/transforms/orders.ts'
-const code = (line: string) => `export default ({ payload }) => {
+const renderTransform = (line: string) => `export default ({ payload }) => {
   ${line}
   return { message: 'Order ' + payload.order.no, sessionKey: 'hook:orders' }
 }`
-const broken = code('if (payload.order.by === undefined) throw new TypeError("no buyer")')
+const broken = renderTransform('if (payload.order.by === undefined) throw new TypeError("no buyer")')
 
 describe.skipIf(!hasBrowser)('questions that the page answers in Chromium', () => {
   let stage: Stage
@@ -68,7 +68,7 @@ describe.skipIf(!hasBrowser)('questions that the page answers in Chromium', () =
     const request = { path: 'orders', payload: { order: { no: 'o-0' } } }
     writeFiles(stage.gateway.dir, {
       'hooks/transforms/orders.fixtures/first.json': JSON.stringify({ request, expect: { decision: 'skip' } }),
-      [file]: code(''),
+      [file]: renderTransform(''),
     })
     await page.getByRole('navigation', { name: 'Views' }).getByRole('button', { name: 'replay' }).click()
     const works = page.locator('.group.now-works h3')

@@ -1,4 +1,4 @@
-// The replay on the page: it runs again after each save, shows what the save would change, and publishes a save that waits.
+// The replay on the page: it runs again after each save, shows the the save would of the save, and publishes a save that waits.
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
@@ -9,7 +9,7 @@ import { findBarriers, hasBrowser, shoot, show, type Stage, startStage } from '.
 const wait = { timeout: 60_000 }
 const file = 'hooks/transforms/x.ts'
 const fixture = 'hooks/transforms/x.fixtures/keeps-it.json'
-const config = (hold = false) => ({
+const buildConfig = (hold = false) => ({
   hooks: {
     retain: 200,
     transforms: { hold },
@@ -38,16 +38,16 @@ describe.skipIf(!hasBrowser)(
     let stage: Stage
     let page: Page
     const report = () => page.locator('.report')
-    const classes = async () =>
+    const readClasses = async () =>
       (await page.locator('.classes li').allInnerTexts()).map((text) => text.replaceAll(/\s+/g, ' '))
-    const says = (text: string) => page.locator('.replay > .said', { hasText: text }).waitFor(wait)
+    const waitForSentence = (text: string) => page.locator('.replay > .said', { hasText: text }).waitFor(wait)
     const save = (text: string) => writeFiles(stage.gateway.dir, { [file]: text })
 
     beforeAll(async () => {
-      stage = await startStage({ config: config(), files: { [file]: first } })
+      stage = await startStage({ config: buildConfig(), files: { [file]: first } })
       for (const kind of kinds) await stage.post('x', { kind })
       page = await stage.open({ hash: 'view=replay' })
-      await says('10 requests, no difference.')
+      await waitForSentence('10 requests, no difference.')
     })
     afterAll(() => stage.close())
 
@@ -58,8 +58,8 @@ describe.skipIf(!hasBrowser)(
       const [took, { user, system }] = [performance.now() - began, process.cpuUsage(used)]
       const work = Math.round((user + system) / 1_000)
       console.log(`from the save to its diff on the page: ${Math.round(took)} ms, with ${work} ms of processor time`)
-      await says('10 requests, 4 would differ.')
-      expect(await classes()).toEqual(['6 same 60 %', '2 changed 20 %', '1 now skipped 10 %', '1 now parks 10 %'])
+      await waitForSentence('10 requests, 4 would differ.')
+      expect(await readClasses()).toEqual(['6 same 60 %', '2 changed 20 %', '1 now skipped 10 %', '1 now parks 10 %'])
       const groups = await page.locator('.group h3').allInnerTexts()
       expect(groups.map((text) => text.replaceAll(/\s+/g, ' '))).toEqual([
         'changed actions[].message 2 requests, 20 %',
@@ -76,20 +76,20 @@ describe.skipIf(!hasBrowser)(
 
     test('a save that does not build is shown with its code frame, and parks no delivery', async () => {
       save(`${second}\n(`)
-      await says('The save does not load.')
+      await waitForSentence('The save does not load.')
       const problem = report().locator('.problem')
       await problem.getByText('does not build').waitFor(wait)
       await problem.locator('pre', { hasText: 'x.ts:' }).waitFor(wait)
       await problem.getByText('10 requests not compared: this save does not go live.').waitFor(wait)
       expect(await page.locator('.classes li, .group').count()).toBe(0)
       save(second)
-      await says('10 requests, 4 would differ.')
+      await waitForSentence('10 requests, 4 would differ.')
     })
 
     test('the recorded outcome is a third column if the live code already decides differently', async () => {
       const expected = { request: { path: 'x', payload: { kind: 'same' } }, expect: { decision: 'skip' } }
       writeFiles(stage.gateway.dir, { [fixture]: JSON.stringify(expected), [file]: third })
-      await says('A save is not live. 10 requests, 10 would differ.')
+      await waitForSentence('A save is not live. 10 requests, 10 would differ.')
       const changed = page.locator('.group.changed').filter({ hasText: '8 requests' })
       const names = await changed.locator('figcaption').allInnerTexts()
       expect(names.slice(0, 2)).toEqual(['before: live code', 'after: files on disk'])
@@ -116,20 +116,20 @@ describe.skipIf(!hasBrowser)(
       // the template contains the time of the request, which is not a difference
       await stage.post('y', { n: 1 })
       await page.reload()
-      await says('1 request, no difference.')
+      await waitForSentence('1 request, no difference.')
       expect(await page.getByRole('textbox', { name: 'hook' }).inputValue()).toBe('y')
       await show(page, 'view=replay&last=3&source=nobody')
       await page.getByText('No kept request fits these filters.').waitFor(wait)
       await show(page, 'view=replay&last=3&hook=x')
-      await says('3 requests, 3 would differ.')
+      await waitForSentence('3 requests, 3 would differ.')
       await page.goBack()
       await page.goBack()
-      await says('1 request, no difference.')
+      await waitForSentence('1 request, no difference.')
     })
 
     test('a paused replay says that a file was saved, and compares the file when it is resumed', async () => {
       await show(page, 'view=replay&hook=x')
-      await says('10 requests, 10 would differ.')
+      await waitForSentence('10 requests, 10 would differ.')
       await page.keyboard.press('p')
       await page.getByRole('button', { name: 'resume' }).waitFor(wait)
       save(third.replaceAll('Bye', 'So long'))
@@ -146,9 +146,9 @@ describe.skipIf(!hasBrowser)(
       expect(await page.locator('.group').count()).toBe(0)
       await page.unroute('**/api/replay?**')
       await page.getByRole('button', { name: 'run again' }).click()
-      await says('1 request, no difference.')
+      await waitForSentence('1 request, no difference.')
       await page.getByRole('textbox', { name: 'hook' }).fill('x')
-      await says('10 requests, 10 would differ.')
+      await waitForSentence('10 requests, 10 would differ.')
       // the browser logs each failed request as an error
       stage.errors.splice(0)
     })
@@ -161,7 +161,7 @@ describe.skipIf(!hasBrowser)(
       await page.locator('#detail .id', { hasText: id }).waitFor(wait)
       await page.keyboard.press('Escape')
       await page.keyboard.press('3')
-      await says('10 requests, 10 would differ.')
+      await waitForSentence('10 requests, 10 would differ.')
     })
 
     test('markup in a payload and in an edit is shown as text', async () => {
@@ -267,7 +267,7 @@ describe.skipIf(!hasBrowser)(
     })
 
     test('a replay without an edit shows no delivery as changed, not even a parked one', async () => {
-      const same = await startStage({ config: config(), files: { [file]: second } }, stage.browser)
+      const same = await startStage({ config: buildConfig(), files: { [file]: second } }, stage.browser)
       try {
         for (const kind of [...kinds, 'throw']) await same.post('x', { kind })
         const { deliveries } = await same.ask('/api/health')
@@ -275,15 +275,16 @@ describe.skipIf(!hasBrowser)(
         const other = await same.open({ hash: 'view=replay' })
         const replayed = other.locator('.replay > .said', { hasText: '11 requests, no difference.' })
         await replayed.waitFor(wait)
-        const shown = async () => (await other.locator('.classes li').allInnerTexts()).map((text) => text.split(/\s+/))
-        expect(await shown()).toEqual([['11', 'same', '100', '%']])
+        const readShownClasses = async () =>
+          (await other.locator('.classes li').allInnerTexts()).map((text) => text.split(/\s+/))
+        expect(await readShownClasses()).toEqual([['11', 'same', '100', '%']])
         expect(await other.locator('.group, .changed').count()).toBe(0)
         expect(await other.locator('.report').innerText()).not.toContain('problem.')
         // after an edit of the other requests, the code frame has other lines
         const edited = second.replaceAll('Bye', 'So long').replace('{\n', '{\n  // one line more\n')
         writeFiles(same.gateway.dir, { [file]: edited })
         await other.locator('.replay > .said', { hasText: '11 requests, 8 would differ.' }).waitFor(wait)
-        expect((await shown()).map(([count, ...words]) => [count, words[0]])).toEqual([
+        expect((await readShownClasses()).map(([count, ...words]) => [count, words[0]])).toEqual([
           ['3', 'same'],
           ['8', 'changed'],
         ])
@@ -295,7 +296,7 @@ describe.skipIf(!hasBrowser)(
     })
 
     test('a save that waits because it would change recent deliveries can be published', async () => {
-      const held = await startStage({ config: config(true), files: { [file]: first } }, stage.browser)
+      const held = await startStage({ config: buildConfig(true), files: { [file]: first } }, stage.browser)
       try {
         for (const kind of kinds) await held.post('x', { kind })
         const other = await held.open()

@@ -14,14 +14,14 @@ describe.skipIf(!hasBrowser)('the payloads of a hook in Chromium', () => {
   let page: Page
   const template = () => page.locator('#bench-template')
   const options = () => page.getByRole('listbox', { name: 'Paths of the payload' }).getByRole('option')
-  const paths = () => options().evaluateAll((all) => all.map((each) => each.querySelector('bdi')?.textContent))
-  const chosen = () => page.locator('#paths [aria-selected=true] bdi').innerText()
+  const readPaths = () => options().evaluateAll((all) => all.map((each) => each.querySelector('bdi')?.textContent))
+  const readChosenPath = () => page.locator('#paths [aria-selected=true] bdi').innerText()
   const prompt = () => page.getByLabel('Prompt, as the agent reads it')
 
   /** Waits until the gateway has learnt a path, and opens the bench of the hook with an empty draft. */
   async function openDraft(hook: string, learnt: string): Promise<void> {
-    const known = async () => JSON.stringify((await stage.ask(`/api/paths?hook=${hook}`))['paths'])
-    await expect.poll(known, wait).toContain(learnt)
+    const readLearntPaths = async () => JSON.stringify((await stage.ask(`/api/paths?hook=${hook}`))['paths'])
+    await expect.poll(readLearntPaths, wait).toContain(learnt)
     await show(page, `view=hooks&bench=${hook}`)
     await page.locator('.bench h2', { hasText: hook }).waitFor(wait)
     await page.locator('#edit-template, #bench-template').first().waitFor(wait)
@@ -41,12 +41,12 @@ describe.skipIf(!hasBrowser)('the payloads of a hook in Chromium', () => {
     await stage.post('plain', order)
     await openDraft('plain', 'order.title')
     await template().pressSequentially('Say {{ord')
-    await expect.poll(paths, wait).toEqual(['order', 'order.title', 'order.total', 'order.odd-key', 'orderer'])
+    await expect.poll(readPaths, wait).toEqual(['order', 'order.title', 'order.total', 'order.odd-key', 'orderer'])
     expect(await template().getAttribute('aria-activedescendant')).toBe('path-0')
     await options().nth(1).getByText('string, in 1 of 1').waitFor(wait)
     expect(await findBarriers(page)).toEqual([])
     await page.keyboard.press('ArrowUp')
-    expect(await chosen()).toBe('orderer')
+    expect(await readChosenPath()).toBe('orderer')
     await page.keyboard.press('ArrowDown')
     await page.keyboard.press('ArrowDown')
     await page.keyboard.press('Enter')
@@ -56,7 +56,7 @@ describe.skipIf(!hasBrowser)('the payloads of a hook in Chromium', () => {
     // without an open list, Enter is an ordinary key of a text field
     await page.keyboard.press('Enter')
     await page.keyboard.type('{{ev')
-    await expect.poll(paths, wait).toEqual(['payload.event'])
+    await expect.poll(readPaths, wait).toEqual(['payload.event'])
     await page.keyboard.press('Escape')
     expect(await options().count()).toBe(0)
     expect(await template().getAttribute('aria-activedescendant')).toBeNull()
@@ -120,7 +120,7 @@ describe.skipIf(!hasBrowser)('the payloads of a hook in Chromium', () => {
     for (const typed of ['{{', '{{__p', '{{<im', '{{a']) {
       await template().fill('')
       await page.keyboard.type(typed)
-      for (const path of await paths()) expect(path).toMatch(/^[\w.[\]]+$/)
+      for (const path of await readPaths()) expect(path).toMatch(/^[\w.[\]]+$/)
     }
     await template().fill('Say {{text}}')
     await page.locator('#bench-body').fill('{"__proto__": {"polluted": "yes"}, "text": "only data"}')
@@ -206,10 +206,10 @@ describe.skipIf(!hasBrowser)('the payloads of a hook in Chromium', () => {
     const coverage = page.getByRole('region', { name: 'Coverage of review.ts' })
     const measure = coverage.getByRole('button', { name: 'what do its fixtures cover?' })
     const code = coverage.getByRole('list', { name: 'Code' })
-    const places = async () => (await code.getByRole('listitem').allInnerTexts()).slice(1)
+    const readPlaces = async () => (await code.getByRole('listitem').allInnerTexts()).slice(1)
     await measure.click()
     await expect
-      .poll(places, wait)
+      .poll(readPlaces, wait)
       .toEqual([
         expect.stringMatching(/^review\.ts:3 nothing runs /),
         expect.stringMatching(/^review\.ts:4 only kept requests run /),
@@ -228,7 +228,7 @@ describe.skipIf(!hasBrowser)('the payloads of a hook in Chromium', () => {
     })
     expect(await findBarriers(page)).toEqual([])
     await measure.click()
-    await expect.poll(places, wait).toEqual([expect.stringMatching(/^review\.ts:3 nothing runs /)])
+    await expect.poll(readPlaces, wait).toEqual([expect.stringMatching(/^review\.ts:3 nothing runs /)])
     expect(await uncovered.count()).toBe(0)
   })
 

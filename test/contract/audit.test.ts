@@ -28,19 +28,19 @@ const chain = Array.from({ length: 6 }).reduce<AuditRow[]>(
   (rows, _, index) => [...rows, chainEntry({ ...retried, target: `d-${index}` }, 1_000 + index, rows.at(-1))],
   [],
 )
-const copy = () => chain.map((row) => ({ ...row }))
-const at = (rows: AuditRow[], index: number): AuditRow => rows[index] ?? expect.unreachable()
+const copyChain = () => chain.map((row) => ({ ...row }))
+const getRow = (rows: AuditRow[], index: number): AuditRow => rows[index] ?? expect.unreachable()
 const withTarget = (row: AuditRow) => ({ ...row, entry: row.entry.replace(/"d-\d"/, '"d-9"') })
 
 test.each<[how: string, found: number | undefined, tamper: (rows: AuditRow[]) => AuditRow[]]>([
   ['nothing', undefined, (rows) => rows],
   ['the oldest entries, as retention deletes them,', undefined, (rows) => rows.slice(2)],
-  ['the text of an entry', 3, (rows) => rows.with(2, withTarget(at(rows, 2)))],
-  ['the time of an entry', 3, (rows) => rows.with(2, { ...at(rows, 2), at: 5 })],
+  ['the text of an entry', 3, (rows) => rows.with(2, withTarget(getRow(rows, 2)))],
+  ['the time of an entry', 3, (rows) => rows.with(2, { ...getRow(rows, 2), at: 5 })],
   [
     'an entry with its hash',
     4,
-    (rows) => rows.with(2, chainEntry({ ...retried, target: 'other' }, 1_002, at(rows, 1))),
+    (rows) => rows.with(2, chainEntry({ ...retried, target: 'other' }, 1_002, getRow(rows, 1))),
   ],
   ['an entry in the middle, by a deletion,', 4, (rows) => rows.toSpliced(2, 1)],
   [
@@ -51,16 +51,16 @@ test.each<[how: string, found: number | undefined, tamper: (rows: AuditRow[]) =>
   [
     'the numbers of two entries',
     2,
-    (rows) => rows.with(1, { ...at(rows, 2), number: 2 }).with(2, { ...at(rows, 1), number: 3 }),
+    (rows) => rows.with(1, { ...getRow(rows, 2), number: 2 }).with(2, { ...getRow(rows, 1), number: 3 }),
   ],
   [
     'the beginning, by a new first entry,',
     1,
     (rows) => rows.with(0, chainEntry(retried, 1_000, { number: 0, hash: 'x' })),
   ],
-  ['an entry, which is no JSON now,', 2, (rows) => rows.with(1, { ...at(rows, 1), entry: 'x' })],
+  ['an entry, which is no JSON now,', 2, (rows) => rows.with(1, { ...getRow(rows, 1), entry: 'x' })],
 ])('in a chain in which somebody changed %s, the check finds entry %s', (_how, found, tamper) => {
-  expect(findAuditBreak(tamper(copy()))).toBe(found)
+  expect(findAuditBreak(tamper(copyChain()))).toBe(found)
 })
 
 test('the check of the audit log says why an entry does not fit the chain', () => {

@@ -19,8 +19,8 @@ export function findAuditBreak(rows: readonly AuditRow[]): number | undefined {
 }
 
 export function describeAudit(stage: () => Stage): void {
-  const all = () => stage().store.auditLog({ limit: 1_000, after: 0 })
-  const numbers = async (query: { after?: number; before?: number; since?: number; limit: number }) =>
+  const readAll = () => stage().store.auditLog({ limit: 1_000, after: 0 })
+  const readNumbers = async (query: { after?: number; before?: number; since?: number; limit: number }) =>
     (await stage().store.auditLog(query)).map(({ number }) => number)
 
   describe('the audit log', () => {
@@ -29,7 +29,7 @@ export function describeAudit(stage: () => Stage): void {
       const first = await store.audit(retried)
       clock.advance(1_500)
       await store.audit({ ...retried, act: 'drop', gateway: 'g-1', details: { hook: 'ci' }, reason: 'no', began: 1 })
-      const [one, two] = await all()
+      const [one, two] = await readAll()
       expect(one).toEqual(first)
       const at = new Date(clock()).toISOString()
       // the expected text, in the canonical form of RFC 8785, without the code under test
@@ -47,7 +47,7 @@ export function describeAudit(stage: () => Stage): void {
       const added = await Promise.all(
         Array.from({ length: 40 }, (_, index) => store.audit({ ...retried, target: `d-${index}` })),
       )
-      const rows = await all()
+      const rows = await readAll()
       expect(rows.map(({ number }) => number)).toEqual(rows.map((_, index) => index + 1))
       expect(rows).toEqual(added.toSorted((one, other) => one.number - other.number))
       expect(findAuditBreak(rows)).toBeUndefined()
@@ -56,11 +56,11 @@ export function describeAudit(stage: () => Stage): void {
     test('text from outside becomes one printable line of limited length', async () => {
       const { store } = stage()
       await store.audit({ ...retried, target: `\u001B[2J\0\n${'x'.repeat(2_000)}`, reason: 'half \uD83D' })
-      const [row] = await all()
+      const [row] = await readAll()
       const { target, reason } = JSON.parse(row?.entry ?? '') as { target: string; reason: string }
       expect(target).toMatch(/^␛\[2J␀ x{494}…$/)
       expect(reason).toBe('half \uFFFD')
-      expect(findAuditBreak(await all())).toBeUndefined()
+      expect(findAuditBreak(await readAll())).toBeUndefined()
     })
 
     test('entries can be read from either end, and from a given moment on', async () => {
@@ -68,10 +68,10 @@ export function describeAudit(stage: () => Stage): void {
       for (let count = 0; count < 3; count += 1) await store.audit(retried)
       clock.advance(10)
       for (let count = 0; count < 2; count += 1) await store.audit(retried)
-      expect(await numbers({ limit: 2 })).toEqual([4, 5])
-      expect(await numbers({ limit: 2, before: 4 })).toEqual([2, 3])
-      expect(await numbers({ limit: 2, after: 1 })).toEqual([2, 3])
-      expect(await numbers({ limit: 9, since: clock() })).toEqual([4, 5])
+      expect(await readNumbers({ limit: 2 })).toEqual([4, 5])
+      expect(await readNumbers({ limit: 2, before: 4 })).toEqual([2, 3])
+      expect(await readNumbers({ limit: 2, after: 1 })).toEqual([2, 3])
+      expect(await readNumbers({ limit: 9, since: clock() })).toEqual([4, 5])
     })
 
     test('retention deletes the oldest entries, never the newest one, and the chain goes on', async () => {
@@ -82,13 +82,13 @@ export function describeAudit(stage: () => Stage): void {
       const kept = await store.audit(retried)
       expect(await store.pruneAudit(1_000)).toBe(0)
       expect(await store.pruneAudit(999)).toBe(2)
-      expect(await all()).toEqual([kept])
+      expect(await readAll()).toEqual([kept])
       clock.advance(10_000)
       expect(await store.pruneAudit(1)).toBe(0)
       const next = await store.audit(retried)
       expect(next.number).toBe(4)
       expect(findAuditBreak([kept, next])).toBeUndefined()
-      expect(findAuditBreak(await all())).toBeUndefined()
+      expect(findAuditBreak(await readAll())).toBeUndefined()
     })
 
     test('a sweep of deliveries deletes no entry', async () => {
@@ -97,7 +97,7 @@ export function describeAudit(stage: () => Stage): void {
       await store.audit(retried)
       clock.advance(10_000)
       await store.sweep(1)
-      expect(await numbers({ limit: 9 })).toEqual([1])
+      expect(await readNumbers({ limit: 9 })).toEqual([1])
     })
   })
 }

@@ -15,11 +15,11 @@ const turns = (count: number): Spending => ({ ...noSpending, turns: count })
 export function describeBudgets(stage: () => Stage): void {
   describe('a budget', () => {
     /** Stores and claims `count` jobs. `asked`: a reservation of one turn; the budget has three, in a period that ends in an hour. */
-    async function claimed(count: number) {
+    async function claimJobs(count: number) {
       const { store, clock } = stage()
       const startsAt = clock() - dayMs + hourMs
       const account = { name: 'daily', startsAt }
-      const asked = (over: Partial<Reservation> = {}): Reservation => ({
+      const buildReservation = (over: Partial<Reservation> = {}): Reservation => ({
         ...account,
         endsAt: startsAt + dayMs,
         limits: { turns: 3 },
@@ -28,15 +28,15 @@ export function describeBudgets(stage: () => Stage): void {
       })
       await store.append(newDelivery({ at: clock(), jobs: Array.from({ length: count }, () => newJob()) }))
       const jobs = await store.claim({ limit: count, leaseMs })
-      const due = async () => (await store.claim({ limit: 99, leaseMs })).map(({ id }) => id)
+      const claimIds = async () => (await store.claim({ limit: 99, leaseMs })).map(({ id }) => id)
       const settle = (job: ClaimedJob, used = turns(1)) =>
         store.report(job, { settled: [{ ...account, used }], outcome: { kind: 'done' } })
       const read = async () => (await store.accounts([account]))[0]
-      return { store, clock, account, asked, jobs, due, settle, read }
+      return { store, clock, account, asked: buildReservation, jobs, due: claimIds, settle, read }
     }
 
     test('of sixteen turns that ask at the same moment, a budget of three lets three start, and the others wait with a reason', async () => {
-      const { store, asked, jobs, read } = await claimed(16)
+      const { store, asked, jobs, read } = await claimJobs(16)
       const answers = await Promise.all(jobs.map((job) => store.reserve(job, [asked()])))
       expect(answers.filter(({ kind }) => kind === 'reserved')).toHaveLength(3)
       expect(answers.filter(({ kind }) => kind === 'waits')).toHaveLength(13)
@@ -59,7 +59,7 @@ export function describeBudgets(stage: () => Stage): void {
     })
 
     test('a turn that a budget refuses has no reservation in its other budgets', async () => {
-      const { store, asked, jobs } = await claimed(2)
+      const { store, asked, jobs } = await claimJobs(2)
       const other = asked({ name: 'other', limits: { turns: 1 } })
       expect(await store.reserve(jobs[0] as ClaimedJob, [asked(), other])).toEqual({ kind: 'reserved' })
       expect(await store.reserve(jobs[1] as ClaimedJob, [asked(), other])).toMatchObject({
@@ -74,7 +74,7 @@ export function describeBudgets(stage: () => Stage): void {
     })
 
     test('a settled turn counts only what it used, and the turns that have waited longest for the budget are due at once', async () => {
-      const { store, asked, jobs, due, settle, read } = await claimed(6)
+      const { store, asked, jobs, due, settle, read } = await claimJobs(6)
       const [first, second, , ...rest] = jobs as [ClaimedJob, ClaimedJob, ClaimedJob, ...ClaimedJob[]]
       for (const job of jobs) await store.reserve(job, [asked()])
       expect(await due()).toEqual([])
@@ -86,7 +86,7 @@ export function describeBudgets(stage: () => Stage): void {
     })
 
     test('a turn whose report is sent twice is settled once in its budget', async () => {
-      const { store, asked, jobs, account, read } = await claimed(1)
+      const { store, asked, jobs, account, read } = await claimJobs(1)
       const [job] = jobs as [ClaimedJob]
       await store.reserve(job, [asked()])
       const report = { settled: [{ ...account, used: turns(1) }] }
@@ -96,7 +96,7 @@ export function describeBudgets(stage: () => Stage): void {
     })
 
     test('a gateway that was killed leaves no reservation for longer than its lease', async () => {
-      const { store, clock, asked, jobs, read } = await claimed(4)
+      const { store, clock, asked, jobs, read } = await claimJobs(4)
       for (const job of jobs.slice(0, 3)) await store.reserve(job, [asked()])
       clock.advance(leaseMs - 1)
       await store.extend(jobs.slice(3), leaseMs)
@@ -108,7 +108,7 @@ export function describeBudgets(stage: () => Stage): void {
     })
 
     test('a job that reserves again still has only one reservation', async () => {
-      const { store, asked, jobs, read } = await claimed(1)
+      const { store, asked, jobs, read } = await claimJobs(1)
       const [job] = jobs as [ClaimedJob]
       await store.reserve(job, [asked({ most: turns(2) })])
       expect(await store.reserve(job, [asked({ most: turns(3) })])).toEqual({ kind: 'reserved' })
@@ -116,7 +116,7 @@ export function describeBudgets(stage: () => Stage): void {
     })
 
     test('a job under an old fence can neither reserve nor settle', async () => {
-      const { store, clock, asked, jobs, settle, read } = await claimed(1)
+      const { store, clock, asked, jobs, settle, read } = await claimJobs(1)
       const [old] = jobs as [ClaimedJob]
       clock.advance(leaseMs)
       const now = await claimOne(store)
@@ -127,7 +127,7 @@ export function describeBudgets(stage: () => Stage): void {
     })
 
     test('a turn that a spent budget refuses is due when the next period begins, and then starts', async () => {
-      const { store, clock, asked, jobs, due, account } = await claimed(2)
+      const { store, clock, asked, jobs, due, account } = await claimJobs(2)
       const [first, second] = jobs as [ClaimedJob, ClaimedJob]
       await store.reserve(first, [asked({ limits: { turns: 1 } })])
       await store.report(first, { settled: [{ ...account, used: turns(1) }], outcome: { kind: 'done' } })
@@ -143,7 +143,7 @@ export function describeBudgets(stage: () => Stage): void {
     })
 
     test('a turn that asks for more than the whole budget keeps its lease, and learns that it would wait forever', async () => {
-      const { store, asked, jobs } = await claimed(1)
+      const { store, asked, jobs } = await claimJobs(1)
       const [job] = jobs as [ClaimedJob]
       const answer = await store.reserve(job, [asked({ most: turns(4) })])
       expect(answer).toMatchObject({ kind: 'never', reason: expect.stringContaining('has 3 turns for a whole period') })
@@ -151,7 +151,7 @@ export function describeBudgets(stage: () => Stage): void {
     })
 
     test('raising a budget lets all waiting turns start, in this period only', async () => {
-      const { store, asked, jobs, due, account, read } = await claimed(5)
+      const { store, asked, jobs, due, account, read } = await claimJobs(5)
       const one = asked({ limits: { turns: 1 } })
       for (const job of jobs) await store.reserve(job, [one])
       await store.raiseBudget(account, turns(4))
@@ -162,7 +162,7 @@ export function describeBudgets(stage: () => Stage): void {
     })
 
     test('all turns that wait for a budget are due when the configuration may have raised it', async () => {
-      const { store, asked, jobs, due } = await claimed(3)
+      const { store, asked, jobs, due } = await claimJobs(3)
       expect(await store.wakeBudgets()).toBe(false)
       for (const job of jobs) await store.reserve(job, [asked({ limits: { turns: 1 } })])
       expect(await store.wakeBudgets()).toBe(true)
@@ -170,7 +170,7 @@ export function describeBudgets(stage: () => Stage): void {
     })
 
     test('a turn that waited for a budget, and now waits for a retry, is not due when the budget has room', async () => {
-      const { store, clock, asked, jobs, due, settle } = await claimed(2)
+      const { store, clock, asked, jobs, due, settle } = await claimJobs(2)
       const [spender, waiter] = jobs as [ClaimedJob, ClaimedJob]
       const one = asked({ limits: { turns: 1 } })
       await store.reserve(spender, [one])
@@ -186,7 +186,7 @@ export function describeBudgets(stage: () => Stage): void {
     })
 
     test('a few of the turns that wait for a budget check it again soon, in case the turns with reservations die', async () => {
-      const { store, clock, asked, jobs, due } = await claimed(9)
+      const { store, clock, asked, jobs, due } = await claimJobs(9)
       for (const job of jobs) await store.reserve(job, [asked({ limits: { turns: 1 } })])
       await store.extend(jobs.slice(0, 1), 2 * leaseMs)
       clock.advance(30_000)
@@ -207,7 +207,7 @@ export function describeBudgets(stage: () => Stage): void {
     })
 
     test('the operator is told once when a budget reaches a percentage, and again when it reaches a higher one', async () => {
-      const { store, asked, jobs, account, settle } = await claimed(1)
+      const { store, asked, jobs, account, settle } = await claimJobs(1)
       await store.reserve(jobs[0] as ClaimedJob, [asked()])
       await settle(jobs[0] as ClaimedJob)
       expect(await store.noteBudgetAlert(account, 80)).toBe(true)

@@ -43,12 +43,12 @@ const beat = { kind: 'heartbeat', agentId: 'main', sessionKey: 'main', reason: '
 const limit = 1_000
 
 /** The engines return bytes of different classes, so the bytes become text. */
-function toShown(kept: KeptRequest | undefined) {
+function toPlainRequest(kept: KeptRequest | undefined) {
   return kept && { head: { ...kept.head }, body: Buffer.from(kept.body).toString('hex') }
 }
 
 /** Leaves out the fields that grow with time. */
-function toTimeless<Waiting extends object>(waiting: Waiting): object {
+function omitTimes<Waiting extends object>(waiting: Waiting): object {
   return { ...waiting, wokenForMs: 'wokenForMs' in waiting && waiting.wokenForMs !== undefined }
 }
 
@@ -66,11 +66,11 @@ async function readEverything(place: StorePlace) {
       sessions,
       ids,
       jobs: all,
-      requests: (await Promise.all(deliveries.map(({ deliveryId }) => reader.request(deliveryId)))).map(toShown),
-      kept: (await reader.kept({ limit })).map((kept) => ({ ...kept, request: toShown(kept.request) })),
+      requests: (await Promise.all(deliveries.map(({ deliveryId }) => reader.request(deliveryId)))).map(toPlainRequest),
+      kept: (await reader.kept({ limit })).map((kept) => ({ ...kept, request: toPlainRequest(kept.request) })),
       events: await reader.events({ limit }),
       states: await Promise.all(named.map((name) => reader.session(name))),
-      waiting: (await Promise.all(named.map((name) => reader.waiting({ ...name, limit })))).map(toTimeless),
+      waiting: (await Promise.all(named.map((name) => reader.waiting({ ...name, limit })))).map(omitTimes),
       messages: await Promise.all(named.map((name) => reader.messages({ ...name, limit }))),
       dead: await reader.deadJobs({ limit }),
       lanes: await reader.lanes({ limit }),
@@ -86,7 +86,7 @@ async function readEverything(place: StorePlace) {
 }
 
 /** Fills a store with rows of every kind. */
-async function fill(place: StorePlace): Promise<void> {
+async function storeEachKind(place: StorePlace): Promise<void> {
   await withStore(place, async (store) => {
     await store.join({ id: 'gateway', version: '1', generation: 'g1', address: 'http://127.0.0.1:8790/hooks' })
     await store.appendAll([newDelivery()], { name: 'mailbox', from: undefined, to: '17' })
@@ -172,7 +172,7 @@ describe.skipIf(whyNoPostgres)(
   () => {
     test('a copy from SQLite to Postgres and back has every row of the first store, in the same order', async () => {
       const [first, second, third, fourth] = [newFile(), await newDatabase(), newFile(), await newDatabase()]
-      await fill(first)
+      await storeEachKind(first)
       const seen: string[] = []
       const counted = await copyStore({ from: first, to: second }, (table, rows) => seen.push(`${table} ${rows}`))
       expect(seen).toEqual(Object.entries(counted).map(([table, rows]) => `${table} ${rows}`))
@@ -182,13 +182,13 @@ describe.skipIf(whyNoPostgres)(
       expect(await readEverything(second)).toEqual(original)
       expect(await copyStore({ from: second, to: third }, () => {})).toEqual(counted)
       // SQLite does not store which of several gateways took a delivery
-      const withoutNodes = ({ deliveries, kept, ...rest }: typeof original) => ({
+      const omitNodes = ({ deliveries, kept, ...rest }: typeof original) => ({
         ...rest,
         deliveries: deliveries.map((delivery) => ({ ...delivery, node: undefined })),
         kept: kept.map((delivery) => ({ ...delivery, node: undefined })),
       })
       expect(original.deliveries.map(({ node }) => node)).toContain('gateway')
-      expect(await readEverything(third)).toEqual(withoutNodes(original))
+      expect(await readEverything(third)).toEqual(omitNodes(original))
       expect(await copyStore({ from: second, to: fourth }, () => {})).toEqual(counted)
       expect(await readEverything(fourth)).toEqual(original)
       expect(readdirSync(dirname(third.file)).filter((name) => name.endsWith('.copy'))).toEqual([])
@@ -198,7 +198,7 @@ describe.skipIf(whyNoPostgres)(
       'a copied store in %s continues where the first store stopped',
       async (engine) => {
         const [from, to] = engine === 'SQLite' ? [await newDatabase(), newFile()] : [newFile(), await newDatabase()]
-        await fill(from)
+        await storeEachKind(from)
         await copyStore({ from, to }, () => {})
         const next = (place: StorePlace) =>
           withStore(place, async (store) => {
@@ -229,7 +229,7 @@ describe.skipIf(whyNoPostgres)(
           })
         const expected = await next(from)
         expect(expected).toMatchObject({ isKnown: { kind: 'duplicate' }, isBeating: false, isLater: true, moved: [] })
-        // the job behind the retry waits for it, and the job without a lane does not
+        // the job behind the retry waits for it; the job without a lane does not
         expect(expected.claimed).toEqual(['job-alone', 'beat'])
         expect(await next(to)).toEqual(expected)
       },
@@ -237,7 +237,7 @@ describe.skipIf(whyNoPostgres)(
 
     test('a copy into a store that is not empty is refused, and changes nothing', async () => {
       const [file, database] = [newFile(), await newDatabase()]
-      await fill(file)
+      await storeEachKind(file)
       await withStore(database, (store) => store.append(newDelivery({ id: 'mine' })))
       await expect(copyStore({ from: file, to: database }, () => {})).rejects.toMatchObject({
         code: 'conflict',
@@ -278,7 +278,7 @@ describe.skipIf(whyNoPostgres)(
 
     test('a copy is discarded if a gateway wrote to the source during the copy, and those writes stay in the source', async () => {
       const [from, to] = [await newDatabase(), newFile()]
-      await fill(from)
+      await storeEachKind(from)
       await withStore(from, async (store) => {
         await store.ready()
         let writing: Promise<unknown> | undefined
@@ -300,7 +300,7 @@ describe.skipIf(whyNoPostgres)(
 
     test('a copy into a file next to the WAL of an older file is refused, because SQLite would apply that WAL', async () => {
       const [from, to] = [newFile(), newFile()]
-      await fill(from)
+      await storeEachKind(from)
       mkdirSync(dirname(to.file))
       writeFileSync(`${to.file}-wal`, 'old')
       await expect(copyStore({ from, to }, () => {})).rejects.toMatchObject({
@@ -311,7 +311,7 @@ describe.skipIf(whyNoPostgres)(
 
     test('a copy that fails leaves nothing in the target, and the next copy works', async () => {
       const [from, to] = [newFile(), await newDatabase()]
-      await fill(from)
+      await storeEachKind(from)
       const stop = () => {
         throw new Problem('store-unavailable', 'the disk failed')
       }
@@ -334,9 +334,9 @@ describe.skipIf(whyNoPostgres)(
         client.query<{ tablename: string }>('SELECT tablename FROM pg_tables WHERE schemaname = $1', [database.schema]),
       )
       const copied = new Set(copiedTables.map(({ name }) => name))
-      const others = (names: string[]) => names.filter((name) => !copied.has(name)).toSorted()
+      const listOthers = (names: string[]) => names.filter((name) => !copied.has(name)).toSorted()
       // not copied: the catalog and the keys can be computed from the rows
-      expect(others(ofSqlite)).toEqual([
+      expect(listOthers(ofSqlite)).toEqual([
         'catalog',
         'flow_keys',
         'flow_lines',
@@ -349,7 +349,7 @@ describe.skipIf(whyNoPostgres)(
         'wake_ids',
       ])
       // the rows of requests and job_parts are copied with those of deliveries and jobs
-      expect(others(rows.map(({ tablename }) => tablename))).toEqual([
+      expect(listOthers(rows.map(({ tablename }) => tablename))).toEqual([
         'flow_keys',
         'flow_lines',
         'hookloom_schema',

@@ -3,14 +3,17 @@ import { keyed, newDelivery, newEvent, newJob } from './stage.ts'
 import type { Stage } from './store.ts'
 
 export function describeCursors(stage: () => Stage): void {
-  const move = (from: string | undefined, to: string, name = 'gmail/a@example.com') => ({ name, from, to })
+  const toMove = (from: string | undefined, to: string, name = 'gmail/a@example.com') => ({ name, from, to })
 
   describe('appendAll()', () => {
     test('appendAll stores all deliveries and sets the cursor', async () => {
       const { store, clock } = stage()
       const deliveries = [1, 2].map(() => newDelivery({ at: clock(), jobs: [newJob()] }))
       expect(await store.cursor('gmail/a@example.com')).toBeUndefined()
-      expect(await store.appendAll(deliveries, move(undefined, '7'))).toEqual([{ kind: 'stored' }, { kind: 'stored' }])
+      expect(await store.appendAll(deliveries, toMove(undefined, '7'))).toEqual([
+        { kind: 'stored' },
+        { kind: 'stored' },
+      ])
       for (const { id, jobs } of deliveries) {
         expect(await store.delivery(id)).toMatchObject({ jobs: [{ id: jobs[0]?.id, state: 'queued' }] })
       }
@@ -20,24 +23,24 @@ export function describeCursors(stage: () => Stage): void {
 
     test('appendAll sets its cursor even without deliveries, and no other cursor', async () => {
       const { store } = stage()
-      expect(await store.appendAll([], move(undefined, '1'))).toEqual([])
-      await store.appendAll([], move(undefined, '9', 'other'))
-      await store.appendAll([], move('1', '2'))
+      expect(await store.appendAll([], toMove(undefined, '1'))).toEqual([])
+      await store.appendAll([], toMove(undefined, '9', 'other'))
+      await store.appendAll([], toMove('1', '2'))
       expect([await store.cursor('gmail/a@example.com'), await store.cursor('other')]).toEqual(['2', '9'])
     })
 
     test('appendAll moves the cursor only from its current value, and otherwise stores nothing', async () => {
       const { store, clock } = stage()
-      await store.appendAll([], move(undefined, '1'))
+      await store.appendAll([], toMove(undefined, '1'))
       for (const from of [undefined, '0']) {
         const late = newDelivery({ at: clock(), ...keyed('k'), jobs: [newJob()] })
-        expect(await store.appendAll([late], move(from, '2'))).toBe('moved')
+        expect(await store.appendAll([late], toMove(from, '2'))).toBe('moved')
         expect(await store.delivery(late.id)).toBeUndefined()
       }
       expect(await store.cursor('gmail/a@example.com')).toBe('1')
-      const both = await Promise.all(['2', '3'].map((to) => store.appendAll([], move('1', to))))
+      const both = await Promise.all(['2', '3'].map((to) => store.appendAll([], toMove('1', to))))
       expect(both.filter((each) => each === 'moved')).toHaveLength(1)
-      expect(await store.appendAll([], move('1', '4', 'other'))).toBe('moved')
+      expect(await store.appendAll([], toMove('1', '4', 'other'))).toBe('moved')
     })
 
     test('appendAll stores no duplicates of stored deliveries or of each other, and sets the cursor', async () => {
@@ -49,7 +52,7 @@ export function describeCursors(stage: () => Stage): void {
         newDelivery({ at: clock(), ...keyed('b'), jobs: [newJob()] }),
       ]
       const twin = newDelivery({ at: clock(), ...keyed('b'), jobs: [newJob()] })
-      expect(await store.appendAll([again, fresh, twin], move(undefined, '7'))).toMatchObject([
+      expect(await store.appendAll([again, fresh, twin], toMove(undefined, '7'))).toMatchObject([
         { kind: 'duplicate', first: { deliveryId: known.id } },
         { kind: 'stored' },
         { kind: 'duplicate', first: { deliveryId: fresh.id } },
@@ -63,22 +66,22 @@ export function describeCursors(stage: () => Stage): void {
       const { store, clock } = stage()
       const taken = newJob()
       const known = newDelivery({ at: clock(), ...keyed('a'), jobs: [taken] })
-      await store.appendAll([known], move(undefined, '7'))
+      await store.appendAll([known], toMove(undefined, '7'))
       const good = newDelivery({ at: clock(), ...keyed('b'), jobs: [newJob({ events: [newEvent()] })] })
       const bad = newDelivery({ at: clock(), jobs: [taken] })
-      const all = store.appendAll([good, bad], move('7', '8'))
+      const all = store.appendAll([good, bad], toMove('7', '8'))
       await expect(all).rejects.toMatchObject({ code: 'store-unavailable' })
       expect(await store.delivery(good.id)).toBeUndefined()
       expect(await store.answered({ hook: 'github', key: 'b' })).toBeUndefined()
       expect(await store.events({ limit: 9 })).toEqual([])
       expect(await store.cursor('gmail/a@example.com')).toBe('7')
-      expect(await store.appendAll([good], move('7', '8'))).toEqual([{ kind: 'stored' }])
+      expect(await store.appendAll([good], toMove('7', '8'))).toEqual([{ kind: 'stored' }])
     })
 
     test('appendAll rejects two deliveries with the same id', async () => {
       const { store, clock } = stage()
       const one = newDelivery({ at: clock() })
-      await expect(store.appendAll([one, one], move(undefined, '8'))).rejects.toMatchObject({
+      await expect(store.appendAll([one, one], toMove(undefined, '8'))).rejects.toMatchObject({
         code: 'store-unavailable',
       })
       expect(await store.delivery(one.id)).toBeUndefined()
@@ -86,40 +89,43 @@ export function describeCursors(stage: () => Stage): void {
 
     test('several cursors move together, or none of them moves', async () => {
       const { store, clock } = stage()
-      const values = async () => Promise.all(['state/a', 'state/b', 'state/c'].map((name) => store.cursor(name)))
-      await store.appendAll([], move(undefined, '1', 'state/b'))
+      const readValues = async () => Promise.all(['state/a', 'state/b', 'state/c'].map((name) => store.cursor(name)))
+      await store.appendAll([], toMove(undefined, '1', 'state/b'))
       const late = newDelivery({ at: clock() })
-      const moves = (from: string) => [
-        move(undefined, '2', 'state/c'),
-        move(from, '2', 'state/b'),
-        move(undefined, '2', 'state/a'),
+      const toMoves = (from: string) => [
+        toMove(undefined, '2', 'state/c'),
+        toMove(from, '2', 'state/b'),
+        toMove(undefined, '2', 'state/a'),
       ]
-      expect(await store.appendAll([late], moves('0'))).toBe('moved')
-      expect([await values(), await store.delivery(late.id)]).toEqual([[undefined, '1', undefined], undefined])
-      expect(await store.appendAll([late], moves('1'))).toEqual([{ kind: 'stored' }])
-      expect(await values()).toEqual(['2', '2', '2'])
+      expect(await store.appendAll([late], toMoves('0'))).toBe('moved')
+      expect([await readValues(), await store.delivery(late.id)]).toEqual([[undefined, '1', undefined], undefined])
+      expect(await store.appendAll([late], toMoves('1'))).toEqual([{ kind: 'stored' }])
+      expect(await readValues()).toEqual(['2', '2', '2'])
       // each call moves both cursors, but in another order
       const both = ['state/a', 'state/b']
       const races = Array.from({ length: 6 }, (_, index) =>
         store.appendAll(
           [],
-          (index % 2 ? both : both.toReversed()).map((name) => move('2', `3 ${index}`, name)),
+          (index % 2 ? both : both.toReversed()).map((name) => toMove('2', `3 ${index}`, name)),
         ),
       )
       expect((await Promise.all(races)).filter((each) => each !== 'moved')).toHaveLength(1)
-      const [a, b] = await values()
+      const [a, b] = await readValues()
       expect(a).toBe(b)
     })
 
     test('a cursor that moves only with a new delivery does not move with a duplicate', async () => {
       const { store, clock } = stage()
-      const only = (from: string | undefined, to: string) => ({ ...move(from, to, 'state/d'), ifStored: true as const })
-      await store.appendAll([newDelivery({ at: clock(), ...keyed('a') })], only(undefined, '1'))
+      const toSafeMove = (from: string | undefined, to: string) => ({
+        ...toMove(from, to, 'state/d'),
+        ifStored: true as const,
+      })
+      await store.appendAll([newDelivery({ at: clock(), ...keyed('a') })], toSafeMove(undefined, '1'))
       const again = newDelivery({ at: clock(), ...keyed('a') })
-      const other = move(undefined, '9', 'other')
-      expect(await store.appendAll([again], [only('1', '2'), other])).toMatchObject([{ kind: 'duplicate' }])
+      const other = toMove(undefined, '9', 'other')
+      expect(await store.appendAll([again], [toSafeMove('1', '2'), other])).toMatchObject([{ kind: 'duplicate' }])
       expect([await store.cursor('state/d'), await store.cursor('other')]).toEqual(['1', '9'])
-      expect(await store.appendAll([newDelivery({ at: clock(), ...keyed('b') })], only('1', '2'))).toMatchObject([
+      expect(await store.appendAll([newDelivery({ at: clock(), ...keyed('b') })], toSafeMove('1', '2'))).toMatchObject([
         { kind: 'stored' },
       ])
       expect(await store.cursor('state/d')).toBe('2')
@@ -127,7 +133,7 @@ export function describeCursors(stage: () => Stage): void {
 
     test('appendAll sets a cursor that no sweep deletes', async () => {
       const { store, clock } = stage()
-      await store.appendAll([newDelivery({ at: clock() })], move(undefined, '7'))
+      await store.appendAll([newDelivery({ at: clock() })], toMove(undefined, '7'))
       await store.sweep(-1)
       expect(await store.cursor('gmail/a@example.com')).toBe('7')
     })
@@ -135,20 +141,20 @@ export function describeCursors(stage: () => Stage): void {
 
   describe('settle() with a cursor', () => {
     const name = 'once/a.ts/k'
-    const settlement = (jobs = [newJob()]) => ({ ...newDelivery({ at: 0 }), state: 'accepted' as const, jobs })
+    const newSettlement = (jobs = [newJob()]) => ({ ...newDelivery({ at: 0 }), state: 'accepted' as const, jobs })
 
     test('a delivery is settled and a cursor is moved together, or neither is', async () => {
       const { store, clock } = stage()
       const [first, second] = [1, 2].map(() => newDelivery({ at: clock(), state: 'pending' }))
       for (const delivery of [first, second]) if (delivery) await store.append(delivery)
-      expect(await store.settle(first?.id ?? '', settlement(), { name, from: undefined, to: '9 a' })).toBe(true)
-      expect(await store.settle(second?.id ?? '', settlement(), { name, from: undefined, to: '9 b' })).toBe('moved')
+      expect(await store.settle(first?.id ?? '', newSettlement(), { name, from: undefined, to: '9 a' })).toBe(true)
+      expect(await store.settle(second?.id ?? '', newSettlement(), { name, from: undefined, to: '9 b' })).toBe('moved')
       expect(await store.delivery(second?.id ?? '')).toMatchObject({ state: 'pending', jobs: [] })
       expect(await store.cursor(name)).toBe('9 a')
       // a second settlement of a delivery moves no cursor
-      expect(await store.settle(first?.id ?? '', settlement(), { name, from: '9 a', to: '9 c' })).toBe(false)
+      expect(await store.settle(first?.id ?? '', newSettlement(), { name, from: '9 a', to: '9 c' })).toBe(false)
       expect(await store.cursor(name)).toBe('9 a')
-      expect(await store.settle(second?.id ?? '', settlement(), { name, from: '9 a', to: '9 b' })).toBe(true)
+      expect(await store.settle(second?.id ?? '', newSettlement(), { name, from: '9 a', to: '9 b' })).toBe(true)
     })
 
     test('a sweep deletes the cursor of a key that has expired, and no other cursor', async () => {

@@ -93,13 +93,16 @@ export function describeDeliveries(stage: () => Stage): void {
 
     test('a delivery takes its dedupe key unless it is skipped', async () => {
       const { store, clock } = stage()
-      const skip = () =>
+      const settleAsSkipped = () =>
         newDelivery({ at: clock(), ...keyed('k'), state: 'skipped', answer: { status: 204, body: '' } })
-      expect(await store.append(skip())).toEqual({ kind: 'stored' })
+      expect(await store.append(settleAsSkipped())).toEqual({ kind: 'stored' })
       expect(await store.answered({ hook: 'github', key: 'k' })).toBeUndefined()
       const first = newDelivery({ at: clock(), ...keyed('k') })
       expect(await store.append(first)).toEqual({ kind: 'stored' })
-      expect(await store.append(skip())).toMatchObject({ kind: 'duplicate', first: { deliveryId: first.id } })
+      expect(await store.append(settleAsSkipped())).toMatchObject({
+        kind: 'duplicate',
+        first: { deliveryId: first.id },
+      })
     })
 
     test('a delivery or job whose id is taken is rejected, and nothing of it is stored', async () => {
@@ -115,7 +118,7 @@ export function describeDeliveries(stage: () => Stage): void {
   })
 
   describe('repetitions of a delivery', () => {
-    const repeated = (deliveryId: string, times: number, lastAt: number, bodyDiffered = false) => ({
+    const buildRepetition = (deliveryId: string, times: number, lastAt: number, bodyDiffered = false) => ({
       deliveryId,
       times,
       lastAt,
@@ -128,14 +131,14 @@ export function describeDeliveries(stage: () => Stage): void {
       await store.append(one)
       await store.append(two)
       expect(await store.delivery(one.id)).toMatchObject({ repeats: 0, repeatedAt: undefined, bodyDiffered: false })
-      await store.noteRepeats([repeated(one.id, 2, 70), repeated(two.id, 1, 5, true)])
-      await store.noteRepeats([repeated(one.id, 3, 60)])
+      await store.noteRepeats([buildRepetition(one.id, 2, 70), buildRepetition(two.id, 1, 5, true)])
+      await store.noteRepeats([buildRepetition(one.id, 3, 60)])
       await store.noteRepeats([])
       expect(await store.deliveries({ limit: 9 })).toMatchObject([
         { deliveryId: one.id, repeats: 5, repeatedAt: 70, bodyDiffered: false },
         { deliveryId: two.id, repeats: 1, repeatedAt: 5, bodyDiffered: true },
       ])
-      await store.noteRepeats([repeated(two.id, 1, 80)])
+      await store.noteRepeats([buildRepetition(two.id, 1, 80)])
       expect(await store.delivery(two.id)).toMatchObject({ repeats: 2, repeatedAt: 80, bodyDiffered: true })
     })
 
@@ -158,7 +161,7 @@ export function describeDeliveries(stage: () => Stage): void {
       const { store, clock } = stage()
       const known = newDelivery({ at: clock() })
       await store.append(known)
-      await store.noteRepeats([repeated('unknown', 1, 5, true), repeated(known.id, 1, 6)])
+      await store.noteRepeats([buildRepetition('unknown', 1, 5, true), buildRepetition(known.id, 1, 6)])
       expect(await store.delivery(known.id)).toMatchObject({ repeats: 1, repeatedAt: 6 })
     })
 
@@ -166,7 +169,7 @@ export function describeDeliveries(stage: () => Stage): void {
       const { store, clock } = stage()
       const old = newDelivery({ at: clock(), jobs: [] })
       await store.append(old)
-      await store.noteRepeats([repeated(old.id, 2, 70)])
+      await store.noteRepeats([buildRepetition(old.id, 2, 70)])
       clock.advance(1_000)
       expect(await store.sweep(500)).toBe(1)
       await store.append(newDelivery({ at: clock(), jobs: [], id: old.id }))
@@ -179,7 +182,7 @@ export function describeDeliveries(stage: () => Stage): void {
       for (const each of all) await store.append(each)
       const ids = all.map(({ id }) => id)
       const notes = Array.from({ length: 20 }, (_, index) =>
-        store.noteRepeats((index % 2 === 0 ? ids : ids.toReversed()).map((id) => repeated(id, 1, index, true))),
+        store.noteRepeats((index % 2 === 0 ? ids : ids.toReversed()).map((id) => buildRepetition(id, 1, index, true))),
       )
       await Promise.all(notes)
       for (const id of ids) expect(await store.delivery(id)).toMatchObject({ repeats: 20, repeatedAt: 19 })

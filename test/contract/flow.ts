@@ -16,7 +16,7 @@ export function flowJob(flow: object, over: Partial<NewJob> & { ring?: string } 
 
 const leaseMs = 30_000
 
-function sure<Value>(value: Value | undefined): Value {
+function ensure<Value>(value: Value | undefined): Value {
   if (value === undefined) throw new Error('nothing is there')
   return value
 }
@@ -32,20 +32,20 @@ export function describeFlow(stage: () => Stage): void {
       return jobs.map(({ id }) => id)
     }
     const claim = (limit = 9, limits: SharedLimits = {}) => stage().store.claim({ limit, leaseMs, limits })
-    const due = async (limit = 9, limits: SharedLimits = {}) => (await claim(limit, limits)).map(({ id }) => id)
-    const done = async (...jobs: ClaimedJob[]) => {
+    const claimIds = async (limit = 9, limits: SharedLimits = {}) => (await claim(limit, limits)).map(({ id }) => id)
+    const reportDone = async (...jobs: ClaimedJob[]) => {
       for (const job of jobs) expect(await stage().store.report(job, { outcome: { kind: 'done' } })).toBe(true)
     }
-    const states = async (ids: readonly (string | undefined)[]) =>
+    const readStates = async (ids: readonly (string | undefined)[]) =>
       (await Promise.all(ids.map((id) => stage().store.job(id ?? '')))).map((job) => job?.state)
 
     test('jobs of one key run one at a time in order of arrival, and those of another key do not wait', async () => {
       const [a, b, other] = await add(flowJob({}), flowJob({}), flowJob({ key: 'other' }))
       const [first, second] = await claim()
       expect([first?.id, second?.id]).toEqual([a, other])
-      expect(await due()).toEqual([])
-      if (first) await done(first)
-      expect(await due()).toEqual([b])
+      expect(await claimIds()).toEqual([])
+      if (first) await reportDone(first)
+      expect(await claimIds()).toEqual([b])
       expect(await stage().store.nextDueInMs()).toBeUndefined()
     })
 
@@ -53,13 +53,13 @@ export function describeFlow(stage: () => Stage): void {
       const { store } = stage()
       const [a, b] = await add(flowJob({}), flowJob({}))
       const [first] = await claim()
-      await store.report(sure(first), { outcome: { kind: 'dead', error: 'broken' } })
+      await store.report(ensure(first), { outcome: { kind: 'dead', error: 'broken' } })
       const [second] = await claim()
       expect([first?.id, second?.id]).toEqual([a, b])
-      expect(await store.requeue(sure(a))).toBe(true)
-      expect(await due()).toEqual([])
-      await store.report(sure(second), { outcome: { kind: 'retry', afterMs: 20_000, error: 'busy' } })
-      expect(await due()).toEqual([a])
+      expect(await store.requeue(ensure(a))).toBe(true)
+      expect(await claimIds()).toEqual([])
+      await store.report(ensure(second), { outcome: { kind: 'retry', afterMs: 20_000, error: 'busy' } })
+      expect(await claimIds()).toEqual([a])
     })
 
     test('a dead job that is queued again in the millisecond of its creation does not wait for the retry of a newer job', async () => {
@@ -67,38 +67,38 @@ export function describeFlow(stage: () => Stage): void {
       const [a, b] = [flowJob({}), flowJob({})]
       for (const job of [a, b]) await store.append(newDelivery({ at: clock(), jobs: [job] }))
       const [first] = await claim()
-      await store.report(sure(first), { outcome: { kind: 'dead', error: 'broken' } })
+      await store.report(ensure(first), { outcome: { kind: 'dead', error: 'broken' } })
       const [second] = await claim()
-      await store.report(sure(second), { outcome: { kind: 'retry', afterMs: 20_000, error: 'busy' } })
+      await store.report(ensure(second), { outcome: { kind: 'retry', afterMs: 20_000, error: 'busy' } })
       expect([first?.id, second?.id]).toEqual([a.id, b.id])
       expect(await store.requeue(a.id)).toBe(true)
-      expect(await due()).toEqual([a.id])
+      expect(await claimIds()).toEqual([a.id])
     })
 
     test('with onNew "replace", the quiet period begins anew after a turn that was queued again in the millisecond of its creation', async () => {
       const { store, clock } = stage()
       await store.append(newDelivery({ at: clock(), jobs: [flowJob({ onNew: 'replace' })] }))
       const [first] = await claim()
-      await store.report(sure(first), { outcome: { kind: 'release' } })
+      await store.report(ensure(first), { outcome: { kind: 'release' } })
       const newest = flowJob({ onNew: 'replace', delay: '10s' })
       await store.append(newDelivery({ at: clock(), jobs: [newest] }))
-      expect(await due()).toEqual([])
+      expect(await claimIds()).toEqual([])
       clock.advance(10_000)
-      expect(await due()).toEqual([newest.id])
+      expect(await claimIds()).toEqual([newest.id])
     })
 
     test('a turn that gathers is not tried again before its time, even if an operator retries an older one', async () => {
       const { store, clock } = stage()
       const [a] = await add(flowJob({ onNew: 'gather' }))
       const [first] = await claim()
-      await store.report(sure(first), { outcome: { kind: 'dead', error: 'broken' } })
+      await store.report(ensure(first), { outcome: { kind: 'dead', error: 'broken' } })
       const [b] = await add(flowJob({ onNew: 'gather' }))
       const [second] = await claim()
-      await store.report(sure(second), { outcome: { kind: 'retry', afterMs: 20_000, error: 'busy', counted: false } })
-      expect(await store.requeue(sure(a))).toBe(true)
-      expect(await due()).toEqual([])
+      await store.report(ensure(second), { outcome: { kind: 'retry', afterMs: 20_000, error: 'busy', counted: false } })
+      expect(await store.requeue(ensure(a))).toBe(true)
+      expect(await claimIds()).toEqual([])
       clock.advance(20_000)
-      expect(await due()).toEqual([b])
+      expect(await claimIds()).toEqual([b])
     })
 
     test('with onNew "gather", a new request waits for no retry if an operator retried the oldest turn of its key', async () => {
@@ -106,15 +106,15 @@ export function describeFlow(stage: () => Stage): void {
       const flow = { onNew: 'gather' }
       const [a] = await add(flowJob(flow))
       const [first] = await claim()
-      await store.report(sure(first), { outcome: { kind: 'dead', error: 'broken', counted: false } })
+      await store.report(ensure(first), { outcome: { kind: 'dead', error: 'broken', counted: false } })
       await add(flowJob(flow))
       const [second] = await claim()
-      await store.report(sure(second), { outcome: { kind: 'retry', afterMs: 10_000, error: 'busy', counted: false } })
+      await store.report(ensure(second), { outcome: { kind: 'retry', afterMs: 10_000, error: 'busy', counted: false } })
       clock.advance(1)
-      expect(await store.requeue(sure(a))).toBe(true)
-      expect(await due()).toEqual([])
+      expect(await store.requeue(ensure(a))).toBe(true)
+      expect(await claimIds()).toEqual([])
       const [newest] = await add(flowJob(flow))
-      expect(await due()).toEqual([newest])
+      expect(await claimIds()).toEqual([newest])
     })
 
     test('a turn that waits for a budget holds back its key, and runs when the budget is raised', async () => {
@@ -126,30 +126,30 @@ export function describeFlow(stage: () => Stage): void {
       const asked = { ...account, endsAt: clock() + 86_400_000, limits: { turns: 1 }, most: turn }
       const [other] = await add(flowJob({ key: 'other' }))
       const [spender] = await claim()
-      expect(await store.reserve(sure(spender), [asked])).toEqual({ kind: 'reserved' })
-      expect(await store.reserve(sure(first), [asked])).toMatchObject({ kind: 'waits', budget: 'daily' })
-      expect([spender?.id, await due()]).toEqual([other, []])
+      expect(await store.reserve(ensure(spender), [asked])).toEqual({ kind: 'reserved' })
+      expect(await store.reserve(ensure(first), [asked])).toMatchObject({ kind: 'waits', budget: 'daily' })
+      expect([spender?.id, await claimIds()]).toEqual([other, []])
       await store.raiseBudget(account, turn)
       const [again] = await claim()
       expect(again?.id).toBe(a)
-      expect(await store.reserve(sure(again), [asked])).toEqual({ kind: 'reserved' })
-      await done(sure(again))
-      expect(await due()).toEqual([b])
+      expect(await store.reserve(ensure(again), [asked])).toEqual({ kind: 'reserved' })
+      await reportDone(ensure(again))
+      expect(await claimIds()).toEqual([b])
     })
 
     test('a job that waits for a retry holds back its own key, and no other', async () => {
       const { store, clock } = stage()
       const [a, b] = await add(flowJob({}), flowJob({}))
       const [first] = await claim()
-      await store.report(sure(first), { outcome: { kind: 'retry', afterMs: 5_000, error: 'busy' } })
+      await store.report(ensure(first), { outcome: { kind: 'retry', afterMs: 5_000, error: 'busy' } })
       const [other] = await add(flowJob({ key: 'other' }))
-      expect(await due()).toEqual([other])
+      expect(await claimIds()).toEqual([other])
       expect(await store.nextDueInMs()).toBe(4_999)
       clock.advance(5_000)
       const [again] = await claim()
       expect(again).toMatchObject({ id: a, attempts: 1 })
-      await done(sure(again))
-      expect(await due()).toEqual([b])
+      await reportDone(ensure(again))
+      expect(await claimIds()).toEqual([b])
     })
 
     test('a job whose gateway died starts again when its lease expires, and starts alone', async () => {
@@ -160,9 +160,9 @@ export function describeFlow(stage: () => Stage): void {
       const [again, ...others] = await claim()
       expect(again).toMatchObject({ id: a, attempts: 1, lapsed: first?.fence })
       expect(others).toEqual([])
-      expect(await stage().store.report(sure(first), { outcome: { kind: 'done' } })).toBe(false)
-      await done(sure(again))
-      expect(await due()).toEqual([b])
+      expect(await stage().store.report(ensure(first), { outcome: { kind: 'done' } })).toBe(false)
+      await reportDone(ensure(again))
+      expect(await claimIds()).toEqual([b])
     })
 
     test('with onNew "replace", the newest request of a key wins; waiting ones end at once, and the running one must stop first', async () => {
@@ -171,28 +171,28 @@ export function describeFlow(stage: () => Stage): void {
       const [a] = await add(flowJob(flow))
       const [running] = await claim()
       const [b, c, d] = await add(flowJob(flow), flowJob(flow), flowJob(flow))
-      expect(await due(0)).toEqual([])
-      expect(await states([a, b, c, d])).toEqual(['running', 'superseded', 'superseded', 'queued'])
-      expect(await store.job(sure(b))).toMatchObject({
+      expect(await claimIds(0)).toEqual([])
+      expect(await readStates([a, b, c, d])).toEqual(['running', 'superseded', 'superseded', 'queued'])
+      expect(await store.job(ensure(b))).toMatchObject({
         endedBy: d,
         lastError: expect.stringContaining('newer request'),
       })
       expect(await store.endings()).toEqual([{ id: a, fence: running?.fence }])
-      expect(await due()).toEqual([])
-      expect(await store.report(sure(running), { outcome: { kind: 'release' } })).toBe(false)
-      expect(await store.job(sure(a))).toMatchObject({ state: 'superseded', endedBy: d })
-      expect(await due()).toEqual([d])
+      expect(await claimIds()).toEqual([])
+      expect(await store.report(ensure(running), { outcome: { kind: 'release' } })).toBe(false)
+      expect(await store.job(ensure(a))).toMatchObject({ state: 'superseded', endedBy: d })
+      expect(await claimIds()).toEqual([d])
     })
 
     test('with onNew "replace", a replaced job that waited for a retry posts nothing', async () => {
       const { store, clock } = stage()
       const [a] = await add(flowJob({ onNew: 'replace' }))
       const [first] = await claim()
-      await store.report(sure(first), { outcome: { kind: 'retry', afterMs: 5_000, error: 'busy' } })
+      await store.report(ensure(first), { outcome: { kind: 'retry', afterMs: 5_000, error: 'busy' } })
       const [b] = await add(flowJob({ onNew: 'replace' }))
-      expect(await due()).toEqual([b])
+      expect(await claimIds()).toEqual([b])
       clock.advance(60_000)
-      expect(await states([a])).toEqual(['superseded'])
+      expect(await readStates([a])).toEqual(['superseded'])
     })
 
     test('with onNew "skip", a request makes no turn while another one of its key waits or runs, and makes one afterwards', async () => {
@@ -200,35 +200,35 @@ export function describeFlow(stage: () => Stage): void {
       const [a, b] = await add(flowJob(flow), flowJob(flow))
       const [first] = await claim()
       const [c] = await add(flowJob(flow))
-      expect(await due()).toEqual([])
-      await done(sure(first))
-      expect(await states([a, b, c])).toEqual(['done', 'skipped', 'skipped'])
+      expect(await claimIds()).toEqual([])
+      await reportDone(ensure(first))
+      expect(await readStates([a, b, c])).toEqual(['done', 'skipped', 'skipped'])
       const [d] = await add(flowJob(flow))
-      expect(await due()).toEqual([d])
+      expect(await claimIds()).toEqual([d])
     })
 
     test('with onNew "gather", one turn reads all waiting messages, even after a retry', async () => {
       const { store, clock } = stage()
       const flow = { onNew: 'gather', delay: '10s' }
       const [a, b, c] = await add(flowJob(flow), flowJob(flow), flowJob(flow))
-      expect(await due()).toEqual([])
+      expect(await claimIds()).toEqual([])
       clock.advance(10_000)
       const [turn, ...others] = await claim()
       expect([turn?.id, others]).toEqual([c, []])
       const read = async () => {
-        const { jobs, count } = await store.gathered(sure(c), 9)
+        const { jobs, count } = await store.gathered(ensure(c), 9)
         return [jobs.map(({ id }) => id), count]
       }
       expect(await read()).toEqual([[a, b], 2])
-      await store.report(sure(turn), { outcome: { kind: 'retry', afterMs: 1, error: 'busy' } })
+      await store.report(ensure(turn), { outcome: { kind: 'retry', afterMs: 1, error: 'busy' } })
       const [d] = await add(flowJob(flow))
       clock.advance(20_000)
       const [again] = await claim()
       expect(again?.id).toBe(c)
       expect(await read()).toEqual([[a, b], 2])
-      await done(sure(again))
-      expect(await due()).toEqual([d])
-      expect(await store.gathered(sure(d), 9)).toEqual({ jobs: [], count: 0 })
+      await reportDone(ensure(again))
+      expect(await claimIds()).toEqual([d])
+      expect(await store.gathered(ensure(d), 9)).toEqual({ jobs: [], count: 0 })
     })
 
     test('with a delay, each newer request begins the quiet period again, but not beyond maxDelay', async () => {
@@ -236,15 +236,15 @@ export function describeFlow(stage: () => Stage): void {
       const flow = { delay: '10s', maxDelay: '25s', onNew: 'replace' }
       await add(flowJob(flow))
       for (let seconds = 0; seconds < 24; seconds += 8) {
-        expect(await due()).toEqual([])
+        expect(await claimIds()).toEqual([])
         clock.advance(8_000)
         await add(flowJob(flow))
       }
-      expect(await due()).toEqual([])
+      expect(await claimIds()).toEqual([])
       expect(await store.nextDueInMs()).toBe(996)
       const [last] = await add(flowJob(flow))
       clock.advance(1_000)
-      expect(await due()).toEqual([last])
+      expect(await claimIds()).toEqual([last])
     })
 
     test('total and shared limits are never exceeded, and a blocked key holds up no other key', async () => {
@@ -253,11 +253,11 @@ export function describeFlow(stage: () => Stage): void {
       const limits: SharedLimits = { llm: { total: 3 } }
       const running = await claim(9, limits)
       expect(running.map(({ id }) => id)).toEqual([ids[0], ids[1], ids[4]])
-      expect(await due(9, limits)).toEqual([])
-      await done(sure(running[0]))
-      expect(await due(9, limits)).toEqual([ids[2]])
-      await done(sure(running[2]))
-      expect(await due(9, limits)).toEqual([])
+      expect(await claimIds(9, limits)).toEqual([])
+      await reportDone(ensure(running[0]))
+      expect(await claimIds(9, limits)).toEqual([ids[2]])
+      await reportDone(ensure(running[2]))
+      expect(await claimIds(9, limits)).toEqual([])
     })
 
     test('a limit counts the turns of a key over all mappings that use the limit', async () => {
@@ -271,9 +271,9 @@ export function describeFlow(stage: () => Stage): void {
       )
       const running = await claim(9, limits)
       expect(running.map(({ id }) => id).toSorted()).toEqual([a, b, other].toSorted())
-      expect(await due(9, limits)).toEqual([])
-      await done(sure(running[0]))
-      expect(await due(9, limits)).toEqual([c])
+      expect(await claimIds(9, limits)).toEqual([])
+      await reportDone(ensure(running[0]))
+      expect(await claimIds(9, limits)).toEqual([c])
     })
 
     test('a rate limit spreads starts over its period, counts retries, and allows starts again in a new period', async () => {
@@ -282,32 +282,32 @@ export function describeFlow(stage: () => Stage): void {
       const ids = await add(...['a', 'b', 'c', 'd'].map((key) => flowJob({ key, limits: ['llm'] })))
       const [first, second] = await claim(9, limits)
       expect([first?.id, second?.id]).toEqual([ids[0], ids[1]])
-      await store.report(sure(first), { outcome: { kind: 'retry', afterMs: 0, error: 'busy' } })
-      expect(await due(9, limits)).toEqual([])
+      await store.report(ensure(first), { outcome: { kind: 'retry', afterMs: 0, error: 'busy' } })
+      expect(await claimIds(9, limits)).toEqual([])
       clock.advance(9_999)
-      expect(await due(9, limits)).toEqual([])
+      expect(await claimIds(9, limits)).toEqual([])
       clock.advance(1)
-      expect(await due(9, limits)).toEqual([ids[2]])
+      expect(await claimIds(9, limits)).toEqual([ids[2]])
       clock.advance(4_999)
-      expect(await due(9, limits)).toEqual([])
+      expect(await claimIds(9, limits)).toEqual([])
       clock.advance(1)
-      expect(await due(1, limits)).toEqual([ids[3]])
+      expect(await claimIds(1, limits)).toEqual([ids[3]])
       clock.advance(10_000)
-      expect(await due(1, limits)).toEqual([ids[0]])
+      expect(await claimIds(1, limits)).toEqual([ids[0]])
     })
 
     test('a rate limit skips the turns beyond it, with the reason', async () => {
       const { store, clock } = stage()
-      const flow = (key: string) => flowJob({ key, rateLimit: { limit: 2, period: '1h' } })
-      const ids = await add(flow('a'), flow('b'), flow('c'))
-      expect(await due()).toEqual(ids.slice(0, 2))
-      expect(await store.job(sure(ids[2]))).toMatchObject({
+      const buildRatedJob = (key: string) => flowJob({ key, rateLimit: { limit: 2, period: '1h' } })
+      const ids = await add(buildRatedJob('a'), buildRatedJob('b'), buildRatedJob('c'))
+      expect(await claimIds()).toEqual(ids.slice(0, 2))
+      expect(await store.job(ensure(ids[2]))).toMatchObject({
         state: 'skipped',
         lastError: expect.stringContaining('rateLimit'),
       })
       clock.advance(3_600_000)
-      const [next] = await add(flow('d'))
-      expect(await due()).toContain(next)
+      const [next] = await add(buildRatedJob('d'))
+      expect(await claimIds()).toContain(next)
     })
 
     test('a turn with a head start runs before older turns of other keys; otherwise keys and mappings take turns', async () => {
@@ -323,8 +323,8 @@ export function describeFlow(stage: () => Stage): void {
       for (let count = 0; count < 5; count += 1) {
         clock.advance(1)
         const [job] = await claim(1)
-        order.push(sure(job).id)
-        await done(sure(job))
+        order.push(ensure(job).id)
+        await reportDone(ensure(job))
       }
       expect(order).toEqual([urgent, a1, quiet, b1, a2])
     })
@@ -338,8 +338,8 @@ export function describeFlow(stage: () => Stage): void {
       for (let count = 0; count < 4; count += 1) {
         clock.advance(1)
         const [job] = await claim(1)
-        order.push(sure(job).id)
-        await done(sure(job))
+        order.push(ensure(job).id)
+        await reportDone(ensure(job))
       }
       expect(order).toEqual([plain[0], quiet, plain[1], plain[2]])
     })
@@ -354,8 +354,8 @@ export function describeFlow(stage: () => Stage): void {
       for (let count = 0; count < 3; count += 1) {
         const jobs = await claim()
         expect(jobs.length).toBe(1)
-        order.push(sure(jobs[0]).id)
-        await done(sure(jobs[0]))
+        order.push(ensure(jobs[0]).id)
+        await reportDone(ensure(jobs[0]))
       }
       expect(order.toSorted()).toEqual([a, b, plain].toSorted())
     })
@@ -365,15 +365,15 @@ export function describeFlow(stage: () => Stage): void {
       const [a, b] = await add(flowJob({}), flowJob({ expires: '1m' }))
       const [first] = await claim()
       clock.advance(20_000)
-      await store.extend([sure(first)], leaseMs)
+      await store.extend([ensure(first)], leaseMs)
       const [c] = await add(flowJob({}))
       clock.advance(29_000)
-      await store.extend([sure(first)], 60_000)
+      await store.extend([ensure(first)], 60_000)
       clock.advance(11_000)
-      expect(await due()).toEqual([])
-      expect(await states([a, b, c])).toEqual(['running', 'expired', 'queued'])
-      await done(sure(first))
-      expect(await due()).toEqual([c])
+      expect(await claimIds()).toEqual([])
+      expect(await readStates([a, b, c])).toEqual(['running', 'expired', 'queued'])
+      await reportDone(ensure(first))
+      expect(await claimIds()).toEqual([c])
     })
 
     test('the queued turns of a key are counted up to a limit, including those that no claim has seen', async () => {
@@ -402,8 +402,8 @@ export function describeFlow(stage: () => Stage): void {
       const [first] = await claim()
       expect(first?.id).toBe(ids[1])
       const more = await add(flowJob(flow), flowJob(flow))
-      expect(await due(0)).toEqual([])
-      expect(await states([...ids, ...more])).toEqual(['dropped', 'running', 'dropped', 'queued', 'queued'])
+      expect(await claimIds(0)).toEqual([])
+      expect(await readStates([...ids, ...more])).toEqual(['dropped', 'running', 'dropped', 'queued', 'queued'])
     })
 
     test('a cancelling request ends the earlier turns of its key, and none that come later', async () => {
@@ -414,34 +414,34 @@ export function describeFlow(stage: () => Stage): void {
       const cancel = { ring: 'pr', key: 'k', reason: 'It was closed.' }
       await store.append(newDelivery({ at: clock(), state: 'skipped', jobs: [], cancel }))
       const [later] = await add(flowJob({}))
-      expect(await due()).toEqual([other])
-      expect(await states([a, b, later])).toEqual(['running', 'cancelled', 'queued'])
+      expect(await claimIds()).toEqual([other])
+      expect(await readStates([a, b, later])).toEqual(['running', 'cancelled', 'queued'])
       expect((await store.endings()).map(({ id }) => id)).toEqual([a])
-      await store.report(sure(running), { outcome: { kind: 'release' } })
-      expect(await store.job(sure(a))).toMatchObject({ state: 'cancelled', lastError: 'It was closed.' })
-      expect(await due()).toEqual([later])
+      await store.report(ensure(running), { outcome: { kind: 'release' } })
+      expect(await store.job(ensure(a))).toMatchObject({ state: 'cancelled', lastError: 'It was closed.' })
+      expect(await claimIds()).toEqual([later])
     })
 
     test('a hold on a mapping keeps back its turns, and no others', async () => {
       const { store } = stage()
       const [a, b] = await add(flowJob({}), flowJob({}, { ring: 'other' }))
       await store.hold({ label: 'mapping:pr', kind: 'pause', reason: 'x', author: undefined, forMs: undefined })
-      expect(await due()).toEqual([b])
+      expect(await claimIds()).toEqual([b])
       await store.unhold({ label: 'mapping:pr', kind: 'pause' })
-      expect(await due()).toEqual([a])
+      expect(await claimIds()).toEqual([a])
     })
 
     test('a dead turn that is queued again waits for the running turn of its key', async () => {
       const { store } = stage()
       const [a, b] = await add(flowJob({}), flowJob({}))
       const [first] = await claim()
-      await store.report(sure(first), { outcome: { kind: 'dead', error: 'no' } })
+      await store.report(ensure(first), { outcome: { kind: 'dead', error: 'no' } })
       const [second] = await claim()
       expect(second?.id).toBe(b)
-      expect(await store.requeue(sure(a))).toBe(true)
-      expect(await due()).toEqual([])
-      await done(sure(second))
-      expect(await due()).toEqual([a])
+      expect(await store.requeue(ensure(a))).toBe(true)
+      expect(await claimIds()).toEqual([])
+      await reportDone(ensure(second))
+      expect(await claimIds()).toEqual([a])
     })
 
     test('a mapping with many keys and sessions counts as one mapping when it takes turns with a quiet one', async () => {
@@ -449,10 +449,10 @@ export function describeFlow(stage: () => Stage): void {
       const inSession = (key: string, ring: string) =>
         flowJob({ key }, { ring, labels: [`session:main/${key}`, `mapping:${ring}`, 'agent:main'] })
       await add(...Array.from({ length: 20 }, (_, index) => inSession(`key ${index}`, 'busy')))
-      expect((await due(1)).length).toBe(1)
+      expect((await claimIds(1)).length).toBe(1)
       clock.advance(1)
       const [quiet] = await add(inSession('one', 'quiet'))
-      expect([...(await due(1)), ...(await due(1))]).toContain(quiet)
+      expect([...(await claimIds(1)), ...(await claimIds(1))]).toContain(quiet)
     })
 
     test('a hold on a session keeps back its turns, and no others of the mapping', async () => {
@@ -463,11 +463,11 @@ export function describeFlow(stage: () => Stage): void {
       const label = 'session:main/a'
       await store.hold({ label, kind: 'turns', reason: 'x', author: undefined, forMs: undefined })
       const [other] = await claim()
-      expect([other?.id, await due()]).toEqual([b, []])
+      expect([other?.id, await claimIds()]).toEqual([b, []])
       await store.unhold({ label, kind: 'turns' })
       const [first] = await claim()
-      await done(sure(first))
-      expect([first?.id, await due()]).toEqual([a, [c]])
+      await reportDone(ensure(first))
+      expect([first?.id, await claimIds()]).toEqual([a, [c]])
     })
 
     test('with onNew "gather", a turn that did nothing and is queued again hands its messages to a newer turn', async () => {
@@ -475,11 +475,11 @@ export function describeFlow(stage: () => Stage): void {
       const flow = { onNew: 'gather' }
       const ids = await add(flowJob(flow), flowJob(flow))
       const [turn] = await claim()
-      await store.report(sure(turn), { outcome: { kind: 'release' } })
+      await store.report(ensure(turn), { outcome: { kind: 'release' } })
       const [late] = await add(flowJob(flow))
       const [next] = await claim()
       expect(next?.id).toBe(late)
-      expect((await store.gathered(sure(late), 9)).jobs.map(({ id }) => id)).toEqual(ids)
+      expect((await store.gathered(ensure(late), 9)).jobs.map(({ id }) => id)).toEqual(ids)
     })
 
     test('with onNew "gather", a turn that recorded a step ends by itself, even if its gateway stops before that', async () => {
@@ -487,20 +487,20 @@ export function describeFlow(stage: () => Stage): void {
       const flow = { onNew: 'gather' }
       const [a] = await add(flowJob(flow))
       const [turn] = await claim()
-      await store.report(sure(turn), { steps: [{ name: 'run', state: 'done', at: 1 }], outcome: { kind: 'release' } })
+      await store.report(ensure(turn), { steps: [{ name: 'run', state: 'done', at: 1 }], outcome: { kind: 'release' } })
       const [b] = await add(flowJob(flow))
       const [again] = await claim()
       expect(again?.id).toBe(a)
-      await done(sure(again))
-      expect(await due()).toEqual([b])
+      await reportDone(ensure(again))
+      expect(await claimIds()).toEqual([b])
     })
 
     test('a turn that was queued again counts once under its rate limit', async () => {
       const { store } = stage()
       const [a] = await add(flowJob({ rateLimit: { limit: 1, period: '1h' } }))
       const [first] = await claim()
-      await store.report(sure(first), { outcome: { kind: 'release' } })
-      expect(await due()).toEqual([a])
+      await store.report(ensure(first), { outcome: { kind: 'release' } })
+      expect(await claimIds()).toEqual([a])
     })
 
     test('a turn with a recorded step does not expire, and one that did nothing does', async () => {
@@ -508,11 +508,11 @@ export function describeFlow(stage: () => Stage): void {
       const ids = await add(flowJob({ key: 'a', expires: '1m' }), flowJob({ key: 'b', expires: '1m' }))
       const [first, second] = await claim()
       const steps = [{ name: 'run', state: 'done', at: 1 }] as const
-      await store.report(sure(first), { steps, outcome: { kind: 'release' } })
-      await store.report(sure(second), { outcome: { kind: 'release' } })
+      await store.report(ensure(first), { steps, outcome: { kind: 'release' } })
+      await store.report(ensure(second), { outcome: { kind: 'release' } })
       clock.advance(60_000)
-      expect(await due()).toEqual([ids[0]])
-      expect(await states(ids)).toEqual(['running', 'expired'])
+      expect(await claimIds()).toEqual([ids[0]])
+      expect(await readStates(ids)).toEqual(['running', 'expired'])
     })
 
     test('with a delay, a request after the turn of its key started begins a new quiet period', async () => {
@@ -523,21 +523,21 @@ export function describeFlow(stage: () => Stage): void {
       const [first] = await claim(1)
       expect(first?.id).toBe(a)
       const [b] = await add(flowJob(flow))
-      await done(sure(first))
+      await reportDone(ensure(first))
       clock.advance(9_998)
-      expect(await due()).toEqual([])
+      expect(await claimIds()).toEqual([])
       clock.advance(1)
-      expect(await due()).toEqual([b])
+      expect(await claimIds()).toEqual([b])
     })
 
     test('with a delay, a request that arrived after the quiet period does not begin it again, even if no claim has run since', async () => {
       const { clock } = stage()
       const flow = { delay: '10s' }
       const [a] = await add(flowJob(flow))
-      expect(await due()).toEqual([])
+      expect(await claimIds()).toEqual([])
       clock.advance(10_000)
       const [b] = await add(flowJob(flow))
-      expect(await due()).toEqual([a])
+      expect(await claimIds()).toEqual([a])
       expect(await stage().store.job(b ?? '')).toMatchObject({ state: 'queued' })
     })
 
@@ -549,22 +549,22 @@ export function describeFlow(stage: () => Stage): void {
       const cancel = { ring: 'other', key: 'k', reason: 'It was closed.' }
       await store.append(newDelivery({ at: clock(), state: 'skipped', jobs: [], cancel }))
       const [b] = await add(flowJob(flow, { ring: 'other' }))
-      expect((await due()).includes(sure(b))).toBe(true)
-      expect(await states([a])).toEqual(['cancelled'])
+      expect((await claimIds()).includes(ensure(b))).toBe(true)
+      expect(await readStates([a])).toEqual(['cancelled'])
     })
 
     test('with a delay, a request after one that cancelled a retry of its key begins a new quiet period', async () => {
       const { store, clock } = stage()
       await add(flowJob({}))
       const [first] = await claim()
-      await store.report(sure(first), { outcome: { kind: 'retry', afterMs: 20_000, error: 'busy' } })
+      await store.report(ensure(first), { outcome: { kind: 'retry', afterMs: 20_000, error: 'busy' } })
       const cancel = { ring: 'pr', key: 'k', reason: 'It was closed.' }
       await store.append(newDelivery({ at: clock(), state: 'skipped', jobs: [], cancel }))
       const [next] = await add(flowJob({ delay: '10s' }))
-      expect(await due()).toEqual([])
-      expect(await states([first?.id, next])).toEqual(['cancelled', 'queued'])
+      expect(await claimIds()).toEqual([])
+      expect(await readStates([first?.id, next])).toEqual(['cancelled', 'queued'])
       clock.advance(10_000)
-      expect(await due()).toEqual([next])
+      expect(await claimIds()).toEqual([next])
     })
 
     test('a cancelling request applies before the moment at which a turn expires, even if new turns are not sorted yet', async () => {
@@ -575,8 +575,8 @@ export function describeFlow(stage: () => Stage): void {
       const cancel = { ring: 'pr', key: 'k', reason: 'It was closed.' }
       await store.append(newDelivery({ at: clock(), state: 'skipped', jobs: [], cancel }))
       clock.advance(20_000)
-      expect(await due()).toHaveLength(1)
-      expect(await states([a])).toEqual(['cancelled'])
+      expect(await claimIds()).toHaveLength(1)
+      expect(await readStates([a])).toEqual(['cancelled'])
     })
 
     test('with a delay, a new request does not delay the retry of an older one', async () => {
@@ -585,39 +585,39 @@ export function describeFlow(stage: () => Stage): void {
       const [a] = await add(flowJob(flow))
       clock.advance(10_000)
       const [first] = await claim()
-      await store.report(sure(first), { outcome: { kind: 'retry', afterMs: 1_000, error: 'busy' } })
+      await store.report(ensure(first), { outcome: { kind: 'retry', afterMs: 1_000, error: 'busy' } })
       await add(flowJob(flow))
       clock.advance(1_000)
-      expect(await due()).toEqual([a])
+      expect(await claimIds()).toEqual([a])
     })
 
     test('a key that waits for a busy session is checked again when its next turn has another session', async () => {
       const { store } = stage()
       await add(newJob({ lane: 'busy' }))
-      expect((await due()).length).toBe(1)
+      expect((await claimIds()).length).toBe(1)
       const [ended] = await add(flowJob({ key: 'a' }, { lane: 'busy' }))
       const [replaced] = await add(flowJob({ key: 'b', onNew: 'replace' }, { lane: 'busy' }))
       const [dead] = await add(flowJob({ key: 'c' }))
       const [started] = await claim()
       expect(started?.id).toBe(dead)
-      await store.report(sure(started), { outcome: { kind: 'dead', error: 'no' } })
+      await store.report(ensure(started), { outcome: { kind: 'dead', error: 'no' } })
       await add(flowJob({ key: 'c' }, { lane: 'busy' }))
-      expect(await due()).toEqual([])
+      expect(await claimIds()).toEqual([])
       const [next, newest] = await add(flowJob({ key: 'a' }), flowJob({ key: 'b', onNew: 'replace' }))
-      await store.endJob(sure(ended), { state: 'cancelled', reason: 'no' })
-      await store.requeue(sure(dead))
-      expect((await due()).toSorted()).toEqual([next, newest, dead].toSorted())
-      expect(await states([ended, replaced])).toEqual(['cancelled', 'superseded'])
+      await store.endJob(ensure(ended), { state: 'cancelled', reason: 'no' })
+      await store.requeue(ensure(dead))
+      expect((await claimIds()).toSorted()).toEqual([next, newest, dead].toSorted())
+      expect(await readStates([ended, replaced])).toEqual(['cancelled', 'superseded'])
     })
 
     test('a turn does not wait for an older one that was ended while it waited for a retry', async () => {
       const { store } = stage()
       const [a, b] = await add(flowJob({}), flowJob({}))
       const [first] = await claim()
-      await store.report(sure(first), { outcome: { kind: 'retry', afterMs: 60_000, error: 'busy' } })
-      expect(await due()).toEqual([])
-      await store.endJob(sure(a), { state: 'cancelled', reason: 'no' })
-      expect(await due()).toEqual([b])
+      await store.report(ensure(first), { outcome: { kind: 'retry', afterMs: 60_000, error: 'busy' } })
+      expect(await claimIds()).toEqual([])
+      await store.endJob(ensure(a), { state: 'cancelled', reason: 'no' })
+      expect(await claimIds()).toEqual([b])
     })
 
     test('keys of a paused mapping do not take the place of others when their session becomes free', async () => {
@@ -626,36 +626,36 @@ export function describeFlow(stage: () => Stage): void {
       const [busy] = await claim()
       await add(...['a', 'b', 'c'].map((key) => flowJob({ key }, { lane: 's' })))
       const [other] = await add(flowJob({}, { lane: 's', ring: 'other' }))
-      expect(await due()).toEqual([])
+      expect(await claimIds()).toEqual([])
       await store.hold({ label: 'mapping:pr', kind: 'pause', reason: 'x', author: undefined, forMs: undefined })
-      await done(sure(busy))
+      await reportDone(ensure(busy))
       clock.advance(1)
-      expect(await due()).toEqual([other])
+      expect(await claimIds()).toEqual([other])
     })
 
     test('a claim names the queued jobs that it ends, each with the part of its flow that ended it', async () => {
       const { store, clock } = stage()
-      const of = (ring: string, flow: object) => flowJob(flow, { ring })
+      const buildJob = (ring: string, flow: object) => flowJob(flow, { ring })
       const rate = { rateLimit: { limit: 1, period: '1h' } }
       const before = [
-        of('replace', { onNew: 'replace' }),
-        of('full', { maxQueued: 1 }),
-        of('skip', { onNew: 'skip' }),
-        of('rate', { key: 'a', ...rate }),
-        of('cancel', {}),
-        of('expires', { expires: '1m' }),
-        of('gather', { onNew: 'gather' }),
+        buildJob('replace', { onNew: 'replace' }),
+        buildJob('full', { maxQueued: 1 }),
+        buildJob('skip', { onNew: 'skip' }),
+        buildJob('rate', { key: 'a', ...rate }),
+        buildJob('cancel', {}),
+        buildJob('expires', { expires: '1m' }),
+        buildJob('gather', { onNew: 'gather' }),
       ]
       const ids = await add(...before)
       await claim(0)
       ids.push(
         ...(await add(
-          of('replace', { onNew: 'replace' }),
-          of('replace', { onNew: 'replace' }),
-          of('full', { maxQueued: 1 }),
-          of('skip', { onNew: 'skip' }),
-          of('rate', { key: 'b', ...rate }),
-          of('gather', { onNew: 'gather' }),
+          buildJob('replace', { onNew: 'replace' }),
+          buildJob('replace', { onNew: 'replace' }),
+          buildJob('full', { maxQueued: 1 }),
+          buildJob('skip', { onNew: 'skip' }),
+          buildJob('rate', { key: 'b', ...rate }),
+          buildJob('gather', { onNew: 'gather' }),
         )),
       )
       const cancel = { ring: 'cancel', key: 'k', reason: 'It was closed.' }
@@ -663,7 +663,7 @@ export function describeFlow(stage: () => Stage): void {
       clock.advance(61_000)
       const named: EndedRun[] = []
       await store.claim({ limit: 20, leaseMs, onEnded: (ended) => named.push(...ended) })
-      const found = await states(ids)
+      const found = await readStates(ids)
       expect(found.filter((state) => state !== 'running').toSorted()).toEqual([
         'cancelled',
         'dropped',
@@ -692,8 +692,8 @@ export function describeFlow(stage: () => Stage): void {
     test('one claim takes all new jobs into account, even more than one sorting step handles', async () => {
       await add(...Array.from({ length: 230 }, (_, index) => flowJob({ key: `key ${index}`, onNew: 'replace' })))
       const [last] = await add(flowJob({ key: 'key 1', onNew: 'replace' }))
-      expect((await due(300)).length).toBe(230)
-      expect(await states([last])).toEqual(['running'])
+      expect((await claimIds(300)).length).toBe(230)
+      expect(await readStates([last])).toEqual(['running'])
     })
   })
 }

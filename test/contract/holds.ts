@@ -9,7 +9,7 @@ const cancelled = { state: 'cancelled', reason: 'An operator cancelled it.' } as
 export function describeHolds(stage: () => Stage): void {
   describe('holds and endings', () => {
     /** Stores jobs of three mappings, and one job without a delivery. */
-    async function someJobs() {
+    async function storeJobs() {
       const { store, clock } = stage()
       const jobs = [
         newJob({ labels: ['mapping:a', 'agent:main'], lane: 'x' }),
@@ -23,12 +23,12 @@ export function describeHolds(stage: () => Stage): void {
         lane: 'main/main',
         standsFor: 'beat',
       })
-      const due = async (limit = 9) => (await store.claim({ limit, leaseMs: 1_000 })).map(({ id }) => id)
-      return { store, clock, jobs, due }
+      const claimIds = async (limit = 9) => (await store.claim({ limit, leaseMs: 1_000 })).map(({ id }) => id)
+      return { store, clock, jobs, due: claimIds }
     }
 
     test('a hold keeps back the jobs with its label, and no others, until it is removed', async () => {
-      const { store, clock, jobs, due } = await someJobs()
+      const { store, clock, jobs, due } = await storeJobs()
       await store.hold({ label: 'mapping:a', ...pause })
       expect(await store.holds()).toEqual([{ label: 'mapping:a', ...pause, at: clock() }])
       // the second job waits for the first one, which is in the same lane
@@ -41,7 +41,7 @@ export function describeHolds(stage: () => Stage): void {
     })
 
     test('a hold on everything keeps back the jobs of deliveries, and ends by itself at its time', async () => {
-      const { store, clock, jobs, due } = await someJobs()
+      const { store, clock, jobs, due } = await storeJobs()
       await store.hold({ label: 'all', ...pause, forMs: 500 })
       await store.hold({ label: 'agent:main', ...pause, forMs: 900 })
       expect(await due()).toEqual(['beat'])
@@ -53,7 +53,7 @@ export function describeHolds(stage: () => Stage): void {
     })
 
     test('a queued job ends at once with its reason, and the next job of its lane runs', async () => {
-      const { store, jobs, due } = await someJobs()
+      const { store, jobs, due } = await storeJobs()
       expect(
         await store.endJob(jobs[0].id, { state: 'superseded', reason: 'A newer one came.', endedBy: jobs[1].id }),
       ).toBe('ended')
@@ -69,7 +69,7 @@ export function describeHolds(stage: () => Stage): void {
     })
 
     test('a running job that must end records only what it posted, and its lane is free once its owner reports that it stopped', async () => {
-      const { store, jobs, due } = await someJobs()
+      const { store, jobs, due } = await storeJobs()
       const held = await claimOne(store)
       expect(await store.endings()).toEqual([])
       expect(await store.endJob(held.id, cancelled)).toBe('ending')
@@ -90,7 +90,7 @@ export function describeHolds(stage: () => Stage): void {
     })
 
     test('a job that must end is not started again when its lease expires', async () => {
-      const { store, clock, jobs, due } = await someJobs()
+      const { store, clock, jobs, due } = await storeJobs()
       const held = await claimOne(store)
       await store.endJob(held.id, cancelled)
       clock.advance(60_000)

@@ -22,9 +22,9 @@ export type Run = {
 
 export async function interleave({ stores, clock, seed, steps }: Run): Promise<{ done: number; stale: number }> {
   const random = createRandom(seed)
-  const below = (count: number) => Math.floor(random() * count)
-  const pick = <Item>(items: readonly Item[]): Item | undefined => items[below(items.length)]
-  const anyStore = () => pick(stores) as Store
+  const drawBelow = (count: number) => Math.floor(random() * count)
+  const pick = <Item>(items: readonly Item[]): Item | undefined => items[drawBelow(items.length)]
+  const pickStore = () => pick(stores) as Store
   /** The ids of the jobs of each lane, in order of arrival. */
   const arrived = new Map<string, string[]>()
   const ended = new Map<string, string[]>()
@@ -38,7 +38,7 @@ export async function interleave({ stores, clock, seed, steps }: Run): Promise<{
 
   async function append(): Promise<void> {
     const lane = pick(lanes)
-    const store = anyStore()
+    const store = pickStore()
     const session = lane ?? 'none'
     const events = [newEvent({ sessionKey: session, text: 'said' })]
     const jobs = [newJob({ lane, planned: planned(session) }), newJob({ state: 'done', events })]
@@ -73,11 +73,11 @@ export async function interleave({ stores, clock, seed, steps }: Run): Promise<{
     expect(key.stored).toBe(1)
   }
 
-  async function claim(store = anyStore()): Promise<void> {
-    const jobs = await store.claim({ limit: 1 + below(3), leaseMs })
+  async function claim(store = pickStore()): Promise<void> {
+    const jobs = await store.claim({ limit: 1 + drawBelow(3), leaseMs })
     for (const job of jobs) {
       const { agentId, sessionKey } = job.planned
-      const waiting = await anyStore().waiting({ agentId, sessionKey, limit: 1 + below(4) })
+      const waiting = await pickStore().waiting({ agentId, sessionKey, limit: 1 + drawBelow(4) })
       held.push({ job, store, shown: waiting.events.map(({ id }) => id) })
     }
   }
@@ -87,11 +87,11 @@ export async function interleave({ stores, clock, seed, steps }: Run): Promise<{
     if (mine === undefined) return
     held = held.filter((each) => each !== mine)
     const { job, store, shown } = mine
-    const dice = below(10)
+    const dice = drawBelow(10)
     if (dice === 0) return // as if the worker had died
     if (dice === 1) return void (await store.report(job, { outcome: { kind: 'release' } }))
     if (dice === 2) {
-      const outcome = { kind: 'retry', afterMs: below(2 * leaseMs), error: 'busy' } as const
+      const outcome = { kind: 'retry', afterMs: drawBelow(2 * leaseMs), error: 'busy' } as const
       return void (await store.report(job, { outcome }))
     }
     const isWritten = await store.report(job, {
@@ -121,7 +121,7 @@ export async function interleave({ stores, clock, seed, steps }: Run): Promise<{
   }
 
   async function step(): Promise<void> {
-    const dice = below(100)
+    const dice = drawBelow(100)
     if (dice < 25) return append()
     if (dice < 28) return appendTwins()
     if (dice < 58) return claim()
@@ -129,7 +129,7 @@ export async function interleave({ stores, clock, seed, steps }: Run): Promise<{
     if (dice < 93) return addTasks()
     const mine = pick(held)
     if (dice < 97 && mine !== undefined) return void (await mine.store.extend([mine.job], leaseMs))
-    clock.advance(below(2 * leaseMs))
+    clock.advance(drawBelow(2 * leaseMs))
   }
 
   const inFlight = new Set<Promise<void>>()

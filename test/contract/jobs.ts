@@ -12,7 +12,7 @@ export async function claimOne(store: Store): Promise<ClaimedJob> {
   return job
 }
 
-const ran = (at: number): Step => ({ name: 'run', state: 'done', at, result: 'All good' })
+const buildStep = (at: number): Step => ({ name: 'run', state: 'done', at, result: 'All good' })
 
 export function describeJobs(stage: () => Stage): void {
   describe('claim()', () => {
@@ -100,7 +100,7 @@ export function describeJobs(stage: () => Stage): void {
       const stale = await claimOne(store)
       clock.advance(leaseMs)
       const held = await claimOne(store)
-      const done = { steps: [ran(clock())], events: [newEvent()], outcome: { kind: 'done' } } as const
+      const done = { steps: [buildStep(clock())], events: [newEvent()], outcome: { kind: 'done' } } as const
       expect(await store.report(stale, done)).toBe(false)
       expect(await store.delivery(delivery.id)).toMatchObject({ jobs: [{ state: 'running', steps: [] }] })
       expect(await store.events({ limit: 9 })).toEqual([])
@@ -109,7 +109,7 @@ export function describeJobs(stage: () => Stage): void {
       expect(await store.report(held, done)).toBe(true)
       expect(await store.report(stale, done)).toBe(false)
       expect(await store.report(held, { outcome: { kind: 'dead', error: 'no' } })).toBe(false)
-      expect(await store.report(held, { steps: [ran(clock())] })).toBe(false)
+      expect(await store.report(held, { steps: [buildStep(clock())] })).toBe(false)
       expect(await store.delivery(delivery.id)).toMatchObject({ jobs: [{ state: 'done', attempts: 2, steps: [{}] }] })
       expect(await store.events({ limit: 9 })).toHaveLength(1)
     })
@@ -139,10 +139,10 @@ export function describeJobs(stage: () => Stage): void {
         { role: 'user', text: 'Review' },
         { role: 'assistant', text: 'All good' },
       ] as const
-      expect(await store.report(held, { steps: [ran(clock())], events: [newEvent({ trusted: true })], messages })).toBe(
-        true,
-      )
-      expect(await store.delivery(job.id)).toMatchObject({ jobs: [{ state: 'running', steps: [ran(clock())] }] })
+      expect(
+        await store.report(held, { steps: [buildStep(clock())], events: [newEvent({ trusted: true })], messages }),
+      ).toBe(true)
+      expect(await store.delivery(job.id)).toMatchObject({ jobs: [{ state: 'running', steps: [buildStep(clock())] }] })
       expect(await store.events({ limit: 9 })).toEqual([
         { ...newEvent({ trusted: true }), at: clock(), deliveryId: delivery.id, consumedAt: undefined },
       ])
@@ -162,11 +162,11 @@ export function describeJobs(stage: () => Stage): void {
       await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
       const held = await claimOne(store)
       clock.advance(leaseMs - 1)
-      expect(await store.report(held, { steps: [ran(1)], leaseMs })).toBe(true)
+      expect(await store.report(held, { steps: [buildStep(1)], leaseMs })).toBe(true)
       clock.advance(leaseMs - 1)
       expect(await store.claim({ limit: 1, leaseMs })).toEqual([])
       clock.advance(1)
-      expect(await claimOne(store)).toMatchObject({ steps: [ran(1)], lapsed: held.fence })
+      expect(await claimOne(store)).toMatchObject({ steps: [buildStep(1)], lapsed: held.fence })
     })
 
     test('a report about a stored step writes the outcome, but not the step, its events or its messages again', async () => {
@@ -175,9 +175,9 @@ export function describeJobs(stage: () => Stage): void {
       await store.append(delivery)
       const held = await claimOne(store)
       const rows = { events: [newEvent()], messages: [{ role: 'assistant', text: 'All good' }] } as const
-      await store.report(held, { steps: [ran(1)], ...rows })
-      await store.report(held, { steps: [ran(2)], ...rows, outcome: { kind: 'done' } })
-      expect(await store.delivery(delivery.id)).toMatchObject({ jobs: [{ state: 'done', steps: [ran(1)] }] })
+      await store.report(held, { steps: [buildStep(1)], ...rows })
+      await store.report(held, { steps: [buildStep(2)], ...rows, outcome: { kind: 'done' } })
+      expect(await store.delivery(delivery.id)).toMatchObject({ jobs: [{ state: 'done', steps: [buildStep(1)] }] })
       expect(await store.events({ limit: 9 })).toHaveLength(1)
       expect(await store.messages({ agentId: 'main', sessionKey: 'hook:one', limit: 9 })).toHaveLength(1)
     })
@@ -187,7 +187,7 @@ export function describeJobs(stage: () => Stage): void {
       const delivery = newDelivery({ at: clock(), jobs: [newJob()] })
       await store.append(delivery)
       const held = await claimOne(store)
-      const steps = [ran(1), { name: 'summary', state: 'done', at: 2 }] as const
+      const steps = [buildStep(1), { name: 'summary', state: 'done', at: 2 }] as const
       await store.report(held, { steps, events: [newEvent()] })
       await store.report(held, { steps, events: [newEvent()] })
       expect((await store.delivery(delivery.id))?.jobs[0]?.steps).toEqual(steps)
@@ -199,7 +199,7 @@ export function describeJobs(stage: () => Stage): void {
       const delivery = newDelivery({ at: clock(), jobs: [newJob()] })
       await store.append(delivery)
       const held = await claimOne(store)
-      await store.report(held, { steps: [ran(1)] })
+      await store.report(held, { steps: [buildStep(1)] })
       await store.report(held, { steps: [{ name: 'summary', state: 'skipped', at: 2, detail: 'an acknowledgement' }] })
       expect((await store.delivery(delivery.id))?.jobs[0]?.steps.map(({ name }) => name)).toEqual(['run', 'summary'])
     })
@@ -265,7 +265,7 @@ export function describeJobs(stage: () => Stage): void {
       // the failure of the lost lease was the oldest, and is dropped
       expect(failures[0]).toEqual({ at: began + leaseMs, error: `"1" ${'ü\n\u0001'.repeat(200)}`.slice(0, 200) })
       expect(failures.at(-1)).toMatchObject({ at: began + leaseMs + 11, error: expect.stringMatching(/^"12" ü\n/) })
-      await store.report(await claimOne(store), { steps: [ran(1)], outcome: { kind: 'dead', error: 'no route' } })
+      await store.report(await claimOne(store), { steps: [buildStep(1)], outcome: { kind: 'dead', error: 'no route' } })
       const dead = await store.job(job.id)
       expect(dead?.failures).toHaveLength(12)
       expect(dead?.failures.at(-1)).toEqual({ at: began + leaseMs + 12, error: 'no route' })
@@ -302,7 +302,7 @@ export function describeJobs(stage: () => Stage): void {
       const [job, other] = [newJob(), newJob()]
       await store.append(newDelivery({ at: clock(), jobs: [job, other] }))
       const held = await claimOne(store)
-      await store.report(held, { steps: [ran(1)], outcome: { kind: 'dead', error: 'no route' } })
+      await store.report(held, { steps: [buildStep(1)], outcome: { kind: 'dead', error: 'no route' } })
       expect(await store.delivery(job.id)).toMatchObject({
         jobs: [{ state: 'dead', attempts: 1, lastError: 'no route' }, {}],
       })
@@ -311,7 +311,7 @@ export function describeJobs(stage: () => Stage): void {
       expect(await store.requeue(job.id)).toBe(true)
       expect(await store.requeue(job.id)).toBe(false)
       const again = await claimOne(store)
-      expect(again).toMatchObject({ id: job.id, attempts: 0, steps: [ran(1)] })
+      expect(again).toMatchObject({ id: job.id, attempts: 0, steps: [buildStep(1)] })
       expect(again.fence).not.toBe(held.fence)
     })
   })

@@ -5,11 +5,11 @@ import { accepted, newDelivery, parked, request } from './stage.ts'
 import type { Stage } from './store.ts'
 
 export function describeKept(stage: () => Stage): void {
-  const text = async (id: string) => {
+  const readText = async (id: string) => {
     const found = await stage().store.request(id)
     return found && new TextDecoder().decode(found.body)
   }
-  const ids = async (query: KeptQuery) => (await stage().store.kept(query)).map(({ deliveryId }) => deliveryId)
+  const readIds = async (query: KeptQuery) => (await stage().store.kept(query)).map(({ deliveryId }) => deliveryId)
   /** Stores `count` deliveries of one mapping, one after the other. */
   async function append(count: number, over: Partial<NewDelivery>): Promise<string[]> {
     const { store, clock } = stage()
@@ -23,7 +23,11 @@ export function describeKept(stage: () => Stage): void {
   describe('the ring of kept requests of a mapping', () => {
     test('a ring keeps the newest requests of its mapping, and deletes older ones without their deliveries', async () => {
       const [first = '', second = '', third = ''] = await append(3, { ring: 2 })
-      expect([await text(first), await text(second), await text(third)]).toEqual([undefined, '{"n":1}', '{"n":2}'])
+      expect([await readText(first), await readText(second), await readText(third)]).toEqual([
+        undefined,
+        '{"n":1}',
+        '{"n":2}',
+      ])
       expect(await stage().store.delivery(first)).toMatchObject({ deliveryId: first, state: 'accepted' })
     })
 
@@ -33,13 +37,13 @@ export function describeKept(stage: () => Stage): void {
       const [moved = ''] = await append(1, { ring: 1, mappingId: 'other', ringOf: 'content:moved' })
       const [nobodys = ''] = await append(1, { ring: 1, mappingId: undefined, state: 'skipped' })
       const [, mine = ''] = await append(2, { ring: 1 })
-      expect(await ids({ limit: 9 })).toEqual([mine, nobodys, moved, other, plain])
+      expect(await readIds({ limit: 9 })).toEqual([mine, nobodys, moved, other, plain])
     })
 
     test('a ring whose size was reduced shrinks with the next request', async () => {
       const five = await append(5, { ring: 5 })
       const [newest = ''] = await append(1, { ring: 2 })
-      expect(await ids({ limit: 9 })).toEqual([newest, five[4]])
+      expect(await readIds({ limit: 9 })).toEqual([newest, five[4]])
     })
 
     test('a parked delivery enters its ring when it is settled, and not before', async () => {
@@ -47,9 +51,9 @@ export function describeKept(stage: () => Stage): void {
       const [first, second] = [newDelivery({ at: clock(), ...parked() }), newDelivery({ at: clock(), ...parked() })]
       for (const each of [first, second]) await store.append(each)
       await store.settle(first.id, accepted({ request: request('{"again":1}'), ring: 1 }))
-      expect(await text(first.id)).toBe('{"again":1}')
+      expect(await readText(first.id)).toBe('{"again":1}')
       await append(1, { ring: 1 })
-      expect([await text(first.id), await text(second.id)]).toEqual([undefined, '{"a":1}'])
+      expect([await readText(first.id), await readText(second.id)]).toEqual([undefined, '{"a":1}'])
     })
 
     test('a ring counts a delivery whose request was too large to be kept', async () => {
@@ -57,7 +61,7 @@ export function describeKept(stage: () => Stage): void {
         ...(await append(1, { ring: 1 })),
         ...(await append(1, { ring: 1, request: 'too large' })),
       ]
-      expect([await text(old), await text(large)]).toEqual([undefined, undefined])
+      expect([await readText(old), await readText(large)]).toEqual([undefined, undefined])
       expect(await stage().store.kept({ limit: 9 })).toMatchObject([{ deliveryId: large, request: undefined }])
     })
 
@@ -67,7 +71,7 @@ export function describeKept(stage: () => Stage): void {
       clock.advance(1_000)
       expect(await store.sweep(0)).toBe(3)
       const [one, two] = await append(2, { ring: 2 })
-      expect(await ids({ limit: 9 })).toEqual([two, one])
+      expect(await readIds({ limit: 9 })).toEqual([two, one])
     })
   })
 
@@ -95,14 +99,14 @@ export function describeKept(stage: () => Stage): void {
         mappingId: 'm',
         receivedAt: clock() + 50,
       })
-      expect(await ids({ limit: 2 })).toEqual([other, c])
-      expect(await ids({ limit: 2, before: c })).toEqual([b, a])
-      expect(await ids({ limit: 9, before: 'nobody' })).toEqual([])
-      expect(await ids({ limit: 9, hook: 'other' })).toEqual([other])
-      expect(await ids({ limit: 9, source: 'stripe' })).toEqual([other])
-      expect(await ids({ limit: 9, since: clock() + 2 })).toEqual([other, c])
-      expect(await ids({ limit: 9, mappings: ['m', 'n'] })).toEqual([other])
-      expect(await ids({ limit: 9, mappings: [] })).toEqual([])
+      expect(await readIds({ limit: 2 })).toEqual([other, c])
+      expect(await readIds({ limit: 2, before: c })).toEqual([b, a])
+      expect(await readIds({ limit: 9, before: 'nobody' })).toEqual([])
+      expect(await readIds({ limit: 9, hook: 'other' })).toEqual([other])
+      expect(await readIds({ limit: 9, source: 'stripe' })).toEqual([other])
+      expect(await readIds({ limit: 9, since: clock() + 2 })).toEqual([other, c])
+      expect(await readIds({ limit: 9, mappings: ['m', 'n'] })).toEqual([other])
+      expect(await readIds({ limit: 9, mappings: [] })).toEqual([])
     })
   })
 }

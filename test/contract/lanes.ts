@@ -5,17 +5,17 @@ import { newDelivery, newJob } from './stage.ts'
 
 export function describeLanes(stage: () => Stage): void {
   describe('lanes of jobs', () => {
-    /** Three jobs of one lane in arrival order, each from another delivery. */
-    async function threeOfLane() {
+    /** Stores three jobs of one lane, in arrival order, each in its own delivery. */
+    async function storeThreeJobs() {
       const { store, clock } = stage()
       const jobs = [newJob({ lane: 'a' }), newJob({ lane: 'a' }), newJob({ lane: 'a' })] as const
       for (const job of jobs) await store.append(newDelivery({ at: clock(), jobs: [job] }))
-      const due = async () => (await store.claim({ limit: 9, leaseMs: 1000 })).map(({ id }) => id)
-      return { store, clock, jobs, due }
+      const claimIds = async () => (await store.claim({ limit: 9, leaseMs: 1000 })).map(({ id }) => id)
+      return { store, clock, jobs, due: claimIds }
     }
 
     test('jobs of one lane are claimed one at a time, in arrival order', async () => {
-      const { store, jobs, due } = await threeOfLane()
+      const { store, jobs, due } = await storeThreeJobs()
       for (const job of jobs) {
         const held = await claimOne(store)
         expect(held.id).toBe(job.id)
@@ -26,7 +26,7 @@ export function describeLanes(stage: () => Stage): void {
     })
 
     test('a clock that was set back delays no job that was never tried, with or without a lane', async () => {
-      const { store, clock, jobs, due } = await threeOfLane()
+      const { store, clock, jobs, due } = await storeThreeJobs()
       const other = newJob()
       const held = await claimOne(store)
       await store.append(newDelivery({ at: clock(), jobs: [other] }))
@@ -37,7 +37,7 @@ export function describeLanes(stage: () => Stage): void {
     })
 
     test('a clock that was set back by years does not delay a retry for years, with or without a lane', async () => {
-      const { store, clock, jobs, due } = await threeOfLane()
+      const { store, clock, jobs, due } = await storeThreeJobs()
       const other = newJob()
       await store.append(newDelivery({ at: clock(), jobs: [other] }))
       const yearMs = 31_536_000_000
@@ -51,7 +51,7 @@ export function describeLanes(stage: () => Stage): void {
     })
 
     test('a busy lane holds up neither other lanes nor jobs without a lane', async () => {
-      const { store, clock, jobs, due } = await threeOfLane()
+      const { store, clock, jobs, due } = await storeThreeJobs()
       const others = [newJob({ lane: 'b' }), newJob(), newJob()]
       await store.append(newDelivery({ at: clock(), jobs: others }))
       expect(await due()).toEqual([jobs[0].id, ...others.map(({ id }) => id)])
@@ -65,7 +65,7 @@ export function describeLanes(stage: () => Stage): void {
     })
 
     test('while a job waits for its retry, no other job of its lane is claimed', async () => {
-      const { store, clock, jobs, due } = await threeOfLane()
+      const { store, clock, jobs, due } = await storeThreeJobs()
       await store.report(await claimOne(store), { outcome: { kind: 'retry', afterMs: 500, error: 'busy' } })
       expect(await due()).toEqual([])
       clock.advance(500)
@@ -73,26 +73,26 @@ export function describeLanes(stage: () => Stage): void {
     })
 
     test('a released job is first in its lane again', async () => {
-      const { store, jobs, due } = await threeOfLane()
+      const { store, jobs, due } = await storeThreeJobs()
       await store.report(await claimOne(store), { outcome: { kind: 'release' } })
       expect(await due()).toEqual([jobs[0].id])
     })
 
     test('a job whose lease expired is first in its lane again', async () => {
-      const { clock, jobs, due } = await threeOfLane()
+      const { clock, jobs, due } = await storeThreeJobs()
       expect(await due()).toEqual([jobs[0].id])
       clock.advance(1000)
       expect(await due()).toEqual([jobs[0].id])
     })
 
     test('after a dead job, the next job of its lane can be claimed', async () => {
-      const { store, jobs, due } = await threeOfLane()
+      const { store, jobs, due } = await storeThreeJobs()
       await store.report(await claimOne(store), { outcome: { kind: 'dead', error: 'no route' } })
       expect(await due()).toEqual([jobs[1].id])
     })
 
     test('when a job leaves its lane, the next job of the lane can be claimed, and both jobs continue', async () => {
-      const { store, clock, jobs, due } = await threeOfLane()
+      const { store, clock, jobs, due } = await storeThreeJobs()
       const held = await claimOne(store)
       const step = { name: 'run', state: 'done', at: clock() } as const
       expect(await store.report(held, { steps: [step], leavesLane: true })).toBe(true)
@@ -105,7 +105,7 @@ export function describeLanes(stage: () => Stage): void {
     })
 
     test('a job that left its lane for a retry delays no other job, and has no lane when it is queued again', async () => {
-      const { store, clock, jobs, due } = await threeOfLane()
+      const { store, clock, jobs, due } = await storeThreeJobs()
       const retry = { kind: 'retry', afterMs: 500, error: 'busy' } as const
       await store.report(await claimOne(store), { leavesLane: true, outcome: retry })
       expect(await due()).toEqual([jobs[1].id])
@@ -116,14 +116,14 @@ export function describeLanes(stage: () => Stage): void {
     })
 
     test('after a dropped job, the next job of its lane can be claimed', async () => {
-      const { store, jobs, due } = await threeOfLane()
+      const { store, jobs, due } = await storeThreeJobs()
       const record = await store.delivery(jobs[0].id)
       expect(await store.drop(record?.deliveryId ?? '')).toBe(true)
       expect(await due()).toEqual([jobs[1].id])
     })
 
     test('a dropped job in the middle of a lane does not change the order of the other jobs', async () => {
-      const { store, jobs, due } = await threeOfLane()
+      const { store, jobs, due } = await storeThreeJobs()
       const held = await claimOne(store)
       const record = await store.delivery(jobs[1].id)
       await store.drop(record?.deliveryId ?? '')
@@ -133,7 +133,7 @@ export function describeLanes(stage: () => Stage): void {
     })
 
     test('a requeued job comes before later jobs of its lane, once none of them runs', async () => {
-      const { store, jobs, due } = await threeOfLane()
+      const { store, jobs, due } = await storeThreeJobs()
       await store.report(await claimOne(store), { outcome: { kind: 'dead', error: 'no route' } })
       const second = await claimOne(store)
       expect(second.id).toBe(jobs[1].id)
@@ -144,7 +144,7 @@ export function describeLanes(stage: () => Stage): void {
     })
 
     test('a requeued job comes before a later job that was not claimed yet', async () => {
-      const { store, jobs, due } = await threeOfLane()
+      const { store, jobs, due } = await storeThreeJobs()
       const first = await claimOne(store)
       await store.report(first, { outcome: { kind: 'dead', error: 'no route' } })
       await store.requeue(jobs[0].id)
@@ -152,7 +152,7 @@ export function describeLanes(stage: () => Stage): void {
     })
 
     test('a new job in an empty lane can be claimed at once', async () => {
-      const { store, clock, due } = await threeOfLane()
+      const { store, clock, due } = await storeThreeJobs()
       for (let ended = 0; ended < 3; ended += 1)
         await store.report(await claimOne(store), { outcome: { kind: 'done' } })
       const late = newJob({ lane: 'a' })

@@ -38,11 +38,11 @@ export function describeNodes(stage: () => Stage): void {
       await store.leave('host-1')
       await join(store, { ...info, id: 'host-2' })
       await store.append(third)
-      const nodeOf = async ({ id }: { id: string }) => (await store.delivery(id))?.node
-      expect(await nodeOf(first)).toBe('host-1')
-      expect(await nodeOf(second)).toBe('host-1')
-      expect(await nodeOf(third)).toBe('host-2')
-      expect(await nodeOf(before)).toBeUndefined()
+      const readNode = async ({ id }: { id: string }) => (await store.delivery(id))?.node
+      expect(await readNode(first)).toBe('host-1')
+      expect(await readNode(second)).toBe('host-1')
+      expect(await readNode(third)).toBe('host-2')
+      expect(await readNode(before)).toBeUndefined()
       expect((await store.deliveries({ limit: 2 })).map(({ node }) => node)).toEqual(['host-1', 'host-2'])
     })
 

@@ -21,13 +21,13 @@ export function describeOpen(stage: () => Stage): void {
       const second = newDelivery({ at: clock() - 90_000, ...parked({ state: 'pending' }) })
       const third = newDelivery({ at: clock() - 1, ...parked() })
       for (const each of [first, second, newDelivery({ at: clock() }), third]) await store.append(each)
-      const ids = async (limit: number, query: { state?: 'parked'; waitsFor?: string; after?: string } = {}) =>
+      const readOpenIds = async (limit: number, query: { state?: 'parked'; waitsFor?: string; after?: string } = {}) =>
         (await store.open({ limit, ...query })).map(({ deliveryId }) => deliveryId)
-      expect(await ids(10)).toEqual([first.id, second.id, third.id])
-      expect(await ids(1)).toEqual([first.id])
-      expect(await ids(10, { state: 'parked' })).toEqual([first.id, third.id])
-      expect(await ids(10, { waitsFor: 'github.ts' })).toEqual([first.id, second.id, third.id])
-      expect(await ids(10, { after: second.id })).toEqual([third.id])
+      expect(await readOpenIds(10)).toEqual([first.id, second.id, third.id])
+      expect(await readOpenIds(1)).toEqual([first.id])
+      expect(await readOpenIds(10, { state: 'parked' })).toEqual([first.id, third.id])
+      expect(await readOpenIds(10, { waitsFor: 'github.ts' })).toEqual([first.id, second.id, third.id])
+      expect(await readOpenIds(10, { after: second.id })).toEqual([third.id])
     })
 
     test('waitedFor() returns the names that deliveries wait for, each of them once', async () => {
@@ -48,37 +48,38 @@ export function describeOpen(stage: () => Stage): void {
       if (!last || !first || !second || !other) throw new Error('four were made')
       for (const each of [first, second, last]) await store.append(each)
       await store.append({ ...other, waitsFor: 'other.ts' })
-      const ids = async (query: { limit: number; after: string; waitsFor?: string }) =>
+      const readOpenIds = async (query: { limit: number; after: string; waitsFor?: string }) =>
         (await store.open(query)).map(({ deliveryId }) => deliveryId)
-      expect(await ids({ limit: 1, after: first.id })).toEqual([second.id])
+      expect(await readOpenIds({ limit: 1, after: first.id })).toEqual([second.id])
       await store.settle(second.id, accepted())
-      expect(await ids({ limit: 9, after: second.id })).toEqual([last.id, other.id])
-      expect(await ids({ limit: 9, after: first.id, waitsFor: 'github.ts' })).toEqual([last.id])
+      expect(await readOpenIds({ limit: 9, after: second.id })).toEqual([last.id, other.id])
+      expect(await readOpenIds({ limit: 9, after: first.id, waitsFor: 'github.ts' })).toEqual([last.id])
       expect(await store.parkedFor('github.ts')).toBe(2)
       expect(await store.parkedFor('gone.ts')).toBe(0)
-      expect(await ids({ limit: 9, after: other.id })).toEqual([])
-      expect(await ids({ limit: 9, after: 'nobody' })).toEqual([])
+      expect(await readOpenIds({ limit: 9, after: other.id })).toEqual([])
+      expect(await readOpenIds({ limit: 9, after: 'nobody' })).toEqual([])
     })
 
     test('open() leaves out deliveries that one of the given generations or transforms ever parked', async () => {
       const { store, clock } = stage()
-      const by = (generation: string, transformHash?: string) => parked({ generation, transformHash })
-      const twice = newDelivery({ at: clock(), ...by('g1', 'h1') })
-      const broken = newDelivery({ at: clock(), ...by('g1') })
-      const pending = newDelivery({ at: clock(), ...by('g9', 'h9'), state: 'pending' })
+      const buildParked = (generation: string, transformHash?: string) => parked({ generation, transformHash })
+      const twice = newDelivery({ at: clock(), ...buildParked('g1', 'h1') })
+      const broken = newDelivery({ at: clock(), ...buildParked('g1') })
+      const pending = newDelivery({ at: clock(), ...buildParked('g9', 'h9'), state: 'pending' })
       for (const each of [twice, broken, pending]) await store.append(each)
-      await store.settle(twice.id, by('g2', 'h2'))
-      const ids = async (...notFailedBy: string[]) =>
+      await store.settle(twice.id, buildParked('g2', 'h2'))
+      const readOpenIds = async (...notFailedBy: string[]) =>
         (await store.open({ limit: 9, notFailedBy })).map(({ deliveryId }) => deliveryId)
-      expect(await ids()).toEqual([twice.id, broken.id, pending.id])
-      expect(await ids('g1')).toEqual([pending.id])
-      expect(await ids('g2')).toEqual([broken.id, pending.id])
-      expect(await ids('h1')).toEqual([broken.id, pending.id])
-      expect(await ids('h2', 'else')).toEqual([broken.id, pending.id])
+      expect(await readOpenIds()).toEqual([twice.id, broken.id, pending.id])
+      expect(await readOpenIds('g1')).toEqual([pending.id])
+      expect(await readOpenIds('g2')).toEqual([broken.id, pending.id])
+      expect(await readOpenIds('h1')).toEqual([broken.id, pending.id])
+      expect(await readOpenIds('h2', 'else')).toEqual([broken.id, pending.id])
       // the pending delivery was never parked; a name matches only as a whole
-      expect(await ids('g9', 'h9', 'h', 'g')).toEqual([twice.id, broken.id, pending.id])
-      for (let count = 0; count < 200; count += 1) await store.settle(twice.id, by(`later-${count}`, `hash-${count}`))
-      expect(await ids('later-190')).toEqual([broken.id, pending.id])
+      expect(await readOpenIds('g9', 'h9', 'h', 'g')).toEqual([twice.id, broken.id, pending.id])
+      for (let count = 0; count < 200; count += 1)
+        await store.settle(twice.id, buildParked(`later-${count}`, `hash-${count}`))
+      expect(await readOpenIds('later-190')).toEqual([broken.id, pending.id])
     })
 
     test('open() can be filtered by module, by state and by id', async () => {
@@ -87,13 +88,13 @@ export function describeOpen(stage: () => Stage): void {
       const b = newDelivery({ at: clock(), ...parked({ waitsFor: 'b.ts' }) })
       const c = newDelivery({ at: clock(), ...parked({ state: 'pending', waitsFor: 'a.ts' }) })
       for (const each of [a, b, c]) await store.append(each)
-      const ids = async (query: { waitsFor?: string; state?: 'pending' | 'parked'; id?: string }) =>
+      const readOpenIds = async (query: { waitsFor?: string; state?: 'pending' | 'parked'; id?: string }) =>
         (await store.open({ limit: 10, ...query })).map(({ deliveryId }) => deliveryId)
-      expect(await ids({ waitsFor: 'a.ts' })).toEqual([a.id, c.id])
-      expect(await ids({ waitsFor: 'a.ts', state: 'parked' })).toEqual([a.id])
-      expect(await ids({ state: 'pending' })).toEqual([c.id])
-      expect(await ids({ id: b.id })).toEqual([b.id])
-      expect(await ids({ id: b.id, waitsFor: 'a.ts' })).toEqual([])
+      expect(await readOpenIds({ waitsFor: 'a.ts' })).toEqual([a.id, c.id])
+      expect(await readOpenIds({ waitsFor: 'a.ts', state: 'parked' })).toEqual([a.id])
+      expect(await readOpenIds({ state: 'pending' })).toEqual([c.id])
+      expect(await readOpenIds({ id: b.id })).toEqual([b.id])
+      expect(await readOpenIds({ id: b.id, waitsFor: 'a.ts' })).toEqual([])
     })
   })
 }

@@ -16,13 +16,13 @@ async function openPair() {
   const { stores, url } = await openSchema(2, clock)
   onTestFinished(async () => void (await Promise.all(stores.map((store) => store.close()))))
   const [one, other] = stores as [Store, Store]
-  const add = async (...jobs: NewJob[]) => {
+  const appendJobs = async (...jobs: NewJob[]) => {
     for (const job of jobs) await one.append(newDelivery({ at: clock(), jobs: [job] }))
     clock.advance(1)
     return jobs.map(({ id }) => id)
   }
   const claim = (store: Store, limit = 999) => store.claim({ limit, leaseMs })
-  return { clock, one, other, add, claim, url }
+  return { clock, one, other, add: appendJobs, claim, url }
 }
 
 /** A running job, and a newer job that will replace it. No claim has seen the newer job yet. */
@@ -42,8 +42,8 @@ type Waiting = {
 }
 
 /** Resolves when another connection waits for a lock of this connection. */
-async function othersWait(client: Client): Promise<void> {
-  // not pg_stat_activity, which a transaction reads only once
+async function waitForOthers(client: Client): Promise<void> {
+  // uses pg_locks, because a transaction reads only once
   const sql = 'SELECT 1 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))'
   await vi.waitUntil(async () => (await client.query(sql)).rowCount !== 0, { timeout: 60_000, interval: 5 })
 }
@@ -79,7 +79,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
           const started: ClaimedJob[] = [...claimed]
           for (const { job, outcome, isWritten } of reported) {
             const { state, endedBy } = (await one.job(job.id)) ?? {}
-            // a report that came first counts, unless it queued the job again
+            // a report that came before the replacement counts, unless it queued the job again
             const isEnd = isWritten && (outcome.kind === 'done' || outcome.kind === 'dead')
             expect([outcome.kind, isWritten, state]).toEqual([
               outcome.kind,
@@ -95,7 +95,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
           clock.advance(60_000)
         }
         expect(await claim(one)).toEqual([])
-        // no end was recorded again
+        // the later rounds changed no recorded again
         for (const [id, endedBy] of replaced) expect((await one.job(id))?.endedBy).toBe(endedBy)
         expect((await one.counts()).jobs).toMatchObject({ queued: 0, running: 0 })
       },
@@ -107,7 +107,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
         await client.query('BEGIN')
         await client.query('SELECT 1 FROM jobs WHERE id = $1 FOR UPDATE', [running.id])
         const claiming = claim(other)
-        await othersWait(client)
+        await waitForOthers(client)
         await client.query('SELECT 1 FROM flow_keys FOR UPDATE NOWAIT')
         await client.query('ROLLBACK')
         expect(await claiming).toEqual([])
@@ -129,7 +129,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
         await client.query('BEGIN')
         await client.query('SELECT 1 FROM jobs WHERE id = ANY ($1) FOR UPDATE', [[running.id, beside.id]])
         const claiming = claim(other)
-        await othersWait(client)
+        await waitForOthers(client)
         await client.query('SELECT 1 FROM flow_keys FOR UPDATE NOWAIT')
         await client.query('ROLLBACK')
         expect(await claiming).toHaveLength(1)
@@ -164,7 +164,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
           await client.query('BEGIN')
           await client.query(`SELECT pg_advisory_xact_lock(hashtextextended('hookloom flow ' || current_schema(), 0))`)
           const changing = change(one, { running, waiting, account })
-          await othersWait(client)
+          await waitForOthers(client)
           await client.query('SELECT 1 FROM jobs FOR UPDATE NOWAIT')
           await client.query('COMMIT')
           await changing
@@ -185,7 +185,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
         SELECT seq, $2, 'superseded', $3, 'newer' FROM jobs WHERE id = $1`
           await client.query(replace, [running.id, clock(), newer])
           const reporting = one.report(running, { outcome })
-          await othersWait(client)
+          await waitForOthers(client)
           await client.query('COMMIT')
           return await reporting
         }, url)
@@ -194,7 +194,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
         expect([isWritten, (await one.job(running.id))?.state]).toEqual([isEnd, state])
         expect((await claim(one)).map(({ id }) => id)).toEqual([newer])
         if (outcome.kind !== 'dead') return
-        // an operator runs it again: what replaced it then does not end it now
+        // an operator queues the dead job again: the job that replaced it does not end it now
         await one.endJob(newer, { state: 'cancelled', reason: 'x' })
         await one.report({ id: newer, fence: (await one.endings())[0]?.fence ?? 0 }, { outcome: { kind: 'release' } })
         expect(await one.requeue(running.id)).toBe(true)

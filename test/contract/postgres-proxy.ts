@@ -10,12 +10,12 @@ export type Proxy = {
   /** True: discards all bytes from the server. */
   loseAnswers(isLost: boolean): void
   /** Refuses new connections, and cuts all others. */
-  shut(): Promise<void>
+  close(): Promise<void>
   open(): Promise<void>
   /** Resolves when `cutAfter` cuts the next connection. */
-  nextCut(): Promise<void>
+  waitForCut(): Promise<void>
   /** The number of connections since the proxy was created. */
-  connections(): number
+  countConnections(): number
   /** The maximum number of bytes that the server sent over one connection. */
   maxBytes(): number
 }
@@ -35,7 +35,7 @@ export async function createProxy(url: string): Promise<Proxy> {
     for (const done of cutting.splice(0)) done()
   }
 
-  function pass(near: Socket): void {
+  function forward(near: Socket): void {
     const far = connect(Number(port || 5432), hostname)
     const ownLimit = limit
     let received = 0
@@ -63,9 +63,9 @@ export async function createProxy(url: string): Promise<Proxy> {
   }
 
   let server: Server | undefined
-  const listen = (at: number) =>
+  const startListening = (at: number) =>
     new Promise<number>((done) => {
-      const next = createServer(pass).listen(at, '127.0.0.1', () => {
+      const next = createServer(forward).listen(at, '127.0.0.1', () => {
         const address = next.address()
         done(typeof address === 'object' && address !== null ? address.port : 0)
       })
@@ -77,16 +77,16 @@ export async function createProxy(url: string): Promise<Proxy> {
     for (const socket of sockets) socket.destroy()
     await closed
   }
-  const own = await listen(0)
+  const own = await startListening(0)
   onFileEnd(shut)
   return {
     url: url.replace(/@[^/]*\//, `@127.0.0.1:${own}/`),
     cutAfter: (bytes) => void (limit = bytes),
     loseAnswers: (isLost) => void (isLosing = isLost),
-    shut,
-    open: async () => void (await listen(own)),
-    nextCut: () => new Promise((done) => void cutting.push(done)),
-    connections: () => count,
+    close: shut,
+    open: async () => void (await startListening(own)),
+    waitForCut: () => new Promise((done) => void cutting.push(done)),
+    countConnections: () => count,
     maxBytes: () => most,
   }
 }

@@ -40,7 +40,7 @@ export async function newSchema(): Promise<{ schema: string; url: string; drop: 
 /** Empty schemas whose stores are closed. To empty a schema takes a tenth of the time that it takes to create one. */
 const free: Awaited<ReturnType<typeof newSchema>>[] = []
 
-/** Opens stores on the same empty schema. When the last of them is closed, the schema can be used again. It is dropped at the end of the
+/** Opens stores on the same empty schema. When the last of them are closed, the schema can be used again. It is is dropped at the end of the
  * test file. */
 export async function openStores(count: number, clock: Clock): Promise<Store[]> {
   return (await openSchema(count, clock)).stores
@@ -48,7 +48,7 @@ export async function openStores(count: number, clock: Clock): Promise<Store[]> 
 
 /** Like `openStores`, and also returns the URL of the schema. */
 export async function openSchema(count: number, clock: Clock): Promise<{ stores: Store[]; url: string }> {
-  const used = free.pop() ?? (await newFree())
+  const used = free.pop() ?? (await createFree())
   let open = count
   const stores = Array.from({ length: count }, () => {
     const store = createPostgresStore({ url: used.url, now: () => `${clock()}::bigint` })
@@ -58,7 +58,7 @@ export async function openSchema(count: number, clock: Clock): Promise<{ stores:
         await store.close()
         open -= 1
         if (open > 0) return
-        await empty(used.schema)
+        await emptySchema(used.schema)
         free.push(used)
       },
     }
@@ -72,7 +72,7 @@ export function takeTurns(stores: readonly Store[]): Store {
   if (first === undefined) throw new Error('no store was opened')
   let calls = 0
   const close = () => Promise.all(stores.map((store) => store.close()))
-  const inTurn =
+  const callInTurn =
     (name: keyof Store) =>
     (...given: unknown[]) => {
       calls += 1
@@ -81,10 +81,12 @@ export function takeTurns(stores: readonly Store[]): Store {
     }
   const names = Object.keys(first) as (keyof Store)[] // as: the keys of a store
   // as: every call of a store, under its name
-  return Object.fromEntries(names.map((name) => [name, name === 'close' ? close : inTurn(name)])) as unknown as Store
+  return Object.fromEntries(
+    names.map((name) => [name, name === 'close' ? close : callInTurn(name)]),
+  ) as unknown as Store
 }
 
-async function newFree() {
+async function createFree() {
   onFileEnd(dropFree)
   return newSchema()
 }
@@ -93,7 +95,7 @@ async function dropFree(): Promise<void> {
   await Promise.all(free.splice(0).map(({ drop }) => drop()))
 }
 
-async function empty(schema: string): Promise<void> {
+async function emptySchema(schema: string): Promise<void> {
   await withDatabase(async (client) => {
     const { rows } = await client.query<{ name: string }>(
       `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables

@@ -12,7 +12,7 @@ function newPost(part: number, over: Partial<Post> = {}): Post {
 }
 
 export function describePosts(stage: () => Stage): void {
-  async function claimed(): Promise<ClaimedJob> {
+  async function claimJob(): Promise<ClaimedJob> {
     const { store, clock } = stage()
     await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
     return claimOne(store)
@@ -21,7 +21,7 @@ export function describePosts(stage: () => Stage): void {
   describe('posts of a run', () => {
     test('posts are stored as last reported, with or without a step', async () => {
       const { store } = stage()
-      const job = await claimed()
+      const job = await claimJob()
       expect(job.posts).toEqual([])
       const waiting = [newPost(0), newPost(1, { to: undefined })]
       expect(await store.report(job, { posts: waiting })).toBe(true)
@@ -35,7 +35,7 @@ export function describePosts(stage: () => Stage): void {
 
     test('posts are stored even if the step is already stored, and unchanged by a report without posts', async () => {
       const { store } = stage()
-      const job = await claimed()
+      const job = await claimJob()
       await store.report(job, { posts: [newPost(0)], steps: [delivered] })
       await store.report(job, { posts: [newPost(0, { state: 'unknown' })], steps: [delivered] })
       await store.report(job, { outcome: { kind: 'retry', afterMs: 0, error: 'busy' } })
@@ -44,7 +44,7 @@ export function describePosts(stage: () => Stage): void {
 
     test('a post stored without text has the reply of the run, even after a requeue', async () => {
       const { store } = stage()
-      const job = await claimed()
+      const job = await claimJob()
       const { text: _, ...post } = newPost(0, { state: 'sent', id: 'm-0' })
       const run: Step = { name: 'run', state: 'done', at: 1, result: 'A reply with a " and a \0' }
       await store.report(job, { posts: [post, newPost(1)], steps: [run], outcome: { kind: 'dead', error: 'no route' } })
@@ -57,7 +57,7 @@ export function describePosts(stage: () => Stage): void {
 
     test('steps and posts of several recipients are kept apart, and a requeue keeps the steps that are recorded', async () => {
       const { store } = stage()
-      const job = await claimed()
+      const job = await claimJob()
       const second: Step = { name: 'deliver-2', state: 'done', at: 1 }
       const served = newPost(0, { step: 'deliver-2', state: 'sent', id: 'm-0' })
       const refused = newPost(0, { failed: 'slack C1: gone' })
@@ -75,7 +75,7 @@ export function describePosts(stage: () => Stage): void {
 
     test('posts of a worker that lost its lease are not stored', async () => {
       const { store, clock } = stage()
-      const stale = await claimed()
+      const stale = await claimJob()
       clock.advance(30_000)
       await claimOne(store)
       expect(await store.report(stale, { posts: [newPost(0)] })).toBe(false)
@@ -84,7 +84,7 @@ export function describePosts(stage: () => Stage): void {
 
     test('posts that were sent survive a requeue of their run, and those that were not sent are deleted with their route', async () => {
       const { store } = stage()
-      const job = await claimed()
+      const job = await claimJob()
       const sent = [newPost(0, { state: 'sent', id: 'm-0' }), newPost(2, { state: 'sent', id: 'm-2' })] as const
       const posts = [sent[0], newPost(1), sent[1], newPost(3, { state: 'unknown' })]
       await store.report(job, { posts, outcome: { kind: 'dead', error: 'no route' } })
@@ -95,7 +95,7 @@ export function describePosts(stage: () => Stage): void {
 
     test('a requeue deletes the posts of its run if none was sent', async () => {
       const { store } = stage()
-      const job = await claimed()
+      const job = await claimJob()
       await store.report(job, { posts: [newPost(0), newPost(1)], outcome: { kind: 'dead', error: 'no route' } })
       await store.requeue(job.id)
       expect((await claimOne(store)).posts).toEqual([])

@@ -6,7 +6,7 @@ import type { Stage } from './store.ts'
 
 export function describeQuarantine(stage: () => Stage): void {
   const wide = { maxRequests: 1_000, maxBytes: 1_000_000, olderThan: 0 }
-  const sealedRequest = (over: Partial<SealedRequest> = {}): SealedRequest => ({
+  const buildSealedRequest = (over: Partial<SealedRequest> = {}): SealedRequest => ({
     requestId: newId(),
     receivedAt: stage().clock(),
     hook: 'github',
@@ -18,15 +18,15 @@ export function describeQuarantine(stage: () => Stage): void {
     sealed: new Uint8Array([0, 1, 255]),
     ...over,
   })
-  const several = (count: number, over: Partial<SealedRequest> = {}) =>
-    Array.from({ length: count }, () => sealedRequest(over))
-  const idsOf = (requests: readonly { requestId: string }[]) => requests.map(({ requestId }) => requestId)
-  const keptIds = async () => idsOf(await stage().store.quarantined({ limit: 1_000 }))
+  const buildSealedRequests = (count: number, over: Partial<SealedRequest> = {}) =>
+    Array.from({ length: count }, () => buildSealedRequest(over))
+  const toIds = (requests: readonly { requestId: string }[]) => requests.map(({ requestId }) => requestId)
+  const readKeptIds = async () => toIds(await stage().store.quarantined({ limit: 1_000 }))
 
   describe('sealed requests in quarantine', () => {
     test('a sealed request keeps its fields and its bytes, and is not a delivery', async () => {
       const { store } = stage()
-      const request = sealedRequest()
+      const request = buildSealedRequest()
       await store.quarantine([request], wide)
       const { requestId, receivedAt, hook, refusal, keyId } = request
       expect(await store.quarantined({ limit: 9 })).toEqual([
@@ -42,41 +42,41 @@ export function describeQuarantine(stage: () => Stage): void {
 
     test('sealed requests are read in order of arrival: the newest ones, or those that follow one', async () => {
       const { store } = stage()
-      const requests = several(5)
-      const ids = idsOf(requests)
+      const requests = buildSealedRequests(5)
+      const ids = toIds(requests)
       await store.quarantine(requests.slice(0, 2), wide)
       await store.quarantine(requests.slice(2), wide)
-      expect(idsOf(await store.quarantined({ limit: 2 }))).toEqual(ids.slice(3))
-      expect(idsOf(await store.quarantined({ limit: 2, after: 0 }))).toEqual(ids.slice(0, 2))
+      expect(toIds(await store.quarantined({ limit: 2 }))).toEqual(ids.slice(3))
+      expect(toIds(await store.quarantined({ limit: 2, after: 0 }))).toEqual(ids.slice(0, 2))
       const [, second] = await store.quarantined({ limit: 2, after: 0 })
       await store.release([second?.requestId ?? ''])
-      expect(idsOf(await store.quarantined({ limit: 9, after: second?.place }))).toEqual(ids.slice(2))
+      expect(toIds(await store.quarantined({ limit: 9, after: second?.place }))).toEqual(ids.slice(2))
     })
 
     test('a query finds the sealed requests of one hook, and those that arrived since a moment', async () => {
       const { store, clock } = stage()
-      const [old, other] = [sealedRequest(), sealedRequest({ hook: 'stripe' })]
+      const [old, other] = [buildSealedRequest(), buildSealedRequest({ hook: 'stripe' })]
       clock.advance(1_000)
-      const late = sealedRequest()
+      const late = buildSealedRequest()
       await store.quarantine([old, other, late], wide)
-      expect(idsOf(await store.quarantined({ limit: 9, hook: 'github', after: 0 }))).toEqual(idsOf([old, late]))
-      expect(idsOf(await store.quarantined({ limit: 9, since: clock() }))).toEqual(idsOf([late]))
+      expect(toIds(await store.quarantined({ limit: 9, hook: 'github', after: 0 }))).toEqual(toIds([old, late]))
+      expect(toIds(await store.quarantined({ limit: 9, since: clock() }))).toEqual(toIds([late]))
     })
 
     test('a request that is already stored is not changed, and can be released only once', async () => {
       const { store } = stage()
-      const [one, two] = [sealedRequest(), sealedRequest()]
+      const [one, two] = [buildSealedRequest(), buildSealedRequest()]
       await store.quarantine([one, two], wide)
       await store.quarantine([{ ...one, refusal: '{}' }], wide)
       expect((await store.quarantined({ limit: 1, after: 0 }))[0]?.refusal).toBe(one.refusal)
       expect(await store.release([one.requestId, newId()])).toBe(1)
       expect(await store.release([one.requestId])).toBe(0)
-      expect(await keptIds()).toEqual([two.requestId])
+      expect(await readKeptIds()).toEqual([two.requestId])
     })
 
     test('noteRefusals() replaces the reasons of the requests that it names, and of no others', async () => {
       const { store } = stage()
-      const [one, two] = [sealedRequest(), sealedRequest()]
+      const [one, two] = [buildSealedRequest(), buildSealedRequest()]
       await store.quarantine([one, two], wide)
       await store.noteRefusals([
         { requestId: one.requestId, refusal: '{"code":"body-invalid"}' },
@@ -88,38 +88,41 @@ export function describeQuarantine(stage: () => Stage): void {
 
     test('requests older than the limit are deleted even if no new one arrives', async () => {
       const { store, clock } = stage()
-      const old = sealedRequest()
+      const old = buildSealedRequest()
       clock.advance(1_000)
-      const late = sealedRequest()
+      const late = buildSealedRequest()
       await store.quarantine([old, late], wide)
       await store.quarantine([], { ...wide, olderThan: clock() })
-      expect(await keptIds()).toEqual([late.requestId])
+      expect(await readKeptIds()).toEqual([late.requestId])
     })
 
     test('a flood from one network deletes its own oldest requests, and none from a quieter network', async () => {
       const { store } = stage()
-      const quiet = several(10)
+      const quiet = buildSealedRequests(10)
       await store.quarantine(quiet, { ...wide, maxRequests: 20 })
-      const flood = several(100, { network: '198.51.100.0/24' })
+      const flood = buildSealedRequests(100, { network: '198.51.100.0/24' })
       await store.quarantine(flood, { ...wide, maxRequests: 20 })
-      expect(await keptIds()).toEqual(idsOf([...quiet, ...flood.slice(-10)]))
+      expect(await readKeptIds()).toEqual(toIds([...quiet, ...flood.slice(-10)]))
     })
 
     test('large requests from one network do not delete small ones from another', async () => {
       const { store } = stage()
-      const quiet = several(40)
+      const quiet = buildSealedRequests(40)
       const bounds = { ...wide, maxBytes: 10_000 }
       await store.quarantine(quiet, bounds)
-      await store.quarantine(several(30, { network: '198.51.100.0/24', sealed: new Uint8Array(4_000) }), bounds)
-      const kept = await keptIds()
-      expect(kept.slice(0, 40)).toEqual(idsOf(quiet))
+      await store.quarantine(
+        buildSealedRequests(30, { network: '198.51.100.0/24', sealed: new Uint8Array(4_000) }),
+        bounds,
+      )
+      const kept = await readKeptIds()
+      expect(kept.slice(0, 40)).toEqual(toIds(quiet))
       expect(kept).toHaveLength(42)
     })
 
     test('a flood from many networks to one hook leaves half of the room to the other hook', async () => {
       const { store } = stage()
-      const quiet = several(10, { hook: 'stripe' })
-      const flood = Array.from({ length: 100 }, (_, index) => sealedRequest({ network: `10.0.${index}.0/24` }))
+      const quiet = buildSealedRequests(10, { hook: 'stripe' })
+      const flood = Array.from({ length: 100 }, (_, index) => buildSealedRequest({ network: `10.0.${index}.0/24` }))
       await store.quarantine([...quiet, ...flood], { ...wide, maxRequests: 20 })
       const kept = await store.quarantined({ limit: 1_000 })
       expect(kept.filter(({ hook }) => hook === 'stripe')).toHaveLength(10)
@@ -128,21 +131,21 @@ export function describeQuarantine(stage: () => Stage): void {
 
     test('requests from networks that the hook knows are deleted last', async () => {
       const { store } = stage()
-      const known = several(15, { isKnown: true })
-      const flood = Array.from({ length: 100 }, (_, index) => sealedRequest({ network: `10.0.${index}.0/24` }))
+      const known = buildSealedRequests(15, { isKnown: true })
+      const flood = Array.from({ length: 100 }, (_, index) => buildSealedRequest({ network: `10.0.${index}.0/24` }))
       await store.quarantine([...known, ...flood], { ...wide, maxRequests: 20 })
-      expect((await keptIds()).slice(0, 15)).toEqual(idsOf(known))
+      expect((await readKeptIds()).slice(0, 15)).toEqual(toIds(known))
       await store.quarantine([], { ...wide, maxRequests: 5 })
-      expect(await keptIds()).toEqual(idsOf(known.slice(-5)))
+      expect(await readKeptIds()).toEqual(toIds(known.slice(-5)))
     })
 
     test('the retention of deliveries deletes no sealed request', async () => {
       const { store, clock } = stage()
-      const request = sealedRequest()
+      const request = buildSealedRequest()
       await store.quarantine([request], wide)
       await store.append(newDelivery({ at: clock() }))
       expect(await store.sweep(-1)).toBe(1)
-      expect(await keptIds()).toEqual([request.requestId])
+      expect(await readKeptIds()).toEqual([request.requestId])
     })
   })
 }

@@ -15,12 +15,12 @@ export function describeReads(stage: () => Stage): void {
         newDelivery({ at: clock() }),
       ]
       for (const each of [a, b, c]) await store.append(each)
-      const ids = async (query: { limit: number; state?: 'parked' | 'accepted' }) =>
+      const readIds = async (query: { limit: number; state?: 'parked' | 'accepted' }) =>
         (await store.deliveries(query)).map(({ deliveryId }) => deliveryId)
-      expect(await ids({ limit: 9 })).toEqual([a.id, b.id, c.id])
-      expect(await ids({ limit: 2 })).toEqual([b.id, c.id])
-      expect(await ids({ limit: 9, state: 'parked' })).toEqual([b.id])
-      expect(await ids({ limit: 1, state: 'accepted' })).toEqual([c.id])
+      expect(await readIds({ limit: 9 })).toEqual([a.id, b.id, c.id])
+      expect(await readIds({ limit: 2 })).toEqual([b.id, c.id])
+      expect(await readIds({ limit: 9, state: 'parked' })).toEqual([b.id])
+      expect(await readIds({ limit: 1, state: 'accepted' })).toEqual([c.id])
     })
 
     test('the progress of runs and deliveries is read by their ids, and changes with each report', async () => {
@@ -29,7 +29,7 @@ export function describeReads(stage: () => Stage): void {
       const delivery = newDelivery({ at: clock(), jobs: [job, other] })
       const waiting = newDelivery({ at: clock(), ...parked() })
       for (const each of [delivery, waiting]) await store.append(each)
-      const progressOf = async (id: string) => (await store.progress([id]))[0]
+      const readProgress = async (id: string) => (await store.progress([id]))[0]
       const found = await store.progress([waiting.id, job.id, 'none', delivery.id, job.id])
       expect(new Map(found.map(({ id, state }) => [id, state]))).toEqual(
         new Map<string, string>([
@@ -39,18 +39,18 @@ export function describeReads(stage: () => Stage): void {
         ]),
       )
       expect([found.length, await store.progress([])]).toEqual([3, []])
-      const seen = new Set([(await progressOf(job.id))?.change])
+      const seen = new Set([(await readProgress(job.id))?.change])
       const held = await claimOne(store)
       expect(held.id).toBe(job.id)
-      seen.add((await progressOf(job.id))?.change)
+      seen.add((await readProgress(job.id))?.change)
       const step = { name: 'run', state: 'done', at: clock(), result: 'Fine.' } as const
       await store.report(held, { steps: [step] })
-      seen.add((await progressOf(job.id))?.change)
-      expect([seen.size, (await progressOf(job.id))?.state]).toEqual([3, 'running'])
+      seen.add((await readProgress(job.id))?.change)
+      expect([seen.size, (await readProgress(job.id))?.state]).toEqual([3, 'running'])
       await store.report(held, { outcome: { kind: 'done' } })
-      expect((await progressOf(job.id))?.state).toBe('done')
+      expect((await readProgress(job.id))?.state).toBe('done')
       await store.endJob(other.id, { state: 'cancelled', reason: 'Enough.' })
-      expect((await progressOf(other.id))?.state).toBe('cancelled')
+      expect((await readProgress(other.id))?.state).toBe('cancelled')
     })
 
     test('deliveries are filtered by hook, source, state and text, all together, and paged as without a filter', async () => {
@@ -62,25 +62,25 @@ export function describeReads(stage: () => Stage): void {
         newDelivery({ at: clock(), hook: 'stripe', source: 'github', event: 'push_%', ...parked() }),
       ]
       for (const each of rows) await store.append(each)
-      const found = async (query: Omit<Parameters<typeof store.deliveries>[0], 'limit'>, limit = 9) =>
+      const findIds = async (query: Omit<Parameters<typeof store.deliveries>[0], 'limit'>, limit = 9) =>
         (await store.deliveries({ limit, ...query })).map(({ deliveryId }) =>
           rows.findIndex(({ id }) => id === deliveryId),
         )
-      expect(await found({ hook: 'github' })).toEqual([0, 1])
-      expect(await found({ source: 'github' })).toEqual([0, 3])
-      expect(await found({ hook: 'stripe', source: 'github' })).toEqual([3])
-      expect(await found({ hook: 'stripe', state: 'accepted' })).toEqual([2])
-      expect(await found({ text: 'PUSH' })).toEqual([0, 3])
-      expect(await found({ text: 'pushes' })).toEqual([0])
-      expect(await found({ text: 'push_%' })).toEqual([3])
-      expect(await found({ text: 'push', state: 'parked' })).toEqual([3])
-      expect(await found({ text: rows[2]?.id ?? '' })).toEqual([2])
-      expect(await found({ text: rows[2]?.id.slice(1) ?? '' })).toEqual([])
-      expect(await found({ text: '' })).toEqual([0, 1, 2, 3])
+      expect(await findIds({ hook: 'github' })).toEqual([0, 1])
+      expect(await findIds({ source: 'github' })).toEqual([0, 3])
+      expect(await findIds({ hook: 'stripe', source: 'github' })).toEqual([3])
+      expect(await findIds({ hook: 'stripe', state: 'accepted' })).toEqual([2])
+      expect(await findIds({ text: 'PUSH' })).toEqual([0, 3])
+      expect(await findIds({ text: 'pushes' })).toEqual([0])
+      expect(await findIds({ text: 'push_%' })).toEqual([3])
+      expect(await findIds({ text: 'push', state: 'parked' })).toEqual([3])
+      expect(await findIds({ text: rows[2]?.id ?? '' })).toEqual([2])
+      expect(await findIds({ text: rows[2]?.id.slice(1) ?? '' })).toEqual([])
+      expect(await findIds({ text: '' })).toEqual([0, 1, 2, 3])
       for (const text of ['nothing', 'push|', 'push\\', 'p%h', 'x'.repeat(60_000)])
-        expect(await found({ text })).toEqual([])
-      expect(await found({ text: 'hub' }, 2)).toEqual([1, 3])
-      expect(await found({ text: 'hub', before: rows[1]?.id ?? '' }, 2)).toEqual([0])
+        expect(await findIds({ text })).toEqual([])
+      expect(await findIds({ text: 'hub' }, 2)).toEqual([1, 3])
+      expect(await findIds({ text: 'hub', before: rows[1]?.id ?? '' }, 2)).toEqual([0])
     })
 
     test('a search finds text in payloads, messages, errors and replies, but not in prompts or field names', async () => {
@@ -104,19 +104,19 @@ export function describeReads(stage: () => Stage): void {
         newDelivery({ at: clock(), ...parked({ request: request(`${'x'.repeat(40_000)}the end`) }) }),
       ]
       for (const each of rows) await store.append(each)
-      const found = async (text: string) =>
+      const findIds = async (text: string) =>
         (await store.deliveries({ limit: 9, text })).map(({ deliveryId }) =>
           rows.findIndex(({ id }) => id === deliveryId),
         )
-      expect(await found('o-13')).toEqual([0, 1])
-      expect(await found('Zoë')).toEqual([0])
-      expect(await found('a\\\\b')).toEqual([0])
-      expect(await found('äß')).toEqual([1])
-      expect(await found('hook:pr:77')).toEqual([1])
-      expect(await found('DB-1 is')).toEqual([2])
-      expect(await found('threw typeerror')).toEqual([0, 5])
-      expect(await found('\\XYZ')).toEqual([4])
-      for (const text of ['the end', 'message', 'detail', 'wakeMode', '\\000']) expect(await found(text)).toEqual([])
+      expect(await findIds('o-13')).toEqual([0, 1])
+      expect(await findIds('Zoë')).toEqual([0])
+      expect(await findIds('a\\\\b')).toEqual([0])
+      expect(await findIds('äß')).toEqual([1])
+      expect(await findIds('hook:pr:77')).toEqual([1])
+      expect(await findIds('DB-1 is')).toEqual([2])
+      expect(await findIds('threw typeerror')).toEqual([0, 5])
+      expect(await findIds('\\XYZ')).toEqual([4])
+      for (const text of ['the end', 'message', 'detail', 'wakeMode', '\\000']) expect(await findIds(text)).toEqual([])
       const [first] = await store.claim({ limit: 1, leaseMs: 9_000, limits: {} })
       const messages = [
         { role: 'user', text: 'Is it mended?' } as const,
@@ -126,8 +126,8 @@ export function describeReads(stage: () => Stage): void {
         { id: first?.id ?? '', fence: first?.fence ?? 0 },
         { messages, outcome: { kind: 'dead', error: '502 from upstream' } },
       )
-      for (const text of ['it is not', '502 FROM']) expect(await found(text)).toEqual([1])
-      expect(await found('mended?')).toEqual([])
+      for (const text of ['it is not', '502 FROM']) expect(await findIds(text)).toEqual([1])
+      expect(await findIds('mended?')).toEqual([])
     })
 
     test('a time range includes its first moment and excludes its last', async () => {
@@ -138,17 +138,17 @@ export function describeReads(stage: () => Stage): void {
       })
       for (const each of rows) await store.append(each)
       const [one, two, three] = rows.map(({ receivedAt }) => receivedAt)
-      const found = async (query: {
+      const findIds = async (query: {
         since?: number | undefined
         until?: number | undefined
         text?: string
         hook?: string
       }) => (await store.deliveries({ limit: 9, ...query })).map(({ receivedAt }) => receivedAt)
-      expect(await found({ since: two, until: three })).toEqual([two])
-      expect(await found({ until: three })).toEqual([one, two])
-      expect(await found({ since: three, hook: 'github' })).toHaveLength(2)
-      expect(await found({ since: two, until: three, text: 'review' })).toEqual([two])
-      expect(await found({ since: clock() + 1 })).toEqual([])
+      expect(await findIds({ since: two, until: three })).toEqual([two])
+      expect(await findIds({ until: three })).toEqual([one, two])
+      expect(await findIds({ since: three, hook: 'github' })).toHaveLength(2)
+      expect(await findIds({ since: two, until: three, text: 'review' })).toEqual([two])
+      expect(await findIds({ since: clock() + 1 })).toEqual([])
     })
 
     test('a delivery has the answer to its sender, and the time at which it was settled', async () => {
@@ -172,10 +172,10 @@ export function describeReads(stage: () => Stage): void {
         await store.report({ id, fence }, { messages, outcome: { kind: 'done' } })
       }
       const [first] = jobs
-      const of = (agentId: string) =>
+      const buildJob = (agentId: string) =>
         store.messages({ agentId, sessionKey: 'hook:one', limit: 9, runId: first?.id ?? '' })
-      expect((await of('main')).map(({ text }) => text)).toEqual([`asked ${first?.id}`, 'ok'])
-      expect(await of('other')).toEqual([])
+      expect((await buildJob('main')).map(({ text }) => text)).toEqual([`asked ${first?.id}`, 'ok'])
+      expect(await buildJob('other')).toEqual([])
     })
 
     test('lanes() lists the lanes with unfinished jobs, the longest first', async () => {
@@ -231,16 +231,16 @@ export function describeReads(stage: () => Stage): void {
       const retained = newDelivery({ at: clock(), request: request('{"b":2}') })
       const plain = newDelivery({ at: clock() })
       for (const each of [waiting, retained, plain]) await store.append(each)
-      const body = async (id: string) => {
+      const readBody = async (id: string) => {
         const kept = await store.request(id)
         return kept && new TextDecoder().decode(kept.body)
       }
       expect((await store.request(waiting.id))?.head).toEqual(request().head)
-      expect([await body(waiting.id), await body(retained.id)]).toEqual(['{"a":"\u00e9"}', '{"b":2}'])
-      expect(await body(jobs[0]?.id ?? '')).toBe('{"a":"\u00e9"}')
-      expect([await body(plain.id), await body('nobody')]).toEqual([undefined, undefined])
+      expect([await readBody(waiting.id), await readBody(retained.id)]).toEqual(['{"a":"\u00e9"}', '{"b":2}'])
+      expect(await readBody(jobs[0]?.id ?? '')).toBe('{"a":"\u00e9"}')
+      expect([await readBody(plain.id), await readBody('nobody')]).toEqual([undefined, undefined])
       await store.drop(waiting.id)
-      expect([await body(waiting.id), await body(retained.id)]).toEqual([undefined, '{"b":2}'])
+      expect([await readBody(waiting.id), await readBody(retained.id)]).toEqual([undefined, '{"b":2}'])
     })
 
     test('events() returns the newest events, oldest first', async () => {
@@ -259,15 +259,19 @@ export function describeReads(stage: () => Stage): void {
       // all deliveries have the same time, so their order is that of their arrival
       const all = Array.from({ length: 7 }, (_, index) => newDelivery({ at: clock(), ...(index % 2 ? parked() : {}) }))
       for (const each of all) await store.append(each)
-      const ids = async (query: Parameters<typeof store.deliveries>[0]) =>
+      const readIds = async (query: Parameters<typeof store.deliveries>[0]) =>
         (await store.deliveries(query)).map(({ deliveryId }) => deliveryId)
       const read: string[] = []
-      for (let page = await ids({ limit: 2 }); page.length > 0; page = await ids({ limit: 2, before: read[0] })) {
+      for (
+        let page = await readIds({ limit: 2 });
+        page.length > 0;
+        page = await readIds({ limit: 2, before: read[0] })
+      ) {
         read.unshift(...page)
       }
       expect(read).toEqual(all.map(({ id }) => id))
-      expect(await ids({ limit: 9, state: 'parked', before: all[4]?.id })).toEqual([all[1]?.id, all[3]?.id])
-      expect(await ids({ limit: 9, before: 'nobody' })).toEqual([])
+      expect(await readIds({ limit: 9, state: 'parked', before: all[4]?.id })).toEqual([all[1]?.id, all[3]?.id])
+      expect(await readIds({ limit: 9, before: 'nobody' })).toEqual([])
     })
 
     test('a search in steps visits each delivery once, even if deliveries are deleted between the steps', async () => {
@@ -299,12 +303,12 @@ export function describeReads(stage: () => Stage): void {
       const jobs = Array.from({ length: 5 }, () => newJob())
       await store.append(newDelivery({ at: clock(), jobs }))
       for (const _ of jobs) await store.report(await claimOne(store), { outcome: { kind: 'dead', error: 'no' } })
-      const ids = async (before?: string) => (await store.deadJobs({ limit: 2, before })).map(({ id }) => id)
+      const readIds = async (before?: string) => (await store.deadJobs({ limit: 2, before })).map(({ id }) => id)
       const [, second, , fourth] = jobs.map(({ id }) => id)
-      expect(await ids()).toEqual(jobs.slice(3).map(({ id }) => id))
-      expect(await ids(fourth)).toEqual(jobs.slice(1, 3).map(({ id }) => id))
-      expect(await ids(second)).toEqual(jobs.slice(0, 1).map(({ id }) => id))
-      expect(await ids('nobody')).toEqual([])
+      expect(await readIds()).toEqual(jobs.slice(3).map(({ id }) => id))
+      expect(await readIds(fourth)).toEqual(jobs.slice(1, 3).map(({ id }) => id))
+      expect(await readIds(second)).toEqual(jobs.slice(0, 1).map(({ id }) => id))
+      expect(await readIds('nobody')).toEqual([])
     })
 
     test('a page of events or sessions has all or none of those of one moment, and the pages lose and repeat nothing', async () => {
@@ -368,10 +372,10 @@ export function describeReads(stage: () => Stage): void {
 
     test('a session is updated by its events and by the messages of its runs', async () => {
       const { store, clock } = stage()
-      const say = (sessionKey: string) => newJob({ state: 'done', events: [newEvent({ sessionKey })] })
-      await store.append(newDelivery({ at: clock(), jobs: [say('one')] }))
+      const buildEventJob = (sessionKey: string) => newJob({ state: 'done', events: [newEvent({ sessionKey })] })
+      await store.append(newDelivery({ at: clock(), jobs: [buildEventJob('one')] }))
       clock.advance(5)
-      await store.append(newDelivery({ at: clock(), jobs: [say('two')] }))
+      await store.append(newDelivery({ at: clock(), jobs: [buildEventJob('two')] }))
       clock.advance(5)
       await store.append(newDelivery({ at: clock(), jobs: [newJob({ planned: planned('one') })] }))
       expect((await store.sessions({ limit: 9 })).map(({ sessionKey }) => sessionKey)).toEqual(['one', 'two'])
@@ -389,11 +393,11 @@ export function describeReads(stage: () => Stage): void {
       const [one, two] = [await claimOne(store), await claimOne(store)]
       for (const text of ['a', 'b', 'c']) await store.report(one, { messages: [{ role: 'user', text }] })
       await store.report(two, { messages: [{ role: 'user', text: 'else' }] })
-      const texts = async (agentId: string, limit: number) =>
+      const readTexts = async (agentId: string, limit: number) =>
         (await store.messages({ agentId, sessionKey: 'one', limit })).map(({ text }) => text)
-      expect(await texts('main', 9)).toEqual(['a', 'b', 'c'])
-      expect(await texts('main', 2)).toEqual(['b', 'c'])
-      expect(await texts('other', 9)).toEqual([])
+      expect(await readTexts('main', 9)).toEqual(['a', 'b', 'c'])
+      expect(await readTexts('main', 2)).toEqual(['b', 'c'])
+      expect(await readTexts('other', 9)).toEqual([])
     })
 
     test('counts() returns the number of deliveries and jobs in every state, including zeros', async () => {

@@ -9,7 +9,7 @@ const main = { agentId: 'main', sessionKey: 'main' }
 
 export function describeSessions(stage: () => Stage): void {
   /** Appends system events. Returns all events that wait in the main session. */
-  async function waitingAfter(...events: Parameters<typeof newEvent>[0][]) {
+  async function appendEvents(...events: Parameters<typeof newEvent>[0][]) {
     const { store, clock } = stage()
     const jobs = [newJob({ state: 'done', events: events.map((event) => newEvent(event)) })]
     await store.append(newDelivery({ at: clock(), jobs }))
@@ -17,12 +17,12 @@ export function describeSessions(stage: () => Stage): void {
   }
 
   /** Appends system events. Returns the ids of all events that wait in the main session. */
-  async function idsAfter(...events: Parameters<typeof newEvent>[0][]): Promise<number[]> {
-    return (await waitingAfter(...events)).events.map(({ id }) => id)
+  async function appendAndReadIds(...events: Parameters<typeof newEvent>[0][]): Promise<number[]> {
+    return (await appendEvents(...events)).events.map(({ id }) => id)
   }
 
   /** Stores and claims a job of this session. */
-  async function turnIn(sessionKey: string): Promise<ClaimedJob> {
+  async function claimTurn(sessionKey: string): Promise<ClaimedJob> {
     const { store, clock } = stage()
     await store.append(newDelivery({ at: clock(), jobs: [newJob({ planned: planned(sessionKey) })] }))
     return claimOne(store)
@@ -32,7 +32,7 @@ export function describeSessions(stage: () => Stage): void {
     test('the waiting events of a session are listed oldest first, and counted beyond the limit of the list', async () => {
       const { store } = stage()
       const texts = ['one', 'two', 'three'].map((text) => ({ text }))
-      const all = await waitingAfter({ text: 'else', sessionKey: 'other' }, ...texts, { agentId: 'other' })
+      const all = await appendEvents({ text: 'else', sessionKey: 'other' }, ...texts, { agentId: 'other' })
       expect(all.events.map(({ text }) => text)).toEqual(['one', 'two', 'three'])
       expect(all).toMatchObject({ count: 3, wakes: false })
       const first = await store.waiting({ ...main, limit: 2 })
@@ -42,15 +42,15 @@ export function describeSessions(stage: () => Stage): void {
     })
 
     test('a session without unconsumed events has no waiting events', async () => {
-      await waitingAfter({ sessionKey: 'other' })
+      await appendEvents({ sessionKey: 'other' })
       const nothing = { events: [], count: 0, wakes: false }
       expect(await stage().store.waiting({ ...main, limit: 9 })).toEqual(nothing)
     })
 
     test('a session asks for a turn at once if any waiting event does, even one beyond the limit', async () => {
       const { store } = stage()
-      expect(await waitingAfter({}, { sessionKey: 'other', wakes: true })).toMatchObject({ wakes: false })
-      const all = await waitingAfter({ wakes: true })
+      expect(await appendEvents({}, { sessionKey: 'other', wakes: true })).toMatchObject({ wakes: false })
+      const all = await appendEvents({ wakes: true })
       expect(all).toMatchObject({ wakes: true, events: [{ wakes: false }, { wakes: true }] })
       expect(await store.waiting({ ...main, limit: 1 })).toMatchObject({ wakes: true, events: [{ wakes: false }] })
     })
@@ -60,13 +60,13 @@ export function describeSessions(stage: () => Stage): void {
     test('wokenForMs() is the age of the newest unconsumed event of a session that asks for a turn', async () => {
       const { store, clock } = stage()
       expect(await store.wokenForMs(main)).toBeUndefined()
-      await waitingAfter({ wakes: true })
+      await appendEvents({ wakes: true })
       clock.advance(100)
-      const ids = await idsAfter({ wakes: true })
+      const ids = await appendAndReadIds({ wakes: true })
       clock.advance(10)
-      await waitingAfter({}, { sessionKey: 'other', wakes: true })
+      await appendEvents({}, { sessionKey: 'other', wakes: true })
       expect(await store.wokenForMs(main)).toBe(10)
-      await store.report(await turnIn('main'), { consumed: ids.slice(1, 2) })
+      await store.report(await claimTurn('main'), { consumed: ids.slice(1, 2) })
       expect(await store.wokenForMs(main)).toBe(110)
     })
   })
@@ -74,9 +74,9 @@ export function describeSessions(stage: () => Stage): void {
   describe('a turn and its events', () => {
     test('a turn consumes the events that it was shown, and the others stay unconsumed', async () => {
       const { store } = stage()
-      await waitingAfter({ text: 'one' }, { text: 'else', sessionKey: 'other' }, { text: 'two' }, { text: 'three' })
+      await appendEvents({ text: 'one' }, { text: 'else', sessionKey: 'other' }, { text: 'two' }, { text: 'three' })
       const [one] = (await store.waiting({ ...main, limit: 1 })).events
-      await store.report(await turnIn('main'), {
+      await store.report(await claimTurn('main'), {
         steps: [ran],
         consumed: one ? [one.id] : [],
         outcome: { kind: 'done' },
@@ -85,15 +85,15 @@ export function describeSessions(stage: () => Stage): void {
       expect(left.events.map(({ text }) => text)).toEqual(['two', 'three'])
       // not the first event: an earlier event may become visible only after the turn has read the others
       const consumed = left.events.slice(1).map(({ id }) => id)
-      await store.report(await turnIn('main'), { steps: [ran], consumed, outcome: { kind: 'done' } })
+      await store.report(await claimTurn('main'), { steps: [ran], consumed, outcome: { kind: 'done' } })
       expect((await store.waiting({ ...main, limit: 9 })).events.map(({ text }) => text)).toEqual(['two'])
     })
 
     test('a turn consumes events by id: none that it was not shown, and none of another session', async () => {
       const { store, clock } = stage()
-      const consumed = await idsAfter({ text: 'old' }, { text: 'else', sessionKey: 'other' })
-      await waitingAfter({ text: 'new', wakes: true })
-      const turn = await turnIn('main')
+      const consumed = await appendAndReadIds({ text: 'old' }, { text: 'else', sessionKey: 'other' })
+      await appendEvents({ text: 'new', wakes: true })
+      const turn = await claimTurn('main')
       clock.advance(7)
       const other = await store.waiting({ ...main, sessionKey: 'other', limit: 9 })
       const shown = [...consumed, ...other.events.map(({ id }) => id)]
@@ -109,8 +109,8 @@ export function describeSessions(stage: () => Stage): void {
 
     test('a turn does not consume an event twice: consumedAt does not change', async () => {
       const { store, clock } = stage()
-      const consumed = await idsAfter({})
-      const [first, second] = [await turnIn('main'), await turnIn('main')]
+      const consumed = await appendAndReadIds({})
+      const [first, second] = [await claimTurn('main'), await claimTurn('main')]
       const at = clock()
       await store.report(first, { steps: [ran], consumed })
       clock.advance(7)
@@ -120,8 +120,8 @@ export function describeSessions(stage: () => Stage): void {
 
     test('a turn that lost its lease consumes and stores nothing', async () => {
       const { store, clock } = stage()
-      const consumed = await idsAfter({})
-      const stale = await turnIn('main')
+      const consumed = await appendAndReadIds({})
+      const stale = await claimTurn('main')
       clock.advance(30_000)
       const held = await claimOne(store)
       const rows = { consumed, runnerState: 'kept', recipient: { channel: 'slack', to: 'C1' } } as const
@@ -134,9 +134,9 @@ export function describeSessions(stage: () => Stage): void {
 
     test('a turn whose step is already stored consumes and changes nothing', async () => {
       const { store } = stage()
-      const turn = await turnIn('main')
+      const turn = await claimTurn('main')
       await store.report(turn, { steps: [ran], runnerState: 'first', recipient: { channel: 'slack', to: 'C1' } })
-      const consumed = await idsAfter({})
+      const consumed = await appendAndReadIds({})
       const again = { consumed, runnerState: 'second', recipient: { channel: 'signal', to: '1' } } as const
       expect(await store.report(turn, { steps: [ran], ...again })).toBe(true)
       expect(await store.waiting({ ...main, limit: 9 })).toMatchObject({ count: 1 })
@@ -151,7 +151,7 @@ export function describeSessions(stage: () => Stage): void {
     test('a session exists once an event or a message is stored in it, and not before', async () => {
       const { store, clock } = stage()
       expect(await store.session(main)).toBeUndefined()
-      await waitingAfter({})
+      await appendEvents({})
       expect(await store.session(main)).toEqual({
         ...main,
         updatedAt: clock(),
@@ -163,7 +163,7 @@ export function describeSessions(stage: () => Stage): void {
 
     test('a session keeps the runner state until the next one replaces it, or null deletes it', async () => {
       const { store, clock } = stage()
-      const turn = await turnIn('hook:pr:1')
+      const turn = await claimTurn('hook:pr:1')
       const name = { agentId: 'main', sessionKey: 'hook:pr:1' }
       const state = { id: 'abc', turns: [1, 2], open: true }
       await store.report(turn, { steps: [ran], runnerState: state })
@@ -177,7 +177,7 @@ export function describeSessions(stage: () => Stage): void {
 
     test('the session main has the recipient of the last reply from any session of its agent', async () => {
       const { store, clock } = stage()
-      const turn = await turnIn('hook:pr:1')
+      const turn = await claimTurn('hook:pr:1')
       await store.report(turn, { steps: [ran], recipient: { channel: 'slack', to: 'C1' } })
       expect(await store.session(main)).toMatchObject({ recipient: { channel: 'slack', to: 'C1' }, updatedAt: clock() })
       expect(await store.session({ ...main, sessionKey: 'hook:pr:1' })).toBeUndefined()
@@ -192,15 +192,15 @@ export function describeSessions(stage: () => Stage): void {
 
     test('a session keeps recipient and runner state until it is swept, whatever else is stored in it', async () => {
       const { store, clock } = stage()
-      const turn = await turnIn('main')
+      const turn = await claimTurn('main')
       const kept = { recipient: { channel: 'slack', to: 'C1' }, runnerState: 7 } as const
       await store.report(turn, { steps: [ran], ...kept, outcome: { kind: 'done' } })
       clock.advance(5)
-      await waitingAfter({})
+      await appendEvents({})
       expect(await store.session(main)).toMatchObject({ ...kept, updatedAt: clock() })
       await store.sweep(-1)
       expect(await store.session(main)).toBeUndefined()
-      await waitingAfter({})
+      await appendEvents({})
       expect(await store.session(main)).toMatchObject({ recipient: undefined, runnerState: undefined })
     })
 
@@ -212,13 +212,13 @@ export function describeSessions(stage: () => Stage): void {
         { role: 'assistant', text: 'So.' },
       ] as const
       for (const key of ['hook:pr:1', 'hook:pr:1', 'hook:pr:2', 'hook:pr:1']) {
-        await store.report(await turnIn(key), { steps: [ran], messages: said, outcome: { kind: 'done' } })
+        await store.report(await claimTurn(key), { steps: [ran], messages: said, outcome: { kind: 'done' } })
         clock.advance(1_000)
       }
-      const ages = (limit: number, withinMs: number) => store.turnAgesMs({ ...name, limit, withinMs })
-      expect(await ages(9, 60_000)).toEqual([1_000, 3_000, 4_000])
-      expect(await ages(2, 60_000)).toEqual([1_000, 3_000])
-      expect(await ages(9, 4_000)).toEqual([1_000, 3_000])
+      const readAges = (limit: number, withinMs: number) => store.turnAgesMs({ ...name, limit, withinMs })
+      expect(await readAges(9, 60_000)).toEqual([1_000, 3_000, 4_000])
+      expect(await readAges(2, 60_000)).toEqual([1_000, 3_000])
+      expect(await readAges(9, 4_000)).toEqual([1_000, 3_000])
       expect(await store.turnAgesMs({ ...name, agentId: 'other', limit: 9, withinMs: 60_000 })).toEqual([])
     })
   })

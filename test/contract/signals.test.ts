@@ -34,23 +34,23 @@ async function openTwo(listening = quiet, listenerUrl = (url: string) => url) {
 }
 
 /** Collects the signals of a store. `next` resolves at the next signal of a kind. */
-function listen(store: Store) {
+function collectSignals(store: Store) {
   const signals: Signal[] = []
-  let noted = () => {}
+  let onSignal = () => {}
   store.subscribe((signal) => {
     signals.push(signal)
-    noted()
+    onSignal()
   })
-  const next = async (signal: Signal) => {
-    while (!signals.includes(signal)) await new Promise<void>((resolve) => (noted = resolve))
+  const waitForSignal = async (signal: Signal) => {
+    while (!signals.includes(signal)) await new Promise<void>((resolve) => (onSignal = resolve))
     signals.length = 0
   }
-  return { signals, next }
+  return { signals, next: waitForSignal }
 }
 
 /** Writes until the store gets a signal: from then on, it gets a signal for each write of `writer`. */
-async function connected(store: Store, writer: Store): Promise<ReturnType<typeof listen>> {
-  const listener = listen(store)
+async function waitUntilConnected(store: Store, writer: Store): Promise<ReturnType<typeof collectSignals>> {
+  const listener = collectSignals(store)
   await expect
     .poll(async () => {
       await writer.addTask(newTask({ standsFor: `hello/${randomUUID()}`, lane: 'hello' }))
@@ -64,7 +64,7 @@ async function connected(store: Store, writer: Store): Promise<ReturnType<typeof
 describe('a store with one owner', () => {
   test('a store with one owner calls no listener: the caller knows its own writes', async () => {
     const store = createMemoryStore({ clock })
-    const { signals } = listen(store)
+    const { signals } = collectSignals(store)
     await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
     expect(signals).toEqual([])
   })
@@ -73,8 +73,8 @@ describe('a store with one owner', () => {
 describe.skipIf(whyNoPostgres !== undefined)(`a store with several owners (${whyNoPostgres ?? 'Postgres'})`, () => {
   test('each write that creates work is signalled to the other owners, and not to the writer', async () => {
     const { writer, reader } = await openTwo()
-    const { next } = await connected(reader, writer)
-    const own = listen(writer)
+    const { next } = await waitUntilConnected(reader, writer)
+    const own = collectSignals(writer)
     const job = newJob()
     await writer.append(newDelivery({ at: clock(), jobs: [job] }))
     await next('jobs')
@@ -98,7 +98,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`a store with several owners (${why
 
   test('a write that creates no work is not signalled', async () => {
     const { writer, reader } = await openTwo()
-    const { signals, next } = await connected(reader, writer)
+    const { signals, next } = await waitUntilConnected(reader, writer)
     signals.length = 0
     await writer.append(newDelivery({ at: clock(), jobs: [newJob({ state: 'done', events: [newEvent()] })] }))
     await writer.append(newDelivery({ at: clock(), state: 'skipped' }))
@@ -109,7 +109,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`a store with several owners (${why
 
   test('a store that polls finds work without a notification, and signals only the kind of work that exists', async () => {
     const { writer, reader } = await openTwo({ ...quiet, pollMs: 20 })
-    const { signals, next } = listen(reader)
+    const { signals, next } = collectSignals(reader)
     // this write comes before the listener is connected
     await writer.append(newDelivery({ at: clock(), jobs: [newJob()] }))
     await next('jobs')
@@ -124,65 +124,65 @@ describe.skipIf(whyNoPostgres !== undefined)(`a store with several owners (${why
 
   test('nodes() lists each gateway that joined within the last half minute', async () => {
     const { writer, reader } = await openTwo()
-    const toNode = (id: string) => ({ id, version: '1', generation: 'g', address: '' })
-    const ids = async () => (await reader.nodes()).map(({ id }) => id)
-    await reader.join(toNode('b'))
-    await writer.join(toNode('a'))
-    expect(await ids()).toEqual(['a', 'b'])
+    const buildNode = (id: string) => ({ id, version: '1', generation: 'g', address: '' })
+    const readNodeIds = async () => (await reader.nodes()).map(({ id }) => id)
+    await reader.join(buildNode('b'))
+    await writer.join(buildNode('a'))
+    expect(await readNodeIds()).toEqual(['a', 'b'])
     clock.advance(29_999)
-    await reader.join(toNode('b'))
-    expect(await ids()).toEqual(['a', 'b'])
+    await reader.join(buildNode('b'))
+    expect(await readNodeIds()).toEqual(['a', 'b'])
     clock.advance(1)
-    expect(await ids()).toEqual(['b'])
+    expect(await readNodeIds()).toEqual(['b'])
   })
 
   test('a client that failed too often at all gateways together is locked out, and no other client', async () => {
     const { writer, reader } = await openTwo()
     const rule = { failures: 20, windowMs: 60_000, lockMs: 60_000 }
-    const fail = (store: Store, client: string, count: number, scope = 'tokens') =>
+    const recordFailures = (store: Store, client: string, count: number, scope = 'tokens') =>
       store.noteFailures({ scope, clients: [{ client, count }], ...rule })
-    await fail(writer, 'a', 10)
-    await fail(reader, 'a', 9)
-    await fail(writer, 'b', 19)
-    await fail(writer, 'a', 5, 'signers')
+    await recordFailures(writer, 'a', 10)
+    await recordFailures(reader, 'a', 9)
+    await recordFailures(writer, 'b', 19)
+    await recordFailures(writer, 'a', 5, 'signers')
     expect(await reader.lockouts('tokens')).toEqual([])
-    await fail(writer, 'a', 1)
+    await recordFailures(writer, 'a', 1)
     expect(await reader.lockouts('tokens')).toEqual([{ client: 'a', forMs: 60_000 }])
     expect(await reader.lockouts('signers')).toEqual([])
     clock.advance(59_999)
-    await fail(reader, 'a', 40)
+    await recordFailures(reader, 'a', 40)
     expect(await reader.lockouts('tokens')).toEqual([{ client: 'a', forMs: 1 }])
     clock.advance(1)
     expect(await reader.lockouts('tokens')).toEqual([])
     // the window of these failures is over
-    await fail(writer, 'b', 19)
-    await fail(writer, 'a', 19)
+    await recordFailures(writer, 'b', 19)
+    await recordFailures(writer, 'a', 19)
     expect(await reader.lockouts('tokens')).toEqual([])
-    await fail(reader, 'c', 20)
+    await recordFailures(reader, 'c', 20)
     expect(await writer.lockouts('tokens')).toMatchObject([{ client: 'c' }])
   })
 
   test('a store gets signals again after its connection was terminated', async () => {
     const { writer, reader } = await openTwo()
-    await connected(reader, writer)
+    await waitUntilConnected(reader, writer)
     await withDatabase((client) =>
       client.query(
         `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'hookloom listener'`,
       ),
     )
-    expect(await connected(reader, writer)).toBeDefined()
+    expect(await waitUntilConnected(reader, writer)).toBeDefined()
   })
 
   test('a store notices that a connection loses notifications, reports it, and opens another one', async () => {
     const proxy = await startProxy()
     const { writer, reader } = await openTwo({ pingMs: 200, pongMs: 3_000, pollMs: never }, proxy.through)
-    const warning = async () => (await reader.health()).warning
-    await connected(reader, writer)
-    await expect.poll(warning, slow).toBeUndefined()
+    const readWarning = async () => (await reader.health()).warning
+    await waitUntilConnected(reader, writer)
+    await expect.poll(readWarning, slow).toBeUndefined()
     proxy.freezeListener()
-    await expect.poll(warning, slow).toMatch(/LISTEN needs a direct connection/)
-    await connected(reader, writer)
-    await expect.poll(warning, slow).toBeUndefined()
+    await expect.poll(readWarning, slow).toMatch(/LISTEN needs a direct connection/)
+    await waitUntilConnected(reader, writer)
+    await expect.poll(readWarning, slow).toBeUndefined()
   })
 })
 

@@ -47,27 +47,27 @@ export function describeSweep(stage: () => Stage): void {
 
     test('sweep() keeps a dedupe key until its delivery is deleted', async () => {
       const { store, clock } = stage()
-      const twin = () => newDelivery({ at: clock(), ...keyed('k') })
-      await store.append(twin())
+      const buildTwin = () => newDelivery({ at: clock(), ...keyed('k') })
+      await store.append(buildTwin())
       await store.sweep(0)
-      expect(await store.append(twin())).toMatchObject({ kind: 'duplicate' })
+      expect(await store.append(buildTwin())).toMatchObject({ kind: 'duplicate' })
       clock.advance(1)
       await store.sweep(0)
       expect(await store.answered({ hook: 'github', key: 'k' })).toBeUndefined()
-      expect(await store.append(twin())).toEqual({ kind: 'stored' })
+      expect(await store.append(buildTwin())).toEqual({ kind: 'stored' })
     })
 
     test('sweep() deletes old events, messages and sessions, and keeps later ones', async () => {
       const { store, clock } = stage()
-      const say = (text: string, sessionKey: string) =>
+      const buildEventJob = (text: string, sessionKey: string) =>
         newDelivery({
           at: clock(),
           jobs: [newJob({ state: 'done', events: [newEvent({ text, sessionKey })] }), newJob()],
         })
-      await store.append(say('old', 'one'))
+      await store.append(buildEventJob('old', 'one'))
       await store.report(await claimOne(store), { messages: [{ role: 'user', text: 'old' }] })
       clock.advance(1000)
-      await store.append(say('young', 'two'))
+      await store.append(buildEventJob('young', 'two'))
       await store.sweep(0)
       expect((await store.events({ limit: 9 })).map(({ text }) => text)).toEqual(['young'])
       expect((await store.sessions({ limit: 9 })).map(({ sessionKey }) => sessionKey)).toEqual(['two'])
@@ -84,13 +84,13 @@ export function describeSweep(stage: () => Stage): void {
 
     test('sweep() keeps rows from a time when the clock was ahead, and deletes old rows that came after them', async () => {
       const { store, clock } = stage()
-      const say = (text: string) =>
+      const buildEventJob = (text: string) =>
         newDelivery({ at: clock(), jobs: [newJob({ state: 'done', events: [newEvent({ text })] })] })
       const yearMs = 31_536_000_000
       clock.advance(yearMs)
-      await Promise.all(Array.from({ length: 501 }, () => store.append(say('ahead'))))
+      await Promise.all(Array.from({ length: 501 }, () => store.append(buildEventJob('ahead'))))
       clock.advance(-yearMs)
-      const old = say('old')
+      const old = buildEventJob('old')
       await store.append(old)
       clock.advance(1000)
       expect(await store.sweep(0)).toBe(1)

@@ -212,9 +212,9 @@ export function describeTasks(stage: () => Stage): void {
     /** Stores a dead run with its two tasks, and a task of another run. */
     async function storeDeadRun({ store, clock }: ReturnType<typeof stage>) {
       const run = newJob()
-      const taskOf = (standsFor: string) => newJob({ standsFor, lane: standsFor })
-      const tasks = names.map((kind) => taskOf(`${kind}/${run.id}`))
-      const other = taskOf(`status/${newId()}`)
+      const buildTask = (standsFor: string) => newJob({ standsFor, lane: standsFor })
+      const tasks = names.map((kind) => buildTask(`${kind}/${run.id}`))
+      const other = buildTask(`status/${newId()}`)
       await store.append(newDelivery({ at: clock(), jobs: [run, ...tasks, other] }))
       const held = await store.claim({ limit: 9, leaseMs: 60_000 })
       const reportOn = async (id: string, report: JobReport) => {
@@ -287,13 +287,13 @@ export function describeTasks(stage: () => Stage): void {
       const tasks = names.map((standsFor) => newTask({ standsFor, lane: standsFor }))
       for (const task of tasks) await store.addTask(task)
       const held = await store.claim({ limit: 3, leaseMs: 60_000 })
-      const end = async (index: number) => {
+      const reportDone = async (index: number) => {
         const job = held[index]
         if (job) await store.report(job, { outcome: { kind: 'done' } })
       }
-      await end(0)
+      await reportDone(0)
       clock.advance(1000)
-      await end(1)
+      await reportDone(1)
       await store.sweep(0)
       const left = await Promise.all(tasks.map(({ id }) => store.job(id)))
       expect(left.map((job) => job?.state)).toEqual([undefined, 'done', 'running'])

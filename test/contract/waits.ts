@@ -22,7 +22,7 @@ const pause = { kind: 'pause', author: 'ada@host', reason: '', forMs: undefined 
 
 export function describeWaits(stage: () => Stage): void {
   describe('the reason why a job waits', () => {
-    const add = async (...jobs: NewJob[]) => {
+    const appendJobs = async (...jobs: NewJob[]) => {
       const { store, clock } = stage()
       await store.join({ id: 'one', version: '1', generation: 'g', address: '127.0.0.1' })
       for (const job of jobs) {
@@ -38,14 +38,14 @@ export function describeWaits(stage: () => Stage): void {
       return job && (await readWaits([job], { store, config, now })).get(job.id)
     }
     const hold = (over: Partial<Hold> & Pick<Hold, 'label'>) => stage().store.hold({ ...pause, ...over })
-    const first = async () => {
+    const claimFirst = async () => {
       const [job] = await claim()
       return job as ClaimedJob
     }
 
     test('a job that is in progress or has ended waits for nothing', async () => {
-      const [a] = await add(newJob())
-      const job = await first()
+      const [a] = await appendJobs(newJob())
+      const job = await claimFirst()
       expect(await read(a)).toBeUndefined()
       await stage().store.report(job, { outcome: { kind: 'done' } })
       expect(await read(a)).toBeUndefined()
@@ -54,8 +54,8 @@ export function describeWaits(stage: () => Stage): void {
     test('a job that waits for a shared limit shows its place in the queue, and the age of the oldest waiting job', async () => {
       const { clock } = stage()
       const flow = { limits: ['openai'] }
-      const ids = await add(...['a', 'b', 'c', 'd'].map((key) => flowJob({ key, ...flow })))
-      const [urgent] = await add(flowJob({ key: 'u', priority: 'high', ...flow }, { ring: 'urgent' }))
+      const ids = await appendJobs(...['a', 'b', 'c', 'd'].map((key) => flowJob({ key, ...flow })))
+      const [urgent] = await appendJobs(flowJob({ key: 'u', priority: 'high', ...flow }, { ring: 'urgent' }))
       await claim(2)
       clock.advance(180_000)
       expect(await read(urgent)).toBeUndefined()
@@ -64,16 +64,16 @@ export function describeWaits(stage: () => Stage): void {
     })
 
     test('a job can wait for its key’s share of a limit, for its mapping, or for the start rate of a limit', async () => {
-      const [, mine] = await add(
+      const [, mine] = await appendJobs(
         flowJob({ key: 'c1', limits: ['openai'] }),
         flowJob({ key: 'c1', limits: ['openai'] }, { ring: 'two' }),
       )
-      const [, second] = await add(
+      const [, second] = await appendJobs(
         flowJob({ key: 'm1', total: 1 }, { ring: 'm' }),
         flowJob({ key: 'm2', total: 1 }, { ring: 'm' }),
       )
       const slow = ['s1', 's2', 's3'].map((key) => flowJob({ key, limits: ['slow'] }, { ring: 's' }))
-      const ids = await add(...slow)
+      const ids = await appendJobs(...slow)
       await claim()
       expect(await read(mine)).toBe('waits for the limit openai (1 of 1 with its key)')
       expect(await read(second)).toBe('waits for its mapping (1 of 1), place 1; the oldest has waited for 0 s')
@@ -84,8 +84,8 @@ export function describeWaits(stage: () => Stage): void {
 
     test('a job can wait for its quiet period, and a failed job waits for its retry', async () => {
       const { store } = stage()
-      const [a, retried] = await add(flowJob({ key: 'a', delay: '190s' }), flowJob({ key: 'b' }))
-      const job = await first()
+      const [a, retried] = await appendJobs(flowJob({ key: 'a', delay: '190s' }), flowJob({ key: 'b' }))
+      const job = await claimFirst()
       expect(job.id).toBe(retried)
       await store.report(job, { outcome: { kind: 'retry', afterMs: 11 * 3_600_000, error: 'busy' } })
       expect(await read(a)).toBe('waits until 14:03:10Z for a quiet period')
@@ -93,23 +93,23 @@ export function describeWaits(stage: () => Stage): void {
     })
 
     test('a job can wait for earlier runs of its key, or for the end of a run that it replaces', async () => {
-      const [, b, c] = await add(flowJob({}), flowJob({}), flowJob({}))
+      const [, b, c] = await appendJobs(flowJob({}), flowJob({}), flowJob({}))
       await claim()
       expect(await read(b)).toBe('waits for the run of its key that is in progress')
       expect(await read(c)).toBe('waits for 1 earlier run of its key')
       const flow = { key: 'r', onNew: 'replace' }
-      const [old] = await add(flowJob(flow))
+      const [old] = await appendJobs(flowJob(flow))
       await claim()
-      const [next] = await add(flowJob(flow))
+      const [next] = await appendJobs(flowJob(flow))
       await claim()
       expect(await read(next)).toBe(`waits for the end of run ${old}, which it replaces`)
     })
 
     test('a job can wait for its session, with or without a flow', async () => {
-      const [a, b, c] = await add(newJob({ lane: 's' }), newJob({ lane: 's' }), newJob({ lane: 's' }))
+      const [a, b, c] = await appendJobs(newJob({ lane: 's' }), newJob({ lane: 's' }), newJob({ lane: 's' }))
       expect(await read(b)).toBe('waits for 1 earlier run of its session')
       await claim()
-      const [d] = await add(flowJob({}, { lane: 's' }))
+      const [d] = await appendJobs(flowJob({}, { lane: 's' }))
       await claim()
       expect(await read(b)).toBe(`waits for its session, in which run ${a} runs`)
       expect(await read(c)).toBe(`waits for its session, in which run ${a} runs`)
@@ -134,7 +134,7 @@ export function describeWaits(stage: () => Stage): void {
       'the wait of a job under the hold %j says who or what holds it back, why and until when',
       async (given, sentence) => {
         await hold(given)
-        const [a] = await add(flowJob({ limits: ['openai'] }))
+        const [a] = await appendJobs(flowJob({ limits: ['openai'] }))
         expect(await claim()).toEqual([])
         expect(await read(a)).toBe(sentence)
       },
@@ -142,7 +142,7 @@ export function describeWaits(stage: () => Stage): void {
 
     test('a job without a flow waits for a hold of its own label, and for no other hold', async () => {
       await hold({ label: 'agent:main' })
-      const [a, b] = await add(newJob({ labels: ['agent:main'] }), newJob({ labels: ['agent:other'] }))
+      const [a, b] = await appendJobs(newJob({ labels: ['agent:main'] }), newJob({ labels: ['agent:other'] }))
       await claim()
       expect(await read(a)).toBe('waits until somebody resumes it, because ada@host paused its agent at 14:00:00Z')
       expect(await read(b)).toBeUndefined()
@@ -150,7 +150,7 @@ export function describeWaits(stage: () => Stage): void {
 
     test('a job waits for a spent budget until its period ends', async () => {
       const { store, clock } = stage()
-      const [, a] = await add(newJob(), newJob())
+      const [, a] = await appendJobs(newJob(), newJob())
       const [spender, job] = await claim()
       const turn = { nanos: 0, tokens: 0, turns: 1 }
       const account = { name: 'daily', startsAt: clock() }
@@ -167,7 +167,7 @@ export function describeWaits(stage: () => Stage): void {
       const { store } = stage()
       expect(await store.waitCounts()).toEqual({ quiet: 0, blocked: 0, ready: 0, paused: 0, budget: 0 })
       await hold({ label: 'agent:other' })
-      await add(
+      await appendJobs(
         newJob({ labels: ['agent:other'] }),
         flowJob({ key: 'quiet', delay: '1h' }, { ring: 'q' }),
         flowJob({}, { ring: 'x' }),
@@ -183,11 +183,11 @@ export function describeWaits(stage: () => Stage): void {
 
     test('a job can wait for a free slot, for a running gateway to start it, or because no gateway is running', async () => {
       const { store } = stage()
-      await add(newJob(), newJob(), newJob())
-      const [next] = await add(newJob())
+      await appendJobs(newJob(), newJob(), newJob())
+      const [next] = await appendJobs(newJob())
       expect(await read(next)).toBe('waits for a gateway to start it')
       await claim(3)
-      const [late] = await add(flowJob({}))
+      const [late] = await appendJobs(flowJob({}))
       expect(await read(next)).toBe('waits for a free slot of the gateway (3 runs, agents.defaults.maxConcurrent is 3)')
       await claim(0)
       expect(await read(late)).toMatch(/^waits for a free slot of the gateway/)

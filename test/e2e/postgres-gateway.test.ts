@@ -204,7 +204,7 @@ describe.skipIf(whyNoPostgres)('unusable databases', () => {
   test('an unreachable database does not prevent the start, and hooks answer 503 with Retry-After until it answers', async () => {
     const { url } = await newUrl()
     const door = await createProxy(url)
-    await door.shut()
+    await door.close()
     const env = { DATABASE_URL: door.url }
     const gateway = await startGateway({ config, env })
     const send = () =>
@@ -235,7 +235,7 @@ describe.skipIf(whyNoPostgres)('unusable databases', () => {
     await gateway.printed(/The store can be used again/)
     expect((await send()).status).toBe(200)
     // the database fails while the gateway serves
-    await door.shut()
+    await door.close()
     expect((await send()).status).toBe(503)
     await door.open()
     await expect.poll(async () => (await send()).status).toBe(200)
@@ -243,7 +243,7 @@ describe.skipIf(whyNoPostgres)('unusable databases', () => {
     expect(gateway.output()).not.toMatch(/canary.{1,3}password/)
     const { stdout } = await runCommand(['events', '--json'], { dir: gateway.dir, env })
     expect(stdout.split('\n').filter((line) => line.includes('hello'))).toHaveLength(2)
-    await door.shut()
+    await door.close()
   })
 
   test('a database that a newer hookloom wrote prevents the start', async () => {

@@ -40,7 +40,7 @@ test.skipIf(whyNoPostgres ?? (isInstalled ? undefined : 'no programs of Postgres
     onTestFinished(() => store.close())
     for (let count = 0; count < 20; count += 1) await store.append(newDelivery({ at: count, jobs: [newJob()] }))
     const cwd = makeFolder()
-    const type = (mark: string, url: string) => {
+    const runShell = (mark: string, url: string) => {
       const { status, stdout, stderr } = spawnSync('sh', ['-c', readBlock(page, 'sh', mark)], {
         cwd,
         env: { ...process.env, DATABASE_URL: url },
@@ -49,8 +49,8 @@ test.skipIf(whyNoPostgres ?? (isInstalled ? undefined : 'no programs of Postgres
       expect([mark, status, status === 0 ? '' : stderr]).toEqual([mark, 0, ''])
       return stdout
     }
-    type('pg_dump', first)
-    type('pg_restore', second)
+    runShell('pg_dump', first)
+    runShell('pg_restore', second)
     const read = async (url: string) => {
       const reader = await openReader({ kind: 'url', url })
       const all = [await reader.deliveries({ limit: 100 }), await reader.counts()]
@@ -58,6 +58,6 @@ test.skipIf(whyNoPostgres ?? (isInstalled ? undefined : 'no programs of Postgres
       return all
     }
     expect(await read(second)).toEqual(await read(first))
-    expect(Number(type('psql', second).split('\n')[2])).toBeGreaterThan(1_000)
+    expect(Number(runShell('psql', second).split('\n')[2])).toBeGreaterThan(1_000)
   },
 )

@@ -60,14 +60,14 @@ test('each of 16 wakes in a batch writes at most 2.2 kB of WAL', async () => {
   const folder = mkdtempSync(join(cache, 'hookloom-cost-'))
   const store = createSqliteStore({ file: join(folder, 'hookloom.db'), clock: Date.now })
   const text = 'The nightly export of account 1 stops halfway. '.padEnd(135, 'x')
-  const wake = () => store.append(newDelivery({ at: Date.now(), jobs: [newWake(text)] }))
-  const batch = () => Promise.all(Array.from({ length: 16 }, wake))
+  const appendWake = () => store.append(newDelivery({ at: Date.now(), jobs: [newWake(text)] }))
+  const appendBatch = () => Promise.all(Array.from({ length: 16 }, appendWake))
   const batches = 8
   try {
     // warms up, so that tables grow before the measurement
-    for (let count = 0; count < 3; count += 1) await batch()
+    for (let count = 0; count < 3; count += 1) await appendBatch()
     const before = readBytes(folder)
-    for (let count = 0; count < batches; count += 1) await batch()
+    for (let count = 0; count < batches; count += 1) await appendBatch()
     const written = readBytes(folder) - before
     expect(written).toBeGreaterThan(0)
     expect(written / batches / 16).toBeLessThanOrEqual(2_200)
@@ -89,11 +89,11 @@ describe.skipIf(whyNoCluster !== undefined)(
           135,
           'x',
         )
-      const wake = async (times: number) => {
+      const appendWakes = async (times: number) => {
         for (let count = 0; count < times; count += 1)
           await store.append(newDelivery({ at: Date.now(), jobs: [newWake(text)] }))
       }
-      const position = async (since = '0/0') =>
+      const readPosition = async (since = '0/0') =>
         (
           await cluster.query(
             `SELECT pg_current_wal_lsn()::text AS at, pg_current_wal_lsn() - '${since}'::pg_lsn AS bytes`,
@@ -101,10 +101,10 @@ describe.skipIf(whyNoCluster !== undefined)(
         )[0]
       try {
         // warms up, so that tables grow, and each page is written whole once after the last checkpoint
-        await wake(100)
-        const before = await position()
-        await wake(200)
-        const after = await position(String(before?.['at']))
+        await appendWakes(100)
+        const before = await readPosition()
+        await appendWakes(200)
+        const after = await readPosition(String(before?.['at']))
         expect(Number(after?.['bytes']) / 200).toBeLessThanOrEqual(2_350)
       } finally {
         await store.close()

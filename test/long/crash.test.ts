@@ -19,7 +19,7 @@ test('twenty kills under load lose no acknowledged delivery and repeat no effect
   try {
     for (let kill = 0; kill < kills; kill++) {
       load.open(gateway, perRound)
-      await after(50 + below(1_451))
+      await wait(50 + below(1_451))
       load.close()
       await gateway.kill()
       expect(findDamage(dir)).toEqual([])
@@ -39,6 +39,6 @@ test('twenty kills under load lose no acknowledged delivery and repeat no effect
 })
 
 /** Only the moment of a kill depends on time. */
-function after(ms: number): Promise<void> {
+function wait(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }

@@ -112,7 +112,7 @@ test('a gateway in whose store too much waits answers 503, never 200 without a r
 })
 
 test('a gateway whose store cannot be opened starts, and answers 503 until the store is repaired and 200 afterwards', async () => {
-  // a file in place of the folder stops every user, root included
+  // a file in place of the folder stops every user, even root
   const dir = makeConfigDir({ files: { state: 'in the way' } })
   const gateway = await startInside({ dir })
   expectUnavailable(await post(gateway.port, '/hooks/wake', wake))

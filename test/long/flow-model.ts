@@ -110,9 +110,9 @@ export type Seen = typeof nothingSeen
 
 export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<Seen> {
   const random = createRandom(seed)
-  const below = (count: number) => Math.floor(random() * count)
-  const pick = <Item>(items: readonly [Item, ...Item[]]): Item => items[below(items.length)] ?? items[0]
-  const any = <Item>(items: readonly Item[]): Item | undefined => items[below(items.length)]
+  const drawBelow = (count: number) => Math.floor(random() * count)
+  const pick = <Item>(items: readonly [Item, ...Item[]]): Item => items[drawBelow(items.length)] ?? items[0]
+  const pickAny = <Item>(items: readonly Item[]): Item | undefined => items[drawBelow(items.length)]
   const rings = createRings(pick)
   const seen = { ...nothingSeen }
 
@@ -132,16 +132,16 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
   let place = 0
 
   const jobsOfKey = (work: Work) => unfinished.filter((other) => other.name === work.name)
-  const inOrder = (given: readonly Work[]) => given.toSorted((one, other) => one.place - other.place)
-  const running = () => unfinished.filter(({ state }) => state === 'running')
+  const sortByArrival = (given: readonly Work[]) => given.toSorted((one, other) => one.place - other.place)
+  const listRunning = () => unfinished.filter(({ state }) => state === 'running')
   const countRunning = (test: (work: Work) => boolean) =>
-    running().filter((work) => work.ring !== undefined && test(work)).length
+    listRunning().filter((work) => work.ring !== undefined && test(work)).length
   const usesLimit = ({ ring }: Work, name: string) => ring?.settings.limits.includes(name) === true
   const countStarts = (name: string, withinMs: number) =>
     starts.filter((start) => start.name === name && start.at > clock() - withinMs).length
   const isUntouched = ({ attempts, hasStep }: Work) => attempts === 0 && !hasStep
 
-  function end(work: Work, state: JobState, by?: string): void {
+  function endJob(work: Work, state: JobState, by?: string): void {
     work.state = 'ended'
     work.end = { state, by }
     unfinished = unfinished.filter((other) => other !== work)
@@ -150,11 +150,11 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
 
   function endEarly(work: Work, state: JobState, by?: string): void {
     if (work.state === 'running') work.mustEnd ??= { state, by }
-    else end(work, state, by)
+    else endJob(work, state, by)
   }
 
   function endAsAsked(work: Work): void {
-    if (work.mustEnd !== undefined) end(work, work.mustEnd.state, work.mustEnd.by)
+    if (work.mustEnd !== undefined) endJob(work, work.mustEnd.state, work.mustEnd.by)
   }
 
   /** Queues a job again. Its key continues when this job is due, and the later jobs of the key no longer wait for a quiet period. */
@@ -167,7 +167,7 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
   // ---- the work of a claim before it starts jobs
 
   function loseLeases(): void {
-    for (const work of running()) {
+    for (const work of listRunning()) {
       if (work.until > clock()) continue
       if (work.mustEnd !== undefined) {
         endAsAsked(work)
@@ -178,10 +178,10 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     }
   }
 
-  function sort(): void {
+  function sortNewJobs(): void {
     const fresh = unfinished.filter(({ state, ring }) => state === 'new' && ring !== undefined)
     for (const name of new Set(fresh.map(({ name }) => name)))
-      sortKey(inOrder(fresh.filter((work) => work.name === name)))
+      sortKey(sortByArrival(fresh.filter((work) => work.name === name)))
   }
 
   function sortKey(group: readonly Work[]): void {
@@ -189,24 +189,24 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     if (newest?.ring === undefined) return
     const { onNew, maxQueued = Infinity } = newest.ring.settings
     const older = jobsOfKey(newest).filter(({ state }) => state === 'queued' || state === 'running')
-    const queued = inOrder(older.filter(({ state }) => state === 'queued'))
+    const queued = sortByArrival(older.filter(({ state }) => state === 'queued'))
     let kept: readonly Work[] = group
     if (onNew === 'replace') {
-      for (const work of group.slice(0, -1)) end(work, 'superseded', newest.id)
+      for (const work of group.slice(0, -1)) endJob(work, 'superseded', newest.id)
       for (const work of older) if (work.place < newest.place) endEarly(work, 'superseded', newest.id)
       kept = [newest]
     } else if (onNew === 'skip') {
       kept = older.length > 0 ? [] : group.slice(0, 1)
-      for (const work of group.slice(kept.length)) end(work, 'skipped')
+      for (const work of group.slice(kept.length)) endJob(work, 'skipped')
     }
     for (const work of kept) work.state = 'queued'
-    if (kept[0] !== undefined) wait(kept[0], group, newest, queued[0])
+    if (kept[0] !== undefined) updateQuietPeriod(kept[0], group, newest, queued[0])
     const all = jobsOfKey(newest).filter(({ state }) => state === 'queued')
-    for (const work of inOrder(all).slice(0, -maxQueued)) end(work, 'dropped')
+    for (const work of sortByArrival(all).slice(0, -maxQueued)) endJob(work, 'dropped')
   }
 
   /** Begins or extends the quiet period of a key that got new jobs. If the oldest job is a retry, it waits for its own time instead. */
-  function wait(first: Work, group: readonly Work[], newest: Work, head: Work | undefined): void {
+  function updateQuietPeriod(first: Work, group: readonly Work[], newest: Work, head: Work | undefined): void {
     const { delayMs, maxDelayMs, onNew } = newest.ring?.settings ?? ({} as FlowSettings)
     const known = waits.get(newest.name)
     const isRetry = head !== undefined && head.isQueuedAgain && onNew !== 'replace'
@@ -228,19 +228,19 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     cancels = cancels.filter((each) => each.place >= first)
   }
 
-  function beforeStarts(): void {
+  function prepareStarts(): void {
     for (const [label, until] of holds) if (until !== undefined && until <= clock()) holds.delete(label)
     loseLeases()
     // a cancel that arrived before all new jobs takes effect before these jobs replace others
     const fresh = unfinished.filter(({ state, ring }) => state === 'new' && ring !== undefined)
     const first = Math.min(...fresh.map((work) => work.place))
     cancelBefore(first)
-    sort()
+    sortNewJobs()
     cancelBefore(Infinity)
     for (const work of expiring) {
       if (work.expiresAt === undefined || work.expiresAt > clock()) continue
       work.expiresAt = undefined
-      if (work.state === 'queued' && isUntouched(work)) end(work, 'expired')
+      if (work.state === 'queued' && isUntouched(work)) endJob(work, 'expired')
     }
     expiring = expiring.filter(({ expiresAt }) => expiresAt !== undefined)
     for (const each of waits.values()) if (each.dueAt <= clock()) each.isOver = true
@@ -256,9 +256,9 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
   /** The next job of the key of `work`. */
   function findHead(work: Work): Work | undefined {
     const queued = jobsOfKey(work).filter(({ state }) => state === 'queued')
-    const [oldest] = inOrder(queued)
+    const [oldest] = sortByArrival(queued)
     if (oldest?.ring?.settings.onNew !== 'gather' || !isUntouched(oldest) || oldest.runAt > clock()) return oldest
-    return inOrder(queued.filter(isUntouched)).at(-1)
+    return sortByArrival(queued.filter(isUntouched)).at(-1)
   }
 
   const hasRoomInLimit = (name: keyof typeof limits, work: Work, total: number) => {
@@ -302,12 +302,12 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
   async function checkStart(job: ClaimedJob): Promise<Work> {
     const work = works.get(job.id)
     if (work === undefined) throw new Error('a job that nobody stored')
-    const about = () => `${work.name} ${JSON.stringify(work)}`
-    check(work.state === 'queued', () => `starts once: ${about()}`)
-    check(!isHeld(work), () => `a paused job stays paused: ${about()}`)
-    check(job.attempts === work.attempts && job.hasFlow === (work.ring !== undefined), about)
-    check(work.runAt <= clock() || work.budgetUntil !== undefined, () => `not before its time: ${about()}`)
-    if (work.ring !== undefined) await checkFlowStart(work, work.ring, about)
+    const describeWork = () => `${work.name} ${JSON.stringify(work)}`
+    check(work.state === 'queued', () => `starts once: ${describeWork()}`)
+    check(!isHeld(work), () => `a paused job stays paused: ${describeWork()}`)
+    check(job.attempts === work.attempts && job.hasFlow === (work.ring !== undefined), describeWork)
+    check(work.runAt <= clock() || work.budgetUntil !== undefined, () => `not before its time: ${describeWork()}`)
+    if (work.ring !== undefined) await checkFlowStart(work, work.ring, describeWork)
     Object.assign(work, { state: 'running', fence: job.fence, until: clock() + leaseMs, budgetUntil: undefined })
     seen.starts += 1
     return work
@@ -334,18 +334,18 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
       work.gathered = [...work.gathered, ...other.gathered, other.id]
       for (const id of other.gathered) Object.assign(works.get(id)?.end ?? {}, { by: work.id })
       other.gathered = []
-      end(other, 'superseded', work.id)
+      endJob(other, 'superseded', work.id)
       seen.gathered += 1
     }
   }
 
-  /** Asks the store whether the job has ended: a rate limit ends jobs in the order in which claims find them, which the model does not
+  /** Asks the store whether the job has ended: a rate limit ends jobs in the order of claims, which the model does not
    * know. */
   async function resolveSkipped(work: Work, why: () => string): Promise<void> {
     check(isRateFull(work), why)
     const job = await stores[0].job(work.id)
     check(job?.state === 'skipped' && job.lastError?.includes('rateLimit') === true, why)
-    end(work, 'skipped')
+    endJob(work, 'skipped')
   }
 
   const isRateFull = ({ ring, isCounted }: Work) => {
@@ -363,7 +363,7 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
   function checkLimits(): void {
     for (const ring of rings) {
       const { total = Infinity, perKey } = ring.settings
-      const ofRing = running().filter((work) => work.ring === ring)
+      const ofRing = listRunning().filter((work) => work.ring === ring)
       checkMost(ofRing.length, total, () => `total of ${ring.name}`)
       if (ofRing.length === total && unfinished.some((work) => work.ring === ring && canStartIgnoring('mapping', work)))
         seen.fullMappings += 1
@@ -371,7 +371,7 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
         checkMost(ofRing.filter((work) => work.key === key).length, perKey, () => `perKey of ${ring.name}/${key}`)
     }
     for (const [name, limit] of Object.entries(limits as SharedLimits)) {
-      const ofLimit = running().filter((work) => usesLimit(work, name))
+      const ofLimit = listRunning().filter((work) => usesLimit(work, name))
       checkMost(ofLimit.length, limit.total, () => `total of ${name}`)
       if (
         ofLimit.length === limit.total &&
@@ -385,11 +385,11 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
       checkMost(countStarts(name, period), most, () => `starts of ${name}`)
       checkMost(countStarts(name, Math.floor((period * burst) / most)), burst, () => `burst of ${name}`)
     }
-    const lanes = running().flatMap(({ lane }) => lane ?? [])
+    const lanes = listRunning().flatMap(({ lane }) => lane ?? [])
     checkMost(lanes.length, new Set(lanes).size, () => 'a session has one turn at a time')
   }
 
-  /** Checks that no key starves. Counts the turns of others, with the same head start or less, that started while a key could have started.
+  /** Checks that no key starves. Counts the turns that others, key starves: counts the turns of start or less, that started while a key could have started.
    * */
   function checkFairness(started: readonly Work[]): void {
     const able = new Map(unfinished.filter(canStart).map((work) => [work.name, work]))
@@ -407,9 +407,9 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
 
   async function accept(): Promise<void> {
     if (unfinished.length >= maxUnfinished) return
-    const ring = below(10) === 0 ? undefined : any(rings)
+    const ring = drawBelow(10) === 0 ? undefined : pickAny(rings)
     const key = pick(keys)
-    const session = below(40) === 0 ? pick(sharedSessions) : ring && `${ring.name} ${key}`
+    const session = drawBelow(40) === 0 ? pick(sharedSessions) : ring && `${ring.name} ${key}`
     const lane = session && `main/${session}`
     const labels = [
       ...(lane === undefined ? [] : [`session:${lane}`]),
@@ -449,9 +449,9 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     if (expiresAt !== undefined) expiring.push(work)
   }
 
-  async function claim(limit = below(4)): Promise<number> {
+  async function claim(limit = drawBelow(4)): Promise<number> {
     const jobs = await pick(stores).claim({ limit, leaseMs, limits })
-    beforeStarts()
+    prepareStarts()
     expect(jobs.length).toBeLessThanOrEqual(limit)
     const started: Work[] = []
     for (const job of jobs) {
@@ -463,7 +463,8 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     checkLimits()
     if (started.length > 0) checkFairness(started)
     for (const { job, work } of held.slice(held.length - jobs.length)) {
-      if ((work.ring?.name === 'costly' || work.ring?.name === 'queue') && below(8) > 0) await reserve({ job, work })
+      if ((work.ring?.name === 'costly' || work.ring?.name === 'queue') && drawBelow(8) > 0)
+        await reserve({ job, work })
     }
     return jobs.length
   }
@@ -477,9 +478,9 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     const most: Spending = { nanos: 0, tokens: pick([50, 100, 300]), turns: 1 }
     const account = readAccount(startsAt)
     const inUse = sumReserved(startsAt, work.id)
-    const fits = (name: 'turns' | 'tokens') =>
+    const hasRoomFor = (name: 'turns' | 'tokens') =>
       account.spent[name] + inUse[name] + most[name] <= budget.limits[name] + account.raised[name]
-    const hasRoom = fits('turns') && fits('tokens')
+    const hasRoom = hasRoomFor('turns') && hasRoomFor('tokens')
     const answer = await pick(stores).reserve(job, [{ ...budget, startsAt, endsAt, most }])
     if (!isMine(mine)) return void expect(answer.kind).toBe('lost')
     expect(answer.kind, `the budget has ${JSON.stringify([account, inUse])} for ${most.tokens}`).toBe(
@@ -517,16 +518,16 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
    * Without a flow, a job whose lease has ended still belongs to its gateway in Postgres until another gateway claims it, for example after
    * a pause. In SQLite, the next claim queues it.
    */
-  async function takeBack(work: Work): Promise<void> {
+  async function restoreOwner(work: Work): Promise<void> {
     if (work.ring !== undefined || work.state !== 'queued' || work.fence === 0) return
     if ((await stores[0].job(work.id))?.state !== 'running') return
     Object.assign(work, { state: 'running', attempts: work.attempts - 1, until: clock() })
   }
 
-  async function report(mine = any(held)): Promise<void> {
+  async function report(mine = pickAny(held)): Promise<void> {
     if (mine === undefined) return
     const { job, work } = mine
-    await takeBack(work)
+    await restoreOwner(work)
     const valid = isMine(mine)
     const what = chooseReport()
     const { outcome } = what
@@ -539,7 +540,7 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     if (work.mustEnd !== undefined) return outcome === undefined ? undefined : endAsAsked(work)
     if (what.steps !== undefined) work.hasStep = true
     if (outcome === undefined) work.until = clock() + leaseMs
-    else if (outcome.kind === 'done' || outcome.kind === 'dead') end(work, outcome.kind)
+    else if (outcome.kind === 'done' || outcome.kind === 'dead') endJob(work, outcome.kind)
     else {
       if (outcome.kind === 'retry' && outcome.counted !== false) work.attempts += 1
       queueAgain(work, clock() + (outcome.kind === 'retry' ? outcome.afterMs : 0))
@@ -547,19 +548,19 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
   }
 
   function chooseReport(): JobReport {
-    const steps = below(3) === 0 ? { steps: [{ name: 'run', state: 'done', at: clock() }] as const } : {}
-    const dice = below(20)
+    const steps = drawBelow(3) === 0 ? { steps: [{ name: 'run', state: 'done', at: clock() }] as const } : {}
+    const dice = drawBelow(20)
     if (dice < 13) return { ...steps, outcome: { kind: 'done' } }
     if (dice < 15)
-      return { ...steps, outcome: { kind: 'retry', afterMs: below(20_000), error: 'busy', counted: dice < 14 } }
+      return { ...steps, outcome: { kind: 'retry', afterMs: drawBelow(20_000), error: 'busy', counted: dice < 14 } }
     if (dice < 17) return { ...steps, outcome: { kind: 'release' } }
     return dice < 18 ? { ...steps, outcome: { kind: 'dead', error: 'broken' } } : steps
   }
 
   function settle({ job, work }: Held, outcome: JobReport['outcome']): Pick<JobReport, 'settled'> {
     const mine = reserved.get(work.id)
-    if (mine === undefined || (outcome === undefined && below(2) === 0)) return {}
-    const used = { nanos: 0, tokens: below(mine.most.tokens + 1), turns: 1 }
+    if (mine === undefined || (outcome === undefined && drawBelow(2) === 0)) return {}
+    const used = { nanos: 0, tokens: drawBelow(mine.most.tokens + 1), turns: 1 }
     if (isMine({ job, work }) && mine.fence === job.fence) {
       const account = readAccount(mine.startsAt)
       accounts.set(mine.startsAt, { ...account, spent: add(account.spent, used) })
@@ -572,14 +573,14 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
 
   /** A gateway dies with all jobs that it runs. Some of its reports arrive long afterwards. */
   function kill(): void {
-    const [mine, others] = [held.filter(() => below(3) === 0), held]
+    const [mine, others] = [held.filter(() => drawBelow(3) === 0), held]
     held = others.filter((each) => !mine.includes(each))
     stale = [...stale, ...mine].slice(-10)
     seen.kills += 1
   }
 
   async function reportStale(): Promise<void> {
-    const mine = any(stale.filter((each) => !isMine(each)))
+    const mine = pickAny(stale.filter((each) => !isMine(each)))
     if (mine === undefined) return
     stale = stale.filter((each) => each !== mine)
     if (mine.work.state === 'ended' && mine.work.fence === mine.job.fence) return
@@ -589,9 +590,9 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
   }
 
   async function extend(): Promise<void> {
-    const mine = any(held)
+    const mine = pickAny(held)
     if (mine === undefined) return
-    await takeBack(mine.work)
+    await restoreOwner(mine.work)
     const ids = await pick(stores).extend([mine.job], leaseMs)
     expect(ids).toEqual(isMine(mine) ? [mine.job.id] : [])
     if (isMine(mine)) mine.work.until = clock() + leaseMs
@@ -604,23 +605,23 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
       'limit:llm',
       'session:main/s1',
       'session:main/gather a',
-      `mapping:${any(rings)?.name}`,
+      `mapping:${pickAny(rings)?.name}`,
     ])
     const isOfAll = label === 'all' || label === 'agent:main'
-    const forMs = isOfAll ? 1_000 + below(5_000) : below(2) === 0 ? undefined : 1_000 + below(60_000)
+    const forMs = isOfAll ? 1_000 + drawBelow(5_000) : drawBelow(2) === 0 ? undefined : 1_000 + drawBelow(60_000)
     await pick(stores).hold({ label, kind: 'pause', reason: 'x', author: undefined, forMs })
     holds.set(label, forMs === undefined ? undefined : clock() + forMs)
   }
 
   async function unhold(): Promise<void> {
-    const label = any([...holds.keys()])
+    const label = pickAny([...holds.keys()])
     if (label === undefined) return
     await pick(stores).unhold({ label, kind: 'pause' })
     holds.delete(label)
   }
 
   async function cancelKey(): Promise<void> {
-    const ring = any(rings)?.name ?? ''
+    const ring = pickAny(rings)?.name ?? ''
     const key = pick(keys)
     const cancel = { ring, key, reason: 'It was closed.' }
     await pick(stores).append(newDelivery({ id: newId(), at: clock(), state: 'skipped', jobs: [], cancel }))
@@ -628,18 +629,18 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     cancels.push({ ring, key, place })
   }
 
-  async function endJob(): Promise<void> {
+  async function endAnyJob(): Promise<void> {
     await resolveRated()
-    const work = any(unfinished)
+    const work = pickAny(unfinished)
     if (work === undefined) return
-    await takeBack(work)
+    await restoreOwner(work)
     const answer = await pick(stores).endJob(work.id, { state: 'cancelled', reason: 'An operator ended it.' })
     expect(answer).toBe(work.state === 'running' ? 'ending' : 'ended')
     endEarly(work, 'cancelled')
   }
 
   async function requeue(): Promise<void> {
-    const work = any([...works.values()].filter((each) => each.end?.state === 'dead'))
+    const work = pickAny([...works.values()].filter((each) => each.end?.state === 'dead'))
     if (work === undefined) return
     expect(await pick(stores).requeue(work.id)).toBe(true)
     const state = work.ring === undefined ? 'queued' : 'new'
@@ -647,7 +648,7 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     unfinished.push(work)
   }
 
-  async function raise(): Promise<void> {
+  async function raiseBudget(): Promise<void> {
     const startsAt = clock() - (clock() % periodMs)
     const by = { nanos: 0, tokens: 100, turns: 1 }
     await pick(stores).raiseBudget({ name: budget.name, startsAt }, by)
@@ -657,26 +658,26 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
   }
 
   function advance(): void {
-    clock.advance(below(20) === 0 ? below(90_000) : below(10) === 0 ? 0 : below(4_000))
+    clock.advance(drawBelow(20) === 0 ? drawBelow(90_000) : drawBelow(10) === 0 ? 0 : drawBelow(4_000))
     for (let first = starts[0]; first !== undefined && first.at < clock() - periodMs; first = starts[0]) starts.shift()
   }
 
   /** Claims until no job starts any more. Then each job that could start has started, and the store must agree with the model. */
-  async function rest(): Promise<void> {
+  async function claimUntilIdle(): Promise<void> {
     for (let empty = 0; empty < 4;) empty = (await claim(20)) === 0 ? empty + 1 : 0
     await resolveRated()
     for (const work of unfinished) {
       const { rate } = work.ring?.settings ?? {}
       check(!canStart(work) || rate !== undefined, () => `could start: ${work.name} ${JSON.stringify(work)}`)
       // only a sample of the jobs, because a read takes as long as a call; jobs without a flow may still be as their lost owner left them
-      if (below(4) > 0 || work.ring === undefined) continue
+      if (drawBelow(4) > 0 || work.ring === undefined) continue
       const job = await stores[0].job(work.id)
       expect({ work, state: job?.state, attempts: job?.attempts }).toMatchObject({
         state: work.state,
         attempts: work.attempts,
       })
     }
-    const ending = running().filter(({ mustEnd }) => mustEnd !== undefined)
+    const ending = listRunning().filter(({ mustEnd }) => mustEnd !== undefined)
     const endings = await stores[1].endings()
     expect(endings.map(({ id }) => id).toSorted()).toEqual(ending.map(({ id }) => id).toSorted())
     await checkBudget()
@@ -712,8 +713,9 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
   const isBusy = () => Math.floor(count / 200) % 2 === 1
 
   async function step(): Promise<void> {
-    const dice = below(1_000)
-    if (isBusy() && dice >= 500 && dice < 900 && below(10) > 0) return below(2) === 0 ? accept() : void (await claim())
+    const dice = drawBelow(1_000)
+    if (isBusy() && dice >= 500 && dice < 900 && drawBelow(10) > 0)
+      return drawBelow(2) === 0 ? accept() : void (await claim())
     if (dice < 250) return accept()
     if (dice < 500) return void (await claim())
     if (dice < 820) return report()
@@ -724,11 +726,11 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     if (dice < 942) return hold()
     if (dice < 954) return unhold()
     if (dice < 964) return cancelKey()
-    if (dice < 972) return endJob()
+    if (dice < 972) return endAnyJob()
     if (dice < 977) return requeue()
-    if (dice < 981) return raise()
+    if (dice < 981) return raiseBudget()
     if (dice < 983) return void (await pick(stores).wakeBudgets(), wakeBudget())
-    if (dice < 990) return rest()
+    if (dice < 990) return claimUntilIdle()
     return advance()
   }
 
@@ -740,7 +742,7 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     for (let round = 0; unfinished.length > 0 && round < 400; round += 1) {
       clock.advance(periodMs / 4)
       starts.splice(0)
-      await rest()
+      await claimUntilIdle()
       while (held.length > 0) await report()
     }
     expect(unfinished, 'everything ends').toEqual([])

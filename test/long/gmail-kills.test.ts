@@ -8,7 +8,7 @@ import { startGateway } from '../e2e/gateway.ts'
 import { mail, makeMailDir, runs, startRun } from '../e2e/gmail-stage.ts'
 
 /** Returns a function that resolves at the next request to Google for this path. */
-function asked(google: FakeGoogle, path: string): () => Promise<void> {
+function watchRequests(google: FakeGoogle, path: string): () => Promise<void> {
   let waiting: (() => void)[] = []
   google.before(path, () => {
     for (const resolve of waiting.splice(0)) resolve()
@@ -36,7 +36,7 @@ test(
     gateway = await startGateway({ dir })
     await gateway.printed(/new mails were delivered/)
     await gateway.kill()
-    const next = asked(google, '/history')
+    const next = watchRequests(google, '/history')
     const asks = next()
     gateway = await startGateway({ dir })
     await asks

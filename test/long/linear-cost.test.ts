@@ -25,7 +25,7 @@ const hostile = {
   bodies: ['&a=', 'a[b]=', '%41', '%', '+', '{"a":', '["', '\\"', '0', '-'],
 } // prettier-ignore
 
-const attempt = (work: () => unknown) => {
+const ignoreRefusal = (work: () => unknown) => {
   try {
     work()
   } catch {
@@ -44,7 +44,7 @@ const readMail = (text: string, mimeType: string) =>
   )
 const split = (limit: number, markup: typeof plainText) => (text: string) =>
   splitMarkdown(text, { limit, measure: (piece) => render(piece, markup).length })
-const parse = (syntax: BodySyntax) => (text: string) => attempt(() => parseBody(text, syntax))
+const parse = (syntax: BodySyntax) => (text: string) => ignoreRefusal(() => parseBody(text, syntax))
 
 type Family = keyof typeof hostile
 const works: [string, readonly Family[], (text: string) => unknown][] = [
@@ -63,24 +63,24 @@ const works: [string, readonly Family[], (text: string) => unknown][] = [
   ['pieces for Slack', ['markdown', 'blocks'], split(8_000, slackMrkdwn)],
   ['render', ['text', 'markdown', 'blocks', 'html'], (text) => render(text, safeMarkdown)],
   ['toStyledText', ['markdown'], toStyledText],
-  ['compileTemplate', ['templates'], (text) => attempt(() => compileTemplate(text))],
+  ['compileTemplate', ['templates'], (text) => ignoreRefusal(() => compileTemplate(text))],
   ['a rendered template', ['templates'], (text) => compileTemplate('{{a | truncate: 9}} {{a}}').render({ payload: () => ({ a: text }), headers: {}, query: {}, path: '', source: '', event: '', now: () => '' })],
   ['parseBody of JSON', ['bodies', 'escapes'], parse('json')],
   ['parseBody of a form', ['bodies'], parse('form')],
-  ['a media type', ['bodies', 'words'], (text) => attempt(() => openBody({ bytes: Buffer.of(), contentType: text, isProved: false }, { forms: true }))],
+  ['a media type', ['bodies', 'words'], (text) => ignoreRefusal(() => openBody({ bytes: Buffer.of(), contentType: text, isProved: false }, { forms: true }))],
   ['the syntax of a proved body', ['bodies', 'words'], (text) => openBody({ bytes: Buffer.from(text), contentType: undefined, isProved: true }, { forms: true, plain: true, xml: true })],
 ] // prettier-ignore
 
 const small = 16_000
 const factor = 4
 
-function repeat(unit: string, length: number): string {
+function repeatUnit(unit: string, length: number): string {
   const [, prefix = '', repeated = unit] = /^([^|]+)\|([^]+)$/.exec(unit) ?? []
   return prefix + repeated.repeat(Math.ceil(length / repeated.length))
 }
 
 /** The minimum of the processor time of several runs, in milliseconds. */
-function cost(work: (text: string) => unknown, text: string, runs: number): number {
+function measureCost(work: (text: string) => unknown, text: string, runs: number): number {
   const times = Array.from({ length: runs }, () => {
     const before = process.cpuUsage()
     work(text)
@@ -91,8 +91,8 @@ function cost(work: (text: string) => unknown, text: string, runs: number): numb
 
 /** Whether four times the text causes less than ten times the work. A difference below twenty milliseconds does not count. */
 function isLinear(work: (text: string) => unknown, unit: string): boolean {
-  const [short, long] = [small, small * factor].map((length) => repeat(unit, length))
-  return cost(work, long ?? '', 2) < 10 * Math.max(cost(work, short ?? '', 3), 2)
+  const [short, long] = [small, small * factor].map((length) => repeatUnit(unit, length))
+  return measureCost(work, long ?? '', 2) < 10 * Math.max(measureCost(work, short ?? '', 3), 2)
 }
 
 describe('the work on a hostile text grows with its length, not with its square', () => {

@@ -7,7 +7,7 @@ import { findDamage } from '../e2e/aftermath.ts'
 import { type Gateway, startGateway } from '../e2e/gateway.ts'
 import { readStore } from '../e2e/inside.ts'
 
-const version = (name: string) => `export default ({ payload }) => ({ text: '${name} ' + payload.n })\n`
+const renderVersion = (name: string) => `export default ({ payload }) => ({ text: '${name} ' + payload.n })\n`
 const broken = `export default () => { throw new Error('not like this') }\n`
 /** The repaired transform, so slow that a kill interrupts the run of the parked deliveries. */
 const mended = `export default async ({ payload }) => {
@@ -35,7 +35,7 @@ test(
     let n = 0
     let gateway: Gateway = await startGateway({
       config: { hooks: { mappings: [mapping] } },
-      files: { 'hooks/transforms/work.ts': version('first') },
+      files: { 'hooks/transforms/work.ts': renderVersion('first') },
     })
     const { dir } = gateway
     const save = (text: string) => writeFileSync(join(dir, 'hooks/transforms/work.ts'), text)
@@ -56,31 +56,31 @@ test(
       answered.push({ n: own, deliveryId: String(Reflect.get(Object(body), 'deliveryId')), isParked })
     }
     /** Posts on several connections at once, until `until` returns true. */
-    async function traffic(until: () => boolean): Promise<void> {
+    async function postUntil(until: () => boolean): Promise<void> {
       await Promise.all(
         Array.from({ length: lanes }, async () => {
           while (!until()) await post()
         }),
       )
     }
-    const parked = () => answered.filter(({ isParked }) => isParked).length
+    const countParked = () => answered.filter(({ isParked }) => isParked).length
 
-    await traffic(() => answered.length > 40)
+    await postUntil(() => answered.length > 40)
     save(broken)
-    await traffic(() => parked() > 60)
+    await postUntil(() => countParked() > 60)
     await Promise.all([gateway.kill(), post(), post()])
     gateway = await startGateway({ dir })
-    await traffic(() => parked() > 100)
+    await postUntil(() => countParked() > 100)
     expect(refused).toEqual([])
 
     save(mended)
-    await eventually(async () => (await countMended(dir)) > 20)
+    await waitUntil(async () => (await countMended(dir)) > 20)
     await gateway.kill()
     expect(findDamage(dir)).toEqual([])
     const before = await countMended(dir)
     gateway = await startGateway({ dir })
-    await eventually(async () => (await readStore(dir, (store) => store.counts())).deliveries.parked === 0)
-    expect(before).toBeLessThan(parked())
+    await waitUntil(async () => (await readStore(dir, (store) => store.counts())).deliveries.parked === 0)
+    expect(before).toBeLessThan(countParked())
 
     const records = await readStore(dir, (store) => store.deliveries({ limit: 100_000 }))
     const events = await readStore(dir, (store) => store.events({ limit: 100_000 }))
@@ -93,7 +93,7 @@ test(
     const caughtUp = events.filter(({ text }) => text.startsWith('mended')).map(({ deliveryId = '' }) => deliveryId)
     const wasMended = new Set(caughtUp)
     expect(caughtUp).toEqual(records.map(({ deliveryId }) => deliveryId).filter((id) => wasMended.has(id)))
-    expect(caughtUp.length).toBeGreaterThanOrEqual(parked())
+    expect(caughtUp.length).toBeGreaterThanOrEqual(countParked())
     expect(await gateway.stop()).toBe(0)
   },
 )
@@ -103,6 +103,6 @@ async function countMended(dir: string): Promise<number> {
   return events.filter(({ text }) => text.startsWith('mended')).length
 }
 
-async function eventually(holds: () => Promise<boolean>): Promise<void> {
+async function waitUntil(holds: () => Promise<boolean>): Promise<void> {
   await vi.waitUntil(holds, { timeout: 60_000, interval: 20 })
 }

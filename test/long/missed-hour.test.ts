@@ -34,7 +34,7 @@ async function startSenders(clock: SharedClock) {
   const github = await startGitHub({ clock })
   const gitlab = await startGitLab({ clock })
   const stripe = await startStripe({ clock })
-  const toMapping = (scheme: string, recover: { sender: (typeof senders)[number] }, textTemplate: string) => ({
+  const buildMapping = (scheme: string, recover: { sender: (typeof senders)[number] }, textTemplate: string) => ({
     id: recover.sender,
     match: { path: recover.sender },
     verify: { scheme, secret: secrets[recover.sender] },
@@ -48,9 +48,9 @@ async function startSenders(clock: SharedClock) {
     stripe: { sender: 'stripe', hookId: 'we_1', token: stripeKey, baseUrl: stripe.url },
   } as const
   const mappings = [
-    toMapping('github', recover.github, 'github {{n}}'),
-    toMapping('gitlab-token', recover.gitlab, 'gitlab {{n}}'),
-    toMapping('stripe', recover.stripe, 'stripe {{data.object.n}}'),
+    buildMapping('github', recover.github, 'github {{n}}'),
+    buildMapping('gitlab-token', recover.gitlab, 'gitlab {{n}}'),
+    buildMapping('stripe', recover.stripe, 'stripe {{data.object.n}}'),
   ]
   /** The attempts of the senders while no gateway runs. Some deliveries are tried twice, as GitLab or an operator of GitHub does. */
   const tryAll = (): { guids: readonly string[] } => {
@@ -106,14 +106,14 @@ async function passHour(count: number, store: object | undefined, toPlace: (dir:
   const place = toPlace(dirs[0] ?? '')
 
   let gateways = await startAll()
-  const printed = () => gateways.map((gateway) => gateway.output()).join('\n')
-  for (const sender of senders) await expect.poll(printed, slow).toMatch(new RegExp(`${sender}: recover begins now`))
+  const readOutput = () => gateways.map((gateway) => gateway.output()).join('\n')
+  for (const sender of senders) await expect.poll(readOutput, slow).toMatch(new RegExp(`${sender}: recover begins now`))
   for (const gateway of gateways) expect(await gateway.stop()).toBe(0)
 
   const { guids } = tryAll()
   // the newest attempts of GitHub and Stripe may count as still running for a minute
   clock.skip(120_000)
-  const reader = async <T>(read: (opened: StoreReader) => Promise<T>): Promise<T> => {
+  const withReader = async <T>(read: (opened: StoreReader) => Promise<T>): Promise<T> => {
     const opened = await openReader(place)
     try {
       return await read(opened)
@@ -121,7 +121,7 @@ async function passHour(count: number, store: object | undefined, toPlace: (dir:
       await opened.close()
     }
   }
-  const countEvents = () => reader(async (opened) => (await opened.events({ limit: 10_000 })).length)
+  const countEvents = () => withReader(async (opened) => (await opened.events({ limit: 10_000 })).length)
 
   // each kill comes in the middle of the deliveries of two senders
   for (const [enough, n] of [
@@ -140,7 +140,7 @@ async function passHour(count: number, store: object | undefined, toPlace: (dir:
   gateways = await startAll()
   await expect.poll(countEvents, slow).toBe(senders.length * perSender)
   // all stored deliveries have run, and another pass finds nothing
-  await expect.poll(() => reader((opened) => opened.inState('pending')), slow).toBe(0)
+  await expect.poll(() => withReader((opened) => opened.inState('pending')), slow).toBe(0)
   for (const gateway of gateways)
     await expect
       .poll(async () => {
@@ -150,7 +150,7 @@ async function passHour(count: number, store: object | undefined, toPlace: (dir:
       .toEqual(senders.map(() => expect.stringMatching(/^"missing":0,"recovered":0.*"problem":null$/)))
   for (const gateway of gateways) await gateway.stop()
 
-  const texts = await reader(async (opened) => (await opened.events({ limit: 10_000 })).map(({ text }) => text))
+  const texts = await withReader(async (opened) => (await opened.events({ limit: 10_000 })).map(({ text }) => text))
   expect([github, gitlab, stripe].map(({ faults }) => faults)).toEqual([[], [], []])
   return senders.map((sender) => {
     const ran = texts.filter((text) => text.includes(sender)).map((text) => Number(/(\d+)$/.exec(text)?.[1]))

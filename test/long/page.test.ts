@@ -28,7 +28,7 @@ test.skipIf(!hasBrowser)(
   { timeout: 600_000 },
   async () => {
     const dir = makeConfigDir({ config: { hooks: { mappings } } })
-    await fill(join(dir, 'state/hookloom.db'))
+    await storeDeliveries(join(dir, 'state/hookloom.db'))
     const stage = await startStage({ dir, files: { 'hooks/transforms/review.ts': transform } })
     try {
       const page = await stage.open()
@@ -44,7 +44,7 @@ test.skipIf(!hasBrowser)(
         await Promise.all(sent)
         await new Promise((done) => setTimeout(done, Math.max(0, end - performance.now())))
       }
-      // the same requests without other work: processor time does not depend on what else runs on the machine
+      // the same requests again, without deliveries; processor time, because it does not depend on other machine
       const alone = new Map<string, number[]>(queries.map((query) => [query, []]))
       for (let n = 0; n < 20 * queries.length; n += 1) {
         const query = queries[n % queries.length] ?? ''
@@ -61,11 +61,11 @@ test.skipIf(!hasBrowser)(
       const newest = await stage.post('plain', { text: 'the last one' })
       await page.locator(`#row-${newest}`).waitFor({ timeout: 60_000 })
       const { processInfo } = await client.send('SystemInfo.getProcessInfo')
-      const renderers = processInfo.filter(({ type }) => type === 'renderer').map(({ id }) => toPrivateBytes(id))
+      const renderers = processInfo.filter(({ type }) => type === 'renderer').map(({ id }) => readPrivateBytes(id))
       const heap = await page.evaluate<number>('performance.memory.usedJSHeapSize')
       console.log({
-        lists: Object.fromEntries([...asked].map(([query, took]) => [query, toPercentiles(took)])),
-        processorTime: Object.fromEntries([...alone].map(([query, took]) => [query, toPercentiles(took)])),
+        lists: Object.fromEntries([...asked].map(([query, took]) => [query, formatPercentiles(took)])),
+        processorTime: Object.fromEntries([...alone].map(([query, took]) => [query, formatPercentiles(took)])),
         rowsInDocument: await page.locator('.row').count(),
         heap: `${Math.round(heap / mebibyte)} MiB`,
         renderers: renderers.map((bytes) => `${Math.round(bytes / mebibyte)} MiB`).join(', '),
@@ -78,7 +78,7 @@ test.skipIf(!hasBrowser)(
   },
 )
 
-/** Waits until a search has found the element. A search visits all deliveries in steps, each of which is one request. After two seconds, it
+/** Waits until a search has found the element. A search has found the element. A search reads the store in steps. After two seconds, it
  * continues only after a click. */
 async function searchUntil(page: Page, found: Locator): Promise<void> {
   const further = page.getByRole('button', { name: 'search further' })
@@ -90,7 +90,7 @@ async function searchUntil(page: Page, found: Locator): Promise<void> {
   await found.waitFor({ timeout: 60_000 })
 }
 
-async function fill(file: string): Promise<void> {
+async function storeDeliveries(file: string): Promise<void> {
   const store = createSqliteStore({ file, clock: Date.now })
   const hooks = ['github', 'stripe', 'deploy']
   await store.append(newDelivery({ at: Date.now(), hook: 'the-oldest' }))
@@ -104,14 +104,14 @@ async function fill(file: string): Promise<void> {
 }
 
 /** The private memory of a process: without the libraries that all processes of the browser share. */
-function toPrivateBytes(pid: number): number {
+function readPrivateBytes(pid: number): number {
   const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')
   const kibibytes = [...rollup.matchAll(/^Private_(?:Clean|Dirty): +(\d+) kB/gm)].map(([, size]) => Number(size))
   return kibibytes.reduce((sum, size) => sum + size, 0) * 1_024
 }
 
-function toPercentiles(took: readonly number[]): string {
+function formatPercentiles(took: readonly number[]): string {
   const sorted = took.toSorted((one, other) => one - other)
-  const at = (share: number) => Math.round(sorted[Math.floor((sorted.length - 1) * share)] ?? 0)
-  return `p50 ${at(0.5)} ms, p95 ${at(0.95)} ms, of ${took.length}`
+  const computePercentile = (share: number) => Math.round(sorted[Math.floor((sorted.length - 1) * share)] ?? 0)
+  return `p50 ${computePercentile(0.5)} ms, p95 ${computePercentile(0.95)} ms, of ${took.length}`
 }

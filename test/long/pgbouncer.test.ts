@@ -20,7 +20,7 @@ storeContract(
   'Postgres of two gateways behind pgBouncer',
   async (clock) => {
     const { url, schema } = await (bouncer ??= startBouncer())
-    await empty(schema)
+    await emptyTables(schema)
     return takeTurns([openStore(url, clock), openStore(url, clock)])
   },
   whySkipped,
@@ -77,7 +77,7 @@ function isOpen(port: number): Promise<boolean> {
 }
 
 /** Empties all tables of the schema. */
-async function empty(schema: string): Promise<void> {
+async function emptyTables(schema: string): Promise<void> {
   await withDatabase(async (client) => {
     const { rows } = await client.query<{ name: string }>(
       `SELECT quote_ident(schemaname) || '.' || quote_ident(tablename) AS name FROM pg_tables WHERE schemaname = $1 AND tablename <> 'hookloom_schema'`,

@@ -45,7 +45,7 @@ describe.skipIf(!hasBrowser)('pictures of the page in Chromium', { timeout: 300_
     return stage
   }
 
-  async function fill(stage: Stage): Promise<string> {
+  async function sendRequests(stage: Stage): Promise<string> {
     for (let no = 1; no <= 24; no += 1) {
       await stage.post('orders', { order: { no: `o-${no}`, by: no % 2 === 0 ? 'Ada' : 'Grace' } })
       if (no % 6 === 0) await stage.post('tells', { text: `The build ${no} is green.` })
@@ -65,7 +65,7 @@ describe.skipIf(!hasBrowser)('pictures of the page in Chromium', { timeout: 300_
    * Resolves with the findings of axe-core, the views that are wider than the window, and the errors on the console. `at`: the time on the
    * page; if given, only two widths are used.
    */
-  async function look(stage: Stage, state: string, views: readonly View[], at?: number): Promise<string[]> {
+  async function inspectViews(stage: Stage, state: string, views: readonly View[], at?: number): Promise<string[]> {
     const found: string[] = []
     const page = await stage.open()
     if (at !== undefined) await page.clock.setFixedTime(at)
@@ -78,7 +78,7 @@ describe.skipIf(!hasBrowser)('pictures of the page in Chromium', { timeout: 300_
         for (const colorScheme of colors) {
           await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
           await shoot(page, `${state}-${name}-${width}-${colorScheme}`)
-          // the other widths have the same elements
+          // other widths are skipped, because they have the same elements
           if (width !== 1_200 && (width !== 360 || colorScheme === 'dark')) continue
           for (const barrier of await findBarriers(page)) found.push(`${name} ${width} ${colorScheme}: ${barrier}`)
         }
@@ -90,7 +90,7 @@ describe.skipIf(!hasBrowser)('pictures of the page in Chromium', { timeout: 300_
     return [...found, ...stage.errors]
   }
 
-  const common = (from = ''): readonly View[] => [
+  const listCommonViews = (from = ''): readonly View[] => [
     { name: 'attention', hash: 'state=attention', sign: '.causes' },
     { name: 'hooks', hash: 'view=hooks', sign: '.hook-card' },
     { name: 'bench', hash: `view=hooks&bench=review${from}`, sign: '#decision' },
@@ -105,18 +105,18 @@ describe.skipIf(!hasBrowser)('pictures of the page in Chromium', { timeout: 300_
 
   test('a gateway that received nothing is shown at each width, in light and dark', async () => {
     const stage = await start()
-    const found = await look(stage, 'empty', [
+    const found = await inspectViews(stage, 'empty', [
       { name: 'list', hash: '', sign: '.start' },
       { name: 'filtered', hash: 'q=nothing', sign: '.empty' },
-      ...common(),
+      ...listCommonViews(),
     ])
     expect(found).toEqual([])
   })
 
   test('a gateway that works is drawn at each width, in light and dark', async () => {
     const stage = await start()
-    const done = await fill(stage)
-    const tab = (name: string, label: Parameters<typeof openTab>[1], sign: string): View => ({
+    const done = await sendRequests(stage)
+    const buildTabView = (name: string, label: Parameters<typeof openTab>[1], sign: string): View => ({
       name,
       hash: `id=${done}`,
       sign: '#detail [role=tab]',
@@ -125,12 +125,12 @@ describe.skipIf(!hasBrowser)('pictures of the page in Chromium', { timeout: 300_
         await page.locator(sign).first().waitFor(wait)
       },
     })
-    const found = await look(stage, 'full', [
+    const found = await inspectViews(stage, 'full', [
       { name: 'list', hash: '', sign: '.rows .row' },
-      tab('trace', 'Trace', '#detail .bar'),
-      tab('request', 'Request', '#detail .tree'),
-      tab('texts', 'Prompt and reply', '#detail .markdown'),
-      tab('answer', 'Answer', '#detail pre'),
+      buildTabView('trace', 'Trace', '#detail .bar'),
+      buildTabView('request', 'Request', '#detail .tree'),
+      buildTabView('texts', 'Prompt and reply', '#detail .markdown'),
+      buildTabView('answer', 'Answer', '#detail pre'),
       { name: 'chat', hash: 'view=sessions&session=main/hook:orders', sign: '.message.assistant' },
       {
         name: 'menu',
@@ -140,7 +140,7 @@ describe.skipIf(!hasBrowser)('pictures of the page in Chromium', { timeout: 300_
           await page.locator('#detail .menu > summary').click()
         },
       },
-      ...common(`&from=${done}`),
+      ...listCommonViews(`&from=${done}`),
       {
         name: 'template',
         hash: 'view=hooks&bench=orders',
@@ -155,15 +155,15 @@ describe.skipIf(!hasBrowser)('pictures of the page in Chromium', { timeout: 300_
     // an edit that changes each outcome of the hook `review`
     writeFiles(stage.gateway.dir, { 'hooks/transforms/review.ts': transform.replace('Review ', 'Look at ') })
     const diff = { name: 'diff', hash: 'view=replay', sign: '.report .group' }
-    const yesterday = [diff, { name: 'list', hash: '', sign: '.rows .row' }, ...common(`&from=${done}`)]
+    const yesterday = [diff, { name: 'list', hash: '', sign: '.rows .row' }, ...listCommonViews(`&from=${done}`)]
     const tomorrow = new Date()
     tomorrow.setDate(tomorrow.getDate() + 1)
-    expect(await look(stage, 'yesterday', yesterday, tomorrow.setHours(23, 30))).toEqual([])
+    expect(await inspectViews(stage, 'yesterday', yesterday, tomorrow.setHours(23, 30))).toEqual([])
   })
 
   test('a gateway with parked, dead, refused and paused deliveries is drawn at each width, in light and dark', async () => {
     const stage = await start()
-    await fill(stage)
+    await sendRequests(stage)
     const [parked] = await Promise.all(
       ['one', 'two', 'three'].map((title) => stage.post('review', { title, bad: true })),
     )
@@ -180,14 +180,14 @@ describe.skipIf(!hasBrowser)('pictures of the page in Chromium', { timeout: 300_
     const page = await stage.open({ hash: 'view=health' })
     await page.locator('.health .problem pre').waitFor(wait)
     await page.context().close()
-    const trace = async (opened: Page) => openTab(opened, 'Trace')
-    const found = await look(stage, 'faults', [
+    const openTrace = async (opened: Page) => openTab(opened, 'Trace')
+    const found = await inspectViews(stage, 'faults', [
       { name: 'list', hash: '', sign: '.rows .row' },
-      { name: 'parked', hash: `id=${parked}`, sign: '#detail .problem', open: trace },
-      { name: 'dead', hash: `id=${dead}`, sign: '#detail .problem', open: trace },
-      { name: 'paused', hash: `id=${held}`, sign: '#detail .pipe', open: trace },
+      { name: 'parked', hash: `id=${parked}`, sign: '#detail .problem', open: openTrace },
+      { name: 'dead', hash: `id=${dead}`, sign: '#detail .problem', open: openTrace },
+      { name: 'paused', hash: `id=${held}`, sign: '#detail .pipe', open: openTrace },
       { name: 'refused', hash: 'state=refused', sign: '.row.refused' },
-      ...common(),
+      ...listCommonViews(),
     ])
     expect(found).toEqual([])
   })

@@ -75,7 +75,11 @@ async function readTexts(place: StorePlace): Promise<string[]> {
 }
 
 /** Returns the texts of all wakes, after a retry that was killed several times. */
-async function mend(count: number, store: object | undefined, toPlace: (dir: string) => StorePlace): Promise<string[]> {
+async function killAndRetry(
+  count: number,
+  store: object | undefined,
+  toPlace: (dir: string) => StorePlace,
+): Promise<string[]> {
   const config = { hooks: { mappings }, ...(store && { store }) }
   const gateways: Gateway[] = []
   for (let n = 0; n < count; n += 1) gateways.push(await startGateway({ config }))
@@ -109,7 +113,7 @@ describe('a wrong secret for an hour', () => {
     'on SQLite, each of 1,000 requests refused for a wrong secret runs exactly once, despite three kills during the retry',
     { timeout: 120_000 },
     async () => {
-      const texts = await mend(1, undefined, (dir) => ({ kind: 'file', file: join(dir, 'state/hookloom.db') }))
+      const texts = await killAndRetry(1, undefined, (dir) => ({ kind: 'file', file: join(dir, 'state/hookloom.db') }))
       expect([texts.length, new Set(texts).size]).toEqual([total, total])
     },
   )
@@ -119,7 +123,7 @@ describe('a wrong secret for an hour', () => {
     { timeout: 120_000 },
     async () => {
       const { url, drop } = await newSchema()
-      const texts = await mend(2, { url }, () => ({ kind: 'url', url }))
+      const texts = await killAndRetry(2, { url }, () => ({ kind: 'url', url }))
       expect([texts.length, new Set(texts).size]).toEqual([total, total])
       await drop()
     },

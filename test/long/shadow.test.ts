@@ -29,9 +29,9 @@ test(
     const before = readdirSync(folder)
     const counts = new Map<string, number>()
     for (let at = 0; at < runs; at += atOnce) {
-      const one = (index: number) =>
+      const runShadow = (index: number) =>
         resultOf(transform, { at: at + index, port, folder, url: `http://127.0.0.1:${port}` })
-      for (const result of await Promise.all(Array.from({ length: atOnce }, (_, index) => one(index))))
+      for (const result of await Promise.all(Array.from({ length: atOnce }, (_, index) => runShadow(index))))
         for (const outcome of Object.values(result ?? {}))
           counts.set(String(outcome), (counts.get(String(outcome)) ?? 0) + 1)
     }

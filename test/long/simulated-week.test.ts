@@ -15,18 +15,18 @@ import {
 type Rhythm = (hourOfWeek: number) => number
 
 const isWorkday = (hourOfWeek: number) => hourOfWeek < 5 * 24
-const isOffice = (hourOfWeek: number) => isWorkday(hourOfWeek) && hourOfWeek % 24 >= 8 && hourOfWeek % 24 < 18
+const isOfficeHour = (hourOfWeek: number) => isWorkday(hourOfWeek) && hourOfWeek % 24 >= 8 && hourOfWeek % 24 < 18
 
 const rhythms: readonly Rhythm[] = [
-  // every four minutes, day and night
+  // a machine that sends every four minutes, day and night
   () => 15,
-  // people at work
-  (at) => (isOffice(at) ? 12 : 0),
-  // people at work, and a little at night
-  (at) => (isOffice(at) ? 20 : 0.5),
-  // a shop: evenings and weekends
+  // people who work in office hours
+  (at) => (isOfficeHour(at) ? 12 : 0),
+  // people who work in office hours, and sometimes at night
+  (at) => (isOfficeHour(at) ? 20 : 0.5),
+  // a shop with most customers in the evening and on weekends
   (at) => (at % 24 >= 17 && at % 24 < 23 ? 8 : 1) * (isWorkday(at) ? 1 : 2),
-  // a few requests a day
+  // a sender of a few requests a day
   () => 0.35,
 ]
 
@@ -34,9 +34,10 @@ const rhythms: readonly Rhythm[] = [
 const nightly: Rhythm = (at) => (at % 24 === 2 ? 30 : 0)
 
 const names = Array.from({ length: 20 }, (_, index) => `hook-${index}`)
-const rhythmOf = (index: number): Rhythm => (index === 19 ? nightly : (rhythms[index % rhythms.length] ?? (() => 1)))
+const chooseRhythm = (index: number): Rhythm =>
+  index === 19 ? nightly : (rhythms[index % rhythms.length] ?? (() => 1))
 
-const senderOf = (index: number): Sender => ({
+const buildSender = (index: number): Sender => ({
   hook: `hook-${index}`,
   client: `34.20.${index}.9`,
   headers: {
@@ -54,7 +55,7 @@ const end = second + 7 * day
 /** The watch looks once a minute. The test lets it look every third minute, to be fast. */
 const step = 3 * minute
 const outages: readonly Outage[] = [
-  // on a Tuesday in office hours, for seven and a half hours
+  // on a Tuesday outage of seven and a half and a half hours
   { index: 0, kind: 'refused', from: second + day + 9 * hour, to: second + day + 16.5 * hour },
   { index: 1, kind: 'silent', from: second + 2 * day + 9 * hour, to: second + 2 * day + 17 * hour },
   // for two nights and the day between them
@@ -64,34 +65,34 @@ const outages: readonly Outage[] = [
   { index: 5, kind: 'silent', from: second + 4 * day, to: second + 7 * day },
 ]
 
-function plan(): Arrival[] {
+function planArrivals(): Arrival[] {
   const random = createRandom(7)
   const arrivals: Arrival[] = []
   for (const index of names.keys()) {
     for (let at = monday; at < monday + 14 * day; at += hour) {
-      const rate = rhythmOf(index)(((at - monday) / hour) % 168)
+      const rate = chooseRhythm(index)(((at - monday) / hour) % 168)
       // each sixtieth of an hour has the same chance of a request, so that the gaps are like those between independent people
       for (let part = 0; part < 60; part += 1) {
         if (random() >= rate / 60) continue
         const moment = at + part * minute + Math.floor(random() * minute)
         const outage = outages.find(({ index: of, from, to }) => of === index && moment >= from && moment < to)
         if (outage?.kind === 'silent') continue
-        arrivals.push({ at: moment, kind: outage === undefined ? 'accepted' : 'refused', sender: senderOf(index) })
+        arrivals.push({ at: moment, kind: outage === undefined ? 'accepted' : 'refused', sender: buildSender(index) })
       }
     }
   }
   for (let count = 0; count < 10_000; count += 1) {
     const at = second + Math.floor(random() * 7 * day)
-    arrivals.push({ at, kind: 'stranger', sender: toStranger(count, random) })
+    arrivals.push({ at, kind: 'stranger', sender: buildStranger(count, random) })
   }
   return arrivals.toSorted((one, other) => one.at - other.at)
 }
 
 /** A scanner, or a stranger who knows the URL and copies all headers from the documentation of the sender. */
-function toStranger(count: number, random: () => number): Sender {
-  const part = () => 1 + Math.floor(random() * 220)
-  const client = `${[36, 80, 185][count % 3]}.${part()}.${part()}.${part()}`
-  const known = senderOf(count % names.length)
+function buildStranger(count: number, random: () => number): Sender {
+  const drawAddressPart = () => 1 + Math.floor(random() * 220)
+  const client = `${[36, 80, 185][count % 3]}.${drawAddressPart()}.${drawAddressPart()}.${drawAddressPart()}`
+  const known = buildSender(count % names.length)
   if (count % 4 === 0) return { hook: `wp-login-${count % 50}`, client, headers: { 'user-agent': 'zgrab/0.x' } }
   const { 'x-github-hook-id': _, ...copied } = known.headers
   return { hook: known.hook, client, headers: { ...copied, 'x-github-hook-id': String(100_000_000 + count) } }
@@ -103,7 +104,7 @@ test(
   async () => {
     const mappings: MappingInput[] = names.map((name) => ({ id: name, match: { path: name }, messageTemplate: 'x' }))
     const stage = createSenderStage({ mappings })
-    const arrivals = plan()
+    const arrivals = planArrivals()
     expect(arrivals.filter(({ kind }) => kind === 'stranger')).toHaveLength(10_000)
     const history = arrivals.filter(({ at, kind }) => at < second && kind === 'accepted')
     await stage.remember(history.map(({ at, sender }) => ({ ...sender, at, source: 'github' })))

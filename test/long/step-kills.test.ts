@@ -136,13 +136,13 @@ test.each(places)(
     expect(record?.jobs[0]?.steps.map(({ name }) => name)).toEqual(ofRuns)
     expect(new Set(nonces).size).toBe(1)
     for (const [name, { path: called, report }] of Object.entries(outside)) {
-      // the model is called for heartbeats too
+      // heartbeats call the model too
       const own = calls.filter(({ path, body }) => path === called && (name !== 'run' || body.includes(asked)))
       expect([name, own.length]).toEqual([name, when === 'before' && report.includes(step) ? 2 : 1])
     }
 
-    // the main session reads the event once, in a separate turn
-    await vi.waitUntil(async () => (await waitingOf(dir)) === 0, { timeout: 60_000, interval: 100 })
+    // the main session reads the event once, in another turn
+    await vi.waitUntil(async () => (await countWaiting(dir)) === 0, { timeout: 60_000, interval: 100 })
     const events = await readStore(dir, (store) => store.events({ limit: 9 }))
     expect(events.map(({ text: told }) => told)).toEqual(['Hook Kettle: It boils.'])
     expect(calls.filter(({ body }) => body.includes('Hook Kettle: It boils.'))).toHaveLength(1)
@@ -181,7 +181,7 @@ test.each(['before', 'after'])(
     expect(await killAt(dir, 'event', when, { text: 'The kettle boils' })).toBeUndefined()
     const gateway = await startGateway({ dir })
     const expected = when === 'after' ? 1 : 0
-    await vi.waitUntil(async () => calls.length === expected && (await waitingOf(dir)) === 0, {
+    await vi.waitUntil(async () => calls.length === expected && (await countWaiting(dir)) === 0, {
       timeout: 60_000,
       interval: 100,
     })
@@ -264,7 +264,7 @@ test.each(ofStatuses.flatMap((step) => [[step, 'before'] as const, [step, 'after
   },
 )
 
-async function waitingOf(dir: string): Promise<number> {
+async function countWaiting(dir: string): Promise<number> {
   const { count } = await readStore(dir, (store) => store.waiting({ agentId: 'main', sessionKey: 'main', limit: 1 }))
   return count
 }

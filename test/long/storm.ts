@@ -80,8 +80,8 @@ export async function runStorm(storm: Storm): Promise<number> {
     const acknowledged = [...(await load.finish()), ...inOrder]
     clearInterval(opening)
     expect(load.unexpected).toEqual([])
-    await settled(cluster, fleet)
-    await account(cluster, acknowledged)
+    await waitUntilSettled(cluster, fleet)
+    await expectAllAccounted(cluster, acknowledged)
     expect(await fleet.stop()).toEqual([0, 0, 0])
     return acknowledged.length
   } finally {
@@ -137,7 +137,7 @@ function sendInOrder({ front }: Fleet) {
 const stuckMs = 120_000
 
 /** Resolves when no delivery or job waits. Rejects if nothing has changed for two minutes. */
-async function settled(cluster: Cluster, fleet: Fleet): Promise<void> {
+async function waitUntilSettled(cluster: Cluster, fleet: Fleet): Promise<void> {
   const reader = createPostgresReader({ url: cluster.url })
   try {
     for (let before = '', at = performance.now(); performance.now() - at < stuckMs;) {
@@ -154,7 +154,7 @@ async function settled(cluster: Cluster, fleet: Fleet): Promise<void> {
   }
 }
 
-async function account(cluster: Cluster, acknowledged: readonly Sent[]): Promise<void> {
+async function expectAllAccounted(cluster: Cluster, acknowledged: readonly Sent[]): Promise<void> {
   const reader = createPostgresReader({ url: cluster.url })
   try {
     await expectEachOnceIn(reader, acknowledged)

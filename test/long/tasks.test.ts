@@ -6,7 +6,7 @@ import { readStore, startInside } from '../e2e/inside.ts'
 import { gitlabSecret, type Stage, tasks } from '../tasks/tasks.ts'
 
 const config = 'hookloom.jsonc'
-const inTransforms = (name: string) => `hooks/transforms/${name}`
+const toTransformPath = (name: string) => `hooks/transforms/${name}`
 
 /** Replaces a part of a file, and waits until the gateway serves the change. Publishes a change that is held back. */
 async function save({ ask, call }: McpClient, file: string, replaces: string, text: string): Promise<void> {
@@ -37,20 +37,20 @@ const solutions: Readonly<Record<string, (mcp: McpClient, ids: readonly string[]
     }),
   'a drift': async (mcp) => {
     // the gateway learns shapes shortly after the answer
-    const learnt = async () => (await mcp.call('shapes', { hook: 'shop' })).data
-    await expect.poll(learnt, { timeout: 60_000 }).toContain('order.amount')
+    const readShapes = async () => (await mcp.call('shapes', { hook: 'shop' })).data
+    await expect.poll(readShapes, { timeout: 60_000 }).toContain('order.amount')
     await save(mcp, config, 'sold for {{order.total}}', 'sold for {{order.amount}}')
   },
   'a dead delivery': async (mcp, [id = '']) => {
-    const dead = async () => (await mcp.call('list', { state: 'dead' })).data
-    await expect.poll(dead, { timeout: 60_000 }).toContain(id)
+    const listDead = async () => (await mcp.call('list', { state: 'dead' })).data
+    await expect.poll(listDead, { timeout: 60_000 }).toContain(id)
     expect((await mcp.call('show', { id })).data).toContain('no-such-program')
     await save(mcp, config, 'no-such-program', 'cat')
     await mcp.ask('retry', { id })
   },
   'a parked delivery with a TypeError': async (mcp, [, id = '']) => {
     expect((await mcp.call('show', { id })).data).toContain('TypeError')
-    await save(mcp, inTransforms('signup.ts'), 'payload.user.name', "(payload.user?.name ?? 'somebody')")
+    await save(mcp, toTransformPath('signup.ts'), 'payload.user.name', "(payload.user?.name ?? 'somebody')")
   },
   'a missing signature proof': async (mcp) => {
     const proof = '"verify": { "scheme": "gitlab-token", "secret": "${GITLAB_SECRET}" }'
@@ -68,7 +68,7 @@ const solutions: Readonly<Record<string, (mcp: McpClient, ids: readonly string[]
     await save(mcp, config, '"path": "alerts"', `"path": "alerts", "payload": ${JSON.stringify(match.payload)}`)
   },
   'an event that is sent twice': (mcp) =>
-    save(mcp, inTransforms('billing.ts'), '})\n', `, dedupe: { key: payload.eventId, for: '1d' } })\n`),
+    save(mcp, toTransformPath('billing.ts'), '})\n', `, dedupe: { key: payload.eventId, for: '1d' } })\n`),
   'a template with a misspelt path': async (mcp) => {
     await expect.poll(async () => (await mcp.call('check')).data, { timeout: 60_000 }).toMatch(/titel[^]*title/)
     await save(mcp, config, 'pull_request.titel', 'pull_request.title')
@@ -76,15 +76,15 @@ const solutions: Readonly<Record<string, (mcp: McpClient, ids: readonly string[]
   'a transform from a recorded request, with its fixture': async (mcp, [id = '']) => {
     const { generation } = await mcp.ask<{ generation: string }>('health')
     await mcp.ask('new', { name: 'forms', from: id })
-    const { data: fixture } = await mcp.call('read', { file: inTransforms('forms.fixtures/first.json') })
+    const { data: fixture } = await mcp.call('read', { file: toTransformPath('forms.fixtures/first.json') })
     const { request } = JSON.parse(fixture)
     const expected = { decision: 'accept', actions: [{ message: 'red, blue' }] }
     await mcp.ask('write', {
-      file: inTransforms('forms.fixtures/first.json'),
+      file: toTransformPath('forms.fixtures/first.json'),
       text: JSON.stringify({ request, expect: expected }),
     })
     await mcp.ask('write', {
-      file: inTransforms('forms.ts'),
+      file: toTransformPath('forms.ts'),
       text: "export default ({ payload }) => ({ message: payload.answers.map(({ value }) => value).join(', ') })\n",
     })
     expect(await mcp.ask('test', { modules: ['forms'] })).toMatchObject({ ok: true })
@@ -99,8 +99,8 @@ const solutions: Readonly<Record<string, (mcp: McpClient, ids: readonly string[]
   },
   'a save that was held back': async (mcp) => {
     await mcp.ask('write', { file: config, replaces: 'Hello {{name}}', text: 'Welcome {{name}}' })
-    const held = async () => (await mcp.ask<{ held: boolean }>('health')).held
-    await expect.poll(held, { timeout: 60_000, interval: 200 }).toBe(true)
+    const isHeld = async () => (await mcp.ask<{ held: boolean }>('health')).held
+    await expect.poll(isHeld, { timeout: 60_000, interval: 200 }).toBe(true)
     expect(await mcp.ask('replay', { hook: 'greet' })).toMatchObject({
       compared: 'live',
       counts: { same: 0, changed: 2 },
@@ -109,7 +109,7 @@ const solutions: Readonly<Record<string, (mcp: McpClient, ids: readonly string[]
   },
 }
 
-async function setStage() {
+async function createStage() {
   const { dir, url } = await startInside({
     config: {
       runners: { gone: { kind: 'command', command: 'no-such-program' } },
@@ -148,7 +148,7 @@ test(
   'a script solves ten tasks with the MCP tools alone, and the check of each task fails before',
   { timeout: 300_000 },
   async () => {
-    const { dir, stage } = await setStage()
+    const { dir, stage } = await createStage()
     const mcp = await connectMcp({ dir, args: ['--write'] })
     expect(tasks).toHaveLength(10)
     const all = new Map<string, readonly string[]>()

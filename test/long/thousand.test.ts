@@ -14,11 +14,11 @@ const warmSaves = 100
 const togetherMs = 5
 const megabyte = 1024 * 1024
 
-const entry = (version: number) => `import { helper } from './helper.ts'
+const renderEntry = (version: number) => `import { helper } from './helper.ts'
 const version: number = ${version}
 export default () => ({ message: 'x', sessionKey: \`hook:\${version}:\${helper}\`, deliver: false, wakeMode: 'next-heartbeat' })
 `
-const helper = (version: number) => `export const helper: number = ${version}\n`
+const renderHelper = (version: number) => `export const helper: number = ${version}\n`
 
 /** On request, a process collects garbage and prints the heap of its main thread. */
 const tellHeap = `let count = 0
@@ -36,7 +36,7 @@ test('a thousand saves of an entry and its helper, 20 a second under 200 request
         mappings: [{ match: { path: 'x' }, transform: { module: 'x.ts' } }],
       },
     },
-    files: { 'hooks/transforms/x.ts': entry(0), 'hooks/transforms/helper.ts': helper(0) },
+    files: { 'hooks/transforms/x.ts': renderEntry(0), 'hooks/transforms/helper.ts': renderHelper(0) },
   })
   const root = join(gateway.dir, 'hooks', 'transforms')
   const traffic = createTraffic(gateway, 'x')
@@ -48,7 +48,7 @@ test('a thousand saves of an entry and its helper, 20 a second under 200 request
     await pause(1000 / savesPerSecond)
     if (version === warmSaves) before = await readHeap(gateway, 1)
   }
-  await answered(traffic, saves)
+  await waitForVersion(traffic, saves)
   const later = await Promise.all(Array.from({ length: 50 }, () => traffic.send()))
   await traffic.stop()
   const { answers } = traffic
@@ -69,8 +69,8 @@ test('a thousand saves of an entry and its helper, 20 a second under 200 request
 /** Saves both files. Returns the milliseconds between the two writes. */
 function saveBoth(root: string, version: number): number {
   const files = [
-    [join(root, 'x.ts'), entry(version)],
-    [join(root, 'helper.ts'), helper(version)],
+    [join(root, 'x.ts'), renderEntry(version)],
+    [join(root, 'helper.ts'), renderHelper(version)],
   ] as const
   for (const [file, text] of files) writeFileSync(`${file}~`, text)
   const begun = performance.now()
@@ -78,7 +78,7 @@ function saveBoth(root: string, version: number): number {
   return performance.now() - begun
 }
 
-async function answered(traffic: ReturnType<typeof createTraffic>, version: number): Promise<void> {
+async function waitForVersion(traffic: ReturnType<typeof createTraffic>, version: number): Promise<void> {
   const until = performance.now() + 60_000
   while ((await traffic.send()).entry !== version) {
     if (performance.now() > until) throw new Error(`Version ${version} was saved and never answered.`)

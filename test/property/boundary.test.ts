@@ -35,9 +35,10 @@ function read(text: string): string {
   return once === text ? text : read(once)
 }
 
-const starts = (seen: string) => seen.match(/<[\s_-]*EXTERNAL[\s_-]*UNTRUSTED[\s_-]*CONTENT/gi)?.length ?? 0
-const ends = (seen: string) => seen.match(/<[\s_-]*END[\s_-]*EXTERNAL[\s_-]*UNTRUSTED[\s_-]*CONTENT/gi)?.length ?? 0
-const tokens = (seen: string) =>
+const countStarts = (seen: string) => seen.match(/<[\s_-]*EXTERNAL[\s_-]*UNTRUSTED[\s_-]*CONTENT/gi)?.length ?? 0
+const countEnds = (seen: string) =>
+  seen.match(/<[\s_-]*END[\s_-]*EXTERNAL[\s_-]*UNTRUSTED[\s_-]*CONTENT/gi)?.length ?? 0
+const countTokens = (seen: string) =>
   seen.match(/<\|[a-z0-9_]{1,40}\|>|\[\/?INST\]|<<\/?SYS>>|<(?:start|end)_of_turn>/g)?.length ?? 0
 
 const id = '0123456789abcdef'
@@ -103,15 +104,15 @@ const runs = { numRuns: 1_000 }
 describe('texts of markers, parts of markers, look-alikes, escapes and invisible characters', () => {
   test('the generated texts contain forged markers before they are neutralised', () => {
     const seen = sample(hostile, { numRuns: 300, seed: 1 }).map(read)
-    expect(seen.filter((text) => starts(text) + ends(text) > 0).length).toBeGreaterThan(30)
-    expect(seen.filter((text) => tokens(text) > 0).length).toBeGreaterThan(10)
+    expect(seen.filter((text) => countStarts(text) + countEnds(text) > 0).length).toBeGreaterThan(30)
+    expect(seen.filter((text) => countTokens(text) > 0).length).toBeGreaterThan(10)
   })
 
   test('wrapped text has one start and one end for every reader', () => {
     assert(
       property(hostile, hostile, hostile, hostile, (text, source, from, subject) => {
         const seen = read(wrapExternal({ text, source, from, subject, id }))
-        expect([starts(seen), ends(seen), tokens(seen)]).toEqual([1, 1, 0])
+        expect([countStarts(seen), countEnds(seen), countTokens(seen)]).toEqual([1, 1, 0])
       }),
       runs,
     )
@@ -121,7 +122,7 @@ describe('texts of markers, parts of markers, look-alikes, escapes and invisible
     assert(
       property(hostile, nat({ max: 120 }), (text, maxChars) => {
         const seen = read(wrapExternal({ text, source: 'x', id, maxChars }))
-        expect([starts(seen), ends(seen), tokens(seen)]).toEqual([1, 1, 0])
+        expect([countStarts(seen), countEnds(seen), countTokens(seen)]).toEqual([1, 1, 0])
       }),
       runs,
     )
@@ -143,7 +144,7 @@ describe('texts of markers, parts of markers, look-alikes, escapes and invisible
         const line = toLine(text)
         expect(line).not.toMatch(/[\p{Cc}\u2028\u2029]/u)
         expect(line.length).toBeLessThanOrEqual(500)
-        expect(starts(read(line)) + ends(read(line)) + tokens(read(line))).toBe(0)
+        expect(countStarts(read(line)) + countEnds(read(line)) + countTokens(read(line))).toBe(0)
       }),
       runs,
     )
@@ -171,7 +172,7 @@ describe('ordinary texts', () => {
     }).map((parts) => parts.join('').replace(/[et|]|\p{M}/giu, ''))
     assert(
       property(harmless, (text) => {
-        pre(tokens(read(text)) === 0)
+        pre(countTokens(read(text)) === 0)
         expect(neutralise(text)).toBe(text)
       }),
       runs,

@@ -31,7 +31,7 @@ const code = fence.chain((open) => block.map((lines) => `\n${open}\n${lines.join
 const markdown = array(oneof(prose, code, fence), { maxLength: 6 }).map((parts) => parts.join('\n'))
 const limit = integer({ min: 80, max: 400 })
 
-function withoutSpace(text: string): string {
+function removeSpace(text: string): string {
   return text.replace(/\p{Surrogate}/gu, '\uFFFD').replace(/\s/gu, '')
 }
 
@@ -54,7 +54,7 @@ describe('splitMarkdown', () => {
   it('text without code loses only white space when it is split, and gains nothing', () => {
     assert(
       property(prose, limit, (text, max) => {
-        expect(withoutSpace(splitMarkdown(text, { limit: max }).join(''))).toBe(withoutSpace(text))
+        expect(removeSpace(splitMarkdown(text, { limit: max }).join(''))).toBe(removeSpace(text))
       }),
     )
   })
@@ -71,8 +71,8 @@ describe('splitMarkdown', () => {
           const code = pieces.flatMap((piece) =>
             [...piece.matchAll(/```ts\n(.*?)\n?```/gs)].map(([, body = '']) => body),
           )
-          const filled = (all: readonly string[]) => all.filter((line) => line.trim() !== '')
-          expect(filled(code.flatMap((body) => body.split('\n')))).toEqual(filled(lines))
+          const dropBlankLines = (all: readonly string[]) => all.filter((line) => line.trim() !== '')
+          expect(dropBlankLines(code.flatMap((body) => body.split('\n')))).toEqual(dropBlankLines(lines))
         },
       ),
     )

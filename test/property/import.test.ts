@@ -68,7 +68,7 @@ const openclaw: JsonObject = {
     signal: { account: '+1', httpUrl: 'https://evil.example' },
   },
 }
-const value = (name: string, source: string, text: string): JsonObject => ({
+const buildMatchRule = (name: string, source: string, text: string): JsonObject => ({
   match: { type: 'value', value: text, parameter: { source, name } },
 })
 const webhook: JsonObject[] = [
@@ -80,13 +80,13 @@ const webhook: JsonObject[] = [
     ],
     'trigger-rule': {
       and: [
-        value('ref', 'payload', 'main'),
-        value('X-Event', 'header', 'e'),
+        buildMatchRule('ref', 'payload', 'main'),
+        buildMatchRule('X-Event', 'header', 'e'),
         { match: { type: 'payload-hmac-sha256', secret: 'k', parameter: { source: 'header', name: 'X-Sig' } } },
       ],
     },
   },
-  { id: 'own', 'trigger-rule': value('X-Own-Token', 'header', 'k') },
+  { id: 'own', 'trigger-rule': buildMatchRule('X-Own-Token', 'header', 'k') },
 ]
 
 const hostile = fc.constantFrom(
@@ -114,7 +114,7 @@ const edits = fc.array(
 )
 
 /** Applies edits to the texts and keys of a document. `at` counts the texts. */
-function edit(value: JsonValue, list: readonly Edit[]): JsonValue {
+function applyEdits(value: JsonValue, list: readonly Edit[]): JsonValue {
   let count = 0
   const take = (how: (one: Edit) => boolean) => list.find((one) => one.at === count && how(one))
   const visit = (node: JsonValue): JsonValue => {
@@ -165,7 +165,7 @@ test('a configuration imported from openclaw.json reads no variable and no file 
   expectNothingRead((tools) => convertOpenClaw(openclaw, tools))
   fc.assert(
     fc.property(edits, (list) => {
-      const file = edit(openclaw, list)
+      const file = applyEdits(openclaw, list)
       expectNothingRead((tools) => convertOpenClaw(isJsonObject(file) ? file : {}, tools))
     }),
     { numRuns: 300 },
@@ -176,7 +176,7 @@ test('a configuration imported from hooks.json reads no variable and no file of 
   expect.hasAssertions()
   fc.assert(
     fc.property(edits, (list) => {
-      const file = edit(webhook, list)
+      const file = applyEdits(webhook, list)
       expectNothingRead((tools) => convertWebhook(Array.isArray(file) ? file.filter(isJsonObject) : [], tools))
     }),
     { numRuns: 300 },

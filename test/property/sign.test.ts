@@ -9,18 +9,18 @@ import { signRequest, stampPayload } from '../../src/pipeline/verifiers/sign.ts'
 import { createVerifier } from '../../src/pipeline/verify.ts'
 
 const all: readonly Scheme[] = schemes
-const offline = () => Promise.reject(new Error('nothing is fetched'))
-const makes = (scheme: Scheme): boolean =>
+const refuseFetch = () => Promise.reject(new Error('nothing is fetched'))
+const canSign = (scheme: Scheme): boolean =>
   ['hmac', 'token', 'basic', 'concat-hash'].includes(scheme.kind) ||
   (scheme.kind === 'jwt' && scheme.algorithm === 'HS256')
-const made = all.filter(makes)
+const made = all.filter(canSign)
 
 const word = fc.stringMatching(/^[!-~]{1,40}$/)
 /** The user of the scheme `basic`. It contains no colon: https://www.rfc-editor.org/rfc/rfc7617#section-2 */
 const user = fc.stringMatching(/^[!-9;-~]{1,40}$/)
 
 /** A secret in the form that the scheme requires. */
-function secretFor(scheme: Scheme): fc.Arbitrary<string> {
+function createSecrets(scheme: Scheme): fc.Arbitrary<string> {
   if (scheme.kind === 'basic') return fc.tuple(user, word).map((parts) => parts.join(':'))
   if (scheme.kind !== 'hmac' || scheme.secretEncoding === undefined) return word
   const { secretEncoding, secretPrefix = '' } = scheme
@@ -30,14 +30,14 @@ function secretFor(scheme: Scheme): fc.Arbitrary<string> {
     .map((bytes) => secretPrefix + Buffer.from(bytes).toString(secretEncoding))
 }
 
-function settingsOf(scheme: Scheme, secret: string): VerifySettings {
+function buildSettings(scheme: Scheme, secret: string): VerifySettings {
   const named = scheme.kind === 'token' && scheme.header === undefined ? { header: 'x-named' } : {}
   return VerifySettings.parse({ scheme: scheme.id, secret, publicUrl: 'https://x.example/hooks/x', ...named })
 }
 
 /** Whether a verifier with the settings `asked` accepts a request that was signed with the settings `signed`, at this time and with this
- * body. */
-async function isTaken(
+ * `signed`. */
+async function isAccepted(
   { signed, asked = signed }: { signed: VerifySettings; asked?: VerifySettings },
   { body, sent = body, at = 1_700_000_000_000, now = at }: { body: string; sent?: string; at?: number; now?: number },
 ): Promise<boolean> {
@@ -48,12 +48,12 @@ async function isTaken(
   }
   const proof = signRequest(signed, { ...given, body: Buffer.from(body), now: at })
   const request = { ...given, headers: { ...given.headers, ...proof }, rawBody: Buffer.from(sent) }
-  const verifier = createVerifier(asked, { fetch: offline, now: () => now })
+  const verifier = createVerifier(asked, { fetch: refuseFetch, now: () => now })
   return verifier.isClaimed(request.headers) && (await verifier.verify(request)).ok
 }
 
 /** A body for the scheme: a form if the scheme signs forms, else JSON, with the time of signing if the scheme needs it. */
-const stamped = (settings: VerifySettings, text: string, at = 1_700_000_000_000): string =>
+const renderBody = (settings: VerifySettings, text: string, at = 1_700_000_000_000): string =>
   settings.scheme === 'twilio'
     ? new URLSearchParams({ text }).toString()
     : JSON.stringify(stampPayload(settings, { text }, at))
@@ -63,9 +63,9 @@ describe('signed requests', () => {
     'a request signed for %s is accepted',
     async (_, scheme) => {
       await fc.assert(
-        fc.asyncProperty(secretFor(scheme), fc.string({ maxLength: 60 }), async (secret, text) => {
-          const settings = settingsOf(scheme, secret)
-          expect(await isTaken({ signed: settings }, { body: stamped(settings, text) })).toBe(true)
+        fc.asyncProperty(createSecrets(scheme), fc.string({ maxLength: 60 }), async (secret, text) => {
+          const settings = buildSettings(scheme, secret)
+          expect(await isAccepted({ signed: settings }, { body: renderBody(settings, text) })).toBe(true)
         }),
         { numRuns: 20 },
       )
@@ -76,12 +76,12 @@ describe('signed requests', () => {
     'a request signed for %s with another secret is refused',
     async (_, scheme) => {
       await fc.assert(
-        fc.asyncProperty(secretFor(scheme), secretFor(scheme), async (secret, other) => {
+        fc.asyncProperty(createSecrets(scheme), createSecrets(scheme), async (secret, other) => {
           // HMAC pads a short key with zero bytes, so secrets that differ only in zero bytes at the end are the same key
           fc.pre(secret.replace(/[A0=]+$/, '') !== other.replace(/[A0=]+$/, ''))
-          const settings = settingsOf(scheme, secret)
-          const body = stamped(settings, 'x')
-          expect(await isTaken({ signed: settings, asked: settingsOf(scheme, other) }, { body })).toBe(false)
+          const settings = buildSettings(scheme, secret)
+          const body = renderBody(settings, 'x')
+          expect(await isAccepted({ signed: settings, asked: buildSettings(scheme, other) }, { body })).toBe(false)
         }),
         { numRuns: 10 },
       )
@@ -92,10 +92,10 @@ describe('signed requests', () => {
   test.each(overBody.map((scheme) => [scheme.id, scheme] as const))(
     'a request signed for %s is refused with another body',
     async (_, scheme) => {
-      const settings = settingsOf(scheme, scheme.kind === 'hmac' && scheme.secretEncoding ? 'abcdef01' : 'secret')
-      const body = stamped(settings, 'x')
-      expect(await isTaken({ signed: settings }, { body })).toBe(true)
-      expect(await isTaken({ signed: settings }, { body, sent: `${body}+` })).toBe(false)
+      const settings = buildSettings(scheme, scheme.kind === 'hmac' && scheme.secretEncoding ? 'abcdef01' : 'secret')
+      const body = renderBody(settings, 'x')
+      expect(await isAccepted({ signed: settings }, { body })).toBe(true)
+      expect(await isAccepted({ signed: settings }, { body, sent: `${body}+` })).toBe(false)
     },
   )
 
@@ -105,11 +105,11 @@ describe('signed requests', () => {
       : [],
   )
   test.each(timed)('a request signed for %s is refused one second after its window', async (_, scheme, window) => {
-    const settings = settingsOf(scheme, scheme.secretEncoding ? 'abcdef01' : 'secret')
+    const settings = buildSettings(scheme, scheme.secretEncoding ? 'abcdef01' : 'secret')
     const at = 1_700_000_000_000
-    const body = stamped(settings, 'x', at)
-    expect(await isTaken({ signed: settings }, { body, at, now: at + window * 1_000 })).toBe(true)
-    expect(await isTaken({ signed: settings }, { body, at, now: at + (window + 1) * 1_000 })).toBe(false)
+    const body = renderBody(settings, 'x', at)
+    expect(await isAccepted({ signed: settings }, { body, at, now: at + window * 1_000 })).toBe(true)
+    expect(await isAccepted({ signed: settings }, { body, at, now: at + (window + 1) * 1_000 })).toBe(false)
   })
 
   test('a request of generic-hmac with a time and another header is accepted', async () => {
@@ -124,8 +124,8 @@ describe('signed requests', () => {
       timestamp: { header: 'X-Time', unit: 'ms' },
       template: '{method} {header:content-type} {timestamp}.{body}',
     } satisfies VerifyInput)
-    expect(await isTaken({ signed: settings }, { body: '{}' })).toBe(true)
-    expect(await isTaken({ signed: settings }, { body: '{}', sent: '[]' })).toBe(false)
+    expect(await isAccepted({ signed: settings }, { body: '{}' })).toBe(true)
+    expect(await isAccepted({ signed: settings }, { body: '{}', sent: '[]' })).toBe(false)
   })
 
   test('a request keeps its id when it is signed, and gets one if it has none', () => {
@@ -143,13 +143,13 @@ describe('signed requests', () => {
       header: 'X-Sum',
       timestamp: { header: 'X-Time' },
     })
-    expect(await isTaken({ signed: settings }, { body: '{}' })).toBe(true)
-    expect(await isTaken({ signed: settings }, { body: '{}', sent: '{ }' })).toBe(false)
+    expect(await isAccepted({ signed: settings }, { body: '{}' })).toBe(true)
+    expect(await isAccepted({ signed: settings }, { body: '{}', sent: '{ }' })).toBe(false)
   })
 })
 
 test('a request cannot be signed for a scheme whose key only the sender has, and the error says so', () => {
-  const others = all.filter((scheme) => !makes(scheme))
+  const others = all.filter((scheme) => !canSign(scheme))
   expect(others.length).toBeGreaterThan(5)
   for (const { id } of others) {
     const sign = () =>

@@ -4,7 +4,7 @@ import type { JsonValue } from '../../src/base/json.ts'
 import { Problem } from '../../src/model/problem.ts'
 import { compileTemplate, type TemplateScope } from '../../src/pipeline/template.ts'
 
-function scope(payload: JsonValue): TemplateScope {
+function buildScope(payload: JsonValue): TemplateScope {
   return {
     payload: () => payload,
     headers: {},
@@ -44,9 +44,9 @@ const hostile = fc
   )
   .map((pieces) => pieces.join(''))
 
-function outcomeOf(text: string): string {
+function describeOutcome(text: string): string {
   try {
-    compileTemplate(text).render(scope({ a: 'x' }))
+    compileTemplate(text).render(buildScope({ a: 'x' }))
     return 'rendered'
   } catch (error) {
     if (error instanceof Problem) return `${error.code}: ${error.message}`
@@ -55,7 +55,7 @@ function outcomeOf(text: string): string {
 }
 
 /** The expected text of a value, computed without the code under test. */
-function expectedText(value: JsonValue): string {
+function renderExpected(value: JsonValue): string {
   if (value === null) return ''
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
@@ -64,7 +64,7 @@ describe('templates', () => {
   test('any text compiles as a template, or is refused with a column', () => {
     fc.assert(
       fc.property(fc.oneof(hostile, fc.string()), (text) => {
-        expect(outcomeOf(text)).toMatch(
+        expect(describeOutcome(text)).toMatch(
           /^(rendered|config-invalid: .*column \d+: (?:expected .+|templates have no logic), found .+\.)$/s,
         )
       }),
@@ -76,7 +76,7 @@ describe('templates', () => {
     fc.assert(
       fc.property(hostile, json, (text, payload) => {
         fc.pre(!text.includes('{{'))
-        expect(compileTemplate(text).render(scope(payload))).toBe(text)
+        expect(compileTemplate(text).render(buildScope(payload))).toBe(text)
       }),
     )
   })
@@ -88,7 +88,7 @@ describe('templates', () => {
         const payload = Object.fromEntries(parts.map(([, , value], index) => [`v${index}`, value]))
         const template = parts.map(([before], index) => `${before}{{payload.v${index}}}`).join('') + tail
         const expected = parts.map(([before, , value]) => before + value).join('') + tail
-        expect(compileTemplate(template).render(scope(payload))).toBe(expected)
+        expect(compileTemplate(template).render(buildScope(payload))).toBe(expected)
       }),
     )
   })
@@ -96,7 +96,7 @@ describe('templates', () => {
   test('a placeholder renders its field as JSON, and a string without its quotes', () => {
     fc.assert(
       fc.property(fieldName, json, (name, value) => {
-        expect(compileTemplate(`{{payload.${name}}}`).render(scope({ [name]: value }))).toBe(expectedText(value))
+        expect(compileTemplate(`{{payload.${name}}}`).render(buildScope({ [name]: value }))).toBe(renderExpected(value))
       }),
     )
   })
@@ -107,7 +107,7 @@ describe('truncated texts', () => {
     const text = fc.string({ unit: fc.constantFrom('a', 'é', '😀', '👩‍💻', '\n'), maxLength: 30 })
     fc.assert(
       fc.property(text, fc.integer({ min: 1, max: 40 }), (value, limit) => {
-        const cut = compileTemplate(`{{value | truncate: ${limit}}}`).render(scope({ value }))
+        const cut = compileTemplate(`{{value | truncate: ${limit}}}`).render(buildScope({ value }))
         // encodeURIComponent throws on half of a surrogate pair
         expect(() => encodeURIComponent(cut)).not.toThrow()
         const isCut = value.length > limit

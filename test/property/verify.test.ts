@@ -13,7 +13,7 @@ const curve =
   'MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE83T4O/n84iotIvIW4mdBgQ/7dAfSmpqIM8kF9mN1flpVKS3GRqe62gw+2fNNRaINXvVpiglSI8eNEc6wEA3F+g=='
 
 /** Settings that each scheme accepts, whatever it requires. */
-function settingsFor(scheme: (typeof schemes)[number]): VerifySettings {
+function buildSettings(scheme: (typeof schemes)[number]): VerifySettings {
   const keys: Record<string, string> = {
     'raw-hex': edwards,
     'raw-base64': Buffer.from(edwards, 'hex').toString('base64'),
@@ -35,7 +35,7 @@ function settingsFor(scheme: (typeof schemes)[number]): VerifySettings {
 }
 
 const tools = { now: () => now, fetch: async () => ({ ok: false, fault: 'sender', reason: 'offline' }) as const }
-const verifiers = schemes.map((scheme) => createVerifier(settingsFor(scheme), tools))
+const verifiers = schemes.map((scheme) => createVerifier(buildSettings(scheme), tools))
 
 const headerNames = [
   ...new Set(

@@ -70,18 +70,18 @@ const emptyDelivery = {
   event: undefined,
 }
 
-async function statesOf(store: Store) {
+async function readStates(store: Store) {
   const records = await store.deliveries({ limit: 1000 })
   return Object.fromEntries(records.map(({ deliveryId, state }) => [deliveryId, state]))
 }
 
-const messagesOf = async (store: Store) =>
+const readMessages = async (store: Store) =>
   (await store.claim({ limit: 1000, leaseMs: 1000 })).map(({ planned }) =>
     planned.kind === 'agent' ? planned.action.message : '',
   )
 
-const echo = (text: string) => `export default ({ payload }) => ({ message: ${text} })\n`
-const poison = (n: number, text: string) =>
+const renderEcho = (text: string) => `export default ({ payload }) => ({ message: ${text} })\n`
+const renderPoison = (n: number, text: string) =>
   `export default ({ payload }) => { if (payload.n === ${n}) throw new Error('poison'); return { message: ${text} } }\n`
 
 describe('parked deliveries of a module', () => {
@@ -91,25 +91,25 @@ describe('parked deliveries of a module', () => {
     const drained = new Promise((done) => {
       stage.live.onSwap((_generation, { retryable }) => done(drain.drain(retryable)))
     })
-    await stage.write({ 'x.ts': echo('`of ${payload.n}`') })
+    await stage.write({ 'x.ts': renderEcho('`of ${payload.n}`') })
     expect(await drained).toEqual({ settled: 5, stillParked: 0 })
-    expect(await messagesOf(store)).toEqual(['of 1', 'of 2', 'of 3', 'of 4', 'of 5'])
+    expect(await readMessages(store)).toEqual(['of 1', 'of 2', 'of 3', 'of 4', 'of 5'])
   })
 
   test('a parked delivery that fails again does not stop the others, and waits for the next version', async () => {
     const stage = await createStage({ 'x.ts': 'export default (' }, { watch: false })
     const { store, drain } = await createParked(stage, 3)
-    await stage.write({ 'x.ts': poison(2, '`of ${payload.n}`') })
+    await stage.write({ 'x.ts': renderPoison(2, '`of ${payload.n}`') })
     await stage.live.reload()
     expect(await drain.drain(['x.ts'])).toEqual({ settled: 2, stillParked: 1 })
-    expect(await statesOf(store)).toEqual({ 'd-1': 'accepted', 'd-2': 'parked', 'd-3': 'accepted' })
+    expect(await readStates(store)).toEqual({ 'd-1': 'accepted', 'd-2': 'parked', 'd-3': 'accepted' })
 
     expect(await drain.drain(['x.ts']), 'once a generation').toEqual({ settled: 0, stillParked: 0 })
     expect(await drain.drain(['x.ts'], { again: true }), 'or when asked').toEqual({ settled: 0, stillParked: 1 })
-    await stage.write({ 'x.ts': echo('`mended ${payload.n}`') })
+    await stage.write({ 'x.ts': renderEcho('`mended ${payload.n}`') })
     await stage.live.reload()
     expect(await drain.drain(['x.ts'])).toEqual({ settled: 1, stillParked: 0 })
-    expect(await messagesOf(store)).toEqual(['of 1', 'of 3', 'mended 2'])
+    expect(await readMessages(store)).toEqual(['of 1', 'of 3', 'mended 2'])
   })
 
   test('parked deliveries of one module keep waiting when another module is fixed', async () => {
@@ -118,7 +118,7 @@ describe('parked deliveries of a module', () => {
     await stage.write({ 'x.ts': says('good') })
     await stage.live.reload()
     expect(await drain.drain(['y.ts'])).toEqual({ settled: 0, stillParked: 0 })
-    expect(await statesOf(store)).toEqual({ 'd-1': 'parked', 'd-2': 'parked' })
+    expect(await readStates(store)).toEqual({ 'd-1': 'parked', 'd-2': 'parked' })
   })
 
   test('a drain starts again with the oldest delivery when another version goes live, and no delivery runs twice', async () => {
@@ -135,7 +135,7 @@ describe('parked deliveries of a module', () => {
           ran.push(open.deliveryId)
           const state = await rerunner.rerun(open)
           if (ran.length === 2) {
-            await stage.write({ 'x.ts': echo('`new ${payload.n}`') })
+            await stage.write({ 'x.ts': renderEcho('`new ${payload.n}`') })
             await stage.live.reload()
             void drain.drain(['x.ts'])
           }
@@ -143,17 +143,17 @@ describe('parked deliveries of a module', () => {
         },
       },
     })
-    await stage.write({ 'x.ts': poison(1, '`old ${payload.n}`') })
+    await stage.write({ 'x.ts': renderPoison(1, '`old ${payload.n}`') })
     await stage.live.reload()
     expect(await drain.drain(['x.ts'])).toEqual({ settled: 4, stillParked: 0 })
     expect(ran).toEqual(['d-1', 'd-2', 'd-1', 'd-3', 'd-4'])
-    expect(await messagesOf(store)).toEqual(['old 2', 'new 1', 'new 3', 'new 4'])
+    expect(await readMessages(store)).toEqual(['old 2', 'new 1', 'new 3', 'new 4'])
   })
 
   test('a gateway that stops during a drain leaves the rest parked, and the next start runs it', async () => {
     const stage = await createStage({ 'x.ts': 'export default (' }, { watch: false })
     const { store, rerunner } = await createParked(stage, 3)
-    await stage.write({ 'x.ts': echo('`of ${payload.n}`') })
+    await stage.write({ 'x.ts': renderEcho('`of ${payload.n}`') })
     await stage.live.reload()
     const parts = { store, generation: stage.live.current, log: silentLog }
     const first = createDrain({
@@ -167,17 +167,17 @@ describe('parked deliveries of a module', () => {
       },
     })
     expect(await first.drain(['x.ts'])).toEqual({ settled: 1, stillParked: 0 })
-    expect(await statesOf(store)).toEqual({ 'd-1': 'accepted', 'd-2': 'parked', 'd-3': 'parked' })
+    expect(await readStates(store)).toEqual({ 'd-1': 'accepted', 'd-2': 'parked', 'd-3': 'parked' })
     expect(await createDrain({ ...parts, rerunner }).drain(['x.ts'])).toEqual({ settled: 2, stillParked: 0 })
   })
 
   test('two drains at the same time run each delivery once', async () => {
     const stage = await createStage({ 'x.ts': 'export default (' }, { watch: false })
     const { store, rerunner } = await createParked(stage, 5)
-    await stage.write({ 'x.ts': echo('`of ${payload.n}`') })
+    await stage.write({ 'x.ts': renderEcho('`of ${payload.n}`') })
     await stage.live.reload()
     const parts = { store, rerunner, generation: stage.live.current, log: silentLog }
     await Promise.all([createDrain(parts).drain(['x.ts']), createDrain(parts).drain(['x.ts'])])
-    expect(await messagesOf(store)).toEqual(['of 1', 'of 2', 'of 3', 'of 4', 'of 5'])
+    expect(await readMessages(store)).toEqual(['of 1', 'of 2', 'of 3', 'of 4', 'of 5'])
   })
 })

@@ -14,7 +14,7 @@ describe('a broken save', () => {
   test('a broken save keeps the last good version serving, and the status shows its line until it is fixed', async () => {
     const stage = await createStage({ 'x.ts': says('good') })
     await stage.write({ 'x.ts': 'export default () => {\n  retrun 1\n}\n' })
-    const line = await stage.logged(/does not build/)
+    const line = await stage.waitForLine(/does not build/)
     expect(line.text).toContain('transforms/x.ts does not build at x.ts:2')
     expect(line.text).toContain('The last good version keeps serving.')
     expect(line.frame).toContain('retrun 1')
@@ -26,8 +26,8 @@ describe('a broken save', () => {
     await stage.live.reload()
     expect(stage.live.status().problems[0]?.since).toBe(problems[0]?.since)
     await stage.write({ 'x.ts': says('mended') })
-    await stage.answers('x', 'mended')
-    expect((await stage.logged(/^x\.ts is live \(\d+ ms\)\n/)).level).toBe('info')
+    await stage.waitForAnswer('x', 'mended')
+    expect((await stage.waitForLine(/^x\.ts is live \(\d+ ms\)\n/)).level).toBe('info')
     expect(stage.live.status()).toMatchObject({ degraded: false, problems: [] })
   })
 
@@ -38,7 +38,7 @@ describe('a broken save', () => {
   ])('a save that %s does not go live', async (_what, text, code) => {
     const stage = await createStage({ 'x.ts': says('good') })
     await stage.write({ 'x.ts': text })
-    await stage.logged(/The last good version keeps serving/)
+    await stage.waitForLine(/The last good version keeps serving/)
     expect(await stage.answer('x')).toBe('good')
     expect(stage.live.status().problems).toMatchObject([{ code }])
   })
@@ -46,7 +46,7 @@ describe('a broken save', () => {
   test('a broken module does not prevent another one from going live', async () => {
     const stage = await createStage({ 'x.ts': says('good'), 'y.ts': says('old') }, { config: pair })
     await stage.write({ 'x.ts': 'export default (', 'y.ts': says('new') })
-    await stage.answers('y', 'new')
+    await stage.waitForAnswer('y', 'new')
     expect(await stage.answer('x')).toBe('good')
     expect(stage.live.status().problems).toMatchObject([{ module: 'x.ts' }])
   })
@@ -54,10 +54,10 @@ describe('a broken save', () => {
   test('a removed file keeps the last good version serving, and goes live again when it is back', async () => {
     const stage = await createStage({ 'x.ts': says('good') })
     await rm(join(stage.root, 'x.ts'))
-    await stage.logged(/x\.ts does not exist/)
+    await stage.waitForLine(/x\.ts does not exist/)
     expect(await stage.answer('x')).toBe('good')
     await stage.write({ 'x.ts': says('back') })
-    await stage.answers('x', 'back')
+    await stage.waitForAnswer('x', 'back')
     expect(stage.live.status().degraded).toBe(false)
   })
 
@@ -67,7 +67,7 @@ describe('a broken save', () => {
     const swaps: unknown[] = []
     stage.live.onSwap((_generation, { retryable }) => swaps.push(retryable))
     await stage.write({ 'x.ts': says('mended') })
-    await stage.answers('x', 'mended')
+    await stage.waitForAnswer('x', 'mended')
     expect(swaps).toEqual([['x.ts']])
   })
 
@@ -75,9 +75,9 @@ describe('a broken save', () => {
     const stage = await createStage({ 'x.ts': says('good') })
     const { id } = stage.live.current()
     await stage.write({ 'x.ts': 'export default (' })
-    await stage.logged(/does not build/)
+    await stage.waitForLine(/does not build/)
     await stage.write({ 'x.ts': says('good') })
-    await stage.logged(/x\.ts is valid again; the code that serves has not changed/)
+    await stage.waitForLine(/x\.ts is valid again; the code that serves has not changed/)
     expect(stage.live.current().id).toBe(id)
     expect(stage.live.status().degraded).toBe(false)
   })
@@ -103,26 +103,26 @@ describe('a saved file', () => {
       await writeFile(`${file}~`, says('newer'))
       await chmod(`${file}~`, 0o000)
       await rename(`${file}~`, file)
-      expect((await stage.logged(/The last good version keeps serving/)).text).toContain('x.ts')
+      expect((await stage.waitForLine(/The last good version keeps serving/)).text).toContain('x.ts')
       expect(await stage.answer('x')).toBe('good')
       await chmod(file, 0o600)
-      await stage.answers('x', 'newer')
+      await stage.waitForAnswer('x', 'newer')
       expect(stage.live.status().degraded).toBe(false)
     },
   )
 })
 
 describe('an edit of the configuration', () => {
-  const withPath = (path: string) =>
+  const buildConfig = (path: string) =>
     JSON.stringify({ hooks: { ...baseConfig.hooks, mappings: [{ match: { path }, transform: { module: 'x.ts' } }] } })
 
   test('a mapping that a save adds answers requests', async () => {
     const stage = await createStage({ 'x.ts': says('code') })
     expect(await stage.answer('new')).toBe('skip')
-    await writeFile(join(stage.dir, 'hookloom.jsonc'), withPath('new'))
-    await stage.answers('new', 'code')
+    await writeFile(join(stage.dir, 'hookloom.jsonc'), buildConfig('new'))
+    await stage.waitForAnswer('new', 'code')
     expect(await stage.answer('x')).toBe('skip')
-    await stage.logged(/hookloom\.jsonc is live/)
+    await stage.waitForLine(/hookloom\.jsonc is live/)
   })
 
   test('a broken configuration keeps the last generation, and when fixed it goes live together with all other saves', async () => {
@@ -130,15 +130,15 @@ describe('an edit of the configuration', () => {
     const before = stage.live.current()
     const file = join(stage.dir, 'hookloom.jsonc')
     await writeFile(file, '{ "hooks": ')
-    const line = await stage.logged(/The last good configuration keeps serving/)
+    const line = await stage.waitForLine(/The last good configuration keeps serving/)
     expect(line.frame).toContain('hookloom.jsonc:1')
     await stage.write({ 'x.ts': says('newer') })
     await stage.live.reload()
     expect(stage.live.current()).toBe(before)
     expect(stage.live.status().problems).toMatchObject([{ module: undefined, code: 'config-invalid' }])
-    await writeFile(`${file}.new`, withPath('new'))
+    await writeFile(`${file}.new`, buildConfig('new'))
     await rename(`${file}.new`, file)
-    await stage.answers('new', 'newer')
+    await stage.waitForAnswer('new', 'newer')
     expect(stage.live.status().degraded).toBe(false)
   })
 
@@ -149,18 +149,18 @@ describe('an edit of the configuration', () => {
     )
     await writeFile(
       join(stage.dir, 'hookloom.jsonc'),
-      withPath('x').replace('"hook-secret-of-the-stage"', '"${TOKEN}"'),
+      buildConfig('x').replace('"hook-secret-of-the-stage"', '"${TOKEN}"'),
     )
-    await stage.logged(/TOKEN/)
+    await stage.waitForLine(/TOKEN/)
     await writeFile(join(stage.dir, '.env'), 'TOKEN=from-the-env-file\n')
-    await stage.answers('x', 'code')
+    await stage.waitForAnswer('x', 'code')
     expect(stage.live.current().config.hooks.token).toBe('from-the-env-file')
   })
 
   test('a configuration that names a module outside the root is refused, and the last generation keeps serving', async () => {
     const stage = await createStage({ 'x.ts': says('code') })
-    await writeFile(join(stage.dir, 'hookloom.jsonc'), withPath('x').replace('x.ts', '../x.ts'))
-    await stage.logged(/keeps serving/)
+    await writeFile(join(stage.dir, 'hookloom.jsonc'), buildConfig('x').replace('x.ts', '../x.ts'))
+    await stage.waitForLine(/keeps serving/)
     expect(await stage.answer('x')).toBe('code')
   })
 })
@@ -170,19 +170,19 @@ describe('a transforms directory', () => {
     const stage = await createStage({})
     expect(await stage.answer('x')).toMatch(/^park/)
     await stage.write({ 'x.ts': says('first') })
-    await stage.answers('x', 'first')
+    await stage.waitForAnswer('x', 'first')
     await stage.write({ 'x.ts': says('second') })
-    await stage.answers('x', 'second')
+    await stage.waitForAnswer('x', 'second')
   })
 
   test('a transforms directory that is moved away and back is still watched', async () => {
     const stage = await createStage({ 'x.ts': says('good') })
     await rename(stage.root, `${stage.root}.old`)
-    await stage.logged(/does not exist/)
+    await stage.waitForLine(/does not exist/)
     await rename(`${stage.root}.old`, stage.root)
-    await stage.logged(/is valid again/)
+    await stage.waitForLine(/is valid again/)
     await stage.write({ 'x.ts': says('later') })
-    await stage.answers('x', 'later')
+    await stage.waitForAnswer('x', 'later')
     expect(stage.live.status().degraded).toBe(false)
   })
 })

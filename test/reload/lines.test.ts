@@ -13,25 +13,25 @@ describe('log lines of saves', () => {
     const stage = await createStage({ 'x.ts': throwing })
     expect(await stage.decide('x')).toMatchObject({ problem: { message: 'transforms/x.ts threw an Error at x.ts:1.' } })
     await stage.write({ 'x.ts': `// one\n// two\n${throwing}` })
-    await stage.logged(/^x\.ts is live/)
+    await stage.waitForLine(/^x\.ts is live/)
     expect(await stage.decide('x')).toMatchObject({ problem: { message: 'transforms/x.ts threw an Error at x.ts:3.' } })
   })
 
   test('a save that changes nothing is logged, and so is a save of a file that nothing uses', async () => {
     const stage = await createStage({ 'x.ts': says('1') })
     await stage.write({ 'x.ts': says('1') })
-    await stage.logged(/^hooks\/transforms\/x\.ts was saved; nothing changed\n$/)
+    await stage.waitForLine(/^hooks\/transforms\/x\.ts was saved; nothing changed\n$/)
     await stage.write({ 'later.ts': says('1') })
-    await stage.logged(/^hooks\/transforms\/later\.ts was saved; nothing uses it\n$/)
+    await stage.waitForLine(/^hooks\/transforms\/later\.ts was saved; nothing uses it\n$/)
     expect(stage.lines.filter(({ text }) => text.includes('was saved'))).toHaveLength(2)
   })
 
   test('a save that does not fix an error is logged', async () => {
     const stage = await createStage({ 'x.ts': says('1') })
     await stage.write({ 'x.ts': 'export default (' })
-    await stage.logged(/does not build/)
+    await stage.waitForLine(/does not build/)
     await stage.write({ 'x.ts': 'export default (' })
-    const { level, text } = await stage.logged(/was saved/)
+    const { level, text } = await stage.waitForLine(/was saved/)
     expect({ level, text }).toEqual({
       level: 'warn',
       text: expect.stringMatching(
@@ -48,15 +48,15 @@ test('a build that takes longer than 300 ms is logged while it runs', async () =
   onTestFinished(() => rm(dir, { recursive: true, force: true }))
   await writeFile(join(dir, 'hookloom.jsonc'), JSON.stringify(baseConfig))
   const lines: string[] = []
-  let began = () => {}
+  let onBegin = () => {}
   let finish = () => {}
-  const building = new Promise<void>((resolve) => (began = resolve))
+  const building = new Promise<void>((resolve) => (onBegin = resolve))
   const built = new Promise<void>((resolve) => (finish = resolve))
   const live = createLive({
     dir,
     env: {},
     load: async () => {
-      began()
+      onBegin()
       await built
       const run = async () => ({ kind: 'returned', value: {}, log: [] }) as const
       return { transforms: new Map([['x.ts#', { module: 'x.ts', hash: '1', problem: undefined, run }]]), inputs: [] }
@@ -82,11 +82,11 @@ test(
   async () => {
     const stage = await createStage({ 'x.ts': says('1') }, { parkedFor: async () => 3 })
     await stage.write({ 'x.ts': 'export default (' })
-    expect((await stage.logged(/does not build/)).text).toMatch(
+    expect((await stage.waitForLine(/does not build/)).text).toMatch(
       / 3 parked deliveries will run again when it is fixed\.$/,
     )
     await stage.write({ 'x.ts': says('2') })
-    expect((await stage.logged(/^x\.ts is live/)).text).toMatch(/^x\.ts is live \(\d+ ms\)$/)
+    expect((await stage.waitForLine(/^x\.ts is live/)).text).toMatch(/^x\.ts is live \(\d+ ms\)$/)
   },
 )
 
@@ -96,12 +96,12 @@ test(
   async () => {
     const config = { hooks: { ...baseConfig.hooks, transforms: { drain: 'ask' } } }
     const stage = await createStage({ 'x.ts': 'export default (' }, { config, parkedFor: async () => 3 })
-    expect((await stage.logged(/does not build/)).text).toMatch(
+    expect((await stage.waitForLine(/does not build/)).text).toMatch(
       / 3 parked deliveries wait\. When it is fixed, run "hookloom retry --parked"\.$/,
     )
     const before = stage.lines.length
     await stage.write({ 'x.ts': says('1') })
-    await stage.logged(/^x\.ts is live/)
+    await stage.waitForLine(/^x\.ts is live/)
     await stage.write({ 'x.ts': 'export default [' })
     await expect
       .poll(() =>

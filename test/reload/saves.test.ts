@@ -6,7 +6,7 @@ import { createStage, says } from './stage.ts'
 
 const rounds = 20
 
-/** The ways in which editors and tools write a file. Their pauses are what is tested. */
+/** The ways in which editors and tools write a file. Their pauses are what their writes. */
 const styles: Record<string, (file: string, text: string) => Promise<void>> = {
   'in place': (file, text) => writeFile(file, text),
   'by rename': async (file, text) => {
@@ -42,7 +42,7 @@ describe('saves of transform modules', () => {
       const stage = await createStage({ 'x.ts': says('0') })
       for (let round = 1; round <= rounds; round += 1) {
         await styles[style]?.(join(stage.root, 'x.ts'), says(String(round)))
-        await stage.answers('x', String(round))
+        await stage.waitForAnswer('x', String(round))
       }
       await stage.live.reload()
       expect(await stage.answer('x')).toBe(String(rounds))
@@ -61,26 +61,29 @@ export default () => ({ message: [a, b.b, c, d.d].join() })`,
       'c.mjs': 'export const c = 1',
       'd.cjs': 'module.exports = { d: 1 }',
     })
-    await stage.answers('x', '1,1,1,1')
+    await stage.waitForAnswer('x', '1,1,1,1')
     await stage.write({ 'lib/a.ts': 'export const a: number = 2' })
-    await stage.answers('x', '2,1,1,1')
+    await stage.waitForAnswer('x', '2,1,1,1')
     await stage.write({ 'b.json': '{"b":2}' })
-    await stage.answers('x', '2,2,1,1')
+    await stage.waitForAnswer('x', '2,2,1,1')
     await stage.write({ 'c.mjs': 'export const c = 2' })
-    await stage.answers('x', '2,2,2,1')
+    await stage.waitForAnswer('x', '2,2,2,1')
     await stage.write({ 'd.cjs': 'module.exports = { d: 2 }' })
-    await stage.answers('x', '2,2,2,2')
+    await stage.waitForAnswer('x', '2,2,2,2')
     expect(stage.live.status().degraded).toBe(false)
   })
 
   test('a module and its helper that are saved together go live together in every answer', async () => {
-    const entry = (version: number) =>
+    const renderEntry = (version: number) =>
       `import { helper } from './helper.ts'\n${says('')}`.replace('""', `\`${version}/\${helper}\``)
-    const helper = (version: number) => `export const helper = ${version}\n`
-    const stage = await createStage({ 'x.ts': entry(0), 'helper.ts': helper(0) })
+    const renderHelper = (version: number) => `export const helper = ${version}\n`
+    const stage = await createStage({ 'x.ts': renderEntry(0), 'helper.ts': renderHelper(0) })
     const seen = new Set<string>()
     for (let version = 1; version <= 20; version += 1) {
-      await Promise.all([stage.write({ 'x.ts': entry(version) }), stage.write({ 'helper.ts': helper(version) })])
+      await Promise.all([
+        stage.write({ 'x.ts': renderEntry(version) }),
+        stage.write({ 'helper.ts': renderHelper(version) }),
+      ])
       for (let answer = ''; answer !== `${version}/${version}`;) {
         await new Promise((resolve) => setImmediate(resolve))
         answer = await stage.answer('x')
@@ -105,7 +108,7 @@ export default () => ({ message: [a, b.b, c, d.d].join() })`,
       await stage.write({ 'x.ts': `const version = '${version}'\nexport default () => ({ message: version })\n` })
       await pause(5)
     }
-    await stage.answers('x', '200')
+    await stage.waitForAnswer('x', '200')
     const later = await Promise.all(Array.from({ length: 20 }, () => stage.answer('x')))
     saving.abort()
     await requests

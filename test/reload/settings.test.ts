@@ -6,45 +6,45 @@ import { baseConfig, createStage } from './stage.ts'
 const reads = `const atLoad = process.env.WORD
 export default () => ({ message: [atLoad, process.env.WORD, Object.keys(process.env).length].join() })
 `
-const withTransforms = (transforms: object) => ({ hooks: { ...baseConfig.hooks, transforms } })
+const buildConfig = (transforms: object) => ({ hooks: { ...baseConfig.hooks, transforms } })
 
 describe('settings of transforms', () => {
   test('transforms see only the variables that hooks.transforms.env names', async () => {
     const stage = await createStage({ 'x.ts': reads })
     expect(await stage.answer('x')).toBe(',,0')
     await writeFile(join(stage.dir, '.env'), 'WORD=one\nOTHER=secret\n')
-    await writeFile(join(stage.dir, 'hookloom.jsonc'), JSON.stringify(withTransforms({ env: ['WORD'] })))
-    await stage.answers('x', 'one,one,1')
+    await writeFile(join(stage.dir, 'hookloom.jsonc'), JSON.stringify(buildConfig({ env: ['WORD'] })))
+    await stage.waitForAnswer('x', 'one,one,1')
   })
 
   test('an edit of .env alone reaches transforms, runs their parked deliveries, and logs a line without the value', async () => {
-    const stage = await createStage({ 'x.ts': reads }, { config: withTransforms({ env: ['WORD'] }) })
+    const stage = await createStage({ 'x.ts': reads }, { config: buildConfig({ env: ['WORD'] }) })
     const mended: unknown[] = []
     stage.live.onSwap((_generation, swap) => mended.push(swap.retryable))
     await writeFile(join(stage.dir, '.env'), 'WORD=hidden\n')
-    await stage.answers('x', 'hidden,hidden,1')
-    await stage.logged(/the environment of transforms is live/)
+    await stage.waitForAnswer('x', 'hidden,hidden,1')
+    await stage.waitForLine(/the environment of transforms is live/)
     expect(mended).toEqual([['x.ts']])
     expect(stage.lines.filter(({ text }) => text.includes('hidden'))).toEqual([])
   })
 
   test('a module loads once its variable is set, and keeps serving with the old value if a new one breaks it', async () => {
     const picky = `if (process.env.WORD !== 'right') throw new Error('no word')\nexport default () => ({ message: 'loaded' })\n`
-    const stage = await createStage({ 'x.ts': picky }, { config: withTransforms({ env: ['WORD'] }) })
+    const stage = await createStage({ 'x.ts': picky }, { config: buildConfig({ env: ['WORD'] }) })
     expect(await stage.answer('x')).toMatch(/^park/)
     await writeFile(join(stage.dir, '.env'), 'WORD=right\n')
-    await stage.answers('x', 'loaded')
+    await stage.waitForAnswer('x', 'loaded')
     expect(stage.live.status().degraded).toBe(false)
     await writeFile(join(stage.dir, '.env'), 'WORD=wrong\n')
-    await stage.logged(/does not load: it threw an Error at x\.ts:1.* The last good version/)
+    await stage.waitForLine(/does not load: it threw an Error at x\.ts:1.* The last good version/)
     expect(stage.live.status().problems).toMatchObject([{ module: 'x.ts' }])
     expect(await stage.answer('x')).toBe('loaded')
   })
 
   test('a new time limit applies to the next call', async () => {
     const stage = await createStage({ 'x.ts': 'export default () => new Promise(() => {})\n' })
-    await writeFile(join(stage.dir, 'hookloom.jsonc'), JSON.stringify(withTransforms({ timeoutMs: 150 })))
-    await stage.logged(/hookloom\.jsonc is live/)
+    await writeFile(join(stage.dir, 'hookloom.jsonc'), JSON.stringify(buildConfig({ timeoutMs: 150 })))
+    await stage.waitForLine(/hookloom\.jsonc is live/)
     expect(await stage.answer('x')).toMatch(/did not end within 150 ms/)
   })
 })
@@ -60,7 +60,7 @@ describe('an edit of hooks.agent', () => {
       join(stage.dir, 'hookloom.jsonc'),
       JSON.stringify({ ...baseConfig, hooks: { ...baseConfig.hooks, agent } }),
     )
-    await stage.logged(/hookloom\.jsonc is live/)
+    await stage.waitForLine(/hookloom\.jsonc is live/)
     expect(await ask()).toMatchObject({
       actions: [{ instructions: 'Be brief.', action: { allowUnsafeExternalContent: true } }],
     })

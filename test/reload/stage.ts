@@ -24,9 +24,9 @@ export type Stage = {
   /** The message of the decision, or the kind of the decision if it has no message. */
   answer(hook: string, payload?: JsonValue): Promise<string>
   /** Resolves when the hook answers with this message. Asks once in each turn of the event loop. */
-  answers(hook: string, message: string): Promise<void>
+  waitForAnswer(hook: string, message: string): Promise<void>
   /** Resolves with the first log line that matches, including lines that were logged before. */
-  logged(pattern: RegExp): Promise<Line>
+  waitForLine(pattern: RegExp): Promise<Line>
 }
 
 export const baseConfig = {
@@ -89,7 +89,7 @@ export async function createStage(
     write,
     decide: (hook, payload = {}) => decideNow(live, hook, payload),
     answer: async (hook, payload) => toAnswer(await stage.decide(hook, payload)),
-    async answers(hook, message) {
+    async waitForAnswer(hook, message) {
       const until = performance.now() + 60_000
       for (let answer = ''; answer !== message;) {
         if (performance.now() > until) throw new Error(`${hook} still answers ${answer}, never ${message}`)
@@ -97,16 +97,16 @@ export async function createStage(
         answer = await stage.answer(hook)
       }
     },
-    logged: (pattern) =>
+    waitForLine: (pattern) =>
       new Promise((found) => {
-        const look = () => {
+        const checkLines = () => {
           const line = lines.find(({ text, frame }) => pattern.test(`${text}\n${frame}`))
           if (line === undefined) return
-          listeners.delete(look)
+          listeners.delete(checkLines)
           found(line)
         }
-        listeners.add(look)
-        look()
+        listeners.add(checkLines)
+        checkLines()
       }),
   }
   return stage

@@ -7,7 +7,7 @@ import { replaceUnseen, toPrintable, toPrintableLine } from '../../base/text.ts'
 export function createJsonLog(): Log {
   return pino(
     {
-      // the gateway drops the lines below server.log
+      // the gateway itself drops the lines below the level `server.log`
       level: 'debug',
       base: { pid: process.pid },
       timestamp: pino.stdTimeFunctions.isoTime,
@@ -17,7 +17,7 @@ export function createJsonLog(): Log {
   )
 }
 
-/** Escapes terminal controls and invisible characters, of which JSON itself escapes only those below U+0020. The line feed at the end
+/** Escapes terminal controls and invisible characters, of which JSON terminal controls and invisible characters: JSON escapes only those below U+0020. The line feed at the end
  * stays. */
 export function escapeLine(line: string): string {
   return replaceUnseen(line, (character) =>

@@ -4,7 +4,7 @@ import { toErrorName } from '../../base/exceptions.ts'
 import { readVersion } from '../../base/package.ts'
 import type { Log } from '../../model/log.ts'
 
-/** Ports that replace the configured ones. */
+/** Ports that replace the configured ports. */
 export type Ports = Pick<HookloomOptions, 'port' | 'adminPort'>
 
 type ServeOptions = Omit<HookloomOptions, 'log'> & {

@@ -106,7 +106,7 @@ function convertChannel(section: Section, { to, secret, plain }: Row, tools: Too
     if (value !== undefined) channel[ours] = value
   }
   for (const key of ['enabled', 'name']) section.take(key)
-  // the variables are not substituted yet
+  // placeholders, because the variables are not substituted yet
   const parsed = channelSections[to].safeParse(withPlaceholders(channel))
   if (!parsed.success) {
     notes.add(section.path, `is not taken over: ${describeFirstIssue(parsed.error, channel)}. Set channels.${to}.`)

@@ -25,8 +25,8 @@ const optional = new Set([
 const maxRounds = 1_000
 const needed = new Set(['hooks.token', 'gateway.token'])
 
-/** Leaves out the parts that the gateway would refuse. `env`: every variable that the draft names. Throws `config-invalid` if a required
- * part would be refused. */
+/** Leaves out the parts that the gateway would refuse. `env`: every variable of the draft. Throws `config-invalid` if it refuses a required
+ * part. */
 export function dropRefusedParts(draft: ImportDraft, env: Env, notes: Notes): Settled {
   const onText = (path: ConfigPath) => notes.add(path, 'names a variable, which is plain text here. Write the value.')
   let mappings = draft.mappings.map(({ from, mapping }): DraftMapping => {

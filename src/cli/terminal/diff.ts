@@ -8,7 +8,7 @@ const maxShownChars = 200
 /** The number of characters that are shown before the first difference of two long lines. */
 const lead = 40
 
-/** A line with "-" is only in the first value, a line with "+" only in the second. Equal lines at both ends are left out, except the last
+/** A line with "-": is line of the first value a line with "+": of the second only. Of equal lines, only the one before the first difference the last
  * one before the first difference. */
 export function renderDiff(before: unknown, after: unknown): string[] {
   const [old, now] = [splitLines(before), splitLines(after)]

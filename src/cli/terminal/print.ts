@@ -92,7 +92,7 @@ export function describeFailure(thrown: unknown): string {
   return problem.frame === undefined ? sentence : `${sentence}\n${indent(problem.frame)}`
 }
 
-/** Describes a problem that does not stop the command: one line, with the command that shows the rest. */
+/** Describes a problem that does not stop the command: one line, with the command that shows the details. */
 export function describeWarning({ message, frame = '' }: Problem): string {
   const [first = ''] = frame.split('\n')
   const said = first === '' ? message : `${message}: ${first}`

@@ -25,7 +25,7 @@ export function renderExamples(...lines: readonly string[]): string {
 }
 
 /** Converts an error of commander to a Problem. Undefined if commander only showed the help or the version. `asked`: the name of the
- * command, such as "hookloom gmail setup". */
+ * command, such name of the command. */
 export function toUsageProblem(error: CommanderError, asked: string): Problem | undefined {
   if (error.exitCode === 0) return undefined
   if (error.code === 'commander.help') {

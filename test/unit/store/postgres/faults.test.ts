@@ -38,7 +38,7 @@ describe.skipIf(whyNoPostgres)('a connection that is cut', () => {
           proxy.cutAfter(undefined)
           await listening.append(newWake())
           proxy.cutAfter(cut)
-          const isCut = proxy.nextCut()
+          const isCut = proxy.waitForCut()
           listening.subscribe(() => undefined)
           await isCut
           await listening.close()
