@@ -116,7 +116,7 @@ export function logDelivery(
     })
     return
   }
-  const actions = settlement.jobs.flatMap(({ planned }) => ('action' in planned ? [planned.kind] : []))
+  const actions = settlement.jobs.filter(({ planned }) => 'action' in planned).map(({ planned }) => planned.kind)
   const outcome = actions.length > 3 ? `${actions.length} actions` : actions.join(', ') || state
   const tookMs = now - delivery.receivedAt
   const took = before === 'parked' || before === 'refused' ? `was ${before}` : `${tookMs} ms`

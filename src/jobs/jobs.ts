@@ -134,7 +134,7 @@ export function createEffects(options: EffectsOptions): Effects {
       else if (cancel !== undefined || jobs.some(({ state }) => state === 'queued')) worker.lookForJobs()
     },
     onAccepted(jobs) {
-      for (const { agentId, wakes } of jobs.flatMap(({ events }) => events)) if (wakes) heartbeats.wake(agentId)
+      for (const { events } of jobs) for (const { agentId, wakes } of events) if (wakes) heartbeats.wake(agentId)
     },
     // when a run is queued again, its tasks begin again
     lookForJobs: worker.lookForTasks,

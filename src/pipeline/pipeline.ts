@@ -125,7 +125,7 @@ function decideMapped(
     for (const item of items) {
       const draft = renderDraft(compiled, toTemplateScope(item))
       requireText(compiled, draft)
-      plans.add(item, [draft], items.length)
+      plans.add(item, splitTargets(draft), items.length)
     }
     return plans.toDecision(items.length, reasons)
   } catch (error) {
@@ -151,7 +151,7 @@ async function decideByTransform(delivery: Delivery, code: TransformRun): Promis
   const { compiled, transform, state, plans, reasons } = code
   try {
     const items = splitItems(delivery, compiled.mapping.forEach)
-    for (const item of items) plans.add(item, await runTransform(item, code), items.length)
+    for (const item of items) plans.add(item, (await runTransform(item, code)).flatMap(splitTargets), items.length)
     return { ...plans.toDecision(items.length, reasons), state: state.changes() }
   } catch (error) {
     if (!(error instanceof Problem)) throw error
@@ -178,7 +178,7 @@ function createPlans(
   })
   return {
     add(item: Delivery, drafts: readonly ActionDraft[], items: number): void {
-      for (const draft of drafts.flatMap(splitTargets)) {
+      for (const draft of drafts) {
         const input = { keyOrigin: draft.keyOrigin, delivery: item, jobKeys, newId }
         const allowed = applyPolicy(parseAction(draft), config, input)
         const planned = allowed.kind === 'wake' ? allowed : withFlow(allowed, item, draft)

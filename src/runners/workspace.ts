@@ -45,8 +45,9 @@ export async function readWorkspaceFile(folder: string | undefined, name: Worksp
   if (folder === undefined) return {}
   const refuse = (why: string) => ({ refused: `${join(folder, name)} is not read: ${why}` })
   try {
-    const [inside, path] = await Promise.all([realpath(folder), realpath(join(folder, name))])
-    if (!path.startsWith(inside + sep)) {
+    // most workspaces have no such file, and then nothing else is asked
+    const path = await realpath(join(folder, name))
+    if (!path.startsWith((await realpath(folder)) + sep)) {
       return refuse('it is a link that leads out of the workspace. Put the file itself there.')
     }
     const file = await open(path, flags)

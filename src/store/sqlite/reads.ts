@@ -154,9 +154,11 @@ const countJobs = selectCountsByState({
 })
 
 const waitsForRetry = `FROM jobs INDEXED BY jobs_later WHERE state = 'queued' AND gate = 2`
-const nextDue = `SELECT min(run_at) AS run_at FROM (
-  SELECT * FROM (SELECT run_at FROM jobs WHERE ${couldRun} ORDER BY seq LIMIT 1) UNION ALL
-  SELECT * FROM (SELECT run_at ${waitsForRetry} ORDER BY run_at LIMIT 1))`
+/** One statement, so one read transaction: the worker reads it after each search for jobs. */
+const nextDue = `SELECT min(at) AS at FROM (
+  SELECT * FROM (SELECT run_at AS at FROM jobs WHERE ${couldRun} ORDER BY seq LIMIT 1) UNION ALL
+  SELECT * FROM (SELECT run_at ${waitsForRetry} ORDER BY run_at LIMIT 1) UNION ALL
+  SELECT min(until) FROM holds UNION ALL ${selectNextFlow})`
 /**
  * Reads only the head of the backlog. Jobs are in order of arrival, and a job that was never tried is due since its arrival,
  * so no job behind the first such job has been due for longer.
@@ -256,10 +258,8 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       return all(selectAnyOpen, ...page).map(toOpenDelivery)
     },
     nextDueInMs: async () => {
-      const held = one('SELECT min(until) AS until FROM holds')?.['until']
-      const times = [one(nextDue)?.['run_at'], held, one(selectNextFlow)?.['at']]
-      const known = times.filter((time) => typeof time === 'number')
-      return known.length === 0 ? undefined : Math.min(...known) - clock()
+      const at = one(nextDue)?.['at']
+      return typeof at === 'number' ? at - clock() : undefined
     },
     dueForMs: async () => {
       const now = clock()
