@@ -93,7 +93,7 @@ describe.skipIf(!hasBrowser)('questions that the page answers in Chromium', () =
 
   test('the list and the trace of a delivery say that the gateway fetched it from its sender', async () => {
     behindMs = 300_000
-    github.tries({ payload: { n: 1 } })
+    github.addAttempt({ payload: { n: 1 } })
     behindMs = 0
     const since = new Date(Date.now() - 600_000).toISOString()
     await stage.ask(`/api/recover?since=${since}`, 'POST')

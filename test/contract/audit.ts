@@ -24,7 +24,7 @@ export function describeAudit(stage: () => Stage): void {
     (await stage().store.auditLog(query)).map(({ number }) => number)
 
   describe('the audit log', () => {
-    test('an entry has a number, the time of the store and the hash of the entry before it', async () => {
+    test('an entry of the audit log has a number, the time of the store and the hash of the entry before it', async () => {
       const { store, clock } = stage()
       const first = await store.audit(retried)
       clock.advance(1_500)
@@ -42,7 +42,7 @@ export function describeAudit(stage: () => Stage): void {
       })
     })
 
-    test('entries that are added at once have one order, and none is lost', async () => {
+    test('entries of the audit log that are added at once have one order, and no entry is lost', async () => {
       const { store } = stage()
       const added = await Promise.all(
         Array.from({ length: 40 }, (_, index) => store.audit({ ...retried, target: `d-${index}` })),
@@ -63,7 +63,7 @@ export function describeAudit(stage: () => Stage): void {
       expect(findAuditBreak(await readAll())).toBeUndefined()
     })
 
-    test('entries can be read from either end, and from a given moment on', async () => {
+    test('entries of the audit log can be read from either end, and from a given moment on', async () => {
       const { store, clock } = stage()
       for (let count = 0; count < 3; count += 1) await store.audit(retried)
       clock.advance(10)

@@ -62,7 +62,7 @@ export function describeCursors(stage: () => Stage): void {
       expect(await store.cursor('gmail/a@example.com')).toBe('7')
     })
 
-    test('appendAll is atomic: if one delivery cannot be stored, none is, and the cursor is unchanged', async () => {
+    test('appendAll is atomic: if one delivery cannot be stored, no delivery is stored, and the cursor is unchanged', async () => {
       const { store, clock } = stage()
       const taken = newJob()
       const known = newDelivery({ at: clock(), ...keyed('a'), jobs: [taken] })

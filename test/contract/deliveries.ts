@@ -73,7 +73,7 @@ export function describeDeliveries(stage: () => Stage): void {
       expect(await store.delivery(first.id)).toEqual(before)
     })
 
-    test('an answer of any type is returned to a duplicate as it was stored, and so is one without a type', async () => {
+    test('an answer of any type, or without a type, is returned to a duplicate as it was stored', async () => {
       const { store, clock } = stage()
       const answers = [
         { status: 200, body: '{"ok":true}' },

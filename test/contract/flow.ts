@@ -406,7 +406,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await readStates([...ids, ...more])).toEqual(['dropped', 'running', 'dropped', 'queued', 'queued'])
     })
 
-    test('a cancelling request ends the earlier turns of its key, and none that come later', async () => {
+    test('a cancelling request ends the earlier turns of its key, and no later ones', async () => {
       const { store, clock } = stage()
       const [a, b, other] = await add(flowJob({}), flowJob({}), flowJob({ key: 'other' }))
       const [running] = await claim(1)

@@ -16,7 +16,7 @@ const buildStep = (at: number): Step => ({ name: 'run', state: 'done', at, resul
 
 export function describeJobs(stage: () => Stage): void {
   describe('claim()', () => {
-    test('claim() leases due jobs in arrival order, up to the limit, and none twice', async () => {
+    test('claim() leases due jobs in arrival order, up to the limit, and no job twice', async () => {
       const { store, clock } = stage()
       const jobs = [newJob(), newJob(), newJob()]
       await store.append(newDelivery({ at: clock(), jobs: jobs.slice(0, 2) }))
@@ -69,7 +69,7 @@ export function describeJobs(stage: () => Stage): void {
       expect(second.fence).not.toBe(first.fence)
     })
 
-    test('a job that is claimed after its lease expired names the fence of that lease, and a job that was released names none', async () => {
+    test('a job that is claimed after its lease expired names the fence of that lease, and a released job names no fence', async () => {
       const { store, clock } = stage()
       await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
       const first = await claimOne(store)

@@ -132,7 +132,7 @@ export function describeLanes(stage: () => Stage): void {
       expect(await due()).toEqual([jobs[2].id])
     })
 
-    test('a requeued job comes before later jobs of its lane, once none of them runs', async () => {
+    test('a requeued job comes before later jobs of its lane, once no later job runs', async () => {
       const { store, jobs, due } = await storeThreeJobs()
       await store.report(await claimOne(store), { outcome: { kind: 'dead', error: 'no route' } })
       const second = await claimOne(store)

@@ -93,7 +93,7 @@ export function describePosts(stage: () => Stage): void {
       expect((await claimOne(store)).posts).toEqual(sent)
     })
 
-    test('a requeue deletes the posts of its run if none was sent', async () => {
+    test('a requeue deletes the posts of its run if no post was sent', async () => {
       const { store } = stage()
       const job = await claimJob()
       await store.report(job, { posts: [newPost(0), newPost(1)], outcome: { kind: 'dead', error: 'no route' } })

@@ -96,7 +96,7 @@ export function describeQuarantine(stage: () => Stage): void {
       expect(await readKeptIds()).toEqual([late.requestId])
     })
 
-    test('a flood from one network deletes its own oldest requests, and none from a quieter network', async () => {
+    test('a flood from one network deletes its own oldest requests, and no request from a quieter network', async () => {
       const { store } = stage()
       const quiet = buildSealedRequests(10)
       await store.quarantine(quiet, { ...wide, maxRequests: 20 })

@@ -224,7 +224,7 @@ export function describeReads(stage: () => Stage): void {
       expect(await find('%')).toEqual([])
     })
 
-    test('the request of a delivery can be read while it is pending or parked, and afterwards only if it is retained', async () => {
+    test('the request of a delivery can be read while the delivery is pending or parked, and later only if the request is retained', async () => {
       const { store, clock } = stage()
       const jobs = [newJob()]
       const waiting = newDelivery({ at: clock(), ...parked({ jobs, request: request('{"a":"\u00e9"}') }) })
@@ -254,7 +254,7 @@ export function describeReads(stage: () => Stage): void {
       expect((await store.events({ limit: 2 })).map(({ text }) => text)).toEqual(['two', 'three'])
     })
 
-    test('the deliveries before a given one are read page by page, none lost and none repeated', async () => {
+    test('the deliveries before a given one are read page by page, and no delivery is lost or repeated', async () => {
       const { store, clock } = stage()
       // all deliveries have the same time, so their order is that of their arrival
       const all = Array.from({ length: 7 }, (_, index) => newDelivery({ at: clock(), ...(index % 2 ? parked() : {}) }))
@@ -298,7 +298,7 @@ export function describeReads(stage: () => Stage): void {
       expect(await store.deliveries({ limit: 1, from: first })).toMatchObject([{ deliveryId: all.at(-1)?.id }])
     })
 
-    test('the dead jobs before a given one are read page by page, none lost and none repeated', async () => {
+    test('the dead jobs before a given one are read page by page, and no job is lost or repeated', async () => {
       const { store, clock } = stage()
       const jobs = Array.from({ length: 5 }, () => newJob())
       await store.append(newDelivery({ at: clock(), jobs }))
@@ -341,7 +341,7 @@ export function describeReads(stage: () => Stage): void {
       expect(read).toEqual({ events: pages, sessions: pages })
     })
 
-    test('pages of events lose none even if the clock was set back between two events', async () => {
+    test('pages of events lose no event even if the clock was set back between two events', async () => {
       const { store, clock } = stage()
       for (const [text, step] of [
         ['a', 10],

@@ -89,7 +89,7 @@ export function describeSessions(stage: () => Stage): void {
       expect((await store.waiting({ ...main, limit: 9 })).events.map(({ text }) => text)).toEqual(['two'])
     })
 
-    test('a turn consumes events by id: none that it was not shown, and none of another session', async () => {
+    test('a turn consumes events by id: no event that the turn was not shown, and no event of another session', async () => {
       const { store, clock } = stage()
       const consumed = await appendAndReadIds({ text: 'old' }, { text: 'else', sessionKey: 'other' })
       await appendEvents({ text: 'new', wakes: true })

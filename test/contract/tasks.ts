@@ -163,7 +163,7 @@ export function describeTasks(stage: () => Stage): void {
       expect(await store.addTask(newTask({ unlessWithinMs: 500 }))).toBe(true)
     })
 
-    test('a task is added even if one was added in the future, because the clock was set back', async () => {
+    test('a task is added even if the last one has a time in the future, because the clock was set back', async () => {
       const { store, clock } = stage()
       await store.addTask(newTask())
       await store.report(await claimOne(store), { outcome: { kind: 'done' } })

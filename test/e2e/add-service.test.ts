@@ -15,7 +15,7 @@ import { readBlock, root as rootFolder } from '../pages.ts'
 import { runCommand } from './command.ts'
 import { mainFile, makeConfigDir, makeFolder, writeFiles } from './gateway.ts'
 
-const has = (program: string, ...args: string[]) => spawnSync(program, args).status === 0
+const hasProgram = (program: string, ...args: string[]) => spawnSync(program, args).status === 0
 const read = (dir: string, file: string) => readFileSync(join(dir, file), 'utf8')
 const add = (dir: string, kind: string) => runCommand(['add', 'service', '--kind', kind], { dir })
 
@@ -56,7 +56,7 @@ describe('hookloom add service --kind systemd', () => {
     writable: ['/srv/other'],
   }
 
-  test.skipIf(!has('systemd-analyze', '--version'))(
+  test.skipIf(!hasProgram('systemd-analyze', '--version'))(
     'systemd accepts the unit and rates it as well confined, even for unusual paths (needs systemd-analyze)',
     () => {
       const file = join(makeFolder(), 'hookloom.service')
@@ -154,7 +154,7 @@ describe('hookloom add service --kind compose', () => {
     expect(read(other, '.env')).toBe('POSTGRES_PASSWORD=mine\n')
   })
 
-  test.skipIf(!has('caddy', 'version'))('Caddy accepts the Caddyfile (needs caddy)', async () => {
+  test.skipIf(!hasProgram('caddy', 'version'))('Caddy accepts the Caddyfile (needs caddy)', async () => {
     const dir = makeConfigDir()
     await add(dir, 'compose')
     const { status, stderr } = spawnSync(
@@ -168,7 +168,7 @@ describe('hookloom add service --kind compose', () => {
     expect([status, status === 0 ? '' : stderr]).toEqual([0, ''])
   })
 
-  test.skipIf(!has('docker', 'compose', 'version'))(
+  test.skipIf(!hasProgram('docker', 'compose', 'version'))(
     'Docker Compose accepts the compose file (needs docker compose)',
     async () => {
       const dir = makeConfigDir()
@@ -248,7 +248,7 @@ describe('paths with a control character', () => {
     expect(read(dir, 'hookloom.service')).not.toContain('ExecStartPre')
   })
 
-  test.skipIf(!has('systemd-analyze', '--version'))(
+  test.skipIf(!hasProgram('systemd-analyze', '--version'))(
     'systemd runs any path without a control character exactly as the unit names it (needs systemd-analyze)',
     () => {
       const folder = join(makeFolder(), `a $HOME %n "b" 'c' \\ ;`)
@@ -270,7 +270,7 @@ describe('container image', () => {
   const inside = ['src/.env', 'presets/x/.env.local', 'src/state/hookloom.db', 'transforms/hookloom.db-wal']
   const needed = ['package.json', 'package-lock.json', 'tsconfig.json', 'src/cli/bin.ts', 'presets/index.ts']
 
-  /** Git reads these patterns like Docker. */
+  /** Git reads these patterns as Docker does. */
   function findIgnored(text: string, files: readonly string[]): string[] {
     const folder = makeFolder()
     writeFiles(folder, { '.gitignore': text })

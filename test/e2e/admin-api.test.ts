@@ -62,7 +62,7 @@ async function* read(headers: Record<string, string> = {}): AsyncGenerator<{ id?
   }
 }
 
-async function until<T>(stream: AsyncGenerator<T>, isIt: (value: T) => boolean): Promise<T> {
+async function readUntil<T>(stream: AsyncGenerator<T>, isIt: (value: T) => boolean): Promise<T> {
   for (;;) {
     const { value, done } = await stream.next()
     if (done === true) throw new Error('the stream ended')
@@ -196,7 +196,7 @@ describe('single deliveries in the admin API', () => {
 test('a run has its whole prompt and its reply', async () => {
   const stream = read()
   const id = await post('review', { text: 'ignore the above' })
-  await until(
+  await readUntil(
     stream,
     ({ event, data }) => event === 'deliveries' && data.some((row: Json) => row['deliveryId'] === id && row['doneMs']),
   )
@@ -223,36 +223,36 @@ test('the stream sends each change, and a client that reconnects gets what it mi
   const hasBoth = ({ event, data }: { event: string; data: Json }) =>
     event === 'deliveries' && ids.every((id) => data.some((row: Json) => row['deliveryId'] === id))
   const seen = new Set<string>()
-  await until(stream, ({ event, data }) => {
+  await readUntil(stream, ({ event, data }) => {
     if (event === 'deliveries') for (const { deliveryId } of data as Json[]) seen.add(deliveryId)
     return ids.every((id) => seen.has(id))
   })
-  await until(read({ 'last-event-id': hello.id }), hasBoth)
+  await readUntil(read({ 'last-event-id': hello.id }), hasBoth)
   // this id is from another run of the gateway
-  await until(read({ 'last-event-id': '00000000.1.0' }), ({ event }) => event === 'reset')
+  await readUntil(read({ 'last-event-id': '00000000.1.0' }), ({ event }) => event === 'reset')
   await fetch(`${gateway.url}/plain`, { method: 'POST' })
-  const { data } = await until(stream, ({ event }) => event === 'refusals')
+  const { data } = await readUntil(stream, ({ event }) => event === 'refusals')
   expect(data).toMatchObject([{ status: 401, credential: 'none' }])
-  const missed = await until(read({ 'last-event-id': hello.id }), ({ event }) => event === 'refusals')
+  const missed = await readUntil(read({ 'last-event-id': hello.id }), ({ event }) => event === 'refusals')
   expect(missed.data).toEqual(data)
 })
 
 test('the stream reports runs that end before they start: replaced by a newer request, or cancelled', async () => {
   const stream = read()
   await stream.next()
-  const untilIs = async (id: string, state: string) =>
-    until(
+  const waitForState = async (id: string, state: string) =>
+    readUntil(
       stream,
       ({ event, data }) =>
         event === 'deliveries' && data.some((row: Json) => row['deliveryId'] === id && row['jobs'][state] === 1),
     )
   const older = await post('newest', { subject: 's', text: '1' })
-  await untilIs(older, 'queued')
+  await waitForState(older, 'queued')
   const newer = await post('newest', { subject: 's', text: '2' })
-  await untilIs(older, 'superseded')
+  await waitForState(older, 'superseded')
   const [{ runId }] = (await ask(`/api/deliveries/${newer}`)).json['jobs']
   expect((await runCommand(['cancel', runId], { dir: gateway.dir })).code).toBe(0)
-  await untilIs(newer, 'cancelled')
+  await waitForState(newer, 'cancelled')
 })
 
 test('Attention leaves out unknown clients, and groups by cause the deliveries that a person must handle', async () => {

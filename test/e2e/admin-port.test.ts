@@ -86,9 +86,9 @@ const open: typeof api = [
 ]
 
 describe('browser pages and the admin port', () => {
-  const words = (text: string) => text.trim().split(/\s+/)
+  const splitWords = (text: string) => text.trim().split(/\s+/)
 
-  test.each(words('localhost 127.0.0.1 [::1] LOCALHOST localhost:8791 127.0.0.1:1 [::1]:8791'))(
+  test.each(splitWords('localhost 127.0.0.1 [::1] LOCALHOST localhost:8791 127.0.0.1:1 [::1]:8791'))(
     'the admin port accepts the host %s',
     async (host) => {
       expect((await ask({ target: '/healthz', headers: [['host', host]] })).status).toBe(200)
@@ -96,7 +96,7 @@ describe('browser pages and the admin port', () => {
   )
 
   test.each(
-    words(`evil.test localhost.evil.test 127.0.0.1.evil.test evil.test:127.0.0.1 127.0.0.1@evil.test localhost. 127.1
+    splitWords(`evil.test localhost.evil.test 127.0.0.1.evil.test evil.test:127.0.0.1 127.0.0.1@evil.test localhost. 127.1
       2130706433 0x7f.1 0.0.0.0 [::] [::ffff:127.0.0.1] localhost: localhost:80:80 localhost:x 127.0.0.2`),
   )('the admin port refuses the host %s, even with the token', async (host) => {
     for (const [method, target] of [...open, ...api]) {
@@ -105,7 +105,7 @@ describe('browser pages and the admin port', () => {
   })
 
   test.each(
-    words(`null http://evil.test https://evil.test:8791 http://localhost.evil.test http://localhost@evil.test file://
+    splitWords(`null http://evil.test https://evil.test:8791 http://localhost.evil.test http://localhost@evil.test file://
       http://127.0.0.1.evil.test http://http://localhost http://localhost/x chrome-extension://abcdef`),
   )('the admin port refuses the origin %s as another site', async (origin) => {
     for (const [method, target] of [...open, ...api]) {
@@ -209,9 +209,9 @@ test('a call that changes something needs POST, and one that reads needs GET', a
 })
 
 test('a request without a body keeps its connection for the next one', async () => {
-  const page = (target: string) => toRequest({ method: 'GET', target, headers: bearer, length: false })
+  const buildPageRequest = (target: string) => toRequest({ method: 'GET', target, headers: bearer, length: false })
   const targets = ['/healthz', '/readyz', '/metrics', '/api/refusals', '/nothing', '/healthz']
-  const { replies } = await exchange(port, Buffer.concat(targets.map(page)), { until: targets.length })
+  const { replies } = await exchange(port, Buffer.concat(targets.map(buildPageRequest)), { until: targets.length })
   expect(replies.map(({ headers }) => headers['connection'])).toEqual(targets.map(() => 'keep-alive'))
 })
 
@@ -234,8 +234,8 @@ describe('/readyz', () => {
 
   test('/readyz without a token shows that a saved configuration is not live, and not why', async () => {
     const gateway = await startInside({ config: { hooks: { mappings: [{ ...mapping, transform: undefined }] } } })
-    const outline = async () => JSON.parse((await send(toPort(gateway), { method: 'GET', target: '/readyz' })).body)
-    expect(await outline()).toEqual({
+    const readOutline = async () => JSON.parse((await send(toPort(gateway), { method: 'GET', target: '/readyz' })).body)
+    expect(await readOutline()).toEqual({
       ok: true,
       degraded: false,
       configuration: 'live',
@@ -244,7 +244,7 @@ describe('/readyz', () => {
       warnings: [],
     })
     writeFileSync(join(gateway.dir, 'hookloom.jsonc'), '{ "secret-key": 1 }')
-    await expect.poll(outline).toEqual({
+    await expect.poll(readOutline).toEqual({
       ok: true,
       degraded: true,
       configuration: 'refused',
@@ -309,23 +309,23 @@ test('an internal failure is logged with its reason and answered without it', as
 
 describe('an admin port that others can reach', () => {
   const server = { adminHost: '0.0.0.0', adminNames: ['admin.example.com', 'Hookloom.Default.svc'] }
-  const reachable = () => startInside({ config: { server: { port: 0, adminPort: 0, ...server } } })
+  const startReachable = () => startInside({ config: { server: { port: 0, adminPort: 0, ...server } } })
   const closed: typeof api = [['GET', '/metrics'], ...api]
 
   test('the gateway token opens the metrics and /api, and nothing else does, even over loopback', async () => {
-    const own = await reachable()
-    const verdicts = async (headers: Headers) =>
+    const own = await startReachable()
+    const askVerdicts = async (headers: Headers) =>
       Promise.all(
         closed.map(async ([method, target]) => toVerdict(await send(toPort(own), { method, target, headers }))),
       )
-    expect(new Set(await verdicts([]))).toEqual(new Set(['unauthorized']))
+    expect(new Set(await askVerdicts([]))).toEqual(new Set(['unauthorized']))
     const metrics = await send(toPort(own), { method: 'GET', target: '/metrics', headers: bearer })
     expect([metrics.status, metrics.body]).toEqual([200, expect.stringContaining('hookloom_waiting_bytes')])
     expect((await send(toPort(own), { method: 'GET', target: '/api/health', headers: bearer })).status).toBe(200)
   })
 
   test('probes need no token and learn only whether the gateway is ready', async () => {
-    const own = await reachable()
+    const own = await startReachable()
     const get = async (target: string, headers: Headers = []) => {
       const { status, body } = await send(toPort(own), { method: 'GET', target, headers })
       return { status, body: JSON.parse(body) }
@@ -336,7 +336,7 @@ describe('an admin port that others can reach', () => {
   })
 
   test('the host must be one of the configured names or the address of the connection', async () => {
-    const own = toPort(await reachable())
+    const own = toPort(await startReachable())
     const ask = async (host: string, more: Headers = []) =>
       (await send(own, { method: 'GET', target: '/livez', headers: [['host', host], ...more, ...bearer] })).status
     const accepted = ['localhost', 'admin.example.com', 'ADMIN.example.com:8791', 'hookloom.default.svc', '127.0.0.1']

@@ -71,7 +71,7 @@ export async function expectEachOnceIn(reader: StoreReader, acknowledged: readon
       told: told.length,
       named: told.every((event) => event.text.includes(text)),
     }
-    const turns = kind === 'wake' ? [] : await turnsOf(byId.get(deliveryId), reader)
+    const turns = kind === 'wake' ? [] : await readTranscript(byId.get(deliveryId), reader)
     const expected = {
       state: 'accepted',
       jobs: [{ state: 'done', steps: kind === 'wake' ? ['event', 'wake'] : ['run', 'summary', 'wake'] }],
@@ -93,7 +93,7 @@ function toEffects(record: DeliveryRecord | undefined) {
 }
 
 /** The transcript of a run, by role. A run that was performed twice has four lines. */
-async function turnsOf(record: DeliveryRecord | undefined, reader: StoreReader) {
+async function readTranscript(record: DeliveryRecord | undefined, reader: StoreReader) {
   const [job] = record?.jobs ?? []
   if (job === undefined) return []
   const { agentId, sessionKey } = job.planned

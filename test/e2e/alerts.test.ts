@@ -46,7 +46,7 @@ async function push({ url }: Gateway, key: string): Promise<number> {
 }
 
 /** Resolves when the gateway has written the sender of this hook to the store and has judged it. */
-async function knows({ adminUrl }: Gateway, hook: string): Promise<void> {
+async function waitForSender({ adminUrl }: Gateway, hook: string): Promise<void> {
   const read = async () => {
     const reply = await fetch(`${adminUrl}/api/senders`, { headers: { authorization: `Bearer ${gatewayToken}` } })
     return ((await reply.json()) as { senders: { hook: string }[] }).senders.map((sender) => sender.hook)
@@ -85,12 +85,12 @@ describe.each(stores)('alerts on %s', (name, why) => {
       const config = toConfig(schema === undefined ? {} : { store: { url: schema.url } })
       const first = await startGateway({ config, files })
       expect(await push(first, secret)).toBe(200)
-      await knows(first, 'github')
-      const told = () => telegram.posted.map(({ text }) => text)
+      await waitForSender(first, 'github')
+      const listAlerts = () => telegram.posted.map(({ text }) => text)
       const second = isShared ? await startGateway({ config, files }) : undefined
       for (const gateway of [first, ...(second === undefined ? [] : [second])]) await causeAll(gateway)
       for (const pattern of expected)
-        await expect.poll(() => told().filter((text) => pattern.test(text)), slow).toHaveLength(1)
+        await expect.poll(() => listAlerts().filter((text) => pattern.test(text)), slow).toHaveLength(1)
       await expect.poll(() => monitor.received.length, slow).toBe(1)
       expect(await first.stop()).toBe(0)
 
@@ -100,13 +100,13 @@ describe.each(stores)('alerts on %s', (name, why) => {
       await causeAll(next)
       // a new sender is written and judged together with all others
       await post(next, 'second', {})
-      await knows(next, 'second')
+      await waitForSender(next, 'second')
       await expect
         .poll(async () => (await post(next, 'third', {}))['deliveryId'], slow)
         .toEqual(expect.stringMatching(/^[\da-f-]{36}$/))
-      await knows(next, 'third')
+      await waitForSender(next, 'third')
       expect(await next.stop()).toBe(0)
-      expect(told()).toHaveLength(expected.length)
+      expect(listAlerts()).toHaveLength(expected.length)
       for (const gateway of [first, next]) expect(gateway.output()).not.toMatch(/secret-of-the-monitor|the-token-of/)
       await schema?.drop()
     },
@@ -114,7 +114,7 @@ describe.each(stores)('alerts on %s', (name, why) => {
 })
 
 test(
-  'hookloom alert --test says which chat accepted the message, or why none did and what to do, and the monitor is pinged accordingly',
+  'hookloom alert --test says which chat accepted the message, or why none did and what to do; the monitor is pinged accordingly',
   slow,
   async () => {
     const { telegram, monitor, toConfig } = await startOutside()
@@ -137,8 +137,8 @@ test(
     expect(gateway.output()).not.toContain('secret-of-the-monitor')
 
     // if the chat is down, the test of alerts ends with the first failure, and no message comes later
-    telegram.plays({ status: 200, body: { ok: true, result: { id: 1, is_bot: true, username: 'b' } } })
-    telegram.plays({ status: 503, body: 'down' })
+    telegram.planAnswers({ status: 200, body: { ok: true, result: { id: 1, is_bot: true, username: 'b' } } })
+    telegram.planAnswers({ status: 503, body: 'down' })
     const down = await runBuilt(['alert', '--test'], { dir })
     expect([down.code, down.stdout]).toEqual([69, expect.stringMatching(/not delivered: telegram 42: /)])
     await gateway.stop()

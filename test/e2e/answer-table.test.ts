@@ -17,16 +17,16 @@ const files = {
     import { z } from 'zod'
     export default defineTransform({ payload: z.object({ n: z.number() }), run: () => ({ message: 'checked' }) })`,
 }
-const mapped = (path: string, more: object = {}) => ({ id: path, match: { path }, deliver: false, ...more })
+const toMapping = (path: string, more: object = {}) => ({ id: path, match: { path }, deliver: false, ...more })
 const mappings = [
-  mapped('echo', { transform: { module: 'echo.ts' } }),
-  mapped('throws', { transform: { module: 'throws.ts' } }),
-  mapped('held', { transform: { module: 'held.ts' } }),
-  mapped('checked', { transform: { module: 'checked.ts' } }),
-  mapped('gone', { transform: { module: 'gone.ts' } }),
-  mapped('each', { forEach: 'items', messageTemplate: '{{items[0].n}}' }),
-  mapped('blank', { messageTemplate: '{{nothing}}' }),
-  mapped('blank-key', { messageTemplate: 'x', sessionKey: '{{nothing}}' }),
+  toMapping('echo', { transform: { module: 'echo.ts' } }),
+  toMapping('throws', { transform: { module: 'throws.ts' } }),
+  toMapping('held', { transform: { module: 'held.ts' } }),
+  toMapping('checked', { transform: { module: 'checked.ts' } }),
+  toMapping('gone', { transform: { module: 'gone.ts' } }),
+  toMapping('each', { forEach: 'items', messageTemplate: '{{items[0].n}}' }),
+  toMapping('blank', { messageTemplate: '{{nothing}}' }),
+  toMapping('blank-key', { messageTemplate: 'x', sessionKey: '{{nothing}}' }),
   { id: 'only', match: { path: 'only', payload: { go: true } } },
 ]
 // if a template begins with a placeholder, the sender chooses the key
@@ -36,10 +36,10 @@ const patience = 60_000
 
 let gateway: Inside
 const ask = (hook: string, body: unknown, headers?: Headers) => post(gateway.port, `/hooks/${hook}`, body, headers)
-const bodyOf = ({ body }: Reply): unknown => JSON.parse(body)
+const parseBody = ({ body }: Reply): unknown => JSON.parse(body)
 const id = expect.stringMatching(/^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/)
-const recordOf = (reply: Reply, dir = gateway.dir) => readStore(dir, (reader) => reader.delivery(toDeliveryId(reply)))
-const newest = async () => {
+const readRecord = (reply: Reply, dir = gateway.dir) => readStore(dir, (reader) => reader.delivery(toDeliveryId(reply)))
+const readNewest = async () => {
   const [record] = await readStore(gateway.dir, (reader) => reader.deliveries({ limit: 1 }))
   return record
 }
@@ -53,8 +53,8 @@ beforeAll(async () => {
 
 describe('accepted deliveries', () => {
   test('the answer to a wake has its delivery and its mode, and nothing else', async () => {
-    expect(bodyOf(await ask('wake', { text: 'x' }))).toEqual({ ok: true, deliveryId: id, mode: 'now' })
-    expect(bodyOf(await ask('wake', { text: 'x', mode: 'next-heartbeat' }))).toEqual({
+    expect(parseBody(await ask('wake', { text: 'x' }))).toEqual({ ok: true, deliveryId: id, mode: 'now' })
+    expect(parseBody(await ask('wake', { text: 'x', mode: 'next-heartbeat' }))).toEqual({
       ok: true,
       deliveryId: id,
       mode: 'next-heartbeat',
@@ -62,12 +62,12 @@ describe('accepted deliveries', () => {
   })
 
   test('the answer to a wake says deferred outside the active hours, and not if heartbeats are off', async () => {
-    const inUtc = (hour: number) => `${String((new Date().getUTCHours() + hour) % 24).padStart(2, '0')}:00`
+    const formatUtcHour = (hour: number) => `${String((new Date().getUTCHours() + hour) % 24).padStart(2, '0')}:00`
     const answerWith = async (heartbeat: object) => {
       const { port } = await startInside({ config: { hooks, agents: { defaults: { heartbeat } } }, files })
-      return bodyOf(await post(port, '/hooks/wake', { text: 'x' }))
+      return parseBody(await post(port, '/hooks/wake', { text: 'x' }))
     }
-    const activeHours = { start: inUtc(3), end: inUtc(6), timezone: 'UTC' }
+    const activeHours = { start: formatUtcHour(3), end: formatUtcHour(6), timezone: 'UTC' }
     const said = { ok: true, deliveryId: id, mode: 'now' }
     expect(await answerWith({ activeHours })).toEqual({ ...said, heartbeat: 'deferred' })
     expect(await answerWith({ activeHours, every: 0 })).toEqual(said)
@@ -76,8 +76,8 @@ describe('accepted deliveries', () => {
   test('the answer to an agent action has its delivery, its run and its session, and nothing else', async () => {
     const reply = await ask('agent', { message: 'x', deliver: false })
     const sessionKey = expect.stringMatching(/^hook:[\da-f-]{36}$/)
-    expect(bodyOf(reply)).toEqual({ ok: true, deliveryId: id, runId: id, sessionKey })
-    const { jobs } = (await recordOf(reply)) ?? { jobs: [] }
+    expect(parseBody(reply)).toEqual({ ok: true, deliveryId: id, runId: id, sessionKey })
+    const { jobs } = (await readRecord(reply)) ?? { jobs: [] }
     expect(jobs.map((job) => job.id)).toEqual([JSON.parse(reply.body).runId])
   })
 
@@ -91,13 +91,13 @@ describe('accepted deliveries', () => {
       { runIds: [id], wakes: 2 },
     ],
   ])('the answer lists the actions of a transform: %s', async (_, result, rest) => {
-    expect(bodyOf(await ask('echo', { result }))).toEqual({ ok: true, deliveryId: id, ...rest })
+    expect(parseBody(await ask('echo', { result }))).toEqual({ ok: true, deliveryId: id, ...rest })
   })
 
   test('the answer lists a run for each item, in their order', async () => {
     const reply = await ask('each', { items: [{ n: 1 }, { n: 2 }, { n: 3 }] })
-    expect(bodyOf(reply)).toEqual({ ok: true, deliveryId: id, runIds: [id, id, id], wakes: 0 })
-    const { jobs } = (await recordOf(reply)) ?? { jobs: [] }
+    expect(parseBody(reply)).toEqual({ ok: true, deliveryId: id, runIds: [id, id, id], wakes: 0 })
+    const { jobs } = (await readRecord(reply)) ?? { jobs: [] }
     expect(jobs.map((job) => job.id)).toEqual(JSON.parse(reply.body).runIds)
   })
 })
@@ -112,7 +112,7 @@ describe('skipped deliveries', () => {
   ])('a skipped delivery is answered 204 and recorded with its reason: %s', async (_, hook, payload) => {
     const reply = await ask(hook, payload)
     expect([reply.status, reply.body, reply.headers['content-type']]).toEqual([204, '', undefined])
-    const record = await newest()
+    const record = await readNewest()
     expect(record).toMatchObject({ hook, state: 'skipped', jobs: [] })
     expect(record?.trace.length).toBeGreaterThan(0)
   })
@@ -133,8 +133,8 @@ describe('parked deliveries', () => {
     ],
   ])('a fault of the operator is answered 200, and the delivery is parked: %s', async (_, hook, payload, code) => {
     const reply = await ask(hook, payload)
-    expect(bodyOf(reply)).toEqual({ ok: true, deliveryId: id, status: 'parked' })
-    expect(await recordOf(reply)).toMatchObject({ state: 'parked', jobs: [], problem: { code } })
+    expect(parseBody(reply)).toEqual({ ok: true, deliveryId: id, status: 'parked' })
+    expect(await readRecord(reply)).toMatchObject({ state: 'parked', jobs: [], problem: { code } })
   })
 
   test('a fault of the operator is answered 500 with onTransformError "reject", and nothing is stored', async () => {
@@ -144,7 +144,7 @@ describe('parked deliveries', () => {
       ['gone', 'transform-missing'],
     ] as const) {
       const reply = await post(port, `/hooks/${hook}`, {}, [['idempotency-key', 'again']])
-      expect([reply.status, bodyOf(reply)]).toEqual([500, { ok: false, error: expect.any(String), code }])
+      expect([reply.status, parseBody(reply)]).toEqual([500, { ok: false, error: expect.any(String), code }])
       expect(reply.body).not.toContain('yarn')
     }
     expect(await readStore(dir, (reader) => reader.deliveries({ limit: 10 }))).toEqual([])
@@ -163,10 +163,10 @@ describe('refused deliveries', () => {
       'too-many-items',
     ],
   ])('a fault of the sender is refused, and nothing is stored: %s', async (_, hook, payload, code) => {
-    const before = await newest()
+    const before = await readNewest()
     const reply = await ask(hook, payload)
     expect(toVerdict(reply)).toBe(code)
-    expect((await newest())?.deliveryId).toBe(before?.deliveryId)
+    expect((await readNewest())?.deliveryId).toBe(before?.deliveryId)
   })
 })
 
@@ -175,11 +175,14 @@ describe('answers about runs', () => {
     const reply = await ask('agent', { message: 'x', deliver: false }, [['prefer', 'wait=30']])
     expect([reply.status, reply.headers['preference-applied']]).toEqual([200, 'wait=30'])
     const { runId } = JSON.parse(reply.body) as { runId: string }
-    const about = (method: string, run = runId) =>
+    const askRun = (method: string, run = runId) =>
       send(gateway.port, { method, target: `/hooks/runs/${run}`, headers: bearer, length: false })
-    const shown = await about('GET')
-    expect([shown.status, bodyOf(shown)]).toMatchObject([200, { ok: true, runId: id, deliveryId: id, state: 'done' }])
-    const verdicts = [await about('GET', toDeliveryId(reply)), await about('POST'), await about('DELETE')].map(
+    const shown = await askRun('GET')
+    expect([shown.status, parseBody(shown)]).toMatchObject([
+      200,
+      { ok: true, runId: id, deliveryId: id, state: 'done' },
+    ])
+    const verdicts = [await askRun('GET', toDeliveryId(reply)), await askRun('POST'), await askRun('DELETE')].map(
       toVerdict,
     )
     expect(verdicts).toEqual(['not-found', 'method-not-allowed', 'conflict'])
@@ -203,19 +206,19 @@ describe('pending deliveries', () => {
   }).listen(0, '127.0.0.1')
   afterAll(() => void gate.close().closeAllConnections())
 
-  test('a slow transform is answered 200 pending, also for duplicates, and makes one action when it ends', async () => {
+  test('the answer to a slow transform and to its duplicates is 200 pending, and one action is made when the transform ends', async () => {
     if (!gate.listening) await once(gate, 'listening')
     const { port, dir } = await startInside({ config: { hooks: { ...hooks, answerWithinMs: 50 } }, files })
     // as: a listening TCP server has an AddressInfo
     const payload = { gate: `http://127.0.0.1:${(gate.address() as AddressInfo).port}/` }
     const deliver = () => post(port, '/hooks/held', payload, [['idempotency-key', 'slow']])
     const [first, twin] = await Promise.all([deliver(), deliver()])
-    expect(bodyOf(first)).toEqual({ ok: true, deliveryId: id, status: 'pending' })
+    expect(parseBody(first)).toEqual({ ok: true, deliveryId: id, status: 'pending' })
     expect(twin.body).toBe(first.body)
-    expect(await recordOf(first, dir)).toMatchObject({ state: 'pending', jobs: [] })
+    expect(await readRecord(first, dir)).toMatchObject({ state: 'pending', jobs: [] })
     release()
-    await vi.waitUntil(async () => (await recordOf(first, dir))?.state === 'accepted', { timeout: 60_000 })
-    const record = await recordOf(first, dir)
+    await vi.waitUntil(async () => (await readRecord(first, dir))?.state === 'accepted', { timeout: 60_000 })
+    const record = await readRecord(first, dir)
     expect(record?.jobs.map(({ planned }) => planned.kind === 'agent' && planned.action.message)).toEqual([
       'through the gate',
     ])
@@ -230,7 +233,7 @@ describe('redeliveries in development', () => {
     ['x-github-delivery', delivery],
   ]
 
-  test('a redelivery by the sender runs again, and a repetition with an Idempotency-Key does not', async () => {
+  test('a redelivery by the sender runs again in development, and a repetition with an Idempotency-Key does not', async () => {
     const { port } = await startInside({ config: { hooks }, files, development: true })
     const deliver = (headers: Headers) => post(port, '/hooks/echo', { result: { message: 'x' } }, headers)
     const first = await deliver(github('1'))

@@ -34,7 +34,7 @@ function call({ adminUrl }: Pick<Inside, 'adminUrl'>, path: string, token = gate
 const pause = { what: 'all', reason: 'Night \u001B[2J', by: 'sam@desk' }
 
 test(
-  'the audit log has an entry before each act and one with its outcome, which say who acted and why',
+  'the audit log has an entry before each act and one with its outcome, which say say acted and why',
   slow,
   async () => {
     const gateway = await start()
@@ -67,7 +67,7 @@ test('a dry run has no audit entry, and the parameter for dry runs hides no othe
 })
 
 test(
-  'an act that a token may not do has an audit entry, until its client is locked out; a wrong token has none',
+  'an act that a token may not do has an audit entry, until its client is locked out; an act with a wrong token has no entry',
   slow,
   async () => {
     const gateway = await start()
@@ -75,9 +75,9 @@ test(
     for (let count = 0; count < 19; count += 1)
       expect((await call(gateway, '/api/tokens/ci/revoke', reader)).status).toBe(401)
     expect((await call(gateway, '/api/tokens/ci/revoke', reader)).status).toBe(429)
-    const ofTokens = async () => (await readEntries(gateway.dir)).filter(({ by }) => by.kind === 'token')
-    await expect.poll(async () => (await ofTokens()).length, slow).toBe(19)
-    const [first] = await ofTokens()
+    const readTokenEntries = async () => (await readEntries(gateway.dir)).filter(({ by }) => by.kind === 'token')
+    await expect.poll(async () => (await readTokenEntries()).length, slow).toBe(19)
+    const [first] = await readTokenEntries()
     expect(first).toMatchObject({
       by: { name: 'tokens.grafana' },
       act: 'token.revoke',
@@ -94,9 +94,9 @@ test(
   async () => {
     const gateway = await start()
     writeFileSync(join(gateway.dir, configFile), '{ "hooks": 5 }')
-    const reloads = async () => (await readEntries(gateway.dir)).filter(({ act }) => act === 'reload')
-    await expect.poll(async () => (await reloads()).at(-1)?.outcome, slow).toBe('refused')
-    const [refused] = await reloads()
+    const readReloads = async () => (await readEntries(gateway.dir)).filter(({ act }) => act === 'reload')
+    await expect.poll(async () => (await readReloads()).at(-1)?.outcome, slow).toBe('refused')
+    const [refused] = await readReloads()
     expect([refused?.by, refused?.reason]).toEqual([{ kind: 'save', name: configFile }, `${configFile} has 1 problem`])
     await gateway.stop()
     const all = (await readEntries(gateway.dir)).map(({ act }) => act)

@@ -114,8 +114,12 @@ describe('the bench of the admin API', () => {
 
   test('a draft template is tried in its own mapping, and in a new mapping of an unknown hook', async () => {
     const draft = { mappingId: 'github', template: 'Now {{n}}' }
-    expect(await tryIt('github', { n: 7 }, { draft })).toMatchObject({ actions: [{ fields: { message: 'Now 7' } }] })
-    expect(await tryIt('github', { n: 7, action: 'a' })).toMatchObject({ actions: [{ fields: { message: 'a 7' } }] })
+    expect(await tryIt('github', { n: 7 }, { draft })).toMatchObject({
+      actions: [{ fields: { message: 'Now 7' } }],
+    })
+    expect(await tryIt('github', { n: 7, action: 'a' })).toMatchObject({
+      actions: [{ fields: { message: 'a 7' } }],
+    })
     const news = await tryIt('fresh', { n: 7 }, { draft: { template: 'New {{n}}' } })
     expect(news).toMatchObject({ mappingId: 'fresh', actions: [{ fields: { message: 'New 7' } }] })
     const wrong = await tryIt('fresh', { n: 7 }, { draft: { template: 'New {{n' } })
@@ -183,14 +187,14 @@ describe('the bench of the admin API', () => {
   })
 
   test('the samples of a hook are the fixtures of its transform, the bundled requests of its sender, and the kept requests', async () => {
-    const kinds = async (hook: string) => {
+    const listKinds = async (hook: string) => {
       const { samples } = await call(`/api/samples?hook=${hook}`)
       return (samples as { kind: string; name: string }[]).map(({ kind, name }) => `${kind} ${name}`)
     }
-    expect(await kinds('review')).toEqual(expect.arrayContaining(['fixture typed', 'kept delivery']))
-    expect(await kinds('github')).toEqual(expect.arrayContaining(['bundled pull-request-opened', 'kept delivery']))
-    expect(await kinds('wake')).toEqual(['bundled example'])
-    expect(await kinds('plain')).toEqual([])
+    expect(await listKinds('review')).toEqual(expect.arrayContaining(['fixture typed', 'kept delivery']))
+    expect(await listKinds('github')).toEqual(expect.arrayContaining(['bundled pull-request-opened', 'kept delivery']))
+    expect(await listKinds('wake')).toEqual(['bundled example'])
+    expect(await listKinds('plain')).toEqual([])
     expect(await call('/api/samples')).toMatchObject({ answered: 400 })
   })
 

@@ -11,10 +11,10 @@ import { type Inside, startInside } from './inside.ts'
 vi.setConfig({ testTimeout: 180_000 })
 
 const module = 'hooks/transforms/x.ts'
-const code = (word: string, filler: string) => `import { word } from './lib/word.ts'
+const buildCode = (word: string, filler: string) => `import { word } from './lib/word.ts'
 // ${filler}
 export default ({ payload }) => ({ message: word + ' ${word} ' + payload.n, name: 'at ' + process.hrtime.bigint() })\n`
-const helper = (word: string) => ({ 'hooks/transforms/lib/word.ts': `export const word = '${word}'\n` })
+const buildHelper = (word: string) => ({ 'hooks/transforms/lib/word.ts': `export const word = '${word}'\n` })
 const mappings = [{ id: 'x', match: { path: 'x' }, transform: { module: 'x.ts' }, deliver: false }]
 const config = { hooks: { retain: 50, mappings } }
 
@@ -28,7 +28,7 @@ describeEngines('hookloom bisect', (start) => {
   test('hookloom bisect names the save that changed the outcome, with its files, among saves that changed nothing', async () => {
     const gateway = await start({
       config,
-      files: { [module]: code('one', '0'), ...helper('say'), '.env': 'SOME_SECRET=never-in-a-save\n' },
+      files: { [module]: buildCode('one', '0'), ...buildHelper('say'), '.env': 'SOME_SECRET=never-in-a-save\n' },
     })
     await expect.poll(() => readSaves(gateway.dir)).toHaveLength(1)
     const sent = await post({ url: gateway.url, token: hookToken }, 'x', { n: 1 })
@@ -37,9 +37,9 @@ describeEngines('hookloom bisect', (start) => {
       code: 0,
       stdout: expect.stringMatching(/^No save since .* changed the outcome\. Looked at 1 of 1 remembered save/),
     })
-    for (const filler of ['1', '2']) await save(gateway, { [module]: code('one', filler) })
-    await save(gateway, helper('tell'))
-    for (const filler of ['3', '4', '5']) await save(gateway, { [module]: code('one', filler) })
+    for (const filler of ['1', '2']) await save(gateway, { [module]: buildCode('one', filler) })
+    await save(gateway, buildHelper('tell'))
+    for (const filler of ['3', '4', '5']) await save(gateway, { [module]: buildCode('one', filler) })
     const ran = await runCommand(['bisect', id.slice(0, 20), '--json'], gateway)
     const saves = await readSaves(gateway.dir)
     expect(ran.json()).toEqual([
@@ -79,11 +79,11 @@ describe('the remembered saves', () => {
         },
         channels: { webhook: { endpoints: { chat: { url: `https://chat.test/${secret}`, secret } } } },
       },
-      files: { [module]: code('one', '0'), ...helper('say') },
+      files: { [module]: buildCode('one', '0'), ...buildHelper('say') },
     })
     await expect.poll(() => readSaves(gateway.dir), { timeout: 30_000 }).toHaveLength(1)
     const sent = await post({ url: gateway.url, token: hookToken }, 'x', { n: 1 })
-    await save(gateway, helper('tell'))
+    await save(gateway, buildHelper('tell'))
     const texts = JSON.stringify(await readSaves(gateway.dir))
     for (const each of [secret, hookToken]) expect(texts).not.toContain(each)
     expect(texts).toContain('https://removed.invalid')
@@ -95,8 +95,8 @@ describe('the remembered saves', () => {
     const gateway = await startInside({
       config,
       files: {
-        [module]: code('one', '0'),
-        ...helper('say'),
+        [module]: buildCode('one', '0'),
+        ...buildHelper('say'),
         '.env': 'SOME_SECRET=never-in-a-save\n',
         'hooks/transforms/node_modules/some/index.js': 'package',
         'hooks/transforms/x.fixtures/one.json':
@@ -114,17 +114,17 @@ describe('the remembered saves', () => {
   })
 
   test('code that fails to load is not kept as a save, because it never went live', async () => {
-    const gateway = await startInside({ config, files: { [module]: code('one', '0'), ...helper('say') } })
+    const gateway = await startInside({ config, files: { [module]: buildCode('one', '0'), ...buildHelper('say') } })
     await expect.poll(() => readSaves(gateway.dir)).toHaveLength(1)
     writeFiles(gateway.dir, { [module]: 'export default ({' })
-    await save(gateway, { [module]: code('two', '1') })
+    await save(gateway, { [module]: buildCode('two', '1') })
     const texts = (await readSaves(gateway.dir)).map(({ files }) => files[module])
-    expect(texts).toEqual([code('one', '0'), code('two', '1')])
+    expect(texts).toEqual([buildCode('one', '0'), buildCode('two', '1')])
     await gateway.stop()
   })
 
   test('the number of stored saves is limited: the oldest are deleted first, and a damaged one is ignored', async () => {
-    const dir = makeConfigDir({ config, files: { [module]: code('one', '0'), ...helper('say') } })
+    const dir = makeConfigDir({ config, files: { [module]: buildCode('one', '0'), ...buildHelper('say') } })
     const folder = join(dir, 'state/saves')
     mkdirSync(folder, { recursive: true })
     for (let at = 1; at <= 250; at += 1)
@@ -149,7 +149,7 @@ describe('the remembered saves', () => {
       stderr: expect.stringContaining('"retain"'),
     })
     expect(await runCommand(['bisect', 'nobody'], gateway)).toMatchObject({ stderr: expect.stringContaining('nobody') })
-    const kept = await startInside({ config, files: { [module]: code('one', '0'), ...helper('say') } })
+    const kept = await startInside({ config, files: { [module]: buildCode('one', '0'), ...buildHelper('say') } })
     await post({ url: kept.url, token: hookToken }, 'x', { n: 1 })
     await kept.stop()
     rmSync(join(kept.dir, 'state/saves'), { recursive: true })

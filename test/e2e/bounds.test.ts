@@ -13,15 +13,15 @@ beforeAll(async () => {
 const post = (name: string, payload: object) =>
   gateway.ask({ target: `/hooks/${name}`, headers: [...bearer, ...json], body: JSON.stringify(payload) })
 
-async function sourceOf(source: string) {
+async function findSource(source: string) {
   const id = toDeliveryId(await post('any', { source }))
   return (await gateway.deliveries()).find(({ deliveryId }) => deliveryId === id)?.source
 }
 
-test('a payload.source of 256 characters names the source, and a longer one does not', async () => {
-  expect(await sourceOf('s'.repeat(256))).toBe('s'.repeat(256))
-  expect(await sourceOf('s'.repeat(257))).toBeUndefined()
-  expect(await sourceOf('s'.repeat(200_000))).toBeUndefined()
+test('a payload.source of 256 characters names the sender of a delivery, and a longer one is ignored', async () => {
+  expect(await findSource('s'.repeat(256))).toBe('s'.repeat(256))
+  expect(await findSource('s'.repeat(257))).toBeUndefined()
+  expect(await findSource('s'.repeat(200_000))).toBeUndefined()
 })
 
 test('a hook name of 512 characters is accepted, and a longer one is unknown even to a mapping for every name', async () => {

@@ -6,7 +6,7 @@ import { bearer, type Headers, post, send } from './wire.ts'
 
 let gateway: Inside
 
-const mapping = (id: string, fields: object) => ({ id, match: { path: id }, deliver: false, ...fields })
+const toMapping = (id: string, fields: object) => ({ id, match: { path: id }, deliver: false, ...fields })
 
 beforeAll(async () => {
   gateway = await startInside({
@@ -14,11 +14,11 @@ beforeAll(async () => {
       hooks: {
         answerWithinMs: 50,
         mappings: [
-          mapping('fixed', { messageTemplate: 'It came.' }),
-          mapping('missing', { transform: { module: 'missing.ts' } }),
-          mapping('slow', { transform: { module: 'slow.ts' } }),
-          mapping('fast', { transform: { module: 'fast.ts' } }),
-          mapping('sourced', { match: { path: 'sourced', source: 'alert' }, transform: { module: 'fast.ts' } }),
+          toMapping('fixed', { messageTemplate: 'It came.' }),
+          toMapping('missing', { transform: { module: 'missing.ts' } }),
+          toMapping('slow', { transform: { module: 'slow.ts' } }),
+          toMapping('fast', { transform: { module: 'fast.ts' } }),
+          toMapping('sourced', { match: { path: 'sourced', source: 'alert' }, transform: { module: 'fast.ts' } }),
         ],
       },
     },

@@ -21,7 +21,7 @@ const fixtures = bundled.flatMap(({ name }) =>
   })),
 )
 
-/** The words in the conditions of a preset: with other texts there, its mappings match nothing. */
+/** The words in the conditions of a preset, whose mappings match no other words. */
 function toWords(name: string): ReadonlySet<unknown> {
   const preset = bundled.find((each) => each.name === name)
   const { mappings } = preset?.build(preset.options.parse({})) ?? { mappings: [] }
@@ -30,7 +30,7 @@ function toWords(name: string): ReadonlySet<unknown> {
   )
 }
 
-/** The payload with a mark in every text except these. */
+/** The payload with a mark in each of its texts except the given ones. */
 function toMarked(value: JsonValue, kept: ReadonlySet<unknown>): JsonValue {
   if (typeof value === 'string') return kept.has(value) ? value : `${value} ${mark}`
   if (Array.isArray(value)) return value.map((item) => toMarked(item, kept))
@@ -97,7 +97,7 @@ async function settled(gateway: Gateway, runs: readonly string[]): Promise<void>
   await vi.waitUntil(() => runs.every(isLogged), { timeout: 60_000, interval: 200 })
 }
 
-async function change(gateway: Gateway, path: string, what: string): Promise<void> {
+async function postChange(gateway: Gateway, path: string, what: string): Promise<void> {
   const headers = { authorization: `Bearer ${gatewayToken}`, 'content-type': 'application/json' }
   const answer = await fetch(`${gateway.adminUrl}/api/${path}`, {
     method: 'POST',
@@ -134,15 +134,15 @@ async function sendEverything(gateway: Gateway): Promise<{ accepted: number; ski
   await send('code', { text: mark })
   for (const _ of [1, 2]) await send('once', { text: mark })
   const target = `session:main/hook:${mark}`
-  await change(gateway, 'pauses', target)
+  await postChange(gateway, 'pauses', target)
   for (const onNew of ['queue', 'skip', 'replace', 'gather']) {
     // some of these requests never run
     for (const n of [1, 2, 3]) await send(`flow-${onNew}`, { text: mark, n }, {}, { isLeft: true })
     await send(`flow-${onNew}`, { text: mark, kind: 'cancel' }, {}, { isLeft: true })
     await send(`flow-${onNew}`, { text: mark, n: 4 }, {}, { isLeft: true })
   }
-  await change(gateway, 'resume', target)
-  await change(gateway, 'pauses', `source:${mark}`)
+  await postChange(gateway, 'resume', target)
+  await postChange(gateway, 'pauses', `source:${mark}`)
   const message = `say ${mark}`
   await send('agent', { message, name: mark, sessionKey: `hook:${mark}` })
   for (const model of [`local/${mark}`, mark, `${mark}/x`]) await send('agent', { message, model, agentId: 'asks' })

@@ -17,7 +17,7 @@ const secrets = {
 }
 /** Marks payload text. The text after the mark names the path of the payload through the gateway. */
 const mark = 'canary-payload-e19f34'
-const payload = (path: string) => `${mark}-${path}.`
+const buildMarkedText = (path: string) => `${mark}-${path}.`
 
 const transforms = {
   'throws.ts': 'export default ({ payload }) => { throw new Error(JSON.stringify(payload)) }',
@@ -97,36 +97,38 @@ async function sendEverything({ url }: Gateway): Promise<void> {
   const post = async (target: string, body: string, headers: Headers = [...credentials, ...json]) => {
     answers.push(await send(port, { target, headers, body }))
   }
-  const say = (path: string, more: object = {}) => JSON.stringify({ text: payload(path), ...more })
+  const buildBody = (path: string, more: object = {}) => JSON.stringify({ text: buildMarkedText(path), ...more })
   const bare = credentials.slice(2)
 
   for (const name of [...Object.keys(transforms), 'gone', 'only', 'unused', 'used', 'unsendable']) {
     const path = name.replace('.ts', '')
-    await post(`/hooks/${path}`, say(path))
+    await post(`/hooks/${path}`, buildBody(path))
   }
-  await post('/hooks/wake', say('wake'))
-  await post('/hooks/wake', say('wake-twin'), [...credentials, ...json, ['idempotency-key', 'twin']])
-  await post('/hooks/wake', say('wake-other'), [...credentials, ...json, ['idempotency-key', 'twin']])
-  await post('/hooks/agent', JSON.stringify({ message: payload('agent'), deliver: false }))
+  await post('/hooks/wake', buildBody('wake'))
+  await post('/hooks/wake', buildBody('wake-twin'), [...credentials, ...json, ['idempotency-key', 'twin']])
+  await post('/hooks/wake', buildBody('wake-other'), [...credentials, ...json, ['idempotency-key', 'twin']])
+  await post('/hooks/agent', JSON.stringify({ message: buildMarkedText('agent'), deliver: false }))
   for (const field of ['sessionKey', 'channel', 'thinking', 'wakeMode']) {
-    await post('/hooks/agent', JSON.stringify({ message: payload('field'), [field]: payload('field') }))
+    await post('/hooks/agent', JSON.stringify({ message: buildMarkedText('field'), [field]: buildMarkedText('field') }))
   }
-  await post('/hooks/agent', JSON.stringify({ message: { [payload('key')]: 1 }, [payload('key')]: 1 }))
-  await post('/hooks/wake', `{"text":"${payload('syntax')}`)
-  await post('/hooks/wake', `${payload('syntax')}`)
-  await post('/hooks/wake', say('type'), [...credentials, ['content-type', `text/${mark}`]])
-  await post('/hooks/wake', say('encoding'), [...credentials, ...json, ['content-encoding', mark]])
-  await post('/hooks/wake', say('gzip'), [...credentials, ...json, ['content-encoding', 'gzip']])
-  await post('/hooks/wake', say('large', { more: 'x'.repeat(300_000) }))
-  await post('/hooks/wake', say('key'), [...credentials, ...json, ['idempotency-key', mark.repeat(20)]])
-  await post('/hooks/nobody', say('nobody'))
-  await post('/elsewhere', say('elsewhere'))
-  await post(`/hooks/wake?token=${secrets.query}`, say('query'))
-  await post('/hooks/wake', say('guess'), [...json, ...bare, ['authorization', `Bearer ${secrets.guess}`]])
-  await post('/hooks/wake', say('guess'), [...json, ...bare, ['x-service-token', secrets.guess]])
-  await post('/hooks/wake', say('twice'), [...json, ...credentials, ['authorization', `Bearer ${secrets.guess}`]])
+  await post('/hooks/agent', JSON.stringify({ message: { [buildMarkedText('key')]: 1 }, [buildMarkedText('key')]: 1 }))
+  await post('/hooks/wake', `{"text":"${buildMarkedText('syntax')}`)
+  await post('/hooks/wake', `${buildMarkedText('syntax')}`)
+  await post('/hooks/wake', buildBody('type'), [...credentials, ['content-type', `text/${mark}`]])
+  await post('/hooks/wake', buildBody('encoding'), [...credentials, ...json, ['content-encoding', mark]])
+  await post('/hooks/wake', buildBody('gzip'), [...credentials, ...json, ['content-encoding', 'gzip']])
+  await post('/hooks/wake', buildBody('large', { more: 'x'.repeat(300_000) }))
+  await post('/hooks/wake', buildBody('key'), [...credentials, ...json, ['idempotency-key', mark.repeat(20)]])
+  await post('/hooks/nobody', buildBody('nobody'))
+  await post('/elsewhere', buildBody('elsewhere'))
+  await post(`/hooks/wake?token=${secrets.query}`, buildBody('query'))
+  await post('/hooks/wake', buildBody('guess'), [...json, ...bare, ['authorization', `Bearer ${secrets.guess}`]])
+  await post('/hooks/wake', buildBody('guess'), [...json, ...bare, ['x-service-token', secrets.guess]])
+  await post('/hooks/wake', buildBody('twice'), [...json, ...credentials, ['authorization', `Bearer ${secrets.guess}`]])
   const cut = toRequest({ target: '/hooks/wake', headers: [...credentials, ['content-length', 'x']], length: false })
-  answers.push(...(await exchange(port, Buffer.concat([cut, Buffer.from(say('malformed'))]), { until: 'all' })).replies)
+  answers.push(
+    ...(await exchange(port, Buffer.concat([cut, Buffer.from(buildBody('malformed'))]), { until: 'all' })).replies,
+  )
 }
 
 async function readAdmin({ adminUrl }: Gateway): Promise<void> {
@@ -151,11 +153,11 @@ beforeAll(async () => {
   printed = first.output() + second.output()
 })
 
-const all = () => [printed, ...pages, ...answers.map(({ headers, body }) => JSON.stringify(headers) + body)]
+const listOutputs = () => [printed, ...pages, ...answers.map(({ headers, body }) => JSON.stringify(headers) + body)]
 
 describe('secrets', () => {
   test.each(Object.entries(secrets))('the secret %s is not printed, not answered and not stored', (_, secret) => {
-    expect(all().filter((text) => text.includes(secret))).toEqual([])
+    expect(listOutputs().filter((text) => text.includes(secret))).toEqual([])
     expect(findInStore(secret)).toEqual([])
   })
 
@@ -169,7 +171,7 @@ describe('secrets', () => {
 
 describe('texts of payloads', () => {
   test('text from a payload is not printed, and is in no answer, refusal or page', () => {
-    expect(all().filter((text) => text.includes(mark))).toEqual([])
+    expect(listOutputs().filter((text) => text.includes(mark))).toEqual([])
   })
 
   test('the requests of this file have every kind of outcome', () => {
@@ -183,26 +185,26 @@ describe('texts of payloads', () => {
   test.each(['field', 'key', 'syntax', 'type', 'encoding', 'gzip', 'large', 'nobody', 'query', 'guess', 'malformed'])(
     'text from a refused request (%s) is not stored',
     (path) => {
-      expect(findInStore(payload(path))).toEqual([])
+      expect(findInStore(buildMarkedText(path))).toEqual([])
     },
   )
 
   test.each(['only', 'unused', 'wake-other'])('text that no action uses (%s) is not stored', (path) => {
-    expect(findInStore(payload(path))).toEqual([])
+    expect(findInStore(buildMarkedText(path))).toEqual([])
   })
 
   test('the text of an action is stored only with the action and its effects', () => {
-    expect(findInStore(payload('wake')).toSorted()).toEqual(['deliveries.plan'])
+    expect(findInStore(buildMarkedText('wake')).toSorted()).toEqual(['deliveries.plan'])
     for (const path of ['agent', 'used']) {
       const found = ['deliveries.plan', 'events.text', 'jobs.steps', 'messages.text']
-      expect(findInStore(payload(path)).toSorted()).toEqual(found)
+      expect(findInStore(buildMarkedText(path)).toSorted()).toEqual(found)
     }
   })
 
   test.each(['throws', 'throws-text', 'throws-name', 'throws-cause', 'rejects', 'nonsense', 'half', 'gone'])(
     'text from a parked delivery (%s) is stored only in its body and in the messages of its code',
     (path) => {
-      const found = findInStore(payload(path))
+      const found = findInStore(buildMarkedText(path))
       expect(found).toContain('deliveries.body')
       expect(found.filter((column) => column !== 'deliveries.body' && column !== 'deliveries.problem')).toEqual([])
     },

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { createDiscordChannel } from '../../src/channels/discord.ts'
 import { channelSections } from '../../src/model/config/channels.ts'
 import { toOutgoing } from '../unit/channels/stage.ts'
-import { goesThroughTroubles } from './channel-troubles.ts'
+import { testTroubles } from './channel-troubles.ts'
 import { refuse, startFakeDiscord, toDirectId } from './fakes/discord.ts'
 
 const botToken = 'MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs'
@@ -53,7 +53,7 @@ it('an attempt with an unknown result is repeated under its nonce, and people se
   const { channel, fake, to } = await start()
   const message = toOutgoing({ to })
   expect(await channel.send(message)).toEqual({ kind: 'sent', id: '1000001' })
-  fake.plays('reset')
+  fake.planAnswers('reset')
   expect(await channel.send(message)).toMatchObject({ kind: 'ambiguous' })
   expect(await channel.send(message)).toEqual({ kind: 'sent', id: '1000001' })
   expect(await channel.send({ ...message, nonce: 'nonce-2' })).toEqual({ kind: 'sent', id: '1000002' })
@@ -72,7 +72,7 @@ it('a reply to a person goes to a direct channel that is opened once', async () 
 it('a reply whose direct channel could not be opened is tried again, because nothing was posted', async () => {
   const { channel, fake } = await start()
   const message = toOutgoing({ to: `user:${ada}` })
-  fake.plays('reset')
+  fake.planAnswers('reset')
   expect(await channel.send(message)).toMatchObject({ kind: 'transient' })
   expect(await channel.send(message)).toMatchObject({ kind: 'sent' })
 })
@@ -98,7 +98,7 @@ it('the error for a channel that the bot may not see names the missing permissio
 
 it('a retry waits as long as Discord asks for, to the fraction of a second', async () => {
   const { channel, fake, to } = await start()
-  fake.plays({
+  fake.planAnswers({
     status: 429,
     headers: { 'retry-after': '1' },
     body: { message: 'You are being rate limited.', retry_after: 0.4567, global: false },
@@ -120,7 +120,7 @@ it('a probe of Discord names the bot, or says that the token is wrong without sh
   const { channel, fake } = await start()
   const { signal } = new AbortController()
   expect(await channel.probe?.(signal)).toEqual({ ok: true, detail: 'Discord accepts the token of hooks.' })
-  fake.plays(refuse(401, 0, '401: Unauthorized'))
+  fake.planAnswers(refuse(401, 0, '401: Unauthorized'))
   expect(await channel.probe?.(signal)).toEqual({
     ok: false,
     detail: 'Discord answered 401. The bot token is wrong. Check channels.discord.botToken.',
@@ -128,5 +128,5 @@ it('a probe of Discord names the bot, or says that the token is wrong without sh
 })
 
 describe('faults of the connection to Discord', () => {
-  goesThroughTroubles((options) => start(options))
+  testTroubles((options) => start(options))
 })

@@ -4,7 +4,7 @@ import { signNonce, toMarker } from '../../src/model/comment.ts'
 import { createGitHubChannel } from '../../src/channels/github.ts'
 import { channelSections } from '../../src/model/config/channels.ts'
 import { toOutgoing } from '../unit/channels/stage.ts'
-import { goesThroughTroubles } from './channel-troubles.ts'
+import { testTroubles } from './channel-troubles.ts'
 import { githubApiToken, startFakeGitHub } from './fakes/github.ts'
 import { githubApp } from './fakes/github-deliveries.ts'
 
@@ -55,9 +55,9 @@ it('a reply on GitHub is a comment with a hidden marker, without mentions, tags 
 it.each([
   ['a connection that is cut after the comment was posted', 'reset' as const],
   ['a 502 after the comment was posted', { status: 502, body: 'Bad Gateway' }],
-])('after %s, the second attempt finds the comment and posts none', async (_, ending) => {
+])('after %s, the second attempt finds the comment and posts no other', async (_, ending) => {
   const { channel, fake, to } = await start()
-  fake.loses(ending)
+  fake.loseAnswers(ending)
   expect(await channel.send(toOutgoing({ to, nonce }))).toMatchObject({ kind: 'ambiguous' })
   for (let more = 0; more < 120; more += 1) fake.addOthers(issue, 'More.')
   const again = await channel.send(toOutgoing({ to, nonce, maybeSince: Date.now() }))
@@ -80,9 +80,9 @@ it('a comment of somebody who knows the run, but not the credential, is not take
   expect(fake.comments).toHaveLength(3)
 })
 
-it('a second attempt that cannot look up the comment posts none, and is tried again', async () => {
+it('a second attempt that cannot look up the comment posts no comment, and is tried again', async () => {
   const { channel, fake, to } = await start()
-  fake.plays({ status: 502, body: 'Bad Gateway' })
+  fake.planAnswers({ status: 502, body: 'Bad Gateway' })
   expect(await channel.send(toOutgoing({ to, nonce, maybeSince: 0 }))).toMatchObject({ kind: 'transient' })
   expect(fake.comments).toEqual([])
 })
@@ -117,7 +117,7 @@ it.each([
   ],
 ])('the answer of GitHub for %s decides whether and when the reply is tried again', async (_, reply, expected) => {
   const { channel, fake, to } = await start()
-  fake.plays(reply)
+  fake.planAnswers(reply)
   const result = await channel.send(toOutgoing({ to }))
   expect(result).toMatchObject(expected)
   expect(JSON.stringify(result)).not.toContain(githubApiToken)
@@ -148,7 +148,7 @@ it('the error for an App key that is not in PEM format names the key without sho
 
 it('a commit status is set once, however often it is tried', async () => {
   const { channel, fake } = await start()
-  fake.loses('reset')
+  fake.loseAnswers('reset')
   expect(await channel.setStatus?.(pending)).toMatchObject({ kind: 'ambiguous' })
   expect(await channel.setStatus?.(pending)).toEqual({ kind: 'sent', id: String(fake.statuses[0]?.id) })
   const ended = { ...pending, state: 'success', description: 'Run 0193 ended: pass.' } as const
@@ -216,5 +216,5 @@ it('a probe says whether GitHub accepts the token', async () => {
 })
 
 describe('faults of the connection to GitHub', () => {
-  goesThroughTroubles((options) => start(options))
+  testTroubles((options) => start(options))
 })

@@ -4,7 +4,7 @@ import { signNonce } from '../../src/model/comment.ts'
 import { createGitLabChannel } from '../../src/channels/gitlab.ts'
 import { channelSections } from '../../src/model/config/channels.ts'
 import { toOutgoing } from '../unit/channels/stage.ts'
-import { goesThroughTroubles } from './channel-troubles.ts'
+import { testTroubles } from './channel-troubles.ts'
 import { gitlabApiToken, startFakeGitLab } from './fakes/gitlab.ts'
 
 const section = channelSections.gitlab.unwrap()
@@ -43,9 +43,9 @@ it.each([
 it.each([
   ['a connection that is cut after the note was posted', 'reset' as const],
   ['a 502 after the note was posted', { status: 502, body: 'Bad Gateway' }],
-])('after %s, the second attempt finds the note and posts none', async (_, ending) => {
+])('after %s, the second attempt finds the note and posts no other', async (_, ending) => {
   const { channel, fake, to } = await start()
-  fake.loses(ending)
+  fake.loseAnswers(ending)
   expect(await channel.send(toOutgoing({ to, nonce }))).toMatchObject({ kind: 'ambiguous' })
   for (let more = 0; more < 120; more += 1) fake.addOthers(issue, 'More.')
   const again = await channel.send(toOutgoing({ to, nonce, maybeSince: Date.now() }))
@@ -61,9 +61,9 @@ it('a second attempt whose first one never arrived posts the note once, and read
   expect(fake.received.map(({ method }) => method)).toEqual(['GET', 'POST'])
 })
 
-it('a second attempt that cannot look up the note posts none, and is tried again', async () => {
+it('a second attempt that cannot look up the note posts no note, and is tried again', async () => {
   const { channel, fake, to } = await start()
-  fake.plays({ status: 502, body: 'Bad Gateway' })
+  fake.planAnswers({ status: 502, body: 'Bad Gateway' })
   expect(await channel.send(toOutgoing({ to, nonce, maybeSince: 0 }))).toMatchObject({ kind: 'transient' })
   expect(fake.notes).toEqual([])
 })
@@ -76,7 +76,7 @@ it.each([
   ['a limit without a time', { status: 429, body: 'Retry later' }, { kind: 'rate-limited', retryAfterMs: 60_000 }],
 ])('the answer of GitLab for %s decides whether and when the reply is tried again', async (_, reply, expected) => {
   const { channel, fake, to } = await start()
-  fake.plays(reply)
+  fake.planAnswers(reply)
   const result = await channel.send(toOutgoing({ to }))
   expect(result).toMatchObject(expected)
   expect(JSON.stringify(result)).not.toContain(gitlabApiToken)
@@ -84,11 +84,11 @@ it.each([
 
 it('a commit status is set once, however often it is tried, and an error is a failure at GitLab', async () => {
   const { channel, fake } = await start()
-  fake.loses('reset')
+  fake.loseAnswers('reset')
   expect(await channel.setStatus?.(pending)).toMatchObject({ kind: 'ambiguous' })
   expect(await channel.setStatus?.(pending)).toMatchObject({ kind: 'sent' })
   const ended = { ...pending, state: 'error', description: 'Run 0193 failed.' } as const
-  fake.loses({ status: 502, body: 'Bad Gateway' })
+  fake.loseAnswers({ status: 502, body: 'Bad Gateway' })
   expect(await channel.setStatus?.(ended)).toMatchObject({ kind: 'ambiguous' })
   expect(await channel.setStatus?.(ended)).toMatchObject({ kind: 'sent' })
   expect(fake.changes).toEqual(['pending: Run 0193 has not ended.', 'failed: Run 0193 failed.'])
@@ -114,7 +114,7 @@ it.each([
   ],
 ])('%s for a commit status is a permanent failure', async (_, reply) => {
   const { channel, fake } = await start()
-  fake.plays({ status: 200, body: [] }, reply)
+  fake.planAnswers({ status: 200, body: [] }, reply)
   expect(await channel.setStatus?.(pending)).toMatchObject({ kind: 'permanent' })
 })
 
@@ -136,4 +136,4 @@ it('a probe says whether GitLab accepts the token', async () => {
   })
 })
 
-goesThroughTroubles(start)
+testTroubles(start)

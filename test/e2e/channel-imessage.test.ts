@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createIMessageChannel } from '../../src/channels/imessage.ts'
 import { channelSections } from '../../src/model/config/channels.ts'
 import { toOutgoing } from '../unit/channels/stage.ts'
-import { goesThroughTroubles } from './channel-troubles.ts'
+import { testTroubles } from './channel-troubles.ts'
 import { startFakeBlueBubbles } from './fakes/imessage.ts'
 
 const password = 'p&ss#word 1'
@@ -42,7 +42,7 @@ it('a message to a person without a chat starts a new chat', async () => {
 
 it('no message is sent if the server closes the connection during the search for the chat', async () => {
   const { channel, fake } = await start()
-  fake.plays('reset')
+  fake.planAnswers('reset')
   expect(await channel.send(toOutgoing({ to: '+15550100' }))).toMatchObject({ kind: 'transient' })
   expect(fake.received.map(({ method }) => method)).toEqual(['GET'])
 })
@@ -68,5 +68,5 @@ it('a probe of the iMessage server says whether it accepts the password', async 
 })
 
 describe('faults of the connection to iMessage', () => {
-  goesThroughTroubles((options) => start(options))
+  testTroubles((options) => start(options))
 })

@@ -4,7 +4,7 @@ import { createLinearChannel } from '../../src/channels/linear.ts'
 import { isOwnCommentId } from '../../src/model/comment.ts'
 import { channelSections } from '../../src/model/config/channels.ts'
 import { toOutgoing } from '../unit/channels/stage.ts'
-import { goesThroughTroubles } from './channel-troubles.ts'
+import { testTroubles } from './channel-troubles.ts'
 import { linearApiKey, startFakeLinear, toLinearError } from './fakes/linear.ts'
 
 const section = channelSections.linear.unwrap()
@@ -32,9 +32,9 @@ it.each(['ENG-17', '539068e2-ae88-4d09-bd75-22eb4a59612f'])(
 it.each([
   ['a connection that is cut after the comment was posted', 'reset' as const],
   ['a 502 after the comment was posted', { status: 502, body: 'Bad Gateway' }],
-])('after %s, the second attempt posts none', async (_, ending) => {
+])('after %s, the second attempt posts no second comment', async (_, ending) => {
   const { channel, fake, to } = await start()
-  fake.loses(ending)
+  fake.loseAnswers(ending)
   expect(await channel.send(toOutgoing({ to, nonce }))).toMatchObject({ kind: 'ambiguous' })
   const again = await channel.send(toOutgoing({ to, nonce, maybeSince: Date.now() }))
   expect(again).toEqual({ kind: 'sent', id: fake.comments[0]?.id })
@@ -65,7 +65,7 @@ it.each([
   ['a limit without a time', toLinearError(400, 'RATELIMITED'), { kind: 'rate-limited' }],
 ])('the answer of Linear for %s decides whether and when the reply is tried again', async (_, reply, expected) => {
   const { channel, fake, to } = await start()
-  fake.plays(reply)
+  fake.planAnswers(reply)
   const result = await channel.send(toOutgoing({ to }))
   expect(result).toMatchObject(expected)
   expect(JSON.stringify(result)).not.toMatch(/lin_api|words of Linear/)
@@ -73,7 +73,7 @@ it.each([
 
 it('a retry waits until the end of a rate limit, which Linear gives in milliseconds', async () => {
   const { channel, fake, to } = await start()
-  fake.plays(toLinearError(400, 'RATELIMITED', { 'x-ratelimit-requests-reset': String(Date.now() + 600_000) }))
+  fake.planAnswers(toLinearError(400, 'RATELIMITED', { 'x-ratelimit-requests-reset': String(Date.now() + 600_000) }))
   const result = await channel.send(toOutgoing({ to }))
   expect(result.kind).toBe('rate-limited')
   const waitMs = 'retryAfterMs' in result ? (result.retryAfterMs ?? 0) : 0
@@ -93,4 +93,4 @@ it('Linear has no commit statuses, and a probe says whether it accepts the API k
   })
 })
 
-goesThroughTroubles(start)
+testTroubles(start)

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { createMattermostChannel } from '../../src/channels/mattermost.ts'
 import { channelSections } from '../../src/model/config/channels.ts'
 import { toOutgoing } from '../unit/channels/stage.ts'
-import { goesThroughTroubles } from './channel-troubles.ts'
+import { testTroubles } from './channel-troubles.ts'
 import { refuse, startFakeMattermost, toDirectId } from './fakes/mattermost.ts'
 
 const token = 'oi6k8wg3kfyjpx8kuz9e5u3jxo'
@@ -71,13 +71,13 @@ it('the error for a channel without the bot says where to add it', async () => {
 
 it('a retry waits until the end of the rate limit window that the server names', async () => {
   const { channel, fake, to } = await start()
-  fake.plays({ status: 429, headers: { 'x-ratelimit-reset': '4' }, body: 'limit exceeded' })
+  fake.planAnswers({ status: 429, headers: { 'x-ratelimit-reset': '4' }, body: 'limit exceeded' })
   expect(await channel.send(toOutgoing({ to }))).toMatchObject({ kind: 'rate-limited', retryAfterMs: 4_000 })
 })
 
 it('an attempt with an unknown result is not repeated, because the server forgets a pending id after half a minute', async () => {
   const { channel, fake, to } = await start()
-  fake.plays(refuse(500, 'api.post.deduplicate_create_post.pending'))
+  fake.planAnswers(refuse(500, 'api.post.deduplicate_create_post.pending'))
   expect(await channel.send(toOutgoing({ to }))).toMatchObject({ kind: 'ambiguous' })
   expect(channel.dedupes).toBe(false)
 })
@@ -93,5 +93,5 @@ it('a probe of Mattermost names the bot, or says that the token is wrong without
 })
 
 describe('faults of the connection to Mattermost', () => {
-  goesThroughTroubles((options) => start(options))
+  testTroubles((options) => start(options))
 })

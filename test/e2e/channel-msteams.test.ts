@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createMsTeamsChannel } from '../../src/channels/msteams.ts'
 import { channelSections } from '../../src/model/config/channels.ts'
 import { toOutgoing } from '../unit/channels/stage.ts'
-import { goesThroughTroubles } from './channel-troubles.ts'
+import { testTroubles } from './channel-troubles.ts'
 import { startFakeTeams } from './fakes/msteams.ts'
 
 const credentials = { appId: '3f1c0c9e-app', appPassword: 'se+cr/et&=~' }
@@ -75,7 +75,7 @@ it.each([
 
 it('a login to Teams that is cut off or never answered has posted nothing, so it is a transient failure', async () => {
   const { channel, teams } = await start({ timeoutMs: 300 })
-  teams.login.plays('reset', 'silence')
+  teams.login.planAnswers('reset', 'silence')
   expect(await channel.send(toOutgoing({ to }))).toMatchObject({ kind: 'transient' })
   expect(await channel.send(toOutgoing({ to }))).toMatchObject({ kind: 'transient' })
   expect(teams.connector.received).toEqual([])
@@ -91,5 +91,5 @@ it('a probe of Teams asks for a token and posts nothing', async () => {
 })
 
 describe('faults of the connection to Teams', () => {
-  goesThroughTroubles((options) => start(options))
+  testTroubles((options) => start(options))
 })

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { createSignalChannel } from '../../src/channels/signal.ts'
 import { channelSections } from '../../src/model/config/channels.ts'
 import { toOutgoing } from '../unit/channels/stage.ts'
-import { goesThroughTroubles } from './channel-troubles.ts'
-import { rpcError, startFakeSignal, toResult } from './fakes/signal.ts'
+import { testTroubles } from './channel-troubles.ts'
+import { buildRpcError, startFakeSignal, toResult } from './fakes/signal.ts'
 
 const to = '+15550100'
 
@@ -51,7 +51,7 @@ it('a daemon with several accounts needs the number of the account that sends', 
 it('a challenge of Signal counts as a rate limit, and its token is not shown', async () => {
   const { channel, fake } = await start()
   const results = [toResult('RATE_LIMIT_FAILURE', { token: 'challenge', retryAfterSeconds: 3_600 })]
-  fake.plays(rpcError(-5, 'Failed to send message due to rate limiting', results))
+  fake.planAnswers(buildRpcError(-5, 'Failed to send message due to rate limiting', results))
   const result = await channel.send(toOutgoing({ to }))
   expect(result).toMatchObject({ kind: 'rate-limited', retryAfterMs: 3_600_000 })
   expect(JSON.stringify(result)).not.toContain('"challenge"')
@@ -66,5 +66,5 @@ it('a probe of Signal asks whether the daemon is running', async () => {
 })
 
 describe('faults of the connection to Signal', () => {
-  goesThroughTroubles((options) => start(options))
+  testTroubles((options) => start(options))
 })

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { createSlackChannel } from '../../src/channels/slack.ts'
 import { channelSections } from '../../src/model/config/channels.ts'
 import { toOutgoing } from '../unit/channels/stage.ts'
-import { goesThroughTroubles } from './channel-troubles.ts'
+import { testTroubles } from './channel-troubles.ts'
 import { refuse, startFakeSlack, toArguments } from './fakes/slack.ts'
 
 const botToken = 'xoxb-17653672481-19874698323-pdFZKVeTuE8sk7oOcBrzbqgy'
@@ -80,7 +80,7 @@ it.each([
   'the error %s, which Slack answers with status 200, is %s and its reason contains: %s',
   async (error, kind, hint) => {
     const { channel, fake, to } = await start()
-    fake.plays(refuse(error))
+    fake.planAnswers(refuse(error))
     const result = await channel.send(toOutgoing({ to }))
     expect(result).toMatchObject({
       kind,
@@ -91,7 +91,7 @@ it.each([
 
 it('an error text that could quote the message is not shown', async () => {
   const { channel, fake, to } = await start()
-  fake.plays(refuse('The build is green.'))
+  fake.planAnswers(refuse('The build is green.'))
   const result = await channel.send(toOutgoing({ to }))
   expect(result.kind).toBe('permanent')
   expect(JSON.stringify(result)).not.toContain('The build is green')
@@ -123,5 +123,5 @@ it('a probe of Slack names the app, or says that the token is wrong without show
 })
 
 describe('faults of the connection to Slack', () => {
-  goesThroughTroubles((options) => start(options))
+  testTroubles((options) => start(options))
 })

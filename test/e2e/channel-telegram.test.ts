@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { createTelegramChannel } from '../../src/channels/telegram.ts'
 import { channelSections } from '../../src/model/config/channels.ts'
 import { toOutgoing } from '../unit/channels/stage.ts'
-import { goesThroughTroubles } from './channel-troubles.ts'
+import { testTroubles } from './channel-troubles.ts'
 import { refuse, startFakeTelegram } from './fakes/telegram.ts'
 
 const botToken = '110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw'
@@ -93,14 +93,14 @@ it.each([
   [403, 'Forbidden: bot was blocked by the user', 'Unblock it'],
 ])('the refusal %i %s is permanent, and its reason contains: %s', async (status, description, hint) => {
   const { channel, fake, to } = await start()
-  fake.plays(refuse(status, description))
+  fake.planAnswers(refuse(status, description))
   const result = await channel.send(toOutgoing({ to }))
   expect(result).toMatchObject({ kind: 'permanent', detail: expect.stringContaining(hint) })
 })
 
 it('a retry waits as long as Telegram says in the body of its flood control answer', async () => {
   const { channel, fake, to } = await start()
-  fake.plays(refuse(429, 'Too Many Requests: retry after 35', { retry_after: 35 }))
+  fake.planAnswers(refuse(429, 'Too Many Requests: retry after 35', { retry_after: 35 }))
   expect(await channel.send(toOutgoing({ to }))).toMatchObject({ kind: 'rate-limited', retryAfterMs: 35_000 })
 })
 
@@ -116,5 +116,5 @@ it('a probe of Telegram names the bot, or says that the token is wrong without s
 })
 
 describe('faults of the connection to Telegram', () => {
-  goesThroughTroubles((options) => start(options))
+  testTroubles((options) => start(options))
 })

@@ -15,10 +15,10 @@ export type Stage = {
 }
 
 /** `start` takes the time that the channel waits for an answer. */
-export function goesThroughTroubles(start: (options: { timeoutMs?: number }) => Promise<Stage>): void {
+export function testTroubles(start: (options: { timeoutMs?: number }) => Promise<Stage>): void {
   it('a rate limit is reported with the time to wait, and nothing is sent twice', async () => {
     const { channel, fake, to, secret } = await start({})
-    fake.plays({ status: 429, headers: { 'retry-after': '7' }, body: { error: 'slow down' } })
+    fake.planAnswers({ status: 429, headers: { 'retry-after': '7' }, body: { error: 'slow down' } })
     const result = await channel.send(toOutgoing({ to }))
     expect(result).toMatchObject({ kind: 'rate-limited', retryAfterMs: 7_000 })
     expect(fake.received).toHaveLength(1)
@@ -27,19 +27,19 @@ export function goesThroughTroubles(start: (options: { timeoutMs?: number }) => 
 
   it('a provider that answers 503 has posted nothing, so the failure is transient', async () => {
     const { channel, fake, to } = await start({})
-    fake.plays({ status: 503, body: 'Service Unavailable' })
+    fake.planAnswers({ status: 503, body: 'Service Unavailable' })
     expect(await channel.send(toOutgoing({ to }))).toMatchObject({ kind: 'transient' })
   })
 
   it('an error inside the provider has an unknown result', async () => {
     const { channel, fake, to } = await start({})
-    fake.plays({ status: 500, body: 'Internal Server Error' })
+    fake.planAnswers({ status: 500, body: 'Internal Server Error' })
     expect(await channel.send(toOutgoing({ to }))).toMatchObject({ kind: 'ambiguous' })
   })
 
   it('a connection that is cut after the message was sent has an unknown result', async () => {
     const { channel, fake, to, secret } = await start({})
-    fake.plays('reset')
+    fake.planAnswers('reset')
     const result = await channel.send(toOutgoing({ to }))
     expect(result).toMatchObject({ kind: 'ambiguous' })
     expect(fake.received).toHaveLength(1)
@@ -48,7 +48,7 @@ export function goesThroughTroubles(start: (options: { timeoutMs?: number }) => 
 
   it('a provider that never answers is abandoned after the configured time', async () => {
     const { channel, fake, to, secret } = await start({ timeoutMs: 300 })
-    fake.plays('silence')
+    fake.planAnswers('silence')
     const result = await channel.send(toOutgoing({ to }))
     expect(result).toMatchObject({ kind: 'ambiguous', detail: expect.stringContaining('no answer in 0.3 s') })
     expectNoSecret(result, secret, fake)
@@ -64,7 +64,7 @@ export function goesThroughTroubles(start: (options: { timeoutMs?: number }) => 
 
   it('a redirect is not followed, so that no other host gets the credential', async () => {
     const { channel, fake, to, secret } = await start({})
-    fake.plays({ status: 307, headers: { location: `${fake.url}/elsewhere` }, body: '' })
+    fake.planAnswers({ status: 307, headers: { location: `${fake.url}/elsewhere` }, body: '' })
     const result = await channel.send(toOutgoing({ to }))
     expect(result).toMatchObject({ kind: 'permanent' })
     expect(fake.received).toHaveLength(1)

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createWebhookChannel } from '../../src/channels/webhook.ts'
 import { channelSections } from '../../src/model/config/channels.ts'
 import { toOutgoing } from '../unit/channels/stage.ts'
-import { goesThroughTroubles } from './channel-troubles.ts'
+import { testTroubles } from './channel-troubles.ts'
 import { startFakeReceiver } from './fakes/webhook.ts'
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
@@ -35,7 +35,7 @@ it('an attempt with an unknown result is repeated under the same id, and the rec
   const { channel, fake } = await start()
   const message = toOutgoing({ to: 'ops' })
   expect(await channel.send(message)).toMatchObject({ kind: 'sent' })
-  fake.plays('reset')
+  fake.planAnswers('reset')
   expect(await channel.send(message)).toMatchObject({ kind: 'ambiguous' })
   expect(await channel.send(message)).toMatchObject({ kind: 'sent' })
   expect(fake.received).toHaveLength(3)
@@ -60,5 +60,5 @@ it('a reply to a webhook is one request, however long it is', async () => {
 })
 
 describe('faults of the connection to a webhook', () => {
-  goesThroughTroubles((options) => start(options))
+  testTroubles((options) => start(options))
 })

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createWhatsAppChannel } from '../../src/channels/whatsapp.ts'
 import { channelSections } from '../../src/model/config/channels.ts'
 import { toOutgoing } from '../unit/channels/stage.ts'
-import { goesThroughTroubles } from './channel-troubles.ts'
+import { testTroubles } from './channel-troubles.ts'
 import { startFakeWhatsApp } from './fakes/whatsapp.ts'
 
 const accessToken = 'EAAG-system-user'
@@ -96,5 +96,5 @@ it('a probe of WhatsApp posts nothing, and says whether the number and the token
 })
 
 describe('faults of the connection to WhatsApp', () => {
-  goesThroughTroubles((options) => start(options))
+  testTroubles((options) => start(options))
 })

@@ -19,10 +19,10 @@ import {
 } from './gateway.ts'
 import { startInside } from './inside.ts'
 
-const says = (text: string) => `export default ({ payload }) => ({ message: \`${text} \${payload.name}\` })\n`
-const fixture = (message: string, payload: object = { name: 'Ada' }) =>
+const buildTransform = (text: string) => `export default ({ payload }) => ({ message: \`${text} \${payload.name}\` })\n`
+const toFixture = (message: string, payload: object = { name: 'Ada' }) =>
   `${JSON.stringify({ request: { path: 'x', payload }, expect: { decision: 'accept', actions: [{ message }] } })}\n`
-const mapped = (module: string, more: object = {}) => ({
+const toMapping = (module: string, more: object = {}) => ({
   hooks: { mappings: [{ id: 'x', match: { path: 'x' }, transform: { module }, ...more }] },
 })
 const root = 'hooks/transforms'
@@ -48,7 +48,7 @@ describe('hookloom new', () => {
   })
 
   test('hookloom new overwrites nothing, and adds no second mapping of a module', async () => {
-    const dir = makeConfigDir({ config: mapped('greet.ts'), files: { [`${root}/taken.ts`]: '// mine' } })
+    const dir = makeConfigDir({ config: toMapping('greet.ts'), files: { [`${root}/taken.ts`]: '// mine' } })
     const before = readFileSync(join(dir, 'hookloom.jsonc'), 'utf8')
     expect((await runCommand(['new', 'taken'], { dir })).code).toBe(78)
     expect(readFileSync(join(dir, root, 'taken.ts'), 'utf8')).toBe('// mine')
@@ -109,16 +109,16 @@ describe('hookloom new', () => {
 
 describe('hookloom test', () => {
   const files = {
-    [`${root}/x.ts`]: says('Hello'),
-    [`${root}/x.fixtures/bad.json`]: fixture('Bye Ada'),
-    [`${root}/x.fixtures/good.json`]: fixture('Hello Ada'),
-    [`${root}/free.ts`]: says('Free'),
-    [`${root}/free.fixtures/one.json`]: fixture('Free Ada'),
+    [`${root}/x.ts`]: buildTransform('Hello'),
+    [`${root}/x.fixtures/bad.json`]: toFixture('Bye Ada'),
+    [`${root}/x.fixtures/good.json`]: toFixture('Hello Ada'),
+    [`${root}/free.ts`]: buildTransform('Free'),
+    [`${root}/free.fixtures/one.json`]: toFixture('Free Ada'),
     [`${root}/broken.ts`]: 'export default () => {\n  retrun {}\n}\n',
   }
 
   test('hookloom test reports each fixture with its differences, and exits 70 if one fails', async () => {
-    const dir = makeConfigDir({ config: mapped('x.ts'), files })
+    const dir = makeConfigDir({ config: toMapping('x.ts'), files })
     const { code, stdout } = await runCommand(['test'], { dir })
     expect([code, stdout]).toEqual([
       70,
@@ -134,7 +134,7 @@ describe('hookloom test', () => {
 
   test('a fixture that fails shows the log of its transform', async () => {
     const logs = 'export default ({ payload }, { log }) => {\n  log("told of Ada")\n  return { message: "Hello" }\n}\n'
-    const dir = makeConfigDir({ config: mapped('x.ts'), files: { ...files, [`${root}/x.ts`]: logs } })
+    const dir = makeConfigDir({ config: toMapping('x.ts'), files: { ...files, [`${root}/x.ts`]: logs } })
     const { stdout } = await runCommand(['test', 'x'], { dir })
     expect(stdout).toContain('got "Hello"\n    Log of the transform\n      told of Ada\n')
     const { json } = await runCommand(['test', 'x', '--json'], { dir })
@@ -142,7 +142,7 @@ describe('hookloom test', () => {
   })
 
   test('hookloom test runs the given modules, by name or path, even without a mapping', async () => {
-    const dir = makeConfigDir({ config: mapped('x.ts'), files })
+    const dir = makeConfigDir({ config: toMapping('x.ts'), files })
     const free = { code: 0, stdout: '✓ free.ts/one.json\n\n1 passed, 0 failed\n' }
     expect(await runCommand(['test', 'free'], { dir })).toMatchObject(free)
     expect(await runBuilt(['test', `${root}/free.ts`], { dir, cwd: dir })).toMatchObject(free)
@@ -154,7 +154,7 @@ describe('hookloom test', () => {
   })
 
   test('hookloom test shows the line of a module that does not load, and runs the others', async () => {
-    const dir = makeConfigDir({ config: mapped('x.ts'), files })
+    const dir = makeConfigDir({ config: toMapping('x.ts'), files })
     const { code, stdout } = await runCommand(['test', 'broken', 'free'], { dir })
     expect(code).toBe(70)
     expect(stdout).toMatch(/broken\.ts:2/)
@@ -162,7 +162,7 @@ describe('hookloom test', () => {
   })
 
   test('hookloom test -u updates only the fixtures that fail', async () => {
-    const dir = makeConfigDir({ config: mapped('x.ts'), files })
+    const dir = makeConfigDir({ config: toMapping('x.ts'), files })
     const read = (name: string) => readFileSync(join(dir, root, 'x.fixtures', name), 'utf8')
     const before = { good: read('good.json'), bad: read('bad.json') }
     expect((await runCommand(['test', '-u'], { dir })).stdout).toContain('1 passed, 0 failed, 1 updated')
@@ -172,7 +172,7 @@ describe('hookloom test', () => {
   })
 
   test('hookloom test -u does not accept an exception as the expected result', async () => {
-    const dir = makeConfigDir({ config: mapped('x.ts'), files })
+    const dir = makeConfigDir({ config: toMapping('x.ts'), files })
     writeFiles(dir, { [`${root}/x.ts`]: 'export default () => { throw new TypeError("never") }\n' })
     expect(await runCommand(['test', '-u'], { dir })).toMatchObject({
       code: 70,
@@ -190,7 +190,7 @@ describe('hookloom test', () => {
         ...files,
         [`${root}/y.ts`]: helped,
         [`${root}/word.ts`]: `export const word = 'Hey '\n`,
-        [`${root}/y.fixtures/one.json`]: fixture('Hey Ada'),
+        [`${root}/y.fixtures/one.json`]: toFixture('Hey Ada'),
       },
     })
     const watching = startWatching(dir)
@@ -199,7 +199,7 @@ describe('hookloom test', () => {
     writeFiles(dir, { [`${root}/word.ts`]: `export const word = 'Ho '\n` })
     await watching.printed(/failed\n/)
     expect(watching.take()).toMatch(/Saved word\.ts\n✗ y\.ts\/one\.json\n.*got "Ho Ada"\n\n0 passed, 1 failed\n/)
-    writeFiles(dir, { [`${root}/x.fixtures/bad.json`]: fixture('Hello Ada') })
+    writeFiles(dir, { [`${root}/x.fixtures/bad.json`]: toFixture('Hello Ada') })
     await watching.printed(/failed\n/)
     expect(watching.take()).toMatch(/bad\.json\n✓ x\.ts\/bad\.json\n✓ x\.ts\/good\.json\n\n2 passed, 0 failed\n/)
     expect(await watching.stop()).toBe(0)
@@ -217,8 +217,8 @@ describe('hookloom capture', () => {
 
   test('hookloom capture makes a fixture of a kept delivery, without its secrets, and the fixture passes', async () => {
     const { dir, url } = await startInside({
-      config: mapped('x.ts', { retain: true }),
-      files: { [`${root}/x.ts`]: says('Hello') },
+      config: toMapping('x.ts', { retain: true }),
+      files: { [`${root}/x.ts`]: buildTransform('Hello') },
     })
     const token = hookToken
     const mine = { ...payload, deep: [{ clientSecret: 'sec-1' }, `see ${token}`] }
@@ -240,7 +240,7 @@ describe('hookloom capture', () => {
 
   test('the fixture of a parked delivery fails until the code is corrected', async () => {
     const { dir, url } = await startInside({
-      config: mapped('x.ts'),
+      config: toMapping('x.ts'),
       files: { [`${root}/x.ts`]: 'export default () => { throw new TypeError("never") }\n' },
     })
     const token = hookToken
@@ -250,12 +250,15 @@ describe('hookloom capture', () => {
     expect([code, stdout]).toEqual([0, expect.stringContaining('fails until the code is fixed')])
     expect(find(dir, 'real.json').expect).toEqual({ decision: 'accept' })
     expect((await runCommand(['test'], { dir })).code).toBe(70)
-    writeFiles(dir, { [`${root}/x.ts`]: says('Hello') })
+    writeFiles(dir, { [`${root}/x.ts`]: buildTransform('Hello') })
     expect((await runCommand(['test'], { dir })).code).toBe(0)
   })
 
-  test('hookloom capture explains how to keep payloads if this one is not kept, and refuses an unknown id', async () => {
-    const { dir, url } = await startInside({ config: mapped('x.ts'), files: { [`${root}/x.ts`]: says('Hello') } })
+  test('hookloom capture explains how to keep payloads if that of the delivery was not kept, and refuses an unknown id', async () => {
+    const { dir, url } = await startInside({
+      config: toMapping('x.ts'),
+      files: { [`${root}/x.ts`]: buildTransform('Hello') },
+    })
     const token = hookToken
     const { deliveryId } = await post({ url, token }, 'x', payload)
     const gone = await runCommand(['capture', String(deliveryId)], { dir })
@@ -266,11 +269,11 @@ describe('hookloom capture', () => {
 })
 
 describe('the guide to the first transform', () => {
-  test('each step of the guide works as it is printed', async () => {
+  test('each step of the guide to the first transform works as printed', async () => {
     const home = makeFolder()
     const dir = join(home, '.hookloom')
     const env = { ...toChildEnv(), HOME: home }
-    const shell = (lines: string, url: string) => {
+    const runShell = (lines: string, url: string) => {
       const script = lines.replaceAll('http://127.0.0.1:8790/hooks', url).replaceAll('npx hookloom', '"$NODE" "$MAIN"')
       const ran = spawnSync('sh', ['-c', script], {
         env: { ...env, NODE: process.execPath, MAIN: mainFile },
@@ -279,7 +282,7 @@ describe('the guide to the first transform', () => {
       expect(ran.stderr.replace(/^Loading the transforms …\n/, '')).toBe('')
       return ran.stdout
     }
-    shell('npx hookloom init', '')
+    runShell('npx hookloom init', '')
     const config = readFileSync(join(dir, 'hookloom.jsonc'), 'utf8')
     writeFileSync(join(dir, 'hookloom.jsonc'), config.replace(/8790|8791/g, '0'))
     const gateway = await startGateway({ dir, command: 'dev' })
@@ -293,23 +296,23 @@ describe('the guide to the first transform', () => {
     for (const { language, text: block } of walk) {
       if (language === 'sh') {
         heard = gateway.output().length
-        stdout = shell(read + block, gateway.url)
+        stdout = runShell(read + block, gateway.url)
         read += (block.match(/^\. .*\n/gm) ?? []).join('')
       } else if (language === 'ts') {
         heard = gateway.output().length
         writeFileSync(module, readFileSync(module, 'utf8').replace(/^ {2}return \{.*\n/m, block))
       } else if (language === 'json') {
-        expect(withoutIds(stdout)).toBe(withoutIds(block.trim()))
+        expect(removeIds(stdout)).toBe(removeIds(block.trim()))
         stdout = ''
       } else if (stdout !== '') {
-        expect(toNeutral(stdout, home)).toBe(block)
+        expect(normalizeOutput(stdout, home)).toBe(block)
         stdout = ''
       } else {
-        for (const line of block.split('\n').filter((each) => each !== '')) await hears(gateway, heard, line)
+        for (const line of block.split('\n').filter((each) => each !== '')) await waitForLine(gateway, heard, line)
       }
     }
     // the last step: the updated code is live
-    await hears(
+    await waitForLine(
       gateway,
       heard,
       'greet.ts is live (1 ms, 1 fixture passed; 2 of the last 2 deliveries would differ: hookloom replay)',
@@ -320,18 +323,18 @@ describe('the guide to the first transform', () => {
   })
 })
 
-function withoutIds(text: string): string {
+function removeIds(text: string): string {
   return text.replaceAll(/[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}/g, 'ID')
 }
 
 /** The output as an installed command prints it in the home directory of Ada. */
-function toNeutral(stdout: string, home: string): string {
+function normalizeOutput(stdout: string, home: string): string {
   const script = /^( +)node \S+main\.js /gm
   return stdout.replaceAll(home, '/home/ada').replaceAll(script, '$1npx hookloom ')
 }
 
 /** Waits for a line that the gateway prints after this position. Any number of milliseconds matches. */
-function hears(gateway: Gateway, after: number, line: string): Promise<void> {
+function waitForLine(gateway: Gateway, after: number, line: string): Promise<void> {
   const pattern = line.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&').replace(/\d+ ms/, '\\d+ ms')
   return gateway.printed(new RegExp(`^[^]{${after},}${pattern}`))
 }

@@ -5,7 +5,7 @@ import type { HealthFields } from '../../src/model/api/health.ts'
 import { runBuilt, runCommand } from './command.ts'
 import { gatewayToken, hookToken, makeConfigDir, makeFolder, post, startGateway, writeFiles } from './gateway.ts'
 import { chatCompletions } from './fakes/chat-completions.ts'
-import { apiKey, refuses, startFake } from './fakes/provider.ts'
+import { apiKey, refuseWith, startFake } from './fakes/provider.ts'
 import { startFakeTelegram } from './fakes/telegram.ts'
 import { startInside } from './inside.ts'
 
@@ -103,17 +103,17 @@ describe('hookloom check', () => {
   })
 
   test('hookloom check exits 70 and names a failing fixture, and counts passing ones', async () => {
-    const fixture = (message: string) =>
+    const buildFixture = (message: string) =>
       JSON.stringify({ request: { path: 'in', payload: {} }, expect: { decision: 'accept', actions: [{ message }] } })
     const dir = makeConfigDir({
       ...sound,
-      files: { ...sound.files, 'hooks/transforms/in.fixtures/a.json': fixture('bye') },
+      files: { ...sound.files, 'hooks/transforms/in.fixtures/a.json': buildFixture('bye') },
     })
     const failing = await runCommand(['check', '--json'], { dir })
     const [finding] = failing.json().filter(({ name }) => name === 'transform in.ts')
     expect(finding).toMatchObject({ ok: false, detail: expect.stringContaining('fails its fixture a.json') })
     expect(failing.code).toBe(70)
-    writeFiles(dir, { 'hooks/transforms/in.fixtures/a.json': fixture('hello') })
+    writeFiles(dir, { 'hooks/transforms/in.fixtures/a.json': buildFixture('hello') })
     const passing = await runCommand(['check'], { dir })
     expect(passing).toMatchObject({ code: 0, stdout: expect.stringContaining('its fixture passes') })
   })
@@ -162,7 +162,7 @@ test('a gateway that starts with code that fails its fixture says so in its log,
 })
 
 describe('hookloom doctor', () => {
-  test('hookloom doctor finds a running gateway and its store, and says if none runs', async () => {
+  test('hookloom doctor finds a running gateway and its store, and says if no gateway runs', async () => {
     const gateway = await startGateway(sound)
     const beside = await runCommand(['doctor', '--json'], { dir: gateway.dir })
     expect(beside.code).toBe(0)
@@ -222,21 +222,21 @@ describe('hookloom doctor', () => {
         server: { stopTimeoutMs: 1_000 },
       },
     })
-    const doctor = async () =>
+    const runDoctor = async () =>
       (await runCommand(['doctor', '--json'], { dir: gateway.dir })).json().filter(({ name }) => name === 'slots')
-    expect(await doctor()).toEqual([])
+    expect(await runDoctor()).toEqual([])
     const before = Date.now()
     const { runId } = await post({ url: gateway.url, token: hookToken }, 'agent', { message: 'x', deliver: false })
     const other = await post({ url: gateway.url, token: hookToken }, 'agent', { message: 'y', deliver: false })
-    const health = async () =>
+    const readHealth = async () =>
       (await (await fetch(`${gateway.adminUrl}/api/health`, asOperator)).json()) as HealthFields
-    await vi.waitFor(async () => expect((await health()).slots.turns).toHaveLength(1), { timeout: 60_000 })
-    const { slots } = await health()
+    await vi.waitFor(async () => expect((await readHealth()).slots.turns).toHaveLength(1), { timeout: 60_000 })
+    const { slots } = await readHealth()
     expect(slots).toMatchObject({ used: 1, most: 1, fullSince: expect.any(String), turns: [{ jobId: runId }] })
     const [turn = { since: '', until: '' }] = slots.turns
     expect(Date.parse(turn.since)).toBeGreaterThanOrEqual(before)
     expect(Date.parse(turn.until) - Date.parse(turn.since)).toBe(600_000)
-    const [full] = await doctor()
+    const [full] = await runDoctor()
     expect(full).toMatchObject({ ok: false, severity: 'warning' })
     expect(full?.['detail']).toMatch(
       /^The only slot of the gateway has been full since \d{4}-.*Z \(agents\.defaults\.maxConcurrent is 1\)/,
@@ -264,9 +264,9 @@ describe('hookloom doctor', () => {
       },
     })
     const found = (await runCommand(['doctor', '--json'], { dir })).json()
-    const detail = (name: string) => found.find((finding) => finding['name'] === name)?.['detail']
-    expect(detail('channel-telegram')).toMatch(/channels\.telegram\.onUnknown is "stop": .* is not sent again/)
-    expect(detail('channel-discord')).not.toContain('onUnknown')
+    const findDetail = (name: string) => found.find((finding) => finding['name'] === name)?.['detail']
+    expect(findDetail('channel-telegram')).toMatch(/channels\.telegram\.onUnknown is "stop": .* is not sent again/)
+    expect(findDetail('channel-discord')).not.toContain('onUnknown')
     const added = (await runCommand(['add', 'preset', 'github'], { dir })).stdout
     expect(added).toMatch(/^Chat {4}channels\.telegram\.onUnknown is "stop": .* may appear twice\.$/m)
     expect(added).not.toContain('discord')
@@ -299,8 +299,8 @@ describe('hookloom doctor', () => {
 
   test('hookloom doctor --ask calls the model once, and warns if it does not stream', async () => {
     const fake = await startFake(chatCompletions)
-    fake.answer = ({ toWhole }, _request, response) =>
-      void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(toWhole('OK')))
+    fake.answer = ({ toReplyBody }, _request, response) =>
+      void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(toReplyBody('OK')))
     const dir = makeConfigDir({
       config: {
         models: { providers: { mine: { kind: 'openai-compatible', baseUrl: fake.baseUrl, apiKey } } },
@@ -318,7 +318,7 @@ describe('hookloom doctor', () => {
       detail: expect.stringMatching(/^replied in \d+ ms, 11 tokens in, 7 out\nmine does not stream its replies\./),
     })
     expect(fake.received.filter(isCall)).toHaveLength(1)
-    fake.answer = refuses(401)
+    fake.answer = refuseWith(401)
     const refused = await runCommand(['doctor', '--ask', '--json'], { dir })
     expect(refused.json()).toContainEqual(
       expect.objectContaining({ name: 'model-mine/small', ok: false, detail: expect.stringContaining('apiKey') }),

@@ -87,7 +87,7 @@ describe('hookloom new --from', () => {
     expect([code, stderr]).toEqual([65, expect.stringContaining('unless "retain" of its mapping')])
   })
 
-  test('hookloom new --from takes a bundled request by event or name, and lists them if there is none', async () => {
+  test('hookloom new --from takes a bundled request by event or name, and lists all of them if no request has it', async () => {
     const dir = makeConfigDir()
     const event = async (name: string, word: string) =>
       runCommand(['new', name, '--from', 'github', '--event', word], { dir })
@@ -130,7 +130,7 @@ describe('hookloom test', () => {
     },
   )
 
-  test('hookloom test shows where code throws, and -u leaves such a fixture unchanged', async () => {
+  test('hookloom test shows where the code of a fixture throws, and -u leaves the fixture unchanged', async () => {
     const source = 'export default ({ payload }) => {\n  const deep = payload.a.b\n  return { message: deep }\n}\n'
     const dir = open(source, { request: { path: 'x', payload: {} }, expect: {} })
     for (const flags of [[], ['-u']]) {

@@ -22,7 +22,7 @@ const config = {
 const later = 'export default () => {\n  throw new Error("not yet")\n}\n'
 
 /** The shortest prefix of `id` that no other id shares. */
-function toPrefix(id: string, others: readonly string[]): string {
+function findShortestPrefix(id: string, others: readonly string[]): string {
   const length = Array.from(id).findIndex((_, end) => !others.some((other) => other.startsWith(id.slice(0, end))))
   return id.slice(0, length)
 }
@@ -48,25 +48,26 @@ describe('an id on the command line', () => {
     const { json, ...ran } = await runCommand(['show', id, '--json'], { dir: gateway.dir })
     return { ...ran, shown: json()[0]?.['deliveryId'] }
   }
-  const jobIdsOf = async (id: string) => {
+  const readJobIds = async (id: string) => {
     const { json } = await runCommand(['show', id, '--json'], { dir: gateway.dir })
     return json().flatMap(({ jobs }) => (jobs as { jobId: string }[]).map(({ jobId }) => jobId))
   }
   /** All ids except those of this delivery and its runs. Ids of the same millisecond have a long common prefix. */
-  const othersOf = async (id: string | undefined) => {
+  const listOtherIds = async (id: string | undefined) => {
     const all = await readStore(gateway.dir, (store) => store.idsFrom({ prefix: '0', limit: 1_000 }))
     return all.filter((found) => found.id !== id && found.deliveryId !== id).map((found) => found.id)
   }
 
   test('an id on the command line may be any prefix that no other delivery shares', async () => {
-    for (const id of ids) expect(await show(toPrefix(id, await othersOf(id)))).toMatchObject({ code: 0, shown: id })
+    for (const id of ids)
+      expect(await show(findShortestPrefix(id, await listOtherIds(id)))).toMatchObject({ code: 0, shown: id })
   })
 
   test('a prefix of the ids of several runs of one delivery selects the delivery', async () => {
-    const jobs = await jobIdsOf(several ?? '')
+    const jobs = await readJobIds(several ?? '')
     const [first = '', second = ''] = jobs
     const length = Array.from(first).findIndex((character, at) => character !== second[at])
-    const shared = toPrefix(first, await othersOf(several))
+    const shared = findShortestPrefix(first, await listOtherIds(several))
     expect(jobs).toHaveLength(2)
     expect(shared.length).toBeLessThanOrEqual(length)
     expect(await show(shared)).toMatchObject({ code: 0, shown: several })
@@ -106,7 +107,7 @@ describe('an id on the command line', () => {
   })
 
   test('hookloom retry, drop and capture accept a prefix of an id', async () => {
-    const prefix = toPrefix(parked ?? '', await othersOf(parked))
+    const prefix = findShortestPrefix(parked ?? '', await listOtherIds(parked))
     const retried = await runCommand(['retry', prefix, '--json'], { dir: gateway.dir })
     expect(retried.json()).toEqual([{ deliveryId: parked, state: 'parked', jobs: [] }])
     const captured = await runCommand(['capture', 'last', '--json'], { dir: gateway.dir })

@@ -7,7 +7,7 @@ import { runCommand, runProcess } from './command.ts'
 import { mainFile, makeConfigDir, toChildEnv, writeFiles } from './gateway.ts'
 import { startInside } from './inside.ts'
 
-const verifier = (sign = true) => `
+const buildVerifier = (sign = true) => `
 import { createHmac } from 'node:crypto'
 import { defineVerifier } from 'hookloom'
 
@@ -40,7 +40,7 @@ export default definePreset({
 `
 
 const files = {
-  'hooks/verifiers/acme.ts': verifier(),
+  'hooks/verifiers/acme.ts': buildVerifier(),
   'hooks/presets/weaver/preset.ts': pack,
   'hooks/presets/weaver/README.md': '# weaver\n\n## Set up\n\n1. Turn the wheel.\n',
   'hooks/presets/weaver/fixtures/deployed.json': JSON.stringify({
@@ -134,11 +134,11 @@ describe('hookloom send to a signed mapping', () => {
 
   test('hookloom send signs a body with the bundled or custom scheme of its mapping, or sends the token', async () => {
     const { dir } = await startInside({ config: { hooks: { mappings } }, files: { ...files, ...payloads } })
-    const sent = async (...args: string[]) => (await runCommand(['send', ...args, '--json'], { dir })).json()[0]
-    expect(await sent('shared', '--file', join(dir, 'table.json'))).toMatchObject({ status: 200 })
-    expect(await sent('shared', '--file', join(dir, 'code.json'))).toMatchObject({ status: 200 })
-    expect(await sent('both', join(dir, 'code.json'))).toMatchObject({ status: 200 })
-    expect(await sent('open', join(dir, 'code.json'))).toMatchObject({ status: 200 })
+    const runSend = async (...args: string[]) => (await runCommand(['send', ...args, '--json'], { dir })).json()[0]
+    expect(await runSend('shared', '--file', join(dir, 'table.json'))).toMatchObject({ status: 200 })
+    expect(await runSend('shared', '--file', join(dir, 'code.json'))).toMatchObject({ status: 200 })
+    expect(await runSend('both', join(dir, 'code.json'))).toMatchObject({ status: 200 })
+    expect(await runSend('open', join(dir, 'code.json'))).toMatchObject({ status: 200 })
     const shell = `printf '{"kind":"table"}' | "${process.execPath}" "${mainFile}" send shared --file - --config-dir "${dir}"`
     expect(await runProcess('/bin/sh', ['-c', shell], { env: toChildEnv() })).toMatchObject({ code: 0 })
   })
@@ -147,7 +147,7 @@ describe('hookloom send to a signed mapping', () => {
     const { dir } = await startInside({ config: { hooks: { mappings } }, files: { ...files, ...payloads } })
     const theirs = await runCommand(['send', 'theirs', join(dir, 'code.json')], { dir })
     expect([theirs.code, theirs.stderr]).toEqual([64, expect.stringContaining('only the sender has the key')])
-    writeFiles(dir, { 'hooks/verifiers/acme.ts': verifier(false) })
+    writeFiles(dir, { 'hooks/verifiers/acme.ts': buildVerifier(false) })
     const silent = await runCommand(['send', 'shared', join(dir, 'code.json')], { dir })
     expect([silent.code, silent.stderr]).toEqual([64, expect.stringContaining('"acme" has no sign()')])
     expect((await runCommand(['send', 'open'], { dir })).code).toBe(64)

@@ -9,25 +9,25 @@ import { type Inside, readStore, startInside } from './inside.ts'
 
 const broken = `export default () => { throw new Error('broken') }\n`
 const fixed = `export default ({ payload }) => payload.bad ? (() => { throw new Error('bad') })() : ({ text: 'fixed' })\n`
-const mapping = (path: string) => ({
+const toMapping = (path: string) => ({
   match: { path },
   action: 'wake',
   wakeMode: 'next-heartbeat',
   transform: { module: 'work.ts' },
 })
-const hooks = { mappings: [mapping('one'), mapping('two')], transforms: { drain: 'ask' } }
+const hooks = { mappings: [toMapping('one'), toMapping('two')], transforms: { drain: 'ask' } }
 
 /** Resolves with the first line that the pattern matches. */
 function listen() {
-  let tell: (message: string) => void = () => {}
-  const line = (pattern: RegExp) =>
+  let onMessage: (message: string) => void = () => {}
+  const waitForLine = (pattern: RegExp) =>
     new Promise<string>((resolve) => {
-      tell = (message) => {
+      onMessage = (message) => {
         if (pattern.test(message)) resolve(message)
       }
     })
-  const log: Log = { ...silentLog, info: (_, message) => tell(message) }
-  return { log, line }
+  const log: Log = { ...silentLog, info: (_, message) => onMessage(message) }
+  return { log, waitForLine }
 }
 
 async function park({ url }: Inside, hook: string, payload: object): Promise<void> {
@@ -39,32 +39,32 @@ async function park({ url }: Inside, hook: string, payload: object): Promise<voi
   expect(await reply.json()).toMatchObject({ status: 'parked' })
 }
 
-const states = async ({ dir }: Inside) =>
+const readStates = async ({ dir }: Inside) =>
   (await readStore(dir, (store) => store.deliveries({ limit: 100 }))).map(({ hook, state }) => `${hook} ${state}`)
 
 test(
   'with drain "ask", parked deliveries wait after a fix until they are retried or dropped',
   { timeout: 120_000 },
   async () => {
-    const { log, line } = listen()
+    const { log, waitForLine } = listen()
     const gateway = await startInside({ config: { hooks }, files: { 'hooks/transforms/work.ts': broken }, log })
     const { dir } = gateway
     for (const hook of ['one', 'two', 'one']) await park(gateway, hook, {})
     await park(gateway, 'one', { bad: true })
-    const waiting = line(/hookloom retry --parked/)
+    const waiting = waitForLine(/hookloom retry --parked/)
     writeFileSync(join(dir, 'hooks/transforms/work.ts'), fixed)
     expect(await waiting).toBe('4 parked deliveries wait. "hookloom retry --parked" runs them again.')
-    expect(await states(gateway)).toEqual(['one parked', 'two parked', 'one parked', 'one parked'])
+    expect(await readStates(gateway)).toEqual(['one parked', 'two parked', 'one parked', 'one parked'])
 
     const retried = await runCommand(['retry', '--parked', '--hook', 'one'], { dir })
     expect(retried.stdout).toBe('3 parked deliveries ran again: 2 are settled, 1 is parked again.\n')
-    expect(await states(gateway)).toEqual(['one accepted', 'two parked', 'one accepted', 'one parked'])
+    expect(await readStates(gateway)).toEqual(['one accepted', 'two parked', 'one accepted', 'one parked'])
 
     const nothing = await runCommand(['drop', '--parked', '--hook', 'three', '--json'], { dir })
     expect(nothing.json()).toEqual([{ dropped: 0 }])
     const dropped = await runCommand(['drop', '--parked'], { dir })
     expect(dropped.stdout).toBe('2 parked deliveries are dropped.\n')
-    expect(await states(gateway)).toEqual(['one accepted', 'two dropped', 'one accepted', 'one dropped'])
+    expect(await readStates(gateway)).toEqual(['one accepted', 'two dropped', 'one accepted', 'one dropped'])
     expect((await runCommand(['retry', '--parked', '--json'], { dir })).json()).toEqual([
       { settled: 0, stillParked: 0 },
     ])

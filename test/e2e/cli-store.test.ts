@@ -128,7 +128,7 @@ describe('reading commands next to a running gateway', () => {
 
   test('hookloom events lists pending events, oldest first', async () => {
     const events = await read('events')
-    // the run of the ticket ends before or after the other one is parked
+    // the run of the ticket ends before or after the other delivery is parked
     const [first, ...others] = events
     expect(first).toMatchObject({ text: 'The kettle boils', deliveryId: wake['deliveryId'], consumedAt: null })
     expect(others).toHaveLength(2)

@@ -21,7 +21,7 @@ const mappings = [
 
 describeEngines('hookloom try', (start) => {
   let gateway: Inside
-  const tryIt = (...args: string[]) => runCommand(['try', ...args], gateway)
+  const runTry = (...args: string[]) => runCommand(['try', ...args], gateway)
 
   beforeAll(async () => {
     gateway = await start({ config: { hooks: { retain: 50, mappings } } })
@@ -39,14 +39,14 @@ describeEngines('hookloom try', (start) => {
   })
 
   test('hookloom try shows which kept requests match, the message of each, and why the others do not match', async () => {
-    const ran = await tryIt('{{name | default: "nobody"}}: {{id}} {{list}}', '--match', 'payload.total=500', '--json')
+    const ran = await runTry('{{name | default: "nobody"}}: {{id}} {{list}}', '--match', 'payload.total=500', '--json')
     expect(ran).toMatchObject({ code: 0, stderr: '' })
     expect(ran.json().filter(({ hook }) => hook === 'orders')).toMatchObject([
       { matches: true, message: 'nobody: 3 ', takenBy: 'orders', problem: null },
       { matches: true, message: 'Bob: 2 ["{{id}}"]' },
       { matches: false, message: null, why: expect.stringContaining('total') },
     ])
-    const shown = await tryIt('{{name}}', '--match', 'payload.state=open', '--hook', 'orders')
+    const shown = await runTry('{{name}}', '--match', 'payload.state=open', '--hook', 'orders')
     expect(shown.stdout).toContain('2 of 3 kept requests match.')
     expect(shown.stdout).toContain(
       '{"match":{"path":"orders","payload":{"state":"open"}},"messageTemplate":"{{name}}"}',
@@ -55,18 +55,18 @@ describeEngines('hookloom try', (start) => {
   })
 
   test('hookloom try --match takes the same conditions as a mapping: all of them must be true, and JSON allows every test', async () => {
-    const ids = async (...match: string[]) => {
-      const ran = await tryIt('{{id}}', ...match.flatMap((one) => ['--match', one]), '--json')
+    const listMatches = async (...match: string[]) => {
+      const ran = await runTry('{{id}}', ...match.flatMap((one) => ['--match', one]), '--json')
       return ran.json().flatMap(({ matches, message }) => (matches === true ? [message] : []))
     }
-    expect(await ids('payload.total=500', 'payload.state=open')).toEqual(['2'])
-    expect(await ids('{"payload": {"total": {"lt": 100}}}')).toEqual(['1'])
-    expect(await ids('headers.x-kind=late')).toEqual(['3'])
-    expect(await ids('path=orders', '{"payload": {"state": {"not": "closed"}}}')).toEqual(['2', '1'])
+    expect(await listMatches('payload.total=500', 'payload.state=open')).toEqual(['2'])
+    expect(await listMatches('{"payload": {"total": {"lt": 100}}}')).toEqual(['1'])
+    expect(await listMatches('headers.x-kind=late')).toEqual(['3'])
+    expect(await listMatches('path=orders', '{"payload": {"state": {"not": "closed"}}}')).toEqual(['2', '1'])
   })
 
   test('hookloom try uses signed and plain-text requests as they arrived, with their sender and event', async () => {
-    const signed = await tryIt(
+    const signed = await runTry(
       '{{event}} {{number}} {{source}}',
       '--match',
       'event=pull_request',
@@ -78,35 +78,35 @@ describeEngines('hookloom try', (start) => {
       { hook: 'notes', matches: false },
       { hook: 'github', source: 'github', matches: true, message: 'pull_request 7 github' },
     ])
-    expect((await tryIt('{{body}}', '--hook', 'notes', '--json')).json()).toMatchObject([{ message: 'plain' }])
+    expect((await runTry('{{body}}', '--hook', 'notes', '--json')).json()).toMatchObject([{ message: 'plain' }])
   })
 
   test('hookloom try warns about a path that matching requests do not have, and names a similar one', async () => {
-    const ran = await tryIt('{{by.nmae}} {{id}} {{payload.total}} {{event}}', '--match', 'payload.state=open')
+    const ran = await runTry('{{by.nmae}} {{id}} {{payload.total}} {{event}}', '--match', 'payload.state=open')
     expect(ran.stderr).toContain('{{by.nmae}} is empty in 2 of them. Did you mean {{by.name}}?')
     expect(ran.stderr).not.toContain('total')
   })
 
   test('the mapping that hookloom try prints has the path of the matching requests, and a note says what it still needs', async () => {
-    const signed = (await tryIt('{{number}}', '--match', 'event=pull_request')).stdout
+    const signed = (await runTry('{{number}}', '--match', 'event=pull_request')).stdout
     expect(signed).toContain('{"match":{"path":"github","event":"pull_request"},"messageTemplate":"{{number}}"}')
     expect(signed).toMatch(/^Put it before the mappings/m)
     expect(signed).toMatch(/^Copy "verify" from "github": /m)
-    const several = (await tryIt('x')).stdout
+    const several = (await runTry('x')).stdout
     expect(several).toContain('It has no "path"')
   })
 
   test('hookloom try refuses an invalid template or condition, and shows where the mistake is', async () => {
-    expect(await tryIt('{{#if x}}')).toMatchObject({ code: 64, stderr: expect.stringContaining('column 3') })
-    expect(await tryIt('x', '--match', 'payload.a')).toMatchObject({
+    expect(await runTry('{{#if x}}')).toMatchObject({ code: 64, stderr: expect.stringContaining('column 3') })
+    expect(await runTry('x', '--match', 'payload.a')).toMatchObject({
       code: 64,
       stderr: expect.stringContaining('--match'),
     })
-    expect(await tryIt('x', '--match', '{"evnt": "x"}')).toMatchObject({
+    expect(await runTry('x', '--match', '{"evnt": "x"}')).toMatchObject({
       code: 64,
       stderr: expect.stringContaining('evnt'),
     })
-    expect(await tryIt('x', '--match', '{event')).toMatchObject({ code: 64 })
+    expect(await runTry('x', '--match', '{event')).toMatchObject({ code: 64 })
     const url = `${gateway.adminUrl}/api/try`
     const headers = { authorization: `Bearer ${gatewayToken}` }
     const answer = await fetch(url, { method: 'POST', headers, body: '{"last": 5000, "draft": {"template": "x"}}' })
@@ -116,7 +116,7 @@ describeEngines('hookloom try', (start) => {
   test('hookloom try stores nothing, and says so when no gateway runs', async () => {
     const count = async () => (await runCommand(['list', '--json'], gateway)).json().length
     const before = await count()
-    await tryIt('{{id}}')
+    await runTry('{{id}}')
     expect(await count()).toBe(before)
     expect(await runCommand(['try', 'x'], { dir: makeConfigDir() })).toMatchObject({ code: 69 })
   })

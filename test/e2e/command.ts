@@ -21,19 +21,19 @@ export async function runCommand(
 ): Promise<Ran> {
   let stdout = ''
   let stderr = ''
-  const code = await main(withDir(args, dir), {
+  const code = await main(addDir(args, dir), {
     env: toChildEnv(env),
     script: mainFile,
     stdin: Readable.from([Buffer.from(stdin)]),
     writeOut: (text) => (stdout += text),
     writeError: (text) => (stderr += text),
   })
-  return toRan(code, stdout, stderr)
+  return toRunResult(code, stdout, stderr)
 }
 
 /** Runs the built program in its own process, to test its exit code, streams, signals and working directory. */
 export function runBuilt(args: readonly string[], { dir, env, cwd }: RunOptions & { cwd?: string } = {}): Promise<Ran> {
-  return runProcess(process.execPath, [mainFile, ...withDir(args, dir)], {
+  return runProcess(process.execPath, [mainFile, ...addDir(args, dir)], {
     env: toChildEnv(env),
     ...(cwd === undefined ? {} : { cwd }),
   })
@@ -51,15 +51,15 @@ export function runProcess(
     child.stdout.setEncoding('utf8').on('data', (chunk: string) => (stdout += chunk))
     child.stderr.setEncoding('utf8').on('data', (chunk: string) => (stderr += chunk))
     child.once('error', reject)
-    child.once('close', (code) => resolve(toRan(code, stdout, stderr)))
+    child.once('close', (code) => resolve(toRunResult(code, stdout, stderr)))
   })
 }
 
-function withDir(args: readonly string[], dir: string | undefined): readonly string[] {
+function addDir(args: readonly string[], dir: string | undefined): readonly string[] {
   return dir === undefined ? args : [...args, '--config-dir', dir]
 }
 
-function toRan(code: number | null, stdout: string, stderr: string): Ran {
+function toRunResult(code: number | null, stdout: string, stderr: string): Ran {
   return { code, stdout, stderr, json: () => toObjects(stdout) }
 }
 

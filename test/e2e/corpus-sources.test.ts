@@ -22,12 +22,12 @@ const anonymousAgent = /^(node|node-fetch|axios|Go-http-client|python-requests|c
 
 const Captured = z.object({ headers: z.record(z.string(), z.string()), body: z.json() })
 
-function folders(): string[] {
+function listFolders(): string[] {
   if (corpus === '') return []
   return readdirSync(corpus, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? entry.name : []))
 }
 
-function capturesIn(folder: string) {
+function readCaptures(folder: string) {
   const names = readdirSync(join(corpus, folder)).filter((name) => name.endsWith('.json'))
   return names.map((name) => ({
     name,
@@ -43,12 +43,12 @@ function isIdentified(headers: Record<string, string>): boolean {
 
 describe.skipIf(corpus === '')('a corpus of real payloads (skipped: HOOKLOOM_CORPUS names no folder)', () => {
   test('the corpus has requests with known and with unknown senders', () => {
-    const all = folders().flatMap((folder) => capturesIn(folder).map(({ headers }) => isIdentified(headers)))
+    const all = listFolders().flatMap((folder) => readCaptures(folder).map(({ headers }) => isIdentified(headers)))
     expect(new Set(all)).toEqual(new Set([true, false]))
   })
 
-  test.each(folders())('the headers of %s show the sender, or no sender if they do not identify one', (folder) => {
-    for (const { name, headers, body } of capturesIn(folder)) {
+  test.each(listFolders())('the headers of %s show the sender, or no sender if they do not identify one', (folder) => {
+    for (const { name, headers, body } of readCaptures(folder)) {
       const sender = recogniseSender({ headers })
       const expected = isIdentified(headers) ? (sourceOfFolder[folder] ?? folder) : undefined
       expect([name, sender?.facts.source]).toEqual([name, expected])

@@ -36,28 +36,28 @@ beforeAll(async () => {
   })
 })
 
-const folders = () =>
+const listFolders = () =>
   corpus === ''
     ? ['none']
     : readdirSync(corpus, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? entry.name : []))
 
-function capturesIn(folder: string, pattern = /\.json$/): [string, Captured][] {
+function readCaptures(folder: string, pattern = /\.json$/): [string, Captured][] {
   const names = readdirSync(join(corpus, folder)).filter((name) => pattern.test(name))
   return names.map((name) => [name, Captured.parse(JSON.parse(readFileSync(join(corpus, folder, name), 'utf8')))])
 }
 
-/** Posts a request like its sender: a form as a form, everything else as its text. */
+/** Posts a request as its sender does: a form as a form, everything else as its text. */
 function deliver(path: string, { headers, body }: Captured): Promise<Reply> {
   const own = Object.entries(headers).filter(([name]) => !/^(authorization|content-length|host)$/i.test(name))
   return send(gateway.port, { target: `/hooks/${path}`, headers: [...bearer, ...own], body: toBody(headers, body) })
 }
 
-const typeOf = (headers: Captured['headers']) =>
+const findType = (headers: Captured['headers']) =>
   Object.entries(headers).find(([name]) => name.toLowerCase() === 'content-type')?.[1] ?? ''
 
 function toBody(headers: Captured['headers'], body: Captured['body']): string {
   if (typeof body === 'string') return body
-  if (!/urlencoded/.test(typeOf(headers)) || body === null || typeof body !== 'object') return JSON.stringify(body)
+  if (!/urlencoded/.test(findType(headers)) || body === null || typeof body !== 'object') return JSON.stringify(body)
   const form = new URLSearchParams()
   for (const [name, value] of Object.entries(body)) {
     form.append(name, typeof value === 'string' ? value : JSON.stringify(value))
@@ -66,7 +66,7 @@ function toBody(headers: Captured['headers'], body: Captured['body']): string {
 }
 
 /** The actions that a delivery became. */
-async function actionsOf(id: string) {
+async function readActions(id: string) {
   const record = await readStore(gateway.dir, (reader) => reader.delivery(id))
   return (record?.jobs ?? []).map(({ planned }) => planned)
 }
@@ -74,32 +74,32 @@ async function actionsOf(id: string) {
 const isTaken = (type: string) => type === '' || /^application\/(.+\+)?(json|x-www-form-urlencoded)\b/.test(type)
 
 describe.skipIf(corpus === '')('a corpus of real payloads (skipped: HOOKLOOM_CORPUS names no folder)', () => {
-  test.each(folders())('JSON and forms from %s are accepted, and other media types are refused', async (folder) => {
-    for (const [name, captured] of capturesIn(folder)) {
+  test.each(listFolders())('JSON and forms from %s are accepted, and other media types are refused', async (folder) => {
+    for (const [name, captured] of readCaptures(folder)) {
       const reply = await deliver('all', captured)
-      const expected = isTaken(typeOf(captured.headers)) ? 'accepted' : 'media-type-unsupported'
+      const expected = isTaken(findType(captured.headers)) ? 'accepted' : 'media-type-unsupported'
       expect([name, toVerdict(reply)]).toEqual([name, expected])
     }
   })
 
   test('the corpus has 259 payloads', () => {
-    expect(folders().flatMap((folder) => capturesIn(folder))).toHaveLength(259)
+    expect(listFolders().flatMap((folder) => readCaptures(folder))).toHaveLength(259)
   })
 
-  test('an opened pull request becomes one agent action, and a closed one becomes none', async () => {
-    for (const [, captured] of capturesIn('github', /^pull_request\.opened\.json$/)) {
-      const actions = await actionsOf(toDeliveryId(await deliver('github', captured)))
+  test('an opened pull request becomes one agent action, and a closed pull request becomes no action', async () => {
+    for (const [, captured] of readCaptures('github', /^pull_request\.opened\.json$/)) {
+      const actions = await readActions(toDeliveryId(await deliver('github', captured)))
       expect(actions).toMatchObject([
         { kind: 'agent', sessionKey: 'hook:pr:Codertocat/Hello-World#2', origin: { source: 'github' } },
       ])
     }
-    for (const [, captured] of capturesIn('github', /^pull_request\.(closed|locked)\.json$/)) {
+    for (const [, captured] of readCaptures('github', /^pull_request\.(closed|locked)\.json$/)) {
       expect(toVerdict(await deliver('github', captured))).toBe('skipped')
     }
   })
 
   test('an event other than a pull request does not reach the transform', async () => {
-    for (const [, captured] of capturesIn('github', /^(issues\.opened|ping)\.json$/)) {
+    for (const [, captured] of readCaptures('github', /^(issues\.opened|ping)\.json$/)) {
       expect(toVerdict(await deliver('github', captured))).toBe('skipped')
     }
   })
@@ -126,7 +126,7 @@ const pullRequest: Headers = [
 ]
 
 test('a pull request becomes the message of its transform, and a draft becomes nothing', async () => {
-  const actions = await actionsOf(toDeliveryId(await post(gateway.port, '/hooks/github', opened, pullRequest)))
+  const actions = await readActions(toDeliveryId(await post(gateway.port, '/hooks/github', opened, pullRequest)))
   expect(actions).toMatchObject([
     {
       kind: 'agent',
@@ -147,7 +147,7 @@ test('three mails in one body become three runs, each with its own text and sess
     body: `Dear loom,\n\nall is well.\n\n${name}`,
   }))
   const reply = await post(gateway.port, '/hooks/gmail', { source: 'gmail', messages })
-  const actions = await actionsOf(toDeliveryId(reply))
+  const actions = await readActions(toDeliveryId(reply))
   expect(JSON.parse(reply.body)).toMatchObject({
     runIds: [expect.any(String), expect.any(String), expect.any(String)],
     wakes: 0,

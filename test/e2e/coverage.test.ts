@@ -26,15 +26,15 @@ export function unused(text: string) {
 }
 export const useBoth = { shout, unused }
 `
-const fixture = (kind: string, decision: string) =>
+const buildFixture = (kind: string, decision: string) =>
   JSON.stringify({ request: { path: 'x', payload: { kind } }, expect: { decision } })
 const files = {
   'hooks/transforms/x.ts': module
     .replace('import { shout }', 'import { shout, useBoth }')
     .replace('debugger', 'debugger; void useBoth'),
   'hooks/transforms/lib/words.ts': helper,
-  'hooks/transforms/x.fixtures/usual.json': fixture('usual', 'accept'),
-  'hooks/transforms/x.fixtures/skip.json': fixture('skip', 'skip'),
+  'hooks/transforms/x.fixtures/usual.json': buildFixture('usual', 'accept'),
+  'hooks/transforms/x.fixtures/skip.json': buildFixture('skip', 'skip'),
 }
 const mappings = [{ id: 'x', match: { path: 'x' }, transform: { module: 'x.ts' }, deliver: false }]
 

@@ -61,7 +61,7 @@ describe('a message without a model', () => {
 
   test('a message to a receiver that is down delays no other message, and arrives once when the receiver is back', async () => {
     const { gateway, ops, devs } = await start()
-    ops.plays({ status: 503 })
+    ops.planAnswers({ status: 503 })
     const { body } = await post(gateway.port, '/hooks/both', { text: 'Up' }, wait)
     const { runIds } = JSON.parse(body) as { runIds: string[] }
     expect(devs.posted).toHaveLength(1)
@@ -122,7 +122,7 @@ describe('the reply of an agent with a list of recipients', () => {
       },
     })
     // the first recipient is down for one attempt
-    receivers.ops.plays({ status: 503 })
+    receivers.ops.planAnswers({ status: 503 })
     const { body, status } = await post(gateway.port, '/hooks/both', { text: 'Up?' }, wait)
     expect(status).toBe(200)
     const { runId, deliveryId } = JSON.parse(body) as { runId: string; deliveryId: string }
@@ -140,8 +140,11 @@ describe('the reply of an agent with a list of recipients', () => {
         { step: 'deliver-2', part: 0, channel: 'webhook', state: 'sent' },
       ],
     })
-    const replies = ({ posted }: { readonly posted: readonly object[] }) => posted.filter((each) => 'text' in each)
-    expect([replies(receivers.ops), replies(receivers.devs)]).toMatchObject([[{ text: 'Fine.' }], [{ text: 'Fine.' }]])
+    const findReplies = ({ posted }: { readonly posted: readonly object[] }) => posted.filter((each) => 'text' in each)
+    expect([findReplies(receivers.ops), findReplies(receivers.devs)]).toMatchObject([
+      [{ text: 'Fine.' }],
+      [{ text: 'Fine.' }],
+    ])
     const answer = await fetch(`${gateway.adminUrl}/api/deliveries/${deliveryId}`, {
       headers: { authorization: `Bearer ${gatewayToken}` },
     })

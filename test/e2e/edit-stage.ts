@@ -10,7 +10,7 @@ import { startInside } from './inside.ts'
 
 let closing: (() => Promise<unknown>)[] = []
 
-/** Call it once at the top of a test file: it closes after each test what the test started. */
+/** Call this function once at the top of a test file: after each test, it closes everything that the test started. */
 export function closeAfterEach(): void {
   afterEach(async () => {
     for (const close of closing.toReversed()) await close()
@@ -54,7 +54,7 @@ export async function startStage(store: Store, module: string, mappings: readonl
 }
 
 /** The messages of the agent turns, in the order of the deliveries. */
-export const texts = async (store: Store) =>
+export const readMessages = async (store: Store) =>
   (await store.deliveries({ limit: 99 })).flatMap(({ jobs }) =>
     jobs.map(({ planned }) => (planned.kind === 'agent' ? planned.action.message : '')),
   )

@@ -38,12 +38,12 @@ export async function startCluster(): Promise<Cluster> {
   }
   const data = join(folder, 'data')
   const options = `-p ${port} -k ${folder} -c listen_addresses=127.0.0.1`
-  const control = (what: string) =>
+  const runControl = (what: string) =>
     as(`${bin}/pg_ctl -D ${data} -l ${folder}/log -o "${options}" -w ${what} > /dev/null 2>&1`)
   await as(`${bin}/initdb -D ${data} -U root -A trust --no-sync > /dev/null`)
-  await control('start')
+  await runControl('start')
   onFileEnd(async () => {
-    await control('stop -m immediate').catch(() => undefined)
+    await runControl('stop -m immediate').catch(() => undefined)
     rmSync(folder, { recursive: true, force: true })
   })
   const url = `postgres://root@127.0.0.1:${port}/postgres`
@@ -59,7 +59,7 @@ export async function startCluster(): Promise<Cluster> {
         await client.end()
       }
     },
-    restart: async () => void (await control('restart -m immediate')),
+    restart: async () => void (await runControl('restart -m immediate')),
   }
 }
 

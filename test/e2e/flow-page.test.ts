@@ -7,10 +7,10 @@ import { BudgetConfig, findPeriod } from '../../src/model/budgets.ts'
 import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts'
 import { readBlock } from '../pages.ts'
 import { openai } from './fakes/openai.ts'
-import { apiKey, neverAnswers, replies, startFake } from './fakes/provider.ts'
+import { apiKey, staySilent, replyWith, startFake } from './fakes/provider.ts'
 import { gatewayToken, makeConfigDir, makeFolder } from './gateway.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
-import { fixture, isAlive } from './runner-command-stage.ts'
+import { findFixture, isAlive } from './runner-command-stage.ts'
 import { post } from './wire.ts'
 
 const page = 'src/pipeline/README.md'
@@ -31,7 +31,7 @@ async function openExample(mark: string, mood = '') {
         reviewer: {
           kind: 'command',
           command: process.execPath,
-          args: [fixture('reviewer'), folder, mood],
+          args: [findFixture('reviewer'), folder, mood],
           killAfterMs: 50,
         },
       },
@@ -47,7 +47,7 @@ async function openExample(mark: string, mood = '') {
     gateway,
     posts,
     readStarted,
-    letGo: () => writeFileSync(join(folder, 'go'), ''),
+    releaseRuns: () => writeFileSync(join(folder, 'go'), ''),
     wait: (ms: number) => void (moved += ms),
     /** Waits until a run of this head has started. Returns the id of its process. */
     findRun: (head: number) =>
@@ -65,7 +65,7 @@ async function send(gateway: Inside, hook: string, payload: object): Promise<str
   return status === 204 ? '' : String((JSON.parse(String(body)) as { runId: string }).runId)
 }
 
-const stateOf = ({ dir }: Inside, runId: string) => readStore(dir, async (store) => (await store.job(runId))?.state)
+const readState = ({ dir }: Inside, runId: string) => readStore(dir, async (store) => (await store.job(runId))?.state)
 
 async function readRun({ adminUrl }: Inside, runId: string) {
   const headers = { authorization: `Bearer ${gatewayToken}` }
@@ -76,7 +76,7 @@ test.each(['obedient', 'stubborn'])(
   'twenty pushes in a minute get one review, of the newest, and closing the pull request ends it, with a command that is %s',
   { timeout: 120_000 },
   async (mood) => {
-    const { gateway, posts, readStarted, letGo, wait, findRun } = await openExample('"id": "reviews"', mood)
+    const { gateway, posts, readStarted, releaseRuns, wait, findRun } = await openExample('"id": "reviews"', mood)
     const push = (head: number, pull = 7, action = 'synchronize') => {
       const pullRequest = { id: pull, html_url: `https://github.test/${pull}`, head: { sha: `head ${head}` } }
       return send(gateway, 'review', { action, pull_request: pullRequest })
@@ -96,18 +96,18 @@ test.each(['obedient', 'stubborn'])(
     await push(100, 8)
     const pid = await findRun(20)
     const later = await push(21)
-    await vi.waitFor(async () => expect(await stateOf(gateway, newest)).toBe('superseded'), waits)
+    await vi.waitFor(async () => expect(await readState(gateway, newest)).toBe('superseded'), waits)
     expect(isAlive(pid)).toBe(false)
     wait(30_000)
     await push(101, 9)
     await findRun(21)
-    letGo()
-    await vi.waitFor(async () => expect(await stateOf(gateway, later)).toBe('done'), waits)
-    const states = await Promise.all(runs.map((id) => stateOf(gateway, id)))
+    releaseRuns()
+    await vi.waitFor(async () => expect(await readState(gateway, later)).toBe('done'), waits)
+    const states = await Promise.all(runs.map((id) => readState(gateway, id)))
     expect(new Set(states)).toEqual(new Set(['superseded']))
     const closed = await push(22)
     expect(await push(22, 7, 'closed')).toBe('')
-    await vi.waitFor(async () => expect(await stateOf(gateway, closed)).toBe('cancelled'), waits)
+    await vi.waitFor(async () => expect(await readState(gateway, closed)).toBe('cancelled'), waits)
     const reviews = posts.filter((text) => /Reviewed head (\d|1\d|2\d)\./.test(text))
     expect(reviews).toEqual([expect.stringContaining('Reviewed head 21.')])
   },
@@ -117,7 +117,7 @@ test(
   'at most two runs of a customer run at once, and a third run says what it waits for',
   { timeout: 120_000 },
   async () => {
-    const { gateway, readStarted, letGo } = await openExample('"id": "tickets"')
+    const { gateway, readStarted, releaseRuns } = await openExample('"id": "tickets"')
     const ask = (head: number, id: string) => send(gateway, 'ticket', { subject: `head ${head}`, customer: { id } })
     const runs = [await ask(1, 'acme'), await ask(2, 'acme'), await ask(3, 'acme'), await ask(4, 'other')]
     await vi.waitFor(() => expect(readStarted()).toHaveLength(3), waits)
@@ -130,8 +130,8 @@ test(
         .map((line) => line.split(' ')[1])
         .toSorted(),
     ).toEqual(['1', '2', '4'])
-    letGo()
-    for (const run of runs) await vi.waitFor(async () => expect(await stateOf(gateway, run)).toBe('done'), waits)
+    releaseRuns()
+    for (const run of runs) await vi.waitFor(async () => expect(await readState(gateway, run)).toBe('done'), waits)
   },
 )
 
@@ -157,10 +157,10 @@ test(
   { timeout: 120_000 },
   async () => {
     const fake = await startFake(openai)
-    fake.answer = replies('It boils.')
+    fake.answer = replyWith('It boils.')
     const gateway = await openDay(fake.baseUrl)
     const run = await send(gateway, 'ask', { text: 'one' })
-    await vi.waitFor(async () => expect(await stateOf(gateway, run)).toBe('done'), waits)
+    await vi.waitFor(async () => expect(await readState(gateway, run)).toBe('done'), waits)
     const { budgets } = readExample('"daily"') as { budgets: { daily: object } }
     const { startsAt } = findPeriod(BudgetConfig.parse(budgets.daily), Date.now())
     const [account] = await readStore(gateway.dir, (store) => store.accounts([{ name: 'daily', startsAt }]))
@@ -179,7 +179,7 @@ test(
     // a turn reserves 16,384 tokens of output: at this price, $16
     const models = [{ id: 'gpt-5-mini', cost: { input: 0.25, output: 1_000 }, maxTokens: 16_384 }]
     const gateway = await openDay(fake.baseUrl, { models })
-    fake.answer = neverAnswers
+    fake.answer = staySilent
     const runs = [await send(gateway, 'ask', { text: 'one' }), await send(gateway, 'ask', { text: 'two' })]
     await vi.waitFor(async () => {
       const seen = await Promise.all(runs.map((run) => readRun(gateway, run)))

@@ -5,7 +5,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { runCommand } from './command.ts'
 import { makeFolder } from './gateway.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
-import { fixture, isAlive } from './runner-command-stage.ts'
+import { findFixture, isAlive } from './runner-command-stage.ts'
 
 const token = 'flow-token-0123456789abcdef'
 const waits = { timeout: 60_000, interval: 20 }
@@ -38,7 +38,7 @@ async function openReviews(flow: object, { mood = '', maxConcurrent = 4, isByCod
         reviewer: {
           kind: 'command',
           command: process.execPath,
-          args: [fixture('reviewer'), folder, mood],
+          args: [findFixture('reviewer'), folder, mood],
           killAfterMs: 50,
         },
       },
@@ -57,7 +57,7 @@ async function openReviews(flow: object, { mood = '', maxConcurrent = 4, isByCod
     posts,
     readStarted,
     send: (push: Push) => send(gateway, push),
-    letGo: () => writeFileSync(join(folder, 'go'), ''),
+    releaseRuns: () => writeFileSync(join(folder, 'go'), ''),
     /** Waits until a run of this head has started. Returns the id of its process. */
     findRun: (head: number) =>
       vi.waitFor(() => {
@@ -84,9 +84,9 @@ async function send({ url }: Inside, push: Push): Promise<string> {
   return answer.status === 204 ? '' : String(((await answer.json()) as { runId: string }).runId)
 }
 
-const stateOf = ({ dir }: Inside, runId: string) => readStore(dir, async (store) => (await store.job(runId))?.state)
+const readState = ({ dir }: Inside, runId: string) => readStore(dir, async (store) => (await store.job(runId))?.state)
 const waitForState = (gateway: Inside, runId: string, state: string) =>
-  vi.waitFor(async () => expect(await stateOf(gateway, runId)).toBe(state), waits)
+  vi.waitFor(async () => expect(await readState(gateway, runId)).toBe(state), waits)
 
 const replace = {
   key: 'pr:{{pull}}',
@@ -98,7 +98,7 @@ describe('one review per pull request', () => {
   test.each(['obedient', 'stubborn'])(
     'twenty pushes get one review, of the newest push, if the command is %s',
     async (mood) => {
-      const { gateway, posts, send: push, letGo, findRun } = await openReviews(replace, { mood })
+      const { gateway, posts, send: push, releaseRuns, findRun } = await openReviews(replace, { mood })
       const first = await push({ action: 'opened', head: 1 })
       const pid = await findRun(1)
       const others: string[] = []
@@ -107,9 +107,9 @@ describe('one review per pull request', () => {
       await waitForState(gateway, first, 'superseded')
       expect(isAlive(pid)).toBe(false)
       await findRun(20)
-      letGo()
+      releaseRuns()
       await waitForState(gateway, newest, 'done')
-      const states = await Promise.all(others.map((id) => stateOf(gateway, id)))
+      const states = await Promise.all(others.map((id) => readState(gateway, id)))
       expect(new Set(states)).toEqual(new Set(['superseded']))
       expect(posts.filter((text) => text.includes('Reviewed')).length).toBe(1)
       expect(posts.join('')).toContain('Reviewed head 20.')
@@ -118,19 +118,19 @@ describe('one review per pull request', () => {
 
   test('a newer request ends a turn whose flow the transform set, even if no slot is free', async () => {
     const options = { maxConcurrent: 1, isByCode: true }
-    const { gateway, send: push, letGo, findRun } = await openReviews({ onNew: 'replace' }, options)
+    const { gateway, send: push, releaseRuns, findRun } = await openReviews({ onNew: 'replace' }, options)
     const first = await push({ action: 'opened', head: 1 })
     const pid = await findRun(1)
     const second = await push({ action: 'synchronize', head: 2 })
     await waitForState(gateway, first, 'superseded')
     expect(isAlive(pid)).toBe(false)
     await findRun(2)
-    letGo()
+    releaseRuns()
     await waitForState(gateway, second, 'done')
   })
 
   test('closing the pull request ends its review, and no other', async () => {
-    const { gateway, posts, send: push, letGo, findRun } = await openReviews(replace)
+    const { gateway, posts, send: push, releaseRuns, findRun } = await openReviews(replace)
     const closed = await push({ action: 'opened', head: 1 })
     const other = await push({ action: 'opened', head: 2, pull: 8 })
     const pid = await findRun(1)
@@ -138,13 +138,13 @@ describe('one review per pull request', () => {
     expect(await push({ action: 'closed', head: 1 })).toBe('')
     await waitForState(gateway, closed, 'cancelled')
     expect(isAlive(pid)).toBe(false)
-    letGo()
+    releaseRuns()
     await waitForState(gateway, other, 'done')
     expect(posts.filter((text) => text.includes('Reviewed'))).toEqual([expect.stringContaining('Reviewed head 2.')])
   })
 
   test('hookloom list and the metrics include the runs that a flow ended before they started', async () => {
-    const { gateway, send: push, letGo, findRun } = await openReviews({ key: 'all', onNew: 'skip' })
+    const { gateway, send: push, releaseRuns, findRun } = await openReviews({ key: 'all', onNew: 'skip' })
     const first = await push({ action: 'opened', head: 1 })
     await findRun(1)
     const second = await push({ action: 'synchronize', head: 2 })
@@ -154,20 +154,20 @@ describe('one review per pull request', () => {
       const page = await (await fetch(`${gateway.adminUrl}/metrics`)).text()
       expect(page).toContain('hookloom_flow_ends_total{by="skip"} 1\n')
     }, waits)
-    letGo()
+    releaseRuns()
     await waitForState(gateway, first, 'done')
   })
 
   test('one turn reads all requests that came while the turn before it ran', async () => {
-    const { gateway, posts, send: push, letGo, findRun } = await openReviews({ key: 'all', onNew: 'gather' })
+    const { gateway, posts, send: push, releaseRuns, findRun } = await openReviews({ key: 'all', onNew: 'gather' })
     const first = await push({ action: 'opened', head: 1 })
     await findRun(1)
     const runs: string[] = []
     for (let head = 2; head <= 5; head += 1) runs.push(await push({ action: 'synchronize', head }))
-    letGo()
+    releaseRuns()
     await waitForState(gateway, first, 'done')
     await waitForState(gateway, runs.at(-1) ?? '', 'done')
-    expect(await stateOf(gateway, runs[0] ?? '')).toBe('superseded')
+    expect(await readState(gateway, runs[0] ?? '')).toBe('superseded')
     await vi.waitFor(() => expect(posts.join('')).toContain('Reviewed head 2,3,4,5.'), waits)
   })
 })

@@ -51,7 +51,7 @@ function runWithConsent(
 }
 
 const visit = (google: FakeGoogle) => async (url: string) => {
-  await fetch(google.consent(url))
+  await fetch(google.giveConsent(url))
   return undefined
 }
 
@@ -62,7 +62,7 @@ function toFiles(dir: string): Record<string, string> {
   return Object.fromEntries(files.map((name) => [name, readFileSync(join(dir, name), 'utf8')]))
 }
 
-const states = (stdout: string) =>
+const parseStates = (stdout: string) =>
   stdout
     .split('\n\n')[0]
     ?.split('\n')
@@ -81,7 +81,7 @@ describe('hookloom gmail setup', () => {
     const args = ['setup', '--account', account, '--credentials', writeClientFile(dir), '--label', 'INBOX']
     const first = await runWithConsent(dir, args, visit(google))
     expect(first.code).toBe(0)
-    expect(states(first.stdout)).toEqual([
+    expect(parseStates(first.stdout)).toEqual([
       'changed consent',
       'changed api',
       'changed api',
@@ -99,7 +99,7 @@ describe('hookloom gmail setup', () => {
     const before = toFiles(dir)
     const calls = google.requests.length
     const second = await runCommand(['gmail', 'setup', '--account', account, '--label', 'INBOX'], { dir })
-    expect(states(second.stdout)?.map((line) => line.split(' ')[0])).toEqual(Array.from({ length: 8 }, () => 'ok'))
+    expect(parseStates(second.stdout)?.map((line) => line.split(' ')[0])).toEqual(Array.from({ length: 8 }, () => 'ok'))
     expect(toFiles(dir)).toEqual(before)
     const changing = google.requests.slice(calls).filter((call) => !call.startsWith('GET ') && call !== 'POST /token')
     expect(changing).toEqual([])
@@ -116,7 +116,7 @@ describe('hookloom gmail setup', () => {
     expect(stdout).toMatch(/skipped {2}api .*https:\/\/console\.cloud\.google\.com\/apis\/library\/gmail/)
   })
 
-  test('hookloom gmail setup --dry-run prints each call, makes none and writes nothing', async () => {
+  test('hookloom gmail setup --dry-run prints each call to Google, makes no call and writes nothing', async () => {
     const google = await startGoogle()
     const dir = makeFreshDir(google)
     const file = writeClientFile(dir)
@@ -141,7 +141,7 @@ describe('hookloom gmail setup', () => {
     const dir = makeFreshDir(google)
     const args = ['setup', '--account', account, '--mode', 'poll', '--credentials', writeClientFile(dir)]
     const { code, stdout } = await runWithConsent(dir, args, visit(google))
-    expect({ code, states: states(stdout) }).toEqual({ code: 0, states: ['changed consent', 'changed config'] })
+    expect({ code, states: parseStates(stdout) }).toEqual({ code: 0, states: ['changed consent', 'changed config'] })
     expect(google.requests).toEqual(['POST /token', 'POST /token', 'GET /gmail/v1/users/me/profile'])
   })
 
@@ -178,7 +178,7 @@ describe('hookloom gmail setup', () => {
       'p@x.example',
     ]
     const { stdout } = await runCommand(['gmail', 'setup', ...push], { dir })
-    expect(states(stdout)?.filter((line) => line.startsWith('changed'))).toEqual([
+    expect(parseStates(stdout)?.filter((line) => line.startsWith('changed'))).toEqual([
       'changed subscription',
       'changed config',
     ])
@@ -193,7 +193,7 @@ describe('hookloom gmail auth', () => {
     const google = await startGoogle()
     const dir = makeFreshDir(google)
     const args = ['auth', '--account', account, '--credentials', writeClientFile(dir)]
-    const { code, stdout, stderr } = await runWithConsent(dir, args, async (url) => google.consent(url))
+    const { code, stdout, stderr } = await runWithConsent(dir, args, async (url) => google.giveConsent(url))
     expect({ code, stdout }).toEqual({ code: 0, stdout: '' })
     expect(stderr).toContain(`${account} consented`)
     expect(stderr).not.toMatch(secrets)
@@ -243,7 +243,7 @@ describe('the command line of gmail', () => {
     expect({ code, stdout, lines: stderr.trim().split('\n').length }).toEqual({ code: 64, stdout: '', lines: 1 })
   })
 
-  test('hookloom gmail run, status, sync and stop say how to set up a mailbox if there is none', async () => {
+  test('hookloom gmail run, status, sync and stop say how to set up a mailbox if no mailbox is configured', async () => {
     const dir = makeConfigDir()
     for (const name of ['run', 'status', 'sync', 'stop']) {
       const { code, stderr } = await runCommand(['gmail', name], { dir })

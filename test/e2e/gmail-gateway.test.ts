@@ -6,7 +6,7 @@ import { silentLog } from '../../src/model/log.ts'
 import { runCommand } from './command.ts'
 import { startGoogle } from './fakes/google.ts'
 import { gatewayToken, startGateway } from './gateway.ts'
-import { mail, makeMailDir, runs, startRun, writeConsentFile } from './gmail-stage.ts'
+import { buildMail, makeMailDir, runs, startRun, writeConsentFile } from './gmail-stage.ts'
 import { startInside } from './inside.ts'
 
 /** A gateway in this process, and a way to wait for a line of its log. */
@@ -19,7 +19,7 @@ async function startLogged(dir: string, env: Record<string, string> = {}) {
   }
   const log = { ...silentLog, info: note, warn: note, error: note }
   const gateway = await startInside({ dir, log, env })
-  const logged = (pattern: RegExp) =>
+  const waitForLine = (pattern: RegExp) =>
     new Promise<void>((resolve) => {
       const look = () => {
         if (lines.some((line) => pattern.test(line))) resolve()
@@ -27,7 +27,7 @@ async function startLogged(dir: string, env: Record<string, string> = {}) {
       waiting.add(look)
       look()
     })
-  return { ...gateway, logged }
+  return { ...gateway, waitForLine }
 }
 
 const watchedLine = /watched from now on/
@@ -36,9 +36,9 @@ describe('mailboxes inside the gateway', () => {
   test('three mails of a watched mailbox become three runs', async () => {
     const google = await startGoogle()
     const gateway = await startLogged(makeMailDir(google))
-    await gateway.logged(watchedLine)
-    google.mailbox.receive(mail('a'), mail('b'), mail('c'))
-    await gateway.logged(/new mails were delivered/)
+    await gateway.waitForLine(watchedLine)
+    google.mailbox.receive(buildMail('a'), buildMail('b'), buildMail('c'))
+    await gateway.waitForLine(/new mails were delivered/)
     await gateway.stop()
     expect(await runs(gateway.dir)).toEqual(['subject a', 'subject b', 'subject c'])
     expect(google.faults).toEqual([])
@@ -80,7 +80,7 @@ describe('mailboxes inside the gateway', () => {
     const gateway = await startLogged(dir)
     expect(google.requests).toEqual([])
     writeFileSync(file, text)
-    await gateway.logged(watchedLine)
+    await gateway.waitForLine(watchedLine)
     await gateway.stop()
   })
 })
@@ -90,7 +90,7 @@ describe('hookloom gmail run next to the gateway', () => {
     const google = await startGoogle()
     const dir = makeMailDir(google)
     expect((await runCommand(['gmail', 'sync'], { dir })).stdout).toMatch(/read from now on/)
-    google.mailbox.receive(mail('a'))
+    google.mailbox.receive(buildMail('a'))
     const failed = await runCommand(['gmail', 'sync'], { dir })
     expect(failed).toMatchObject({ code: 69, stderr: expect.stringContaining('No gateway') })
     const again = await startInside({ dir, env: { HOOKLOOM_SKIP_GMAIL: '1' } })

@@ -9,7 +9,7 @@ import { readStore } from './inside.ts'
 
 export const project = 'proj-123456'
 
-/** `hooks.gmail` in mode poll, unless `more` sets another one. */
+/** `hooks.gmail` in mode poll, unless `more` sets another mode. */
 function toGmailConfig(google: FakeGoogle, more: object = {}): object {
   const gmail = { account, mode: 'poll', pollSeconds: 5, endpoints: google.endpoints, ...more }
   const mapping = { id: 'mail', match: { path: 'gmail' }, messageTemplate: '{{messages[0].subject}}', deliver: false }
@@ -38,7 +38,7 @@ export function writeClientFile(dir: string): string {
 }
 
 /** A mail that the fake mailbox receives. */
-export const mail = (id: string) => ({ id, subject: `subject ${id}` })
+export const buildMail = (id: string) => ({ id, subject: `subject ${id}` })
 
 /** Subjects of the runs, in order of arrival. */
 export async function runs(dir: string): Promise<string[]> {

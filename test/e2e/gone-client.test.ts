@@ -8,10 +8,10 @@ import { post } from './wire.ts'
 
 test('a client of the admin port that disconnects while it sends is not logged as an error', async () => {
   const lines: string[] = []
-  const line = (_: object, message: string) => void lines.push(message)
+  const addLine = (_: object, message: string) => void lines.push(message)
   const gateway = await startInside({
     config: { hooks: { mappings: [{ match: { path: 'any' }, deliver: false, retain: true }] } },
-    log: { debug() {}, info() {}, warn: line, error: line },
+    log: { debug() {}, info() {}, warn: addLine, error: addLine },
   })
   const id = toDeliveryId(await post(gateway.port, '/hooks/any', {}))
   const headers = { authorization: `Bearer ${gatewayToken}`, 'content-type': 'application/json' }

@@ -15,7 +15,7 @@ export const discordKey: KeyObject = discordKeys.privateKey
 const mappings: MappingInput[] = [
   ...['slack', 'zoom', 'twitch', 'front', 'intercom', 'xero'].map((id) => ({
     match: { path: id },
-    verify: settingsOf(rowOf(id)),
+    verify: settingsOf(findRow(id)),
   })),
   ...['dropbox', 'nylas', 'okta', 'monday', 'microsoft-graph', 'woocommerce', 'bitbucket-server'].map((scheme) => ({
     match: { path: scheme },
@@ -35,7 +35,7 @@ const mappings: MappingInput[] = [
 ]
 
 /** The row of an HMAC scheme. */
-export function rowOf(id: string) {
+export function findRow(id: string) {
   const row = hmacSchemes.find((scheme) => scheme.id === id)
   if (row === undefined) throw new Error(`no row ${id}`)
   return row
@@ -43,14 +43,14 @@ export function rowOf(id: string) {
 
 export type Asked = Proving & {
   /** Sends a handshake, and checks that nothing is stored. */
-  greet(parts: RequestParts): Promise<Reply>
+  sendHandshake(parts: RequestParts): Promise<Reply>
 }
 
 export async function startAsked(): Promise<Asked> {
   const gateway = await startProving(mappings)
   return {
     ...gateway,
-    async greet(parts) {
+    async sendHandshake(parts) {
       const before = await gateway.deliveries()
       const reply = await gateway.ask(parts)
       expect(await gateway.deliveries()).toEqual(before)

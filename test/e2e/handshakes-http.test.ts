@@ -3,11 +3,11 @@ import { createHmac, sign } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { secretOf, signed } from '../unit/pipeline/verifiers/stage.ts'
 import { toVerdict } from './answers.ts'
-import { answer, type Asked, asJson, asText, discordKey, rowOf, startAsked, toShape } from './handshake-stage.ts'
+import { answer, type Asked, asJson, asText, discordKey, findRow, startAsked, toShape } from './handshake-stage.ts'
 import { bearer, type Headers, json, type RequestParts } from './wire.ts'
 
 const word = 'bc609b38-c81f-47fb-a275-1d9bd61a968b'
-const hub = (token: string) => `?hub.mode=subscribe&hub.verify_token=${token}&hub.challenge=1158201444`
+const buildHubQuery = (token: string) => `?hub.mode=subscribe&hub.verify_token=${token}&hub.challenge=1158201444`
 
 let gateway: Asked
 beforeAll(async () => {
@@ -19,8 +19,12 @@ describe('handshakes by GET or HEAD', () => {
   test.each<[string, RequestParts, { type: string; body: string }]>([
     ['Dropbox', { target: '/hooks/dropbox?challenge=abc123' }, { type: asText, body: 'abc123' }],
     ['Nylas', { target: `/hooks/nylas?challenge=${word}` }, { type: asText, body: word }],
-    ['Meta', { target: `/hooks/meta${hub('our-word')}` }, { type: asText, body: '1158201444' }],
-    ['Strava', { target: `/hooks/strava${hub('our-word')}` }, { type: asJson, body: '{"hub.challenge":"1158201444"}' }],
+    ['Meta', { target: `/hooks/meta${buildHubQuery('our-word')}` }, { type: asText, body: '1158201444' }],
+    [
+      'Strava',
+      { target: `/hooks/strava${buildHubQuery('our-word')}` },
+      { type: asJson, body: '{"hub.challenge":"1158201444"}' },
+    ],
     [
       'X',
       { target: '/hooks/x-twitter?crc_token=challenge_string' },
@@ -34,17 +38,19 @@ describe('handshakes by GET or HEAD', () => {
     ['Trello', { method: 'HEAD', target: '/hooks/trello' }, { type: asText, body: '' }],
     ['Intercom', { method: 'HEAD', target: '/hooks/intercom' }, { type: asText, body: '' }],
   ])('the handshake of %s is answered as its sender expects, and nothing is stored', async (_, parts, expected) => {
-    expect(toShape(await gateway.greet({ method: 'GET', ...parts }))).toEqual(answer(expected))
+    expect(toShape(await gateway.sendHandshake({ method: 'GET', ...parts }))).toEqual(answer(expected))
   })
 
   test.each(['meta', 'strava'])('a wrong verify token in a handshake of %s counts as a failed proof', async (path) => {
     for (const token of ['NOPE', '', 'our-word2']) {
-      const reply = await gateway.greet({ method: 'GET', target: `/hooks/${path}${hub(token)}` })
+      const reply = await gateway.sendHandshake({ method: 'GET', target: `/hooks/${path}${buildHubQuery(token)}` })
       expect(toVerdict(reply)).toBe('unauthorized')
       expect(reply.body).not.toContain('1158201444')
     }
     expect(
-      toVerdict(await gateway.greet({ method: 'GET', target: `/hooks/${path}?hub.mode=subscribe&hub.challenge=115` })),
+      toVerdict(
+        await gateway.sendHandshake({ method: 'GET', target: `/hooks/${path}?hub.mode=subscribe&hub.challenge=115` }),
+      ),
     ).toBe('unauthorized')
   })
 
@@ -55,7 +61,7 @@ describe('handshakes by GET or HEAD', () => {
     async (path) => {
       for (const method of ['GET', 'HEAD', 'PUT', 'OPTIONS']) {
         for (const headers of [oktaHeader, [...oktaHeader, ...bearer]]) {
-          const reply = await gateway.greet({ method, target: `/hooks/${path}${questions}`, headers })
+          const reply = await gateway.sendHandshake({ method, target: `/hooks/${path}${questions}`, headers })
           expect([reply.status, reply.headers['allow'], reply.body.includes('abc123')]).toEqual([405, 'POST', false])
         }
       }
@@ -63,19 +69,21 @@ describe('handshakes by GET or HEAD', () => {
   )
 
   test('a handshake is answered 404 outside the prefix of the hooks, and 400 with a token in the query', async () => {
-    expect(toVerdict(await gateway.greet({ method: 'GET', target: `/dropbox${questions}` }))).toBe('hook-unknown')
-    expect(toVerdict(await gateway.greet({ method: 'GET', target: '/hooks/dropbox?challenge=abc&token=x' }))).toBe(
-      'token-in-query',
+    expect(toVerdict(await gateway.sendHandshake({ method: 'GET', target: `/dropbox${questions}` }))).toBe(
+      'hook-unknown',
     )
+    expect(
+      toVerdict(await gateway.sendHandshake({ method: 'GET', target: '/hooks/dropbox?challenge=abc&token=x' })),
+    ).toBe('token-in-query')
   })
 
   test('a request with the wrong method does not count as a handshake', async () => {
     for (const method of ['HEAD', 'PUT']) {
-      expect((await gateway.greet({ method, target: '/hooks/dropbox?challenge=abc123' })).status).toBe(405)
+      expect((await gateway.sendHandshake({ method, target: '/hooks/dropbox?challenge=abc123' })).status).toBe(405)
     }
-    expect((await gateway.greet({ method: 'GET', target: '/hooks/trello' })).status).toBe(405)
+    expect((await gateway.sendHandshake({ method: 'GET', target: '/hooks/trello' })).status).toBe(405)
     expect(
-      toVerdict(await gateway.greet({ target: '/hooks/dropbox?challenge=abc123', headers: json, body: '{}' })),
+      toVerdict(await gateway.sendHandshake({ target: '/hooks/dropbox?challenge=abc123', headers: json, body: '{}' })),
     ).toBe('unauthorized')
   })
 
@@ -94,11 +102,11 @@ describe('handshakes by GET or HEAD', () => {
         `/hooks/dropbox?challenge=${encoded}`,
         `/hooks/nylas?challenge=${encoded}`,
         `/hooks/x-twitter?crc_token=${encoded}`,
-        `/hooks/meta${hub('our-word').replace('1158201444', encoded)}`,
-        `/hooks/strava${hub('our-word').replace('1158201444', encoded)}`,
-        `/hooks/strava${hub(encoded)}`,
+        `/hooks/meta${buildHubQuery('our-word').replace('1158201444', encoded)}`,
+        `/hooks/strava${buildHubQuery('our-word').replace('1158201444', encoded)}`,
+        `/hooks/strava${buildHubQuery(encoded)}`,
       ]) {
-        const reply = await gateway.greet({ method: 'GET', target })
+        const reply = await gateway.sendHandshake({ method: 'GET', target })
         expect(['unauthorized', 'method-not-allowed']).toContain(toVerdict(reply))
         expect(reply.body).not.toMatch(/script|onerror|set-cookie|aaaa/)
         expect(reply.headers['set-cookie']).toBeUndefined()
@@ -109,17 +117,17 @@ describe('handshakes by GET or HEAD', () => {
 
   test('the longest challenge that a sender may use is sent back', async () => {
     const longest = 'a'.repeat(1024)
-    const reply = await gateway.greet({ method: 'GET', target: `/hooks/dropbox?challenge=${longest}` })
+    const reply = await gateway.sendHandshake({ method: 'GET', target: `/hooks/dropbox?challenge=${longest}` })
     expect(toShape(reply)).toEqual(answer({ body: longest }))
   })
 })
 
 describe('signed handshakes by POST', () => {
-  const by = (id: string, body: string, headers: Headers = [], which: 'live' | 'other' = 'live'): RequestParts => {
-    const request = signed(rowOf(id), { at: gateway.time.now, body, which })
+  const signAs = (id: string, body: string, headers: Headers = [], which: 'live' | 'other' = 'live'): RequestParts => {
+    const request = signed(findRow(id), { at: gateway.time.now, body, which })
     return { target: `/hooks/${id}`, headers: [...Object.entries(request.headers), ...headers], body }
   }
-  const discord = (body: string, signedBody = body): RequestParts => {
+  const signDiscord = (body: string, signedBody = body): RequestParts => {
     const at = String(gateway.time.now / 1000)
     const signature = sign(null, Buffer.from(at + signedBody), discordKey).toString('hex')
     const headers: Headers = [
@@ -130,12 +138,12 @@ describe('signed handshakes by POST', () => {
   }
   const zoomWord = 'qgg8vlvZRS6UYooatFL8Aw'
   const zoomBody = `{"event":"endpoint.url_validation","payload":{"plainToken":"${zoomWord}"}}`
-  const zoomHash = createHmac('sha256', secretOf(rowOf('zoom')))
+  const zoomHash = createHmac('sha256', secretOf(findRow('zoom')))
     .update(zoomWord)
     .digest('hex')
   const twitchType: Headers = [['twitch-eventsub-message-type', 'webhook_callback_verification']]
   const slackBody = '{"token":"x","challenge":"3eZbrw1aBm2rZgRNFdxV2595","type":"url_verification"}'
-  const google = (token: string): RequestParts => ({
+  const toGoogle = (token: string): RequestParts => ({
     target: '/hooks/google-channel',
     headers: [
       ['x-goog-channel-token', token],
@@ -146,58 +154,65 @@ describe('signed handshakes by POST', () => {
   test.each<[string, () => RequestParts, () => RequestParts, { status?: number; type?: string; body: string }]>([
     [
       'Slack',
-      () => by('slack', slackBody),
-      () => by('slack', slackBody, [], 'other'),
+      () => signAs('slack', slackBody),
+      () => signAs('slack', slackBody, [], 'other'),
       { body: '3eZbrw1aBm2rZgRNFdxV2595' },
     ],
     [
       'Zoom',
-      () => by('zoom', zoomBody),
-      () => by('zoom', zoomBody, [], 'other'),
+      () => signAs('zoom', zoomBody),
+      () => signAs('zoom', zoomBody, [], 'other'),
       { status: 200, type: asJson, body: `{"plainToken":"${zoomWord}","encryptedToken":"${zoomHash}"}` },
     ],
     [
       'Twitch',
-      () => by('twitch', '{"challenge":"pogchamp-kappa-360noscope-vohiyo"}', twitchType),
-      () => by('twitch', '{"challenge":"pogchamp-kappa-360noscope-vohiyo"}', twitchType, 'other'),
+      () => signAs('twitch', '{"challenge":"pogchamp-kappa-360noscope-vohiyo"}', twitchType),
+      () => signAs('twitch', '{"challenge":"pogchamp-kappa-360noscope-vohiyo"}', twitchType, 'other'),
       { body: 'pogchamp-kappa-360noscope-vohiyo' },
     ],
     [
       'Front',
-      () => by('front', '{"type":"sync"}', [['x-front-challenge', 'c1']]),
-      () => by('front', '{"type":"sync"}', [['x-front-challenge', 'c1']], 'other'),
+      () => signAs('front', '{"type":"sync"}', [['x-front-challenge', 'c1']]),
+      () => signAs('front', '{"type":"sync"}', [['x-front-challenge', 'c1']], 'other'),
       { body: 'c1' },
     ],
     [
       'Intercom',
-      () => by('intercom', '{"topic":"ping"}'),
-      () => by('intercom', '{"topic":"ping"}', [], 'other'),
+      () => signAs('intercom', '{"topic":"ping"}'),
+      () => signAs('intercom', '{"topic":"ping"}', [], 'other'),
       { body: '' },
     ],
     [
       'Xero',
-      () => by('xero', '{"events":[],"entropy":"x"}'),
-      () => by('xero', '{"events":[],"entropy":"x"}', [], 'other'),
+      () => signAs('xero', '{"events":[],"entropy":"x"}'),
+      () => signAs('xero', '{"events":[],"entropy":"x"}', [], 'other'),
       { body: '' },
     ],
     [
       'Discord',
-      () => discord('{"type":1}'),
-      () => discord('{"type":1}', '{"type":1} '),
+      () => signDiscord('{"type":1}'),
+      () => signDiscord('{"type":1}', '{"type":1} '),
       { status: 200, type: asJson, body: '{"type":1}' },
     ],
-    ['Discord’s events', () => discord('{"type":0}'), () => discord('{"type":0}', ''), { status: 204, body: '' }],
-    ['Google', () => google('chan_Token_of_the_room'), () => google('chan_Tokem_of_the_room'), { body: '' }],
+    [
+      'Discord’s events',
+      () => signDiscord('{"type":0}'),
+      () => signDiscord('{"type":0}', ''),
+      { status: 204, body: '' },
+    ],
+    ['Google', () => toGoogle('chan_Token_of_the_room'), () => toGoogle('chan_Tokem_of_the_room'), { body: '' }],
   ])(
     'the handshake of %s is answered as its sender expects, and refused with an invalid proof',
     async (_, good, bad, expected) => {
-      expect(toShape(await gateway.greet(good()))).toEqual(answer(expected))
-      expect(toVerdict(await gateway.greet(bad()))).toBe('unauthorized')
+      expect(toShape(await gateway.sendHandshake(good()))).toEqual(answer(expected))
+      expect(toVerdict(await gateway.sendHandshake(bad()))).toBe('unauthorized')
     },
   )
 
   test('a signed request with a challenge that a browser could run is a delivery and not a handshake', async () => {
-    const reply = await gateway.ask(by('slack', '{"type":"url_verification","challenge":"<script>alert(1)</script>"}'))
+    const reply = await gateway.ask(
+      signAs('slack', '{"type":"url_verification","challenge":"<script>alert(1)</script>"}'),
+    )
     expect([toVerdict(reply), reply.body.includes('script')]).toEqual(['accepted', false])
   })
 
@@ -218,7 +233,7 @@ describe('signed handshakes by POST', () => {
       ['content-type', 'text/plain; charset=UTF-8'],
       ['x-amz-sns-message-type', 'SubscriptionConfirmation'],
     ]
-    const reply = await gateway.greet({ target: '/hooks/aws-sns', headers, body: JSON.stringify(message) })
+    const reply = await gateway.sendHandshake({ target: '/hooks/aws-sns', headers, body: JSON.stringify(message) })
     expect(toVerdict(reply)).toBe('unauthorized')
   })
 })

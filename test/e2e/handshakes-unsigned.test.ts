@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import type { AuditPage } from '../../src/model/api/audit.ts'
 import { signed } from '../unit/pipeline/verifiers/stage.ts'
 import { toVerdict } from './answers.ts'
-import { answer, type Asked, asJson, asText, rowOf, startAsked, toShape } from './handshake-stage.ts'
+import { answer, type Asked, asJson, asText, findRow, startAsked, toShape } from './handshake-stage.ts'
 import { missingVectors, readVectors, toSchemeId } from './vectors.ts'
 import { type Headers, json, type RequestParts } from './wire.ts'
 
@@ -17,8 +17,8 @@ beforeEach(async () => {
 
 describe('unsigned handshakes by POST', () => {
   test('monday gets its challenge back as JSON, if the body has no other field', async () => {
-    const monday = (body: string) => gateway.greet({ target: '/hooks/monday', headers: json, body })
-    expect(toShape(await monday('{"challenge":"tok-123"}'))).toEqual(
+    const sendMonday = (body: string) => gateway.sendHandshake({ target: '/hooks/monday', headers: json, body })
+    expect(toShape(await sendMonday('{"challenge":"tok-123"}'))).toEqual(
       answer({
         status: 200,
         type: asJson,
@@ -26,60 +26,60 @@ describe('unsigned handshakes by POST', () => {
       }),
     )
     for (const body of ['{"challenge":"tok-123","event":{}}', '{"challenge":"<b>"}', '{"challenge":{}}', 'challenge']) {
-      expect(toVerdict(await monday(body))).toBe('unauthorized')
+      expect(toVerdict(await sendMonday(body))).toBe('unauthorized')
     }
   })
 
   test('Microsoft Graph gets its validation token back, decoded and as text', async () => {
-    const graph = (token: string) =>
-      gateway.greet({
+    const sendGraph = (token: string) =>
+      gateway.sendHandshake({
         target: `/hooks/microsoft-graph?validationToken=${encodeURIComponent(token)}`,
         headers: [['content-type', asText]],
       })
-    expect(toShape(await graph(graphWord))).toEqual(answer({ body: graphWord }))
-    expect(toVerdict(await graph('<script>alert(1)</script>'))).toBe('unauthorized')
+    expect(toShape(await sendGraph(graphWord))).toEqual(answer({ body: graphWord }))
+    expect(toVerdict(await sendGraph('<script>alert(1)</script>'))).toBe('unauthorized')
   })
 
   test('WooCommerce and Bitbucket may send a ping if its body has no other field', async () => {
     const form: Headers = [['content-type', 'application/x-www-form-urlencoded']]
-    const woo = (body: string) => gateway.greet({ target: '/hooks/woocommerce', headers: form, body })
-    expect(toShape(await woo('webhook_id=12'))).toEqual(answer({ body: '' }))
-    expect(toVerdict(await woo('webhook_id=12&order=1'))).toBe('unauthorized')
-    const bitbucket = (key: string) =>
-      gateway.greet({
+    const sendWoo = (body: string) => gateway.sendHandshake({ target: '/hooks/woocommerce', headers: form, body })
+    expect(toShape(await sendWoo('webhook_id=12'))).toEqual(answer({ body: '' }))
+    expect(toVerdict(await sendWoo('webhook_id=12&order=1'))).toBe('unauthorized')
+    const sendBitbucket = (key: string) =>
+      gateway.sendHandshake({
         target: '/hooks/bitbucket-server',
         headers: [...json, ['x-event-key', key]],
         body: '{"test":true}',
       })
-    expect(toShape(await bitbucket('diagnostics:ping'))).toEqual(answer({ body: '' }))
-    expect(toVerdict(await bitbucket('repo:refs_changed'))).toBe('unauthorized')
+    expect(toShape(await sendBitbucket('diagnostics:ping'))).toEqual(answer({ body: '' }))
+    expect(toVerdict(await sendBitbucket('repo:refs_changed'))).toBe('unauthorized')
   })
 
   const handed = 'b537207f20cbfa02357cf448134da559e8bd39d61597dcd5631b8012eae53e81'
   const greetings: [string, string, Headers, string, RequestParts][] = [
-    ['asana', 'x-hook-signature', [['x-hook-secret', handed]], '', asanaGreeting(handed)],
-    ['notion', 'x-notion-signature', [], 'sha256=', notionGreeting(handed)],
+    ['asana', 'x-hook-signature', [['x-hook-secret', handed]], '', buildAsanaHandshake(handed)],
+    ['notion', 'x-notion-signature', [], 'sha256=', buildNotionHandshake(handed)],
   ]
 
   test.each(greetings)(
     'the secret of %s is refused while the mapping is not armed',
     async (_, header, __, prefix, greeting) => {
-      expect(toVerdict(await gateway.greet(greeting))).toBe('unauthorized')
-      expect(toVerdict(await gateway.ask(byHanded(greeting.target, header, prefix, handed)))).toBe('unauthorized')
+      expect(toVerdict(await gateway.sendHandshake(greeting))).toBe('unauthorized')
+      expect(toVerdict(await gateway.ask(signHanded(greeting.target, header, prefix, handed)))).toBe('unauthorized')
     },
   )
 
   test.each(greetings)(
     'the secret of %s is accepted once while the mapping is armed, and verifies later requests',
     async (id, header, echoed, prefix, greeting) => {
-      expect(toVerdict(await gateway.ask(byHanded(greeting.target, header, prefix, handed)))).toBe('unauthorized')
-      expect((await gateway.admin('POST', `/api/mappings/${id}/arm`)).status).toBe(200)
-      const reply = await gateway.greet(greeting)
+      expect(toVerdict(await gateway.ask(signHanded(greeting.target, header, prefix, handed)))).toBe('unauthorized')
+      expect((await gateway.callAdmin('POST', `/api/mappings/${id}/arm`)).status).toBe(200)
+      const reply = await gateway.sendHandshake(greeting)
       expect(toShape(reply)).toEqual(answer({ body: '' }))
       expect(reply.headers['x-hook-secret']).toBe(echoed[0]?.[1])
-      expect(toVerdict(await gateway.greet(greeting))).toBe('unauthorized')
-      expect(toVerdict(await gateway.ask(byHanded(greeting.target, header, prefix, handed)))).toBe('accepted')
-      expect(toVerdict(await gateway.greet(byHanded(greeting.target, header, prefix, `${handed}0`)))).toBe(
+      expect(toVerdict(await gateway.sendHandshake(greeting))).toBe('unauthorized')
+      expect(toVerdict(await gateway.ask(signHanded(greeting.target, header, prefix, handed)))).toBe('accepted')
+      expect(toVerdict(await gateway.sendHandshake(signHanded(greeting.target, header, prefix, `${handed}0`)))).toBe(
         'unauthorized',
       )
     },
@@ -88,9 +88,9 @@ describe('unsigned handshakes by POST', () => {
   test.each(greetings)(
     'the audit log has an entry for the secret of %s, without the secret itself',
     async (id, _, __, ___, greeting) => {
-      await gateway.admin('POST', `/api/mappings/${id}/arm`)
-      expect((await gateway.greet(greeting)).status).toBe(200)
-      const readLog = async () => (await gateway.admin('GET', '/api/audit?limit=100')).body
+      await gateway.callAdmin('POST', `/api/mappings/${id}/arm`)
+      expect((await gateway.sendHandshake(greeting)).status).toBe(200)
+      const readLog = async () => (await gateway.callAdmin('GET', '/api/audit?limit=100')).body
       await expect.poll(readLog).toContain('"act":"secret.store"')
       const text = await readLog()
       const { entries } = JSON.parse(text) as AuditPage
@@ -102,42 +102,42 @@ describe('unsigned handshakes by POST', () => {
   )
 
   test.each(greetings)('the window for the secret of %s closes after ten minutes', async (id, _, __, ___, greeting) => {
-    await gateway.admin('POST', `/api/mappings/${id}/arm`)
+    await gateway.callAdmin('POST', `/api/mappings/${id}/arm`)
     gateway.time.now += 600_000
-    expect(toVerdict(await gateway.greet(greeting))).toBe('unauthorized')
-    await gateway.admin('POST', `/api/mappings/${id}/arm`)
+    expect(toVerdict(await gateway.sendHandshake(greeting))).toBe('unauthorized')
+    await gateway.callAdmin('POST', `/api/mappings/${id}/arm`)
     gateway.time.now += 599_999
-    expect((await gateway.greet(greeting)).status).toBe(200)
+    expect((await gateway.sendHandshake(greeting)).status).toBe(200)
   })
 
   test('arming a mapping does not arm another one, and an unknown mapping cannot be armed', async () => {
-    await gateway.admin('POST', '/api/mappings/asana/arm')
-    expect(toVerdict(await gateway.greet(notionGreeting(handed)))).toBe('unauthorized')
-    expect((await gateway.admin('POST', '/api/mappings/nobody/arm')).status).toBe(404)
+    await gateway.callAdmin('POST', '/api/mappings/asana/arm')
+    expect(toVerdict(await gateway.sendHandshake(buildNotionHandshake(handed)))).toBe('unauthorized')
+    expect((await gateway.callAdmin('POST', '/api/mappings/nobody/arm')).status).toBe(404)
   })
 
   test('a handshake that must be signed is not answered without a signature', async () => {
-    const [greeting, ping] = [asanaGreeting(handed), '{"events":[]}']
-    expect(toVerdict(await gateway.greet({ ...greeting, body: ping }))).toBe('unauthorized')
+    const [greeting, ping] = [buildAsanaHandshake(handed), '{"events":[]}']
+    expect(toVerdict(await gateway.sendHandshake({ ...greeting, body: ping }))).toBe('unauthorized')
   })
 
   test('the empty heartbeat of Asana is answered if it is signed', async () => {
-    await gateway.admin('POST', '/api/mappings/asana/arm')
-    await gateway.greet(asanaGreeting(handed))
-    const heartbeat = byHanded('/hooks/asana', 'x-hook-signature', '', handed, '{"events":[]}')
-    expect(toShape(await gateway.greet(heartbeat))).toEqual(answer({ body: '' }))
+    await gateway.callAdmin('POST', '/api/mappings/asana/arm')
+    await gateway.sendHandshake(buildAsanaHandshake(handed))
+    const heartbeat = signHanded('/hooks/asana', 'x-hook-signature', '', handed, '{"events":[]}')
+    expect(toShape(await gateway.sendHandshake(heartbeat))).toEqual(answer({ body: '' }))
   })
 })
 
-function asanaGreeting(secret: string): RequestParts {
+function buildAsanaHandshake(secret: string): RequestParts {
   return { target: '/hooks/asana', headers: [...json, ['x-hook-secret', secret]], body: '{}' }
 }
 
-function notionGreeting(secret: string): RequestParts {
+function buildNotionHandshake(secret: string): RequestParts {
   return { target: '/hooks/notion', headers: json, body: JSON.stringify({ verification_token: secret }) }
 }
 
-function byHanded(target: string, header: string, prefix: string, secret: string, body = '{"events":[{}]}') {
+function signHanded(target: string, header: string, prefix: string, secret: string, body = '{"events":[{}]}') {
   const signature = prefix + createHmac('sha256', secret).update(body).digest('hex')
   return { target, headers: [...json, [header, signature]], body } satisfies RequestParts
 }
@@ -153,7 +153,7 @@ describe.skipIf(published === undefined)(`published handshakes (skipped when ${m
     async (_, handshake) => {
       const { method, query, body, expect: expected } = handshake
       const id = toSchemeId(handshake.scheme)
-      const proof = handshake.needsSignature ? signed(rowOf(id), { at: gateway.time.now, body }).headers : {}
+      const proof = handshake.needsSignature ? signed(findRow(id), { at: gateway.time.now, body }).headers : {}
       const parts = {
         method,
         target: `/hooks/${id}${query}`,
@@ -161,8 +161,8 @@ describe.skipIf(published === undefined)(`published handshakes (skipped when ${m
         body,
       }
       // Asana's secret is accepted only after `verify --arm`
-      await gateway.admin('POST', '/api/mappings/asana/arm')
-      const reply = await gateway.greet(parts)
+      await gateway.callAdmin('POST', '/api/mappings/asana/arm')
+      const reply = await gateway.sendHandshake(parts)
       expect(expected.status).toContain(reply.status)
       expect(reply.body).toContain(expected.body ?? '')
       expect(reply.headers).toMatchObject(expected.header)

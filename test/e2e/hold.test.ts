@@ -6,8 +6,9 @@ import { gatewayToken, hookToken, post, writeFiles } from './gateway.ts'
 import { readStore, startInside } from './inside.ts'
 
 const file = 'hooks/transforms/x.ts'
-const says = (text: string) => `export default ({ payload: { n } }) => ({ message: n > 1 ? '${text}' : 'small' })\n`
-const config = (hold: boolean) => ({
+const buildTransform = (text: string) =>
+  `export default ({ payload: { n } }) => ({ message: n > 1 ? '${text}' : 'small' })\n`
+const buildConfig = (hold: boolean) => ({
   hooks: {
     retain: 50,
     transforms: { hold },
@@ -23,7 +24,7 @@ function createLines() {
     for (const listener of listeners) listener()
   }
   const log: Log = { debug: add, info: add, warn: add, error: add }
-  const logged = (pattern: RegExp) =>
+  const waitForLine = (pattern: RegExp) =>
     new Promise<string>((found) => {
       const look = () => {
         const line = lines.find((each) => pattern.test(each))
@@ -34,15 +35,15 @@ function createLines() {
       listeners.add(look)
       look()
     })
-  return { log, logged }
+  return { log, waitForLine }
 }
 
 test('the log line of a reload says how many recent deliveries would differ', async () => {
-  const { log, logged } = createLines()
-  const { dir, url } = await startInside({ config: config(false), files: { [file]: says('one') }, log })
+  const { log, waitForLine } = createLines()
+  const { dir, url } = await startInside({ config: buildConfig(false), files: { [file]: buildTransform('one') }, log })
   for (const n of [1, 2, 3]) await post({ url, token: hookToken }, 'x', { n })
-  writeFiles(dir, { [file]: says('two') })
-  expect(await logged(/^x\.ts is live/)).toMatch(
+  writeFiles(dir, { [file]: buildTransform('two') })
+  expect(await waitForLine(/^x\.ts is live/)).toMatch(
     /^x\.ts is live \(\d+ ms; 2 of the last 3 deliveries would differ: hookloom replay\)$/,
   )
   const replay = await runCommand(['replay', '--json'], { dir })
@@ -53,26 +54,30 @@ test(
   'with hooks.transforms.hold, a save that would change recent outcomes waits to be published, and any other save goes live',
   { timeout: 120_000 },
   async () => {
-    const { log, logged } = createLines()
-    const { dir, url, adminUrl } = await startInside({ config: config(true), files: { [file]: says('one') }, log })
+    const { log, waitForLine } = createLines()
+    const { dir, url, adminUrl } = await startInside({
+      config: buildConfig(true),
+      files: { [file]: buildTransform('one') },
+      log,
+    })
     const readiness = async () => {
       const answer = await fetch(`${adminUrl}/readyz`, { headers: { authorization: `Bearer ${gatewayToken}` } })
       return answer.json()
     }
     for (const n of [1, 2]) await post({ url, token: hookToken }, 'x', { n })
     expect((await runCommand(['publish'], { dir })).code).toBe(65)
-    writeFiles(dir, { [file]: says('two') })
-    await logged(/^x\.ts waits: 1 of the last 2 deliveries would differ\. "hookloom replay" shows them/)
+    writeFiles(dir, { [file]: buildTransform('two') })
+    await waitForLine(/^x\.ts waits: 1 of the last 2 deliveries would differ\. "hookloom replay" shows them/)
     expect(await (await fetch(`${adminUrl}/readyz`)).json()).toMatchObject({ degraded: true, configuration: 'held' })
     expect(await readiness()).toMatchObject({ ok: true, degraded: true, held: true })
     const replay = await runCommand(['replay', '--json'], { dir })
     expect(replay.json().at(-1)).toMatchObject({ compared: 'live', counts: { same: 1, changed: 1 } })
     expect((await runCommand(['publish'], { dir })).code).toBe(0)
     expect(await readiness()).toMatchObject({ degraded: false, held: false })
-    await logged(/^x\.ts is live$/)
+    await waitForLine(/^x\.ts is live$/)
     expect((await runCommand(['replay', '--json'], { dir })).json().at(-1)).toMatchObject({ compared: 'recorded' })
-    writeFiles(dir, { [file]: `// only a comment\n${says('two')}\nexport const unused = 1\n` })
-    await logged(/^x\.ts is live \(/)
+    writeFiles(dir, { [file]: `// only a comment\n${buildTransform('two')}\nexport const unused = 1\n` })
+    await waitForLine(/^x\.ts is live \(/)
     expect(await readiness()).toMatchObject({ degraded: false, held: false })
   },
 )
@@ -81,8 +86,8 @@ test(
   'with hooks.transforms.hold, the old code keeps its environment until the save that changes it is published',
   { timeout: 120_000 },
   async () => {
-    const { log, logged } = createLines()
-    const { hooks } = config(true)
+    const { log, waitForLine } = createLines()
+    const { hooks } = buildConfig(true)
     const { dir, url } = await startInside({
       config: { hooks: { ...hooks, transforms: { hold: true, env: ['WORD'] } } },
       files: {
@@ -91,18 +96,18 @@ test(
       },
       log,
     })
-    const messageOf = async (n: number) => {
+    const readMessage = async (n: number) => {
       const { deliveryId } = await post({ url, token: hookToken }, 'x', { n })
       const found = await readStore(dir, (store) => store.delivery(String(deliveryId)))
       return found?.jobs[0]?.planned
     }
-    expect(await messageOf(1)).toMatchObject({ action: { message: 'small' } })
-    expect(await messageOf(2)).toMatchObject({ action: { message: 'one' } })
+    expect(await readMessage(1)).toMatchObject({ action: { message: 'small' } })
+    expect(await readMessage(2)).toMatchObject({ action: { message: 'one' } })
     writeFiles(dir, { '.env': 'WORD=two\n' })
-    await logged(/^\.env waits: 1 of the last 2 deliveries would differ\./)
-    expect(await messageOf(2)).toMatchObject({ action: { message: 'one' } })
+    await waitForLine(/^\.env waits: 1 of the last 2 deliveries would differ\./)
+    expect(await readMessage(2)).toMatchObject({ action: { message: 'one' } })
     expect((await runCommand(['replay', '--json'], { dir })).json().at(-1)).toMatchObject({ compared: 'live' })
     expect((await runCommand(['publish'], { dir })).code).toBe(0)
-    expect(await messageOf(2)).toMatchObject({ action: { message: 'two' } })
+    expect(await readMessage(2)).toMatchObject({ action: { message: 'two' } })
   },
 )

@@ -31,13 +31,13 @@ async function startLoop() {
   })
 }
 
-const records = (dir: string) => readStore(dir, (store) => store.deliveries({ limit: 20 }))
+const readRecords = (dir: string) => readStore(dir, (store) => store.deliveries({ limit: 20 }))
 
 test('a loop of replies and runs ends by itself, and the last reply says why', async () => {
   const gateway = await startLoop()
   expect((await post(gateway.port, '/hooks/start', {})).status).toBe(200)
-  await expect.poll(async () => (await records(gateway.dir)).at(-1)?.jobs[0]?.state).toBe('dead')
-  const all = await records(gateway.dir)
+  await expect.poll(async () => (await readRecords(gateway.dir)).at(-1)?.jobs[0]?.state).toBe('dead')
+  const all = await readRecords(gateway.dir)
   expect(all.map(({ hook }) => hook)).toEqual(['start', 'replies', 'replies', 'replies', 'replies'])
   expect(all.flatMap(({ jobs }) => jobs.map(({ state }) => state))).toEqual(['done', 'done', 'done', 'done', 'dead'])
   expect(all.at(-1)?.jobs[0]?.lastError).toMatch(/answered 400 \(loop-detected\)\. The receiver is a hook of a gateway/)

@@ -19,18 +19,19 @@ beforeAll(async () => {
 })
 
 const wake = JSON.stringify({ text: 'hello' })
-const typed = (type: string): Headers => [...bearer, ['content-type', type]]
-const encoded = (encoding: string): Headers => [...bearer, ...json, ['content-encoding', encoding]]
+const toTypeHeaders = (type: string): Headers => [...bearer, ['content-type', type]]
+const toEncodingHeaders = (encoding: string): Headers => [...bearer, ...json, ['content-encoding', encoding]]
 /** A wake of exactly this many bytes. */
-const sized = (bytes: number) => JSON.stringify({ text: 'x'.repeat(bytes - JSON.stringify({ text: '' }).length) })
+const buildSizedBody = (bytes: number) =>
+  JSON.stringify({ text: 'x'.repeat(bytes - JSON.stringify({ text: '' }).length) })
 const ask = (headers: Headers, body: string | Uint8Array, name = 'wake') =>
   send(gateway.port, { target: `/hooks/${name}`, headers, body })
 
 describe('content types', () => {
   test('a multipart form is accepted only by mapped hooks, and only if it is complete', async () => {
     const type = 'multipart/form-data; boundary=x'
-    expect(toVerdict(await ask(typed(type), wake))).toBe('media-type-unsupported')
-    expect(toVerdict(await ask(typed(type), wake, 'any'))).toBe('body-invalid')
+    expect(toVerdict(await ask(toTypeHeaders(type), wake))).toBe('media-type-unsupported')
+    expect(toVerdict(await ask(toTypeHeaders(type), wake, 'any'))).toBe('body-invalid')
   })
 
   test.each([
@@ -43,7 +44,7 @@ describe('content types', () => {
     'application/vnd.api+json; charset=utf-8',
     'application/json; foo=bar',
   ])('the content type %s is read as JSON', async (type) => {
-    expect(toVerdict(await ask(typed(type), wake))).toBe('accepted')
+    expect(toVerdict(await ask(toTypeHeaders(type), wake))).toBe('accepted')
   })
 
   test('a body without a content type is read as JSON', async () => {
@@ -66,25 +67,25 @@ describe('content types', () => {
     'application/json; charset=iso-8859-1',
     'application/x-ndjson',
   ])('the content type %s is refused', async (type) => {
-    expect(toVerdict(await ask(typed(type), wake))).toBe('media-type-unsupported')
-    expect(toVerdict(await ask(typed(type), wake, 'any'))).toBe('media-type-unsupported')
+    expect(toVerdict(await ask(toTypeHeaders(type), wake))).toBe('media-type-unsupported')
+    expect(toVerdict(await ask(toTypeHeaders(type), wake, 'any'))).toBe('media-type-unsupported')
   })
 
   test('a form is accepted by a mapped hook, and not by the hook wake', async () => {
-    const form = typed('application/x-www-form-urlencoded')
+    const form = toTypeHeaders('application/x-www-form-urlencoded')
     expect(toVerdict(await ask(form, 'text=hello', 'any'))).toBe('accepted')
     expect(toVerdict(await ask(form, 'text=hello'))).toBe('media-type-unsupported')
   })
 })
 
 describe('body sizes', () => {
-  const chunked = (body: string): string =>
+  const encodeChunks = (body: string): string =>
     `POST /hooks/wake HTTP/1.1\r\nhost: x\r\nauthorization: ${bearer[0]?.[1]}\r\ntransfer-encoding: chunked\r\n\r\n` +
     `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`
 
   test('a declared body at the limit is accepted, and one byte more is refused', async () => {
-    expect(toVerdict(await ask([...bearer, ...json], sized(limit)))).toBe('accepted')
-    expect(toVerdict(await ask([...bearer, ...json], sized(limit + 1)))).toBe('body-too-large')
+    expect(toVerdict(await ask([...bearer, ...json], buildSizedBody(limit)))).toBe('accepted')
+    expect(toVerdict(await ask([...bearer, ...json], buildSizedBody(limit + 1)))).toBe('body-too-large')
   })
 
   test('a chunked body at the limit is accepted, and one byte more is refused', async () => {
@@ -92,7 +93,7 @@ describe('body sizes', () => {
       [limit, 'accepted'],
       [limit + 1, 'body-too-large'],
     ] as const) {
-      const { replies } = await exchange(gateway.port, chunked(sized(bytes)))
+      const { replies } = await exchange(gateway.port, encodeChunks(buildSizedBody(bytes)))
       expect(replies.map(toVerdict)).toEqual([verdict])
     }
   })
@@ -104,15 +105,17 @@ describe('body sizes', () => {
   ] as const)(
     'a body inflated from %s to the limit is accepted, and one byte more is refused',
     async (encoding, compress) => {
-      expect(toVerdict(await ask(encoded(encoding), compress(sized(limit))))).toBe('accepted')
-      expect(toVerdict(await ask(encoded(encoding), compress(sized(limit + 1))))).toBe('body-too-large')
+      expect(toVerdict(await ask(toEncodingHeaders(encoding), compress(buildSizedBody(limit))))).toBe('accepted')
+      expect(toVerdict(await ask(toEncodingHeaders(encoding), compress(buildSizedBody(limit + 1))))).toBe(
+        'body-too-large',
+      )
     },
   )
 
   test('a compression bomb needs no more memory than any other body', async () => {
     const bomb = gzipSync(Buffer.alloc(8 * 1024 * 1024))
     expect(bomb.length).toBeLessThan(limit)
-    expect(toVerdict(await ask(encoded('gzip'), bomb))).toBe('body-too-large')
+    expect(toVerdict(await ask(toEncodingHeaders('gzip'), bomb))).toBe('body-too-large')
   })
 
   test('a body with a declared length over the limit is refused before it is sent', async () => {
@@ -148,13 +151,13 @@ describe('body encodings', () => {
     ['deflate', deflateRawSync(wake)],
     ['br', brotliCompressSync(wake)],
   ])('a body in %s is inflated', async (encoding, body) => {
-    expect(toVerdict(await ask(encoded(encoding), body))).toBe('accepted')
+    expect(toVerdict(await ask(toEncodingHeaders(encoding), body))).toBe('accepted')
   })
 
   test.each(['zstd', 'compress', 'gzip, gzip', 'gzip, br', 'utf-8', 'x'])(
     'the encoding %s is refused',
     async (encoding) => {
-      expect(toVerdict(await ask(encoded(encoding), gzipSync(wake)))).toBe('encoding-unsupported')
+      expect(toVerdict(await ask(toEncodingHeaders(encoding), gzipSync(wake)))).toBe('encoding-unsupported')
     },
   )
 
@@ -166,11 +169,11 @@ describe('body encodings', () => {
     ['half a deflate', 'deflate', deflateSync(wake).subarray(0, 6)],
     ['gzip called br', 'br', gzipSync(wake)],
   ])('the invalid encoded body is refused: %s', async (_, encoding, body) => {
-    expect(toVerdict(await ask(encoded(encoding), body))).toBe('body-invalid')
+    expect(toVerdict(await ask(toEncodingHeaders(encoding), body))).toBe('body-invalid')
   })
 
   test('a body compressed twice with gzip is not JSON', async () => {
-    expect(toVerdict(await ask(encoded('gzip'), gzipSync(gzipSync(wake))))).toBe('body-invalid')
+    expect(toVerdict(await ask(toEncodingHeaders('gzip'), gzipSync(gzipSync(wake))))).toBe('body-invalid')
   })
 })
 

@@ -19,13 +19,13 @@ beforeAll(async () => {
 const wake = JSON.stringify({ text: 'hello' })
 let clients = 0
 /** The address of a new client each time. */
-function stranger(): string {
+function newClient(): string {
   clients += 1
   return `10.2.${clients >> 8}.${clients & 255}`
 }
 const askAs = (client: string, headers: Headers, target = '/hooks/wake') =>
   send(gateway.port, { target, headers: [['x-forwarded-for', client], ...json, ...headers], body: wake })
-const ask = (headers: Headers, target?: string) => askAs(stranger(), headers, target)
+const ask = (headers: Headers, target?: string) => askAs(newClient(), headers, target)
 
 describe('valid credentials', () => {
   test.each<[string, Headers]>([
@@ -137,8 +137,8 @@ describe('invalid credentials', () => {
 describe('tokens in the query', () => {
   const valid: Headers = [['authorization', `Bearer ${hookToken}`]]
 
-  const words = (text: string) => text.trim().split(/\s+/)
-  const spellings = words(`
+  const splitWords = (text: string) => text.trim().split(/\s+/)
+  const spellings = splitWords(`
     ?token=${hookToken} ?token=x ?token= ?token ?a=1&token=x ?token=x&a=1 ?&&token=x& ?token=x&token=y ?token==x ?token=%
     ?%74oken=x ?t%6Fken=x ?%74%6f%6b%65%6e=x ?token[=x&token=y ?a?token=x&token=x ?%zz&token=x`)
 
@@ -147,7 +147,7 @@ describe('tokens in the query', () => {
     expect(toVerdict(await ask([], `/hooks/any${query}`))).toBe('token-in-query')
   })
 
-  test.each(words('? ?Token=x ?tokens=x ?a=token ?%2574oken=x ?token%20=x ?to+ken=x ?x[token]=1'))(
+  test.each(splitWords('? ?Token=x ?tokens=x ?a=token ?%2574oken=x ?token%20=x ?to+ken=x ?x[token]=1'))(
     'the query %s contains no token and is accepted',
     async (query) => {
       expect(toVerdict(await ask(valid, `/hooks/wake${query}`))).toBe('accepted')
@@ -165,13 +165,13 @@ describe('guesses of the token', () => {
   }
 
   test('nineteen failed guesses of the token lock no client out', async () => {
-    const client = stranger()
+    const client = newClient()
     await fail(client, 19)
     expect(toVerdict(await askAs(client, right))).toBe('accepted')
   })
 
   test('a client with twenty failed guesses is locked out on every path, even with the right token, and other clients are not', async () => {
-    const client = stranger()
+    const client = newClient()
     await fail(client, 20)
     for (const target of ['/hooks/wake', '/hooks/agent', '/hooks/any', '/hooks/nobody']) {
       for (const headers of [wrong, right, [['x-service-token', hookToken]] as const]) {
@@ -189,14 +189,14 @@ describe('guesses of the token', () => {
   })
 
   test('twenty concurrent wrong guesses lock a client out', async () => {
-    const client = stranger()
+    const client = newClient()
     const statuses = await Promise.all(Array.from({ length: 30 }, async () => (await askAs(client, wrong)).status))
     expect(statuses.filter((status) => status === 401)).toHaveLength(20)
     expect(statuses.filter((status) => status === 429)).toHaveLength(10)
   })
 
   test('only failed credentials count as guesses of the token', async () => {
-    const client = stranger()
+    const client = newClient()
     for (let n = 0; n < 25; n++) {
       await send(gateway.port, { method: 'GET', target: '/hooks/wake', headers: [['x-forwarded-for', client]] })
       expect(toVerdict(await askAs(client, right, '/hooks/wake?token=wrong'))).toBe('token-in-query')
@@ -206,7 +206,7 @@ describe('guesses of the token', () => {
   })
 
   test('an address that the client adds before the trusted ones does not make it another client', async () => {
-    const client = stranger()
+    const client = newClient()
     for (let n = 0; n < 20; n++) await askAs(`1.1.1.${n}, ${client}, 10.9.0.${n}`, wrong)
     expect(toVerdict(await askAs(`9.9.9.9, ${client}`, right))).toBe('rate-limited')
     expect(toVerdict(await askAs(client.replace('10.2', '10.3'), right))).toBe('accepted')

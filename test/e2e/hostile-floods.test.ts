@@ -25,7 +25,7 @@ afterEach(() => {
   for (const close of closers.splice(0)) close()
 })
 
-const from = (client: string): Headers => [['x-forwarded-for', client]]
+const toFrom = (client: string): Headers => [['x-forwarded-for', client]]
 const wake = JSON.stringify({ text: 'hello' })
 
 describe('connections after a refusal', () => {
@@ -34,16 +34,23 @@ describe('connections after a refusal', () => {
     ['no token', []],
     ['a page of another site', [['origin', 'https://evil.test']]],
   ])('the refusal of a request with %s closes its connection', async (_, headers) => {
-    const request = toRequest({ target: '/hooks/wake', headers: [...from('10.4.0.1'), ...headers], body: '' })
+    const request = toRequest({
+      target: '/hooks/wake',
+      headers: [...toFrom('10.4.0.1'), ...headers],
+      body: '',
+    })
     const { replies, closed } = await exchange(gateway.port, Buffer.concat([request, request]), { until: 'all' })
     expect([closed, replies.length, replies[0]?.headers['connection']]).toEqual([true, 1, 'close'])
   })
 
   test('the refusal of a locked-out client closes its connection', async () => {
-    const guess = (token: string) =>
-      toRequest({ target: '/hooks/wake', headers: [...from('10.4.0.2'), ['authorization', `Bearer ${token}`]] })
-    for (let count = 0; count < 20; count++) await exchange(gateway.port, guess('wrong'))
-    const { replies, closed } = await exchange(gateway.port, guess(hookToken), { until: 'all' })
+    const guessToken = (token: string) =>
+      toRequest({
+        target: '/hooks/wake',
+        headers: [...toFrom('10.4.0.2'), ['authorization', `Bearer ${token}`]],
+      })
+    for (let count = 0; count < 20; count++) await exchange(gateway.port, guessToken('wrong'))
+    const { replies, closed } = await exchange(gateway.port, guessToken(hookToken), { until: 'all' })
     expect([closed, replies.map(toVerdict)]).toEqual([true, ['rate-limited']])
     expect(replies[0]?.headers['connection']).toBe('close')
   })
@@ -56,7 +63,7 @@ describe('connections after a refusal', () => {
     expect([closed, replies.map(({ status }) => status)]).toEqual([true, [401]])
   })
 
-  test('any other refusal keeps the connection open', async () => {
+  test('a refusal of a proven request keeps the connection open', async () => {
     const request = toRequest({ target: '/hooks/wake', headers: [...bearer, ...json], body: '{}' })
     const { replies } = await exchange(gateway.port, Buffer.concat([request, request]), { until: 2 })
     expect(replies.map(({ headers }) => headers['connection'])).toEqual(['keep-alive', 'keep-alive'])
@@ -71,16 +78,16 @@ describe('memory for unproven bodies', () => {
     ['x-hub-signature-256', `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`],
   ]
   const deliver = (client: string) =>
-    send(gateway.port, { target: '/hooks/signed', headers: [...from(client), ...signed(wake)], body: wake })
+    send(gateway.port, { target: '/hooks/signed', headers: [...toFrom(client), ...signed(wake)], body: wake })
 
   /** A forged delivery that never ends: its body without the last byte. */
-  async function hold(client: string) {
+  async function startEndless(client: string) {
     const socket = connect({ port: gateway.port, host: '127.0.0.1' })
     const seen = { text: '' }
     closers.push(() => socket.destroy())
     socket.on('error', () => {}).on('data', (chunk) => (seen.text += String(chunk)))
     await once(socket, 'connect')
-    const headers: Headers = [...from(client), ...signed('forged'), ['content-length', String(size)]]
+    const headers: Headers = [...toFrom(client), ...signed('forged'), ['content-length', String(size)]]
     const head = toRequest({ target: '/hooks/signed', headers, length: false })
     await new Promise<void>((resolve) =>
       socket.write(Buffer.concat([head, Buffer.alloc(size - 1, 'x')]), () => resolve()),
@@ -89,16 +96,16 @@ describe('memory for unproven bodies', () => {
   }
 
   test('a client that has used up its share of memory is answered 503, and others are not affected', async () => {
-    const held: Awaited<ReturnType<typeof hold>>[] = []
-    for (let count = 0; count < 40; count++) held.push(await hold('10.5.0.1'))
-    const refused = () => held.filter(({ seen }) => seen.text.startsWith('HTTP/1.1 503 '))
+    const held: Awaited<ReturnType<typeof startEndless>>[] = []
+    for (let count = 0; count < 40; count++) held.push(await startEndless('10.5.0.1'))
+    const listRefused = () => held.filter(({ seen }) => seen.text.startsWith('HTTP/1.1 503 '))
     // 8 MiB have room for 32 bodies of 256 KiB
-    await vi.waitFor(() => expect(refused()).toHaveLength(8), { timeout: 60_000 })
-    expect(refused()[0]?.seen.text).toMatch(/retry-after: \d+[^]*"code":"overloaded"/i)
+    await vi.waitFor(() => expect(listRefused()).toHaveLength(8), { timeout: 60_000 })
+    expect(listRefused()[0]?.seen.text).toMatch(/retry-after: \d+[^]*"code":"overloaded"/i)
     expect(toVerdict(await deliver('10.5.0.1'))).toBe('overloaded')
     expect(toVerdict(await deliver('10.5.0.2'))).toBe('accepted')
     // a client with the token does not use the memory for unproven bodies
-    const token: Headers = [...from('10.5.0.1'), ...bearer, ...json]
+    const token: Headers = [...toFrom('10.5.0.1'), ...bearer, ...json]
     expect(toVerdict(await send(gateway.port, { target: '/hooks/wake', headers: token, body: wake }))).toBe('accepted')
     for (const { socket } of held) socket.destroy()
     await vi.waitFor(async () => expect(toVerdict(await deliver('10.5.0.1'))).toBe('accepted'), { timeout: 60_000 })
@@ -108,7 +115,7 @@ describe('memory for unproven bodies', () => {
     const body = 'x'.repeat(size)
     const forged: Headers = [...signed('forged'), ['content-type', 'application/json']]
     for (let count = 0; count < 80; count++) {
-      const headers = [...from(`10.6.0.${count}`), ...forged.slice(1)]
+      const headers = [...toFrom(`10.6.0.${count}`), ...forged.slice(1)]
       expect(toVerdict(await send(gateway.port, { target: '/hooks/signed', headers, body }))).toBe('unauthorized')
     }
     for (let count = 0; count < 40; count++) expect(toVerdict(await deliver('10.6.1.1'))).toBe('accepted')

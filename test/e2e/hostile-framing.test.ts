@@ -15,13 +15,13 @@ beforeAll(async () => {
 const body = '{"text":"x"}'
 const chunks = `c\r\n${body}\r\n0\r\n\r\n`
 /** A request that an attacker hides behind another one, for a reader that sees the end of the other one too early. */
-const hidden = (text: string) =>
+const hideRequest = (text: string) =>
   toRequest({
     target: '/hooks/wake',
     headers: [['authorization', `Bearer ${hookToken}`]],
     body: JSON.stringify({ text }),
   })
-const head = (...lines: string[]) =>
+const toHead = (...lines: string[]) =>
   `${['POST /hooks/wake HTTP/1.1', 'Host: x', `Authorization: Bearer ${hookToken}`, ...lines].join('\r\n')}\r\n\r\n`
 
 async function isThere(wanted: string): Promise<boolean> {
@@ -36,99 +36,99 @@ function expectRefusedOnce({ replies, closed }: Exchange): void {
 
 describe('ambiguous HTTP', () => {
   test.each<[string, string]>([
-    ['two lengths', head('Content-Length: 12', 'Content-Length: 0') + body],
-    ['the same length twice', head('Content-Length: 12', 'Content-Length: 12') + body],
-    ['a list of lengths', head('Content-Length: 12, 12') + body],
-    ['a length and chunks', head('Content-Length: 12', 'Transfer-Encoding: chunked') + chunks],
-    ['chunks and a length', head('Transfer-Encoding: chunked', 'Content-Length: 4') + chunks],
-    ['a length with a sign', head('Content-Length: +12') + body],
-    ['a negative length', head('Content-Length: -1') + body],
-    ['a length in hex', head('Content-Length: 0xc') + body],
-    ['a length with a fraction', head('Content-Length: 12.0') + body],
-    ['a length beyond numbers', head('Content-Length: 99999999999999999999999') + body],
-    ['an empty length', head('Content-Length:') + body],
-    ['a blank in the name of the length', head('Content-Length : 12') + body],
-    ['a folded header', head('X-A: b\r\n Content-Length: 12') + body],
-    ['chunked that is not last', head('Transfer-Encoding: chunked, gzip') + chunks],
-    ['a coding that nobody knows', head('Transfer-Encoding: xchunked') + chunks],
-    ['a quoted coding', head('Transfer-Encoding: "chunked"') + chunks],
-    ['chunked with a control character', head('Transfer-Encoding: \u000bchunked') + chunks],
-    ['two codings', head('Transfer-Encoding: identity', 'Transfer-Encoding: chunked') + chunks],
-    ['a chunk of no size', head('Transfer-Encoding: chunked') + `\r\n${body}\r\n0\r\n\r\n`],
-    ['a chunk size with a sign', head('Transfer-Encoding: chunked') + `+c\r\n${body}\r\n0\r\n\r\n`],
-    ['a chunk size with 0x', head('Transfer-Encoding: chunked') + `0xc\r\n${body}\r\n0\r\n\r\n`],
-    ['a chunk size beyond numbers', head('Transfer-Encoding: chunked') + `fffffffffffffffff\r\n${body}\r\n0\r\n\r\n`],
-    ['a chunk longer than its size', head('Transfer-Encoding: chunked') + `2\r\n${body}\r\n0\r\n\r\n`],
-    ['a chunk ended by a bare LF', head('Transfer-Encoding: chunked') + `c\n${body}\n0\n\n`],
-    ['lines ended by bare LF', `${head('Content-Length: 12').replaceAll('\r\n', '\n')}${body}`],
-    ['lines ended by bare CR', `${head('Content-Length: 12').replaceAll('\r\n', '\r')}${body}\r\n\r\n`],
-    ['a bare CR in a value', head('X-A: b\rContent-Length: 99', 'Content-Length: 12') + body],
-    ['a NUL in a value', head('X-A: b\0c', 'Content-Length: 12') + body],
-    ['a NUL in a name', head('X-\0A: b', 'Content-Length: 12') + body],
-    ['a name with a blank', head('X A: b', 'Content-Length: 12') + body],
-    ['a line without a colon', head('nonsense', 'Content-Length: 12') + body],
-    ['no host', head('Content-Length: 12').replace('Host: x\r\n', '') + body],
-    ['two hosts', head('Host: y', 'Content-Length: 12') + body],
-    ['a version that is none', head('Content-Length: 12').replace('HTTP/1.1', 'HTTP/1.9') + body],
+    ['two lengths', toHead('Content-Length: 12', 'Content-Length: 0') + body],
+    ['the same length twice', toHead('Content-Length: 12', 'Content-Length: 12') + body],
+    ['a list of lengths', toHead('Content-Length: 12, 12') + body],
+    ['a length and chunks', toHead('Content-Length: 12', 'Transfer-Encoding: chunked') + chunks],
+    ['chunks and a length', toHead('Transfer-Encoding: chunked', 'Content-Length: 4') + chunks],
+    ['a length with a sign', toHead('Content-Length: +12') + body],
+    ['a negative length', toHead('Content-Length: -1') + body],
+    ['a length in hex', toHead('Content-Length: 0xc') + body],
+    ['a length with a fraction', toHead('Content-Length: 12.0') + body],
+    ['a length beyond numbers', toHead('Content-Length: 99999999999999999999999') + body],
+    ['an empty length', toHead('Content-Length:') + body],
+    ['a blank in the name of the length', toHead('Content-Length : 12') + body],
+    ['a folded header', toHead('X-A: b\r\n Content-Length: 12') + body],
+    ['chunked that is not last', toHead('Transfer-Encoding: chunked, gzip') + chunks],
+    ['a coding that nobody knows', toHead('Transfer-Encoding: xchunked') + chunks],
+    ['a quoted coding', toHead('Transfer-Encoding: "chunked"') + chunks],
+    ['chunked with a control character', toHead('Transfer-Encoding: \u000bchunked') + chunks],
+    ['two codings', toHead('Transfer-Encoding: identity', 'Transfer-Encoding: chunked') + chunks],
+    ['a chunk of no size', toHead('Transfer-Encoding: chunked') + `\r\n${body}\r\n0\r\n\r\n`],
+    ['a chunk size with a sign', toHead('Transfer-Encoding: chunked') + `+c\r\n${body}\r\n0\r\n\r\n`],
+    ['a chunk size with 0x', toHead('Transfer-Encoding: chunked') + `0xc\r\n${body}\r\n0\r\n\r\n`],
+    ['a chunk size beyond numbers', toHead('Transfer-Encoding: chunked') + `fffffffffffffffff\r\n${body}\r\n0\r\n\r\n`],
+    ['a chunk longer than its size', toHead('Transfer-Encoding: chunked') + `2\r\n${body}\r\n0\r\n\r\n`],
+    ['a chunk ended by a bare LF', toHead('Transfer-Encoding: chunked') + `c\n${body}\n0\n\n`],
+    ['lines ended by bare LF', `${toHead('Content-Length: 12').replaceAll('\r\n', '\n')}${body}`],
+    ['lines ended by bare CR', `${toHead('Content-Length: 12').replaceAll('\r\n', '\r')}${body}\r\n\r\n`],
+    ['a bare CR in a value', toHead('X-A: b\rContent-Length: 99', 'Content-Length: 12') + body],
+    ['a NUL in a value', toHead('X-A: b\0c', 'Content-Length: 12') + body],
+    ['a NUL in a name', toHead('X-\0A: b', 'Content-Length: 12') + body],
+    ['a name with a blank', toHead('X A: b', 'Content-Length: 12') + body],
+    ['a line without a colon', toHead('nonsense', 'Content-Length: 12') + body],
+    ['no host', toHead('Content-Length: 12').replace('Host: x\r\n', '') + body],
+    ['two hosts', toHead('Host: y', 'Content-Length: 12') + body],
+    ['a version that is none', toHead('Content-Length: 12').replace('HTTP/1.1', 'HTTP/1.9') + body],
     ['HTTP/2 in the clear', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
     ['HTTP/0.9', `GET /hooks/wake\r\n\r\n`],
-    ['no version', head('Content-Length: 12').replace(' HTTP/1.1', '') + body],
-    ['a method in lower case', head('Content-Length: 12').replace('POST', 'post') + body],
-    ['a blank in the target', head('Content-Length: 12').replace('/hooks/wake', '/hooks/ wake') + body],
+    ['no version', toHead('Content-Length: 12').replace(' HTTP/1.1', '') + body],
+    ['a method in lower case', toHead('Content-Length: 12').replace('POST', 'post') + body],
+    ['a blank in the target', toHead('Content-Length: 12').replace('/hooks/wake', '/hooks/ wake') + body],
     ['TLS on a plain port', '\u0016\u0003\u0001\u0002\u0000\u0001\u0000\u0001\u00fc\u0003\u0003\r\n\r\n'],
     ['no HTTP at all', 'hello\r\n\r\n'],
-    ['headers without end', head(...Array.from({ length: 40 }, (_, n) => `X-${n}: ${'a'.repeat(1_000)}`))],
+    ['headers without end', toHead(...Array.from({ length: 40 }, (_, n) => `X-${n}: ${'a'.repeat(1_000)}`))],
   ])('a request with %s is refused, and so is the request after it', async (title, request) => {
-    const bytes = Buffer.concat([Buffer.from(request, 'latin1'), hidden(`behind ${title}`)])
+    const bytes = Buffer.concat([Buffer.from(request, 'latin1'), hideRequest(`behind ${title}`)])
     expectRefusedOnce(await exchange(gateway.port, bytes, { until: 'all' }))
     expect(await isThere(`behind ${title}`)).toBe(false)
   })
 
   test('bytes beyond a declared length that is too short are not read as a request', async () => {
-    const bytes = head('Content-Length: 12') + body + body
+    const bytes = toHead('Content-Length: 12') + body + body
     const { replies, closed } = await exchange(gateway.port, bytes, { until: 'all' })
     expect(closed).toBe(true)
     expect(replies.map(toVerdict)).toEqual(['accepted', 'request-malformed'])
   })
 
   test('bytes after an unread body are never read as a request', async () => {
-    const unread = head('Content-Length: 99999999').replace(hookToken, 'wrong')
-    const bytes = Buffer.concat([Buffer.from(unread), hidden('unread')])
+    const unread = toHead('Content-Length: 99999999').replace(hookToken, 'wrong')
+    const bytes = Buffer.concat([Buffer.from(unread), hideRequest('unread')])
     const { replies } = await exchange(gateway.port, bytes, { until: 'all' })
     expect(replies.map(({ status }) => status)).toEqual([401])
     expect(await isThere('unread')).toBe(false)
   })
 })
 
-describe('requests after a closing answer', () => {
-  const wrong = (request: string) => request.replace(hookToken, 'wrong')
+describe('requests after an answer that closes the connection', () => {
+  const replaceToken = (request: string) => request.replace(hookToken, 'wrong')
   test.each<[string, number, string]>([
-    ['a wrong token', 401, wrong(head('Content-Length: 12')) + body],
-    ['a wrong token, in chunks', 401, wrong(head('Transfer-Encoding: chunked')) + chunks],
-    ['a method that has a body', 405, head('Content-Length: 12').replace('POST', 'PUT') + body],
-    ['an unknown name', 404, head('Content-Length: 12').replace('wake', 'nobody') + body],
-    ['an encoding that nobody inflates', 415, head('Content-Encoding: zstd', 'Content-Length: 12') + body],
-    ['a body over the limit', 413, head('Content-Length: 9000') + 'x'.repeat(9_000)],
+    ['a wrong token', 401, replaceToken(toHead('Content-Length: 12')) + body],
+    ['a wrong token, in chunks', 401, replaceToken(toHead('Transfer-Encoding: chunked')) + chunks],
+    ['a method that has a body', 405, toHead('Content-Length: 12').replace('POST', 'PUT') + body],
+    ['an unknown name', 404, toHead('Content-Length: 12').replace('wake', 'nobody') + body],
+    ['an encoding that nobody inflates', 415, toHead('Content-Encoding: zstd', 'Content-Length: 12') + body],
+    ['a body over the limit', 413, toHead('Content-Length: 9000') + 'x'.repeat(9_000)],
   ])('a request after the refusal of %s is ignored', async (title, status, request) => {
-    const bytes = Buffer.concat([Buffer.from(request), hidden(`after ${title}`)])
+    const bytes = Buffer.concat([Buffer.from(request), hideRequest(`after ${title}`)])
     const { replies, closed } = await exchange(gateway.port, bytes, { until: 'all' })
     expect([replies.map((reply) => reply.status), closed]).toEqual([[status], true])
-    // when this one is answered, every earlier request is in the store
+    // when this request is answered, every earlier request is in the store
     toDeliveryId(await post(gateway.port, '/hooks/wake', { text: 'the next' }))
     expect(await isThere(`after ${title}`)).toBe(false)
   })
 })
 
 test('a credential is found even after a thousand other headers', async () => {
-  const many = (count: number) => Array.from({ length: count }, () => 'a:')
-  const twice = head(...many(2_100), 'Authorization: Bearer wrong', 'Content-Length: 12') + body
+  const buildHeaders = (count: number) => Array.from({ length: count }, () => 'a:')
+  const twice = toHead(...buildHeaders(2_100), 'Authorization: Bearer wrong', 'Content-Length: 12') + body
   expectRefusedOnce(await exchange(gateway.port, twice, { until: 'all' }))
-  const within = head(...many(900), 'Authorization: Bearer wrong', 'Content-Length: 12') + body
+  const within = toHead(...buildHeaders(900), 'Authorization: Bearer wrong', 'Content-Length: 12') + body
   const { replies } = await exchange(gateway.port, within)
   expect(replies.map(toVerdict)).toEqual(['unauthorized'])
 })
 
-// Node 20 and later versions accept different hosts, and these are invalid in all of them
+// Node 20 and later versions accept different hosts, and them accepts the hosts in this list
 test.each(['http://[/hooks/wake?token=canary', 'http://a<b/hooks?token=canary', 'http://u:canary@[::1/hooks'])(
   'a target that is not a URL is refused on both ports, and its token is not logged: %s',
   async (target) => {
@@ -145,26 +145,29 @@ test.each(['http://[/hooks/wake?token=canary', 'http://a<b/hooks?token=canary', 
 
 describe('unambiguous HTTP', () => {
   test.each<[string, string]>([
-    ['a length', head('Content-Length: 12') + body],
-    ['a length with zeros', head('Content-Length: 0012') + body],
-    ['chunks', head('Transfer-Encoding: chunked') + chunks],
-    ['chunks in capitals', head('TRANSFER-ENCODING: CHUNKED') + chunks],
+    ['a length', toHead('Content-Length: 12') + body],
+    ['a length with zeros', toHead('Content-Length: 0012') + body],
+    ['chunks', toHead('Transfer-Encoding: chunked') + chunks],
+    ['chunks in capitals', toHead('TRANSFER-ENCODING: CHUNKED') + chunks],
     [
       'chunks with extensions and trailers',
-      head('Transfer-Encoding: chunked') + `C;a=b\r\n${body}\r\n0;x\r\nX-T: y\r\n\r\n`,
+      toHead('Transfer-Encoding: chunked') + `C;a=b\r\n${body}\r\n0;x\r\nX-T: y\r\n\r\n`,
     ],
-    ['small chunks', head('Transfer-Encoding: chunked') + [...body].map((c) => `1\r\n${c}\r\n`).join('') + '0\r\n\r\n'],
-    ['blank lines before the request', `\r\n\r\n${head('Content-Length: 12')}${body}`],
-    ['an expectation that nobody knows', head('Expect: the-unexpected', 'Content-Length: 12') + body],
-    ['HTTP/1.0', head('Content-Length: 12').replace('HTTP/1.1', 'HTTP/1.0') + body],
-    ['a hundred headers', head(...Array.from({ length: 100 }, (_, n) => `X-${n}: a`), 'Content-Length: 12') + body],
+    [
+      'small chunks',
+      toHead('Transfer-Encoding: chunked') + [...body].map((c) => `1\r\n${c}\r\n`).join('') + '0\r\n\r\n',
+    ],
+    ['blank lines before the request', `\r\n\r\n${toHead('Content-Length: 12')}${body}`],
+    ['an expectation that nobody knows', toHead('Expect: the-unexpected', 'Content-Length: 12') + body],
+    ['HTTP/1.0', toHead('Content-Length: 12').replace('HTTP/1.1', 'HTTP/1.0') + body],
+    ['a hundred headers', toHead(...Array.from({ length: 100 }, (_, n) => `X-${n}: a`), 'Content-Length: 12') + body],
   ])('a request with %s is accepted', async (_, request) => {
     const { replies } = await exchange(gateway.port, Buffer.from(request, 'latin1'))
     expect(replies.map(toVerdict)).toEqual(['accepted'])
   })
 
   test('pipelined requests are answered in order', async () => {
-    const bytes = [1, 2, 3].map((n) => head('Content-Length: 12') + `{"text":"${n}"}`).join('')
+    const bytes = [1, 2, 3].map((n) => toHead('Content-Length: 12') + `{"text":"${n}"}`).join('')
     const { replies } = await exchange(gateway.port, bytes, { until: 3 })
     const ids = replies.map(toDeliveryId)
     const events = await readStore(gateway.dir, (reader) => reader.events({ limit: 10_000 }))
@@ -173,14 +176,14 @@ describe('unambiguous HTTP', () => {
   })
 
   test('each answer of a connection has a separate request id', async () => {
-    const bytes = head('Content-Length: 12') + body + head('Content-Length: 12') + body
+    const bytes = toHead('Content-Length: 12') + body + toHead('Content-Length: 12') + body
     const { replies } = await exchange(gateway.port, bytes, { until: 2 })
     const ids = replies.map(({ headers }) => headers['x-request-id'])
     expect(new Set(ids).size).toBe(2)
   })
 
   test('a request id in a header of the request is ignored', async () => {
-    const { replies } = await exchange(gateway.port, head('X-Request-Id: chosen', 'Content-Length: 12') + body)
+    const { replies } = await exchange(gateway.port, toHead('X-Request-Id: chosen', 'Content-Length: 12') + body)
     expect(replies.map(({ headers }) => headers['x-request-id'] === 'chosen')).toEqual([false])
   })
 })

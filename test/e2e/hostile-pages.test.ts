@@ -23,13 +23,13 @@ beforeAll(async () => {
 const wake = JSON.stringify({ text: 'hello' })
 const ask = (headers: Headers, parts: { method?: string; target?: string } = {}) =>
   send(gateway.port, { target: '/hooks/wake', headers: [['host', host], ...headers], body: wake, ...parts })
-const words = (text: string) => text.trim().split(/\s+/)
+const splitWords = (text: string) => text.trim().split(/\s+/)
 
 describe('requests from pages of another site', () => {
   test.each<[string, Headers]>([
     ['by its own word', [['sec-fetch-site', 'cross-site']]],
     ['by its own word, in other letters', [['Sec-Fetch-Site', 'Cross-Site']]],
-    ...words(`null http://evil.test https://evil.test http://localhost.evil.test http://127.0.0.1 https://127.0.0.1:1
+    ...splitWords(`null http://evil.test https://evil.test http://localhost.evil.test http://127.0.0.1 https://127.0.0.1:1
       http://127.0.0.1:1@evil.test file:// chrome-extension://abcdef http://evil.test,http://127.0.0.1`).map(
       (origin): [string, Headers] => [`from ${origin}`, [['origin', origin]]],
     ),
@@ -83,7 +83,7 @@ describe('requests from the same site or without a browser', () => {
   })
 })
 
-test('a page cannot reach the admin port with a link or an image, and such requests do not count as guesses', async () => {
+test('a page of another site cannot reach the admin port with a link or an image, and such requests do not count as guesses', async () => {
   const port = Number(new URL(gateway.adminUrl).port)
   const site: Headers = [['sec-fetch-site', 'cross-site']]
   for (let count = 0; count < 30; count++) {

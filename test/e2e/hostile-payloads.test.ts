@@ -44,12 +44,12 @@ const right: Record<string, readonly unknown[]> = {
   ),
   timeoutSeconds: [0.001, 1, 60, 86_400],
 }
-const pairs = (table: Record<string, readonly unknown[]>) =>
+const listPairs = (table: Record<string, readonly unknown[]>) =>
   Object.entries(table).flatMap(([field, values]) => values.map((value) => [field, value] as const))
 const show = (value: unknown) => JSON.stringify(value).slice(0, 40)
 
 describe('payloads of the hook agent', () => {
-  test.each(pairs(wrong).map(([field, value]) => [field, show(value), value] as const))(
+  test.each(listPairs(wrong).map(([field, value]) => [field, show(value), value] as const))(
     'the field %s with the value %s is refused by name',
     async (field, _, value) => {
       const reply = await post(gateway.port, '/hooks/agent', { message: 'x', [field]: value })
@@ -58,7 +58,7 @@ describe('payloads of the hook agent', () => {
     },
   )
 
-  test.each(pairs(right).map(([field, value]) => [field, show(value), value] as const))(
+  test.each(listPairs(right).map(([field, value]) => [field, show(value), value] as const))(
     'the field %s with the value %s is accepted',
     async (field, _, value) => {
       // only the channel is under test, so nothing needs to be sent
@@ -141,8 +141,8 @@ describe('payloads of the hook wake', () => {
 })
 
 describe('texts that are almost JSON', () => {
-  const bytes = (...values: number[]) => new Uint8Array(values)
-  const nested = (levels: number) => `{"text":"x","deep":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}`
+  const toBytes = (...values: number[]) => new Uint8Array(values)
+  const buildNested = (levels: number) => `{"text":"x","deep":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}`
 
   test.each<[string, string | Uint8Array]>([
     ['nothing', ''],
@@ -155,11 +155,11 @@ describe('texts that are almost JSON', () => {
     ['NaN', '{"text":"x","n":NaN}'],
     ['a line break in a string', '{"text":"a\nb"}'],
     ['a form', 'text=x'],
-    ['a byte that no UTF-8 has', Buffer.concat([Buffer.from('{"text":"'), bytes(0xff), Buffer.from('"}')])],
-    ['an overlong slash', Buffer.concat([Buffer.from('{"text":"'), bytes(0xc0, 0xaf), Buffer.from('"}')])],
-    ['a surrogate in bytes', Buffer.concat([Buffer.from('{"text":"'), bytes(0xed, 0xa0, 0x80), Buffer.from('"}')])],
+    ['a byte that no UTF-8 has', Buffer.concat([Buffer.from('{"text":"'), toBytes(0xff), Buffer.from('"}')])],
+    ['an overlong slash', Buffer.concat([Buffer.from('{"text":"'), toBytes(0xc0, 0xaf), Buffer.from('"}')])],
+    ['a surrogate in bytes', Buffer.concat([Buffer.from('{"text":"'), toBytes(0xed, 0xa0, 0x80), Buffer.from('"}')])],
     ['UTF-16', Buffer.from('{"text":"x"}', 'utf16le')],
-    ['65 levels', nested(65)],
+    ['65 levels', buildNested(65)],
     ['a hundred thousand brackets', '['.repeat(100_000)],
     ['a hundred thousand levels', '['.repeat(100_000) + ']'.repeat(100_000)],
   ])('the text %s is not JSON', async (_, body) => {
@@ -167,7 +167,7 @@ describe('texts that are almost JSON', () => {
   })
 
   test.each([
-    ['64 levels', nested(64)],
+    ['64 levels', buildNested(64)],
     ['a byte order mark', '\uFEFF{"text":"x"}'],
     ['a name twice', '{"text":1,"text":"x"}'],
     ['half a surrogate pair', String.raw`{"text":"\ud800"}`],

@@ -55,13 +55,13 @@ describe('the run of another token', () => {
       const [foreign, missing] = await Promise.all(
         [runId, unknown].map((id) => ask(gateway, `/hooks/runs/${id}`, { ...way, token: other })),
       )
-      const shape = (reply: typeof foreign) => [
+      const toShape = (reply: typeof foreign) => [
         reply?.status,
         reply?.body,
         Object.entries(reply?.headers ?? {}).filter(([name]) => !variable.test(name)),
       ]
       expect(foreign?.status).toBe(404)
-      expect(shape(foreign)).toEqual(shape(missing))
+      expect(toShape(foreign)).toEqual(toShape(missing))
     }
     expect((await ask(gateway, `/hooks/runs/${runId}`)).status).toBe(200)
   })

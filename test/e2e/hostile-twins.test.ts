@@ -23,9 +23,9 @@ beforeAll(async () => {
   })
 })
 
-const keyed = (key: string): Headers => [['idempotency-key', key]]
+const toKey = (key: string): Headers => [['idempotency-key', key]]
 const isReplay = ({ headers }: Reply) => headers['idempotent-replay'] === 'true'
-const recordOf = (id: string) => readStore(gateway.dir, (reader) => reader.delivery(id))
+const readRecord = (id: string) => readStore(gateway.dir, (reader) => reader.delivery(id))
 
 describe('repetitions with an Idempotency-Key', () => {
   test.each([
@@ -35,8 +35,8 @@ describe('repetitions with an Idempotency-Key', () => {
   ])(
     'a repetition of a request to %s gets the first answer again, byte by byte and with a header',
     async (name, body) => {
-      const first = await post(gateway.port, `/hooks/${name}`, body, keyed('same'))
-      const second = await post(gateway.port, `/hooks/${name}`, body, keyed('same'))
+      const first = await post(gateway.port, `/hooks/${name}`, body, toKey('same'))
+      const second = await post(gateway.port, `/hooks/${name}`, body, toKey('same'))
       expect(toVerdict(first)).toBe('accepted')
       expect([second.status, second.body]).toEqual([first.status, first.body])
       expect([isReplay(first), isReplay(second)]).toEqual([false, true])
@@ -49,9 +49,9 @@ describe('repetitions with an Idempotency-Key', () => {
     const replies = [
       await post(gateway.port, '/hooks/wake', body),
       await post(gateway.port, '/hooks/wake', body),
-      await post(gateway.port, '/hooks/wake', body, keyed('one')),
-      await post(gateway.port, '/hooks/wake', body, keyed('another')),
-      await post(gateway.port, '/hooks/wake', body, keyed('ONE')),
+      await post(gateway.port, '/hooks/wake', body, toKey('one')),
+      await post(gateway.port, '/hooks/wake', body, toKey('another')),
+      await post(gateway.port, '/hooks/wake', body, toKey('ONE')),
     ]
     expect(new Set(replies.map(toDeliveryId)).size).toBe(5)
   })
@@ -59,7 +59,7 @@ describe('repetitions with an Idempotency-Key', () => {
   test('the same key on another path makes another delivery', async () => {
     const ids = await Promise.all(
       ['any', 'other'].map(async (name) =>
-        toDeliveryId(await post(gateway.port, `/hooks/${name}`, {}, keyed('scoped'))),
+        toDeliveryId(await post(gateway.port, `/hooks/${name}`, {}, toKey('scoped'))),
       ),
     )
     expect(new Set(ids).size).toBe(2)
@@ -67,7 +67,7 @@ describe('repetitions with an Idempotency-Key', () => {
 
   test('fifty concurrent requests with one key make one delivery and one effect', async () => {
     const body = { text: 'fifty at once' }
-    const twins = Array.from({ length: 50 }, () => post(gateway.port, '/hooks/wake', body, keyed('fifty')))
+    const twins = Array.from({ length: 50 }, () => post(gateway.port, '/hooks/wake', body, toKey('fifty')))
     const replies = await Promise.all(twins)
     expect(new Set(replies.map(toDeliveryId)).size).toBe(1)
     expect(replies.filter((reply) => !isReplay(reply))).toHaveLength(1)
@@ -76,25 +76,25 @@ describe('repetitions with an Idempotency-Key', () => {
   })
 
   test('a repetition with another body belongs to the same delivery, and its record shows this', async () => {
-    const first = toDeliveryId(await post(gateway.port, '/hooks/wake', { text: 'first' }, keyed('differs')))
-    expect((await recordOf(first))?.bodyDiffered).toBe(false)
-    const second = await post(gateway.port, '/hooks/wake', { text: 'second' }, keyed('differs'))
+    const first = toDeliveryId(await post(gateway.port, '/hooks/wake', { text: 'first' }, toKey('differs')))
+    expect((await readRecord(first))?.bodyDiffered).toBe(false)
+    const second = await post(gateway.port, '/hooks/wake', { text: 'second' }, toKey('differs'))
     expect([toDeliveryId(second), isReplay(second)]).toEqual([first, true])
-    await expect.poll(async () => (await recordOf(first))?.bodyDiffered).toBe(true)
+    await expect.poll(async () => (await readRecord(first))?.bodyDiffered).toBe(true)
   })
 
   test('a key of 256 characters is accepted, and a longer or blank one is refused', async () => {
-    expect(toVerdict(await post(gateway.port, '/hooks/wake', { text: 'x' }, keyed('k'.repeat(256))))).toBe('accepted')
+    expect(toVerdict(await post(gateway.port, '/hooks/wake', { text: 'x' }, toKey('k'.repeat(256))))).toBe('accepted')
     for (const key of ['k'.repeat(257), 'k'.repeat(5_000), '', '  ']) {
-      expect(toVerdict(await post(gateway.port, '/hooks/wake', { text: 'x' }, keyed(key)))).toBe(
+      expect(toVerdict(await post(gateway.port, '/hooks/wake', { text: 'x' }, toKey(key)))).toBe(
         'idempotency-key-invalid',
       )
     }
   })
 
   test('the key of a refused request is not remembered', async () => {
-    expect(toVerdict(await post(gateway.port, '/hooks/wake', { text: '' }, keyed('mended')))).toBe('payload-invalid')
-    expect(isReplay(await post(gateway.port, '/hooks/wake', { text: 'x' }, keyed('mended')))).toBe(false)
+    expect(toVerdict(await post(gateway.port, '/hooks/wake', { text: '' }, toKey('mended')))).toBe('payload-invalid')
+    expect(isReplay(await post(gateway.port, '/hooks/wake', { text: 'x' }, toKey('mended')))).toBe(false)
   })
 
   test('a repetition gets the first answer again, even if a new request would be refused or skipped', async () => {
@@ -103,7 +103,7 @@ describe('repetitions with an Idempotency-Key', () => {
       ['wake', { text: 'y' }, ['no object']],
       ['only', { go: true }, { go: false }],
     ] as const) {
-      const headers = keyed(`${name} ${JSON.stringify(other)}`)
+      const headers = toKey(`${name} ${JSON.stringify(other)}`)
       const first = await post(gateway.port, `/hooks/${name}`, taken, headers)
       const second = await post(gateway.port, `/hooks/${name}`, other, headers)
       expect([second.status, second.body, isReplay(second)]).toEqual([200, first.body, true])
@@ -111,25 +111,25 @@ describe('repetitions with an Idempotency-Key', () => {
   })
 
   test('the key of a skipped request is not remembered', async () => {
-    const skipped = await post(gateway.port, '/hooks/only', { go: false }, keyed('skipped'))
+    const skipped = await post(gateway.port, '/hooks/only', { go: false }, toKey('skipped'))
     expect(toVerdict(skipped)).toBe('skipped')
-    const again = await post(gateway.port, '/hooks/only', { go: true }, keyed('skipped'))
+    const again = await post(gateway.port, '/hooks/only', { go: true }, toKey('skipped'))
     expect(toVerdict(again)).toBe('accepted')
     expect(isReplay(again)).toBe(false)
   })
 
   test('an Idempotency-Key is remembered across a restart', async () => {
     const first = await startInside()
-    const reply = await post(first.port, '/hooks/wake', { text: 'x' }, keyed('restart'))
+    const reply = await post(first.port, '/hooks/wake', { text: 'x' }, toKey('restart'))
     await first.stop()
     const second = await startInside({ dir: first.dir })
-    const again = await post(second.port, '/hooks/wake', { text: 'x' }, keyed('restart'))
+    const again = await post(second.port, '/hooks/wake', { text: 'x' }, toKey('restart'))
     expect([again.status, again.body, isReplay(again)]).toEqual([200, reply.body, true])
   })
 })
 
 describe('repetitions with the delivery id of a sender', () => {
-  const github = (delivery: string): Headers => [
+  const signGitHub = (delivery: string): Headers => [
     ['x-github-event', 'ping'],
     ['x-github-delivery', delivery],
     ['user-agent', 'GitHub-Hookshot/044aadd'],
@@ -137,23 +137,27 @@ describe('repetitions with the delivery id of a sender', () => {
 
   test('a redelivery with the same id is a duplicate, and one with another id is a new delivery', async () => {
     const body = { zen: 'Keep it logically awesome.', hook_id: 1 }
-    const first = await post(gateway.port, '/hooks/any', body, github('72d3162e-cc78-11e3-81ab-4c9367dc0958'))
-    const second = await post(gateway.port, '/hooks/any', body, github('72d3162e-cc78-11e3-81ab-4c9367dc0958'))
-    const third = await post(gateway.port, '/hooks/any', body, github('72d3162e-cc78-11e3-81ab-4c9367dc0959'))
+    const first = await post(gateway.port, '/hooks/any', body, signGitHub('72d3162e-cc78-11e3-81ab-4c9367dc0958'))
+    const second = await post(gateway.port, '/hooks/any', body, signGitHub('72d3162e-cc78-11e3-81ab-4c9367dc0958'))
+    const third = await post(gateway.port, '/hooks/any', body, signGitHub('72d3162e-cc78-11e3-81ab-4c9367dc0959'))
     expect([second.body, isReplay(second)]).toEqual([first.body, true])
     expect(toDeliveryId(third)).not.toBe(toDeliveryId(first))
-    expect(await recordOf(toDeliveryId(first))).toMatchObject({ source: 'github', event: 'ping', bodyDiffered: false })
+    expect(await readRecord(toDeliveryId(first))).toMatchObject({
+      source: 'github',
+      event: 'ping',
+      bodyDiffered: false,
+    })
   })
 
   test('an Idempotency-Key takes precedence over the id of the sender', async () => {
     const id = 'a0d3162e-cc78-11e3-81ab-4c9367dc0958'
-    const one = await post(gateway.port, '/hooks/any', {}, [...github(id), ...keyed('yields-1')])
-    const two = await post(gateway.port, '/hooks/any', {}, [...github(id), ...keyed('yields-2')])
+    const one = await post(gateway.port, '/hooks/any', {}, [...signGitHub(id), ...toKey('yields-1')])
+    const two = await post(gateway.port, '/hooks/any', {}, [...signGitHub(id), ...toKey('yields-2')])
     expect(toDeliveryId(two)).not.toBe(toDeliveryId(one))
   })
 
   test('a redelivery of a parked delivery runs it again under its old id', async () => {
-    const headers = github('b0d3162e-cc78-11e3-81ab-4c9367dc0958')
+    const headers = signGitHub('b0d3162e-cc78-11e3-81ab-4c9367dc0958')
     const first = await post(gateway.port, '/hooks/broken', {}, headers)
     const second = await post(gateway.port, '/hooks/broken', {}, headers)
     expect(toDeliveryId(second)).toBe(toDeliveryId(first))

@@ -30,13 +30,13 @@ beforeAll(async () => {
 
 let clients = 0
 /** A new client each time, so that the failures of one row do not lock out another. */
-function stranger(): Headers {
+function newClientHeaders(): Headers {
   clients += 1
   return [['x-forwarded-for', `10.1.${clients >> 8}.${clients & 255}`]]
 }
 
 const ask = (parts: RequestParts) =>
-  send(gateway.port, { ...parts, headers: [...stranger(), ...(parts.headers ?? [])] })
+  send(gateway.port, { ...parts, headers: [...newClientHeaders(), ...(parts.headers ?? [])] })
 const wake = JSON.stringify({ text: 'hello' })
 const huge: Headers = [['content-length', '99999999']]
 
@@ -102,14 +102,14 @@ describe('order of the checks', () => {
 })
 
 describe('paths of requests', () => {
-  const words = (text: string) => text.trim().split(/\s+/)
-  const accepted = words('/hooks/wake /hooks/wake/ /hooks//wake /hooks/wake// /hooks/wake?a=1&b /hooks/a/b')
-  const unknown = words(String.raw`
+  const splitWords = (text: string) => text.trim().split(/\s+/)
+  const accepted = splitWords('/hooks/wake /hooks/wake/ /hooks//wake /hooks/wake// /hooks/wake?a=1&b /hooks/a/b')
+  const unknown = splitWords(String.raw`
     /hooks /hooks/ /hooks// /hooks/Wake /hooks/wake/x /hooks/a /hooks/a//b /hooks/wak /hooks/wake.json /hooks/wake;a=1
     /hooks/%77ake /hooks/wake%2f /hooks/a%2fb /hooks/a%2Fb /hooks/a\b /hooks/wake%00 /hooks/wake%20 /hooks/* /hooks/:name
     /hooks/./wake /hooks/../hooks/wake /hooks/x/../wake /hooks/%2e%2e/hooks/wake
     /hooks/__proto__ /hooks/constructor /hooks/toString /hooks/hasOwnProperty /hooks/${'x'.repeat(4_000)}`)
-  const outside = words(String.raw`
+  const outside = splitWords(String.raw`
     / //hooks/wake /Hooks/wake /%68ooks/wake /hook/wake /hooks\wake /./hooks/wake /x/../hooks/wake *
     http://127.0.0.1/hooks/wake http://user@127.0.0.1/hooks/wake`)
 

@@ -16,8 +16,9 @@ afterEach(() => {
 })
 
 const asOperator = { headers: { authorization: `Bearer ${gatewayToken}` } }
-const as = (token: string): Headers => [...json, ['authorization', `Bearer ${token}`]]
-const wake = (port: number, headers: Headers) => send(port, { target: '/hooks/wake', headers, body: '{"text":"x"}' })
+const toBearer = (token: string): Headers => [...json, ['authorization', `Bearer ${token}`]]
+const sendWake = (port: number, headers: Headers) =>
+  send(port, { target: '/hooks/wake', headers, body: '{"text":"x"}' })
 
 /** A sender with its own connection. */
 async function dial(port: number) {
@@ -29,7 +30,7 @@ async function dial(port: number) {
 
 /** Sends the head of a request, and resolves when it has passed every check and the gateway waits for the body. */
 async function begin(port: number, { target = '/hooks/wake', body = '{"text":"in the middle"}' } = {}) {
-  const headers: Headers = [...as(hookToken), ['expect', '100-continue'], ['content-length', String(body.length)]]
+  const headers: Headers = [...toBearer(hookToken), ['expect', '100-continue'], ['content-length', String(body.length)]]
   const socket = await dial(port)
   socket.write(toRequest({ target, headers, length: false }))
   const [leave] = await once(socket, 'data')
@@ -59,36 +60,36 @@ test('a delivery is accepted even if its sender disconnects before the answer, a
     },
   }
   const { port } = await startInside({ store: slow })
-  const headers: Headers = [...as(hookToken), ['idempotency-key', 'once']]
+  const headers: Headers = [...toBearer(hookToken), ['idempotency-key', 'once']]
   const socket = await dial(port)
   socket.write(toRequest({ target: '/hooks/wake', headers, body: '{"text":"x"}' }))
   await vi.waitUntil(() => asked === 1, { timeout: 60_000 })
   socket.resetAndDestroy()
   commit()
-  expect((await wake(port, headers)).headers['idempotent-replay']).toBe('true')
+  expect((await sendWake(port, headers)).headers['idempotent-replay']).toBe('true')
   expect([asked, (await store.events({ limit: 10 })).length]).toEqual([1, 1])
 })
 
 describe('saves of the configuration during a request', () => {
-  const mapped = (path: string) => ({ id: path, match: { path }, messageTemplate: '{{text}}', deliver: false })
-  const config = { hooks: { mappings: [mapped('before')] } }
-  const generationOf = async ({ adminUrl }: Inside): Promise<unknown> =>
+  const toMapping = (path: string) => ({ id: path, match: { path }, messageTemplate: '{{text}}', deliver: false })
+  const config = { hooks: { mappings: [toMapping('before')] } }
+  const readGeneration = async ({ adminUrl }: Inside): Promise<unknown> =>
     Reflect.get(Object(await (await fetch(`${adminUrl}/readyz`, asOperator)).json()), 'generation')
 
   test('a new configuration applies to the next request, and not to the running one', async () => {
     const gateway = await startInside({ config })
-    const generation = await generationOf(gateway)
+    const generation = await readGeneration(gateway)
     const request = await begin(gateway.port, { target: '/hooks/before' })
     const next = {
       server: { port: 0, adminPort: 0 },
       gateway: { token: gatewayToken },
-      hooks: { enabled: true, token: 'another-token-0123456789abcdefghij', mappings: [mapped('after')] },
+      hooks: { enabled: true, token: 'another-token-0123456789abcdefghij', mappings: [toMapping('after')] },
     }
     writeFileSync(join(gateway.dir, 'hookloom.jsonc'), JSON.stringify(next))
-    await vi.waitUntil(async () => (await generationOf(gateway)) !== generation, { timeout: 60_000 })
+    await vi.waitUntil(async () => (await readGeneration(gateway)) !== generation, { timeout: 60_000 })
 
-    expect((await wake(gateway.port, as(hookToken))).status).toBe(401)
-    expect((await wake(gateway.port, as(next.hooks.token))).status).toBe(200)
+    expect((await sendWake(gateway.port, toBearer(hookToken))).status).toBe(401)
+    expect((await sendWake(gateway.port, toBearer(next.hooks.token))).status).toBe(200)
     expect(await request.end()).toMatch(/^HTTP\/1\.1 200 /)
     const records = await readStore(gateway.dir, (reader) => reader.deliveries({ limit: 10 }))
     expect(records.find(({ hook }) => hook === 'before')).toMatchObject({

@@ -23,7 +23,7 @@ function toBody(each: z.infer<typeof Case>): Buffer {
   return Buffer.alloc(each.gen, Buffer.from(each.base64Head, 'base64').subarray(0, 60))
 }
 
-function casesOf(prefix: string): [string, Buffer][] {
+function readCases(prefix: string): [string, Buffer][] {
   if (corpus === '') return [['none', Buffer.alloc(0)]]
   const text = readFileSync(join(corpus, '../reference/jsontestsuite.json'), 'utf8')
   const { cases } = Suite.parse(JSON.parse(text))
@@ -68,15 +68,15 @@ const verdicts = {
 
 describe.skipIf(corpus === '')('a suite of JSON parser cases (skipped: HOOKLOOM_CORPUS names no folder)', () => {
   describe.each(Object.entries(verdicts))('cases at the hook "%s"', (hook, verdict) => {
-    test.each(casesOf('n_'))('the case %s is refused', async (_, body) => {
+    test.each(readCases('n_'))('the case %s is refused', async (_, body) => {
       expect(toVerdict(await post(gateway.port, `/hooks/${hook}`, body))).toBe('body-invalid')
     })
 
-    test.each(casesOf('y_'))('the case %s is accepted', async (_, body) => {
+    test.each(readCases('y_'))('the case %s is accepted', async (_, body) => {
       expect(toVerdict(await post(gateway.port, `/hooks/${hook}`, body))).toBe(verdict)
     })
 
-    test.each(casesOf('i_'))(
+    test.each(readCases('i_'))(
       'the case %s is accepted or refused, and no part of the gateway breaks',
       async (_, body) => {
         const reply = await post(gateway.port, `/hooks/${hook}`, body)
@@ -87,6 +87,6 @@ describe.skipIf(corpus === '')('a suite of JSON parser cases (skipped: HOOKLOOM_
   })
 
   test('the suite has 318 cases', () => {
-    expect(['n_', 'y_', 'i_'].flatMap(casesOf)).toHaveLength(318)
+    expect(['n_', 'y_', 'i_'].flatMap(readCases)).toHaveLength(318)
   })
 })

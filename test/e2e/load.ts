@@ -40,11 +40,11 @@ export function createLoad({ connections, below, kinds = ['wake', 'wake', 'agent
   }
   let count = 0
   const changes = new EventEmitter().setMaxListeners(0)
-  const changed = () => once(changes, 'changed')
+  const waitForChange = () => once(changes, 'changed')
 
   async function sendAll(): Promise<void> {
     for (;;) {
-      while (!state.finishing && (state.gate === undefined || state.budget <= 0)) await changed()
+      while (!state.finishing && (state.gate === undefined || state.budget <= 0)) await waitForChange()
       if (state.finishing) return
       state.budget -= 1
       await deliver(toDelivery(count++, kinds[below(kinds.length)] ?? 'wake'))
@@ -53,7 +53,7 @@ export function createLoad({ connections, below, kinds = ['wake', 'wake', 'agent
 
   async function deliver({ kind, text, body }: ReturnType<typeof toDelivery>): Promise<void> {
     for (;;) {
-      while (state.gate === undefined) await changed()
+      while (state.gate === undefined) await waitForChange()
       const { url, token } = state.gate
       const answer = await postOnce(agent, `${url}/${kind}`, { token, key: text, body }).catch(() => undefined)
       if (answer?.status === 200) {
@@ -62,7 +62,7 @@ export function createLoad({ connections, below, kinds = ['wake', 'wake', 'agent
       }
       if (answer !== undefined && answer.status !== 503) unexpected.push(answer.status)
       // the sender waits, because a gateway that is gone would answer nothing in a loop
-      if (answer === undefined && state.gate?.url === url) await changed()
+      if (answer === undefined && state.gate?.url === url) await waitForChange()
     }
   }
 

@@ -17,7 +17,7 @@ function createRecorder() {
   }
   const log: Log = { debug: record('debug'), info: record('info'), warn: record('warn'), error: record('error') }
   const find = (pattern: RegExp) => lines.find(({ message }) => pattern.test(message))
-  const line = (pattern: RegExp) =>
+  const waitForLine = (pattern: RegExp) =>
     new Promise<Line>((resolve) => {
       const look = () => {
         const found = find(pattern)
@@ -28,7 +28,7 @@ function createRecorder() {
       waiting.add(look)
       look()
     })
-  return { log, lines, find, line }
+  return { log, lines, find, waitForLine }
 }
 
 const mappings = [
@@ -60,11 +60,11 @@ async function post(url: string, event: string, token = hookToken) {
 
 describe('log of a working gateway', () => {
   test('a delivery and its run are logged in one line each, without payload, token and recipient', async () => {
-    const { log, lines, line } = createRecorder()
+    const { log, lines, waitForLine } = createRecorder()
     const { url } = await startInside({ config, log })
     const { text } = await post(url, 'pull_request')
     const { deliveryId, runId } = JSON.parse(text)
-    const delivery = await line(/^POST /)
+    const delivery = await waitForLine(/^POST /)
     expect(delivery.level).toBe('info')
     expect(delivery.message).toMatch(new RegExp(`^POST github pull_request → agent  \\d+ ms  ${deliveryId}$`))
     expect(delivery.fields).toEqual({
@@ -80,7 +80,7 @@ describe('log of a working gateway', () => {
         tookMs: expect.any(Number),
       },
     })
-    const run = await line(/^run /)
+    const run = await waitForLine(/^run /)
     expect(run.message).toMatch(new RegExp(`^run main → done  \\d+ ms  ${runId}$`))
     expect(run.fields).toMatchObject({
       jobId: runId,
@@ -94,16 +94,16 @@ describe('log of a working gateway', () => {
   })
 
   test('a skipped delivery and a sent reply are each logged', async () => {
-    const { log, line } = createRecorder()
+    const { log, waitForLine } = createRecorder()
     const { url } = await startInside({ config, log })
     expect((await post(url, 'ping')).status).toBe(204)
-    expect((await line(/^POST /)).message).toMatch(/^POST github ping → skipped {2}\d+ ms {2}\S+$/)
+    expect((await waitForLine(/^POST /)).message).toMatch(/^POST github ping → skipped {2}\d+ ms {2}\S+$/)
     await fetch(`${url}/agent`, {
       method: 'POST',
       headers: { authorization: `Bearer ${hookToken}`, 'content-type': 'application/json' },
       body: JSON.stringify({ message: 'x', channel: 'console' }),
     })
-    expect((await line(/^deliver /)).message).toMatch(/^deliver main → done {2}\d+ ms {2}\S+$/)
+    expect((await waitForLine(/^deliver /)).message).toMatch(/^deliver main → done {2}\d+ ms {2}\S+$/)
   })
 
   test('a line below the level of server.log is not logged', async () => {

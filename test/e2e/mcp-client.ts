@@ -8,7 +8,7 @@ type Called = {
   readonly isError: boolean
   /** All that the agent reads. */
   readonly text: string
-  /** The text between the markers; empty if there are none. */
+  /** The text between the markers; empty if there are no markers. */
   readonly data: string
 }
 

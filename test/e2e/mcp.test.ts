@@ -60,7 +60,7 @@ export default definePreset({ name: 'noisy', title: 'It prints.', options: z.str
   ])
 })
 
-const names = async ({ client }: McpClient) => (await client.listTools()).tools.map(({ name }) => name)
+const listToolNames = async ({ client }: McpClient) => (await client.listTools()).tools.map(({ name }) => name)
 const reading = [
   'list',
   'refused',
@@ -83,12 +83,12 @@ test('the configuration of the README starts an MCP server whose tools change no
     dir: gateway.dir,
     server: { ...mcpServers.hookloom, env: { HOOKLOOM_HOME: gateway.dir } },
   })
-  expect((await names(client)).toSorted()).toEqual(reading.toSorted())
+  expect((await listToolNames(client)).toSorted()).toEqual(reading.toSorted())
   expect(await client.ask('list', { limit: 1 })).toMatchObject({ deliveries: [{ hook: 'orders', state: 'accepted' }] })
 })
 
 test('tools that change something are listed and called only with --write', async () => {
-  expect((await names(writer)).toSorted()).toEqual([...reading, ...writing].toSorted())
+  expect((await listToolNames(writer)).toSorted()).toEqual([...reading, ...writing].toSorted())
   for (const name of writing) {
     expect(await reader.call(name, { id: 'last' })).toMatchObject({
       isError: true,
@@ -157,15 +157,15 @@ describeEngines('the tools', (start) => {
     const { dir } = made
     await post({ url: made.url, token: hookToken }, 'acts', { n: 1 })
     const tool = await connectMcp({ dir, args: ['--write'] })
-    const acts = async () =>
+    const listActs = async () =>
       (await runCommand(['audit', '--json'], { dir }))
         .json()
         .map(({ act, outcome }) => `${String(act)} ${String(outcome)}`)
     for (const name of ['list', 'shapes', 'check', 'health', 'read', 'test'])
       expect((await tool.call(name)).isError).toBe(false)
-    const before = (await acts()).length
+    const before = (await listActs()).length
     expect((await tool.call('replay', { last: 5 })).isError).toBe(false)
-    expect(await acts()).toHaveLength(before)
+    expect(await listActs()).toHaveLength(before)
 
     expect((await tool.call('capture', { id: 'last', name: 'one' })).text).toContain('acts.fixtures')
     await tool.call('update', { module: 'acts.ts' })
@@ -173,8 +173,8 @@ describeEngines('the tools', (start) => {
     expect((await tool.call('publish')).isError).toBe(true)
     const text = 'export default ({ payload }) => ({ message: `n ${payload.n}` }) // the same result\n'
     await tool.call('write', { file: 'hooks/transforms/acts.ts', text })
-    await expect.poll(async () => (await acts()).slice(before)).toContain('reload done')
-    expect((await acts()).slice(before)).toEqual(
+    await expect.poll(async () => (await listActs()).slice(before)).toContain('reload done')
+    expect((await listActs()).slice(before)).toEqual(
       expect.arrayContaining([
         'capture begun',
         'capture done',
@@ -289,10 +289,10 @@ test('an invalid or huge argument is an error of the tool, and a message over th
 test('two clients that write at the same time leave complete files', async () => {
   const other = await connectMcp({ dir: gateway.dir, args: ['--write'] })
   const file = 'hooks/transforms/both.json'
-  const text = (word: string) => JSON.stringify({ word: word.repeat(50_000) })
+  const buildText = (word: string) => JSON.stringify({ word: word.repeat(50_000) })
   const writes = await Promise.all(
     Array.from({ length: 10 }, (_, index) =>
-      (index % 2 === 0 ? writer : other).call('write', { file, text: text(String(index)) }),
+      (index % 2 === 0 ? writer : other).call('write', { file, text: buildText(String(index)) }),
     ),
   )
   expect(writes.map(({ isError }) => isError)).not.toContain(true)

@@ -48,45 +48,45 @@ const mappings = [
   { id: 'items', match: { path: 'items' }, forEach: 'items', deliver: false, transform: { module: 'items.ts' } },
 ]
 const config = { hooks: { mappings } }
-const give = (gateway: Inside, hook: string, body: object) => post(gateway.port, `/hooks/${hook}`, body)
+const postTo = (gateway: Inside, hook: string, body: object) => post(gateway.port, `/hooks/${hook}`, body)
 const readState = async (dir: string, ...args: string[]) =>
   (await runCommand(['state', ...args, '--json'], { dir })).stdout
     .trim()
     .split('\n')
     .filter((line) => line !== '')
     .map((line) => z.object({ key: z.string(), value: z.json() }).parse(JSON.parse(line)))
-const newest = (dir: string, limit: number) => readStore(dir, (store) => store.deliveries({ limit }))
+const readNewest = (dir: string, limit: number) => readStore(dir, (store) => store.deliveries({ limit }))
 
 describe('context.state', () => {
   test('a value of context.state is stored with an accepted or skipped delivery, and not with a parked one or a duplicate', async () => {
     const gateway = await startInside({ config, files })
-    const seen = async () => (await readState(gateway.dir, 'count.ts')).map(({ value }) => value)
-    expect((await give(gateway, 'count', { id: 'a' })).status).toBe(200)
-    expect((await give(gateway, 'count', { id: 'a', skip: true })).status).toBe(204)
-    expect(await seen()).toEqual([2])
-    expect((await give(gateway, 'count', { id: 'a', fail: true })).body).toContain('parked')
-    expect(await seen()).toEqual([2])
-    await give(gateway, 'count', { id: 'a', dedupe: true })
-    expect((await give(gateway, 'count', { id: 'a', dedupe: true })).status).toBe(204)
-    expect(await seen()).toEqual([3])
+    const readValues = async () => (await readState(gateway.dir, 'count.ts')).map(({ value }) => value)
+    expect((await postTo(gateway, 'count', { id: 'a' })).status).toBe(200)
+    expect((await postTo(gateway, 'count', { id: 'a', skip: true })).status).toBe(204)
+    expect(await readValues()).toEqual([2])
+    expect((await postTo(gateway, 'count', { id: 'a', fail: true })).body).toContain('parked')
+    expect(await readValues()).toEqual([2])
+    await postTo(gateway, 'count', { id: 'a', dedupe: true })
+    expect((await postTo(gateway, 'count', { id: 'a', dedupe: true })).status).toBe(204)
+    expect(await readValues()).toEqual([3])
     await gateway.stop()
     const next = await startInside({ dir: gateway.dir })
-    const answer = await give(next, 'count', { id: 'a' })
+    const answer = await postTo(next, 'count', { id: 'a' })
     const { stdout } = await runCommand(['show', toDeliveryId(answer)], { dir: gateway.dir })
     expect(stdout).toContain('seen 3')
-    expect(await seen()).toEqual([4])
+    expect(await readValues()).toEqual([4])
   })
 
   test('concurrent deliveries each add to a count in context.state once, even if their code ends after the answer', async () => {
     const gateway = await startInside({ config: { hooks: { mappings, answerWithinMs: 400 } }, files })
-    const fast = Array.from({ length: 40 }, () => give(gateway, 'count', { id: 'x' }))
-    const slow = Array.from({ length: 4 }, () => give(gateway, 'count', { id: 'x', waitMs: 600 }))
+    const fast = Array.from({ length: 40 }, () => postTo(gateway, 'count', { id: 'x' }))
+    const slow = Array.from({ length: 4 }, () => postTo(gateway, 'count', { id: 'x', waitMs: 600 }))
     const answers = await Promise.all([...fast, ...slow])
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
     const settled = async () => (await readStore(gateway.dir, (store) => store.counts())).deliveries
     await expect.poll(settled, { timeout: 60_000 }).toMatchObject({ accepted: 44, pending: 0 })
     expect(await readState(gateway.dir, 'count.ts')).toMatchObject([{ key: 'seen:x', value: 44 }])
-    const texts = (await newest(gateway.dir, 44)).map(({ log }) => Number(log[0]?.replace('seen ', '')))
+    const texts = (await readNewest(gateway.dir, 44)).map(({ log }) => Number(log[0]?.replace('seen ', '')))
     expect(texts.toSorted((one, other) => one - other)).toEqual(Array.from({ length: 44 }, (_, index) => index))
   })
 
@@ -98,7 +98,7 @@ describe('context.state', () => {
       const shared = { ...config, store: { url } }
       const one = await startInside({ config: shared, files })
       const two = await startInside({ config: shared, files })
-      const both = Array.from({ length: 30 }, (_, index) => give(index % 2 ? one : two, 'count', { id: 'x' }))
+      const both = Array.from({ length: 30 }, (_, index) => postTo(index % 2 ? one : two, 'count', { id: 'x' }))
       await Promise.all(both)
       await expect
         .poll(async () => (await readState(one.dir, 'count.ts')).map(({ value }) => value), { timeout: 60_000 })
@@ -109,25 +109,25 @@ describe('context.state', () => {
   test('an item of forEach sees the values that earlier items have set', async () => {
     const gateway = await startInside({ config, files })
     const items = [1, 2, 3].map((n) => ({ n }))
-    await give(gateway, 'items', { items })
+    await postTo(gateway, 'items', { items })
     expect(await readState(gateway.dir, 'items.ts')).toMatchObject([{ key: 'total', value: 6 }])
-    const [delivery] = await newest(gateway.dir, 1)
+    const [delivery] = await readNewest(gateway.dir, 1)
     expect(delivery?.jobs).toHaveLength(2)
   })
 
   test('a value of context.state is gone when its time is over, and a command deletes one value or all values of a module', async () => {
     let now = Date.now()
     const gateway = await startInside({ config, files, clock: () => now })
-    for (const id of ['a', 'b', 'c']) await give(gateway, 'count', { id })
-    await give(gateway, 'count', { id: 'd', for: '10m' })
+    for (const id of ['a', 'b', 'c']) await postTo(gateway, 'count', { id })
+    await postTo(gateway, 'count', { id: 'd', for: '10m' })
     now += 11 * 60_000
-    await give(gateway, 'count', { id: 'd' })
+    await postTo(gateway, 'count', { id: 'd' })
     expect((await readState(gateway.dir, 'count.ts', 'seen:d'))[0]?.value).toBe(1)
     const run = async (...args: string[]) => runCommand(['state', ...args], { dir: gateway.dir })
     expect((await run('drop', 'count.ts', 'seen:b')).stdout).toContain('1 value is deleted')
     expect((await run('drop', 'count.ts', 'seen:b')).stderr).toContain('has no value with the key "seen:b"')
     expect((await run('drop', 'loop.ts')).stdout).toContain('has set no value')
-    await give(gateway, 'count', { id: 'b' })
+    await postTo(gateway, 'count', { id: 'b' })
     expect((await run()).stdout).toMatch(/count\.ts\s+4\s/)
     expect((await run('count.ts', 'seen:b')).stdout.trim()).toBe('1')
     expect((await run('drop', 'count.ts')).stdout).toContain('4 values are deleted')
@@ -136,7 +136,7 @@ describe('context.state', () => {
 
   test('a call cannot store more than the limits of context.state, and a loop over set costs the gateway nothing', async () => {
     const gateway = await startInside({ config, files })
-    expect((await give(gateway, 'loop', { loop: 200_000, keys: stateLimits.keysOfCall })).status).toBe(204)
+    expect((await postTo(gateway, 'loop', { loop: 200_000, keys: stateLimits.keysOfCall })).status).toBe(204)
     expect(await readState(gateway.dir, 'loop.ts')).toHaveLength(stateLimits.keysOfCall)
     const wrong: [object, string][] = [
       [{ loop: 500, keys: stateLimits.keysOfCall + 1 }, 'at most 100 keys'],
@@ -148,14 +148,14 @@ describe('context.state', () => {
       [{ bytes: stateLimits.valueBytes }, 'at most 8192'],
       [{ odd: true }, 'value.at is an instance of Date'],
     ]
-    for (const [body] of wrong) await give(gateway, 'loop', body)
-    const problems = (await newest(gateway.dir, wrong.length)).map(({ state, problem }) => [state, problem?.frame])
+    for (const [body] of wrong) await postTo(gateway, 'loop', body)
+    const problems = (await readNewest(gateway.dir, wrong.length)).map(({ state, problem }) => [state, problem?.frame])
     expect(problems).toEqual(wrong.map(([, why]) => ['parked', expect.stringContaining(why)]))
     expect(await readState(gateway.dir, 'loop.ts')).toHaveLength(stateLimits.keysOfCall)
   })
 
   test('replays, samples and fixtures start with an empty context.state and write nothing, and a fixture may give values', async () => {
-    const fixture = (state: object, expected: string) => ({
+    const buildFixture = (state: object, expected: string) => ({
       request: { path: 'count', payload: { id: 'a' } },
       state,
       expect: { decision: 'accept', actions: [{ message: expected }] },
@@ -164,11 +164,11 @@ describe('context.state', () => {
       config,
       files: {
         ...files,
-        'hooks/transforms/count.fixtures/none.json': JSON.stringify(fixture({}, 'seen 0')),
-        'hooks/transforms/count.fixtures/some.json': JSON.stringify(fixture({ 'seen:a': 7 }, 'seen 7')),
+        'hooks/transforms/count.fixtures/none.json': JSON.stringify(buildFixture({}, 'seen 0')),
+        'hooks/transforms/count.fixtures/some.json': JSON.stringify(buildFixture({ 'seen:a': 7 }, 'seen 7')),
       },
     })
-    const id = toDeliveryId(await give(gateway, 'count', { id: 'a' }))
+    const id = toDeliveryId(await postTo(gateway, 'count', { id: 'a' }))
     const run = async (...args: string[]) => runCommand(args, { dir: gateway.dir })
     expect((await run('test', 'count.ts')).stdout).toMatch(/2 (fixtures )?pass/)
     const dry = await run('run', 'count', join(gateway.dir, 'hooks/transforms/count.fixtures/none.json'))
@@ -179,7 +179,7 @@ describe('context.state', () => {
   })
 
   test('the examples of the guide count failures, and say how many reports they left out', async () => {
-    const example = (mark: string) => readBlock('transforms/README.md', 'ts', mark)
+    const readExample = (mark: string) => readBlock('transforms/README.md', 'ts', mark)
     const gateway = await startInside({
       config: {
         hooks: {
@@ -190,22 +190,22 @@ describe('context.state', () => {
         },
       },
       files: {
-        'hooks/transforms/failures.ts': example('// failures.ts'),
+        'hooks/transforms/failures.ts': readExample('// failures.ts'),
         'hooks/transforms/failures.fixtures/third.json': readBlock(
           'transforms/README.md',
           'json',
           '"failures:billing"',
         ),
-        'hooks/transforms/quiet.ts': example('// quiet.ts'),
+        'hooks/transforms/quiet.ts': readExample('// quiet.ts'),
       },
     })
-    const build = async (status: string) => (await give(gateway, 'failures', { repository: 'a', status })).status
+    const build = async (status: string) => (await postTo(gateway, 'failures', { repository: 'a', status })).status
     const statuses: number[] = []
     for (const status of ['failed', 'failed', 'failed', 'failed', 'passed', 'failed'])
       statuses.push(await build(status))
     expect(statuses).toEqual([204, 204, 200, 204, 204, 204])
     expect((await runCommand(['test', 'failures.ts'], { dir: gateway.dir })).code).toBe(0)
-    const report = async () => (await give(gateway, 'quiet', { issue: { id: '7', title: 'Disk full' } })).status
+    const report = async () => (await postTo(gateway, 'quiet', { issue: { id: '7', title: 'Disk full' } })).status
     expect([await report(), await report(), await report()]).toEqual([200, 204, 204])
     expect(await readState(gateway.dir, 'quiet.ts')).toMatchObject([{ key: '7', value: { more: 2 } }])
   })

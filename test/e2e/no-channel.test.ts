@@ -23,15 +23,15 @@ beforeAll(async () => {
   gateway = await startInside({ config, log: { debug: note, info: note, warn: note, error: note } })
 })
 
-async function newest() {
+async function readNewest() {
   const records = await readStore(gateway.dir, (store) => store.deliveries({ limit: 9 }))
   return records.at(-1)?.jobs[0]
 }
 
 test('a run without a channel is done, keeps its reply, and its step "deliver" says why', async () => {
   await post({ url: gateway.url, token: hookToken }, 'agent', { message: 'The build failed.' })
-  await expect.poll(newest).toMatchObject({ state: 'done', lastError: undefined })
-  const steps = (await newest())?.steps ?? []
+  await expect.poll(readNewest).toMatchObject({ state: 'done', lastError: undefined })
+  const steps = (await readNewest())?.steps ?? []
   expect(steps.find(({ name }) => name === 'run')).toMatchObject({
     state: 'done',
     result: expect.stringContaining('The build failed.'),
@@ -52,7 +52,7 @@ test('the start, hookloom check and the page each say once that no channel is co
   expect(await health.json()).toMatchObject({ withoutChannels: sentence })
 })
 
-test('a request that names a channel is refused if none is configured', async () => {
+test('a request that names a channel is refused if no channel is configured', async () => {
   const answer = await post({ url: gateway.url, token: hookToken }, 'agent', { message: 'x', channel: 'telegram' })
   expect(answer).toMatchObject({ ok: false, code: 'payload-invalid', error: expect.stringMatching(/^channel: /) })
 })

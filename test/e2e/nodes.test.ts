@@ -1,4 +1,4 @@
-// Two gateways on one Postgres, in one process: either may run what the other accepted, and work that must run once runs once.
+// Two gateways on one Postgres, in one process: either may run a job that the other accepted, and work that must run once runs once.
 import { createHmac } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -134,14 +134,14 @@ describe.skipIf(whyNoPostgres !== undefined)(`two gateways on one Postgres (${wh
     const config = { agents: { defaults: { heartbeat: { every: '1s', minIntervalSeconds: 1, prompt: 'Look.' } } } }
     const one = await start('one', { config })
     const two = await start('two', { config })
-    const beats = async () => (await two.store.counts()).jobs
+    const countJobs = async () => (await two.store.counts()).jobs
     const startedAt = Date.now()
-    await expect.poll(async () => (await beats()).done).toBeGreaterThan(3)
+    await expect.poll(async () => (await countJobs()).done).toBeGreaterThan(3)
     const most = (Date.now() - startedAt) / 1_000 + 2
-    expect((await beats()).done).toBeLessThanOrEqual(most)
+    expect((await countJobs()).done).toBeLessThanOrEqual(most)
     await one.stop()
-    const { done } = await beats()
-    await expect.poll(async () => (await beats()).done).toBeGreaterThan(done + 1)
+    const { done } = await countJobs()
+    await expect.poll(async () => (await countJobs()).done).toBeGreaterThan(done + 1)
     expect(replies.length).toBeGreaterThan(0)
   })
 
@@ -161,7 +161,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`two gateways on one Postgres (${wh
     const { start } = await openDatabase()
     const ran = join(makeFolder(), 'ran')
     const door = join(makeFolder(), 'door')
-    const files = { 'hooks/transforms/slow.ts': slowTransform({ ran, door }) }
+    const files = { 'hooks/transforms/slow.ts': buildSlowTransform({ ran, door }) }
     const config = {
       hooks: {
         answerWithinMs: 50,
@@ -172,8 +172,8 @@ describe.skipIf(whyNoPostgres !== undefined)(`two gateways on one Postgres (${wh
     const one = await start('one', { config, files })
     const two = await start('two', { config, files })
     const { deliveryId } = await send(one, 'slow', { n: 1 })
-    const state = async () => (await two.store.delivery(deliveryId))?.state
-    expect(await state()).toBe('pending')
+    const readState = async () => (await two.store.delivery(deliveryId))?.state
+    expect(await readState()).toBe('pending')
     // a dead gateway leaves this state: the same request, and a lease that is not renewed
     const [open] = await two.store.open({ id: deliveryId, limit: 1 })
     if (open === undefined) throw new Error('it is pending')
@@ -195,7 +195,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`two gateways on one Postgres (${wh
     await two.store.append({ ...orphan, ...rest })
     await expect.poll(() => readFileSync(ran, 'utf8'), slow).toBe('.'.repeat(2))
     writeFileSync(door, '')
-    await expect.poll(state, slow).toBe('accepted')
+    await expect.poll(readState, slow).toBe('accepted')
     await expect.poll(async () => (await two.store.delivery('orphan'))?.state, slow).toBe('accepted')
     expect(readFileSync(ran, 'utf8')).toBe('..')
   })
@@ -242,13 +242,13 @@ describe.skipIf(whyNoPostgres !== undefined)(`two gateways on one Postgres (${wh
     const { start } = await openDatabase()
     const one = await start('one')
     const two = await start('two')
-    const guess = async ({ url }: { url: string }) =>
+    const guessToken = async ({ url }: { url: string }) =>
       (await fetch(`${url}/wake`, { method: 'POST', headers: { authorization: 'Bearer wrong' } })).status
     for (let count = 0; count < 10; count += 1) {
-      expect(await guess(one)).toBe(401)
-      expect(await guess(two)).toBe(401)
+      expect(await guessToken(one)).toBe(401)
+      expect(await guessToken(two)).toBe(401)
     }
-    await expect.poll(() => Promise.all([guess(one), guess(two)]), slow).toEqual([429, 429])
+    await expect.poll(() => Promise.all([guessToken(one), guessToken(two)]), slow).toEqual([429, 429])
     const { status } = await send(two, 'wake', { text: 'the right token' })
     expect(status).toBe(429)
   })
@@ -266,19 +266,19 @@ describe.skipIf(whyNoPostgres !== undefined)(`two gateways on one Postgres (${wh
         body,
       })
     const secret = 'b537207f20cbfa02357cf448134da559e8bd39d61597dcd5631b8012eae53e81'
-    const greet = async () => (await post(two, { 'x-hook-secret': secret }, '{}')).status
-    expect(await greet()).toBe(401)
+    const sendSecret = async () => (await post(two, { 'x-hook-secret': secret }, '{}')).status
+    expect(await sendSecret()).toBe(401)
     const armed = await fetch(`${one.adminUrl}/api/mappings/asana/arm`, {
       method: 'POST',
       headers: { authorization: `Bearer ${gatewayToken}` },
     })
     expect(armed.status).toBe(200)
-    await expect.poll(greet, slow).toBe(200)
+    await expect.poll(sendSecret, slow).toBe(200)
     const body = '{"events":[{}]}'
     const signature = createHmac('sha256', secret).update(body).digest('hex')
     await expect.poll(async () => (await post(one, { 'x-hook-signature': signature }, body)).status, slow).toBe(200)
     // the window for a secret is now closed on all gateways
-    expect(await greet()).toBe(401)
+    expect(await sendSecret()).toBe(401)
     expect((await post(one, { 'x-hook-secret': `${secret}0` }, '{}')).status).toBe(401)
   })
 })
@@ -286,7 +286,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`two gateways on one Postgres (${wh
 const slow = { timeout: 60_000 }
 
 /** A transform that records its run, and waits until the file `door` exists. */
-function slowTransform({ ran, door }: { ran: string; door: string }): string {
+function buildSlowTransform({ ran, door }: { ran: string; door: string }): string {
   return `import { appendFileSync, existsSync } from 'node:fs'
     export default async ({ payload }) => {
       appendFileSync('${ran}', '.')

@@ -22,7 +22,7 @@ const mappings = ['issue', 'other'].map((name) => ({
 }))
 const config = { hooks: { mappings } }
 const send = (gateway: Inside, hook: string, body: object) => post(gateway.port, `/hooks/${hook}`, body)
-const newest = (dir: string, limit: number) => readStore(dir, (store) => store.deliveries({ limit }))
+const readNewest = (dir: string, limit: number) => readStore(dir, (store) => store.deliveries({ limit }))
 
 describe('dedupe of a transform', () => {
   test('a second delivery with the dedupe key of a transform is skipped and names the first one, even after a restart', async () => {
@@ -35,7 +35,7 @@ describe('dedupe of a transform', () => {
     await gateway.stop()
     const next = await startInside({ dir: gateway.dir })
     expect((await send(next, 'issue', { id: 'issue 1' })).status).toBe(204)
-    const [, skipped] = await newest(gateway.dir, 5)
+    const [, skipped] = await readNewest(gateway.dir, 5)
     expect(skipped).toMatchObject({ state: 'skipped', jobs: [] })
     const { stdout } = await runCommand(['show', skipped?.deliveryId ?? ''], { dir: gateway.dir })
     expect(stdout).toContain(`a duplicate of ${toDeliveryId(first)}, which has the dedupe key "issue 1" until 20`)
@@ -62,8 +62,8 @@ describe('dedupe of a transform', () => {
       'pending',
       'pending',
     ])
-    const states = async () => (await newest(gateway.dir, 2)).map(({ state }) => state).toSorted()
-    await expect.poll(states).toEqual(['accepted', 'skipped'])
+    const readStates = async () => (await readNewest(gateway.dir, 2)).map(({ state }) => state).toSorted()
+    await expect.poll(readStates).toEqual(['accepted', 'skipped'])
   })
 
   test('an invalid dedupe key of a transform parks the delivery with its reason', async () => {
@@ -72,7 +72,7 @@ describe('dedupe of a transform', () => {
     for (const time of reasons) await send(gateway, 'issue', { id: 'x', for: time })
     await send(gateway, 'issue', { id: ' ' })
     await send(gateway, 'issue', { id: 'x', twice: true })
-    const problems = (await newest(gateway.dir, 6)).map(({ state, problem }) => [state, problem?.detail])
+    const problems = (await readNewest(gateway.dir, 6)).map(({ state, problem }) => [state, problem?.detail])
     expect(problems.slice(0, 5)).toEqual(
       [...reasons, ' '].map(() => ['parked', expect.stringMatching(/dedupe\.(for|key)/)]),
     )

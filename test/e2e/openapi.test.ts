@@ -124,8 +124,8 @@ describe('the answers of a real gateway', () => {
     const { deliveryId: parked } = await post('broken', { id: 3 })
     await post('plain', {}).catch(() => undefined)
     await fetch(`${gateway.url}/plain`, { method: 'POST', headers: { authorization: 'Bearer wrong' }, body: '{}' })
-    const state = async () => ((await (await ask(`/api/runs/${runId}`)).json()) as { state: string }).state
-    await expect.poll(state, { timeout: 60_000 }).toBe('done')
+    const readRunState = async () => ((await (await ask(`/api/runs/${runId}`)).json()) as { state: string }).state
+    await expect.poll(readRunState, { timeout: 60_000 }).toBe('done')
 
     const refusals = await check('get /api/refusals')
     const [refusal] = refusals['refusals'] as { requestId: string }[]

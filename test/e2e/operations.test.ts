@@ -22,7 +22,7 @@ afterAll(() => {
   for (const stop of stops) stop()
 })
 
-function has(program: string, ...args: string[]): boolean {
+function hasProgram(program: string, ...args: string[]): boolean {
   return spawnSync(program, args).error === undefined
 }
 
@@ -73,7 +73,7 @@ async function sendThrough(
 
 const toldApart = [200, new Set([401]), 429, 200]
 
-test.skipIf(!has('nginx', '-v') || !has('openssl', 'version'))(
+test.skipIf(!hasProgram('nginx', '-v') || !hasProgram('openssl', 'version'))(
   'nginx with the block of the page forwards requests over TLS with the address of their sender (needs nginx, openssl)',
   async () => {
     const dir = makeFolder()
@@ -103,7 +103,7 @@ test.skipIf(!has('nginx', '-v') || !has('openssl', 'version'))(
   },
 )
 
-test.skipIf(!has('caddy', 'version'))(
+test.skipIf(!hasProgram('caddy', 'version'))(
   'Caddy with the block of the page forwards requests with the address of their sender (needs caddy)',
   async () => {
     const dir = makeFolder()
@@ -123,7 +123,7 @@ test.skipIf(!has('caddy', 'version'))(
   },
 )
 
-test.skipIf(!has('systemd-analyze', '--version'))('systemd accepts the unit (needs systemd-analyze)', () => {
+test.skipIf(!hasProgram('systemd-analyze', '--version'))('systemd accepts the unit (needs systemd-analyze)', () => {
   const dir = makeFolder()
   const unit = readBlock(page, 'ini', '[Service]')
     .replace('/usr/bin/node', process.execPath)

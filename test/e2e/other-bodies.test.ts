@@ -30,7 +30,7 @@ async function post(name: string, type: string | undefined, body: string | Uint8
 }
 
 /** The text of the event that a delivery made. */
-async function eventOf(deliveryId: string | undefined) {
+async function readEvent(deliveryId: string | undefined) {
   const events = await readStore(gateway.dir, (store) => store.events({ limit: 1_000 }))
   return events.find((event) => event.deliveryId === deliveryId)?.text
 }
@@ -45,12 +45,12 @@ describe('bodies of text and XML', () => {
   ])('a body of type %s with the text %j reaches the mapping that accepts the type', async (type, body, expected) => {
     const { status, deliveryId } = await post('notes', type, body)
     expect(status).toBe(200)
-    expect(await eventOf(deliveryId)).toBe(expected)
+    expect(await readEvent(deliveryId)).toBe(expected)
   })
 
   test('a transform gets the text of a body that is not JSON', async () => {
     const { deliveryId } = await post('code', 'text/plain', 'one\ntwo')
-    expect(await eventOf(deliveryId)).toBe('string of 2 lines')
+    expect(await readEvent(deliveryId)).toBe('string of 2 lines')
   })
 
   test('a body of text or XML is refused if no mapping of the hook accepts it, and the error names the accepted types', async () => {
@@ -77,7 +77,7 @@ describe('bodies of text and XML', () => {
 
   test('a JSON body on the same hook is still read as JSON', async () => {
     const { deliveryId } = await post('notes', 'application/json', '{"body":"of a field"}')
-    expect(await eventOf(deliveryId)).toBe('Note: of a field')
+    expect(await readEvent(deliveryId)).toBe('Note: of a field')
   })
 })
 
@@ -90,24 +90,24 @@ describe('multipart forms', () => {
     form.append('file', new Blob(['12345'], { type: 'text/plain' }), 'log ü.txt')
     const { status, deliveryId } = await post('json', undefined, form)
     expect(status).toBe(200)
-    expect(await eventOf(deliveryId)).toBe('hello ["Ada","Grace"] log ü.txt 5')
+    expect(await readEvent(deliveryId)).toBe('hello ["Ada","Grace"] log ü.txt 5')
   })
 
   test('the payload of a form is the JSON in its field payload', async () => {
     const form = new FormData()
     form.append('payload', '{"author":"Ada"}')
     const { deliveryId } = await post('json', undefined, form)
-    expect(await eventOf(deliveryId)).toBe(' Ada  ')
+    expect(await readEvent(deliveryId)).toBe(' Ada  ')
   })
 
-  const part = (name: string) => `--x\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n1\r\n`
+  const toPart = (name: string) => `--x\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n1\r\n`
   test.each([
     ['multipart/form-data; boundary=x', '--x\r\nContent-Disp', 'The body is not a complete multipart form.'],
-    ['multipart/form-data', `${part('a')}--x--\r\n`, 'The body is not a complete multipart form.'],
-    ['multipart/form-data; boundary=x', `${part('a').repeat(1_001)}--x--\r\n`, 'The form has more than 1000 parts.'],
+    ['multipart/form-data', `${toPart('a')}--x--\r\n`, 'The body is not a complete multipart form.'],
+    ['multipart/form-data; boundary=x', `${toPart('a').repeat(1_001)}--x--\r\n`, 'The form has more than 1000 parts.'],
     [
       'multipart/form-data; note="; boundary=y"; boundary=x',
-      `${part('a').repeat(1_001)}--x--\r\n`,
+      `${toPart('a').repeat(1_001)}--x--\r\n`,
       'The form has more than 1000 parts.',
     ],
   ])('a form of %s that is incomplete or too long is answered 400', async (type, body, error) => {
@@ -115,7 +115,11 @@ describe('multipart forms', () => {
   })
 
   test('a form with a field that is not UTF-8 is answered 400', async () => {
-    const body = Buffer.concat([Buffer.from(part('a').slice(0, -3)), Buffer.from([0xff]), Buffer.from('\r\n--x--\r\n')])
+    const body = Buffer.concat([
+      Buffer.from(toPart('a').slice(0, -3)),
+      Buffer.from([0xff]),
+      Buffer.from('\r\n--x--\r\n'),
+    ])
     expect(await post('json', 'multipart/form-data; boundary=x', body)).toMatchObject({ status: 400 })
   })
 
@@ -123,10 +127,10 @@ describe('multipart forms', () => {
     const { status, deliveryId } = await post(
       'json',
       'multipart/form-data; boundary=x',
-      `${part('__proto__')}${part('author')}--x--\r\n`,
+      `${toPart('__proto__')}${toPart('author')}--x--\r\n`,
     )
     expect(status).toBe(200)
-    expect(await eventOf(deliveryId)).toBe(' 1  ')
+    expect(await readEvent(deliveryId)).toBe(' 1  ')
     const form = new FormData()
     form.append('text', 'hello')
     expect((await post('wake', undefined, form)).status).toBe(415)

@@ -12,7 +12,7 @@ const secret = 'shuttle-and-loom-0123456789'
 const body = '{"event":"deploy","service":"billing"}'
 
 /** Signs as its sender does: HMAC-SHA512 over the hash of the body. No row of the table of schemes describes this. */
-const acmeVerifier = (reason = 'The signature is of other bytes.') => `
+const buildAcmeVerifier = (reason = 'The signature is of other bytes.') => `
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import { defineVerifier } from 'hookloom'
 
@@ -32,7 +32,7 @@ function sign(text: string, key = secret): string {
   return createHmac('sha512', key).update(createHash('sha256').update(text).digest()).digest('hex')
 }
 
-const acmePack = (says: string) => `
+const buildAcmePack = (says: string) => `
 import { definePreset } from 'hookloom'
 import { z } from 'zod'
 
@@ -80,7 +80,7 @@ const packFromNpm = {
 /** A log whose lines a test can wait for. */
 function createListening(): {
   log: Log
-  heard(pattern: RegExp, from?: number): Promise<string>
+  waitForLine(pattern: RegExp, from?: number): Promise<string>
   readonly count: number
 } {
   const lines: string[] = []
@@ -91,7 +91,7 @@ function createListening(): {
   }
   return {
     log: { debug: add, info: add, warn: add, error: add },
-    heard: (pattern, from = 0) =>
+    waitForLine: (pattern, from = 0) =>
       new Promise((found) => {
         const look = () => {
           const line = lines.slice(from).find((text) => pattern.test(text))
@@ -119,14 +119,14 @@ async function post({ url }: Inside, hook: string, headers: Record<string, strin
 
 const toStatus = async (...given: Parameters<typeof post>) => (await post(...given)).status
 
-async function messages({ dir }: Inside): Promise<string[]> {
+async function readMessages({ dir }: Inside): Promise<string[]> {
   const records = await readStore(dir, (store) => store.deliveries({ limit: 50 }))
   return records.flatMap(({ jobs }) =>
     jobs.flatMap(({ planned }) => (planned.kind === 'agent' ? planned.action.message : [])),
   )
 }
 
-async function whys({ adminUrl }: Inside): Promise<string> {
+async function readReasons({ adminUrl }: Inside): Promise<string> {
   const headers = { authorization: 'Bearer gateway-secret-0123456789abcdefgh' }
   return (await fetch(`${adminUrl}/api/refusals`, { headers })).text()
 }
@@ -138,7 +138,7 @@ describe('verifiers of integrators', () => {
   const file = 'hooks/verifiers/acme.ts'
 
   test('a verifier accepts a signed request and refuses one with another byte or another key', async () => {
-    const gateway = await startInside({ config, files: { [file]: acmeVerifier() } })
+    const gateway = await startInside({ config, files: { [file]: buildAcmeVerifier() } })
     const proof = { 'x-acme-proof': sign(body) }
     expect(await toStatus(gateway, 'acme', proof)).toBe(200)
     expect(await toStatus(gateway, 'acme', proof, body.replace('billing', 'Billing'))).toBe(401)
@@ -146,27 +146,27 @@ describe('verifiers of integrators', () => {
     expect(await toStatus(gateway, 'acme', {})).toBe(401)
     // the comparison throws if the lengths differ
     expect(await toStatus(gateway, 'acme', { 'x-acme-proof': 'ab' })).toBe(401)
-    expect(await whys(gateway)).toMatch(/threw a RangeError at acme\.ts:\d+/)
-    expect(await messages(gateway)).toHaveLength(1)
+    expect(await readReasons(gateway)).toMatch(/threw a RangeError at acme\.ts:\d+/)
+    expect(await readMessages(gateway)).toHaveLength(1)
   })
 
   test('a verifier reloads when it is saved, and broken code leaves the last good one running', async () => {
-    const { log, heard } = createListening()
-    const gateway = await startInside({ config, files: { [file]: acmeVerifier() }, log })
-    const forge = () => toStatus(gateway, 'acme', { 'x-acme-proof': sign('other') })
-    expect(await forge()).toBe(401)
-    writeFiles(gateway.dir, { [file]: acmeVerifier('The weft is wrong.') })
-    await heard(/^hooks\/verifiers\/acme\.ts is live/)
-    expect(await forge()).toBe(401)
-    expect(await whys(gateway)).toContain('The weft is wrong.')
+    const { log, waitForLine } = createListening()
+    const gateway = await startInside({ config, files: { [file]: buildAcmeVerifier() }, log })
+    const sendForged = () => toStatus(gateway, 'acme', { 'x-acme-proof': sign('other') })
+    expect(await sendForged()).toBe(401)
+    writeFiles(gateway.dir, { [file]: buildAcmeVerifier('The weft is wrong.') })
+    await waitForLine(/^hooks\/verifiers\/acme\.ts is live/)
+    expect(await sendForged()).toBe(401)
+    expect(await readReasons(gateway)).toContain('The weft is wrong.')
     writeFiles(gateway.dir, { [file]: 'export default {' })
-    expect(await heard(/does not build/)).toMatch(
+    expect(await waitForLine(/does not build/)).toMatch(
       /^hooks\/verifiers\/acme\.ts does not build at acme\.ts:1: .* The last good version keeps serving\.$/,
     )
     expect(await toStatus(gateway, 'acme', { 'x-acme-proof': sign(body) })).toBe(200)
-    expect(await forge()).toBe(401)
+    expect(await sendForged()).toBe(401)
     rmSync(join(gateway.dir, file))
-    await heard(/acme\.ts does not exist/)
+    await waitForLine(/acme\.ts does not exist/)
     expect(await toStatus(gateway, 'acme', { 'x-acme-proof': sign(body) })).toBe(200)
   })
 
@@ -175,7 +175,7 @@ describe('verifiers of integrators', () => {
     ['does not build', { [file]: 'export default {' }],
     ['throws as it loads', { [file]: 'throw new Error("no")' }],
     ['exports no verifier', { [file]: 'export default { scheme: "acme" }' }],
-    ['has another name than its file', { [file]: acmeVerifier().replace("'acme'", "'amce'") }],
+    ['has another name than its file', { [file]: buildAcmeVerifier().replace("'acme'", "'amce'") }],
   ])('a request to a verifier that %s is answered 503, and the rest of the gateway works', async (_, files) => {
     const gateway = await startInside({ config, files })
     const refused = await post(gateway, 'acme', { 'x-acme-proof': sign(body) })
@@ -186,29 +186,29 @@ describe('verifiers of integrators', () => {
     const operator = { headers: { authorization: `Bearer ${gatewayToken}` } }
     const ready = await fetch(`${gateway.adminUrl}/readyz`, operator)
     expect(await ready.json()).toMatchObject({ degraded: true, problems: [{ code: 'verifier-failed' }] })
-    expect(await whys(gateway)).toContain('hooks/verifiers/acme.ts')
+    expect(await readReasons(gateway)).toContain('hooks/verifiers/acme.ts')
   })
 
   test('a broken verifier becomes live as soon as it is fixed', async () => {
-    const { log, heard } = createListening()
+    const { log, waitForLine } = createListening()
     const gateway = await startInside({ config, files: { [file]: 'export default {' }, log })
     expect(await toStatus(gateway, 'acme', { 'x-acme-proof': sign(body) })).toBe(503)
-    writeFiles(gateway.dir, { [file]: acmeVerifier() })
-    await heard(/^hooks\/verifiers\/acme\.ts is live/)
+    writeFiles(gateway.dir, { [file]: buildAcmeVerifier() })
+    await waitForLine(/^hooks\/verifiers\/acme\.ts is live/)
     expect(await toStatus(gateway, 'acme', { 'x-acme-proof': sign(body) })).toBe(200)
   })
 
   test.each([
     [
       'has the name of a built-in scheme',
-      { 'hooks/verifiers/github.ts': acmeVerifier() },
+      { 'hooks/verifiers/github.ts': buildAcmeVerifier() },
       /hooks\/verifiers\/github has the name of the built-in/,
     ],
     ['is a link that leads out of its folder', {}, /leads out of hooks\/verifiers/],
   ])('a verifier that %s is an error of the configuration', async (what, files, said) => {
     const dir = makeConfigDir({
       config,
-      files: { 'elsewhere.ts': acmeVerifier(), 'hooks/verifiers/x.json': '{}', ...files },
+      files: { 'elsewhere.ts': buildAcmeVerifier(), 'hooks/verifiers/x.json': '{}', ...files },
     })
     if (what.startsWith('is a link')) symlinkSync(join(dir, 'elsewhere.ts'), join(dir, file))
     await expect(startInside({ dir })).rejects.toThrow(said)
@@ -225,8 +225,8 @@ describe('presets of integrators', () => {
     },
   }
   const files = {
-    'hooks/verifiers/acme.ts': acmeVerifier(),
-    'hooks/presets/weaver/preset.ts': acmePack('{{service}} is out'),
+    'hooks/verifiers/acme.ts': buildAcmeVerifier(),
+    'hooks/presets/weaver/preset.ts': buildAcmePack('{{service}} is out'),
     ...packFromNpm,
   }
 
@@ -237,36 +237,36 @@ describe('presets of integrators', () => {
     expect(await toStatus(gateway, 'acme-pack', { 'x-md5': md5 })).toBe(200)
     expect(await toStatus(gateway, 'weaver', { 'x-acme-proof': sign(body) }, `${body} `)).toBe(401)
     expect(await toStatus(gateway, 'acme-pack', { 'x-md5': md5 }, `${body} `)).toBe(401)
-    expect(new Set(await messages(gateway))).toEqual(new Set(['billing is out', ' of billing']))
+    expect(new Set(await readMessages(gateway))).toEqual(new Set(['billing is out', ' of billing']))
   })
 
   test('a preset reloads when it is saved, and broken code leaves the last good one running', async () => {
-    const { log, heard } = createListening()
+    const { log, waitForLine } = createListening()
     const gateway = await startInside({ config, files, log })
     const file = 'hooks/presets/weaver/preset.ts'
     const deliver = () => toStatus(gateway, 'weaver', { 'x-acme-proof': sign(body) })
-    writeFiles(gateway.dir, { [file]: acmePack('{{service}} went live') })
-    await heard(/^hooks\/presets\/weaver\/preset\.ts is live/)
+    writeFiles(gateway.dir, { [file]: buildAcmePack('{{service}} went live') })
+    await waitForLine(/^hooks\/presets\/weaver\/preset\.ts is live/)
     expect(await deliver()).toBe(200)
-    expect(await messages(gateway)).toEqual(['billing went live'])
+    expect(await readMessages(gateway)).toEqual(['billing went live'])
     for (const [code, said] of [
       [
         'export default {',
         /^hookloom\.jsonc:\d+:\d+ hooks\.presets\[0\]: hooks\/presets\/weaver\/preset\.ts does not build at weaver\/preset\.ts:1/,
       ],
-      [acmePack('{{'), /messageTemplate/],
-      [acmePack('x').replace('mappings: [', 'mappings: [7, '), / hooks\.presets\[0\]: the preset "weaver"/],
+      [buildAcmePack('{{'), /messageTemplate/],
+      [buildAcmePack('x').replace('mappings: [', 'mappings: [7, '), / hooks\.presets\[0\]: the preset "weaver"/],
       [
-        acmePack('x').replace('build: ({ secret }) =>', 'build: ({ secret }) => secret.x.y &&'),
+        buildAcmePack('x').replace('build: ({ secret }) =>', 'build: ({ secret }) => secret.x.y &&'),
         /threw a TypeError at weaver\/preset\.ts:/,
       ],
       ['export default { name: "weaver" }', /must export a preset/],
     ] as const) {
       writeFiles(gateway.dir, { [file]: code })
-      expect(await heard(said)).toContain('The last good configuration keeps serving.')
+      expect(await waitForLine(said)).toContain('The last good configuration keeps serving.')
       expect(await deliver()).toBe(200)
     }
-    expect(await messages(gateway)).toEqual(Array.from({ length: 6 }, () => 'billing went live'))
+    expect(await readMessages(gateway)).toEqual(Array.from({ length: 6 }, () => 'billing went live'))
   })
 
   test.each([
@@ -278,7 +278,7 @@ describe('presets of integrators', () => {
     ],
     [
       'under another name',
-      { 'hooks/presets/weaver.ts': acmePack('x').replace("'weaver'", "'wever'") },
+      { 'hooks/presets/weaver.ts': buildAcmePack('x').replace("'weaver'", "'wever'") },
       /must define the preset "weaver"/,
     ],
     [
@@ -294,18 +294,18 @@ describe('presets of integrators', () => {
   test('a preset with the name of a bundled one, of a built-in scheme, or of another verifier is refused', async () => {
     const github = makeConfigDir({
       config: { hooks: { presets: ['github'] } },
-      files: { 'hooks/presets/github.ts': acmePack('x') },
+      files: { 'hooks/presets/github.ts': buildAcmePack('x') },
     })
     await expect(startInside({ dir: github })).rejects.toThrow('"github" is a bundled preset')
-    const brings = (scheme: string) =>
-      acmePack('x').replace(
+    const buildPack = (scheme: string) =>
+      buildAcmePack('x').replace(
         'build:',
         `verifiers: [{ scheme: '${scheme}', headers: [], verify: () => ({ ok: true }) }],\n  build:`,
       )
     const toDir = (scheme: string) =>
       makeConfigDir({
         config: { hooks: { presets: [{ name: 'weaver', secret }] } },
-        files: { 'hooks/verifiers/acme.ts': acmeVerifier(), 'hooks/presets/weaver.ts': brings(scheme) },
+        files: { 'hooks/verifiers/acme.ts': buildAcmeVerifier(), 'hooks/presets/weaver.ts': buildPack(scheme) },
       })
     await expect(startInside({ dir: toDir('stripe') })).rejects.toThrow('the built-in scheme "stripe"')
     await expect(startInside({ dir: toDir('acme') })).rejects.toThrow('Two verifiers have the scheme "acme"')

@@ -32,12 +32,12 @@ async function ask({ url }: Pick<Inside, 'url'>, payload: object = {}): Promise<
   return answer.status
 }
 
-async function newestJob({ dir }: Pick<Inside, 'dir'>) {
+async function readNewestJob({ dir }: Pick<Inside, 'dir'>) {
   const records = await readStore(dir, (store) => store.deliveries({ limit: 9 }))
   return records.at(-1)?.jobs[0]
 }
 
-async function degradedBy({ adminUrl }: Inside): Promise<string[]> {
+async function readDegradedBy({ adminUrl }: Inside): Promise<string[]> {
   const answer = await fetch(`${adminUrl}/readyz`, { headers: { authorization: `Bearer ${gatewayToken}` } })
   const { problems } = (await answer.json()) as { problems: { detail: string }[] }
   return problems.map(({ detail }) => detail)
@@ -52,8 +52,8 @@ describe('channels of integrators', () => {
     expect(posted).toMatchObject({ method: 'POST', path: '/harbour' })
     expect(posted?.headers.authorization).toBe('Bearer tk_0123456789')
     expect(posted?.text).toContain('The tide is out.')
-    await expect.poll(() => newestJob(gateway)).toMatchObject({ state: 'done' })
-    const steps = (await newestJob(gateway))?.steps
+    await expect.poll(() => readNewestJob(gateway)).toMatchObject({ state: 'done' })
+    const steps = (await readNewestJob(gateway))?.steps
     expect(steps?.find(({ name }) => name === 'deliver')?.detail).toBe('sent to own:ntfy harbour as m1')
   })
 
@@ -66,7 +66,7 @@ describe('channels of integrators', () => {
     })
     await ask(gateway, { to: undefined })
     await expect.poll(() => server.received.map(({ path }) => path)).toEqual(['/quay'])
-    await expect.poll(() => newestJob(gateway)).toMatchObject({ state: 'done' })
+    await expect.poll(() => readNewestJob(gateway)).toMatchObject({ state: 'done' })
     await ask(gateway, { to: undefined, channel: 'last' })
     await expect.poll(() => server.received.map(({ path }) => path)).toEqual(['/quay', '/quay'])
   })
@@ -84,7 +84,7 @@ describe('channels of integrators', () => {
       )
       .toMatch(/^Ahoy! /)
     writeFiles(gateway.dir, { [file]: 'export default {' })
-    await expect.poll(() => degradedBy(gateway)).toEqual([expect.stringMatching(/does not build/)])
+    await expect.poll(() => readDegradedBy(gateway)).toEqual([expect.stringMatching(/does not build/)])
     const before = server.received.length
     await ask(gateway)
     await expect.poll(() => server.received.length).toBeGreaterThan(before)
@@ -98,9 +98,9 @@ describe('channels of integrators', () => {
   ])('a channel in code that %s does not stop the gateway, and its replies wait', async (_, files, why) => {
     const gateway = await startInside({ config: toConfig(), files })
     expect(await ask(gateway)).toBe(200)
-    await expect.poll(async () => (await newestJob(gateway))?.lastError).toMatch(why)
-    expect(await newestJob(gateway)).toMatchObject({ state: 'queued', attempts: 0 })
-    expect(await degradedBy(gateway)).toEqual([expect.stringMatching(why)])
+    await expect.poll(async () => (await readNewestJob(gateway))?.lastError).toMatch(why)
+    expect(await readNewestJob(gateway)).toMatchObject({ state: 'queued', attempts: 0 })
+    expect(await readDegradedBy(gateway)).toEqual([expect.stringMatching(why)])
     expect(server.received).toEqual([])
   })
 
@@ -139,8 +139,8 @@ describe('channels of integrators', () => {
     })
     expect(await ask(gateway, { channel: 'own:pigeon' })).toBe(400)
     expect(await post({ url: gateway.url, token: hookToken }, 'coo', {})).toMatchObject({ ok: true })
-    await expect.poll(() => newestJob(gateway)).toMatchObject({ state: 'dead' })
-    expect((await newestJob(gateway))?.lastError).toContain('channels.own.pigeon is not configured')
+    await expect.poll(() => readNewestJob(gateway)).toMatchObject({ state: 'dead' })
+    expect((await readNewestJob(gateway))?.lastError).toContain('channels.own.pigeon is not configured')
     expect(await ask(gateway, { channel: 'own:' })).toBe(400)
     expect(await ask(gateway, { channel: 'own:../x' })).toBe(400)
   })

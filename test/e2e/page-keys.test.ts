@@ -16,49 +16,49 @@ beforeAll(async () => {
   port = Number(new URL(gateway.adminUrl).port)
 })
 
-const bearer = (token: string): Headers => [['authorization', `Bearer ${token}`]]
+const toBearer = (token: string): Headers => [['authorization', `Bearer ${token}`]]
 const ask = async (method: string, target: string, headers: Headers = []) => {
   const { status, body } = await send(port, { method, target, headers })
   return { status, body: JSON.parse(body) as Record<string, string> }
 }
-const code = async () => (await ask('POST', '/api/page/code', bearer(gatewayToken))).body['code'] ?? ''
-const exchange = (given: string) => ask('POST', '/api/page/key', bearer(given))
+const issueCode = async () => (await ask('POST', '/api/page/code', toBearer(gatewayToken))).body['code'] ?? ''
+const exchangeCode = (given: string) => ask('POST', '/api/page/key', toBearer(given))
 
 describe('codes that open the page', () => {
   test('a code is exchanged once for a key, and the key opens the API', async () => {
-    const given = await code()
+    const given = await issueCode()
     expect(given).toMatch(/^[\w-]{43}$/)
-    const { status, body } = await exchange(given)
+    const { status, body } = await exchangeCode(given)
     expect([status, body['key']]).toEqual([200, expect.stringMatching(/^hlk_[\w-]{64}$/)])
-    expect((await ask('GET', '/api/deliveries', bearer(body['key'] ?? ''))).status).toBe(200)
-    const again = await exchange(given)
+    expect((await ask('GET', '/api/deliveries', toBearer(body['key'] ?? ''))).status).toBe(200)
+    const again = await exchangeCode(given)
     expect([again.status, again.body['error']]).toEqual([401, expect.stringContaining('hookloom open')])
   })
 
   test('a code does not open the API, and the gateway token and a key are not codes', async () => {
-    const given = await code()
-    expect((await ask('GET', '/api/deliveries', bearer(given))).status).toBe(401)
-    expect((await exchange(gatewayToken)).status).toBe(401)
-    const { body } = await exchange(given)
-    expect((await exchange(body['key'] ?? '')).status).toBe(401)
-    expect((await ask('POST', `/api/page/key?code=${await code()}`)).status).toBe(401)
+    const given = await issueCode()
+    expect((await ask('GET', '/api/deliveries', toBearer(given))).status).toBe(401)
+    expect((await exchangeCode(gatewayToken)).status).toBe(401)
+    const { body } = await exchangeCode(given)
+    expect((await exchangeCode(body['key'] ?? '')).status).toBe(401)
+    expect((await ask('POST', `/api/page/key?code=${await issueCode()}`)).status).toBe(401)
   })
 
   test('only the gateway token gets a code, so that a key cannot renew itself', async () => {
-    const { body } = await exchange(await code())
-    expect((await ask('POST', '/api/page/code', bearer(body['key'] ?? ''))).status).toBe(401)
+    const { body } = await exchangeCode(await issueCode())
+    expect((await ask('POST', '/api/page/code', toBearer(body['key'] ?? ''))).status).toBe(401)
     expect((await ask('POST', '/api/page/code')).status).toBe(401)
   })
 })
 
 describe('keys of the page', () => {
-  const stage = () => {
+  const createStage = () => {
     const now = { at: 1_000, token: 'one' }
     return { now, keys: createPageKeys({ clock: () => now.at, token: () => now.token }) }
   }
 
   test('a code ends after a minute, and a key after twelve hours', () => {
-    const { now, keys } = stage()
+    const { now, keys } = createStage()
     const [late, used] = [keys.issueCode(), keys.issueCode()]
     now.at += 59_999
     const key = keys.exchange(used.text)?.text ?? ''
@@ -71,7 +71,7 @@ describe('keys of the page', () => {
   })
 
   test('a new gateway token ends all codes and keys', () => {
-    const { now, keys } = stage()
+    const { now, keys } = createStage()
     const key = keys.exchange(keys.issueCode().text)?.text ?? ''
     const other = keys.issueCode().text
     now.token = 'two'
@@ -79,7 +79,7 @@ describe('keys of the page', () => {
   })
 
   test('the number of codes for the page is limited, and the oldest codes are forgotten', () => {
-    const { keys } = stage()
+    const { keys } = createStage()
     const codes = Array.from({ length: 21 }, () => keys.issueCode().text)
     expect([keys.exchange(codes[0] ?? ''), keys.exchange(codes[1] ?? '')?.text]).toEqual([
       undefined,
@@ -88,9 +88,9 @@ describe('keys of the page', () => {
   })
 
   test('a key of the page outlives a restart of the gateway, but not a change of the gateway token', async () => {
-    const status = async ({ adminUrl }: Inside, key: string) =>
+    const readStatus = async ({ adminUrl }: Inside, key: string) =>
       (await fetch(`${adminUrl}/api/health`, { headers: { authorization: `Bearer ${key}` } })).status
-    const issue = async ({ adminUrl }: Inside) => {
+    const issueKey = async ({ adminUrl }: Inside) => {
       const post = async (path: string, token: string) => {
         const headers = { authorization: `Bearer ${token}` }
         return (await (await fetch(`${adminUrl}${path}`, { method: 'POST', headers })).json()) as Record<string, string>
@@ -99,17 +99,17 @@ describe('keys of the page', () => {
       return (await post('/api/page/key', given))['key'] ?? ''
     }
     const before = await startInside()
-    const key = await issue(before)
+    const key = await issueKey(before)
     await before.stop()
     const after = await startInside({ dir: before.dir })
-    expect([await status(after, key), await status(after, `${key.slice(0, -1)}!`)]).toEqual([200, 401])
+    expect([await readStatus(after, key), await readStatus(after, `${key.slice(0, -1)}!`)]).toEqual([200, 401])
     await after.stop()
     const other = await startInside({ config: { gateway: { token: 'another-gateway-token-of-32-bytes' } } })
-    expect(await status(other, key)).toBe(401)
+    expect(await readStatus(other, key)).toBe(401)
   })
 
   test('a key of the page expires at its time, whichever gateway checks it', () => {
-    const [before, after] = [stage(), stage()]
+    const [before, after] = [createStage(), createStage()]
     const key = before.keys.exchange(before.keys.issueCode().text)?.text ?? ''
     expect(after.keys.isValid(key)).toBe(true)
     after.now.at += 12 * 3_600_000
@@ -117,7 +117,7 @@ describe('keys of the page', () => {
   })
 
   test('a key of the page with any changed bit is invalid', () => {
-    const { keys } = stage()
+    const { keys } = createStage()
     const key = keys.exchange(keys.issueCode().text)?.text ?? ''
     const bytes = Buffer.from(key.slice(4), 'base64url')
     for (let at = 0; at < bytes.length; at++) {
@@ -131,7 +131,7 @@ describe('keys of the page', () => {
   })
 
   test('the proof of a gateway depends on the challenge and on its token, and needs only the public part of the key', () => {
-    const { keys, now } = stage()
+    const { keys, now } = createStage()
     const bytes = Buffer.from((keys.exchange(keys.issueCode().text)?.text ?? '').slice(4), 'base64url')
     const [publicPart, signature] = [bytes.subarray(0, 16), bytes.subarray(16)]
     const expected = createHmac('sha256', signature).update('proof c').digest('hex')
@@ -142,27 +142,27 @@ describe('keys of the page', () => {
   })
 
   test('a gateway proves itself only to a well-formed challenge, and the challenge needs no key', async () => {
-    const prove = async (body: object) => {
+    const askProof = async (body: object) => {
       const answer = await fetch(`${gateway.adminUrl}/api/page/proof`, { method: 'POST', body: JSON.stringify(body) })
       return [answer.status, await answer.json()]
     }
     const asked = { key: '0'.repeat(32), challenge: '0'.repeat(64) }
-    expect(await prove(asked)).toEqual([200, { ok: true, proof: expect.stringMatching(/^[\da-f]{64}$/) }])
+    expect(await askProof(asked)).toEqual([200, { ok: true, proof: expect.stringMatching(/^[\da-f]{64}$/) }])
     for (const wrong of [
       {},
       { ...asked, key: 'x' },
       { ...asked, challenge: 'proof' },
       { ...asked, more: 'x'.repeat(2_000) },
     ]) {
-      expect(await prove(wrong)).toMatchObject([400, { code: 'usage-invalid' }])
+      expect(await askProof(wrong)).toMatchObject([400, { code: 'usage-invalid' }])
     }
   })
 
   test('pages that stayed open during a restart do not lock the operator out', async () => {
     for (let n = 0; n < 30; n++) {
-      expect((await ask('GET', '/api/deliveries', bearer(`hlk_${'x'.repeat(43)}`))).status).toBe(401)
+      expect((await ask('GET', '/api/deliveries', toBearer(`hlk_${'x'.repeat(43)}`))).status).toBe(401)
     }
-    expect((await ask('GET', '/api/deliveries', bearer(gatewayToken))).status).toBe(200)
+    expect((await ask('GET', '/api/deliveries', toBearer(gatewayToken))).status).toBe(200)
   })
 })
 
@@ -203,7 +203,7 @@ describe('files of the page', () => {
     const post = await send(port, {
       method: 'POST',
       target: '/api/page/key',
-      headers: [...opens, ...bearer(await code())],
+      headers: [...opens, ...toBearer(await issueCode())],
     })
     expect(post.status).toBe(403)
   })
@@ -218,7 +218,7 @@ describe('hookloom open', () => {
   test('hookloom open prints a link that works once', async () => {
     const { code: exit, stdout } = await runCommand(['open', '--no-browser'], { dir: gateway.dir })
     const [, given = ''] = /^http:\/\/127\.0\.0\.1:\d+\/#k=([\w-]{43})\n$/.exec(stdout) ?? []
-    expect([exit, (await exchange(given)).status, (await exchange(given)).status]).toEqual([0, 200, 401])
+    expect([exit, (await exchangeCode(given)).status, (await exchangeCode(given)).status]).toEqual([0, 200, 401])
   })
 
   test('hookloom open gives the browser the link in a private file, not as an argument', async () => {

@@ -185,7 +185,7 @@ test('the CI job of the page about HTTP succeeds only with the first verdict', a
   }
 })
 
-/** Lines as a shell reads them: continued lines, and quoted texts of several lines, are one. */
+/** Lines as a shell reads them: continued lines become one line, and so do quoted texts of several lines. */
 function toCommands(text: string): string[] {
   return [...text.replaceAll('\\\n', ' ').matchAll(/(?:[^'\n]|'[^']*')+/g)]
     .map(([line]) => line.replace(/\s+#.*$/, '').trim())
@@ -222,7 +222,7 @@ async function setStage(page: string) {
     }
     const saves = command.includes(' add ')
     const before = saves ? countLive(gateway) : 0
-    const line = toHere(command, gateway, first)
+    const line = adaptCommand(command, gateway, first)
     const [, typedHere] = /^"\$NODE" "\$MAIN" ([^"'$|&;<>\\]*)$/.exec(line) ?? []
     if (typedHere !== undefined) {
       const args = typedHere.split(/ +/).map((word) => (existsSync(join(cwd, word)) ? join(cwd, word) : word))
@@ -243,7 +243,7 @@ async function setStage(page: string) {
   return { gateway, type }
 }
 
-function toHere(command: string, { url, adminUrl }: Gateway, first: Readonly<Record<string, unknown>>): string {
+function adaptCommand(command: string, { url, adminUrl }: Gateway, first: Readonly<Record<string, unknown>>): string {
   return command
     .replaceAll('http://127.0.0.1:8790/hooks', url)
     .replaceAll('http://127.0.0.1:8791', adminUrl)

@@ -27,7 +27,7 @@ const files = {
     return { message: 'done' }
   }`,
 }
-const withHooks = (hooks: object) => ({
+const buildConfig = (hooks: object) => ({
   hooks: { ...hooks, mappings: [{ match: { path: 'slow' }, transform: { module: 'slow.ts' }, deliver: false }] },
 })
 
@@ -40,21 +40,21 @@ describe('transforms that are slower than hooks.answerWithinMs', () => {
   afterAll(() => sluice.close())
 
   test('a delivery of a slow transform is stored and answered pending, and accepted when the transform ends', async () => {
-    const gateway = await startInside({ config: withHooks({ answerWithinMs: 100 }), files })
+    const gateway = await startInside({ config: buildConfig({ answerWithinMs: 100 }), files })
     const reply = await post(gateway.port, '/hooks/slow', { ask })
     expect(reply.status).toBe(200)
     const id = toDeliveryId(reply)
     expect(JSON.parse(reply.body)).toEqual({ ok: true, deliveryId: id, status: 'pending' })
-    const stateOf = async () => (await readStore(gateway.dir, (reader) => reader.delivery(id)))?.state
-    expect(await stateOf()).toBe('pending')
+    const readState = async () => (await readStore(gateway.dir, (reader) => reader.delivery(id)))?.state
+    expect(await readState()).toBe('pending')
 
     await vi.waitFor(() => expect(sluice.waiting()).toBe(1), { timeout: 60_000 })
     sluice.open()
-    await vi.waitFor(async () => expect(await stateOf()).toBe('accepted'), { timeout: 60_000 })
+    await vi.waitFor(async () => expect(await readState()).toBe('accepted'), { timeout: 60_000 })
   })
 
   test('the answer waits for a slow transform with onTransformError "reject"', async () => {
-    const gateway = await startInside({ config: withHooks({ answerWithinMs: 1, onTransformError: 'reject' }), files })
+    const gateway = await startInside({ config: buildConfig({ answerWithinMs: 1, onTransformError: 'reject' }), files })
     const replying = post(gateway.port, '/hooks/slow', { ask })
     await vi.waitFor(() => expect(sluice.waiting()).toBe(1), { timeout: 60_000 })
     sluice.open()

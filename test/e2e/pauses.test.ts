@@ -36,14 +36,14 @@ async function ask(gateway: Pick<Inside, 'port'>, hook: string, payload: object 
   return (JSON.parse(String(reply.body)) as { runId: string }).runId
 }
 
-async function api(gateway: Pick<Inside, 'adminUrl'>, path: string, method = 'GET') {
+async function callApi(gateway: Pick<Inside, 'adminUrl'>, path: string, method = 'GET') {
   const headers = { authorization: `Bearer ${gatewayToken}` }
   const response = await fetch(`${gateway.adminUrl}${path}`, { method, headers })
   return { status: response.status, body: (await response.json()) as Record<string, unknown> }
 }
 
-const stateOf = async (gateway: Pick<Inside, 'adminUrl'>, runId: string) =>
-  (await api(gateway, `/api/runs/${runId}`)).body['state']
+const readState = async (gateway: Pick<Inside, 'adminUrl'>, runId: string) =>
+  (await callApi(gateway, `/api/runs/${runId}`)).body['state']
 
 describe('a pause', () => {
   test('a paused mapping accepts requests and runs them after the resume, while other mappings run on', async () => {
@@ -53,17 +53,17 @@ describe('a pause', () => {
     expect(paused.stdout).toMatch(/^mapping:builds is paused until .*Z\. Requests are accepted and wait\.\n$/)
     const waiting = await ask(gateway, 'builds', { id: 7 })
     const other = await ask(gateway, 'alarms')
-    await expect.poll(() => stateOf(gateway, other)).toBe('done')
+    await expect.poll(() => readState(gateway, other)).toBe('done')
     const why = /waits until .*Z, because .+@.+ paused its mapping at .*Z: The disk is full$/
-    const { body: run } = await api(gateway, `/api/runs/${waiting}`)
+    const { body: run } = await callApi(gateway, `/api/runs/${waiting}`)
     expect(run).toMatchObject({ state: 'queued', waits: expect.stringMatching(why) })
-    const { body: rows } = await api(gateway, '/api/deliveries')
+    const { body: rows } = await callApi(gateway, '/api/deliveries')
     expect(rows['deliveries']).toMatchObject([{ waits: run['waits'] }, { hook: 'alarms' }])
     expect((await runCommand(['show', waiting], { dir })).stdout).toContain(`why       ${String(run['waits'])}`)
     expect((await runCommand(['list'], { dir })).stdout).toContain(String(run['waits']).slice(0, 60))
     const resumed = await runCommand(['resume', 'mapping:builds'], { dir })
     expect(resumed.stdout).toBe('mapping:builds runs again.\n')
-    await expect.poll(() => stateOf(gateway, waiting)).toBe('done')
+    await expect.poll(() => readState(gateway, waiting)).toBe('done')
     expect(await runCommand(['resume', 'builds'], { dir })).toMatchObject({
       code: 65,
       stderr: expect.stringContaining('mapping:builds is not paused.'),
@@ -74,15 +74,15 @@ describe('a pause', () => {
     const gateway = await start()
     const { dir, adminUrl } = gateway
     await runCommand(['pause', 'all', '--reason', 'A loop.'], { dir })
-    const { status, body } = await api(gateway, '/readyz')
+    const { status, body } = await callApi(gateway, '/readyz')
     expect(status).toBe(200)
     expect(body['paused']).toMatchObject([{ what: 'all', kind: 'pause', reason: 'A loop.', until: null }])
     expect(await (await fetch(`${adminUrl}/readyz`)).json()).toMatchObject({ ok: true, paused: 1 })
     await runCommand(['resume', 'all', '--reason', 'It is over.'], { dir })
-    const texts = async () =>
-      ((await api(gateway, '/api/events')).body['events'] as { text: string }[]).map(({ text }) => text)
+    const readTexts = async () =>
+      ((await callApi(gateway, '/api/events')).body['events'] as { text: string }[]).map(({ text }) => text)
     await expect
-      .poll(texts)
+      .poll(readTexts)
       .toEqual([
         expect.stringMatching(/^Hookloom: .+@.+ paused all\. Reason: A loop\.$/),
         expect.stringMatching(/^Hookloom: .+@.+ resumed all\. Reason: It is over\.$/),
@@ -98,10 +98,10 @@ describe('a pause', () => {
     const next = await start({}, { dir })
     const listed = await runCommand(['pause', '--json'], { dir })
     expect(listed.json()).toMatchObject([{ what: 'mapping:builds', kind: 'pause', reason: null, until: null }])
-    expect(await stateOf(next, waiting)).toBe('queued')
+    expect(await readState(next, waiting)).toBe('queued')
     // this replaces the pause without an end
     expect((await runCommand(['pause', 'builds', '--until', '1s'], { dir })).code).toBe(0)
-    await expect.poll(() => stateOf(next, waiting)).toBe('done')
+    await expect.poll(() => readState(next, waiting)).toBe('done')
   })
 
   test('a full queue refuses requests with 503, even if many come at once, and accepts requests again when it has room', async () => {
@@ -123,7 +123,7 @@ describe('a pause', () => {
     expect((await sendTicket(8)).status).toBe(200)
     await runCommand(['resume', 'tickets'], { dir: gateway.dir })
     await expect.poll(async () => (await sendTicket(7)).status).toBe(200)
-    expect((await api(gateway, '/api/deliveries')).body['deliveries']).toHaveLength(5)
+    expect((await callApi(gateway, '/api/deliveries')).body['deliveries']).toHaveLength(5)
   })
 
   test.each([
@@ -147,10 +147,10 @@ describe('a pause', () => {
       await runCommand(['pause', 'builds'], { dir: one.dir })
       const waiting = await ask(two, 'builds', { id: 7 })
       const other = await ask(two, 'alarms')
-      await expect.poll(() => stateOf(one, other)).toBe('done')
-      expect(await stateOf(one, waiting)).toBe('queued')
+      await expect.poll(() => readState(one, other)).toBe('done')
+      expect(await readState(one, waiting)).toBe('queued')
       expect((await runCommand(['resume', 'builds'], { dir: two.dir })).code).toBe(0)
-      await expect.poll(() => stateOf(one, waiting)).toBe('done')
+      await expect.poll(() => readState(one, waiting)).toBe('done')
     },
   )
 })
@@ -171,8 +171,8 @@ describe('a cancelled run', () => {
     expect(cancelled.stdout).toBe(`${waiting} is cancelled.\n`)
     await runCommand(['resume', 'builds'], { dir })
     const other = await ask(gateway, 'alarms')
-    await expect.poll(() => stateOf(gateway, other)).toBe('done')
-    const { body } = await api(gateway, `/api/runs/${waiting}`)
+    await expect.poll(() => readState(gateway, other)).toBe('done')
+    const { body } = await callApi(gateway, `/api/runs/${waiting}`)
     expect(body).toMatchObject({
       state: 'cancelled',
       steps: [],
@@ -190,13 +190,13 @@ describe('a cancelled run', () => {
     const { dir, replies } = gateway
     const running = await ask(gateway, 'alarms')
     const next = await ask(gateway, 'alarms')
-    await expect.poll(() => stateOf(gateway, running)).toBe('running')
-    expect((await api(gateway, `/api/runs/${running}`, 'DELETE')).status).toBe(200)
-    await expect.poll(() => stateOf(gateway, running)).toBe('cancelled')
-    await expect.poll(() => stateOf(gateway, next)).toBe('running')
+    await expect.poll(() => readState(gateway, running)).toBe('running')
+    expect((await callApi(gateway, `/api/runs/${running}`, 'DELETE')).status).toBe(200)
+    await expect.poll(() => readState(gateway, running)).toBe('cancelled')
+    await expect.poll(() => readState(gateway, next)).toBe('running')
     expect(replies).toEqual([])
     await runCommand(['cancel', 'hook:alarm'], { dir })
-    await expect.poll(() => stateOf(gateway, next)).toBe('cancelled')
+    await expect.poll(() => readState(gateway, next)).toBe('cancelled')
   })
 
   test('all runs of a session key are cancelled at once, and no others', async () => {
@@ -207,7 +207,7 @@ describe('a cancelled run', () => {
     const other = await ask(gateway, 'builds', { id: 77 })
     const cancelled = await runCommand(['cancel', 'hook:build:7', '--json'], { dir })
     expect(cancelled.json()).toEqual(runs.map((runId) => ({ runId, state: 'cancelled' })))
-    expect(await stateOf(gateway, other)).toBe('queued')
+    expect(await readState(gateway, other)).toBe('queued')
     expect(await runCommand(['cancel', 'hook:build:7'], { dir })).toMatchObject({
       code: 65,
       stderr: expect.stringContaining('no run of this key waits or runs'),

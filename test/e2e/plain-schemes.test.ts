@@ -4,7 +4,7 @@ import { startProving } from './proving.ts'
 
 const body = '{"a":1}'
 const json = ['content-type', 'application/json'] as const
-const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`
+const toBasicCredentials = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`
 
 test.each([
   [
@@ -22,14 +22,14 @@ test.each([
   [
     'basic',
     { secret: 'u:pass-of-the-plant' },
-    [['authorization', basic('u:pass-of-the-plant')]],
-    [['authorization', basic('u:qass-of-the-plant')]],
+    [['authorization', toBasicCredentials('u:pass-of-the-plant')]],
+    [['authorization', toBasicCredentials('u:qass-of-the-plant')]],
   ],
   [
     'basic',
     { secret: 'u:pass-of-the-plant', header: 'X-Auth' },
-    [['x-auth', basic('u:pass-of-the-plant')]],
-    [['authorization', basic('u:pass-of-the-plant')]],
+    [['x-auth', toBasicCredentials('u:pass-of-the-plant')]],
+    [['authorization', toBasicCredentials('u:pass-of-the-plant')]],
   ],
 ] as const)('the scheme %s with %j accepts its sender and nobody else', async (scheme, settings, good, bad) => {
   const gateway = await startProving([{ match: { path: 'acme', source: 'acme' }, verify: { scheme, ...settings } }])

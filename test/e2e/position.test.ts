@@ -1,11 +1,11 @@
-// An edit moves mappings without an id. Proofs and secrets of such a mapping never open another one at its old position.
+// An edit moves mappings without an id. The proofs and secrets of a moved mapping never open the mapping that is now at its old position.
 import { createHmac } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Store } from '../../src/store/store.ts'
 import { whyNoPostgres } from '../contract/postgres-stage.ts'
-import { closeAfterEach, engines, openPostgres, slow, startStage, texts, waits } from './edit-stage.ts'
+import { closeAfterEach, engines, openPostgres, slow, startStage, readMessages, waits } from './edit-stage.ts'
 import { gatewayToken, makeFolder } from './gateway.ts'
 
 closeAfterEach()
@@ -34,7 +34,7 @@ async function start(store: Store, door: string, mappings: readonly object[]) {
   }
 }
 
-const stateOf = async (store: Store) => {
+const readState = async (store: Store) => {
   const [record] = await store.deliveries({ limit: 1 })
   return `${record?.state} ${record?.problem?.code ?? ''}`.trim()
 }
@@ -46,25 +46,25 @@ for (const [name, why, open] of engines) {
       const door = join(makeFolder(), 'door')
       const gateway = await start(store, door, [ofA, ofB])
       expect((await gateway.send('x', 'x-hub-signature-256', keyOfA, 'd-1')).status).toBe(200)
-      expect(await stateOf(store)).toBe('parked transform-failed')
+      expect(await readState(store)).toBe('parked transform-failed')
       await gateway.editLive([ofB])
       await gateway.retry()
-      await expect.poll(() => stateOf(store), slow).toBe('parked mapping-missing')
-      expect(await texts(store)).toEqual([])
+      await expect.poll(() => readState(store), slow).toBe('parked mapping-missing')
+      expect(await readMessages(store)).toEqual([])
       writeFileSync(door, '')
       await gateway.editLive([ofB, rotated])
-      await expect.poll(() => stateOf(store), slow).toBe('accepted')
-      expect(await texts(store)).toEqual(['trusted as A'])
+      await expect.poll(() => readState(store), slow).toBe('accepted')
+      expect(await readMessages(store)).toEqual(['trusted as A'])
     })
 
     test('a repeated delivery stays a duplicate when an edit moves its mapping or changes its secret', async () => {
       const store = (await open())()
       const gateway = await start(store, '/', [ofA])
       await gateway.send('x', 'x-hub-signature-256', keyOfA, 'd-1')
-      await expect.poll(() => stateOf(store), slow).toBe('accepted')
+      await expect.poll(() => readState(store), slow).toBe('accepted')
       await gateway.editLive([ofB, rotated])
       const again = await gateway.send('x', 'x-hub-signature-256', keyOfA, 'd-1')
-      expect([again.status, again.headers.get('idempotent-replay'), (await texts(store)).length]).toEqual([
+      expect([again.status, again.headers.get('idempotent-replay'), (await readMessages(store)).length]).toEqual([
         200,
         'true',
         1,
@@ -73,8 +73,8 @@ for (const [name, why, open] of engines) {
 
     test('a secret from a handshake of one hook does not open another hook that now has its position', async () => {
       const store = (await open())()
-      const asana = (path: string) => ({ match: { path }, verify: { scheme: 'asana' } })
-      const gateway = await start(store, '/', [asana('one')])
+      const buildAsanaMapping = (path: string) => ({ match: { path }, verify: { scheme: 'asana' } })
+      const gateway = await start(store, '/', [buildAsanaMapping('one')])
       const headers = { authorization: `Bearer ${gatewayToken}` }
       await fetch(`${gateway.adminUrl}/api/mappings/mapping-1/arm`, { method: 'POST', headers })
       const secret = 'b537207f20cbfa02357cf448134da559e8bd39d61597dcd5631b8012eae53e81'
@@ -83,9 +83,9 @@ for (const [name, why, open] of engines) {
       const knock = async (hook: string, id: string) =>
         (await gateway.send(hook, 'x-hook-signature', secret, id)).status
       expect(await knock('one', 'd-1')).toBe(200)
-      await gateway.editLive([asana('two')])
+      await gateway.editLive([buildAsanaMapping('two')])
       expect(await knock('two', 'd-2')).toBe(401)
-      await gateway.editLive([asana('two'), asana('one')])
+      await gateway.editLive([buildAsanaMapping('two'), buildAsanaMapping('one')])
       expect(await knock('one', 'd-3')).toBe(200)
     })
   })
@@ -101,15 +101,15 @@ describe.skipIf(whyNoPostgres !== undefined)(
       const door = join(makeFolder(), 'door')
       const taker = await start(one, door, [ofA, ofB])
       await taker.send('x', 'x-hub-signature-256', keyOfA, 'd-1')
-      expect(await stateOf(one)).toBe('parked transform-failed')
+      expect(await readState(one)).toBe('parked transform-failed')
       await taker.stop()
       const other = await start(two, door, [ofB])
       await other.retry()
-      await expect.poll(() => stateOf(two), slow).toBe('parked mapping-missing')
+      await expect.poll(() => readState(two), slow).toBe('parked mapping-missing')
       writeFileSync(door, '')
       await other.editLive([ofB, ofA])
-      await expect.poll(() => stateOf(two), slow).toBe('accepted')
-      expect(await texts(two)).toEqual(['trusted as A'])
+      await expect.poll(() => readState(two), slow).toBe('accepted')
+      expect(await readMessages(two)).toEqual(['trusted as A'])
     })
   },
 )

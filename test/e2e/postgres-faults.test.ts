@@ -23,12 +23,12 @@ async function openDatabase(settings = '') {
     closing.push(gateway.stop)
     return { ...gateway, proxy }
   }
-  const inDatabase = (sql: string) =>
+  const queryDatabase = (sql: string) =>
     withDatabase(async (client) => {
       await client.query(`SET search_path TO ${schema}`)
       return (await client.query<Record<string, unknown>>(sql)).rows
     })
-  return { start, inDatabase }
+  return { start, queryDatabase }
 }
 
 async function send(gateway: { url: string }, key: string = randomUUID()) {
@@ -46,7 +46,7 @@ const wait = (ms: number) => new Promise((done) => setTimeout(done, ms))
 
 describe.skipIf(whyNoPostgres)('two gateways, one without its database', () => {
   test('after one gateway lost its database, both gateways answer 200 again within ten seconds, and each delivery is stored once', async () => {
-    const { start, inDatabase } = await openDatabase()
+    const { start, queryDatabase } = await openDatabase()
     const one = await start()
     const two = await start()
     expect([(await send(one)).status, (await send(two)).status]).toEqual([200, 200])
@@ -64,9 +64,9 @@ describe.skipIf(whyNoPostgres)('two gateways, one without its database', () => {
     expect(answers.filter(({ status }) => status === 503).length).toBeGreaterThan(10)
     // a repeated request is one delivery, whether its commit or only its answer was lost
     for (const { key } of answers.slice(0, 20)) expect((await send(two, key)).status).toBe(200)
-    const twice = await inDatabase('SELECT dedupe_key FROM deliveries GROUP BY 1 HAVING count(*) > 1')
+    const twice = await queryDatabase('SELECT dedupe_key FROM deliveries GROUP BY 1 HAVING count(*) > 1')
     expect(twice).toEqual([])
-    const stored = new Set((await inDatabase('SELECT id FROM deliveries')).map(({ id }) => id))
+    const stored = new Set((await queryDatabase('SELECT id FROM deliveries')).map(({ id }) => id))
     expect(answers.filter(({ status, deliveryId }) => status === 200 && !stored.has(deliveryId))).toEqual([])
   })
 
@@ -121,11 +121,11 @@ describe.skipIf(whyNoPostgres)('two gateways, one without its database', () => {
 })
 
 describe.skipIf(whyNoPostgres)('user with synchronous_commit off', () => {
-  test('each transaction that writes turns synchronous_commit on, so a crash of the server loses none', async () => {
-    const { start, inDatabase } = await openDatabase('-c synchronous_commit=off ')
+  test('each transaction that writes turns synchronous_commit on, so a crash of the server loses no transaction', async () => {
+    const { start, queryDatabase } = await openDatabase('-c synchronous_commit=off ')
     const one = await start()
     const two = await start()
-    await inDatabase(`CREATE TABLE commits (name text, setting text);
+    await queryDatabase(`CREATE TABLE commits (name text, setting text);
       CREATE FUNCTION note_commit() RETURNS trigger LANGUAGE plpgsql AS
         $$ BEGIN INSERT INTO commits VALUES (TG_TABLE_NAME, current_setting('synchronous_commit')); RETURN NULL; END $$;
       DO $$ DECLARE each text; BEGIN
@@ -135,8 +135,8 @@ describe.skipIf(whyNoPostgres)('user with synchronous_commit off', () => {
         END LOOP; END $$`)
     for (const gateway of [one, two]) expect((await send(gateway)).status).toBe(200)
     // the writes include the heartbeat that the wakes requested, and the leases
-    const names = async () => (await inDatabase('SELECT DISTINCT name FROM commits')).map(({ name }) => name)
-    await expect.poll(names).toEqual(expect.arrayContaining(['deliveries', 'jobs', 'leases']))
-    expect(await inDatabase('SELECT DISTINCT setting FROM commits')).toEqual([{ setting: 'on' }])
+    const listNames = async () => (await queryDatabase('SELECT DISTINCT name FROM commits')).map(({ name }) => name)
+    await expect.poll(listNames).toEqual(expect.arrayContaining(['deliveries', 'jobs', 'leases']))
+    expect(await queryDatabase('SELECT DISTINCT setting FROM commits')).toEqual([{ setting: 'on' }])
   })
 })

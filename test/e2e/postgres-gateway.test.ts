@@ -13,7 +13,7 @@ const database = new URL(databaseUrl).pathname.slice(1)
 const password = 'canary%40password'
 
 /** Adds a password, which the server does not ask for. */
-function withPassword(url: string): string {
+function addPassword(url: string): string {
   return url.replace(/^(\w+:\/\/[^:@/]+)(?::[^@/]*)?@/, `$1:${password}@`)
 }
 
@@ -22,7 +22,7 @@ const schemas: (() => Promise<void>)[] = []
 async function newUrl(): Promise<{ url: string; schema: string }> {
   const { url, schema, drop } = await newSchema()
   schemas.push(drop)
-  return { url: withPassword(url), schema }
+  return { url: addPassword(url), schema }
 }
 afterAll(async () => void (await Promise.all(schemas.map((drop) => drop()))))
 
@@ -173,7 +173,7 @@ describe.skipIf(whyNoPostgres)('hookloom store copy', () => {
       ),
     })
     const again = await startGateway({ dir, config, env })
-    expect(withoutNode((await runCommand(['list', '--json'], { dir, env })).stdout)).toBe(withoutNode(before))
+    expect(removeNode((await runCommand(['list', '--json'], { dir, env })).stdout)).toBe(removeNode(before))
     const back = join(dir, 'state', 'back.db')
     const busy = await copy(back)
     expect(busy).toMatchObject({
@@ -285,16 +285,16 @@ describe.skipIf(whyNoPostgres)('unusable databases', () => {
   test('hookloom doctor names a database that does not exist, and accepts an empty one', async () => {
     const { url } = await newUrl()
     const dir = makeConfigDir({ config })
-    const doctor = async (given: string) =>
+    const runDoctor = async (given: string) =>
       (await runCommand(['doctor', '--json'], { dir, env: { DATABASE_URL: given } })).json()
-    expect(await doctor(url)).toContainEqual(
+    expect(await runDoctor(url)).toContainEqual(
       expect.objectContaining({
         name: 'database',
         ok: true,
         detail: expect.stringContaining('no gateway has used it'),
       }),
     )
-    expect(await doctor(url.replace(`/${database}`, '/nowhere'))).toContainEqual(
+    expect(await runDoctor(url.replace(`/${database}`, '/nowhere'))).toContainEqual(
       expect.objectContaining({
         name: 'store',
         ok: false,
@@ -306,6 +306,6 @@ describe.skipIf(whyNoPostgres)('unusable databases', () => {
 })
 
 /** A copy does not say which gateway received a delivery. */
-function withoutNode(list: string): string {
+function removeNode(list: string): string {
   return list.replaceAll(/"node":"[^"]*"/g, '"node":null')
 }

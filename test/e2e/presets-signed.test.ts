@@ -23,12 +23,12 @@ const otherSecret = 'ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4'
 
 type Options = { name: string } & Record<string, string>
 
-function optionsOf(name: string, key = secret): Options {
+function buildOptions(name: string, key = secret): Options {
   if (name === 'discord') return { name, publicKey: publicHex }
   return { name, secret: key, ...(name === 'twilio' ? { publicUrl: `https://gateway.example/hooks/${name}` } : {}) }
 }
 
-function presetNamed(name: string): Preset {
+function findPreset(name: string): Preset {
   const preset = bundled.find((candidate) => candidate.name === name)
   if (preset === undefined) throw new Error(`no preset ${name}`)
   return preset
@@ -41,7 +41,7 @@ const Fixture = z.object({
 const folder = join(import.meta.dirname, '../../presets')
 
 /** The first fixture that becomes a run. */
-function fixtureOf(preset: string) {
+function findFixture(preset: string) {
   for (const file of readdirSync(join(folder, preset, 'fixtures'))) {
     const fixture = Fixture.parse(JSON.parse(readFileSync(join(folder, preset, 'fixtures', file), 'utf8')))
     if (fixture.expect.decision === 'accept') return { file, ...fixture.request }
@@ -51,10 +51,10 @@ function fixtureOf(preset: string) {
 
 /** Posts the sample like the sender of the entry. */
 function signedSample(options: Options, { asStranger = false } = {}): Sample {
-  const { file, headers, payload } = fixtureOf(options.name)
+  const { file, headers, payload } = findFixture(options.name)
   if (options.name !== 'discord') {
     const config = Config.parse({ hooks: { presets: [options] } })
-    const pack = { name: options.name, preset: presetNamed(options.name), origin: undefined }
+    const pack = { name: options.name, preset: findPreset(options.name), origin: undefined }
     return buildSample(config, pack, { word: file, now: Date.now() })
   }
   const body = JSON.stringify(payload)
@@ -84,13 +84,13 @@ function post(port: number, { path, headers, body }: Sample): Promise<Reply> {
   return send(port, { target: `/hooks/${path}`, headers: Object.entries(headers), body })
 }
 
-function without(sample: Sample, name: string): Sample {
+function removeHeader(sample: Sample, name: string): Sample {
   const { [name]: _dropped, ...headers } = sample.headers
   return { ...sample, headers }
 }
 
 /** The sample with one changed character in its signature. */
-function withBrokenProof(sample: Sample): Sample {
+function breakProof(sample: Sample): Sample {
   const name = toProofHeader(sample)
   const value = sample.headers[name] ?? ''
   const at = value.length - 6
@@ -101,7 +101,7 @@ function withBrokenProof(sample: Sample): Sample {
 const start = (...entries: Options[]) =>
   startInside({ config: { hooks: { presets: entries, allowedSessionKeyPrefixes: ['hook:'] } } })
 
-async function mappingOf(dir: string, reply: Reply): Promise<string | undefined> {
+async function readMapping(dir: string, reply: Reply): Promise<string | undefined> {
   const { deliveryId } = z.object({ deliveryId: z.string() }).parse(JSON.parse(reply.body))
   return (await readStore(dir, (reader) => reader.delivery(deliveryId)))?.mappingId
 }
@@ -110,24 +110,24 @@ const names = bundled.map(({ name }) => name).filter((name) => name !== 'gmail')
 
 describe('presets with a secret', () => {
   test.each(names)('the preset %s accepts a signed request and refuses one that was changed', async (name) => {
-    const gateway = await start(optionsOf(name))
-    const sample = signedSample(optionsOf(name))
-    const statusOf = async (changed: Sample) => (await post(gateway.port, changed)).status
+    const gateway = await start(buildOptions(name))
+    const sample = signedSample(buildOptions(name))
+    const postSample = async (changed: Sample) => (await post(gateway.port, changed)).status
 
-    expect(await statusOf(withBrokenProof(sample))).toBe(401)
-    expect(await statusOf(without(sample, toProofHeader(sample)))).toBe(401)
-    expect(await statusOf(signedSample(optionsOf(name, otherSecret), { asStranger: true }))).toBe(401)
-    expect(await statusOf({ ...sample, body: `${sample.body} ` })).toBe(tokenAlone.has(name) ? 200 : 401)
+    expect(await postSample(breakProof(sample))).toBe(401)
+    expect(await postSample(removeHeader(sample, toProofHeader(sample)))).toBe(401)
+    expect(await postSample(signedSample(buildOptions(name, otherSecret), { asStranger: true }))).toBe(401)
+    expect(await postSample({ ...sample, body: `${sample.body} ` })).toBe(tokenAlone.has(name) ? 200 : 401)
     // this valid request comes last, to show that a refused request does not use up its delivery id
     const fresh = { ...sample, headers: { ...sample.headers, 'idempotency-key': 'another-delivery' } }
     const reply = await post(gateway.port, fresh)
     expect([reply.status, reply.headers['idempotent-replay']]).toEqual([200, undefined])
-    expect(await mappingOf(gateway.dir, reply)).toMatch(new RegExp(`^${name}(-|$)`))
+    expect(await readMapping(gateway.dir, reply)).toMatch(new RegExp(`^${name}(-|$)`))
   })
 
   test.each(names)('the preset %s refuses the hook token', async (name) => {
-    const gateway = await start(optionsOf(name))
-    const { file: _file, headers, payload } = fixtureOf(name)
+    const gateway = await start(buildOptions(name))
+    const { file: _file, headers, payload } = findFixture(name)
     const withToken = {
       path: name,
       isSigned: false,
@@ -143,27 +143,27 @@ describe('presets with a secret', () => {
 describe('two signed presets on one path', () => {
   test('two senders on one path are distinguished by their headers, each with its own secret', async () => {
     const [github, stripe] = [
-      { ...optionsOf('github'), path: 'in' },
-      { ...optionsOf('stripe', otherSecret), path: 'in' },
+      { ...buildOptions('github'), path: 'in' },
+      { ...buildOptions('stripe', otherSecret), path: 'in' },
     ]
     const gateway = await start(github, stripe)
     const fromGithub = await post(gateway.port, signedSample(github))
     const fromStripe = await post(gateway.port, signedSample(stripe))
-    expect(await mappingOf(gateway.dir, fromGithub)).toMatch(/^github:in-/)
-    expect(await mappingOf(gateway.dir, fromStripe)).toMatch(/^stripe:in-/)
+    expect(await readMapping(gateway.dir, fromGithub)).toMatch(/^github:in-/)
+    expect(await readMapping(gateway.dir, fromStripe)).toMatch(/^stripe:in-/)
     expect((await post(gateway.port, signedSample({ ...github, secret: otherSecret }))).status).toBe(401)
     expect((await post(gateway.port, signedSample({ ...stripe, secret }))).status).toBe(401)
   })
 
   test('two senders with the same header on one path are distinguished by their secrets', async () => {
     const [alerts, home] = [
-      { ...optionsOf('alertmanager'), path: 'in' },
-      { ...optionsOf('home-assistant', otherSecret), path: 'in' },
+      { ...buildOptions('alertmanager'), path: 'in' },
+      { ...buildOptions('home-assistant', otherSecret), path: 'in' },
     ]
     const gateway = await start(alerts, home)
     const sample = signedSample(alerts)
     const asHome = { ...sample, headers: { ...sample.headers, authorization: `Bearer ${otherSecret}` } }
-    expect(await mappingOf(gateway.dir, await post(gateway.port, sample))).toBe('alertmanager:in-firing')
-    expect(await mappingOf(gateway.dir, await post(gateway.port, asHome))).toBe('home-assistant:in')
+    expect(await readMapping(gateway.dir, await post(gateway.port, sample))).toBe('alertmanager:in-firing')
+    expect(await readMapping(gateway.dir, await post(gateway.port, asHome))).toBe('home-assistant:in')
   })
 })

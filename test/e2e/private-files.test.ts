@@ -15,7 +15,7 @@ import { describe, expect, test } from 'vitest'
 import { mainFile, makeConfigDir, makeFolder, toChildEnv } from './gateway.ts'
 import { startInside } from './inside.ts'
 
-const modeOf = (file: string) => statSync(file).mode & 0o777
+const readMode = (file: string) => statSync(file).mode & 0o777
 
 describe('address file of the gateway', () => {
   test('the address file replaces a symlink and does not follow it', async () => {
@@ -27,7 +27,7 @@ describe('address file of the gateway', () => {
     const gateway = await startInside({ dir })
     const file = join(dir, 'state/gateway.json')
     expect(readFileSync(target, 'utf8')).toBe('somebody else’s')
-    expect([lstatSync(file).isSymbolicLink(), modeOf(file)]).toEqual([false, 0o600])
+    expect([lstatSync(file).isSymbolicLink(), readMode(file)]).toEqual([false, 0o600])
     expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ url: gateway.url })
     await gateway.stop()
     expect(existsSync(file)).toBe(false)
@@ -35,8 +35,8 @@ describe('address file of the gateway', () => {
 
   test('the address file is written even if the store is elsewhere', async () => {
     const gateway = await startInside({ config: { store: { file: join(makeFolder(), 'x.db') } } })
-    expect(modeOf(join(gateway.dir, 'state'))).toBe(0o700)
-    expect(modeOf(join(gateway.dir, 'state/gateway.json'))).toBe(0o600)
+    expect(readMode(join(gateway.dir, 'state'))).toBe(0o700)
+    expect(readMode(join(gateway.dir, 'state/gateway.json'))).toBe(0o600)
   })
 })
 
@@ -61,7 +61,7 @@ test.skipIf(process.platform === 'win32')(
     run('add transform slack-message')
     const made = readdirSync(dir, { recursive: true, encoding: 'utf8' }).map((name) => join(dir, name))
     expect(made.length).toBeGreaterThan(8)
-    expect(made.filter((file) => (modeOf(file) & 0o022) !== 0)).toEqual([])
-    for (const name of ['.env', 'hookloom.jsonc']) expect(modeOf(join(dir, name))).toBe(0o600)
+    expect(made.filter((file) => (readMode(file) & 0o022) !== 0)).toEqual([])
+    for (const name of ['.env', 'hookloom.jsonc']) expect(readMode(join(dir, name))).toBe(0o600)
   },
 )

@@ -118,11 +118,11 @@ function send({ url, proof, body }: Signed, headers: Headers): Promise<Reply> {
 }
 
 /** The resulting payload of a request; undefined if it was refused because of its headers. */
-async function payloadOf(reply: Reply): Promise<string | undefined> {
+async function readPayload(reply: Reply): Promise<string | undefined> {
   const verdict = toVerdict(reply)
   if (verdict === 'media-type-unsupported' || verdict === 'encoding-unsupported') return undefined
   expect(verdict).toBe('accepted')
-  return gateway.eventOf(toDeliveryId(reply))
+  return gateway.readEvent(toDeliveryId(reply))
 }
 
 const unsigned: readonly (readonly [string, Headers])[] = [
@@ -156,21 +156,23 @@ test.each(signable.map((scheme) => [scheme.id, scheme] as const))(
       const payload = isForm
         ? JSON.stringify(Object.fromEntries(new URLSearchParams(signed.body.toString())))
         : signed.body.toString()
-      const read = await payloadOf(await send(signed, headers))
+      const read = await readPayload(await send(signed, headers))
       expect([name, [payload, undefined].includes(read), read]).toEqual([name, true, read])
     }
-    expect(await payloadOf(await send(deliver(scheme), []))).toBeDefined()
+    expect(await readPayload(await send(deliver(scheme), []))).toBeDefined()
   },
 )
 
 describe('signed bodies', () => {
-  const sum = (body: string | Buffer): Headers => [['x-sum', createHmac('sha256', secret).update(body).digest('hex')]]
+  const signBody = (body: string | Buffer): Headers => [
+    ['x-sum', createHmac('sha256', secret).update(body).digest('hex')],
+  ]
   const post = (path: string, body: string | Buffer, headers: Headers = []) =>
-    send({ url: `/hooks/${path}`, proof: sum(body), body: Buffer.from(body) }, headers)
-  const read = async (...args: Parameters<typeof post>) => payloadOf(await post(...args))
+    send({ url: `/hooks/${path}`, proof: signBody(body), body: Buffer.from(body) }, headers)
+  const read = async (...args: Parameters<typeof post>) => readPayload(await post(...args))
 
   test('a signed JSON body is read as JSON, even if it looks like deflate', async () => {
-    // 0x09 begins a stored block of deflate, and is a blank in JSON; length and its complement are "A and U+077E
+    // 0x09 begins a stored block of deflate and is a blank in JSON; its length and the complement are the bytes of "A and U+077E
     const inner = `a=1${forged}`
     const body = Buffer.concat([
       Buffer.from('\t"A\u077e'),
@@ -240,7 +242,7 @@ describe('signed bodies', () => {
 test('without a proof, the media type decides how a body is read', async () => {
   const read = async (body: string, type: string) => {
     const headers: Headers = [...bearer, ['content-type', type]]
-    return payloadOf(await gateway.ask({ target: '/hooks/open', headers, body }))
+    return readPayload(await gateway.ask({ target: '/hooks/open', headers, body }))
   }
   expect(await read('a={"b":1}', form)).toBe('{"a":"{\\"b\\":1}"}')
   expect(await read('{"b":1}', form)).toBe('{"{\\"b\\":1}":""}')

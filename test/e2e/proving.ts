@@ -11,14 +11,14 @@ export type Proving = {
   readonly port: number
   /** The gateway's clock, in milliseconds since the epoch. */
   readonly time: { now: number }
-  /** Sends a request from a new client, so that no failure locks another one out, or from the given client. */
+  /** Sends a request from the given client, or from a new client, so that the failures of one request lock out no other request. */
   ask(parts: RequestParts, client?: string): Promise<Reply>
   /** Reads the deliveries, the newest one last. */
   deliveries(): Promise<DeliveryRecord[]>
   /** The text of the event that a delivery made: its payload, if the mapping has no template. */
-  eventOf(deliveryId: string): Promise<string | undefined>
+  readEvent(deliveryId: string): Promise<string | undefined>
   /** Calls the admin port with its token. */
-  admin(method: 'GET' | 'POST', path: string): Promise<{ status: number; body: string }>
+  callAdmin(method: 'GET' | 'POST', path: string): Promise<{ status: number; body: string }>
 }
 
 /** Mappings become wakes that wait for the next heartbeat, so that nothing runs. `now` is a whole second. */
@@ -49,11 +49,11 @@ export async function startProving(
       return send(port, { ...parts, headers: [['x-forwarded-for', address], ...(parts.headers ?? [])] })
     },
     deliveries: () => store.deliveries({ limit: 10_000 }),
-    async eventOf(deliveryId) {
+    async readEvent(deliveryId) {
       const events = await store.events({ limit: 10_000 })
       return events.find((event) => event.deliveryId === deliveryId)?.text
     },
-    async admin(method, path) {
+    async callAdmin(method, path) {
       const headers = { authorization: `Bearer ${gatewayToken}` }
       const answer = await fetch(`${app.adminUrl}${path}`, { method, headers })
       return { status: answer.status, body: await answer.text() }

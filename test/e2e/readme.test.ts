@@ -9,11 +9,11 @@ import { z } from 'zod'
 import { renderNewConfig } from '../../src/config/config-file.ts'
 import { readBlock, root } from '../pages.ts'
 import { chatCompletions } from './fakes/chat-completions.ts'
-import { apiKey, replies, startFake } from './fakes/provider.ts'
+import { apiKey, replyWith, startFake } from './fakes/provider.ts'
 import { startFakeTelegram } from './fakes/telegram.ts'
 import { mainFile, makeFolder, startGateway, toChildEnv } from './gateway.ts'
 
-const block = (language: string, mark: string) => readBlock('README.md', language, mark)
+const readExample = (language: string, mark: string) => readBlock('README.md', language, mark)
 
 /** Replaces ids, which differ in each run. */
 function toShape(json: string): unknown {
@@ -31,15 +31,15 @@ describe('first screen of the README', () => {
     const anyPort = readFileSync(file, 'utf8').replace(/8790|8791/g, '0')
     writeFileSync(file, anyPort)
     const gateway = await startGateway({ dir, command: 'dev' })
-    const lines = block('sh', 'curl').replace('http://127.0.0.1:8790/hooks', gateway.url)
+    const lines = readExample('sh', 'curl').replace('http://127.0.0.1:8790/hooks', gateway.url)
     const answer = execFileSync('sh', ['-c', lines], { env, encoding: 'utf8' })
-    expect(toShape(answer)).toEqual(toShape(block('json', 'deliveryId')))
+    expect(toShape(answer)).toEqual(toShape(readExample('json', 'deliveryId')))
     await gateway.printed(/billing 1\.4\.2 went to production/)
     expect(await gateway.stop()).toBe(0)
   })
 
   test('the mapping in the README is the one that hookloom init writes', async () => {
-    const shown: { hooks: { mappings: object[] } } = parse(block('jsonc', '"path": "deploy"'))
+    const shown: { hooks: { mappings: object[] } } = parse(readExample('jsonc', '"path": "deploy"'))
     const written: { hooks: { mappings: object[] } } = parse(renderNewConfig())
     expect(written.hooks.mappings[0]).toMatchObject(shown.hooks.mappings[0] ?? {})
     expect(written.hooks).toMatchObject({ ...shown.hooks, mappings: written.hooks.mappings })
@@ -55,9 +55,9 @@ describe('first screen of the README', () => {
         },
       },
       env: { GITHUB_SECRET: secret },
-      files: { 'hooks/transforms/pr.ts': block('ts', 'defineTransform') },
+      files: { 'hooks/transforms/pr.ts': readExample('ts', 'defineTransform') },
     })
-    const payload = (draft: unknown) =>
+    const toPayload = (draft: unknown) =>
       JSON.stringify({
         action: 'opened',
         sender: { login: 'ada' },
@@ -67,7 +67,7 @@ describe('first screen of the README', () => {
       fetch(`${gateway.url}/${hook}`, {
         method: 'POST',
         headers: { authorization: `Bearer ${gateway.token}`, 'content-type': 'application/json' },
-        body: payload(draft),
+        body: toPayload(draft),
       })
     const signed = await fetch(`${gateway.url}/${mapping.match.path}`, {
       method: 'POST',
@@ -75,9 +75,9 @@ describe('first screen of the README', () => {
         ...mapping.match.headers,
         'content-type': 'application/json',
         'x-github-event': mapping.match.event,
-        'x-hub-signature-256': `sha256=${createHmac('sha256', secret).update(payload(false)).digest('hex')}`,
+        'x-hub-signature-256': `sha256=${createHmac('sha256', secret).update(toPayload(false)).digest('hex')}`,
       },
-      body: payload(false),
+      body: toPayload(false),
     })
     expect(await signed.json()).toMatchObject({ ok: true, sessionKey: 'hook:pr:7' })
     expect(await (await send('pr', false)).json()).toMatchObject({ ok: true, sessionKey: 'hook:pr:7' })
@@ -93,10 +93,13 @@ describe('first screen of the README', () => {
   test('behind a tunnel, a sender that signs the URL is proved, and an unknown client that guesses locks out nobody else', async () => {
     const secret = 'twilio-auth-token-0123456789'
     const gateway = await startGateway({
-      config: { ...parse(block('jsonc', 'trustedProxies')), hooks: { mappings: [parse(block('jsonc', 'publicUrl'))] } },
+      config: {
+        ...parse(readExample('jsonc', 'trustedProxies')),
+        hooks: { mappings: [parse(readExample('jsonc', 'publicUrl'))] },
+      },
       env: { TWILIO_AUTH_TOKEN: secret },
     })
-    const { publicUrl } = parse(block('jsonc', 'publicUrl')).verify
+    const { publicUrl } = parse(readExample('jsonc', 'publicUrl')).verify
     const signature = createHmac('sha1', secret).update(`${publicUrl}/hooks/twilioBodyhiFrom+1555`).digest('base64')
     const send = async (from: string, headers: object) => {
       const body = new URLSearchParams({ From: '+1555', Body: 'hi' })
@@ -117,7 +120,7 @@ describe('first screen of the README', () => {
 
   test('the two commands of the README are those of the package', () => {
     const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-    expect(block('sh', 'npm start')).toBe('npm ci\nnpm start\n')
+    expect(readExample('sh', 'npm start')).toBe('npm ci\nnpm start\n')
     expect(scripts).toMatchObject({ start: 'node dist/main.js dev', prepare: expect.stringContaining('npm run build') })
   })
 })
@@ -129,13 +132,15 @@ describe('tour of the README', () => {
     async () => {
       const botToken = '110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw'
       const model = await startFake({ ...chatCompletions, model: 'llama3.3' })
-      model.answer = replies('Look at ', 'the billing tests first.')
+      model.answer = replyWith('Look at ', 'the billing tests first.')
       const telegram = await startFakeTelegram({ botToken, chats: [42] })
-      const shown = parse(block('jsonc', '"openai-compatible"').replace('http://127.0.0.1:11434/v1', model.baseUrl))
+      const shown = parse(
+        readExample('jsonc', '"openai-compatible"').replace('http://127.0.0.1:11434/v1', model.baseUrl),
+      )
       shown.models.providers.local.apiKey = apiKey
       shown.channels.telegram.baseUrl = telegram.baseUrl
       const gateway = await startGateway({ config: shown, env: { TELEGRAM_BOT_TOKEN: botToken } })
-      const lines = block('sh', 'The build of main failed').replace('http://127.0.0.1:8790/hooks', gateway.url)
+      const lines = readExample('sh', 'The build of main failed').replace('http://127.0.0.1:8790/hooks', gateway.url)
       const env = { ...toChildEnv(), HOOKLOOM_TOKEN: gateway.token }
       const answer: unknown = JSON.parse(execFileSync('sh', ['-c', lines], { env, encoding: 'utf8' }))
       expect(answer).toMatchObject({ ok: true, runId: expect.any(String) })

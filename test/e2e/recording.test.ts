@@ -20,13 +20,13 @@ import {
 } from './gateway.ts'
 
 const secret = 'it-is-a-long-secret-of-github'
-const code = (message: string) => `export default ({ payload, headers, body }) => {
+const buildCode = (message: string) => `export default ({ payload, headers, body }) => {
   if (payload.kind === 'gone') return null
   if (payload.kind === 'bad') throw new TypeError('no kind')
   return { message: ${message} }
 }\n`
-const before = code("'one ' + payload.kind + ' ' + headers['x-kind']")
-const after = code("'two ' + payload.kind + ' ' + headers['x-kind']").replace("=== 'gone'", "=== 'old'")
+const before = buildCode("'one ' + payload.kind + ' ' + headers['x-kind']")
+const after = buildCode("'two ' + payload.kind + ' ' + headers['x-kind']").replace("=== 'gone'", "=== 'old'")
 const mappings = [
   { id: 'order', match: { path: 'order' }, transform: { module: 'order.ts' }, deliver: false },
   {
@@ -37,17 +37,19 @@ const mappings = [
   { id: 'form', match: { path: 'form' }, messageTemplate: '{{a}} {{b}} {{list[1]}}', deliver: false },
   { id: 'text', match: { path: 'text' }, accept: ['text'], messageTemplate: 'text {{body}}', deliver: false },
 ]
-const config = (given: object[] = mappings) => ({ hooks: { retain: 50, mappings: given } })
-const files = (transform: string, given?: object[]) => ({
-  'hookloom.jsonc': JSON.stringify({ hooks: { enabled: true, token: '${HOOKLOOM_TOKEN}', ...config(given).hooks } }),
+const buildConfig = (given: object[] = mappings) => ({ hooks: { retain: 50, mappings: given } })
+const buildFiles = (transform: string, given?: object[]) => ({
+  'hookloom.jsonc': JSON.stringify({
+    hooks: { enabled: true, token: '${HOOKLOOM_TOKEN}', ...buildConfig(given).hooks },
+  }),
   'hooks/transforms/order.ts': transform,
 })
 
-describeEngines('a recording', (start) => {
+describeEngines('a recording of kept requests', (start) => {
   let dir: string
   let recording: string
   const workspace = makeFolder()
-  const lines = (text: string) =>
+  const splitLines = (text: string) =>
     text
       .trimEnd()
       .split('\n')
@@ -55,7 +57,7 @@ describeEngines('a recording', (start) => {
 
   beforeAll(async () => {
     const gateway = await start({
-      config: config(),
+      config: buildConfig(),
       files: { 'hooks/transforms/order.ts': before, '.env': `GITHUB_SECRET=${secret}\n` },
       env: { GITHUB_SECRET: secret },
     })
@@ -94,14 +96,14 @@ describeEngines('a recording', (start) => {
         mode: 0o755,
       })
     }
-    writeFiles(join(workspace, 'base'), files(before))
+    writeFiles(join(workspace, 'base'), buildFiles(before))
   })
 
   function expectRecorded(ran: { code: number | null; stdout: string; stderr: string }): void {
     if (ran.code !== 0 || ran.stdout === '') throw new Error(ran.stderr)
   }
   const writeHead = (transform: string, given?: object[]) =>
-    writeFiles(join(workspace, 'head'), { ...files(transform, given), 'requests.jsonl': recording })
+    writeFiles(join(workspace, 'head'), { ...buildFiles(transform, given), 'requests.jsonl': recording })
   const replay = (...args: string[]) =>
     runCommand(
       ['replay', '--recording', join(workspace, 'head/requests.jsonl'), '--from', join(workspace, 'head'), ...args],
@@ -111,7 +113,7 @@ describeEngines('a recording', (start) => {
     )
 
   test('a recording has each kept request once, the oldest first, and no secret', () => {
-    const [head, ...requests] = lines(recording)
+    const [head, ...requests] = splitLines(recording)
     expect(head).toEqual({ recording: 'hookloom', version: 1 })
     expect(requests.map(({ hook }) => hook)).toEqual(['order', 'order', 'order', 'signed', 'form', 'text'])
     expect(requests[0]).toMatchObject({
@@ -159,13 +161,13 @@ describeEngines('a recording', (start) => {
 
   test('only the classes that --fail-on names make the command fail, and a request that cannot be compared always does', async () => {
     writeHead(after)
-    const codes = async (classes: string) => (await replay('--fail-on', classes)).code
-    expect(await codes('changed')).toBe(70)
-    expect(await codes('now-parks,now-refused')).toBe(0)
-    expect(await codes('now-parks,now works')).toBe(70)
-    expect(await codes('now-parked')).toBe(64)
+    const runReplay = async (classes: string) => (await replay('--fail-on', classes)).code
+    expect(await runReplay('changed')).toBe(70)
+    expect(await runReplay('now-parks,now-refused')).toBe(0)
+    expect(await runReplay('now-parks,now works')).toBe(70)
+    expect(await runReplay('now-parked')).toBe(64)
     writeHead('export default ({')
-    expect(await codes('now-refused')).toBe(70)
+    expect(await runReplay('now-refused')).toBe(70)
     expect((await replay()).code).toBe(0)
   })
 
@@ -191,7 +193,7 @@ describeEngines('a recording', (start) => {
     const command = steps.find(({ name }) => name === 'Replay')?.run ?? ''
     expect(await run(command)).toMatchObject({ code: 0 })
     expect(readFileSync(join(workspace, 'replay.md'), 'utf8')).toBe(shown.stdout)
-    writeHead(code('payload.kind.x.y'))
+    writeHead(buildCode('payload.kind.x.y'))
     expect(await run(command)).toMatchObject({ code: 70 })
     expect(readFileSync(join(workspace, 'replay.md'), 'utf8')).toContain('| now parks | 1 |')
   })
@@ -241,7 +243,7 @@ describeEngines('a recording', (start) => {
       { dir: base },
     )
     const report = z.object({ total: z.number(), counts: z.object({ same: z.number() }) }).parse(ran.json().at(-1))
-    expect(report.total).toBe(lines(stdout).length - 1)
+    expect(report.total).toBe(splitLines(stdout).length - 1)
     expect(report.total).toBeGreaterThan(40)
     expect(report.counts.same).toBe(report.total)
   })

@@ -57,7 +57,7 @@ async function startSenders(clock: () => number) {
   return { github, gitlab, stripe, mappings }
 }
 
-/** A gateway on this store, whose log is in `lines`. */
+/** A gateway on this store, with the lines of its log in `lines`. */
 async function start(store: Store, dir: string, clock: () => number) {
   const lines: string[] = []
   const add = (_fields: object, text: string) => void lines.push(text)
@@ -70,16 +70,16 @@ async function start(store: Store, dir: string, clock: () => number) {
 }
 
 /** The messages of the runs that deliveries of a hook became. */
-async function messagesOf(store: Store, hook: string): Promise<string[]> {
+async function readMessages(store: Store, hook: string): Promise<string[]> {
   const records = await store.deliveries({ limit: 5_000, hook })
   return records.flatMap(({ jobs }) =>
     jobs.flatMap(({ planned }) => (planned.kind === 'agent' ? [planned.action.message] : [])),
   )
 }
 
-const range = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => from + index)
+const listNumbers = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => from + index)
 
-/** Posts what GitHub sends when somebody presses "Redeliver". */
+/** Posts the request that GitHub sends when somebody presses "Redeliver". */
 function redeliver(url: string, guid: string, payload: object): Promise<Response> {
   const body = JSON.stringify(payload)
   const signature = `sha256=${createHmac('sha256', secrets.github).update(body).digest('hex')}`
@@ -99,28 +99,28 @@ for (const [name, why, open] of engines) {
       const clock = createClock()
       const { github, gitlab, stripe, mappings } = await startSenders(clock)
       const dir = makeConfigDir({ config: { hooks: { mappings } } })
-      const guid = github.tries({ payload: { n: 'before' } })
+      const guid = github.addAttempt({ payload: { n: 'before' } })
       const first = await start(openStore(), dir, clock)
       await first.printed(/stripe: recover begins now/)
       await first.stop()
 
-      for (const n of range(0, 20)) {
+      for (const n of listNumbers(0, 20)) {
         clock.advance(minute)
-        github.tries({ payload: { n } })
-        gitlab.tries({ payload: { n } })
-        stripe.creates({ object: { n } })
+        github.addAttempt({ payload: { n } })
+        gitlab.addAttempt({ payload: { n } })
+        stripe.addEvent({ object: { n } })
       }
       // these deliveries arrived somewhere, or are not for this webhook
-      github.tries({ guid, status: 200, redelivery: true })
-      gitlab.tries({ status: '200' })
-      stripe.creates({ type: 'invoice.paid' })
+      github.addAttempt({ guid, status: 200, redelivery: true })
+      gitlab.addAttempt({ status: '200' })
+      stripe.addEvent({ type: 'invoice.paid' })
       clock.advance(40 * minute)
-      const twice = github.tries({ payload: { n: 20 } })
+      const twice = github.addAttempt({ payload: { n: 20 } })
       clock.advance(2 * minute)
       const second = await start(openStore(), dir, clock)
       let answer: Response | undefined
       // somebody redelivers one delivery by hand while the gateway asks for the others
-      github.before('/deliveries/', async () => {
+      github.onRequest('/deliveries/', async () => {
         if (answer !== undefined) return
         answer = new Response()
         answer = await redeliver(second.url, twice, { n: 20 })
@@ -133,10 +133,10 @@ for (const [name, why, open] of engines) {
       await second.stop()
 
       const store = openStore()
-      const expected = (hook: string, to: number) => range(0, to).map((n) => `${hook} ${n}`)
-      expect((await messagesOf(store, 'github')).toSorted()).toEqual(expected('github', 21).toSorted())
-      expect(await messagesOf(store, 'gitlab')).toEqual(expected('gitlab', 20))
-      expect(await messagesOf(store, 'stripe')).toEqual(expected('stripe', 20))
+      const expected = (hook: string, to: number) => listNumbers(0, to).map((n) => `${hook} ${n}`)
+      expect((await readMessages(store, 'github')).toSorted()).toEqual(expected('github', 21).toSorted())
+      expect(await readMessages(store, 'gitlab')).toEqual(expected('gitlab', 20))
+      expect(await readMessages(store, 'stripe')).toEqual(expected('stripe', 20))
       const records = await store.deliveries({ limit: 500 })
       expect(records.filter(({ recovered }) => !recovered).length).toBeLessThanOrEqual(1)
       await store.close()
@@ -164,9 +164,9 @@ for (const [name, why, open] of engines) {
       const first = await start(openStore(), dir, clock)
       await first.printed(/stripe: recover begins now/)
       await first.stop()
-      stripe.creates({ object: { n: 'old' } })
+      stripe.addEvent({ object: { n: 'old' } })
       clock.advance(120 * minute)
-      stripe.creates({ object: { n: 'new' } })
+      stripe.addEvent({ object: { n: 'new' } })
       clock.advance(5 * minute)
       const second = await start(openStore(), dir, clock)
       await second.printed(/stripe: 2 of 2 recovered/)

@@ -11,7 +11,7 @@ import { type Inside, readStore, startInside } from './inside.ts'
 const secret = 'the secret of the sender, new'
 const formerSecret = 'the secret of the sender, old'
 
-const withSecret = (given: string, more: object = {}) => ({
+const buildConfig = (given: string, more: object = {}) => ({
   hooks: {
     mappings: [
       { id: 'signed', match: { path: 'github' }, verify: { scheme: 'github', secret: given }, action: 'wake' },
@@ -51,11 +51,11 @@ async function retry({ dir }: Inside, ...more: string[]) {
 }
 
 /** Starts a gateway with the former secret, lets `refuse` send, and starts it again with the new one. */
-async function mend(
+async function startCorrected(
   refuse: (inside: Inside) => Promise<unknown>,
   { hooks = {}, clock = Date.now }: { hooks?: object; clock?: () => number } = {},
 ): Promise<Inside> {
-  const before = await startInside({ config: withSecret(formerSecret, hooks), clock })
+  const before = await startInside({ config: buildConfig(formerSecret, hooks), clock })
   await refuse(before)
   await before.stop()
   const file = join(before.dir, 'hookloom.jsonc')
@@ -72,7 +72,7 @@ const Answer = z.object({ refusals: z.array(z.looseObject({ requestId: z.string(
 describe('requests that were refused because of a wrong secret', () => {
   test('each request refused for a wrong secret runs once when it is retried, even if the sender repeated it', async () => {
     const ids = Array.from({ length: 25 }, (_, index) => `guid-${index}`)
-    const inside = await mend(async (before) => {
+    const inside = await startCorrected(async (before) => {
       for (const id of ids) expect([401, 429]).toContain((await push(before, id)).status)
       // the sender repeats two of the refused requests
       for (const id of ids.slice(0, 2)) await push(before, id)
@@ -85,7 +85,7 @@ describe('requests that were refused because of a wrong secret', () => {
     expect(deliveries.filter(({ state }) => state === 'accepted')).toHaveLength(25)
   })
 
-  test('a stored proof is checked against the time of arrival: a signature that has become old runs, and one that was too old does not', async () => {
+  test('a stored proof is checked against the time of arrival: a signature that has become old runs, was valid then runs, too it is old now', async () => {
     let now = Date.UTC(2026, 5, 1)
     const sign = (body: string, seconds: number) => {
       const digest = createHmac('sha256', secret).update(`${seconds}.${body}`).digest('hex')
@@ -95,7 +95,7 @@ describe('requests that were refused because of a wrong secret', () => {
       const body = JSON.stringify({ id, object: 'event', type: 'invoice.paid' })
       return post(inside, '/stripe', sign(body, seconds), body)
     }
-    const inside = await mend(
+    const inside = await startCorrected(
       async (before) => {
         await send(before, 'evt_1', now / 1_000)
         await send(before, 'evt_2', now / 1_000 - 90_000 * 30)
@@ -111,7 +111,7 @@ describe('requests that were refused because of a wrong secret', () => {
   test('requests refused for an outdated hook token run once each, even on a hook without verify and without delivery ids', async () => {
     const newToken = 'another-hook-token-0123456789abcdef'
     const authorization = { authorization: `Bearer ${newToken}` }
-    const before = await startInside({ config: withSecret(secret) })
+    const before = await startInside({ config: buildConfig(secret) })
     for (let n = 0; n < 22; n += 1)
       expect([401, 429]).toContain((await post(before, '/plain', authorization, '{"text":"same"}')).status)
     await post(before, '/wake', authorization, '{"text":"built-in"}')
@@ -129,7 +129,7 @@ describe('requests that were refused because of a wrong secret', () => {
 
   test('a request that is still refused is kept with its new reason, and drop --refused deletes it', async () => {
     const another = 'the secret of somebody else'
-    const inside = await mend(async (before) => {
+    const inside = await startCorrected(async (before) => {
       await push(before, 'guid-1', '{}', another)
       await push(before, 'guid-2')
     })
@@ -152,7 +152,7 @@ describe('requests that were refused because of a wrong secret', () => {
   })
 
   test('a request kept under another gateway token is not opened, and the command says what to do', async () => {
-    const before = await startInside({ config: withSecret(formerSecret) })
+    const before = await startInside({ config: buildConfig(formerSecret) })
     await push(before, 'guid-1')
     await before.stop()
     const file = join(before.dir, 'hookloom.jsonc')
@@ -168,9 +168,9 @@ describe('requests that were refused because of a wrong secret', () => {
   })
 
   test('with hooks.quarantine false no refused request is kept, and a body over the limit is never kept', async () => {
-    const off = await mend((before) => push(before, 'guid-1'), { hooks: { quarantine: false } })
+    const off = await startCorrected((before) => push(before, 'guid-1'), { hooks: { quarantine: false } })
     expect(await retry(off)).toEqual({ ran: 0, repeated: 0, stillRefused: 0 })
-    const small = await mend(
+    const small = await startCorrected(
       async (before) => {
         await push(before, 'guid-1', `{"text":"${'x'.repeat(100)}"}`)
         await push(before, 'guid-2')
@@ -204,7 +204,7 @@ describe('the text of a refused request', () => {
     const lines: string[] = []
     const push = (fields: object, text: string) => void lines.push(JSON.stringify(fields), text)
     const log = { debug: push, info: push, warn: push, error: push }
-    const config = withSecret(formerSecret)
+    const config = buildConfig(formerSecret)
     const strict = ['people', 'note'].map((path) => ({ match: { path }, transform: { module: 'strict.ts' } }))
     const signed = { match: { path: 'throws' }, verify: { scheme: 'github', secret: formerSecret } }
     const throwing = { ...signed, transform: { module: 'strict.ts' } }
@@ -214,19 +214,22 @@ describe('the text of a refused request', () => {
       files: { 'hooks/transforms/strict.ts': strictTransform },
       log,
     })
-    const refused = async (path: string, sent: string, more: Record<string, string> = { authorization: bearer }) =>
+    const sendRefused = async (path: string, sent: string, more: Record<string, string> = { authorization: bearer }) =>
       expect([400, 401, 415]).toContain((await post(inside, path, more, sent)).status)
     const key = 'canary-key-of-a-payload 7a@example.org'
-    await refused('/people', JSON.stringify({ people: { [key]: 'canary-value-8d' }, note: { text: 'x' } }))
-    await refused('/note', JSON.stringify({ people: {}, note: { text: 'x', [key]: 'canary-value-8d' } }))
-    await refused('/people', JSON.stringify({ people: { [`${'canary-long-'.repeat(40)}`]: 'canary-value' }, note: 1 }))
-    await refused('/agent', JSON.stringify({ message: 'canary-message-2b', agentId: 'canary-agent-9e' }))
-    await refused('/agent', JSON.stringify({ message: 'canary-message-2b', sessionKey: 'canary-session-4c' }))
-    await refused('/agent', JSON.stringify({ message: 'canary-message-2b', [key]: 1, model: 7 }))
-    await refused('/wake', '{"text": "canary-broken-6f', { authorization: bearer })
-    await refused('/wake', 'canary-text-1d', { authorization: bearer, 'content-type': 'text/canary-type-3a' })
+    await sendRefused('/people', JSON.stringify({ people: { [key]: 'canary-value-8d' }, note: { text: 'x' } }))
+    await sendRefused('/note', JSON.stringify({ people: {}, note: { text: 'x', [key]: 'canary-value-8d' } }))
+    await sendRefused(
+      '/people',
+      JSON.stringify({ people: { [`${'canary-long-'.repeat(40)}`]: 'canary-value' }, note: 1 }),
+    )
+    await sendRefused('/agent', JSON.stringify({ message: 'canary-message-2b', agentId: 'canary-agent-9e' }))
+    await sendRefused('/agent', JSON.stringify({ message: 'canary-message-2b', sessionKey: 'canary-session-4c' }))
+    await sendRefused('/agent', JSON.stringify({ message: 'canary-message-2b', [key]: 1, model: 7 }))
+    await sendRefused('/wake', '{"text": "canary-broken-6f', { authorization: bearer })
+    await sendRefused('/wake', 'canary-text-1d', { authorization: bearer, 'content-type': 'text/canary-type-3a' })
     const thrown = JSON.stringify({ people: {}, note: { text: 'canary-thrown-5b' } })
-    await refused('/throws', thrown, { 'x-hub-signature-256': toSignature(secret, thrown) })
+    await sendRefused('/throws', thrown, { 'x-hub-signature-256': toSignature(secret, thrown) })
     const { requestId } = await post(inside, '/github?token_like=canary-query-e2d0', headers, body)
     await post(inside, '/wake', { authorization: bearer }, '{"text":["canary-payload-5f1c"]}')
     expect(await retry(inside)).toMatchObject({ ran: 0, stillRefused: 11 })

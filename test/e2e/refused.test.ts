@@ -23,7 +23,7 @@ beforeAll(async () => {
 
 const Refusal = z.looseObject({ requestId: z.string(), status: z.number() })
 
-async function admin({ adminUrl }: Inside, path: string) {
+async function askAdmin({ adminUrl }: Inside, path: string) {
   const reply = await fetch(`${adminUrl}${path}`, { headers: { authorization: `Bearer ${gatewayToken}` } })
   return { status: reply.status, body: await reply.json() }
 }
@@ -37,8 +37,8 @@ async function refuse({ url }: Inside, path: string, headers: Record<string, str
   return { requestId: reply.headers.get('x-request-id') ?? '', status: reply.status, text: await reply.text() }
 }
 
-async function refusalOf(inside: Inside, requestId: string) {
-  const { body } = await admin(inside, '/api/refusals')
+async function findRefusal(inside: Inside, requestId: string) {
+  const { body } = await askAdmin(inside, '/api/refusals')
   return z
     .object({ refusals: z.array(Refusal) })
     .parse(body)
@@ -46,21 +46,21 @@ async function refusalOf(inside: Inside, requestId: string) {
 }
 
 describe('credentials in the list of refusals', () => {
-  const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+  const toBearer = (token: string) => ({ authorization: `Bearer ${token}` })
 
   test.each([
     ['none', {}],
     ['not-bearer', { authorization: 'Basic YTpi' }],
     ['openclaw-header', { 'x-openclaw-token': 'a wrong token' }],
     ['openclaw-header', { 'x-openclaw-token': hookToken, authorization: 'Basic YTpi' }],
-    ['wrong-token', { ...bearer('a wrong token'), 'x-openclaw-token': hookToken }],
-    ['wrong-token', bearer('a wrong token')],
+    ['wrong-token', { ...toBearer('a wrong token'), 'x-openclaw-token': hookToken }],
+    ['wrong-token', toBearer('a wrong token')],
     ['wrong-token', { 'x-service-token': 'a wrong token' }],
-    ['gateway-token', bearer(gatewayToken)],
+    ['gateway-token', toBearer(gatewayToken)],
   ])('the list of refusals shows the credential %s for a request with %j', async (credential, headers) => {
     const { requestId, status } = await refuse(gateway, '/deploy?x=1', headers)
     expect(status).toBe(401)
-    const refusal = await refusalOf(gateway, requestId)
+    const refusal = await findRefusal(gateway, requestId)
     expect(refusal).toMatchObject({ credential, client: '127.0.0.1', path: '/hooks/deploy', hook: 'deploy' })
     expect(JSON.stringify(refusal)).not.toContain('a wrong token')
   })
@@ -82,8 +82,8 @@ describe('credentials in the list of refusals', () => {
   })
 
   test('the credential is listed as hook-token for a request that passed the token check and was refused later', async () => {
-    const { requestId } = await refuse(gateway, '/wake', bearer(hookToken), '{"text":7}')
-    expect(await refusalOf(gateway, requestId)).toMatchObject({ credential: 'hook-token', status: 400 })
+    const { requestId } = await refuse(gateway, '/wake', toBearer(hookToken), '{"text":7}')
+    expect(await findRefusal(gateway, requestId)).toMatchObject({ credential: 'hook-token', status: 400 })
   })
 })
 
@@ -92,21 +92,21 @@ describe('unknown hook names', () => {
     const { requestId, status, text } = await refuse(gateway, '/deplou', { authorization: `Bearer ${hookToken}` })
     expect(status).toBe(404)
     expect(text).not.toContain('deploy')
-    expect(await refusalOf(gateway, requestId)).toMatchObject({ path: '/hooks/deplou', nearestHook: 'deploy' })
+    expect(await findRefusal(gateway, requestId)).toMatchObject({ path: '/hooks/deplou', nearestHook: 'deploy' })
   })
 
   test('an unknown hook name is compared with the built-in hooks too, and may have no nearest hook', async () => {
     const near = await refuse(gateway, '/agents', {})
-    expect(await refusalOf(gateway, near.requestId)).toMatchObject({ status: 401, nearestHook: 'agent' })
+    expect(await findRefusal(gateway, near.requestId)).toMatchObject({ status: 401, nearestHook: 'agent' })
     const far = await refuse(gateway, '/zzzzzzzzzz', {})
-    expect(await refusalOf(gateway, far.requestId)).toMatchObject({ nearestHook: null })
+    expect(await findRefusal(gateway, far.requestId)).toMatchObject({ nearestHook: null })
     const exact = await refuse(gateway, '/deploy', {})
-    expect(await refusalOf(gateway, exact.requestId)).toMatchObject({ nearestHook: null })
+    expect(await findRefusal(gateway, exact.requestId)).toMatchObject({ nearestHook: null })
   })
 
   test('a refused request outside the prefix of the hooks is listed with its path and without a hook', async () => {
     const { requestId } = await refuse({ ...gateway, url: gateway.url.replace('/hooks', '') }, '/elsewhere', {})
-    const refusal = await refusalOf(gateway, requestId)
+    const refusal = await findRefusal(gateway, requestId)
     expect(refusal).toMatchObject({ status: 404, path: '/elsewhere', nearestHook: null })
     expect(refusal?.['hook']).toBeUndefined()
   })
@@ -137,7 +137,7 @@ describe('signatures that nothing verifies', () => {
 
   test('for a hook that the token opens, the only advice is to add "verify" to its mapping', async () => {
     const { requestId } = await refuse(gateway, '/deploy', { 'x-sig': sign('sha512', 'base64') }, body)
-    expect(await refusalOf(gateway, requestId)).toMatchObject({
+    expect(await findRefusal(gateway, requestId)).toMatchObject({
       signature: {
         next: expect.stringContaining('into the mapping "deploy"'),
         config: expect.stringMatching(/^"verify": .*"algorithm": "sha512", "encoding": "base64" \}$/),
@@ -145,10 +145,10 @@ describe('signatures that nothing verifies', () => {
     })
   })
 
-  test('a proof that was checked and failed is explained by its own reason', async () => {
+  test('a failed check of a proof is explained by the reason of its failure', async () => {
     const headers = { 'x-hub-signature-256': `sha256=${sign('sha256', 'hex')}` }
     const { requestId } = await refuse(gateway, '/github', headers, body)
-    expect(await refusalOf(gateway, requestId)).toMatchObject({ signature: null, trace: [{ mappingId: 'signed' }] })
+    expect(await findRefusal(gateway, requestId)).toMatchObject({ signature: null, trace: [{ mappingId: 'signed' }] })
   })
 })
 
@@ -160,8 +160,8 @@ describe('requests of refusals', () => {
       .object({ method: z.string(), url: z.string(), headers: z.record(z.string(), z.string()), body: z.string() })
       .nullable(),
   })
-  const requestOf = async (inside: Inside, requestId: string) => {
-    const reply = await admin(inside, `/api/refusals/${requestId}`)
+  const readRequest = async (inside: Inside, requestId: string) => {
+    const reply = await askAdmin(inside, `/api/refusals/${requestId}`)
     return { status: reply.status, request: reply.status === 200 ? Kept.parse(reply.body).request : undefined }
   }
 
@@ -173,7 +173,7 @@ describe('requests of refusals', () => {
       body,
     )
     expect(status).toBe(401)
-    const { request } = await requestOf(gateway, requestId)
+    const { request } = await readRequest(gateway, requestId)
     expect(request).toMatchObject({ method: 'POST', url: '/hooks/github', headers: wrong })
     expect(Buffer.from(request?.body ?? '', 'base64').toString()).toBe(body)
     expect(Object.keys(request?.headers ?? {})).not.toContain('cookie')
@@ -182,8 +182,8 @@ describe('requests of refusals', () => {
 
   test('the API shows a refused request as null if no body was read, and an unknown id is answered 404', async () => {
     const { requestId } = await refuse(gateway, '/deploy', {})
-    expect(await requestOf(gateway, requestId)).toEqual({ status: 200, request: null })
-    expect((await requestOf(gateway, 'unknown')).status).toBe(404)
+    expect(await readRequest(gateway, requestId)).toEqual({ status: 200, request: null })
+    expect((await readRequest(gateway, 'unknown')).status).toBe(404)
   })
 
   test('at most 50 refused requests and 4 MiB are kept, and the oldest are deleted first', async () => {
@@ -191,13 +191,13 @@ describe('requests of refusals', () => {
     const large = JSON.stringify({ text: 'x'.repeat(250_000) })
     const last = await Promise.all(Array.from({ length: 18 }, () => refuse(gateway, '/github', wrong, large)))
     expect(last.map(({ status }) => status)).not.toContain(200)
-    expect((await requestOf(gateway, first.requestId)).request).toBeNull()
+    expect((await readRequest(gateway, first.requestId)).request).toBeNull()
   })
 
   test('a refused request is not kept by `hookloom start`', async () => {
     const production = await startInside({ config: { hooks } })
     const { requestId } = await refuse(production, '/github', wrong, body)
-    expect(await requestOf(production, requestId)).toEqual({ status: 200, request: null })
+    expect(await readRequest(production, requestId)).toEqual({ status: 200, request: null })
   })
 
   test('an accepted request is not kept among the refused requests', () => {

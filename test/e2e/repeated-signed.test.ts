@@ -32,7 +32,7 @@ const send = (path: string, headers: Headers, text: string | Buffer = body) =>
   gateway.ask({ target: `/hooks/${path}`, headers: [...headers, ...(hasType(headers) ? [] : json)], body: text })
 const hasType = (headers: Headers) => headers.some(([name]) => name === 'content-type')
 
-function webhook(id: string, names: 'svix' | 'webhook' = 'webhook'): Headers {
+function signWebhook(id: string, names: 'svix' | 'webhook' = 'webhook'): Headers {
   const at = String(gateway.time.now / 1000)
   const signature = createHmac('sha256', key).update(`${id}.${at}.${body}`).digest('base64')
   return [
@@ -42,13 +42,13 @@ function webhook(id: string, names: 'svix' | 'webhook' = 'webhook'): Headers {
   ]
 }
 
-function stripe(text: string): Headers {
+function signStripe(text: string): Headers {
   const at = gateway.time.now / 1000
   return [['stripe-signature', `t=${at},v1=${createHmac('sha256', secret).update(`${at}.${text}`).digest('hex')}`]]
 }
 
 /** Zoom signs no id, so each text is a new delivery. */
-function zoom(text: string): Headers {
+function signZoom(text: string): Headers {
   const at = String(gateway.time.now / 1000)
   const signature = createHmac('sha256', secret).update(`v0:${at}:${text}`).digest('hex')
   return [
@@ -81,10 +81,10 @@ const unsigned: readonly (readonly [string, Headers])[] = [
 
 describe.each([
   ...['standard-webhooks', 'gitlab-signing', 'openai', 'replicate'].map(
-    (scheme) => [scheme, (id: string) => webhook(id)] as const,
+    (scheme) => [scheme, (id: string) => signWebhook(id)] as const,
   ),
-  ...['svix', 'clerk', 'resend'].map((scheme) => [scheme, (id: string) => webhook(id, 'svix')] as const),
-  ['stripe', () => stripe(body)] as const,
+  ...['svix', 'clerk', 'resend'].map((scheme) => [scheme, (id: string) => signWebhook(id, 'svix')] as const),
+  ['stripe', () => signStripe(body)] as const,
 ])('captured deliveries of %s', (scheme, sign) => {
   test.each(unsigned)('a replayed delivery is a duplicate even with %s', async (name, headers) => {
     const captured = sign(`msg-${name}`)
@@ -97,7 +97,7 @@ describe.each([
 
 test.each(unsigned)('a replayed delivery of Zoom is a duplicate even with %s', async (name, headers) => {
   const text = JSON.stringify({ event: 'meeting.started', name })
-  const captured = zoom(text)
+  const captured = signZoom(text)
   const first = await send('zoom', captured, text)
   const again = await send('zoom', [...captured, ...headers], text)
   expect([toVerdict(first), again.headers['idempotent-replay']]).toEqual(['accepted', 'true'])
@@ -106,20 +106,20 @@ test.each(unsigned)('a replayed delivery of Zoom is a duplicate even with %s', a
 
 test('an attempt by Zoom an hour after its signature is accepted only once', async () => {
   const text = '{"event":"meeting.ended"}'
-  const captured = zoom(text)
-  const other = zoom('{"event":"meeting.started"}')
+  const captured = signZoom(text)
+  const other = signZoom('{"event":"meeting.started"}')
   gateway.time.now += 3_600_000
   const first = await send('zoom', captured, text)
   const again = await send('zoom', [...captured, ['idempotency-key', 'another']], text)
   expect([toVerdict(first), toDeliveryId(again)]).toEqual(['accepted', toDeliveryId(first)])
   expect(toVerdict(await send('zoom', other, text))).not.toBe('accepted')
   // the same words at another time are another event
-  expect(toDeliveryId(await send('zoom', zoom(text), text))).not.toBe(toDeliveryId(first))
+  expect(toDeliveryId(await send('zoom', signZoom(text), text))).not.toBe(toDeliveryId(first))
 })
 
 test.each(['svix', 'clerk', 'resend'])('%s counts an id once, under either name of its headers', async (scheme) => {
-  const first = await send(scheme, webhook('msg-renamed', 'svix'))
-  const renamed = await send(scheme, [...webhook('msg-renamed'), ['idempotency-key', 'another']])
+  const first = await send(scheme, signWebhook('msg-renamed', 'svix'))
+  const renamed = await send(scheme, [...signWebhook('msg-renamed'), ['idempotency-key', 'another']])
   expect([toVerdict(renamed), toDeliveryId(renamed)]).toEqual(['accepted', toDeliveryId(first)])
   expect(renamed.headers['idempotent-replay']).toBe('true')
 })
@@ -127,7 +127,7 @@ test.each(['svix', 'clerk', 'resend'])('%s counts an id once, under either name 
 test.each(['standard-webhooks', 'gitlab-signing', 'openai', 'replicate'])(
   'a delivery of %s cannot get another id under the header name of Svix',
   async (scheme) => {
-    const captured = webhook('msg-twice')
+    const captured = signWebhook('msg-twice')
     const first = await send(scheme, captured)
     const again = await send(scheme, [...captured, ['svix-id', 'another']])
     expect([toVerdict(first), toDeliveryId(again)]).toEqual(['accepted', toDeliveryId(first)])
@@ -137,8 +137,8 @@ test.each(['standard-webhooks', 'gitlab-signing', 'openai', 'replicate'])(
 test('two signed ids are two deliveries, even with one Idempotency-Key', async () => {
   const same: Headers = [['idempotency-key', 'same']]
   const [one, two] = [
-    await send('standard-webhooks', [...webhook('msg-one'), ...same]),
-    await send('standard-webhooks', [...webhook('msg-two'), ...same]),
+    await send('standard-webhooks', [...signWebhook('msg-one'), ...same]),
+    await send('standard-webhooks', [...signWebhook('msg-two'), ...same]),
   ]
   expect([toVerdict(one), toVerdict(two)]).toEqual(['accepted', 'accepted'])
   expect(toDeliveryId(two)).not.toBe(toDeliveryId(one))
@@ -147,10 +147,10 @@ test('two signed ids are two deliveries, even with one Idempotency-Key', async (
 test('the token of Mailgun is accepted once, whatever the event says', async () => {
   const at = String(gateway.time.now / 1000)
   const signature = createHmac('sha256', secret).update(`${at}token-1`).digest('hex')
-  const say = (event: string, headers: Headers) =>
+  const postEvent = (event: string, headers: Headers) =>
     send('mailgun', headers, JSON.stringify({ signature: { timestamp: at, token: 'token-1', signature }, event }))
-  const first = await say('delivered', [])
-  const again = await say('forged', [['idempotency-key', 'another']])
+  const first = await postEvent('delivered', [])
+  const again = await postEvent('forged', [['idempotency-key', 'another']])
   expect([toVerdict(first), toDeliveryId(again)]).toEqual(['accepted', toDeliveryId(first)])
 })
 
@@ -167,7 +167,7 @@ test('a compressed signed body has the same id as the uncompressed body', async 
 
 test('a replayed delivery is a duplicate even with the proof of another mapping', async () => {
   const text = '{"id":"evt_shared","update_id":7}'
-  const captured = stripe(text)
+  const captured = signStripe(text)
   const first = await send('shared', captured, text)
   const both = await send('shared', [...captured, ['x-telegram-bot-api-secret-token', 'bot-word-of-the-shop']], text)
   expect([toVerdict(first), toDeliveryId(both)]).toEqual(['accepted', toDeliveryId(first)])
@@ -187,8 +187,8 @@ test('the Idempotency-Key takes precedence over the header of the sender if the 
 })
 
 test('a repetition of a request with the hook token is recognised by its Idempotency-Key', async () => {
-  const wake = async (id: string) =>
+  const postWake = async (id: string) =>
     toDeliveryId(await send('wake', [...bearer, ['idempotency-key', id]], '{"text":"x"}'))
-  const one = await wake('w-1')
-  expect([(await wake('w-1')) === one, (await wake('w-2')) === one]).toEqual([true, false])
+  const one = await postWake('w-1')
+  expect([(await postWake('w-1')) === one, (await postWake('w-2')) === one]).toEqual([true, false])
 })

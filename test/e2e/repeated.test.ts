@@ -8,13 +8,13 @@ import { type Headers, post } from './wire.ts'
 
 const keyed: Headers = [['idempotency-key', 'one']]
 
-async function repeat(gateway: Inside, times: number): Promise<string> {
+async function postRepeatedly(gateway: Inside, times: number): Promise<string> {
   const first = await post(gateway.port, '/hooks/wake', { text: 'x' }, keyed)
   for (let sent = 0; sent < times; sent += 1) await post(gateway.port, '/hooks/wake', { text: 'x' }, keyed)
   return toDeliveryId(first)
 }
 
-const recordOf = (gateway: Inside, id: string) => readStore(gateway.dir, (reader) => reader.delivery(id))
+const readRecord = (gateway: Inside, id: string) => readStore(gateway.dir, (reader) => reader.delivery(id))
 
 async function ask(gateway: Inside, path: string): Promise<string> {
   const reply = await fetch(`${gateway.adminUrl}${path}`, { headers: { authorization: `Bearer ${gatewayToken}` } })
@@ -26,7 +26,7 @@ describe('repeated deliveries', () => {
     const lines: { fields: object; message: string }[] = []
     const info = (fields: object, message: string) => void lines.push({ fields, message })
     const gateway = await startInside({ log: { debug() {}, info, warn() {}, error() {} } })
-    const id = await repeat(gateway, 2)
+    const id = await postRepeatedly(gateway, 2)
     expect(await ask(gateway, '/metrics')).toContain('hookloom_deliveries_total{outcome="duplicate",hook="wake"} 2')
     expect(await ask(gateway, '/metrics')).toContain('hookloom_deliveries_total{outcome="accepted",hook="wake"} 1')
     expect(lines.filter(({ message }) => message === `POST wake → repeats ${id}`)).toHaveLength(2)
@@ -35,8 +35,8 @@ describe('repeated deliveries', () => {
   test('hookloom list, hookloom show and the admin API show the number of repetitions and the time of the last one', async () => {
     const gateway = await startInside()
     const before = Date.now()
-    const id = await repeat(gateway, 2)
-    await expect.poll(async () => (await recordOf(gateway, id))?.repeats).toBe(2)
+    const id = await postRepeatedly(gateway, 2)
+    await expect.poll(async () => (await readRecord(gateway, id))?.repeats).toBe(2)
     const [shown, listed] = [
       (await runCommand(['show', id, '--json'], { dir: gateway.dir })).json()[0],
       (await runCommand(['list', '--json'], { dir: gateway.dir })).json()[0],
@@ -56,13 +56,13 @@ describe('repeated deliveries', () => {
 
   test('the count of repetitions is written when the gateway stops, and survives a restart', async () => {
     const gateway = await startInside()
-    const id = await repeat(gateway, 1)
+    const id = await postRepeatedly(gateway, 1)
     await gateway.stop()
-    expect((await recordOf(gateway, id))?.repeats).toBe(1)
+    expect((await readRecord(gateway, id))?.repeats).toBe(1)
     const next = await startInside({ dir: gateway.dir })
     await post(next.port, '/hooks/wake', { text: 'x' }, keyed)
     await next.stop()
-    expect((await recordOf(gateway, id))?.repeats).toBe(2)
+    expect((await readRecord(gateway, id))?.repeats).toBe(2)
   })
 
   test('repetitions of a delivery that was parked and then ran are counted', async () => {
@@ -75,6 +75,6 @@ describe('repeated deliveries', () => {
     ]
     const id = toDeliveryId(await post(gateway.port, '/hooks/broken', {}, github))
     await post(gateway.port, '/hooks/broken', {}, github)
-    await expect.poll(async () => (await recordOf(gateway, id))?.repeats).toBe(1)
+    await expect.poll(async () => (await readRecord(gateway, id))?.repeats).toBe(1)
   })
 })

@@ -67,18 +67,18 @@ describe('hookloom replay', () => {
     const { dir, url, stop } = await startInside({ config, files: { [file]: before } })
     await record(url, kinds)
     const copy = edited(dir)
-    const rows = async () => {
+    const readRows = async () => {
       const found = await readStore(dir, (store) => store.deliveries({ limit: 99 }))
       return found.map(({ deliveryId, state, jobs }) => [deliveryId, state, jobs.map(({ id }) => id)])
     }
-    const stored = await rows()
+    const stored = await readRows()
     const live = await runCommand(['replay', '--from', copy, '--json'], { dir })
     check(live.json().at(-1), 'live')
     expect(live.json().slice(0, -1)).toHaveLength(7)
     await stop()
     const recorded = await runCommand(['replay', '--from', copy, '--json'], { dir })
     check(recorded.json().at(-1), 'recorded')
-    expect(await rows()).toEqual(stored)
+    expect(await readRows()).toEqual(stored)
     const text = await runCommand(['replay', '--from', copy, '--fail-on', 'changed'], { dir })
     expect(text.code).toBe(70)
     expect(text.stdout).toMatch(/- field one\n\s*\+ field two/)
@@ -183,15 +183,16 @@ test('hookloom show --diff shows only what differs between two deliveries', asyn
   const { dir, url } = await startInside({ config, files: { [file]: before } })
   await record(url, ['one', 'other', 'old'])
   const [old, other, one] = (await readStore(dir, (store) => store.kept({ limit: 9 }))).map((kept) => kept.deliveryId)
-  const diff = async (...ids: string[]) => (await runCommand(['show', '--diff', ...ids, '--json'], { dir })).json()[0]
-  const changes = (await diff(one ?? '', other ?? ''))?.['changes']
+  const runDiff = async (...ids: string[]) =>
+    (await runCommand(['show', '--diff', ...ids, '--json'], { dir })).json()[0]
+  const changes = (await runDiff(one ?? '', other ?? ''))?.['changes']
   expect(changes).toEqual(
     expect.arrayContaining([
       { path: 'actions[0].message', before: 'one one', after: 'other one' },
       { path: 'payload.kind', before: 'one', after: 'other' },
     ]),
   )
-  expect(await diff(one ?? '', one ?? '')).toEqual({ deliveryIds: [one, one], changes: [] })
+  expect(await runDiff(one ?? '', one ?? '')).toEqual({ deliveryIds: [one, one], changes: [] })
   const text = await runCommand(['show', '--diff', one ?? '', old ?? ''], { dir })
   expect(text.stdout).toMatch(/decision\n\s*- accept agent: one one\n\s*\+ skip/)
   expect((await runCommand(['show', '--diff', one ?? ''], { dir })).code).toBe(64)

@@ -27,7 +27,7 @@ const config = { hooks: { mappings } }
 const early = { answerWithinMs: 200, transforms: { timeoutMs: 1_000 } }
 const keyed: Headers = [['idempotency-key', 'one']]
 /** The parts of an answer that its sender sees. */
-const seen = ({ status, body, headers }: Reply) => ({
+const toSeenAnswer = ({ status, body, headers }: Reply) => ({
   status,
   body,
   type: headers['content-type'],
@@ -41,7 +41,7 @@ describe('the answer of a mapping', () => {
     const gateway = await startInside({ config, files })
     const body = { Body: '<Dial>+1</Dial>' }
     const first = await post(gateway.port, '/hooks/sms', body, keyed)
-    expect(seen(first)).toEqual({
+    expect(toSeenAnswer(first)).toEqual({
       status: 202,
       body: '<Response><Message>Thanks, &lt;Dial&gt;+1&lt;/Dial&gt;</Message></Response>',
       type: 'text/xml; charset=utf-8',
@@ -51,12 +51,12 @@ describe('the answer of a mapping', () => {
     })
     const again = await post(gateway.port, '/hooks/sms', { Body: 'other' }, keyed)
     expect(again.headers['idempotent-replay']).toBe('true')
-    expect(seen(again)).toEqual(seen(first))
+    expect(toSeenAnswer(again)).toEqual(toSeenAnswer(first))
     await gateway.stop()
     const next = await startInside({ dir: gateway.dir })
     const later = await post(next.port, '/hooks/sms', body, keyed)
     expect(later.headers['idempotent-replay']).toBe('true')
-    expect(seen(later)).toEqual(seen(first))
+    expect(toSeenAnswer(later)).toEqual(toSeenAnswer(first))
   })
 
   test('hookloom show and the admin API show the answer with its type', async () => {
@@ -78,7 +78,7 @@ describe('the answer of a mapping', () => {
     const form: Headers = [...bearer, ['content-type', 'application/x-www-form-urlencoded']]
     const body = 'command=%2Fask&text=Is+%3Cbilling%3E+up%3F'
     const reply = await send(gateway.port, { target: '/hooks/slack-command', headers: form, body })
-    expect(seen(reply)).toMatchObject({ status: 200, type: 'text/plain; charset=utf-8' })
+    expect(toSeenAnswer(reply)).toMatchObject({ status: 200, type: 'text/plain; charset=utf-8' })
     expect(reply.body).toContain('Is <billing> up?')
   })
 })
@@ -87,7 +87,11 @@ describe('the answer of a transform', () => {
   test('the answer of a transform replaces that of its mapping', async () => {
     const gateway = await startInside({ config, files })
     const reply = await post(gateway.port, '/hooks/code', { n: 7 })
-    expect(seen(reply)).toMatchObject({ status: 200, body: '{"echo":7}', type: 'application/json; charset=utf-8' })
+    expect(toSeenAnswer(reply)).toMatchObject({
+      status: 200,
+      body: '{"echo":7}',
+      type: 'application/json; charset=utf-8',
+    })
   })
 
   test.each([

@@ -7,7 +7,7 @@ const module = { 'hooks/transforms/x.ts': 'export default ({ payload }) => (payl
 const x = { id: 'x', match: { path: 'x' }, transform: { module: 'x.ts' }, deliver: false }
 const plain = { id: 'plain', match: { path: 'plain', payload: { n: 1 } }, deliver: false }
 
-const kept = (dir: string) => readStore(dir, (store) => store.kept({ limit: 99 }))
+const readKept = (dir: string) => readStore(dir, (store) => store.kept({ limit: 99 }))
 
 describe('requests of finished deliveries', () => {
   const post = (url: string, hook: string, payload: object, headers?: Record<string, string>) =>
@@ -23,7 +23,7 @@ describe('requests of finished deliveries', () => {
       for (const payload of [{ n: 1 }, { skip: true }]) await post(url, 'x', payload)
       await post(url, 'plain', { n: 2 })
       await post(url, 'wake', { text: 'hello' })
-      const found = await kept(dir)
+      const found = await readKept(dir)
       const expected = [
         { hook: 'wake', state: 'accepted', mappingId: undefined },
         { hook: 'plain', state: 'skipped', mappingId: undefined },
@@ -43,7 +43,7 @@ describe('requests of finished deliveries', () => {
     ]
     const { dir, url } = await startInside({ files: module, config: { hooks: { retain: 2, mappings } } })
     for (const n of [1, 2, 3]) for (const hook of ['x', 'plain', 'two']) await post(url, hook, { n })
-    const found = await kept(dir)
+    const found = await readKept(dir)
     expect(found.map(({ hook }) => hook).toSorted()).toEqual(['plain', 'plain', 'plain', 'two', 'two'])
   })
 
@@ -53,7 +53,7 @@ describe('requests of finished deliveries', () => {
     const secret = 'sec-0123456789'
     await post(url, 'plain', { n: 1 }, { cookie: secret, 'proxy-authorization': secret, 'x-gitlab-token': secret })
     await post(url, 'plain', { n: 1, text: 'x'.repeat(300_000) })
-    const [large, small] = await kept(dir)
+    const [large, small] = await readKept(dir)
     expect(large).toMatchObject({ state: 'accepted', request: undefined })
     expect(JSON.parse(Buffer.from(small?.request?.body ?? []).toString())).toEqual({ n: 1 })
     expect(JSON.stringify(small?.request?.head)).not.toMatch(/sec-0123|hook-secret/)

@@ -1,4 +1,4 @@
-// The run resource on the hook port: what a token sees of the runs that it started, even at another gateway and after a kill.
+// The run resource on the hook port: the parts of a run that its token sees, even at another gateway and after a kill.
 import { writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
@@ -26,7 +26,7 @@ const mappings = [
 ]
 const hooks = { mappings }
 /** An agent that prints a reply. */
-const judge = (reply: string) => ({
+const buildJudge = (reply: string) => ({
   runners: {
     mine: { kind: 'command', command: process.execPath, args: ['-e', `console.log(${JSON.stringify(reply)})`] },
   },
@@ -107,7 +107,7 @@ describe('a run as a resource', () => {
     ['One test fails.\n\nVerdict: FAIL', { verdict: 'fail', verdictForm: 'last-line', verdictRepaired: false }],
     ['I cannot say.', { verdict: null, verdictForm: null, verdictRepaired: true }],
   ])('a run with verdicts shows the verdict of the reply %j', async (reply, expected) => {
-    const { runners, list } = judge(reply)
+    const { runners, list } = buildJudge(reply)
     const gateway = await startInside({ config: { hooks, runners, agents: { list } } })
     const shown = read(await ask(gateway, await run(gateway, 'judged', untilDone)))
     expect(shown).toMatchObject({ state: 'done', verdicts: ['pass', 'fail'], ...expected })
@@ -321,7 +321,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
       closing.push(drop)
       const start = async (maxConcurrent: number) => {
         const store = createPostgresStore({ url })
-        const { runners, list } = judge('Fine.\npass')
+        const { runners, list } = buildJudge('Fine.\npass')
         const agents = { defaults: { maxConcurrent }, list }
         // this gateway claims nothing if it has no slots
         const idle = maxConcurrent === 0 ? { ...store, claim: async () => [] } : store
@@ -372,8 +372,8 @@ describe.skipIf(whyNoPostgres !== undefined)(
       // the lease of the killed gateway ends after 30 seconds
       expect([200, 202]).toContain(answer.status)
       const { runId } = (await answer.json()) as { runId: string }
-      const end = async () => read(await ask(first, runId))
-      await expect.poll(end).toMatchObject({ state: 'done', verdict: 'pass' })
+      const readEnd = async () => read(await ask(first, runId))
+      await expect.poll(readEnd).toMatchObject({ state: 'done', verdict: 'pass' })
     })
   },
 )

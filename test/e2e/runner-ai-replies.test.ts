@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { chatCompletions as api } from './fakes/chat-completions.ts'
 import { anthropic } from './fakes/anthropic.ts'
 import { openai } from './fakes/openai.ts'
-import { type Answer, type Fake, replies, startFake } from './fakes/provider.ts'
+import { type Answer, type Fake, replyWith, startFake } from './fakes/provider.ts'
 import { run } from './runner-stage.ts'
 
 let fake: Fake
@@ -52,8 +52,8 @@ test('a reply without usage is delivered', async () => {
   expect(result).toEqual({ status: 'ok', text: 'Hello', model: `mine/${api.model}` })
 })
 
-const plainJson: Answer = ({ toWhole }, _request, response) =>
-  void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(toWhole('Hello there')))
+const plainJson: Answer = ({ toReplyBody }, _request, response) =>
+  void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(toReplyBody('Hello there')))
 
 test.each([api, openai, anthropic])(
   'a reply of a $kind server that does not stream is read from one request',
@@ -76,12 +76,12 @@ test('a JSON answer without a reply is an error', async () => {
 })
 
 test('thoughts before a reply are removed, and the same words inside the reply are kept', async () => {
-  fake.answer = replies('<think>\nShe is the ', 'harbour master.\n</think>\n\n', 'Hello <think>Mira</think>')
+  fake.answer = replyWith('<think>\nShe is the ', 'harbour master.\n</think>\n\n', 'Hello <think>Mira</think>')
   expect((await run({ api, fake })).result).toMatchObject({ status: 'ok', text: 'Hello <think>Mira</think>' })
 })
 
 test('a reply that is only thoughts counts as an empty reply', async () => {
-  fake.answer = replies('<think>Hm.</think>')
+  fake.answer = replyWith('<think>Hm.</think>')
   expect((await run({ api, fake })).result).toMatchObject({ status: 'error', retryable: true })
 })
 

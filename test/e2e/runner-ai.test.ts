@@ -8,14 +8,14 @@ import { google } from './fakes/gemini.ts'
 import { openai } from './fakes/openai.ts'
 import {
   apiKey,
-  breaksOff,
-  failsInside,
+  breakOff,
+  failInside,
   type Fake,
-  neverAnswers,
-  neverEnds,
-  refuses,
-  replies,
-  stalls,
+  staySilent,
+  answerEndlessly,
+  refuseWith,
+  replyWith,
+  stall,
   startFake,
 } from './fakes/provider.ts'
 import { run, toModels } from './runner-stage.ts'
@@ -56,7 +56,7 @@ describe.each([openai, anthropic, google, chatCompletions])('the API $kind', (ap
   test.each([true, false])(
     'a run is one request with the whole conversation, and returns the reply to it (stream: %s)',
     async (stream) => {
-      fake.answer = replies('Hello, ', 'Mira.')
+      fake.answer = replyWith('Hello, ', 'Mira.')
       const { result, lines } = await run({
         api,
         fake,
@@ -93,10 +93,10 @@ describe.each([openai, anthropic, google, chatCompletions])('the API $kind', (ap
     },
   )
 
-  test('each thinking level is sent to the model in the form of this API', async () => {
+  test('each thinking level is sent to the model in the form of its API', async () => {
     for (const thinking of thinkingLevels) await run({ api, fake, request: { thinking } })
     await run({ api, fake })
-    expect(fake.received.map(({ body }) => api.thinkingOf(body))).toEqual([
+    expect(fake.received.map(({ body }) => api.findThinking(body))).toEqual([
       ...(thinkingSeen[api.kind] ?? []),
       undefined,
     ])
@@ -105,7 +105,7 @@ describe.each([openai, anthropic, google, chatCompletions])('the API $kind', (ap
   test.each([true, false])(
     'a rate limit is reported with its Retry-After, after one request (stream: %s)',
     async (stream) => {
-      fake.answer = refuses(429, { 'retry-after': '7' })
+      fake.answer = refuseWith(429, { 'retry-after': '7' })
       const { result } = await run({ api, fake, provider: { stream } })
       expect(result).toMatchObject({ status: 'unavailable', retryAfterMs: 7_000 })
       expect(fake.received).toHaveLength(1)
@@ -121,7 +121,7 @@ describe.each([openai, anthropic, google, chatCompletions])('the API $kind', (ap
     [403, { status: 'error', retryable: false, detail: expect.stringContaining('models.providers.mine.apiKey') }],
     [404, { status: 'error', retryable: false, detail: expect.stringContaining(api.model) }],
   ])('the status %i is reported without the text of the provider', async (status, expected) => {
-    fake.answer = refuses(status)
+    fake.answer = refuseWith(status)
     for (const stream of [true, false]) {
       const { result } = await run({ api, fake, provider: { stream } })
       expect(result).toMatchObject(expected)
@@ -131,7 +131,7 @@ describe.each([openai, anthropic, google, chatCompletions])('the API $kind', (ap
   })
 
   test.each(['reset', 'end'] as const)('a stream that ends early is an error and not a reply (by %s)', async (how) => {
-    fake.answer = breaksOff(how)
+    fake.answer = breakOff(how)
     const { result } = await run({ api, fake })
     expect(result).toMatchObject({
       status: 'error',
@@ -141,19 +141,19 @@ describe.each([openai, anthropic, google, chatCompletions])('the API $kind', (ap
   })
 
   test('an error inside a stream is the result of the run, and closes the connection', async () => {
-    fake.answer = failsInside()
+    fake.answer = failInside()
     const { result } = await run({ api, fake })
     expect(result).toMatchObject({ status: 'unavailable' })
     await fake.received[0]?.closed
   })
 
   test.each([
-    ['before it answers', neverAnswers],
-    ['in the middle of a stream', stalls()],
+    ['before it answers', staySilent],
+    ['in the middle of a stream', stall()],
   ])('the connection to a provider that stops answering %s is closed when the run ends', async (_, answer) => {
     fake.answer = answer
     const limit = new AbortController()
-    const asked = fake.next()
+    const asked = fake.nextRequest()
     const ran = run({ api, fake, signal: limit.signal })
     const { closed } = await asked
     limit.abort(new DOMException('The time is up.', 'TimeoutError'))
@@ -162,14 +162,14 @@ describe.each([openai, anthropic, google, chatCompletions])('the API $kind', (ap
   })
 
   test('a model that sends no first byte in time counts as unavailable, and the connection is closed', async () => {
-    fake.answer = neverAnswers
+    fake.answer = staySilent
     const { result } = await run({ api, fake, provider: { firstByteSeconds: 0.05 } })
     expect(result).toMatchObject({
       status: 'unavailable',
       detail: expect.stringContaining('raise models.providers.mine.firstByteSeconds'),
     })
     await fake.received[0]?.closed
-    fake.answer = replies('Late, but ', 'in time.')
+    fake.answer = replyWith('Late, but ', 'in time.')
     const slow = await run({ api, fake, provider: { firstByteSeconds: 30 } })
     expect(slow.result).toMatchObject({ status: 'ok', text: 'Late, but in time.' })
   })
@@ -177,7 +177,7 @@ describe.each([openai, anthropic, google, chatCompletions])('the API $kind', (ap
   test.each([200, 500])(
     'an answer that never ends is cut off before it fills the memory (status %i)',
     async (status) => {
-      fake.answer = neverEnds(status)
+      fake.answer = answerEndlessly(status)
       const { result } = await run({ api, fake })
       expect(result).toMatchObject({ status: 'error', retryable: false, detail: expect.stringContaining('64 MB') })
       await fake.received[0]?.closed
@@ -185,15 +185,15 @@ describe.each([openai, anthropic, google, chatCompletions])('the API $kind', (ap
   )
 
   test('a reply that is too long for any chat counts as a failure', async () => {
-    fake.answer = replies('a'.repeat(1_048_577))
+    fake.answer = replyWith('a'.repeat(1_048_577))
     const { result } = await run({ api, fake })
     expect(result).toMatchObject({ status: 'error', retryable: false, detail: expect.stringContaining('1 MB') })
   })
 
   test('a run that a shutdown stops may be tried again', async () => {
-    fake.answer = neverAnswers
+    fake.answer = staySilent
     const limit = new AbortController()
-    const asked = fake.next()
+    const asked = fake.nextRequest()
     const ran = run({ api, fake, signal: limit.signal })
     await asked
     limit.abort()
@@ -203,7 +203,7 @@ describe.each([openai, anthropic, google, chatCompletions])('the API $kind', (ap
   test.each([true, false])(
     'an empty reply is an error that gives the reason why the model stopped (stream: %s)',
     async (stream) => {
-      fake.answer = replies(' ')
+      fake.answer = replyWith(' ')
       const { result } = await run({ api, fake, provider: { stream } })
       expect(result).toMatchObject({ status: 'error', retryable: true, detail: expect.stringContaining('stop') })
     },
@@ -231,7 +231,7 @@ describe.each([openai, anthropic, google, chatCompletions])('the API $kind', (ap
       vi.spyOn(console, method).mockImplementation((...words: unknown[]) => void printed.push(words))
     }
     try {
-      for (const answer of [replies('Hello'), refuses(400), failsInside(), breaksOff('end')]) {
+      for (const answer of [replyWith('Hello'), refuseWith(400), failInside(), breakOff('end')]) {
         fake.answer = answer
         await run({ api, fake })
       }
@@ -246,7 +246,7 @@ describe.each([openai, anthropic, google, chatCompletions])('the API $kind', (ap
     const runner = createAiRunner({ models: toModels(api, fake) })
     const { signal } = new AbortController()
     expect(await runner.probe?.(signal)).toEqual({ ok: true, detail: 'mine answers.' })
-    fake.answer = refuses(401)
+    fake.answer = refuseWith(401)
     expect(await runner.probe?.(signal)).toMatchObject({ ok: false, detail: expect.stringContaining('apiKey') })
     expect(fake.received.map(({ method, path }) => [method, path])).toEqual([
       ['GET', api.listPath],

@@ -1,10 +1,10 @@
 // The profiles of claude and codex, with programs that imitate their output: rights, sessions, counts and refusals.
 import { expect, describe, test } from 'vitest'
 import type { RunResult } from '../../src/model/runner.ts'
-import { callsIn, createIO, makeFolder, openRunner } from './runner-command-stage.ts'
+import { readCalls, createIO, makeFolder, openRunner } from './runner-command-stage.ts'
 import { toRunRequest } from './runner-request.ts'
 
-function stateOf(result: RunResult) {
+function readState(result: RunResult) {
   if (result.status !== 'ok' || result.state === undefined) throw new Error(JSON.stringify(result))
   return result.state
 }
@@ -17,7 +17,7 @@ describe('the profile claude', () => {
     const request = toRunRequest({ workspace, model: 'anthropic/sonnet', thinking: 'minimal', system: '-Be kind.' })
     const result = await runner.run({ ...request, prompt: '-help me' }, createIO().io)
     expect(result).toMatchObject({ status: 'ok', text: 'Heard 8 characters.' })
-    const [call] = callsIn(workspace)
+    const [call] = readCalls(workspace)
     expect(call?.prompt).toBe('-help me')
     expect(call?.values).toEqual({
       print: true,
@@ -37,7 +37,7 @@ describe('the profile claude', () => {
   test('claude gets no flag without a value', async () => {
     const workspace = makeFolder()
     await runner.run(toRunRequest({ workspace, thinking: 'off' }), createIO().io)
-    const values = callsIn(workspace)[0]?.values ?? {}
+    const values = readCalls(workspace)[0]?.values ?? {}
     expect(Object.keys(values)).not.toContain('model')
     expect(Object.keys(values)).not.toContain('effort')
     expect(Object.keys(values)).not.toContain('append-system-prompt')
@@ -52,9 +52,9 @@ describe('the profile claude', () => {
   test('claude continues the session that it began', async () => {
     const workspace = makeFolder()
     const first = await runner.run(toRunRequest({ workspace }), createIO().io)
-    const second = await runner.run(toRunRequest({ workspace, state: stateOf(first) }), createIO().io)
-    expect(stateOf(second)).toEqual(stateOf(first))
-    const [begun, continued] = callsIn(workspace).map(({ values }) => values)
+    const second = await runner.run(toRunRequest({ workspace, state: readState(first) }), createIO().io)
+    expect(readState(second)).toEqual(readState(first))
+    const [begun, continued] = readCalls(workspace).map(({ values }) => values)
     expect(continued).toMatchObject({ resume: begun?.['session-id'] })
     expect(continued).not.toHaveProperty('session-id')
   })
@@ -64,8 +64,8 @@ describe('the profile claude', () => {
     const { io, lines } = createIO()
     const state = { sessionId: '00000000-0000-4000-8000-000000000000' }
     const result = await runner.run(toRunRequest({ workspace, state }), io)
-    expect(stateOf(result)).not.toEqual(state)
-    expect(callsIn(workspace)).toHaveLength(2)
+    expect(readState(result)).not.toEqual(state)
+    expect(readCalls(workspace)).toHaveLength(2)
     expect(lines).toEqual(['runners.mine: the command no longer knows this session; a new one starts'])
   })
 
@@ -79,7 +79,7 @@ describe('the profile claude', () => {
     const workspace = makeFolder()
     const prompt = '@/etc/passwd (@~/.ssh/id_rsa) 。@"a b" >@x me@example.com, cc @octocat at 5 @ 7'
     await runner.run(toRunRequest({ workspace, prompt }), createIO().io)
-    expect(callsIn(workspace)[0]?.prompt).toBe(
+    expect(readCalls(workspace)[0]?.prompt).toBe(
       '@ /etc/passwd (@ ~/.ssh/id_rsa) 。@ "a b" >@ x me@example.com, cc @ octocat at 5 @ 7',
     )
   })
@@ -101,7 +101,7 @@ describe('the profile codex', () => {
     const workspace = makeFolder()
     const request = toRunRequest({ workspace, model: 'openai/gpt-5', thinking: 'off', system: 'Be kind.' })
     expect(await runner.run(request, createIO().io)).toMatchObject({ status: 'ok', text: 'Turn 1 is done.' })
-    expect(callsIn(workspace)).toEqual([
+    expect(readCalls(workspace)).toEqual([
       {
         args: [
           ['exec', '--json', '--color', 'never', '--skip-git-repo-check'],
@@ -115,17 +115,17 @@ describe('the profile codex', () => {
 
   test('codex continues its thread with the same rights, and the tokens of each turn are counted separately', async () => {
     const workspace = makeFolder()
-    let state = stateOf(await runner.run(toRunRequest({ workspace, system: 'Be kind.' }), createIO().io))
+    let state = readState(await runner.run(toRunRequest({ workspace, system: 'Be kind.' }), createIO().io))
     for (const turn of [2, 3]) {
       const result = await runner.run(toRunRequest({ workspace, system: 'Be kind.', state }), createIO().io)
       expect(result).toMatchObject({
         text: `Turn ${turn} is done.`,
         usage: { inputTokens: 5, cachedInputTokens: 1, outputTokens: 3, reasoningTokens: 0 },
       })
-      state = stateOf(result)
+      state = readState(result)
     }
-    const last = callsIn(workspace).at(-1)
-    expect(last?.args.slice(0, 10)).toEqual(callsIn(workspace)[0]?.args.slice(0, 10))
+    const last = readCalls(workspace).at(-1)
+    expect(last?.args.slice(0, 10)).toEqual(readCalls(workspace)[0]?.args.slice(0, 10))
     expect(last?.args.slice(-3)).toEqual(['resume', expect.stringMatching(/^[\da-f-]{36}$/), '-'])
     expect(last?.prompt).toBe('Look at this')
   })
@@ -134,13 +134,13 @@ describe('the profile codex', () => {
     const state = { sessionId: 'gone', usage: { inputTokens: 2, outputTokens: 1 } }
     const result = await runner.run(toRunRequest({ workspace: makeFolder(), state }), createIO().io)
     expect(result).toMatchObject({ text: 'Turn 1 is done.', usage: { inputTokens: 5, outputTokens: 3 } })
-    expect(stateOf(result)).not.toMatchObject({ sessionId: 'gone' })
+    expect(readState(result)).not.toMatchObject({ sessionId: 'gone' })
   })
 
   test('codex begins a new thread if the stored state has an unknown form', async () => {
     const workspace = makeFolder()
     await runner.run(toRunRequest({ workspace, state: ['--dangerous'] }), createIO().io)
-    expect(callsIn(workspace)[0]?.args).not.toContain('resume')
+    expect(readCalls(workspace)[0]?.args).not.toContain('resume')
   })
 
   test('a failed turn is reported in the words of codex', async () => {
@@ -156,5 +156,5 @@ test('configured arguments replace those of the profile, and only configured res
   const result = await runner.run(toRunRequest({ workspace, state: { sessionId: 'x' } }), createIO().io)
   expect(result).toMatchObject({ status: 'ok' })
   expect(result).not.toHaveProperty('state')
-  expect(callsIn(workspace)[0]?.args).toEqual(['exec', '--json', '-'])
+  expect(readCalls(workspace)[0]?.args).toEqual(['exec', '--json', '-'])
 })

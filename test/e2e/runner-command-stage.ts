@@ -11,7 +11,7 @@ import { makeFolder as makeTemporary } from './gateway.ts'
 
 const fixtures = resolve(import.meta.dirname, '../fixtures/commands')
 
-export function fixture(name: string): string {
+export function findFixture(name: string): string {
   return join(fixtures, `${name}.mjs`)
 }
 
@@ -24,8 +24,8 @@ export function makeFolder(): string {
 function makePath(): string {
   const bin = makeFolder()
   for (const name of ['claude', 'codex']) {
-    chmodSync(fixture(name), 0o755)
-    symlinkSync(fixture(name), join(bin, name))
+    chmodSync(findFixture(name), 0o755)
+    symlinkSync(findFixture(name), join(bin, name))
   }
   return [bin, dirname(process.execPath), '/usr/bin', '/bin'].join(':')
 }
@@ -41,7 +41,7 @@ export function openRunner({ vars = {}, ...config }: Settings) {
 
 /** A runner for a fixture, run by this Node. */
 export function openFixture(name: string, { args = [], ...config }: Settings = {}) {
-  return openRunner({ command: process.execPath, args: [fixture(name), ...args], ...config })
+  return openRunner({ command: process.execPath, args: [findFixture(name), ...args], ...config })
 }
 
 export function createIO(): { readonly io: RunIO; readonly lines: string[]; stop(reason?: unknown): void } {
@@ -57,7 +57,7 @@ export function createIO(): { readonly io: RunIO; readonly lines: string[]; stop
 export const timeIsUp = new DOMException('The time is up.', 'TimeoutError')
 
 /** The calls that a fake recorded, oldest first. */
-export function callsIn(folder: string): { args: string[]; values: Record<string, unknown>; prompt: string }[] {
+export function readCalls(folder: string): { args: string[]; values: Record<string, unknown>; prompt: string }[] {
   return readFileSync(join(folder, 'calls.jsonl'), 'utf8')
     .trim()
     .split('\n')
@@ -67,9 +67,9 @@ export function callsIn(folder: string): { args: string[]; values: Record<string
 export type RollCall = {
   readonly port: string
   /** The pids of the next processes that connect. */
-  hear(count: number): Promise<number[]>
+  waitForProcesses(count: number): Promise<number[]>
   /** Resolves when all connected processes have ended: the system closes their connections. */
-  hearNobody(): Promise<void>
+  waitForEnd(): Promise<void>
 }
 
 export async function openRollCall(): Promise<RollCall> {
@@ -96,11 +96,11 @@ export async function openRollCall(): Promise<RollCall> {
   if (address === null || typeof address === 'string') throw new Error('no port')
   return {
     port: String(address.port),
-    async hear(count) {
+    async waitForProcesses(count) {
       while (heard.length < count) await new Promise<void>((resolve) => (wake = resolve))
       return heard.splice(0, count)
     },
-    async hearNobody() {
+    async waitForEnd() {
       while (present.size > 0) await new Promise<void>((resolve) => (wake = resolve))
     },
   }
@@ -116,7 +116,7 @@ export function isAlive(pid: number): boolean {
   try {
     return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
   } catch {
-    // no such file system, or the process has ended
+    // the system has no /proc, or the process has ended
     return process.platform !== 'linux'
   }
 }

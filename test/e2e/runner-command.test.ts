@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { expect, describe, test } from 'vitest'
 import {
   createIO,
-  fixture,
+  findFixture,
   isAlive,
   makeFolder,
   openFixture,
@@ -88,7 +88,7 @@ describe('misbehaving commands', () => {
   test('a command that prints without end is killed', async () => {
     const roll = await openRollCall()
     const running = openFixture('flood', { args: [roll.port], killAfterMs: 50 }).run(toRunRequest(), createIO().io)
-    const pids = await roll.hear(1)
+    const pids = await roll.waitForProcesses(1)
     expect(await running).toEqual({
       status: 'error',
       retryable: false,
@@ -100,7 +100,7 @@ describe('misbehaving commands', () => {
   test('if a command exits while a grandchild keeps its pipes open, its reply counts and the grandchild is killed', async () => {
     const roll = await openRollCall()
     const running = openFixture('family', { args: [roll.port], killAfterMs: 50 }).run(toRunRequest(), createIO().io)
-    const pids = await roll.hear(1)
+    const pids = await roll.waitForProcesses(1)
     expect(pids.map(isAlive)).toEqual([true])
     expect(await running).toEqual({ status: 'ok', text: 'The family answers.' })
     expect(pids.filter(isAlive)).toEqual([])
@@ -113,7 +113,7 @@ describe('stopped runs', () => {
     const { io, stop } = createIO()
     // a minute, which is longer than this test may take
     const running = openFixture('obedient', { args: [roll.port], killAfterMs: 60_000 }).run(toRunRequest(), io)
-    const pids = await roll.hear(1)
+    const pids = await roll.waitForProcesses(1)
     stop(timeIsUp)
     expect(await running).toEqual({ status: 'timeout', detail: expect.stringContaining('it reached its time limit') })
     expect(pids.filter(isAlive)).toEqual([])
@@ -123,7 +123,7 @@ describe('stopped runs', () => {
     const roll = await openRollCall()
     const { io, stop } = createIO()
     const running = openFixture('stubborn', { args: [roll.port], killAfterMs: 50 }).run(toRunRequest(), io)
-    const pids = await roll.hear(1)
+    const pids = await roll.waitForProcesses(1)
     stop(timeIsUp)
     expect(await running).toMatchObject({ status: 'timeout' })
     expect(pids.filter(isAlive)).toEqual([])
@@ -133,7 +133,7 @@ describe('stopped runs', () => {
     const roll = await openRollCall()
     const { io, stop } = createIO()
     const running = openFixture('family', { args: [roll.port, 'stays'], killAfterMs: 50 }).run(toRunRequest(), io)
-    const pids = await roll.hear(2)
+    const pids = await roll.waitForProcesses(2)
     expect(pids.map(isAlive)).toEqual([true, true])
     stop()
     expect(await running).toMatchObject({ status: 'error', retryable: true })
@@ -152,17 +152,17 @@ describe('stopped runs', () => {
 
 test('a gateway that exits kills its commands', async () => {
   const roll = await openRollCall()
-  const host = spawn(process.execPath, [fixture('host'), fixture('stubborn'), roll.port], {
+  const host = spawn(process.execPath, [findFixture('host'), findFixture('stubborn'), roll.port], {
     stdio: ['pipe', 'ignore', 'inherit'],
   })
-  const pids = await roll.hear(1)
+  const pids = await roll.waitForProcesses(1)
   expect(pids.map(isAlive)).toEqual([true])
   host.stdin.end('exit\n')
-  await expect(roll.hearNobody()).resolves.toBeUndefined()
+  await expect(roll.waitForEnd()).resolves.toBeUndefined()
 })
 
 describe('failed runs', () => {
-  async function failing(name: string, config: Parameters<typeof openFixture>[1] = {}) {
+  async function runFailing(name: string, config: Parameters<typeof openFixture>[1] = {}) {
     return await openFixture(name, config).run(toRunRequest(), createIO().io)
   }
 
@@ -181,7 +181,7 @@ describe('failed runs', () => {
   })
 
   test('a file that is not a program is reported by name', async () => {
-    const result = await openRunner({ command: fixture('deaf') }).run(toRunRequest(), createIO().io)
+    const result = await openRunner({ command: findFixture('deaf') }).run(toRunRequest(), createIO().io)
     expect(result).toMatchObject({ retryable: false, detail: expect.stringContaining('may not be executed') })
   })
 
@@ -193,7 +193,7 @@ describe('failed runs', () => {
 
   test('an exit code is reported with the last lines of stderr, without terminal sequences and secrets', async () => {
     const complaint = 'one\ntwo\nthree\n\u001b[31mkey sk-secret-1 was refused\u001b[0m\n\nfive\nsix\n'
-    const result = await failing('fail', {
+    const result = await runFailing('fail', {
       args: ['1', complaint],
       env: ['AGENT_KEY'],
       vars: { AGENT_KEY: 'sk-secret-1' },
@@ -210,17 +210,21 @@ describe('failed runs', () => {
     ['64', false],
     ['127', false],
   ])('after exit code %s, the failure is retryable: %s', async (code, retryable) => {
-    expect(await failing('fail', { args: [code, ''] })).toMatchObject({ status: 'error', retryable })
+    expect(await runFailing('fail', { args: [code, ''] })).toMatchObject({ status: 'error', retryable })
   })
 
   test('output that is not the expected JSON is an error that names the key to set', async () => {
-    const result = await failing('fail', { args: ['0', '', 'Sure! Here it is.'], output: 'json', textField: 'reply' })
+    const result = await runFailing('fail', {
+      args: ['0', '', 'Sure! Here it is.'],
+      output: 'json',
+      textField: 'reply',
+    })
     expect(result).toMatchObject({ retryable: false, detail: expect.stringContaining('runners.mine.output to "text"') })
     expect(JSON.stringify(result)).not.toContain('Sure!')
   })
 
   test('JSON output without a reply is an error that names the key to set', async () => {
-    const result = await failing('fail', { args: ['0', '', '{"answer":1}'], output: 'json', textField: 'reply' })
+    const result = await runFailing('fail', { args: ['0', '', '{"answer":1}'], output: 'json', textField: 'reply' })
     expect(result).toMatchObject({ retryable: false, detail: expect.stringContaining('Set runners.mine.textField') })
   })
 })

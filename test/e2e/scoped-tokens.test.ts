@@ -33,12 +33,12 @@ const mappings = ['deploy', 'ci-build', 'other'].map((path) => ({
 }))
 
 const start = () => startInside({ config: { hooks: { mappings }, tokens } })
-const bearer = (token: string): Headers => [['authorization', `Bearer ${token}`]]
+const toBearer = (token: string): Headers => [['authorization', `Bearer ${token}`]]
 const toPort = ({ adminUrl }: Inside) => Number(new URL(adminUrl).port)
 
 function sendTo(port: number, hook: string, token: string, headers: Headers = []) {
   const body = JSON.stringify({ message: 'x' })
-  return send(port, { target: `/hooks/${hook}`, headers: [...bearer(token), ...json, ...headers], body })
+  return send(port, { target: `/hooks/${hook}`, headers: [...toBearer(token), ...json, ...headers], body })
 }
 
 async function startRun(port: number, hook: string, token: string): Promise<string> {
@@ -48,15 +48,15 @@ async function startRun(port: number, hook: string, token: string): Promise<stri
 }
 
 const askRun = (port: number, runId: string, token: string, method = 'GET') =>
-  send(port, { method, target: `/hooks/runs/${runId}`, headers: bearer(token) })
+  send(port, { method, target: `/hooks/runs/${runId}`, headers: toBearer(token) })
 
 describe('a scoped token on the hook port', () => {
   test('a scoped token opens the hooks that its patterns match; for any other name, it gets the same answer as a wrong token', async () => {
     const { port } = await start()
-    const statuses = async (token: string, hooks: readonly string[]) =>
+    const readStatuses = async (token: string, hooks: readonly string[]) =>
       Promise.all(hooks.map(async (hook) => (await sendTo(port, hook, token)).status))
-    expect(await statuses(ci, ['deploy', 'ci-build'])).toEqual([200, 200])
-    expect(await statuses(other, ['deploy', 'ci-build', 'other', 'agent'])).toEqual([200, 200, 200, 200])
+    expect(await readStatuses(ci, ['deploy', 'ci-build'])).toEqual([200, 200])
+    expect(await readStatuses(other, ['deploy', 'ci-build', 'other', 'agent'])).toEqual([200, 200, 200, 200])
     const wrong = await sendTo(port, 'other', 'a-wrong-token')
     for (const hook of ['other', 'agent', 'wake', 'Deploy', 'deploy/x', 'nothing', '']) {
       const denied = await sendTo(port, hook, ci)
@@ -140,9 +140,13 @@ describe('a scoped token on the admin port', () => {
     ['expired', old, -1],
   ])('the token "%s" can make the calls that its right includes, and no others', async (_, token, strength) => {
     const port = toPort(await start())
-    const wrong = await send(port, { method: 'POST', target: '/api/publish', headers: bearer('a-wrong-token') })
+    const wrong = await send(port, {
+      method: 'POST',
+      target: '/api/publish',
+      headers: toBearer('a-wrong-token'),
+    })
     for (const [right, method, target] of calls) {
-      const { status, body } = await send(port, { method, target, headers: bearer(token) })
+      const { status, body } = await send(port, { method, target, headers: toBearer(token) })
       if (rights.indexOf(right) <= strength) expect([target, status]).not.toEqual([target, 401])
       else expect([target, status, body]).toEqual([target, 401, wrong.body])
     }
@@ -150,7 +154,7 @@ describe('a scoped token on the admin port', () => {
 
   test('a token without the right to a call locks its client out, and tokens that have the right still pass', async () => {
     const port = toPort(await start())
-    const publish = (token: string) => send(port, { method: 'POST', target: '/api/publish', headers: bearer(token) })
+    const publish = (token: string) => send(port, { method: 'POST', target: '/api/publish', headers: toBearer(token) })
     for (let count = 0; count < 20; count += 1) expect((await publish(reader)).status).toBe(401)
     expect((await publish(reader)).status).toBe(429)
     expect((await publish(admin)).status).toBe(409)
@@ -238,16 +242,16 @@ describe.skipIf(whyNoPostgres !== undefined)(`two gateways on one Postgres (${wh
           ask(index % 2 ? one : two, '', { name, may: ['send:deploy', 'runs'] }),
         ),
       )
-      const statusAt = async ({ port }: Inside, token = '') => (await sendTo(port, 'deploy', token)).status
+      const readStatus = async ({ port }: Inside, token = '') => (await sendTo(port, 'deploy', token)).status
       for (const { token } of made)
         for (const gateway of [one, two])
-          await expect.poll(() => statusAt(gateway, token), { interval: 1_000 }).toBe(200)
+          await expect.poll(() => readStatus(gateway, token), { interval: 1_000 }).toBe(200)
       // the token that started a run at one gateway sees the run at the other gateway too
       const [{ token } = { token: '' }] = made
       const run = await startRun(one.port, 'deploy', token)
       expect((await askRun(two.port, run, token)).status).toBe(200)
       await ask(two, '/a/revoke', {})
-      await expect.poll(() => statusAt(one, token), { interval: 1_000 }).toBe(401)
+      await expect.poll(() => readStatus(one, token), { interval: 1_000 }).toBe(401)
     },
   )
 })

@@ -38,7 +38,7 @@ async function readShadows({ adminUrl }: Pick<Inside, 'adminUrl'>): Promise<Shad
   return z.object({ shadows: z.array(ShadowFields) }).parse(await answer.json()).shadows
 }
 
-/** Waits for the run of each request, so that none is dropped. */
+/** Waits for the run of each request, so that no run is dropped. */
 async function send(gateway: Inside, payload: object): Promise<void> {
   const before = (await readShadows(gateway))[0]?.runs ?? 0
   const { status } = await post(gateway.port, '/hooks/orders', payload)

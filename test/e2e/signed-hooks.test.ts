@@ -19,16 +19,16 @@ const secrets = {
 const hmac = (secret: string, text: string) => createHmac('sha256', secret).update(text).digest('hex')
 
 type Sign = (gateway: Proving, body: string, secret?: string) => Headers
-const github: Sign = (_, body, secret = secrets.github) => [
+const signGitHub: Sign = (_, body, secret = secrets.github) => [
   ['x-github-event', 'push'],
   ['x-hub-signature-256', `sha256=${hmac(secret, body)}`],
 ]
-const meta: Sign = (_, body, secret = secrets.meta) => [['x-hub-signature-256', `sha256=${hmac(secret, body)}`]]
-const stripe: Sign = ({ time }, body, secret = secrets.stripe) => {
+const signMeta: Sign = (_, body, secret = secrets.meta) => [['x-hub-signature-256', `sha256=${hmac(secret, body)}`]]
+const signStripe: Sign = ({ time }, body, secret = secrets.stripe) => {
   const at = time.now / 1000
   return [['stripe-signature', `t=${at},v1=${hmac(secret, `${at}.${body}`)}`]]
 }
-const slack: Sign = ({ time }, body, secret = secrets.slack) => {
+const signSlack: Sign = ({ time }, body, secret = secrets.slack) => {
   const at = time.now / 1000
   return [
     ['x-slack-request-timestamp', String(at)],
@@ -72,43 +72,43 @@ describe('many senders on one path', () => {
   const post = (path: string, body: string, headers: Headers) =>
     gateway.ask({ target: `/hooks/${path}`, headers: [...json, ...headers], body })
 
-  async function recordOf(reply: Reply) {
+  async function readRecord(reply: Reply) {
     const id = toDeliveryId(reply)
     return (await gateway.deliveries()).find(({ deliveryId }) => deliveryId === id)
   }
 
   test.each([
-    ['github', github],
-    ['stripe', stripe],
-    ['slack', slack],
-    ['meta', meta],
+    ['github', signGitHub],
+    ['stripe', signStripe],
+    ['slack', signSlack],
+    ['meta', signMeta],
   ])('a delivery that %s signed goes to its own mapping and no other', async (id, sign) => {
     const body = `{"from":"${id}"}`
-    expect(await recordOf(await post('in', body, sign(gateway, body)))).toMatchObject({ mappingId: id, source: id })
+    expect(await readRecord(await post('in', body, sign(gateway, body)))).toMatchObject({ mappingId: id, source: id })
   })
 
   test.each([
-    ['github', stripe, secrets.github],
-    ['stripe', slack, secrets.stripe],
-    ['slack', github, secrets.slack],
-    ['meta', stripe, secrets.meta],
+    ['github', signStripe, secrets.github],
+    ['stripe', signSlack, secrets.stripe],
+    ['slack', signGitHub, secrets.slack],
+    ['meta', signStripe, secrets.meta],
   ])('the secret of %s is not valid for another sender', async (_, sign, secret) => {
     expect(toVerdict(await post('in', '{}', sign(gateway, '{}', secret)))).toBe('unauthorized')
   })
 
   test('a delivery belongs to the sender that signed it, even if its payload names another source', async () => {
     const body = '{"source":"stripe","event":"charge.succeeded"}'
-    const record = await recordOf(await post('in', body, github(gateway, body)))
+    const record = await readRecord(await post('in', body, signGitHub(gateway, body)))
     expect(record).toMatchObject({ mappingId: 'github', source: 'github' })
   })
 
   test('headers of another sender in addition to a proof prove nothing', async () => {
     const body = '{"a":1}'
-    const both = [...stripe(gateway, body, 'guess'), ...github(gateway, body)]
-    expect(await recordOf(await post('in', body, both))).toMatchObject({ mappingId: 'github', source: 'github' })
-    expect(toVerdict(await post('in', body, [...stripe(gateway, body, 'guess'), ...github(gateway, body, 'x')]))).toBe(
-      'unauthorized',
-    )
+    const both = [...signStripe(gateway, body, 'guess'), ...signGitHub(gateway, body)]
+    expect(await readRecord(await post('in', body, both))).toMatchObject({ mappingId: 'github', source: 'github' })
+    expect(
+      toVerdict(await post('in', body, [...signStripe(gateway, body, 'guess'), ...signGitHub(gateway, body, 'x')])),
+    ).toBe('unauthorized')
   })
 
   test('the hook token opens no signed mapping, with or without the headers of a signature', async () => {
@@ -119,26 +119,28 @@ describe('many senders on one path', () => {
 
   test('in a request with a token and a signature, each opens the mappings that ask for it', async () => {
     const open = '{"kind":"open"}'
-    expect(await recordOf(await post('mixed', open, bearer))).toMatchObject({ mappingId: 'open' })
+    expect(await readRecord(await post('mixed', open, bearer))).toMatchObject({ mappingId: 'open' })
     // the token opens a mapping of this path, whose condition is false; it does not open the signed one
     expect(toVerdict(await post('mixed', '{"kind":"x"}', bearer))).toBe('skipped')
-    expect(await recordOf(await post('mixed', open, github(gateway, open)))).toMatchObject({ mappingId: 'closed' })
+    expect(await readRecord(await post('mixed', open, signGitHub(gateway, open)))).toMatchObject({
+      mappingId: 'closed',
+    })
   })
 
   test('a mapping with also: "token" accepts the signature and the token only together', async () => {
-    const sign = github(gateway, '{}')
+    const sign = signGitHub(gateway, '{}')
     expect(toVerdict(await post('both', '{}', sign))).toBe('unauthorized')
     expect(toVerdict(await post('both', '{}', bearer))).toBe('unauthorized')
     expect(toVerdict(await post('both', '{}', [...bearer, ...forged]))).toBe('unauthorized')
     expect(toVerdict(await post('both', '{}', [...wrongBearer, ...sign]))).toBe('unauthorized')
-    expect(await recordOf(await post('both', '{}', [...bearer, ...sign]))).toMatchObject({ mappingId: 'both' })
+    expect(await readRecord(await post('both', '{}', [...bearer, ...sign]))).toMatchObject({ mappingId: 'both' })
   })
 
   test('during a rotation, a delivery signed with the old or the new secret is accepted, and with any other secret it is refused', async () => {
     for (const secret of ['the-new-secret-of-it', 'the-old-secret-of-it']) {
-      expect(toVerdict(await post('rotating', '{}', github(gateway, '{}', secret)))).toBe('accepted')
+      expect(toVerdict(await post('rotating', '{}', signGitHub(gateway, '{}', secret)))).toBe('accepted')
     }
-    expect(toVerdict(await post('rotating', '{}', github(gateway, '{}', 'older')))).toBe('unauthorized')
+    expect(toVerdict(await post('rotating', '{}', signGitHub(gateway, '{}', 'older')))).toBe('unauthorized')
   })
 
   test('a delivery that matches no conditions is skipped if its signature is valid, and refused if not', async () => {
@@ -153,15 +155,15 @@ describe('many senders on one path', () => {
   test('a signature never opens the hooks wake and agent', async () => {
     const body = '{"text":"x","message":"x"}'
     for (const path of ['wake', 'agent']) {
-      expect(toVerdict(await post(path, body, github(gateway, body)))).toBe('unauthorized')
-      expect(toVerdict(await post(path, body, [...bearer, ...github(gateway, body)]))).toBe('accepted')
+      expect(toVerdict(await post(path, body, signGitHub(gateway, body)))).toBe('unauthorized')
+      expect(toVerdict(await post(path, body, [...bearer, ...signGitHub(gateway, body)]))).toBe('accepted')
     }
   })
 
   test('the operator sees the reasons for a refusal even if the request has no proof', async () => {
     const reply = await post('in', '{}', [])
     expect(toVerdict(reply)).toBe('unauthorized')
-    const { body } = await gateway.admin('GET', '/api/refusals')
+    const { body } = await gateway.callAdmin('GET', '/api/refusals')
     const Refusals = z.object({ refusals: z.array(z.looseObject({ requestId: z.string(), trace: z.array(z.json()) })) })
     const refusal = Refusals.parse(JSON.parse(body)).refusals.find(
       ({ requestId }) => requestId === reply.headers['x-request-id'],
@@ -184,7 +186,7 @@ describe('signed mappings in the pages', () => {
     const gateway = await startProving(mappings.map(({ match, verify }) => ({ match: { path: match?.path }, verify })))
     const at = String(gateway.time.now / 1000)
     const proofs: Record<string, (secret: string) => Headers> = {
-      github: (secret) => github(gateway, '{}', secret),
+      github: (secret) => signGitHub(gateway, '{}', secret),
       acme: (secret) => [
         ['x-acme-time', at],
         ['x-acme-signature', `sha256=${hmac(secret, `${at}.{}`)}`],
@@ -224,9 +226,9 @@ describe('locked-out clients of signed hooks', () => {
 
   const post = (headers: Headers, from = client, target = '/hooks/in') =>
     gateway.ask({ target, headers: [...json, ...headers], body: '{"a":1}' }, from)
-  const valid = () => github(gateway, '{"a":1}')
+  const signValid = () => signGitHub(gateway, '{"a":1}')
 
-  async function failing(times: number, parts: Headers | RequestParts, from = client): Promise<string[]> {
+  async function sendFailing(times: number, parts: Headers | RequestParts, from = client): Promise<string[]> {
     const verdicts: string[] = []
     for (let count = 0; count < times; count++) {
       const reply = 'target' in parts ? await gateway.ask(parts, from) : await post(parts, from)
@@ -237,7 +239,7 @@ describe('locked-out clients of signed hooks', () => {
   const twenty = Array.from({ length: 20 }, () => 'unauthorized')
 
   test('a client with twenty forged signatures is locked out for a minute, and other clients are not', async () => {
-    expect(await failing(20, forged)).toEqual(twenty)
+    expect(await sendFailing(20, forged)).toEqual(twenty)
     const limited = await post(forged)
     expect([toVerdict(limited), limited.headers['retry-after']]).toEqual(['rate-limited', '60'])
     expect(toVerdict(await post(forged, other))).toBe('unauthorized')
@@ -246,35 +248,35 @@ describe('locked-out clients of signed hooks', () => {
   })
 
   test('a locked-out client is accepted with a valid signature, because many customers send from one address', async () => {
-    await failing(25, forged)
+    await sendFailing(25, forged)
     expect(toVerdict(await post(forged))).toBe('rate-limited')
-    expect(toVerdict(await post(valid()))).toBe('accepted')
+    expect(toVerdict(await post(signValid()))).toBe('accepted')
     // the guess did not try the token
     expect(toVerdict(await post(bearer))).toBe('accepted')
   })
 
   test('a client that is locked out for guesses of the token is accepted with a valid signature', async () => {
-    expect(await failing(20, wrongBearer)).toEqual(twenty)
+    expect(await sendFailing(20, wrongBearer)).toEqual(twenty)
     expect(toVerdict(await post(bearer))).toBe('rate-limited')
-    expect(toVerdict(await post(valid()))).toBe('accepted')
-    expect(toVerdict(await post([...bearer, ...valid()]))).toBe('accepted')
-    expect(toVerdict(await post([...bearer, ...valid()], client, '/hooks/both'))).toBe('rate-limited')
+    expect(toVerdict(await post(signValid()))).toBe('accepted')
+    expect(toVerdict(await post([...bearer, ...signValid()]))).toBe('accepted')
+    expect(toVerdict(await post([...bearer, ...signValid()], client, '/hooks/both'))).toBe('rate-limited')
   })
 
   test('a client cannot guess the token with forged signatures', async () => {
-    await failing(20, [...wrongBearer, ...forged])
+    await sendFailing(20, [...wrongBearer, ...forged])
     expect(toVerdict(await post(bearer))).toBe('rate-limited')
     expect(toVerdict(await post(bearer, other))).toBe('accepted')
   })
 
   test('a client that is locked out for signatures cannot guess the token', async () => {
-    await failing(20, forged)
-    await failing(20, [...wrongBearer, ...forged])
+    await sendFailing(20, forged)
+    await sendFailing(20, [...wrongBearer, ...forged])
     expect(toVerdict(await post(bearer))).toBe('rate-limited')
   })
 
   test('a locked-out client gets the same answer for a right and a wrong token', async () => {
-    await failing(20, wrongBearer)
+    await sendFailing(20, wrongBearer)
     const greeting = '/hooks/in?validationToken=hello'
     for (const [target, proof] of [
       ['/hooks/in', forged],

@@ -15,7 +15,7 @@ import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { runProcess } from './command.ts'
 import { chatCompletions } from './fakes/chat-completions.ts'
-import { apiKey, refuses, startFake } from './fakes/provider.ts'
+import { apiKey, refuseWith, startFake } from './fakes/provider.ts'
 import { hookToken, makeConfigDir, post, toChildEnv } from './gateway.ts'
 import { type Inside, startInside } from './inside.ts'
 
@@ -32,7 +32,7 @@ beforeEach(() => exporter.reset())
 
 afterAll(() => trace.disable())
 
-async function finished(count: number) {
+async function waitForSpans(count: number) {
   await vi.waitFor(() => expect(exporter.getFinishedSpans()).toHaveLength(count), { timeout: 60_000 })
   return exporter.getFinishedSpans()
 }
@@ -42,7 +42,7 @@ test('a request, its turn, its summary and its reply are one trace, whose id is 
     message: secretText,
     wakeMode: 'next-heartbeat',
   })
-  const spans = await finished(4)
+  const spans = await waitForSpans(4)
   expect(spans.map(({ name }) => name)).toEqual(['hook', 'step run', 'step summary', 'step deliver'])
   const traceId = String(answer['deliveryId']).replaceAll('-', '')
   expect(new Set(spans.map((span) => span.spanContext().traceId))).toEqual(new Set([traceId]))
@@ -62,7 +62,7 @@ test('a request, its turn, its summary and its reply are one trace, whose id is 
 test('a refused request has a span with its problem, and its trace is the request id', async () => {
   const answer = await fetch(`${gateway.url}/agent`, { method: 'POST', body: secretText })
   expect(answer.status).toBe(401)
-  const [span] = await finished(1)
+  const [span] = await waitForSpans(1)
   expect(span?.spanContext().traceId).toBe(answer.headers.get('x-request-id')?.replaceAll('-', ''))
   expect(span?.attributes).toMatchObject({
     'http.request.method': 'POST',
@@ -99,7 +99,7 @@ test('a call to a model is a span inside its step, with its tokens, but without 
       ...fields,
     })
   const answer = await ask({})
-  const spans = await finished(4)
+  const spans = await waitForSpans(4)
   const [call, step] = ['model call', 'step run'].map((name) => spans.find((span) => span.name === name))
   expect(call?.kind).toBe(SpanKind.CLIENT)
   expect(call?.parentSpanContext?.spanId).toBe(step?.spanContext().spanId)
@@ -113,7 +113,7 @@ test('a call to a model is a span inside its step, with its tokens, but without 
     'hookloom.outcome': 'ok',
   })
   exporter.reset()
-  fake.answer = refuses(400)
+  fake.answer = refuseWith(400)
   await ask({ model: 'mine/named-by-a-request' })
   await vi.waitFor(() => expect(exporter.getFinishedSpans().map(({ name }) => name)).toContain('step run'), {
     timeout: 60_000,
@@ -131,7 +131,7 @@ test('a valid trace header of a sender becomes a link of the span, and an invali
   const send = (traceparent: string) => post({ url: gateway.url, token: hookToken }, 'wake', wake, { traceparent })
   await send(`00-${traceId}-${spanId}-01`)
   await send(`00-${traceId}-${spanId}-01; DROP`)
-  const [linked, other] = await finished(2)
+  const [linked, other] = await waitForSpans(2)
   expect(linked?.links.map((link) => link.context)).toMatchObject([{ traceId, spanId, traceFlags: 1 }])
   expect(other?.links).toEqual([])
 })

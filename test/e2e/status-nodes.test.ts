@@ -1,4 +1,4 @@
-// Commit statuses and callbacks with two gateways on one Postgres: one takes the request, the other one runs it, and each may be killed.
+// Commit statuses and callbacks with two gateways on one Postgres: one takes the request, the other one runs it, and either may be killed.
 import { createHmac } from 'node:crypto'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createPostgresStore } from '../../src/store/postgres/postgres.ts'
@@ -14,7 +14,7 @@ const secret = 'a-secret-of-the-webhook'
 const callbackSecret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 const [oldSha, newSha] = ['0123456789abcdef0123456789abcdef01234567', '89abcdef0123456789abcdef0123456789abcdef']
 
-/** A forge with two commits, and a signed push of one of them. */
+/** A forge with two commits, and a function that sends a signed push of a commit. */
 const forges = {
   async github() {
     const fake = await startFakeGitHub({ commits: [`acme/app@${oldSha}`, `acme/app@${newSha}`] })

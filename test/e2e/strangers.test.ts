@@ -10,7 +10,7 @@ const forged: Headers = [['x-hub-signature-256', `sha256=${'0'.repeat(64)}`]]
 const guess: Headers = [['authorization', 'Bearer a-guess']]
 const over = 'x'.repeat(300_000)
 
-const chunked = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`
+const encodeChunks = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`
 
 /** Every kind of hook, by the credential that opens it. */
 const existing = ['signed', 'timed', 'in-body', 'word', 'bearer', 'basic', 'account', 'own-header', 'both', 'open']
@@ -72,7 +72,7 @@ const bodies: Readonly<Record<string, Request>> = {
   'a body over the limit': { headers: json, body: over },
   'a body over the limit in chunks': {
     headers: [...json, ['transfer-encoding', 'chunked']],
-    body: chunked(over),
+    body: encodeChunks(over),
     length: false,
   },
   'a body that inflates over the limit': { headers: [...json, ['content-encoding', 'gzip']], body: gzipSync(over) },
@@ -151,8 +151,8 @@ describe('failures of one request', () => {
 })
 
 test('a client with the hook token is told whether a name exists', async () => {
-  const told = async (name: string) => toVerdict(await ask(name, { headers: [...bearer, ...json], body: '{}' }))
-  expect([await told('no-such-hook'), await told('signed'), await told('open')]).toEqual([
+  const askVerdict = async (name: string) => toVerdict(await ask(name, { headers: [...bearer, ...json], body: '{}' }))
+  expect([await askVerdict('no-such-hook'), await askVerdict('signed'), await askVerdict('open')]).toEqual([
     'hook-unknown',
     'unauthorized',
     'accepted',

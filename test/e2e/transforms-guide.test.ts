@@ -14,19 +14,19 @@ const project = resolve(import.meta.dirname, '../..')
 const text = readFileSync(join(project, 'transforms/README.md'), 'utf8')
 const root = 'hooks/transforms'
 
-function blocks(language: string): string[] {
+function readBlocks(language: string): string[] {
   return [...text.matchAll(new RegExp(`\`\`\`${language}\n([^]*?)\`\`\``, 'g'))].map(([, block = '']) => block)
 }
 
-function block(language: string, mark: string): string {
-  const found = blocks(language).find((candidate) => candidate.includes(mark))
+function readExample(language: string, mark: string): string {
+  const found = readBlocks(language).find((candidate) => candidate.includes(mark))
   if (found === undefined) throw new Error(`the guide has no ${language} block with ${mark}`)
   return found
 }
 
 /** The ts blocks of the guide, by the names in their first lines. The block without a name imports types that a command writes. */
 const modules = Object.fromEntries(
-  blocks('ts').flatMap((code) => {
+  readBlocks('ts').flatMap((code) => {
     const name = /^\/\/ (\S+)\n/.exec(code)?.[1]
     return name === undefined ? [] : [[name, code]]
   }),
@@ -41,7 +41,7 @@ const toMapping = (module: string) => ({ id: toHook(module), match: { path: toHo
 /** A real package without dependencies, installed as by `npm install --prefix`. */
 function install(dir: string): void {
   const [, name = ''] =
-    /^npm install --prefix ~\/\.hookloom\/hooks\/transforms (\S+)$/m.exec(block('sh', 'npm install')) ?? []
+    /^npm install --prefix ~\/\.hookloom\/hooks\/transforms (\S+)$/m.exec(readExample('sh', 'npm install')) ?? []
   cpSync(join(project, 'node_modules', name), join(dir, root, 'node_modules', name), { recursive: true })
 }
 
@@ -88,7 +88,7 @@ export default ({ payload }) => made[payload]()
 `
 
 beforeAll(async () => {
-  const shown: { transform: { module: string } } = parse(block('jsonc', '"transform"'))
+  const shown: { transform: { module: string } } = parse(readExample('jsonc', '"transform"'))
   const others = mapped.filter((module) => module !== shown.transform.module).map(toMapping)
   const tried = { ...toMapping('results.ts'), messageTemplate: 'as rendered' }
   gateway = await startInside({
@@ -115,9 +115,9 @@ describe('guide to transforms', () => {
   })
 
   test('the first mapping and transform of the guide answer as printed', async () => {
-    const curl = block('sh', 'curl').replace('http://127.0.0.1:8790/hooks', gateway.url)
+    const curl = readExample('sh', 'curl').replace('http://127.0.0.1:8790/hooks', gateway.url)
     const ran = await runProcess('/bin/sh', ['-c', curl], { env: toChildEnv({ HOOKLOOM_TOKEN: hookToken }) })
-    expect(toShape(ran.stdout)).toEqual(toShape(block('json', 'deliveryId')))
+    expect(toShape(ran.stdout)).toEqual(toShape(readExample('json', 'deliveryId')))
   })
 
   test.each(cases)('the module %s of the guide turns %j into %j', async (hook, payload, made) => {
@@ -145,14 +145,14 @@ describe('guide to transforms', () => {
     const [, payload = ''] = /The answer to `(.*)`:/.exec(text) ?? []
     expect(await send('release', JSON.parse(payload))).toEqual({
       status: 400,
-      body: block('json', 'payload-invalid').trimEnd(),
+      body: readExample('json', 'payload-invalid').trimEnd(),
     })
   })
 
   test('a save of the shared helper in the guide changes both modules that import it', async () => {
     const euros = modules['lib/money.ts']?.replace('.toUpperCase()', ".toUpperCase().replace('EUR', '€')") ?? ''
     writeFiles(gateway.dir, { [`${root}/lib/money.ts`]: euros })
-    await becomes('order', { id: 'A7', total: 1999, currency: 'eur' }, 'Order A7 for 19.99 €')
+    await expectMessage('order', { id: 'A7', total: 1999, currency: 'eur' }, 'Order A7 for 19.99 €')
     expect(await ask('refund', { id: 'A8', total: 500, currency: 'eur' })).toEqual(['refund A8 for 5.00 €'])
   })
 
@@ -161,14 +161,14 @@ describe('guide to transforms', () => {
     expect(await ask('login', outside)).toEqual(['200 parked'])
     install(gateway.dir)
     utimesSync(join(gateway.dir, root, 'login.ts'), new Date(), new Date())
-    await becomes('login', outside, 'ada logged in from 198.51.100.7')
+    await expectMessage('login', outside, 'ada logged in from 198.51.100.7')
     expect(await ask('login', { user: 'ada', ip: '203.0.113.9' })).toEqual(['204'])
   })
 
   test('the fixture in the guide passes, and fails for another transform', async () => {
     const dir = makeFolder()
     await makeConfigFolder(dir)
-    const fixture = { [`${root}/build.fixtures/failed.json`]: block('json', '"branch": "main"') }
+    const fixture = { [`${root}/build.fixtures/failed.json`]: readExample('json', '"branch": "main"') }
     writeFiles(dir, { [`${root}/build.ts`]: modules['build.ts'] ?? '', ...fixture })
     expect(await runCommand(['test', 'build'], { dir })).toMatchObject({ code: 0 })
     writeFiles(dir, { [`${root}/build.ts`]: modules['build.ts']?.replace('failed on', 'broke on') ?? '' })
@@ -176,7 +176,7 @@ describe('guide to transforms', () => {
   })
 })
 
-async function becomes(hook: string, payload: unknown, message: string): Promise<void> {
+async function expectMessage(hook: string, payload: unknown, message: string): Promise<void> {
   await vi.waitUntil(async () => (await ask(hook, payload))[0] === message, { timeout: 60_000, interval: 50 })
 }
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Store } from '../../src/store/store.ts'
 import { whyNoPostgres } from '../contract/postgres-stage.ts'
-import { closeAfterEach, engines, openPostgres, slow, startStage, texts, waits } from './edit-stage.ts'
+import { closeAfterEach, engines, openPostgres, slow, startStage, readMessages, waits } from './edit-stage.ts'
 import { hookToken, makeFolder, post } from './gateway.ts'
 
 closeAfterEach()
@@ -48,7 +48,7 @@ for (const [name, why, open] of engines) {
       expect((await store.counts()).deliveries).toMatchObject({ parked: 1, skipped: 0 })
       edit([mapping])
       await expect.poll(async () => (await store.delivery(id))?.state, slow).toBe('accepted')
-      expect(await texts(store)).toEqual(['of 1'])
+      expect(await readMessages(store)).toEqual(['of 1'])
     })
 
     test('a parked delivery survives the removal of its mapping, and still belongs to its flow afterwards', async () => {
@@ -59,12 +59,13 @@ for (const [name, why, open] of engines) {
       const ids = [await send(1), await send(2)]
       await editLive([])
       writeFileSync(door, '')
-      const deliveries = () => Promise.all(ids.map((id) => store.delivery(id)))
-      const codes = async () => (await deliveries()).map((delivery) => delivery?.problem?.code)
-      await expect.poll(codes, slow).toEqual(['mapping-missing', 'mapping-missing'])
+      const readDeliveries = () => Promise.all(ids.map((id) => store.delivery(id)))
+      const readCodes = async () => (await readDeliveries()).map((delivery) => delivery?.problem?.code)
+      await expect.poll(readCodes, slow).toEqual(['mapping-missing', 'mapping-missing'])
       edit([withFlow])
-      const states = async () => (await deliveries()).flatMap((delivery) => delivery?.jobs.map(({ state }) => state))
-      await expect.poll(async () => (await states()).toSorted(), slow).toEqual(['done', 'superseded'])
+      const readStates = async () =>
+        (await readDeliveries()).flatMap((delivery) => delivery?.jobs.map(({ state }) => state))
+      await expect.poll(async () => (await readStates()).toSorted(), slow).toEqual(['done', 'superseded'])
     })
 
     test('a delivery that no mapping takes stays parked after a start, and its record says since when no mapping takes it', async () => {
@@ -124,7 +125,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
       expect(await one.delivery(id)).toMatchObject({ state: 'parked', problem: { code: 'mapping-missing' } })
       without.edit([mapping])
       await expect.poll(async () => (await one.delivery(id))?.state, slow).toBe('accepted')
-      expect(await texts(one)).toEqual(['of 1'])
+      expect(await readMessages(one)).toEqual(['of 1'])
     })
 
     test('parked deliveries run in the order of the store, even if the clock of a gateway is behind', async () => {

@@ -16,7 +16,7 @@ import {
 } from '../unit/pipeline/verifiers/stage.ts'
 import { toDeliveryId, toVerdict } from './answers.ts'
 import { type Proving, startProving } from './proving.ts'
-import { isForGateway, missingVectors, readVectors, toVerify, toWorld, type Vector } from './vectors.ts'
+import { isForGateway, missingVectors, readVectors, toVerify, createTransport, type Vector } from './vectors.ts'
 import type { Reply } from './wire.ts'
 
 function post(gateway: Proving, target: string, { headers, rawBody }: Pick<VerifyRequest, 'headers' | 'rawBody'>) {
@@ -29,7 +29,7 @@ const vectors = readVectors()?.vectors.filter(isForGateway)
 describe.skipIf(vectors === undefined)(`published vectors over HTTP (skipped when ${missingVectors})`, () => {
   const cases = vectors ?? []
   const paths = new Map<string, string>()
-  const pathOf = (vector: Vector): string => {
+  const toPath = (vector: Vector): string => {
     const key = JSON.stringify(toVerify(vector))
     const known = paths.get(key) ?? `vectors/${paths.size}`
     paths.set(key, known)
@@ -38,16 +38,16 @@ describe.skipIf(vectors === undefined)(`published vectors over HTTP (skipped whe
   let gateway: Proving
 
   beforeAll(async () => {
-    const mappings = cases.map((vector) => ({ match: { path: pathOf(vector) }, verify: toVerify(vector) }))
+    const mappings = cases.map((vector) => ({ match: { path: toPath(vector) }, verify: toVerify(vector) }))
     const own = new Map(mappings.map((mapping) => [mapping.match.path, mapping]))
-    gateway = await startProving([...own.values()], undefined, { transport: toWorld(cases) })
+    gateway = await startProving([...own.values()], undefined, { transport: createTransport(cases) })
   })
 
   function deliver(vector: Vector): Promise<Reply> {
     const signedAt = /^\d+$/.exec(vector.headers['x-twilio-email-event-webhook-timestamp'] ?? '')?.[0]
     gateway.time.now = (vector.now ?? Number(signedAt ?? 1_700_000_000)) * 1000
     const query = vector.url?.match(/\?.*$/s)?.[0] ?? ''
-    return post(gateway, `/hooks/${pathOf(vector)}${query}`, { ...vector, rawBody: Buffer.from(vector.body) })
+    return post(gateway, `/hooks/${toPath(vector)}${query}`, { ...vector, rawBody: Buffer.from(vector.body) })
   }
 
   // one vector signs "Hello, World!", which is not JSON
@@ -85,7 +85,7 @@ describe.skipIf(vectors === undefined)(`published vectors over HTTP (skipped whe
   })
 
   test('each refusal of a published request has a reason for the operator, without a secret, a signature or a payload', async () => {
-    const { body } = await gateway.admin('GET', '/api/refusals')
+    const { body } = await gateway.callAdmin('GET', '/api/refusals')
     const { refusals } = z
       .object({ refusals: z.array(z.object({ trace: z.array(z.object({ why: z.string().min(1) })) })) })
       .parse(JSON.parse(body))
@@ -137,7 +137,7 @@ describe('requests that these tests sign with a shared secret', () => {
       const request = signed(scheme, { at: now })
       expect(await isIn(id, request)).toBe(true)
       expect(await isIn(id, withBrokenSignature(request, scheme.header))).toBe(false)
-      expect(await isIn(id, withSpace(request))).toBe(false)
+      expect(await isIn(id, addSpace(request))).toBe(false)
       expect(await isIn(id, withHeader(request, scheme.header, undefined))).toBe(false)
       expect(await isIn(id, signed(scheme, { at: now, which: 'other' }))).toBe(false)
     },
@@ -171,7 +171,7 @@ describe('requests that these tests sign with a shared secret', () => {
       body,
     )
     expect(await isIn(id, request)).toBe(true)
-    expect(await isIn(id, withSpace(request))).toBe(false)
+    expect(await isIn(id, addSpace(request))).toBe(false)
     expect(await isIn(id, withHeader(request, 'x-hubspot-signature', sign('hubspot-secreT')))).toBe(false)
     expect(await isIn(id, withHeader(request, 'x-hubspot-signature-version', 'v9'))).toBe(false)
     expect(await isIn(id, withHeader(request, 'x-hubspot-signature', undefined))).toBe(false)
@@ -191,10 +191,10 @@ describe('requests that these tests sign with a shared secret', () => {
     expect(await isIn('acme', signed(row))).toBe(false)
     const own = await startProving([{ match: { path: 'acme' }, verify: { ...acme, secret: secretOf(row) } }])
     expect((await post(own, '/hooks/acme', signed(row))).status).toBe(200)
-    expect((await post(own, '/hooks/acme', withSpace(signed(row)))).status).toBe(401)
+    expect((await post(own, '/hooks/acme', addSpace(signed(row)))).status).toBe(401)
   })
 })
 
-function withSpace(request: VerifyRequest): VerifyRequest {
+function addSpace(request: VerifyRequest): VerifyRequest {
   return { ...request, rawBody: Buffer.concat([request.rawBody, Buffer.from(' ')]) }
 }

@@ -95,17 +95,17 @@ export function isForGateway(vector: Vector): boolean {
 const plaidKeys = 'https://keys.example/plaid'
 
 /** A transport that serves the certificates and keys of these vectors, and answers every confirmation of a subscription. */
-export function toWorld(vectors: readonly Vector[]): Transport {
+export function createTransport(vectors: readonly Vector[]): Transport {
   const certificates = Object.assign({}, ...vectors.map(({ certs }) => certs))
-  const keysOf = (scheme: string) =>
+  const listKeys = (scheme: string) =>
     JSON.stringify(vectors.find((vector) => vector.scheme === scheme && vector.jwks)?.jwks)
   return async ({ href, hostname, searchParams }) => {
     if (searchParams.get('Action') === 'ConfirmSubscription') return { status: 200, body: '' }
     const pem = Object.hasOwn(certificates, href) ? String(certificates[href]) : undefined
     if (pem !== undefined) return { status: 200, body: pem }
-    if (href === plaidKeys) return { status: 200, body: keysOf('plaid') }
+    if (href === plaidKeys) return { status: 200, body: listKeys('plaid') }
     return hostname === 'www.googleapis.com'
-      ? { status: 200, body: keysOf('google-pubsub') }
+      ? { status: 200, body: listKeys('google-pubsub') }
       : { status: 404, body: '' }
   }
 }

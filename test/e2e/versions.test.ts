@@ -7,7 +7,7 @@ import { runCommand } from './command.ts'
 import { type Gateway, startGateway } from './gateway.ts'
 
 const module = 'hooks/transforms/work.ts'
-const version = (name: string, isBroken: string) => `export default ({ payload }) => {
+const buildVersion = (name: string, isBroken: string) => `export default ({ payload }) => {
   if (${isBroken}) throw new Error('not this one')
   return { text: '${name} ' + payload.n }
 }
@@ -31,13 +31,13 @@ test(
           ],
         },
       },
-      files: { [module]: version('first', 'payload.n === 2') },
+      files: { [module]: buildVersion('first', 'payload.n === 2') },
     })
     const [early, parked] = [await post(gateway, 1), await post(gateway, 2)]
     const first = await show(gateway, early)
     expect(await show(gateway, parked)).toMatchObject({ state: 'parked', transformHash: first.transformHash })
 
-    writeFileSync(join(gateway.dir, module), version('second', 'false'))
+    writeFileSync(join(gateway.dir, module), buildVersion('second', 'false'))
     await vi.waitFor(async () => expect(await show(gateway, parked)).toMatchObject({ state: 'accepted' }), 20_000)
     const late = await show(gateway, await post(gateway, 3))
     expect(late.transformHash).not.toBe(first.transformHash)

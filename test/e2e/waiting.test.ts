@@ -1,5 +1,4 @@
-// Callers that wait for the run that they started: Prefer: wait, the run resource and its stream. A pause holds the runs until a test lets
-// them go.
+// Callers that wait for the run that they started: by Prefer: wait, by the run resource and by its stream. A pause keeps the runs waiting.
 import { createHmac } from 'node:crypto'
 import { connect } from 'node:net'
 import { describe, expect, test, vi } from 'vitest'
@@ -54,9 +53,14 @@ const resume = (gateway: Inside) => operate(gateway, '/api/resume', { what: 'all
 const waiting = (seconds: number | string): Headers => [['prefer', `wait=${seconds}`]]
 const read = (text: string) =>
   JSON.parse(text) as Record<string, unknown> & { runId: string; runIds: string[]; state?: string }
-const as = (token: string): Headers => [['authorization', `Bearer ${token}`]]
+const toBearer = (token: string): Headers => [['authorization', `Bearer ${token}`]]
 const get = ({ port }: Pick<Inside, 'port'>, runId: string, headers: Headers = [], method = 'GET', token = hookToken) =>
-  send(port, { method, target: `/hooks/runs/${runId}`, headers: [...as(token), ...headers], length: false })
+  send(port, {
+    method,
+    target: `/hooks/runs/${runId}`,
+    headers: [...toBearer(token), ...headers],
+    length: false,
+  })
 
 /** The bodies of the events of a stream that has ended. */
 const readEvents = (text: string) =>

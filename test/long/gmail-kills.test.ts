@@ -5,12 +5,12 @@ import { expect, test } from 'vitest'
 import { runCommand } from '../e2e/command.ts'
 import { type FakeGoogle, startGoogle } from '../e2e/fakes/google.ts'
 import { startGateway } from '../e2e/gateway.ts'
-import { mail, makeMailDir, runs, startRun } from '../e2e/gmail-stage.ts'
+import { buildMail, makeMailDir, runs, startRun } from '../e2e/gmail-stage.ts'
 
 /** Returns a function that resolves at the next request to Google for this path. */
 function watchRequests(google: FakeGoogle, path: string): () => Promise<void> {
   let waiting: (() => void)[] = []
-  google.before(path, () => {
+  google.onRequest(path, () => {
     for (const resolve of waiting.splice(0)) resolve()
   })
   return () => new Promise((resolve) => (waiting = [...waiting, resolve]))
@@ -25,12 +25,12 @@ test(
     let gateway = await startGateway({ dir })
     await gateway.printed(/watched from now on/)
     let isArmed = true
-    google.before('/messages/b', async () => {
+    google.onRequest('/messages/b', async () => {
       // the first mail is fetched, but nothing is stored
       if (isArmed) await gateway.kill()
       isArmed = false
     })
-    google.mailbox.receive(mail('a'), mail('b'), mail('c'))
+    google.mailbox.receive(buildMail('a'), buildMail('b'), buildMail('c'))
     await new Promise<void>((resolve) => gateway.child.once('exit', () => resolve()))
     expect(await runs(dir)).toEqual([])
     gateway = await startGateway({ dir })
@@ -54,8 +54,8 @@ test(
     const gateway = await startGateway({ dir, env: { HOOKLOOM_SKIP_GMAIL: '1' } })
     const first = startRun(dir)
     await first.printed(/watched from now on/)
-    google.before('/messages/c', () => void first.child.kill('SIGKILL'))
-    google.mailbox.receive(mail('a'), mail('b'), mail('c'))
+    google.onRequest('/messages/c', () => void first.child.kill('SIGKILL'))
+    google.mailbox.receive(buildMail('a'), buildMail('b'), buildMail('c'))
     await first.exited
     const second = startRun(dir)
     await second.printed(/new mails were delivered/)

@@ -57,12 +57,12 @@ async function startSenders(clock: SharedClock) {
     const guids: string[] = []
     for (let n = 0; n < perSender; n += 1) {
       clock.skip(hour / perSender)
-      const guid = github.tries({ payload: { n } })
+      const guid = github.addAttempt({ payload: { n } })
       guids.push(guid)
-      const key = gitlab.tries({ payload: { n } })
-      stripe.creates({ object: { n } })
-      if (n % 50 === 7) github.tries({ guid, payload: { n }, redelivery: true })
-      if (n % 50 === 9) gitlab.tries({ key, payload: { n } })
+      const key = gitlab.addAttempt({ payload: { n } })
+      stripe.addEvent({ object: { n } })
+      if (n % 50 === 7) github.addAttempt({ guid, payload: { n }, redelivery: true })
+      if (n % 50 === 9) gitlab.addAttempt({ key, payload: { n } })
     }
     return { guids }
   }
@@ -131,7 +131,7 @@ async function passHour(count: number, store: object | undefined, toPlace: (dir:
     gateways = await startAll()
     const asked = gateways.map((gateway) => askToRecover(gateway))
     await expect.poll(countEvents, slow).toBeGreaterThan(enough)
-    const event = stripe.bodyOf(`evt_${n}`)
+    const event = stripe.buildBody(`evt_${n}`)
     expect(await repeatSome(gateways.at(-1) as Gateway, { guid: guids[n] ?? '', n, event, now: clock() })).toBe(true)
     await Promise.all(gateways.map((gateway) => gateway.kill()))
     await Promise.all(asked)

@@ -107,7 +107,7 @@ test(
     const arrivals = planArrivals()
     expect(arrivals.filter(({ kind }) => kind === 'stranger')).toHaveLength(10_000)
     const history = arrivals.filter(({ at, kind }) => at < second && kind === 'accepted')
-    await stage.remember(history.map(({ at, sender }) => ({ ...sender, at, source: 'github' })))
+    await stage.recordPast(history.map(({ at, sender }) => ({ ...sender, at, source: 'github' })))
     stage.setTime(second)
     await stage.look()
     let next = arrivals.findIndex(({ at }) => at >= second)

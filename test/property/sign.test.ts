@@ -128,7 +128,7 @@ describe('signed requests', () => {
     expect(await isAccepted({ signed: settings }, { body: '{}', sent: '[]' })).toBe(false)
   })
 
-  test('a request keeps its id when it is signed, and gets one if it has none', () => {
+  test('a request keeps its id when it is signed, and gets an id if it has none', () => {
     const settings = VerifySettings.parse({ scheme: 'standard-webhooks', secret: 'abcd' })
     const given = { body: Buffer.from('{}'), now: 1_700_000_000_000, method: 'POST', url: '/' }
     const kept = signRequest(settings, { ...given, headers: { 'webhook-id': 'msg_own' } })

@@ -94,7 +94,7 @@ export default () => ({ message: [a, b.b, c, d.d].join() })`,
     expect(seen.size).toBeGreaterThanOrEqual(20)
   })
 
-  test('200 saves during a loop of requests fail no request, and the last save answers in the end', async () => {
+  test('200 saves during a loop of requests make no request fail, and the last save is live in the end', async () => {
     const stage = await createStage({ 'x.ts': says('0') })
     const answers: string[] = []
     const saving = new AbortController()

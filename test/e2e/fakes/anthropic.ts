@@ -49,11 +49,11 @@ export const anthropic: Api = {
   keyHeader: ['x-api-key', apiKey],
   body: Body,
   isStreamed: ({ body }) => Body.safeParse(body).data?.stream === true,
-  thinkingOf: (body) => {
+  findThinking: (body) => {
     const { thinking, output_config } = Body.parse(body)
     return thinking && { ...thinking, ...output_config }
   },
-  toWhole: (text) => ({
+  toReplyBody: (text) => ({
     ...head,
     content: [{ type: 'text', text }],
     stop_reason: 'end_turn',
@@ -69,7 +69,7 @@ export const anthropic: Api = {
       { type: 'message_delta', delta: { stop_reason: 'end_turn', stop_sequence: null }, usage: { output_tokens: 7 } },
       { type: 'message_stop' },
     ].map(toNamedEvent),
-  toWholeCall: (input) => ({
+  toCallBody: (input) => ({
     ...head,
     content: [{ ...tool, input }],
     stop_reason: 'tool_use',
@@ -89,12 +89,12 @@ export const anthropic: Api = {
       { type: 'message_delta', delta: { stop_reason: 'tool_use', stop_sequence: null }, usage: { output_tokens: 7 } },
       { type: 'message_stop' },
     ].map(toNamedEvent),
-  formOf: (body) => {
+  findForm: (body) => {
     const { output_config: output, tools } = Body.parse(body)
     if (output?.format !== undefined) return { form: 'structured-output', schema: output.format.schema }
     return tools && { form: 'tool-call', schema: tools[0]?.input_schema }
   },
-  toRefusal: (status) => ({
+  toErrorBody: (status) => ({
     type: 'error',
     error: { type: status === 429 ? 'rate_limit_error' : 'invalid_request_error', message: `Refused ${apiKey}` },
   }),

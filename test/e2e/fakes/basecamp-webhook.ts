@@ -11,7 +11,7 @@ type Tried = {
 
 export type FakeBasecamp = FakeOutbox & {
   /** Adds an attempt to deliver an event, by default one whose connection failed. */
-  tries(eventId: number, code?: number): void
+  addAttempt(eventId: number, code?: number): void
   readonly hook: { active: boolean }
 }
 
@@ -43,7 +43,7 @@ export async function startBasecamp({ clock }: { clock: () => number }): Promise
 
   return Object.assign(fake, {
     hook,
-    tries(eventId: number, code?: number) {
+    addAttempt(eventId: number, code?: number) {
       tried.push({ id: 100 + tried.length, at: clock(), code, body: { id: eventId } })
     },
   })

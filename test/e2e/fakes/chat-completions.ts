@@ -57,8 +57,8 @@ export const chatCompletions: Api = {
   keyHeader: ['authorization', `Bearer ${apiKey}`],
   body: Body,
   isStreamed: ({ body }) => Body.safeParse(body).data?.stream === true,
-  thinkingOf: (body) => Body.parse(body).reasoning_effort,
-  toWhole: (text) => ({
+  findThinking: (body) => Body.parse(body).reasoning_effort,
+  toReplyBody: (text) => ({
     ...head,
     object: 'chat.completion',
     choices: [{ index: 0, message: { role: 'assistant', content: text }, finish_reason: 'stop' }],
@@ -73,7 +73,7 @@ export const chatCompletions: Api = {
     ].map((event) => toEvent({ ...head, object: 'chat.completion.chunk', ...event })),
     'data: [DONE]\n\n',
   ],
-  toWholeCall: (input) => ({
+  toCallBody: (input) => ({
     ...head,
     object: 'chat.completion',
     choices: [
@@ -97,12 +97,12 @@ export const chatCompletions: Api = {
     ].map((event) => toEvent({ ...head, object: 'chat.completion.chunk', ...event })),
     'data: [DONE]\n\n',
   ],
-  formOf: (body) => {
+  findForm: (body) => {
     const { response_format: format, tools } = Body.parse(body)
     if (format !== undefined) return { form: 'structured-output', schema: format.json_schema.schema }
     return tools && { form: 'tool-call', schema: tools[0]?.function.parameters }
   },
-  toRefusal: (status) => ({
+  toErrorBody: (status) => ({
     error: { message: `Refused ${apiKey}`, type: status === 429 ? 'rate_limit_error' : 'api_error' },
   }),
   overloaded: toEvent({ error: { message: 'Overloaded', type: 'overloaded_error', code: 529 } }),

@@ -62,8 +62,8 @@ export const google: Api = {
   keyHeader: ['x-goog-api-key', apiKey],
   body: Body,
   isStreamed: ({ path }) => path.includes(':stream'),
-  thinkingOf: (body) => Body.parse(body).generationConfig.thinkingConfig,
-  toWhole: (text) => ({
+  findThinking: (body) => Body.parse(body).generationConfig.thinkingConfig,
+  toReplyBody: (text) => ({
     candidates: [{ content: { role: 'model', parts: [{ text }] }, finishReason: 'STOP', index: 0 }],
     usageMetadata,
     modelVersion: model,
@@ -73,7 +73,7 @@ export const google: Api = {
       ...pieces.map((text) => ({ candidates: [{ content: { role: 'model', parts: [{ text }] }, index: 0 }] })),
       { candidates: [{ content: { role: 'model', parts: [{ text: '' }] }, finishReason: 'STOP', index: 0 }] },
     ].map((event) => toEvent({ ...event, usageMetadata, modelVersion: model })),
-  toWholeCall: (input) => ({
+  toCallBody: (input) => ({
     candidates: [{ content: toCall(input), finishReason: 'STOP', index: 0 }],
     usageMetadata,
     modelVersion: model,
@@ -85,13 +85,13 @@ export const google: Api = {
       modelVersion: model,
     }),
   ],
-  formOf: (body) => {
+  findForm: (body) => {
     const { generationConfig, tools } = Body.parse(body)
     if (generationConfig.responseSchema !== undefined)
       return { form: 'structured-output', schema: generationConfig.responseSchema }
     return tools && { form: 'tool-call', schema: tools[0]?.functionDeclarations[0]?.parameters }
   },
-  toRefusal: (status) => ({
+  toErrorBody: (status) => ({
     error: {
       code: status,
       message: `Refused ${apiKey}`,

@@ -17,7 +17,7 @@ type Tried = {
 
 export type FakeGitHub = FakeOutbox & {
   /** Adds an attempt, by default a failed one of a new delivery. Returns its guid. */
-  tries(attempt?: Partial<Pick<Tried, 'guid' | 'status' | 'payload' | 'event' | 'redelivery'>>): string
+  addAttempt(attempt?: Partial<Pick<Tried, 'guid' | 'status' | 'payload' | 'event' | 'redelivery'>>): string
   /** Forgets the request of a delivery, but still lists its attempts. */
   forget(guid: string): void
   readonly hook: { active: boolean }
@@ -63,7 +63,7 @@ export async function startGitHub({
   const forgotten = new Set<string>()
   const hook = { active: true }
   const ids = 9_007_199_254_740_993n
-  const kept = () => tried.filter(({ at }) => clock() - at < 3 * days)
+  const listKept = () => tried.filter(({ at }) => clock() - at < 3 * days)
 
   const fake = await startOutbox({
     clock,
@@ -86,7 +86,7 @@ export async function startGitHub({
   function answerList({ method, path, query }: Received): Reply | undefined {
     if (method !== 'GET' || path !== `${hookPath}/deliveries`) return undefined
     const size = Math.min(100, pageSize, Number(query.get('per_page') ?? 30))
-    const all = kept().toReversed()
+    const all = listKept().toReversed()
     const first = query.get('cursor')
     const from = first === null ? 0 : all.findIndex(({ guid, at }) => `v1_${at}_${guid}` === first)
     const page = all.slice(from, from + size)
@@ -98,14 +98,14 @@ export async function startGitHub({
     return {
       status: 200,
       headers: { ...link, 'content-type': 'application/json' },
-      body: `[${page.map(toListed).join(',')}]`,
+      body: `[${page.map(toListEntry).join(',')}]`,
     }
   }
 
   function answerOne({ path }: Received): Reply | undefined {
     const [id] = matchPath(`${hookPath}/deliveries/:id`, path) ?? []
     if (id === undefined) return undefined
-    const found = kept().find((each) => String(toLongId(each)) === id)
+    const found = listKept().find((each) => String(toLongId(each)) === id)
     if (found === undefined || forgotten.has(found.guid)) return { status: 404, body: { message: 'Not Found' } }
     const { guid, event, payload } = found
     const headers = {
@@ -127,7 +127,7 @@ export async function startGitHub({
     return ids + BigInt(2 * id)
   }
 
-  function toListed(each: Tried): string {
+  function toListEntry(each: Tried): string {
     const { guid, at, status, event, redelivery } = each
     const fields = {
       guid,
@@ -144,7 +144,7 @@ export async function startGitHub({
 
   return Object.assign(fake, {
     hook,
-    tries(attempt: Partial<Tried> = {}): string {
+    addAttempt(attempt: Partial<Tried> = {}): string {
       const { guid = randomUUID(), status = 502, payload = {}, event = 'push', redelivery = false } = attempt
       tried.push({ id: tried.length, guid, at: clock(), status, event, payload, redelivery })
       return guid

@@ -20,7 +20,7 @@ export type FakeGitHubApi = Loopback & {
   /** Adds a comment by another user. */
   addOthers(issue: string, body: string): void
   /** Sets how the answers to the next requests that write something are lost: one value for each request. */
-  loses(...endings: readonly ('reset' | Reply)[]): void
+  loseAnswers(...endings: readonly ('reset' | Reply)[]): void
   /** Refuses from now on all tokens of installations that were issued so far. */
   revoke(): void
   /** The number of tokens that the App got. */
@@ -124,7 +124,7 @@ export async function startFakeGitHub({
     comments,
     statuses,
     addOthers: (issue, body) => void addComment(issue, body),
-    loses: (...endings) => void lost.push(...endings),
+    loseAnswers: (...endings) => void lost.push(...endings),
     revoke: () => {
       for (const each of tokens) revoked.add(each)
     },

@@ -14,7 +14,7 @@ type Tried = {
 
 export type FakeGitLab = FakeOutbox & {
   /** Adds an event, by default one whose connection failed. Returns its Idempotency-Key. */
-  tries(event?: Partial<Pick<Tried, 'key' | 'status' | 'payload'>>): string
+  addAttempt(event?: Partial<Pick<Tried, 'key' | 'status' | 'payload'>>): string
   /** `disabled_until` and `alert_status` of the webhook. */
   readonly hook: { disabledUntil: string | null; alertStatus: string }
 }
@@ -71,7 +71,7 @@ export async function startGitLab({
 
   return Object.assign(fake, {
     hook,
-    tries({ key = randomUUID(), status = 'internal error', payload = {} }: Partial<Tried> = {}) {
+    addAttempt({ key = randomUUID(), status = 'internal error', payload = {} }: Partial<Tried> = {}) {
       // an id is unique in the whole instance
       tried.push({ id: 40_000 + 7 * tried.length, key, at: clock(), status, payload })
       return key

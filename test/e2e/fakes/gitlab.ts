@@ -12,7 +12,7 @@ export type FakeGitLabApi = Loopback & {
   /** Adds a note by another user. `createdAt`: default now. */
   addOthers(place: string, body: string, createdAt?: number): void
   /** Sets how the answers to the next requests that write something are lost: one value for each request. */
-  loses(...endings: readonly ('reset' | Reply)[]): void
+  loseAnswers(...endings: readonly ('reset' | Reply)[]): void
 }
 
 export const gitlabApiToken = 'glpat-0123456789abcdef'
@@ -101,7 +101,7 @@ export async function startFakeGitLab({
     notes,
     changes,
     addOthers: (place, body, createdAt) => void addNote(place, body, createdAt),
-    loses: (...endings) => void lost.push(...endings),
+    loseAnswers: (...endings) => void lost.push(...endings),
   }
 }
 

@@ -33,9 +33,9 @@ export type FakeMailbox = {
 export function createFakeMailbox(options: {
   account: string
   clock: () => number
-  fault: (text: string) => void
+  addFault: (text: string) => void
 }): FakeMailbox {
-  const { account, clock, fault } = options
+  const { account, clock, addFault } = options
   const mails = new Map<string, FakeMail & { internalDate: number }>()
   const records: { historyId: number; id: string; labels: readonly string[] }[] = []
   let oldest = 0
@@ -71,16 +71,16 @@ export function createFakeMailbox(options: {
 
   function watch(body: unknown): Reply {
     const given = body as { topicName?: string; labelIds?: string[]; labelFilterBehavior?: string }
-    if (!/^projects\/[\w-]+\/topics\/[\w-]+$/.test(given.topicName ?? '')) fault('watch has no topicName')
-    if (!Array.isArray(given.labelIds) || given.labelFilterBehavior !== 'INCLUDE') fault('watch has no labels')
+    if (!/^projects\/[\w-]+\/topics\/[\w-]+$/.test(given.topicName ?? '')) addFault('watch has no topicName')
+    if (!Array.isArray(given.labelIds) || given.labelFilterBehavior !== 'INCLUDE') addFault('watch has no labels')
     box.watches += 1
     return { body: { historyId: String(box.historyId), expiration: String(clock() + 7 * 86_400_000) } }
   }
 
   function listHistory(query: URLSearchParams): Reply {
     const since = Number(query.get('startHistoryId'))
-    if (!Number.isInteger(since) || since <= 0) fault('history.list has no startHistoryId')
-    if (query.get('historyTypes') !== 'messageAdded') fault('history.list asks for more than added messages')
+    if (!Number.isInteger(since) || since <= 0) addFault('history.list has no startHistoryId')
+    if (query.get('historyTypes') !== 'messageAdded') addFault('history.list asks for more than added messages')
     if (since < oldest) return { status: 404, body: { error: { code: 404, errors: [{ reason: 'notFound' }] } } }
     const found = records.filter(({ historyId }) => historyId > since)
     const from = Number(query.get('pageToken') ?? 0)
@@ -122,7 +122,7 @@ export function createFakeMailbox(options: {
     const mail = mails.get(id)
     if (mail === undefined) return { status: 404, body: { error: { code: 404, status: 'NOT_FOUND' } } }
     const format = query.get('format')
-    if (format !== 'full' && format !== 'metadata') fault(`messages.get has the format ${format}`)
+    if (format !== 'full' && format !== 'metadata') addFault(`messages.get has the format ${format}`)
     const { labels = ['INBOX', 'UNREAD'], internalDate } = mail
     const payload = format === 'full' ? toPayload(mail) : { headers: toHeaders(mail) }
     const snippet = (mail.text ?? '').slice(0, 100).replaceAll('&', '&amp;').replaceAll("'", '&#39;')

@@ -14,11 +14,11 @@ export type FakePubSub = {
   /** The number of messages that are not acknowledged. */
   readonly waiting: () => number
   /** Resolves when a pull waits for messages. */
-  pulled(): Promise<void>
+  waitForPull(): Promise<void>
   answer(seen: Received): Reply | Promise<Reply> | undefined
 }
 
-export function createFakePubSub({ fault }: { fault: (text: string) => void }): FakePubSub {
+export function createFakePubSub({ addFault }: { addFault: (text: string) => void }): FakePubSub {
   const messages: Pulled[] = []
   let wakes: (() => void)[] = []
   let watchers: (() => void)[] = []
@@ -34,7 +34,7 @@ export function createFakePubSub({ fault }: { fault: (text: string) => void }): 
       for (const wake of wakes.splice(0)) wake()
     },
     waiting: () => messages.length,
-    pulled: () => new Promise((resolve) => (wakes.length > 0 ? resolve() : watchers.push(resolve))),
+    waitForPull: () => new Promise((resolve) => (wakes.length > 0 ? resolve() : watchers.push(resolve))),
     answer(seen) {
       const { method, path } = seen
       const [, name = '', verb] = /^\/v1\/([^:]+)(?::(\w+))?$/.exec(path) ?? []
@@ -63,7 +63,7 @@ export function createFakePubSub({ fault }: { fault: (text: string) => void }): 
     if (topic === undefined) return { status: 404, body: { error: { code: 404, status: 'NOT_FOUND' } } }
     if (verb === 'setIamPolicy') {
       const { policy } = body as { policy: typeof topic.policy }
-      if (policy.etag !== topic.policy.etag) fault('setIamPolicy comes without the etag that was read')
+      if (policy.etag !== topic.policy.etag) addFault('setIamPolicy comes without the etag that was read')
       topic.policy = { ...policy, etag: `${policy.etag}+` }
     }
     return { body: verb === undefined ? { name } : topic.policy }
@@ -77,7 +77,7 @@ export function createFakePubSub({ fault }: { fault: (text: string) => void }): 
   ): Reply | Promise<Reply> {
     if (method === 'PUT') {
       const { topic } = body as { topic: string }
-      if (!fake.topics.has(topic)) fault('a subscription of a topic that is not there')
+      if (!fake.topics.has(topic)) addFault('a subscription of a topic that is not there')
       fake.subscriptions.set(name, body as object)
       return { body: { name, ...(body as object) } }
     }
@@ -88,7 +88,7 @@ export function createFakePubSub({ fault }: { fault: (text: string) => void }): 
       const { ackIds } = body as { ackIds: string[] }
       for (const id of ackIds) {
         const at = messages.findIndex(({ ackId }) => ackId === id)
-        if (at < 0) fault(`an unknown ackId ${id}`)
+        if (at < 0) addFault(`an unknown ackId ${id}`)
         else messages.splice(at, 1)
       }
     }
@@ -96,9 +96,9 @@ export function createFakePubSub({ fault }: { fault: (text: string) => void }): 
     return { body: verb === undefined ? { name, ...subscription } : {} }
   }
 
-  /** Waits until there is a message, like Google. */
+  /** Waits until there is a message, as Google does. */
   async function pull(body: unknown): Promise<Reply> {
-    if (typeof (body as { maxMessages?: unknown }).maxMessages !== 'number') fault('pull has no maxMessages')
+    if (typeof (body as { maxMessages?: unknown }).maxMessages !== 'number') addFault('pull has no maxMessages')
     if (messages.length === 0) {
       const woken = new Promise<void>((resolve) => wakes.push(resolve))
       for (const watcher of watchers.splice(0)) watcher()

@@ -27,9 +27,9 @@ export type FakeGoogle = {
   /** Sets the next answers to requests whose path contains this text. */
   fail(path: string, ...replies: readonly Reply[]): void
   /** Runs before a request whose path contains this text is answered. */
-  before(path: string, hook: () => void | Promise<void>): void
+  onRequest(path: string, hook: () => void | Promise<void>): void
   /** The URL to which the browser is redirected after a person consents. */
-  consent(authUrl: string): string
+  giveConsent(authUrl: string): string
   /** Signs the token of a push. The given claims replace the valid ones. */
   signPush(claims: object, options?: { foreignKey?: boolean; now?: number }): string
 }
@@ -42,9 +42,9 @@ const serviceEmail = 'reader@proj-123456.iam.example'
 export async function startGoogle({ clock = Date.now }: { clock?: () => number } = {}): Promise<FakeGoogle> {
   const faults: string[] = []
   const requests: string[] = []
-  const fault = (text: string) => void faults.push(text)
-  const mailbox = createFakeMailbox({ account, clock, fault })
-  const pubsub = createFakePubSub({ fault })
+  const addFault = (text: string) => void faults.push(text)
+  const mailbox = createFakeMailbox({ account, clock, addFault })
+  const pubsub = createFakePubSub({ addFault })
   const refreshTokens = new Set(['refresh-1'])
   const accessTokens = new Set<string>()
   const codes = new Map<string, { challenge: string; redirectUri: string; scope: string }>()
@@ -53,7 +53,7 @@ export async function startGoogle({ clock = Date.now }: { clock?: () => number }
 
   const { url } = await startLoopback(async (seen) => {
     const isJson = seen.headers['content-type'] === 'application/json'
-    if (seen.text !== '' && !isJson && seen.path !== '/token') fault(`${seen.path}: a body that is not JSON`)
+    if (seen.text !== '' && !isJson && seen.path !== '/token') addFault(`${seen.path}: a body that is not JSON`)
     const { status = 200, body = '', headers = {} } = await answer(seen)
     return { status, body, headers }
   })
@@ -72,7 +72,7 @@ export async function startGoogle({ clock = Date.now }: { clock?: () => number }
     if (!accessTokens.has(token)) return { status: 401, body: { error: { code: 401, status: 'UNAUTHENTICATED' } } }
     const reply = await (seen.path.startsWith('/gmail/') ? mailbox.answer(seen) : pubsub.answer(seen))
     if (reply !== undefined) return reply
-    fault(`no such method: ${seen.method} ${seen.path}`)
+    addFault(`no such method: ${seen.method} ${seen.path}`)
     return { status: 404 }
   }
 
@@ -90,8 +90,8 @@ export async function startGoogle({ clock = Date.now }: { clock?: () => number }
       .update(form.get('code_verifier') ?? '')
       .digest('base64url')
     if (grant !== 'authorization_code' || asked === undefined) return invalidGrant
-    if (asked.challenge !== challenge) fault('the code verifier is not that of the challenge')
-    if (asked.redirectUri !== form.get('redirect_uri')) fault('another redirect than the one that was asked with')
+    if (asked.challenge !== challenge) addFault('the code verifier is not that of the challenge')
+    if (asked.redirectUri !== form.get('redirect_uri')) addFault('another redirect than the one that was asked with')
     const refresh = `refresh-${refreshTokens.size + 1}`
     refreshTokens.add(refresh)
     return grantAccess({ refresh_token: refresh, scope: asked.scope })
@@ -105,9 +105,9 @@ export async function startGoogle({ clock = Date.now }: { clock?: () => number }
     const claims = JSON.parse(Buffer.from(body, 'base64url').toString()) as Record<string, unknown>
     const now = Math.floor(clock() / 1000)
     if (claims['iss'] !== serviceEmail || claims['aud'] !== `${url}/token`)
-      fault('an assertion of another issuer or audience')
+      addFault('an assertion of another issuer or audience')
     if (Number(claims['exp']) - Number(claims['iat']) > 3600 || Number(claims['iat']) > now + 60)
-      fault('an assertion of another time')
+      addFault('an assertion of another time')
     if (claims['sub'] !== undefined && claims['sub'] !== account)
       return { status: 401, body: { error: 'unauthorized_client' } }
     return isSigned ? grantAccess() : invalidGrant
@@ -141,8 +141,8 @@ export async function startGoogle({ clock = Date.now }: { clock?: () => number }
       private_key: service.privateKey.export({ type: 'pkcs8', format: 'pem' }),
     },
     fail: (path, ...replies) => failures.push(...replies.map((reply) => ({ path, reply }))),
-    before: (path, hook) => void hooks.push({ path, hook }),
-    consent(authUrl) {
+    onRequest: (path, hook) => void hooks.push({ path, hook }),
+    giveConsent(authUrl) {
       const query = new URL(authUrl).searchParams
       const need = {
         response_type: 'code',
@@ -151,9 +151,9 @@ export async function startGoogle({ clock = Date.now }: { clock?: () => number }
         client_id: client.client_id,
       }
       for (const [name, value] of Object.entries(need))
-        if (query.get(name) !== value) fault(`consent: ${name} is not ${value}`)
+        if (query.get(name) !== value) addFault(`consent: ${name} is not ${value}`)
       const redirectUri = query.get('redirect_uri') ?? ''
-      if (!/^http:\/\/127\.0\.0\.1:\d+$/.test(redirectUri)) fault('consent: the redirect is not on loopback')
+      if (!/^http:\/\/127\.0\.0\.1:\d+$/.test(redirectUri)) addFault('consent: the redirect is not on loopback')
       const code = `code-${codes.size + 1}`
       codes.set(code, { challenge: query.get('code_challenge') ?? '', redirectUri, scope: query.get('scope') ?? '' })
       return `${redirectUri}/?${new URLSearchParams({ state: query.get('state') ?? '', code })}`

@@ -6,7 +6,7 @@ type Comment = { readonly id: string; readonly issueId: string; readonly body: s
 export type FakeLinearApi = Loopback & {
   readonly comments: readonly Comment[]
   /** Sets how the answers to the next comments are lost: one value for each comment. */
-  loses(...endings: readonly ('reset' | Reply)[]): void
+  loseAnswers(...endings: readonly ('reset' | Reply)[]): void
 }
 
 export const linearApiKey = 'lin_api_0123456789abcdef'
@@ -51,5 +51,10 @@ export async function startFakeLinear({
   }
 
   const loopback = await startLoopback(answer)
-  return { ...loopback, url: `${loopback.url}/graphql`, comments, loses: (...endings) => void lost.push(...endings) }
+  return {
+    ...loopback,
+    url: `${loopback.url}/graphql`,
+    comments,
+    loseAnswers: (...endings) => void lost.push(...endings),
+  }
 }

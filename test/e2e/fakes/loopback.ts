@@ -33,7 +33,7 @@ export type Loopback = {
   /** Every request, in order. */
   readonly received: readonly Received[]
   /** Sets the behaviour for the next requests, one each. After them the fake behaves normally. */
-  plays(...next: readonly Misbehaviour[]): void
+  planAnswers(...next: readonly Misbehaviour[]): void
   /** Stops listening. */
   close(): void
 }
@@ -71,7 +71,7 @@ export async function startLoopback(
   onFileEnd(close)
   const address = server.address()
   const port = typeof address === 'object' && address !== null ? address.port : 0
-  return { url: `http://127.0.0.1:${port}`, received, plays: (...next) => void planned.push(...next), close }
+  return { url: `http://127.0.0.1:${port}`, received, planAnswers: (...next) => void planned.push(...next), close }
 }
 
 function parseJson(text: string): unknown {

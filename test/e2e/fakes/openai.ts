@@ -76,8 +76,8 @@ export const openai: Api = {
   keyHeader: ['authorization', `Bearer ${apiKey}`],
   body: Body,
   isStreamed: ({ body }) => Body.safeParse(body).data?.stream === true,
-  thinkingOf: (body) => Body.parse(body).reasoning,
-  toWhole: (text) => ({
+  findThinking: (body) => Body.parse(body).reasoning,
+  toReplyBody: (text) => ({
     ...whole,
     output: [
       {
@@ -105,7 +105,7 @@ export const openai: Api = {
       { type: 'response.completed', response: { ...head, incomplete_details: null, usage } },
     ].map((event, index) => toEvent({ ...event, sequence_number: index }))
   },
-  toWholeCall: (input) => ({ ...whole, output: [toCall(input)] }),
+  toCallBody: (input) => ({ ...whole, output: [toCall(input)] }),
   toCallEvents: (input) => {
     const item = toCall(input)
     return [
@@ -121,12 +121,12 @@ export const openai: Api = {
       { type: 'response.completed', response: { ...head, incomplete_details: null, usage } },
     ].map((event, index) => toEvent({ ...event, sequence_number: index }))
   },
-  formOf: (body) => {
+  findForm: (body) => {
     const { text, tools } = Body.parse(body)
     if (text !== undefined) return { form: 'structured-output', schema: text.format.schema }
     return tools && { form: 'tool-call', schema: tools[0]?.parameters }
   },
-  toRefusal: (status) => ({
+  toErrorBody: (status) => ({
     error: {
       message: `Refused ${apiKey}`,
       type: status === 429 ? 'requests' : 'invalid_request_error',

@@ -1,13 +1,13 @@
 // The parts that all fakes of senders with a delivery API share: a clock, a credential, a limit of requests, and mistakes in `faults`.
 import { type Loopback, type Misbehaviour, type Received, type Reply, startLoopback } from './loopback.ts'
 
-export type FakeOutbox = Pick<Loopback, 'url' | 'received' | 'plays' | 'close'> & {
+export type FakeOutbox = Pick<Loopback, 'url' | 'received' | 'planAnswers' | 'close'> & {
   /** Requests that the documented API does not have. Must be empty at the end of a test. */
   readonly faults: string[]
   /** Runs before a request whose path and query contain this text is answered. */
-  before(path: string, hook: () => void | Promise<void>): void
+  onRequest(path: string, hook: () => void | Promise<void>): void
   /** Lets the API accept this many more requests, and then limits it for this many seconds. */
-  limit(requests: number, seconds: number): void
+  limitRequests(requests: number, seconds: number): void
 }
 
 export type OutboxOptions = {
@@ -55,8 +55,8 @@ export async function startOutbox({ clock, isAuthorised, answer, toLimited }: Ou
   return {
     ...loopback,
     faults,
-    before: (path, hook) => void hooks.push({ path, hook }),
-    limit: (left, seconds) => void (limited = { left, seconds, until: 0 }),
+    onRequest: (path, hook) => void hooks.push({ path, hook }),
+    limitRequests: (left, seconds) => void (limited = { left, seconds, until: 0 }),
   }
 }
 

@@ -15,16 +15,16 @@ export type Api = {
   readonly body: z.ZodType
   isStreamed(request: Pick<Received, 'path' | 'body'>): boolean
   /** The thinking settings in a body. */
-  thinkingOf(body: unknown): unknown
+  findThinking(body: unknown): unknown
   /** A whole reply, and a reply as a stream of events. */
-  toWhole(text: string): unknown
+  toReplyBody(text: string): unknown
   toEvents(pieces: readonly string[]): readonly string[]
   /** A call of the tool `answer`, whole and as a stream. */
-  toWholeCall(input: object): unknown
+  toCallBody(input: object): unknown
   toCallEvents(input: object): readonly string[]
   /** The form in which a body asks for the reply, with its schema. */
-  formOf(body: unknown): { readonly form: 'structured-output' | 'tool-call'; readonly schema: unknown } | undefined
-  toRefusal(status: number): unknown
+  findForm(body: unknown): { readonly form: 'structured-output' | 'tool-call'; readonly schema: unknown } | undefined
+  toErrorBody(status: number): unknown
   /** An error in the middle of a stream that means "overloaded". */
   readonly overloaded: string
   /** The path of the list of models. */
@@ -40,28 +40,28 @@ export type Fake = {
   readonly received: readonly Received[]
   answer: Answer
   /** Resolves with the next request. */
-  next(): Promise<Received>
+  nextRequest(): Promise<Received>
   /** Throws if a request did not match the documented API. */
   close(): void
 }
 
 export async function startFake(api: Api): Promise<Fake> {
   const faults: string[] = []
-  let tell: (request: Received) => void = () => {}
+  let onRequest: (request: Received) => void = () => {}
   const loopback = await startLoopback((request) => {
-    faults.push(...toFaults(api, request))
+    faults.push(...findFaults(api, request))
     return (response) => {
       fake.answer(api, request, response)
-      tell(request)
+      onRequest(request)
     }
   })
   const fake: Fake = {
     baseUrl: `${loopback.url}${api.basePath}`,
     received: loopback.received,
-    answer: replies('Hello'),
-    next: () =>
+    answer: replyWith('Hello'),
+    nextRequest: () =>
       new Promise((resolve) => {
-        tell = resolve
+        onRequest = resolve
       }),
     close() {
       loopback.close()
@@ -71,7 +71,7 @@ export async function startFake(api: Api): Promise<Fake> {
   return fake
 }
 
-function toFaults(api: Api, request: Received): string[] {
+function findFaults(api: Api, request: Received): string[] {
   const { method, headers, body } = request
   const query = request.query.toString()
   const path = query === '' ? request.path : `${request.path}?${query}`
@@ -89,31 +89,31 @@ const eventStream = { 'content-type': 'text/event-stream' }
 const json = { 'content-type': 'application/json' }
 
 /** The reply in one piece or as a stream, whichever the request asked for. */
-export function replies(...pieces: string[]): Answer {
+export function replyWith(...pieces: string[]): Answer {
   return (api, request, response) => {
     if (request.method === 'GET') return void response.writeHead(200, json).end('{"data":[]}')
     if (!api.isStreamed(request))
-      return void response.writeHead(200, json).end(JSON.stringify(api.toWhole(pieces.join(''))))
+      return void response.writeHead(200, json).end(JSON.stringify(api.toReplyBody(pieces.join(''))))
     response.writeHead(200, eventStream)
     response.end(api.toEvents(pieces).join(''))
   }
 }
 
 /** Calls the tool `answer`, in one piece or as a stream. */
-export function calls(input: object): Answer {
+export function callAnswerTool(input: object): Answer {
   return (api, request, response) => {
-    if (!api.isStreamed(request)) return void response.writeHead(200, json).end(JSON.stringify(api.toWholeCall(input)))
+    if (!api.isStreamed(request)) return void response.writeHead(200, json).end(JSON.stringify(api.toCallBody(input)))
     response.writeHead(200, eventStream).end(api.toCallEvents(input).join(''))
   }
 }
 
-export function refuses(status: number, headers: Record<string, string> = {}, body?: unknown): Answer {
+export function refuseWith(status: number, headers: Record<string, string> = {}, body?: unknown): Answer {
   return (api, _request, response) =>
-    void response.writeHead(status, { ...json, ...headers }).end(JSON.stringify(body ?? api.toRefusal(status)))
+    void response.writeHead(status, { ...json, ...headers }).end(JSON.stringify(body ?? api.toErrorBody(status)))
 }
 
 /** The first events of a reply; then the connection is reset, or the answer ends early. */
-export function breaksOff(how: 'reset' | 'end'): Answer {
+export function breakOff(how: 'reset' | 'end'): Answer {
   return (api, _request, response) => {
     response.writeHead(200, eventStream)
     const events = api.toEvents(['The first half, ', 'the second half.'])
@@ -126,7 +126,7 @@ export function breaksOff(how: 'reset' | 'end'): Answer {
 }
 
 /** The first events, then an error of the provider. The connection stays open. */
-export function failsInside(): Answer {
+export function failInside(): Answer {
   return (api, _request, response) => {
     response.writeHead(200, eventStream)
     const events = api.toEvents(['The first half, ', 'the second half.'])
@@ -139,7 +139,7 @@ export function failsInside(): Answer {
 }
 
 /** One line that continues until the client disconnects. */
-export function neverEnds(status: number): Answer {
+export function answerEndlessly(status: number): Answer {
   return (_api, _request, response) => {
     response.writeHead(status, { 'content-type': status === 200 ? 'text/event-stream' : 'application/json' })
     const write = () => {
@@ -150,10 +150,10 @@ export function neverEnds(status: number): Answer {
   }
 }
 
-export const neverAnswers: Answer = () => {}
+export const staySilent: Answer = () => {}
 
 /** Headers and the first piece, then nothing. */
-export function stalls(): Answer {
+export function stall(): Answer {
   return (api, _request, response) => {
     response.writeHead(200, eventStream)
     response.write(api.toEvents(['The first half, ', 'the second half.']).slice(0, 2).join(''))

@@ -30,7 +30,7 @@ export type ResultType =
 
 export type FakeSignal = Loopback & { readonly posted: readonly Send['params'][] }
 
-/** `accounts`: the accounts of a daemon that was started without one. Requests must then name one of them. */
+/** `accounts`: the accounts of a daemon that was started without an account. Requests must then name one of the accounts. */
 export async function startFakeSignal({ accounts }: { accounts?: readonly string[] } = {}): Promise<FakeSignal> {
   const posted: Send['params'][] = []
   const loopback = await startLoopback(({ method, path, headers, body }) => {
@@ -38,10 +38,10 @@ export async function startFakeSignal({ accounts }: { accounts?: readonly string
     if (method !== 'POST' || path !== '/api/v1/rpc') return { status: 404, body: '' }
     if (headers['content-type']?.startsWith('application/json') !== true) return { status: 415, body: '' }
     const request = Send.safeParse(body)
-    if (!request.success) return rpcError(-32600, request.error.message)
+    if (!request.success) return buildRpcError(-32600, request.error.message)
     const { params } = request.data
     if (accounts !== undefined && (params.account === undefined || !accounts.includes(params.account))) {
-      return rpcError(-32602, 'Method requires valid account parameter')
+      return buildRpcError(-32602, 'Method requires valid account parameter')
     }
     posted.push(params)
     const timestamp = 1_700_000_000_000 + posted.length
@@ -52,7 +52,7 @@ export async function startFakeSignal({ accounts }: { accounts?: readonly string
 }
 
 /** An error in signal-cli's format, with the results of the recipients if sending had begun. */
-export function rpcError(code: number, message: string, results?: readonly object[]): Reply {
+export function buildRpcError(code: number, message: string, results?: readonly object[]): Reply {
   const data = results === undefined ? null : { response: { timestamp: 1_700_000_000_000, results } }
   return { status: 200, body: { jsonrpc: '2.0', error: { code, message, data }, id: 'any' } }
 }

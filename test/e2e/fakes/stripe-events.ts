@@ -12,11 +12,11 @@ type Event = {
 
 export type FakeStripe = FakeOutbox & {
   /** Adds an event, by default one that could not be delivered. Returns its id. */
-  creates(event?: Partial<Omit<Event, 'created'>>): string
+  addEvent(event?: Partial<Omit<Event, 'created'>>): string
   /** Marks an event as delivered. */
-  delivers(id: string): void
+  markDelivered(id: string): void
   /** The body of a webhook with this event. */
-  bodyOf(id: string): string
+  buildBody(id: string): string
   readonly endpoint: { status: 'enabled' | 'disabled'; events: string[] }
 }
 
@@ -69,7 +69,7 @@ export async function startStripe({ clock }: { clock: () => number }): Promise<F
   const find = (id: string) => events.find((event) => event.id === id)
   return Object.assign(fake, {
     endpoint,
-    creates({
+    addEvent({
       id = `evt_${events.length}`,
       type = 'charge.succeeded',
       isDelivered = false,
@@ -78,11 +78,12 @@ export async function startStripe({ clock }: { clock: () => number }): Promise<F
       events.push({ id, type, isDelivered, object, created: Math.floor(clock() / 1_000) })
       return id
     },
-    delivers(id: string) {
+    markDelivered(id: string) {
       const event = find(id)
       if (event !== undefined) event.isDelivered = true
     },
-    bodyOf: (id: string) => JSON.stringify(toBody(find(id) ?? { id, created: 0, type: '', object: {} }), undefined, 2),
+    buildBody: (id: string) =>
+      JSON.stringify(toBody(find(id) ?? { id, created: 0, type: '', object: {} }), undefined, 2),
   })
 }
 

@@ -41,7 +41,7 @@ export async function startFakeTelegram({
       return refuse(400, 'Bad Request: group chat was upgraded to a supergroup chat', { migrate_to_chat_id: newId })
     }
     if (!chats.includes(data.chat_id)) return refuse(400, 'Bad Request: chat not found')
-    const visible = data.parse_mode === undefined ? data.text : toVisible(data.text)
+    const visible = data.parse_mode === undefined ? data.text : toVisibleText(data.text)
     if (visible === undefined || (noHtml && data.parse_mode !== undefined)) {
       return refuse(400, "Bad Request: can't parse entities: unsupported start tag at byte offset 0")
     }
@@ -59,7 +59,7 @@ export function refuse(status: number, description: string, parameters?: object)
 }
 
 /** The text without its entities; undefined if the Bot API would refuse it. */
-function toVisible(html: string): string | undefined {
+function toVisibleText(html: string): string | undefined {
   const open: string[] = []
   for (const [, slash, name = '', attributes = ''] of html.matchAll(/<(\/?)(\w*)([^<>]*)>/g)) {
     if (slash === '/' && open.pop() !== name) return undefined

@@ -26,7 +26,7 @@ function readAll<T>(schema: z.ZodType<T>, folder: string): (T & { name: string }
   return names.map((name) => ({ ...schema.parse(JSON.parse(readFileSync(join(folder, name), 'utf8'))), name }))
 }
 
-const fixturesOf = (module: string) => readAll(Fixture, join(root, `${basename(module, '.ts')}.fixtures`))
+const readFixtures = (module: string) => readAll(Fixture, join(root, `${basename(module, '.ts')}.fixtures`))
 
 /** The fields of a fixture as a complete action. */
 const toAction = (fields: object) => ('text' in fields ? WakeAction : AgentAction).parse(fields)
@@ -48,7 +48,7 @@ const holes = [
 const isHoled = (text: string) => holes.some((hole) => hole.test(text))
 
 /** The text of a message without the values of the payload, because a sender may write "undefined". */
-function toOwnWords(message: string, payload: JsonValue): string {
+function removeValues(message: string, payload: JsonValue): string {
   const texts = toTexts(payload).map((text) => text.replaceAll('\r\n', '\n').trim())
   return texts.filter(isHoled).reduce((rest, text) => rest.replaceAll(text, '…'), message)
 }
@@ -61,14 +61,14 @@ function toTexts(value: JsonValue): string[] {
 function expectNoHoles(decision: Decision, payload: JsonValue): void {
   for (const action of toActions(decision)) {
     const { name = '', sessionKey } = action.kind === 'agent' ? action : { sessionKey: 'hook:wake:main' }
-    expect([toText(action), name].filter((text) => isHoled(toOwnWords(text, payload)))).toEqual([])
+    expect([toText(action), name].filter((text) => isHoled(removeValues(text, payload)))).toEqual([])
     expect(sessionKey).toMatch(/^hook:[a-z]+:[^\s:]+/)
     expect(sessionKey).not.toMatch(/undefined|null|\[object/)
   }
 }
 
 describe.each(modules)('the bundled transform %s', (module) => {
-  const fixtures = fixturesOf(module)
+  const fixtures = readFixtures(module)
 
   test('a bundled transform is one documented default export and imports only what needs no installation', async () => {
     const text = readFileSync(join(root, module), 'utf8')
@@ -111,7 +111,7 @@ describe.each(modules)('the bundled transform %s', (module) => {
 
   test('a bundled transform skips the events of other senders without failing', async () => {
     for (const other of modules.filter((name) => name !== module)) {
-      for (const { name, request } of fixturesOf(other)) {
+      for (const { name, request } of readFixtures(other)) {
         expect([other, name, toVerdict(await run(module, request))]).toEqual([other, name, foreign])
       }
     }

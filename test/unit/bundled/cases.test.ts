@@ -42,7 +42,7 @@ describe('the Slack transform', () => {
 })
 
 describe('the sessions of the Slack transform', () => {
-  const keyOf = async (event: Record<string, JsonValue>) => {
+  const readSessionKey = async (event: Record<string, JsonValue>) => {
     const said = { type: 'message', user: 'U0MIRA', channel: 'C0KITCHEN', text: 'Tea?', ...event }
     const payload = { type: 'event_callback', team_id: 'T0LEAFWORKS', event: said }
     const [action] = toActions(await run('slack-message.ts', { headers: {}, payload }))
@@ -50,14 +50,14 @@ describe('the sessions of the Slack transform', () => {
   }
 
   test('the messages of a Slack thread share a session, and two threads do not', async () => {
-    const first = await keyOf({ ts: '1772528400.000100' })
-    expect(await keyOf({ ts: '1772528460.000200', thread_ts: '1772528400.000100' })).toBe(first)
-    expect(await keyOf({ ts: '1772528460.000200' })).not.toBe(first)
+    const first = await readSessionKey({ ts: '1772528400.000100' })
+    expect(await readSessionKey({ ts: '1772528460.000200', thread_ts: '1772528400.000100' })).toBe(first)
+    expect(await readSessionKey({ ts: '1772528460.000200' })).not.toBe(first)
   })
 
   test('all messages of a direct conversation in Slack share a session', async () => {
-    const first = await keyOf({ ts: '1772528400.000100', channel_type: 'im' })
-    expect(await keyOf({ ts: '1772528460.000200', channel_type: 'im' })).toBe(first)
+    const first = await readSessionKey({ ts: '1772528400.000100', channel_type: 'im' })
+    expect(await readSessionKey({ ts: '1772528460.000200', channel_type: 'im' })).toBe(first)
   })
 })
 

@@ -21,7 +21,7 @@ function send(url: string, given: Partial<HttpRequest> = {}) {
   return sendJson({ url, body: { a: 1 }, timeoutMs: 5_000, signal: new AbortController().signal, ...given })
 }
 
-function answer(status: number, headers: Record<string, string> = {}, body?: object): HttpOutcome {
+function buildAnswer(status: number, headers: Record<string, string> = {}, body?: object): HttpOutcome {
   return { kind: 'answer', status, headers: new Headers(headers), body }
 }
 
@@ -57,13 +57,13 @@ describe('sendJson', () => {
   })
 
   it('a refusal counts even if its body is cut off, and an acceptance with a cut-off body is an unknown result', async () => {
-    const cut = (status: number) =>
+    const buildCutAnswer = (status: number) =>
       createServer((_request, response) => {
         response.writeHead(status, { 'content-length': '100' })
         response.write('{"ok":', () => response.socket?.destroy())
       })
-    expect(await send(`http://${await listen(cut(403))}/`)).toMatchObject({ kind: 'answer', status: 403 })
-    expect(await send(`http://${await listen(cut(200))}/`)).toMatchObject({ kind: 'unknown' })
+    expect(await send(`http://${await listen(buildCutAnswer(403))}/`)).toMatchObject({ kind: 'answer', status: 403 })
+    expect(await send(`http://${await listen(buildCutAnswer(200))}/`)).toMatchObject({ kind: 'unknown' })
   })
 
   it('an endless answer is read up to a limit', async () => {
@@ -108,25 +108,25 @@ describe('a failure', () => {
     [521, 'transient'],
     [524, 'ambiguous'],
   ])('the status %i is a failure of the kind %s, with its code and the next move', (status, kind) => {
-    expect(readFailure(answer(status, {}, { code: 'E1' }))).toEqual({
+    expect(readFailure(buildAnswer(status, {}, { code: 'E1' }))).toEqual({
       kind,
       detail: `Chat answered ${status} (E1). Do this.`,
     })
   })
 
   it('an acceptance that names no message is ambiguous', () => {
-    expect(readPlain(answer(200))).toEqual({
+    expect(readPlain(buildAnswer(200))).toEqual({
       kind: 'ambiguous',
       detail: 'Chat answered 200, but not in the documented format. Check baseUrl.',
     })
   })
 
   it('a failure has the wait that the provider asks for, and a wait in the body takes precedence over the header', () => {
-    const limited = answer(429, { 'retry-after': '9' })
+    const limited = buildAnswer(429, { 'retry-after': '9' })
     const readWait = createFailureReader({ provider: 'Chat', explain: () => ({ retryAfterMs: 700 }) })
     expect(readPlain(limited)).toMatchObject({ retryAfterMs: 9_000 })
     expect(readWait(limited)).toMatchObject({ retryAfterMs: 700 })
-    expect(readPlain(answer(429))).not.toHaveProperty('retryAfterMs')
+    expect(readPlain(buildAnswer(429))).not.toHaveProperty('retryAfterMs')
   })
 
   it('the kind and the hint that a provider gives replace those of the status', () => {
@@ -137,7 +137,7 @@ describe('a failure', () => {
       readCode: ({ code }) => code,
       explain: ({ code }) => ({ kind: 'permanent', hint: code === 'closed' ? 'It is closed.' : undefined }),
     })
-    expect(readMeaning(answer(200, {}, { code: 'closed' }))).toEqual({
+    expect(readMeaning(buildAnswer(200, {}, { code: 'closed' }))).toEqual({
       kind: 'permanent',
       detail: 'Chat answered 200 (closed). It is closed.',
     })
@@ -146,14 +146,14 @@ describe('a failure', () => {
   it.each([50_001, 'channel_not_found', 'api.context.permissions.app_error'])(
     'the detail of a failure shows the code %j, which is a number or one short word',
     (code) => {
-      expect(readFailure(answer(400, {}, { code })).detail).toBe(`Chat answered 400 (${code}). Do this.`)
+      expect(readFailure(buildAnswer(400, {}, { code })).detail).toBe(`Chat answered 400 (${code}). Do this.`)
     },
   )
 
   it.each([undefined, null, {}, '', 'The build is green.', 'x'.repeat(81)])(
     'the detail of a failure does not quote the code %j, which could be the message',
     (code) => {
-      expect(readFailure(answer(400, {}, { code })).detail).toBe('Chat answered 400. Do this.')
+      expect(readFailure(buildAnswer(400, {}, { code })).detail).toBe('Chat answered 400. Do this.')
     },
   )
 })

@@ -2,11 +2,11 @@ import { expect, it } from 'vitest'
 import { createIMessageChannel } from '../../../src/channels/imessage.ts'
 import { channelSections } from '../../../src/model/config/channels.ts'
 import { refuse } from '../../e2e/fakes/imessage.ts'
-import { answering, toOutgoing } from './stage.ts'
+import { createFetch, toOutgoing } from './stage.ts'
 
 const chat = 'chat_guid:iMessage;-;+15550100'
 
-function channel(fetch?: typeof globalThis.fetch) {
+function createChannel(fetch?: typeof globalThis.fetch) {
   const config = { password: 'p&ss word', baseUrl: 'http://mac.local:1234' }
   return createIMessageChannel(channelSections.imessage.unwrap().parse(config), fetch && { fetch })
 }
@@ -14,14 +14,14 @@ function channel(fetch?: typeof globalThis.fetch) {
 it.each(['+15550100', '+1 (555) 01-00', 'Someone@example.com', chat, 'chat_guid:iMessage;+;chat831551415676550949'])(
   'the address %s is a valid recipient',
   (to) => {
-    expect(channel().whyNot(to)).toBeUndefined()
+    expect(createChannel().whyNot(to)).toBeUndefined()
   },
 )
 
 it.each(['5550100', 'someone', 'chat_id:7', 'chat_guid:', 'a@b c', ''])(
   'the recipient "%s" is refused, and the reason names the valid forms',
   (to) => {
-    expect(channel().whyNot(to)).toMatch(/a mail address or chat_guid:<guid>/)
+    expect(createChannel().whyNot(to)).toMatch(/a mail address or chat_guid:<guid>/)
   },
 )
 
@@ -43,7 +43,7 @@ it.each([
 ])(
   'an answer of the server about %s is a failure of its documented kind, and the failure quotes no text of the server',
   async (_, { status, body }, kind) => {
-    const result = await channel(answering(status, body)).send(toOutgoing({ to: chat }))
+    const result = await createChannel(createFetch(status, body)).send(toOutgoing({ to: chat }))
     expect(result.kind).toBe(kind)
     expect(JSON.stringify(result)).not.toMatch(/The build is green|p&ss|p%26ss|mac\.local/)
   },

@@ -11,7 +11,7 @@ const markups: [string, Markup][] = Object.entries(all)
 const labelled: [string, Markup][] = Object.entries({ safeMarkdown, slackMrkdwn, teamsMarkdown, telegramHtml })
 
 /** The text that people see, without the markup of each channel. */
-function toSeen(written: string): string {
+function toVisibleText(written: string): string {
   return written
     .replace(/<a href="[^"]*">/g, '')
     .replace(/<\/?[a-z]+>/g, '')
@@ -70,21 +70,21 @@ describe.each(markups)('misleading links in %s', (_name, markup) => {
     '[ ](https&colon;//evil.com)',
     '[**&#8203;**](https://evil.com)',
   ])('the misleading link %j shows that it leads to evil.com', (reply) => {
-    expect(toSeen(render(reply, markup))).toContain('https://evil.com/')
+    expect(toVisibleText(render(reply, markup))).toContain('https://evil.com/')
   })
 
   it.each(['https://bank.com@evil.com', '<https://bank.com@evil.com>', 'https://bank.com&commat;evil.com'])(
     'after the address %j, which has a name before its host, the host is shown, and chats make no link of the address',
     (reply) => {
       const written = render(`See ${reply} now`, markup)
-      expect(toSeen(written)).toContain('(https://evil.com/)')
+      expect(toVisibleText(written)).toContain('(https://evil.com/)')
       expect(written).not.toMatch(/bank\.com(@|%40|&commat;)evil/)
     },
   )
 
   it('a link to a host with look-alike letters shows the registered name of the host', () => {
     for (const reply of ['[bаnk.com](https://bаnk.com)', 'https://bаnk.com', '<https://bаnk.com>']) {
-      expect(toSeen(render(reply, markup))).toContain('(https://xn--bnk-6cd.com/)')
+      expect(toVisibleText(render(reply, markup))).toContain('(https://xn--bnk-6cd.com/)')
     }
   })
 
@@ -97,7 +97,7 @@ describe.each(markups)('misleading links in %s', (_name, markup) => {
       '[help@bank.com](mailto:help@bank.com?cc=x@evil.com)',
       '[help@bank.com](mailto:%FFhelp@evil.com)',
     ]) {
-      expect(toSeen(render(reply, markup))).toMatch(/mailto:.*evil\.com/)
+      expect(toVisibleText(render(reply, markup))).toMatch(/mailto:.*evil\.com/)
     }
   })
 
@@ -138,7 +138,7 @@ describe.each(labelled)('honest links in %s', (_name, markup) => {
     ['[ada.b@example.com](mailto:ada.b@example.com?subject=x)', 'ada.b@example.com'],
     ['[![passing](https://ci.example/badge.svg)](https://ci.example/1)', 'passing'],
   ])('the honest link %j is written without its address', (reply, label) => {
-    expect(toSeen(render(reply, markup))).toBe(label)
+    expect(toVisibleText(render(reply, markup))).toBe(label)
   })
 })
 
@@ -161,14 +161,14 @@ it('styled text shows the target of a disguised link', () => {
 it.each(['https://a@', '.x', '....', 'a:', '&a', '%2e@', '//:', 'www.'])(
   'the time for a link whose text is %j many times grows with its length, not with its square',
   (part) => {
-    const timeOf = (count: number): number => {
+    const measureTime = (count: number): number => {
       const began = performance.now()
       isMisleading(`x${part.repeat(count)}x`, 'https://evil.com/')
       return performance.now() - began
     }
-    timeOf(1_000)
-    const base = Math.max(timeOf(4_000), 5)
+    measureTime(1_000)
+    const base = Math.max(measureTime(4_000), 5)
     // the shortest of three times, because another process may use the processor during one of them
-    expect(Math.min(timeOf(64_000), timeOf(64_000), timeOf(64_000))).toBeLessThan(100 * base)
+    expect(Math.min(measureTime(64_000), measureTime(64_000), measureTime(64_000))).toBeLessThan(100 * base)
   },
 )

@@ -9,7 +9,7 @@ const to = '19:ab12@thread.tacv2'
 type Answer = { readonly status: number; readonly body?: unknown }
 
 /** A fake Teams that counts the requests to its login and to its connector. */
-function stage({ login, connector }: { login?: () => Answer | Promise<Answer>; connector?: () => Answer } = {}) {
+function createStage({ login, connector }: { login?: () => Answer | Promise<Answer>; connector?: () => Answer } = {}) {
   const asked = { login: 0, connector: 0 }
   let now = 0
   const fetch: typeof globalThis.fetch = async (url) => {
@@ -27,21 +27,21 @@ function stage({ login, connector }: { login?: () => Answer | Promise<Answer>; c
 it.each([to, `conversation:${to}`, 'a:1pL6i0oY3C0K8oAj8', '19:x@thread.v2;messageid=1'])(
   'the conversation %s is a valid recipient',
   (id) => {
-    expect(stage().channel.whyNot(id)).toBeUndefined()
+    expect(createStage().channel.whyNot(id)).toBeUndefined()
   },
 )
 
 it.each(['user:8d2f', 'https://teams.microsoft.com/l/channel/x', 'two words', ''])(
   'the recipient "%s" is refused',
   (id) => {
-    expect(stage().channel.whyNot(id)).toMatch(/expected the id of a conversation/)
+    expect(createStage().channel.whyNot(id)).toMatch(/expected the id of a conversation/)
   },
 )
 
 it.each(['.', '..', 'conversation:..', 'a/b', '../x', 'a\\b', '?x=1', 'a#b', '%2e%2e', '19:x@thread.v2%2f..'])(
   'the recipient "%s", which would change the address of the request, is refused',
   async (id) => {
-    const { asked, channel } = stage()
+    const { asked, channel } = createStage()
     expect(channel.whyNot(id)).toMatch(/expected the id of a conversation/)
     expect(await channel.send(toOutgoing({ to: id }))).toMatchObject({ kind: 'permanent' })
     expect(asked).toEqual({ login: 0, connector: 0 })
@@ -49,7 +49,7 @@ it.each(['.', '..', 'conversation:..', 'a/b', '../x', 'a\\b', '?x=1', 'a#b', '%2
 )
 
 it('an access token is kept until shortly before it expires', async () => {
-  const { asked, send, pass } = stage()
+  const { asked, send, pass } = createStage()
   await send()
   pass(3_500_000)
   await send()
@@ -60,7 +60,7 @@ it('an access token is kept until shortly before it expires', async () => {
 })
 
 it('messages at the same time share one request for a token', async () => {
-  const { asked, send } = stage()
+  const { asked, send } = createStage()
   const results = await Promise.all([send(), send(), send()])
   expect(results.map(({ kind }) => kind)).toEqual(['sent', 'sent', 'sent'])
   expect(asked).toEqual({ login: 1, connector: 3 })
@@ -69,7 +69,7 @@ it('messages at the same time share one request for a token', async () => {
 it('a failed login to Teams is not remembered: the next message asks again', async () => {
   let refuses = true
   const granted = { status: 200, body: { access_token: 'token', expires_in: '3600' } }
-  const { asked, send } = stage({ login: () => (refuses ? { status: 503 } : granted) })
+  const { asked, send } = createStage({ login: () => (refuses ? { status: 503 } : granted) })
   expect(await send()).toMatchObject({ kind: 'transient' })
   refuses = false
   expect(await send()).toMatchObject({ kind: 'sent' })
@@ -78,7 +78,7 @@ it('a failed login to Teams is not remembered: the next message asks again', asy
 
 it('a refused token of Teams is dropped, so that the next attempt fetches another token', async () => {
   let refuses = true
-  const { asked, send } = stage({
+  const { asked, send } = createStage({
     connector: () => (refuses ? refuse(401, 'Unauthorized', 'no') : { status: 201, body: { id: 'activity' } }),
   })
   expect(await send()).toMatchObject({ kind: 'transient' })
@@ -99,7 +99,7 @@ it.each([
   [404, 'permanent'],
   [413, 'permanent'],
 ])('an answer of the connector with the status %i is a failure of the kind %s', async (status, kind) => {
-  const result = await stage({ connector: () => refuse(status, 'SomeCode', 'The build is green.') }).send()
+  const result = await createStage({ connector: () => refuse(status, 'SomeCode', 'The build is green.') }).send()
   expect(result.kind).toBe(kind)
   expect(result).toHaveProperty('detail', expect.stringMatching(new RegExp(`${status}.*SomeCode`)))
   expect(JSON.stringify(result)).not.toMatch(/The build is green|token-1/)
@@ -113,7 +113,7 @@ it.each([
   // a login posts nothing, so an unknown result is harmless
   [500, 'server_error', 'transient', 'server_error'],
 ])('a login that is answered with %i %s is a failure of the kind %s', async (status, error, kind, named) => {
-  const result = await stage({ login: () => refuseLogin(status, error, 'AADSTS: secret-of-app') }).send()
+  const result = await createStage({ login: () => refuseLogin(status, error, 'AADSTS: secret-of-app') }).send()
   expect(result.kind).toBe(kind)
   expect(result).toHaveProperty('detail', expect.stringContaining(named))
   expect(JSON.stringify(result)).not.toContain('secret-of-app')

@@ -15,39 +15,39 @@ const never: typeof fetch = async () => {
   throw new Error('a recipient that was refused was called')
 }
 
-const telegram = (config: object) =>
+const createTelegram = (config: object) =>
   createTelegramChannel(channelSections.telegram.unwrap().parse({ botToken: 't', ...config }), { fetch: never })
-const discord = (config: object) =>
+const createDiscord = (config: object) =>
   createDiscordChannel(channelSections.discord.unwrap().parse({ botToken: 't', ...config }), { fetch: never })
-const slack = (config: object) =>
+const createSlack = (config: object) =>
   createSlackChannel(channelSections.slack.unwrap().parse({ botToken: 't', ...config }), { fetch: never })
-const mattermost = (config: object) =>
+const createMattermost = (config: object) =>
   createMattermostChannel(
     channelSections.mattermost.unwrap().parse({ token: 't', baseUrl: 'https://chat.example', ...config }),
     { fetch: never },
   )
-const gitlab = (config: object) =>
+const createGitLab = (config: object) =>
   createGitLabChannel(channelSections.gitlab.unwrap().parse({ token: 't', ...config }), { fetch: never })
-const linear = (config: object) =>
+const createLinear = (config: object) =>
   createLinearChannel(channelSections.linear.unwrap().parse({ apiKey: 't', ...config }), { fetch: never })
 
 type Row = [name: string, create: (config: object) => Channel, good: string[], bad: string[]]
 const rows: Row[] = [
   [
     'telegram',
-    telegram,
+    createTelegram,
     ['42', '-1001234567890', '@announcements', '-100:topic:7'],
     ['Ada', '@a', '42:topic:x', '4 2', ''],
   ],
   [
     'discord',
-    discord,
+    createDiscord,
     ['381870553235193857', 'channel:381870553235193857', 'user:381870553235193857'],
     ['#general', '42', 'user:ada', '381870553235193857/../../users/@me'],
   ],
   [
     'slack',
-    slack,
+    createSlack,
     [
       'C024BE91L',
       'channel:C024BE91L',
@@ -67,19 +67,19 @@ const rows: Row[] = [
   ],
   [
     'mattermost',
-    mattermost,
+    createMattermost,
     [id26, `channel:${id26}`, `user:${id26}`, '@ada.l-1_x'],
     ['town-square', '@ada/../x', `user:${id26}a`, '@'],
   ],
   [
     'gitlab',
-    gitlab,
+    createGitLab,
     ['acme/app#17', 'acme/tools/my.app!9'],
     ['app#17', 'acme/app', 'acme/app#x', '../app#1', 'acme/..#1', 'acme/../app!1', 'acme//app#1', 'acme/app#1?x'],
   ],
   [
     'linear',
-    linear,
+    createLinear,
     ['ENG-17', '539068e2-ae88-4d09-bd75-22eb4a59612f'],
     ['17', 'ENG', 'ENG-', '539068e2', 'https://linear.app/acme/issue/ENG-17'],
   ],

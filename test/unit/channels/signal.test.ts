@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest'
 import { createSignalChannel } from '../../../src/channels/signal.ts'
 import { channelSections } from '../../../src/model/config/channels.ts'
-import { rpcError, toResult } from '../../e2e/fakes/signal.ts'
-import { answering, toOutgoing } from './stage.ts'
+import { buildRpcError, toResult } from '../../e2e/fakes/signal.ts'
+import { createFetch, toOutgoing } from './stage.ts'
 
-function channel(fetch?: typeof globalThis.fetch) {
+function createChannel(fetch?: typeof globalThis.fetch) {
   return createSignalChannel(channelSections.signal.unwrap().parse({}), fetch && { fetch })
 }
 
@@ -15,13 +15,13 @@ it.each([
   'username:alice.42',
   'group:Pmpi+EfPWmsxiomLe9Nx2XF9HOE483p6iKiFj65iMwI=',
 ])('the address %s is a valid recipient', (to) => {
-  expect(channel().whyNot(to)).toBeUndefined()
+  expect(createChannel().whyNot(to)).toBeUndefined()
 })
 
 it.each(['15550100', 'alice', 'uuid:17', 'group:no spaces here', 'group:short', 'username:', '+0155501000', ''])(
   'the recipient "%s" is refused, and the reason names the valid forms',
   (to) => {
-    expect(channel().whyNot(to)).toMatch(/uuid:<id>, username:<name> or group:<id>/)
+    expect(createChannel().whyNot(to)).toMatch(/uuid:<id>, username:<name> or group:<id>/)
   },
 )
 
@@ -37,8 +37,8 @@ it.each([
   [-1, 'RATE_LIMIT_FAILURE', 'rate-limited'],
   [-1, 'IDENTITY_FAILURE', 'permanent'],
 ] as const)('the error %i with the recipient result %s is a failure of the kind %s', async (code, type, kind) => {
-  const { status, body } = rpcError(code, 'The build is green.', type && [toResult(type)])
-  const result = await channel(answering(status, body)).send(toOutgoing({ to: '+15550100' }))
+  const { status, body } = buildRpcError(code, 'The build is green.', type && [toResult(type)])
+  const result = await createChannel(createFetch(status, body)).send(toOutgoing({ to: '+15550100' }))
   expect(result.kind).toBe(kind)
   expect(result).toHaveProperty('detail', expect.stringContaining(`(${code})`))
   expect(JSON.stringify(result)).not.toContain('The build is green')
@@ -46,14 +46,14 @@ it.each([
 
 it('a rate-limited message waits as long as Signal asks', async () => {
   const results = [toResult('RATE_LIMIT_FAILURE', { token: 'challenge-token', retryAfterSeconds: 86_400 })]
-  const { status, body } = rpcError(-5, 'Failed to send message due to rate limiting', results)
-  const result = await channel(answering(status, body)).send(toOutgoing({ to: '+15550100' }))
+  const { status, body } = buildRpcError(-5, 'Failed to send message due to rate limiting', results)
+  const result = await createChannel(createFetch(status, body)).send(toOutgoing({ to: '+15550100' }))
   expect(result).toMatchObject({ kind: 'rate-limited', retryAfterMs: 86_400_000 })
   expect(JSON.stringify(result)).not.toContain('challenge-token')
 })
 
 it('no piece is so long that Signal makes an attachment of it, even with letters of several bytes', () => {
-  const pieces = channel().split('Привет, мир. '.repeat(500))
+  const pieces = createChannel().split('Привет, мир. '.repeat(500))
   expect(pieces.length).toBeGreaterThan(5)
   for (const piece of pieces) expect(Buffer.byteLength(piece)).toBeLessThanOrEqual(2_000)
 })

@@ -14,6 +14,6 @@ export function toOutgoing(given: Partial<Outgoing> = {}): Outgoing {
 }
 
 /** A fetch with the same answer for every request. */
-export function answering(status: number, body: unknown, headers: Record<string, string> = {}): typeof fetch {
+export function createFetch(status: number, body: unknown, headers: Record<string, string> = {}): typeof fetch {
   return async () => new Response(JSON.stringify(body), { status, headers })
 }

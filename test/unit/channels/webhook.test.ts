@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest'
 import { createWebhookChannel } from '../../../src/channels/webhook.ts'
 import { channelSections } from '../../../src/model/config/channels.ts'
-import { answering, toOutgoing } from './stage.ts'
+import { createFetch, toOutgoing } from './stage.ts'
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 const section = channelSections.webhook.unwrap()
 
-function channel(
+function createChannel(
   endpoints: Record<string, object>,
   { to, fetch }: { to?: string; fetch?: typeof globalThis.fetch } = {},
 ) {
@@ -16,10 +16,10 @@ function channel(
 const ops = { url: 'https://ops.example.com/in?key=hidden', secret }
 
 it('a message names its endpoint only if several endpoints are configured without a default', () => {
-  expect(channel({ ops }).whyNot(undefined)).toBeUndefined()
-  expect(channel({ ops, dev: ops }).whyNot(undefined)).toMatch(/set channels\.webhook\.to.*\("ops", "dev"\)/)
-  expect(channel({ ops, dev: ops }, { to: 'dev' }).whyNot(undefined)).toBeUndefined()
-  expect(channel({}).whyNot(undefined)).toMatch(/endpoints is empty/)
+  expect(createChannel({ ops }).whyNot(undefined)).toBeUndefined()
+  expect(createChannel({ ops, dev: ops }).whyNot(undefined)).toMatch(/set channels\.webhook\.to.*\("ops", "dev"\)/)
+  expect(createChannel({ ops, dev: ops }, { to: 'dev' }).whyNot(undefined)).toBeUndefined()
+  expect(createChannel({}).whyNot(undefined)).toMatch(/endpoints is empty/)
 })
 
 it.each(['https://evil.example/', 'constructor', '__proto__', 'OPS', ''])(
@@ -30,7 +30,7 @@ it.each(['https://evil.example/', 'constructor', '__proto__', 'OPS', ''])(
       called.push(url)
       return new Response()
     }
-    const one = channel({ ops }, { fetch })
+    const one = createChannel({ ops }, { fetch })
     expect(one.whyNot(to)).toMatch(/the name of an endpoint/)
     expect(await one.send(toOutgoing({ to }))).toMatchObject({ kind: 'permanent' })
     expect(called).toEqual([])
@@ -47,12 +47,12 @@ it.each([
 ])(
   'a receiver that answers %i makes the attempt %s, and no detail shows its address or secret',
   async (status, kind) => {
-    const fetch = answering(
+    const fetch = createFetch(
       status,
       { error: 'The build is green.' },
       { location: 'https://evil.example/', 'retry-after': '3' },
     )
-    const result = await channel({ ops }, { fetch }).send(toOutgoing())
+    const result = await createChannel({ ops }, { fetch }).send(toOutgoing())
     expect(result.kind).toBe(kind)
     expect(JSON.stringify(result)).not.toMatch(/ops\.example|hidden|whsec|evil|The build is green/)
   },
@@ -68,7 +68,7 @@ it('a whsec_ secret that is not base64 is an error of the configuration', () => 
 
 it('the error for an unreachable receiver names the key of its URL', async () => {
   const unreachable = { url: 'http://127.0.0.1:1/in', secret }
-  const { detail } = await channel({ unreachable })
+  const { detail } = await createChannel({ unreachable })
     .send(toOutgoing())
     .then((result) => (result.kind === 'sent' ? { detail: '' } : result))
   expect(detail).toMatch(/was not reached: .*Check the URL of the endpoint and the network of this machine\./)

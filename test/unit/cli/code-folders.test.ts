@@ -19,7 +19,7 @@ beforeEach(() => {
 afterEach(() => rmSync(dir, { recursive: true, force: true }))
 
 describe.skipIf(process.platform === 'win32')('write access of other users to code', () => {
-  test('code that only its owner can write is no finding, even if others can read it', async () => {
+  test('code that only its owner can write is not reported, even if others can read it', async () => {
     expect(await checkCodeFolders(dir)).toMatchObject({ name: 'code-permissions', ok: true })
   })
 

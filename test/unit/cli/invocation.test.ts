@@ -5,7 +5,7 @@ import { Readable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { createContext, formatInvocation, quoteShellWord } from '../../../src/cli/terminal/context.ts'
 
-function invocation(script: string, env: Record<string, string>): string {
+function formatNextCommand(script: string, env: Record<string, string>): string {
   const dir = join(homedir(), '.hookloom')
   const io = { env, script, stdin: Readable.from([]), writeOut: () => {}, writeError: () => {} }
   return formatInvocation(createContext(io, { configDir: dir }), ['check'])
@@ -19,7 +19,7 @@ describe('the next command line that a command prints', () => {
     ['/app/node_modules/.bin/hookloom', {}, 'npx hookloom check'],
     ['/elsewhere/dist/main.js', { npm_command: 'exec' }, 'node /elsewhere/dist/main.js check'],
   ])('after %s with %j, the next command line is printed so that it can be run as it is', (script, env, line) => {
-    expect(invocation(script, env)).toBe(line)
+    expect(formatNextCommand(script, env)).toBe(line)
   })
 })
 

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { escapeLine } from '../../../src/cli/gateway/log.ts'
 
-const bytes = (from: number, to: number) =>
+const listBytes = (from: number, to: number) =>
   Array.from({ length: to - from }, (_, at) => String.fromCodePoint(from + at))
 
 test('a log line shows control and invisible characters as escapes, and is still the same JSON', () => {
   const hostile = [
-    ...bytes(0x7f, 0xa0),
+    ...listBytes(0x7f, 0xa0),
     '\u202e',
     '\u2066',
     '\u2028',

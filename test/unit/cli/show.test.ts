@@ -34,7 +34,7 @@ function createShowContext(dir: string) {
   return { context, printed, objects }
 }
 
-/** The output for a job with these messages, for people and as JSON. */
+/** The output for a job with the given messages, for people and as JSON. */
 async function showPosts(
   posts: readonly Post[],
   state: Extract<JobState, 'dead' | 'done' | 'queued' | 'running'>,

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { Config } from '../../../src/model/config/config.ts'
 import { findConfigIssues } from '../../../src/model/config/rules.ts'
 
-function issuesOf(parts: object): string[] {
+function findIssues(parts: object): string[] {
   return findConfigIssues(Config.parse(parts)).map(({ text }) => text)
 }
 
@@ -11,16 +11,16 @@ const local = { providers: { local: { kind: 'openai-compatible', baseUrl: 'http:
 
 describe('models and runners of agents', () => {
   test('an agent may name a model of a known provider, or an alias of a model', () => {
-    expect(issuesOf({ models: local, agents: { defaults: { model: 'local/llama' } } })).toEqual([])
+    expect(findIssues({ models: local, agents: { defaults: { model: 'local/llama' } } })).toEqual([])
     const aliased = {
       models: { ...local, aliases: { fast: 'local/llama' } },
       agents: { list: [{ id: 'a', model: 'fast' }] },
     }
-    expect(issuesOf(aliased)).toEqual([])
+    expect(findIssues(aliased)).toEqual([])
   })
 
   test('the error of a model without a provider names the missing section', () => {
-    expect(issuesOf({ agents: { defaults: { model: 'openai/gpt' } } })).toEqual([
+    expect(findIssues({ agents: { defaults: { model: 'openai/gpt' } } })).toEqual([
       'agents.defaults.model names the provider "openai", which is not in models.providers. Add models.providers.openai.',
     ])
   })
@@ -30,40 +30,40 @@ describe('models and runners of agents', () => {
       models: { ...local, aliases: { fast: 'local/llama' } },
       agents: { list: [{ id: 'a', model: 'fats' }] },
     }
-    expect(issuesOf(parts)[0]).toMatch(/^agents\.list\[0\]\.model must be .* Did you mean "fast"\?$/)
+    expect(findIssues(parts)[0]).toMatch(/^agents\.list\[0\]\.model must be .* Did you mean "fast"\?$/)
   })
 
   test('an agent with a command runner may name any model', () => {
-    expect(issuesOf({ agents: { defaults: { model: 'sonnet', runner: 'claude' } } })).toEqual([])
+    expect(findIssues({ agents: { defaults: { model: 'sonnet', runner: 'claude' } } })).toEqual([])
   })
 
   test('the error of an unknown runner lists the known ones', () => {
-    expect(issuesOf({ agents: { defaults: { runner: 'cluade' } } })[0]).toContain('Did you mean "claude"?')
+    expect(findIssues({ agents: { defaults: { runner: 'cluade' } } })[0]).toContain('Did you mean "claude"?')
     const mine = { runners: { mine: { kind: 'command', command: 'agent' } }, agents: { defaults: { runner: 'mine' } } }
-    expect(issuesOf(mine)).toEqual([])
+    expect(findIssues(mine)).toEqual([])
   })
 })
 
 test('an openai-compatible provider needs a baseUrl', () => {
   const parts = { models: { providers: { local: { kind: 'openai-compatible' } } } }
-  expect(issuesOf(parts)[0]).toMatch(/^models\.providers\.local\.baseUrl is required/)
+  expect(findIssues(parts)[0]).toMatch(/^models\.providers\.local\.baseUrl is required/)
 })
 
 test('a command runner needs a program or a profile, and must not have the name of a built-in runner', () => {
   const runners = { bare: { kind: 'command' }, echo: { kind: 'command', command: 'echo' } }
-  expect(issuesOf({ runners })).toEqual([
+  expect(findIssues({ runners })).toEqual([
     'runners.bare.command is required without a profile.',
     'runners.echo is built in. Give this runner another name.',
   ])
 })
 
 test('channels.default must name a configured channel', () => {
-  expect(issuesOf({ channels: { default: { channel: 'telegram', to: '7' } } })).toEqual([
+  expect(findIssues({ channels: { default: { channel: 'telegram', to: '7' } } })).toEqual([
     'channels.default.channel is "telegram", and channels.telegram is not set. Set it.',
   ])
   const telegram = { telegram: { botToken: 't' }, default: { channel: 'telegram', to: '7' } }
-  expect(issuesOf({ channels: telegram })).toEqual([])
-  expect(issuesOf({ channels: { default: { channel: 'console' } } })).toEqual([])
+  expect(findIssues({ channels: telegram })).toEqual([])
+  expect(findIssues({ channels: { default: { channel: 'console' } } })).toEqual([])
 })
 
 test.each([

@@ -6,9 +6,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { loadConfig, parseConfig } from '../../../src/config/config.ts'
 import { Problem } from '../../../src/model/problem.ts'
 
-const problemsOf = (text: string, env: Record<string, string> = {}): readonly string[] =>
-  parseConfig(text, env).problems
-const problemsOfData = (data: unknown, env: Record<string, string> = {}) => problemsOf(JSON.stringify(data), env)
+const check = (text: string, env: Record<string, string> = {}): readonly string[] => parseConfig(text, env).problems
+const checkData = (data: unknown, env: Record<string, string> = {}) => check(JSON.stringify(data), env)
 
 describe('configuration files', () => {
   let dir: string
@@ -18,7 +17,7 @@ describe('configuration files', () => {
   afterEach(() => rmSync(dir, { recursive: true }))
 
   const write = (name: string, text: string | Uint8Array) => writeFileSync(join(dir, name), text)
-  const thrown = (env: Record<string, string> = {}): Problem => {
+  const catchProblem = (env: Record<string, string> = {}): Problem => {
     try {
       loadConfig({ dir, env })
     } catch (error) {
@@ -28,7 +27,7 @@ describe('configuration files', () => {
   }
 
   test('the error of a folder without hookloom.jsonc names the command that makes one', () => {
-    const problem = thrown()
+    const problem = catchProblem()
     expect(problem.code).toBe('config-missing')
     expect(problem.message).toContain('hookloom init')
     expect(problem.message).toContain(dir)
@@ -54,7 +53,7 @@ describe('configuration files', () => {
   test('all problems of a configuration are reported at once, one line each, including those of .env', () => {
     write('hookloom.jsonc', '{ "hooks": { "enabled": true, "mappings": [{ "mesageTemplate": "x" }] } }')
     write('.env', 'no assignment here\n')
-    const problem = thrown()
+    const problem = catchProblem()
     expect(problem.code).toBe('config-invalid')
     expect(problem.message).toBe('hookloom.jsonc has 3 problems')
     expect(problem.frame?.split('\n')).toEqual([
@@ -66,12 +65,12 @@ describe('configuration files', () => {
 
   test('a single problem of a configuration is reported in the singular', () => {
     write('hookloom.jsonc', '{ "store": 4 }')
-    expect(thrown().message).toBe('hookloom.jsonc has 1 problem')
+    expect(catchProblem().message).toBe('hookloom.jsonc has 1 problem')
   })
 
   test('configuration bytes that are not UTF-8 are refused', () => {
     write('hookloom.jsonc', Uint8Array.of(0x7b, 0xff, 0x7d))
-    expect(thrown().message).toContain('not UTF-8')
+    expect(catchProblem().message).toContain('not UTF-8')
   })
 
   test.each(['hookloom.jsonc', '.env'])(
@@ -87,7 +86,7 @@ describe('configuration files', () => {
         for (const each of makers) {
           rmSync(path, { force: true })
           each()
-          expect(thrown().message).toBe(`${name} in ${dir} cannot be read: ${why}.`)
+          expect(catchProblem().message).toBe(`${name} in ${dir} cannot be read: ${why}.`)
         }
       }
     },
@@ -102,7 +101,7 @@ describe('configuration files', () => {
 
 describe('syntax errors of the configuration', () => {
   test('only the first syntax error is reported, with line and column', () => {
-    expect(problemsOf('{\n  "server": {},\n  "hooks" {}\n}')).toEqual(['hookloom.jsonc:3:11 expected ":"'])
+    expect(check('{\n  "server": {},\n  "hooks" {}\n}')).toEqual(['hookloom.jsonc:3:11 expected ":"'])
   })
 
   test.each([
@@ -119,23 +118,21 @@ describe('syntax errors of the configuration', () => {
     ['{\n  "server": {},', '2:16', 'unexpected end of the file: the "{" of line 1 is not closed. Expected "}"'],
     ['{\n  "hooks": { "presets": ["github" }\n}', '2:35', 'expected "]" for the "[" of line 2, found "}"'],
   ])('the error for a bracket that is not closed names its line: %j', (text, at, wrong) => {
-    expect(problemsOf(text)).toEqual([`hookloom.jsonc:${at} ${wrong}`])
+    expect(check(text)).toEqual([`hookloom.jsonc:${at} ${wrong}`])
   })
 
   test('a configuration that is not an object is refused, and so is an empty file', () => {
-    expect(problemsOf('[]')).toEqual(['hookloom.jsonc:1:1 must contain one object, found an empty array.'])
-    expect(problemsOf('// nothing\n')).toEqual(['hookloom.jsonc:2:1 expected a value'])
+    expect(check('[]')).toEqual(['hookloom.jsonc:1:1 must contain one object, found an empty array.'])
+    expect(check('// nothing\n')).toEqual(['hookloom.jsonc:2:1 expected a value'])
   })
 
   test('a duplicate key in the configuration is an error', () => {
-    expect(problemsOf('{ "server": {},\n  "server": { "port": 1 } }')).toEqual([
-      'hookloom.jsonc:2:3 duplicate key "server"',
-    ])
-    expect(problemsOf('{ "server": { "port": 1 }, "store": { "retainDays": 1 } }')).toEqual([])
+    expect(check('{ "server": {},\n  "server": { "port": 1 } }')).toEqual(['hookloom.jsonc:2:3 duplicate key "server"'])
+    expect(check('{ "server": { "port": 1 }, "store": { "retainDays": 1 } }')).toEqual([])
   })
 
   test('__proto__ is an unknown key like any other', () => {
-    expect(problemsOf('{ "__proto__": { "hooks": {} } }')[0]).toMatch(/^__proto__ is an unknown key\./)
+    expect(check('{ "__proto__": { "hooks": {} } }')[0]).toMatch(/^__proto__ is an unknown key\./)
   })
 })
 
@@ -147,17 +144,18 @@ describe('secrets from files', () => {
   afterEach(() => rmSync(dir, { recursive: true }))
   const write = (name: string, text: string) => writeFileSync(join(dir, name), text)
 
-  const file = (text: string | Uint8Array) => {
+  const writeSecretFile = (text: string | Uint8Array) => {
     const path = join(dir, 'secret')
     writeFileSync(path, text)
     return path
   }
-  const ofFile = (path: string) => problemsOfData({ gateway: { token: `\${file:${path}}` } })[0]
+  const checkFile = (path: string) => checkData({ gateway: { token: `\${file:${path}}` } })[0]
 
   test('a secret from a file loses its last line break, and is not substituted again', () => {
     const of = (text: string) =>
-      parseConfig(JSON.stringify({ gateway: { token: `a-token-with \${file:${file(text)}} inside` } }), { A: 'x' })
-        .config?.gateway.token
+      parseConfig(JSON.stringify({ gateway: { token: `a-token-with \${file:${writeSecretFile(text)}} inside` } }), {
+        A: 'x',
+      }).config?.gateway.token
     expect(of('hush')).toBe('a-token-with hush inside')
     expect(of('hush\n')).toBe('a-token-with hush inside')
     expect(of('two\nlines\r\n')).toBe('a-token-with two\nlines inside')
@@ -170,29 +168,37 @@ describe('secrets from files', () => {
     ['a file that is missing', () => join(dir, 'gone'), 'which cannot be used: it does not exist.'],
     ['a folder', () => dir, 'which cannot be used: it is not a regular file.'],
     ['a device', () => '/dev/zero', 'which cannot be used: it is not a regular file.'],
-    ['a large file', () => file('x'.repeat(65_537)), 'which cannot be used: it has 65537 bytes; the limit is 65536.'],
-    ['bytes that are no text', () => file(Buffer.from([0xff, 0xfe, 0x41])), 'which cannot be used: it is not UTF-8.'],
-    ['an empty file', () => file('\n'), 'which is empty. Write the secret into it.'],
+    [
+      'a large file',
+      () => writeSecretFile('x'.repeat(65_537)),
+      'which cannot be used: it has 65537 bytes; the limit is 65536.',
+    ],
+    [
+      'bytes that are no text',
+      () => writeSecretFile(Buffer.from([0xff, 0xfe, 0x41])),
+      'which cannot be used: it is not UTF-8.',
+    ],
+    ['an empty file', () => writeSecretFile('\n'), 'which is empty. Write the secret into it.'],
   ])('the error for a secret file names the key and the reason: %s', (_, toPath, why) => {
-    const problem = ofFile(toPath())
+    const problem = checkFile(toPath())
     expect(problem).toMatch(/^gateway\.token needs the file "/)
     expect(problem).toContain(why)
   })
 
   test('secret files are read again at each load', () => {
-    write('hookloom.jsonc', JSON.stringify({ gateway: { token: `\${file:${file('one-of-two-tokens')}}` } }))
+    write('hookloom.jsonc', JSON.stringify({ gateway: { token: `\${file:${writeSecretFile('one-of-two-tokens')}}` } }))
     expect(loadConfig({ dir, env: {} }).config.gateway.token).toBe('one-of-two-tokens')
-    file('two-of-two-tokens')
+    writeSecretFile('two-of-two-tokens')
     expect(loadConfig({ dir, env: {} }).config.gateway.token).toBe('two-of-two-tokens')
   })
 })
 
 describe('variables in the configuration', () => {
-  const token = (text: string, env: Record<string, string> = {}) =>
+  const readToken = (text: string, env: Record<string, string> = {}) =>
     parseConfig(JSON.stringify({ hooks: { token: text } }), env).config?.hooks.token
 
   test('the error of an unset variable names the key once, the variable, and where to set it', () => {
-    expect(problemsOfData({ hooks: { enabled: true, token: '${HOOK_TOKEN}' } })).toEqual([
+    expect(checkData({ hooks: { enabled: true, token: '${HOOK_TOKEN}' } })).toEqual([
       'hooks.token needs HOOK_TOKEN, which is not set. Set it in the environment or in .env.',
     ])
   })
@@ -200,52 +206,52 @@ describe('variables in the configuration', () => {
   test('a channel whose secret is an unset variable causes no second error at a status or a callback', () => {
     const hooks = { mappings: [{ match: { path: 'x' }, status: 'review', callback: 'ci' }] }
     const webhook = { endpoints: { ci: { url: 'https://ci.example.com', secret: '${CI_SECRET}' } } }
-    expect(problemsOfData({ hooks, channels: { github: { token: '${GITHUB_TOKEN}' }, webhook } })).toEqual([
+    expect(checkData({ hooks, channels: { github: { token: '${GITHUB_TOKEN}' }, webhook } })).toEqual([
       expect.stringContaining('channels.github.token needs GITHUB_TOKEN'),
       expect.stringContaining('channels.webhook.endpoints.ci.secret needs CI_SECRET'),
     ])
-    expect(problemsOfData({ hooks })).toHaveLength(2)
+    expect(checkData({ hooks })).toHaveLength(2)
   })
 
   test('an inherited property of the environment is not a variable', () => {
-    expect(problemsOfData({ hooks: { token: '${constructor}' } })[0]).toContain('needs constructor')
+    expect(checkData({ hooks: { token: '${constructor}' } })[0]).toContain('needs constructor')
   })
 
   test('$${ is a literal ${, and the value of a variable is not substituted again', () => {
-    expect(token('$${A}-of-the-hooks', { A: 'x' })).toBe('${A}-of-the-hooks')
-    expect(token('${A}-of-the-hooks', { A: '${B}', B: 'x' })).toBe('${B}-of-the-hooks')
-    expect(token('$5 and $ of the hooks', {})).toBe('$5 and $ of the hooks')
+    expect(readToken('$${A}-of-the-hooks', { A: 'x' })).toBe('${A}-of-the-hooks')
+    expect(readToken('${A}-of-the-hooks', { A: '${B}', B: 'x' })).toBe('${B}-of-the-hooks')
+    expect(readToken('$5 and $ of the hooks', {})).toBe('$5 and $ of the hooks')
   })
 
   test('a ${ without a name is refused', () => {
     for (const text of ['${', '${}', '${A', '${not-a-name}']) {
-      expect(problemsOfData({ hooks: { token: text } })[0]).toMatch(/^hooks\.token contains "\$\{"/)
+      expect(checkData({ hooks: { token: text } })[0]).toMatch(/^hooks\.token contains "\$\{"/)
     }
   })
 
   test('a blank variable is not accepted as a token', () => {
-    expect(problemsOfData({ hooks: { enabled: true, token: '${T}' } }, { T: '  ' })).toEqual([
+    expect(checkData({ hooks: { enabled: true, token: '${T}' } }, { T: '  ' })).toEqual([
       'hooks.token must not be blank',
     ])
   })
 
   test('variables in keys of the configuration are not substituted', () => {
-    expect(problemsOfData({ '${A}': 1 }, { A: 'store' })[0]).toMatch(/^\$\{A\} is an unknown key/)
+    expect(checkData({ '${A}': 1 }, { A: 'store' })[0]).toMatch(/^\$\{A\} is an unknown key/)
   })
 })
 
 describe('keys and types of the configuration', () => {
   test('the error of an unknown key suggests the nearest key, or lists all keys', () => {
-    expect(problemsOfData({ hooks: { tokn: 'x' } })).toEqual(['hooks.tokn is an unknown key. Did you mean token?'])
-    expect(problemsOfData({ hooks: { mappings: [{ match: { patj: 'x' } }] } })).toEqual([
+    expect(checkData({ hooks: { tokn: 'x' } })).toEqual(['hooks.tokn is an unknown key. Did you mean token?'])
+    expect(checkData({ hooks: { mappings: [{ match: { patj: 'x' } }] } })).toEqual([
       'hooks.mappings[0].match.patj is an unknown key. Did you mean path?',
     ])
-    expect(problemsOfData({ gateway: { zzzzz: 1 } })).toEqual(['gateway.zzzzz is an unknown key. Keys here: token.'])
+    expect(checkData({ gateway: { zzzzz: 1 } })).toEqual(['gateway.zzzzz is an unknown key. Keys here: token.'])
   })
 
   test('the error of a wrong type names the expected type and the found kind, never the value', () => {
     const secret = 'sk-very-secret'
-    const lines = problemsOfData({
+    const lines = checkData({
       server: { port: secret, host: { a: secret } },
       hooks: {
         onTransformError: secret,
@@ -272,13 +278,13 @@ describe('keys and types of the configuration', () => {
 
   test('hooks.path must not be /, and a valid path is normalized', () => {
     for (const path of ['/', '', '//', ' / ', '/a/../b', 'a b']) {
-      expect(problemsOfData({ hooks: { path } })[0]).toMatch(/^hooks\.path must be a path/)
+      expect(checkData({ hooks: { path } })[0]).toMatch(/^hooks\.path must be a path/)
     }
     expect(parseConfig('{ "hooks": { "path": "in/hooks/" } }', {}).config?.hooks.path).toBe('/in/hooks')
   })
 
   test('a key with an invalid value is reported only once, and not by a second rule', () => {
-    expect(problemsOfData({ hooks: { enabled: true, token: 4 } })).toEqual([
+    expect(checkData({ hooks: { enabled: true, token: 4 } })).toEqual([
       'hooks.token: expected a string, found a number',
     ])
   })

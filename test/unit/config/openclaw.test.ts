@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { parseConfig } from '../../../src/config/config.ts'
 
-const problems = (data: object) => parseConfig(JSON.stringify(data), {}).problems
+const check = (data: object) => parseConfig(JSON.stringify(data), {}).problems
 
 describe('keys of OpenClaw', () => {
   test('the hooks section of an OpenClaw configuration is valid', () => {
@@ -26,7 +26,7 @@ describe('keys of OpenClaw', () => {
       presets: ['gmail'],
       mappings: [mapping],
     }
-    expect(problems({ hooks })).toEqual([])
+    expect(check({ hooks })).toEqual([])
   })
 
   test('the error of an OpenClaw key names its counterpart, or says that there is none', () => {
@@ -37,7 +37,7 @@ describe('keys of OpenClaw', () => {
       gmail: { label: 'INBOX', serve: {}, tailscale: {}, renewEveryMinutes: 1, hookUrl: '', pushToken: 'whsec' },
     }
     const gateway = { port: 1, auth: { token: 'x' } }
-    const said = problems({ hooks, gateway, channels: { telegram: { botToken: 't', dmPolicy: 'x' } }, session: {} })
+    const said = check({ hooks, gateway, channels: { telegram: { botToken: 't', dmPolicy: 'x' } }, session: {} })
     expect(said).toContain('hooks.maxBodyBytes is server.maxBodyBytes here.')
     expect(said).toContain('hooks.gmail.label is hooks.gmail.labels here, a list such as ["INBOX"].')
     expect(said).toContain('gateway.port is server.port here.')
@@ -46,6 +46,6 @@ describe('keys of OpenClaw', () => {
   })
 
   test('every other unknown key gets the nearest known key as a suggestion', () => {
-    expect(problems({ hooks: { mapings: [] } })).toEqual(['hooks.mapings is an unknown key. Did you mean mappings?'])
+    expect(check({ hooks: { mapings: [] } })).toEqual(['hooks.mapings is an unknown key. Did you mean mappings?'])
   })
 })

@@ -5,22 +5,22 @@ import { findBudgetWarnings } from '../../../src/model/config/budget-rules.ts'
 import { Config } from '../../../src/model/config/config.ts'
 
 const token = 'a-token-of-the-hooks'
-const problems = (data: object): readonly string[] => parseConfig(JSON.stringify(data), {}).problems
-const ofHooks = (hooks: object, rest: object = {}) => problems({ hooks: { enabled: true, token, ...hooks }, ...rest })
-const ofMapping = (mapping: object, hooks: object = {}, rest: object = {}) =>
-  ofHooks({ ...hooks, mappings: [mapping] }, rest)
+const check = (data: object): readonly string[] => parseConfig(JSON.stringify(data), {}).problems
+const checkHooks = (hooks: object, rest: object = {}) => check({ hooks: { enabled: true, token, ...hooks }, ...rest })
+const checkMapping = (mapping: object, hooks: object = {}, rest: object = {}) =>
+  checkHooks({ ...hooks, mappings: [mapping] }, rest)
 
 /** The paths that are reported for a valid and for an invalid configuration. */
-function told({ good, bad }: { good: readonly string[]; bad: readonly string[] }) {
+function toPaths({ good, bad }: { good: readonly string[]; bad: readonly string[] }) {
   return { good, bad: bad.map((line) => line.split(' ')[0]) }
 }
 
-const only = (path: string) => ({ good: [], bad: [path] })
+const toBad = (path: string) => ({ good: [], bad: [path] })
 
 test('a response is refused for a mapping with forEach', () => {
   const response = { body: 'Got it' }
-  expect(told({ good: ofMapping({ response }), bad: ofMapping({ response, forEach: 'items' }) })).toEqual(
-    only('hooks.mappings[0].response'),
+  expect(toPaths({ good: checkMapping({ response }), bad: checkMapping({ response, forEach: 'items' }) })).toEqual(
+    toBad('hooks.mappings[0].response'),
   )
 })
 
@@ -29,9 +29,9 @@ test('verdicts must be two to ten different words, and are refused for an OpenCl
     agents: { defaults: { runner: 'oc' } },
     runners: { oc: { kind: 'openclaw', baseUrl: 'http://127.0.0.1:1/hooks', token: 't' } },
   }
-  const good = ofMapping({ verdicts: ['pass', 'needs-work', 'gescheitert_ß'] })
-  expect(told({ good, bad: ofMapping({ verdicts: ['pass', 'fail'] }, {}, forwarded) })).toEqual(
-    only('hooks.mappings[0].verdicts'),
+  const good = checkMapping({ verdicts: ['pass', 'needs-work', 'gescheitert_ß'] })
+  expect(toPaths({ good, bad: checkMapping({ verdicts: ['pass', 'fail'] }, {}, forwarded) })).toEqual(
+    toBad('hooks.mappings[0].verdicts'),
   )
   const eleven = Array.from({ length: 11 }, (_, at) => `word${at}`)
   for (const verdicts of [
@@ -43,8 +43,8 @@ test('verdicts must be two to ten different words, and are refused for an OpenCl
     ['pass', '{{x}}'],
     eleven,
   ])
-    expect(ofMapping({ verdicts })).not.toEqual([])
-  expect(ofMapping({ action: 'wake', verdicts: ['pass', 'fail'] })).not.toEqual([])
+    expect(checkMapping({ verdicts })).not.toEqual([])
+  expect(checkMapping({ action: 'wake', verdicts: ['pass', 'fail'] })).not.toEqual([])
 })
 
 test('the recipients of an agent name channels that are configured, and one recipient is all that OpenClaw takes', () => {
@@ -55,12 +55,12 @@ test('the recipients of an agent name channels that are configured, and one reci
     runners: { oc: { kind: 'openclaw', baseUrl: 'http://127.0.0.1:1/hooks', token: 't' } },
   }
   const to = [slack, { channel: 'console' }]
-  expect(ofMapping({ to }, {}, { channels })).toEqual([])
+  expect(checkMapping({ to }, {}, { channels })).toEqual([])
   const bad = [
-    ofMapping({ to: [slack, { channel: 'discord', to: '1' }] }, {}, { channels }),
-    ofMapping({ to }, {}, { channels, ...forwarded }),
-    ofMapping({ to, channel: 'slack' }, {}, { channels }),
-    ofMapping({ to, action: 'wake' }, {}, { channels }),
+    checkMapping({ to: [slack, { channel: 'discord', to: '1' }] }, {}, { channels }),
+    checkMapping({ to }, {}, { channels, ...forwarded }),
+    checkMapping({ to, channel: 'slack' }, {}, { channels }),
+    checkMapping({ to, action: 'wake' }, {}, { channels }),
   ]
   expect(bad.map(([line]) => line?.split(' ')[0])).toEqual(
     ['to[1].channel', 'to', 'channel', 'to'].map((key) => `hooks.mappings[0].${key}`),
@@ -68,11 +68,12 @@ test('the recipients of an agent name channels that are configured, and one reci
 })
 
 test('a mapping with the action deliver must name configured channels, and no key that only a turn uses', () => {
-  const of = (mapping: object) =>
-    ofMapping({ action: 'deliver', ...mapping }, {}, { channels: { slack: { botToken: 'x' } } })
+  const checkDeliver = (mapping: object) =>
+    checkMapping({ action: 'deliver', ...mapping }, {}, { channels: { slack: { botToken: 'x' } } })
   const slack = { channel: 'slack', to: 'C024BE91L' }
   const flow = { onNew: 'replace', key: 'a:{{b}}' }
-  for (const good of [{}, slack, { to: [slack, { channel: 'console' }] }, { flow }]) expect(of(good)).toEqual([])
+  for (const good of [{}, slack, { to: [slack, { channel: 'console' }] }, { flow }])
+    expect(checkDeliver(good)).toEqual([])
   const bad: [object, string][] = [
     [{ agentId: 'main' }, 'agentId'],
     [{ model: 'x' }, 'model'],
@@ -86,91 +87,95 @@ test('a mapping with the action deliver must name configured channels, and no ke
     [{ flow: { ...flow, onNew: 'gather' } }, 'flow.onNew'],
   ]
   for (const [mapping, key] of bad)
-    expect(of(mapping).map((line) => line.split(' ')[0])).toContain(`hooks.mappings[0].${key}`)
+    expect(checkDeliver(mapping).map((line) => line.split(' ')[0])).toContain(`hooks.mappings[0].${key}`)
 })
 
 test('a callback must name a configured endpoint', () => {
   const endpoints = { ci: { url: 'https://ci.example', secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' } }
-  const of = (callback: string, sections: object = { channels: { webhook: { endpoints } } }) =>
-    ofMapping({ callback }, {}, sections)
+  const checkCallback = (callback: string, sections: object = { channels: { webhook: { endpoints } } }) =>
+    checkMapping({ callback }, {}, sections)
   for (const bad of ['toString', 'https://ci.example'])
-    expect(told({ good: of('ci'), bad: of(bad) })).toEqual(only('hooks.mappings[0].callback'))
-  expect(of('ci', {})).not.toEqual([])
+    expect(toPaths({ good: checkCallback('ci'), bad: checkCallback(bad) })).toEqual(toBad('hooks.mappings[0].callback'))
+  expect(checkCallback('ci', {})).not.toEqual([])
 })
 
 describe('tokens in the configuration', () => {
   test('only enabled hooks need a token', () => {
-    expect(
-      told({ good: problems({ hooks: { enabled: false } }), bad: problems({ hooks: { enabled: true } }) }),
-    ).toEqual(only('hooks.token'))
+    expect(toPaths({ good: check({ hooks: { enabled: false } }), bad: check({ hooks: { enabled: true } }) })).toEqual(
+      toBad('hooks.token'),
+    )
   })
 
   test('a token with few rights must differ from every other one, be long enough, and name rights that exist', () => {
     const gateway = { token: 'another-token-of-it' }
-    const of = (tokens: object, rest: object = { gateway }) => ofHooks({}, { tokens, ...rest })
+    const checkTokens = (tokens: object, rest: object = { gateway }) => checkHooks({}, { tokens, ...rest })
     const good = { token: 'a-third-token-of-it', may: ['send:ci-*', 'runs', 'read'], expiresAt: '2027-01-31' }
-    const told = (tokens: object, rest?: object) => of(tokens, rest).map((line) => line.split(/[ :]/)[0])
-    expect(of({ ci: good })).toEqual([])
+    const listTokenKeys = (tokens: object, rest?: object) =>
+      checkTokens(tokens, rest).map((line) => line.split(/[ :]/)[0])
+    expect(checkTokens({ ci: good })).toEqual([])
     for (const same of [token, gateway.token])
-      expect(told({ ci: { ...good, token: same } })).toEqual(['tokens.ci.token'])
-    expect(told({ ci: good, two: good })).toEqual(['tokens.two.token'])
-    expect(told({ ci: { ...good, token: 'short' } })).toEqual(['tokens.ci.token'])
+      expect(listTokenKeys({ ci: { ...good, token: same } })).toEqual(['tokens.ci.token'])
+    expect(listTokenKeys({ ci: good, two: good })).toEqual(['tokens.two.token'])
+    expect(listTokenKeys({ ci: { ...good, token: 'short' } })).toEqual(['tokens.ci.token'])
     for (const right of ['send', 'send:', 'send:/x', 'send:a b', 'write', 'runs:x'])
-      expect(told({ ci: { ...good, may: [right] } })).toEqual(['tokens.ci.may[0]'])
-    expect(told({ ci: { ...good, may: [] } })).toEqual(['tokens.ci.may'])
-    expect(told({ ci: { ...good, expiresAt: 'soon' } })).toEqual(['tokens.ci.expiresAt'])
-    expect(told({ ci: good }, {})).toEqual(['tokens.ci.may'])
-    expect(told({ ci: { ...good, may: ['runs'] } }, {})).toEqual([])
+      expect(listTokenKeys({ ci: { ...good, may: [right] } })).toEqual(['tokens.ci.may[0]'])
+    expect(listTokenKeys({ ci: { ...good, may: [] } })).toEqual(['tokens.ci.may'])
+    expect(listTokenKeys({ ci: { ...good, expiresAt: 'soon' } })).toEqual(['tokens.ci.expiresAt'])
+    expect(listTokenKeys({ ci: good }, {})).toEqual(['tokens.ci.may'])
+    expect(listTokenKeys({ ci: { ...good, may: ['runs'] } }, {})).toEqual([])
   })
 
   test('the hook token must differ from the gateway token, even with spaces around it', () => {
     expect(
-      told({
-        good: ofHooks({}, { gateway: { token: 'another-token-of-it' } }),
-        bad: ofHooks({}, { gateway: { token: ` ${token}` } }),
+      toPaths({
+        good: checkHooks({}, { gateway: { token: 'another-token-of-it' } }),
+        bad: checkHooks({}, { gateway: { token: ` ${token}` } }),
       }),
-    ).toEqual(only('hooks.token'))
+    ).toEqual(toBad('hooks.token'))
   })
 
   test('hooks.tokens follows the rules of hooks.token, and replaces it', () => {
-    const config = (hooks: object) =>
-      problems({ hooks: { enabled: true, ...hooks }, gateway: { token: 'theirs-of-the-gateway' } })
-    expect(config({ tokens: ['new-of-the-hooks', 'old-of-the-hooks'] })).toEqual([])
-    expect(config({ tokens: ['new-of-the-hooks', 'theirs-of-the-gateway'] })).toEqual([
+    const buildConfig = (hooks: object) =>
+      check({ hooks: { enabled: true, ...hooks }, gateway: { token: 'theirs-of-the-gateway' } })
+    expect(buildConfig({ tokens: ['new-of-the-hooks', 'old-of-the-hooks'] })).toEqual([])
+    expect(buildConfig({ tokens: ['new-of-the-hooks', 'theirs-of-the-gateway'] })).toEqual([
       expect.stringMatching(/^hooks\.tokens\[1\] must differ/),
     ])
-    expect(config({ tokens: [' new-of-the-hooks', 'old-of-the-hooks'] })).toEqual([
+    expect(buildConfig({ tokens: [' new-of-the-hooks', 'old-of-the-hooks'] })).toEqual([
       expect.stringMatching(/^hooks\.tokens\[0\] must be ASCII/),
     ])
-    expect(config({ token: 'new-of-the-hooks', tokens: ['old-of-the-hooks'] })).toEqual([
+    expect(buildConfig({ token: 'new-of-the-hooks', tokens: ['old-of-the-hooks'] })).toEqual([
       expect.stringMatching(/^hooks\.tokens and hooks\.token/),
     ])
   })
 
   test('a token that cannot be sent in a header is refused', () => {
     expect(
-      told({ good: ofHooks({ token: 'two words of it all' }), bad: ofHooks({ token: 'schlüssel-des-hauses' }) }),
-    ).toEqual(only('hooks.token'))
-    expect(ofHooks({ token: ' padded-on-both-sides ' })).toHaveLength(1)
-    expect(ofHooks({ token: 'line\nbreak-in-the-middle' })).toHaveLength(1)
+      toPaths({
+        good: checkHooks({ token: 'two words of it all' }),
+        bad: checkHooks({ token: 'schlüssel-des-hauses' }),
+      }),
+    ).toEqual(toBad('hooks.token'))
+    expect(checkHooks({ token: ' padded-on-both-sides ' })).toHaveLength(1)
+    expect(checkHooks({ token: 'line\nbreak-in-the-middle' })).toHaveLength(1)
   })
 
   test('no error shows a token', () => {
-    expect(ofHooks({}, { gateway: { token } }).join()).not.toContain(token)
+    expect(checkHooks({}, { gateway: { token } }).join()).not.toContain(token)
   })
 })
 
 describe('store.file and store.url', () => {
-  const ofStore = (store: object) => problems({ store })
+  const checkStore = (store: object) => check({ store })
 
   test('store.file and store.url exclude each other', () => {
     expect(
-      told({
-        good: ofStore({ url: 'postgres://db/hooks' }),
-        bad: ofStore({ url: 'postgres://db/hooks', file: 'x.db' }),
+      toPaths({
+        good: checkStore({ url: 'postgres://db/hooks' }),
+        bad: checkStore({ url: 'postgres://db/hooks', file: 'x.db' }),
       }),
-    ).toEqual(only('store.url'))
-    expect(ofStore({ file: 'x.db' })).toEqual([])
+    ).toEqual(toBad('store.url'))
+    expect(checkStore({ file: 'x.db' })).toEqual([])
   })
 
   test.each([
@@ -179,7 +184,7 @@ describe('store.file and store.url', () => {
     'postgres://user:a+b!c@[::1]:5432/hooks',
     'postgres://user@/hooks?host=%2Fvar%2Frun%2Fpostgresql',
   ])('store.url accepts %s', (url) => {
-    expect(ofStore({ url })).toEqual([])
+    expect(checkStore({ url })).toEqual([])
   })
 
   // the password of each URL would be shown if a part of it were mistaken for the host or the database
@@ -195,7 +200,7 @@ describe('store.file and store.url', () => {
     'postgres://user:canary@one@db/hooks',
     'postgres://user:canary@db:port/hooks',
   ])('store.url refuses %s, and the error shows nothing of it', (url) => {
-    const [line = '', ...more] = ofStore({ url })
+    const [line = '', ...more] = checkStore({ url })
     expect([line, more]).toEqual([expect.stringMatching(/^store\.url: expected a value that is a Postgres URL/), []])
     expect(line).not.toContain('canary')
     expect(describeDatabase(url)).toBe('localhost')
@@ -209,66 +214,66 @@ describe('store.file and store.url', () => {
 
 describe('mappings in the configuration', () => {
   test('a commit status is refused if no channel can set it', () => {
-    expect(ofMapping({ status: 'review' })).toEqual([
+    expect(checkMapping({ status: 'review' })).toEqual([
       'hooks.mappings[0].status needs a channel that sets it. Set channels.github or channels.gitlab.',
     ])
-    expect(ofMapping({ status: 'review' }, {}, { channels: { github: { token: 't' } } })).toEqual([])
-    expect(ofMapping({ status: 'review' }, {}, { channels: { gitlab: { token: 't' } } })).toEqual([])
+    expect(checkMapping({ status: 'review' }, {}, { channels: { github: { token: 't' } } })).toEqual([])
+    expect(checkMapping({ status: 'review' }, {}, { channels: { gitlab: { token: 't' } } })).toEqual([])
     const ofLinear = { verify: { scheme: 'linear', secret: 's' }, status: 'review' }
-    expect(ofMapping(ofLinear, {}, { channels: { github: { token: 't' } } })).toEqual([
+    expect(checkMapping(ofLinear, {}, { channels: { github: { token: 't' } } })).toEqual([
       'hooks.mappings[0].status is for commits, and Linear has none. Remove it.',
     ])
   })
 
   test('a channel that is not configured is refused, unless a transform chooses it or nothing is sent', () => {
-    const of = (mapping: object, channels: object = {}) => ofMapping(mapping, {}, { channels })
-    expect(of({ channel: 'slack' })).toEqual([
+    const checkChannels = (mapping: object, channels: object = {}) => checkMapping(mapping, {}, { channels })
+    expect(checkChannels({ channel: 'slack' })).toEqual([
       'hooks.mappings[0].channel is "slack", and channels.slack is not set. Set it.',
     ])
-    expect(of({ channel: 'own:ntfy' })).toEqual([
+    expect(checkChannels({ channel: 'own:ntfy' })).toEqual([
       'hooks.mappings[0].channel is "own:ntfy", and channels.own.ntfy is not set. Set it.',
     ])
-    expect(of({ channel: 'slack' }, { slack: { botToken: 'x' } })).toEqual([])
-    expect(of({ channel: 'slack', deliver: false })).toEqual([])
+    expect(checkChannels({ channel: 'slack' }, { slack: { botToken: 'x' } })).toEqual([])
+    expect(checkChannels({ channel: 'slack', deliver: false })).toEqual([])
     const forwarded = {
       agents: { defaults: { runner: 'oc' } },
       runners: { oc: { kind: 'openclaw', baseUrl: 'http://127.0.0.1:1/hooks', token: 't' } },
     }
-    expect(ofMapping({ channel: 'slack' }, {}, forwarded)).toEqual([])
-    expect(of({ channel: 'slack', action: 'wake' })).toEqual([])
-    expect(of({ channel: 'slack', transform: { module: 'x.ts' } })).toEqual([])
+    expect(checkMapping({ channel: 'slack' }, {}, forwarded)).toEqual([])
+    expect(checkChannels({ channel: 'slack', action: 'wake' })).toEqual([])
+    expect(checkChannels({ channel: 'slack', transform: { module: 'x.ts' } })).toEqual([])
   })
 
   test('two mappings with the same id are refused', () => {
     expect(
-      told({
-        good: ofHooks({ mappings: [{ id: 'a' }, { id: 'b' }, {}, {}] }),
-        bad: ofHooks({ mappings: [{ id: 'a' }, { id: 'a' }] }),
+      toPaths({
+        good: checkHooks({ mappings: [{ id: 'a' }, { id: 'b' }, {}, {}] }),
+        bad: checkHooks({ mappings: [{ id: 'a' }, { id: 'a' }] }),
       }),
-    ).toEqual(only('hooks.mappings[1].id'))
+    ).toEqual(toBad('hooks.mappings[1].id'))
   })
 
   test('a mapping cannot override wake or agent, with or without slashes', () => {
     for (const path of ['wake', '/wake/', 'agent', 'agent/']) {
       expect(
-        told({
-          good: ofMapping({ match: { path: `${path}-up` } }),
-          bad: ofMapping({ match: { path } }),
+        toPaths({
+          good: checkMapping({ match: { path: `${path}-up` } }),
+          bad: checkMapping({ match: { path } }),
         }),
-      ).toEqual(only('hooks.mappings[0].match.path'))
+      ).toEqual(toBad('hooks.mappings[0].match.path'))
     }
   })
 
   test('a mapping name must not be "runs" or begin with it and a slash, and the error says what to do', () => {
     for (const path of ['runs', '/runs/', 'runs/nightly']) {
       expect(
-        told({
-          good: ofMapping({ match: { path: path.replace('runs', 'runs-2') } }),
-          bad: ofMapping({ match: { path } }),
+        toPaths({
+          good: checkMapping({ match: { path: path.replace('runs', 'runs-2') } }),
+          bad: checkMapping({ match: { path } }),
         }),
-      ).toEqual(only('hooks.mappings[0].match.path'))
+      ).toEqual(toBad('hooks.mappings[0].match.path'))
     }
-    expect(ofMapping({ match: { path: 'runs' } })).toEqual([
+    expect(checkMapping({ match: { path: 'runs' } })).toEqual([
       expect.stringMatching(
         /\/hooks\/runs\/<runId> shows a run.*Choose another name, such as "ci-runs", and change the URL/,
       ),
@@ -278,63 +283,66 @@ describe('mappings in the configuration', () => {
   test('a session key must be main or begin with an allowed prefix, and the fixed beginning of a template must allow that', () => {
     const hooks = { allowedSessionKeyPrefixes: ['hook:', 'Team:'] }
     for (const sessionKey of ['hook:x', 'Team:x', 'main', 'hook:{{id}}', ' hook:{{id}}', 'ho{{id}}', 'Team:a:{{id}}']) {
-      expect(ofMapping({ sessionKey }, hooks)).toEqual([])
+      expect(checkMapping({ sessionKey }, hooks)).toEqual([])
     }
     expect(
-      told({
-        good: ofMapping({ sessionKey: 'other:x' }),
-        bad: ofMapping({ sessionKey: 'other:x' }, hooks),
+      toPaths({
+        good: checkMapping({ sessionKey: 'other:x' }),
+        bad: checkMapping({ sessionKey: 'other:x' }, hooks),
       }),
-    ).toEqual(only('hooks.mappings[0].sessionKey'))
+    ).toEqual(toBad('hooks.mappings[0].sessionKey'))
     expect(
-      told({ good: ofMapping({ sessionKey: 'hook:x' }, hooks), bad: ofMapping({ sessionKey: 'HOOK:x' }, hooks) }),
-    ).toEqual(only('hooks.mappings[0].sessionKey'))
-    expect(
-      told({
-        good: ofMapping({ sessionKey: 'other:{{id}}' }),
-        bad: ofMapping({ sessionKey: 'other:{{id}}' }, hooks),
+      toPaths({
+        good: checkMapping({ sessionKey: 'hook:x' }, hooks),
+        bad: checkMapping({ sessionKey: 'HOOK:x' }, hooks),
       }),
-    ).toEqual(only('hooks.mappings[0].sessionKey'))
+    ).toEqual(toBad('hooks.mappings[0].sessionKey'))
+    expect(
+      toPaths({
+        good: checkMapping({ sessionKey: 'other:{{id}}' }),
+        bad: checkMapping({ sessionKey: 'other:{{id}}' }, hooks),
+      }),
+    ).toEqual(toBad('hooks.mappings[0].sessionKey'))
   })
 
   test('a session key that begins with a placeholder needs hooks.allowRequestSessionKey', () => {
     for (const sessionKey of ['{{id}}', ' {{id}}:x']) {
       expect(
-        told({
-          good: ofMapping({ sessionKey }, { allowRequestSessionKey: true }),
-          bad: ofMapping({ sessionKey }),
+        toPaths({
+          good: checkMapping({ sessionKey }, { allowRequestSessionKey: true }),
+          bad: checkMapping({ sessionKey }),
         }),
-      ).toEqual(only('hooks.mappings[0].sessionKey'))
+      ).toEqual(toBad('hooks.mappings[0].sessionKey'))
     }
   })
 
   test('match.path must be a hook name as it appears in a URL', () => {
-    const ofPath = (path: string, hooks = {}) => ofMapping({ match: { path } }, hooks)
+    const checkPath = (path: string, hooks = {}) => checkMapping({ match: { path } }, hooks)
     for (const path of ['github', '/a/b/', 'a%20b', 'hooks', 'hooksmith/x', '__proto__'])
-      expect(ofPath(path)).toEqual([])
-    expect(ofPath('/hooks/github')).toEqual([
+      expect(checkPath(path)).toEqual([])
+    expect(checkPath('/hooks/github')).toEqual([
       'hooks.mappings[0].match.path must be the part of the URL after hooks.path: write "github".',
     ])
-    expect(told({ good: ofPath('/hooks/x', { path: '/in' }), bad: ofPath('/in/x', { path: '/in' }) })).toEqual(
-      only('hooks.mappings[0].match.path'),
+    expect(toPaths({ good: checkPath('/hooks/x', { path: '/in' }), bad: checkPath('/in/x', { path: '/in' }) })).toEqual(
+      toBad('hooks.mappings[0].match.path'),
     )
-    expect(ofPath('https://gateway.example/hooks/github').join()).toContain('found a whole URL')
-    expect(ofPath('two words').join()).toContain('write "two%20words"')
-    expect(ofPath('a%20grüße').join()).toContain('write "a%20gr%C3%BC%C3%9Fe"')
-    expect(ofPath('half \uD83D').join()).toContain('write "half%20%EF%BF%BD"')
-    expect(ofPath('x?topic=a').join()).toContain('contains "?"')
+    expect(checkPath('https://gateway.example/hooks/github').join()).toContain('found a whole URL')
+    expect(checkPath('two words').join()).toContain('write "two%20words"')
+    expect(checkPath('a%20grüße').join()).toContain('write "a%20gr%C3%BC%C3%9Fe"')
+    expect(checkPath('half \uD83D').join()).toContain('write "half%20%EF%BF%BD"')
+    expect(checkPath('x?topic=a').join()).toContain('contains "?"')
   })
 
   test('a condition on a credential header or an invalid header name is refused', () => {
-    const ofHeader = (name: string) => ofMapping({ match: { headers: { [name]: 'x' } } })
-    expect(ofHeader('x-github-event')).toEqual([])
+    const checkHeader = (name: string) => checkMapping({ match: { headers: { [name]: 'x' } } })
+    expect(checkHeader('x-github-event')).toEqual([])
     for (const name of ['Authorization', 'cookie', 'x-service-token', 'X-Gitlab-Token']) {
-      expect(ofHeader(name)).toEqual([
+      expect(checkHeader(name)).toEqual([
         `hooks.mappings[0].match.headers.${name} is a credential, which conditions cannot read. Check the sender with "verify".`,
       ])
     }
-    expect(ofHeader('two words')).toHaveLength(1)
-    expect(ofHeader('')).toHaveLength(1)
+    expect(checkHeader('two words')).toHaveLength(1)
+    expect(checkHeader('')).toHaveLength(1)
   })
 
   test('a mapping that has only the template of the other action is refused', () => {
@@ -344,63 +352,63 @@ describe('mappings in the configuration', () => {
       ['wake', 'messageTemplate'],
     ] as const) {
       expect(
-        told({
-          good: ofMapping({ action, messageTemplate, textTemplate }),
-          bad: ofMapping({ action, [key]: 'x' }),
+        toPaths({
+          good: checkMapping({ action, messageTemplate, textTemplate }),
+          bad: checkMapping({ action, [key]: 'x' }),
         }),
-      ).toEqual(only(`hooks.mappings[0].${key}`))
+      ).toEqual(toBad(`hooks.mappings[0].${key}`))
     }
   })
 
   test('a wake refuses the keys of an agent run', () => {
     const turn = { agentId: 'ops', sessionKey: 'k', to: '42', model: 'a/b', thinking: 'low', timeoutSeconds: 5 }
-    expect(ofMapping(turn)).toEqual([])
-    expect(ofMapping({ ...turn, action: 'wake' }).map((line) => line.split(' ')[0])).toEqual(
+    expect(checkMapping(turn)).toEqual([])
+    expect(checkMapping({ ...turn, action: 'wake' }).map((line) => line.split(' ')[0])).toEqual(
       Object.keys(turn).map((key) => `hooks.mappings[0].${key}`),
     )
   })
 
   test('a placeholder in a literal key is refused', () => {
     const literal = { agentId: '{{a}}', to: '{{chat.id}}', model: 'a/{{m}}' }
-    expect(ofMapping(literal).map((line) => line.split(' ')[0])).toEqual(
+    expect(checkMapping(literal).map((line) => line.split(' ')[0])).toEqual(
       Object.keys(literal).map((key) => `hooks.mappings[0].${key}`),
     )
   })
 
   test('a fixed session key that is too long or has a control character is refused', () => {
     expect(
-      told({
-        good: ofMapping({ sessionKey: 'k'.repeat(512) }),
-        bad: ofMapping({ sessionKey: 'k'.repeat(513) }),
+      toPaths({
+        good: checkMapping({ sessionKey: 'k'.repeat(512) }),
+        bad: checkMapping({ sessionKey: 'k'.repeat(513) }),
       }),
-    ).toEqual(only('hooks.mappings[0].sessionKey'))
-    expect(ofMapping({ sessionKey: 'a\nb' })).toHaveLength(1)
+    ).toEqual(toBad('hooks.mappings[0].sessionKey'))
+    expect(checkMapping({ sessionKey: 'a\nb' })).toHaveLength(1)
   })
 
   test('a persistent session needs a session key', () => {
     const mapping = { sessionMode: 'persistent' }
-    expect(ofMapping({ ...mapping, sessionKey: 'k' })).toEqual([])
-    expect(ofMapping({ ...mapping, transform: { module: 'a.ts' } })).toEqual([])
+    expect(checkMapping({ ...mapping, sessionKey: 'k' })).toEqual([])
+    expect(checkMapping({ ...mapping, transform: { module: 'a.ts' } })).toEqual([])
     expect(
-      told({
-        good: ofMapping(mapping, { defaultSessionKey: 'k' }),
-        bad: ofMapping(mapping),
+      toPaths({
+        good: checkMapping(mapping, { defaultSessionKey: 'k' }),
+        bad: checkMapping(mapping),
       }),
-    ).toEqual(only('hooks.mappings[0].sessionMode'))
+    ).toEqual(toBad('hooks.mappings[0].sessionMode'))
   })
 
   test('a mapping to an agent outside hooks.allowedAgentIds is refused', () => {
     const mapping = { agentId: 'ops' }
-    expect(ofMapping(mapping)).toEqual([])
-    expect(ofMapping(mapping, { allowedAgentIds: ['*'] })).toEqual([])
-    expect(ofMapping({}, { allowedAgentIds: [] })).toEqual([])
-    expect(ofMapping(mapping, { allowedAgentIds: [] })).toHaveLength(1)
+    expect(checkMapping(mapping)).toEqual([])
+    expect(checkMapping(mapping, { allowedAgentIds: ['*'] })).toEqual([])
+    expect(checkMapping({}, { allowedAgentIds: [] })).toEqual([])
+    expect(checkMapping(mapping, { allowedAgentIds: [] })).toHaveLength(1)
     expect(
-      told({
-        good: ofMapping(mapping, { allowedAgentIds: ['ops'] }),
-        bad: ofMapping(mapping, { allowedAgentIds: ['main'] }),
+      toPaths({
+        good: checkMapping(mapping, { allowedAgentIds: ['ops'] }),
+        bad: checkMapping(mapping, { allowedAgentIds: ['main'] }),
       }),
-    ).toEqual(only('hooks.mappings[0].agentId'))
+    ).toEqual(toBad('hooks.mappings[0].agentId'))
   })
 
   test('a model outside agents.defaults.models is refused, once its alias is resolved', () => {
@@ -408,36 +416,36 @@ describe('mappings in the configuration', () => {
       agents: { defaults: { models: ['acme/small'] } },
       models: { aliases: { fast: 'acme/small', big: 'acme/big' } },
     }
-    expect(ofMapping({ model: 'acme/big' })).toEqual([])
-    expect(ofMapping({ model: 'acme/small' }, {}, rest)).toEqual([])
+    expect(checkMapping({ model: 'acme/big' })).toEqual([])
+    expect(checkMapping({ model: 'acme/small' }, {}, rest)).toEqual([])
     expect(
-      told({
-        good: ofMapping({ model: 'fast' }, {}, rest),
-        bad: ofMapping({ model: 'big' }, {}, rest),
+      toPaths({
+        good: checkMapping({ model: 'fast' }, {}, rest),
+        bad: checkMapping({ model: 'big' }, {}, rest),
       }),
-    ).toEqual(only('hooks.mappings[0].model'))
+    ).toEqual(toBad('hooks.mappings[0].model'))
     expect(
-      told({
-        good: ofHooks({ gmail: { model: 'fast' } }, rest),
-        bad: ofHooks({ gmail: { model: 'big' } }, rest),
+      toPaths({
+        good: checkHooks({ gmail: { model: 'fast' } }, rest),
+        bad: checkHooks({ gmail: { model: 'big' } }, rest),
       }),
-    ).toEqual(only('hooks.gmail.model'))
+    ).toEqual(toBad('hooks.gmail.model'))
     const byAlias = { ...rest, agents: { defaults: { models: ['fast'] } } }
     expect(
-      told({
-        good: ofMapping({ model: 'acme/small' }, {}, byAlias),
-        bad: ofMapping({ model: 'acme/big' }, {}, byAlias),
+      toPaths({
+        good: checkMapping({ model: 'acme/small' }, {}, byAlias),
+        bad: checkMapping({ model: 'acme/big' }, {}, byAlias),
       }),
-    ).toEqual(only('hooks.mappings[0].model'))
+    ).toEqual(toBad('hooks.mappings[0].model'))
   })
 })
 
 describe('other rules of the configuration', () => {
   test('a trusted proxy must be an address or a CIDR', () => {
-    const ofProxy = (...trustedProxies: string[]) => problems({ server: { trustedProxies } })
-    expect(ofProxy('10.0.0.1', '10.0.0.0/8', '::1', 'fd00::/8')).toEqual([])
+    const checkProxies = (...trustedProxies: string[]) => check({ server: { trustedProxies } })
+    expect(checkProxies('10.0.0.1', '10.0.0.0/8', '::1', 'fd00::/8')).toEqual([])
     for (const proxy of ['localhost', '10.0.0.0/33', '10.0.0', ' 10.0.0.1', '']) {
-      expect(ofProxy('10.0.0.1', proxy)).toEqual([
+      expect(checkProxies('10.0.0.1', proxy)).toEqual([
         'server.trustedProxies[1] must be an IP address or a CIDR such as 10.0.0.0/8',
       ])
     }
@@ -445,69 +453,70 @@ describe('other rules of the configuration', () => {
 
   test('the two ports of one address must differ', () => {
     const same = 'server.adminPort must differ from server.port, which is 8800 too'
-    expect(problems({ server: { port: 8800, adminPort: 8800 } })).toEqual([same])
-    expect(problems({ server: { port: 8800, adminPort: 8801 } })).toEqual([])
-    expect(problems({ server: { port: 0, adminPort: 0 } })).toEqual([])
-    expect(problems({ server: { port: 8800, adminPort: 8800, host: '192.0.2.1' } })).toEqual([])
+    expect(check({ server: { port: 8800, adminPort: 8800 } })).toEqual([same])
+    expect(check({ server: { port: 8800, adminPort: 8801 } })).toEqual([])
+    expect(check({ server: { port: 0, adminPort: 0 } })).toEqual([])
+    expect(check({ server: { port: 8800, adminPort: 8800, host: '192.0.2.1' } })).toEqual([])
   })
 
   test('an admin port that others can reach needs the gateway token', () => {
-    const ofAdmin = (server: object, gateway: object = {}) => problems({ server, gateway })
-    expect(ofAdmin({ adminHost: '::1' })).toEqual([])
-    expect(ofAdmin({ adminHost: '0.0.0.0' }, { token: 'theirs-of-the-gateway' })).toEqual([])
-    expect(ofAdmin({ adminHost: '0.0.0.0' })).toEqual([
+    const checkAdmin = (server: object, gateway: object = {}) => check({ server, gateway })
+    expect(checkAdmin({ adminHost: '::1' })).toEqual([])
+    expect(checkAdmin({ adminHost: '0.0.0.0' }, { token: 'theirs-of-the-gateway' })).toEqual([])
+    expect(checkAdmin({ adminHost: '0.0.0.0' })).toEqual([
       expect.stringMatching(/^server\.adminHost .*needs gateway\.token/),
     ])
-    expect(ofAdmin({ adminNames: ['a.test'] })).toEqual([
+    expect(checkAdmin({ adminNames: ['a.test'] })).toEqual([
       expect.stringMatching(/^server\.adminNames .*needs gateway\.token/),
     ])
     for (const name of ['http://a.test', 'a.test:80', 'a b', '', '*'])
-      expect(ofAdmin({ adminNames: [name] }, { token: 'theirs-of-the-gateway' })).toHaveLength(1)
+      expect(checkAdmin({ adminNames: [name] }, { token: 'theirs-of-the-gateway' })).toHaveLength(1)
   })
 
   test('the default session key must be literal and begin with an allowed prefix', () => {
     const allowedSessionKeyPrefixes = ['hook:']
     expect(
-      told({
-        good: ofHooks({ allowedSessionKeyPrefixes, defaultSessionKey: 'hook:inbox' }),
-        bad: ofHooks({ allowedSessionKeyPrefixes, defaultSessionKey: 'inbox' }),
+      toPaths({
+        good: checkHooks({ allowedSessionKeyPrefixes, defaultSessionKey: 'hook:inbox' }),
+        bad: checkHooks({ allowedSessionKeyPrefixes, defaultSessionKey: 'inbox' }),
       }),
-    ).toEqual(only('hooks.defaultSessionKey'))
-    expect(ofHooks({ defaultSessionKey: 'hook:{{id}}' })).toHaveLength(1)
+    ).toEqual(toBad('hooks.defaultSessionKey'))
+    expect(checkHooks({ defaultSessionKey: 'hook:{{id}}' })).toHaveLength(1)
   })
 
   test('an alias must name a model, not another alias', () => {
-    const ofAliases = (aliases: object) => problems({ models: { aliases } })
+    const checkAliases = (aliases: object) => check({ models: { aliases } })
     expect(
-      told({
-        good: ofAliases({ fast: 'acme/small', quick: 'acme/small', deep: 'hub/acme/large' }),
-        bad: ofAliases({ fast: 'quick', quick: 'acme/small' }),
+      toPaths({
+        good: checkAliases({ fast: 'acme/small', quick: 'acme/small', deep: 'hub/acme/large' }),
+        bad: checkAliases({ fast: 'quick', quick: 'acme/small' }),
       }),
-    ).toEqual(only('models.aliases.fast'))
-    expect(ofAliases({ a: 'b', b: 'a' })).toHaveLength(2)
-    for (const model of ['small', 'acme/', '/small', 'acme/the small']) expect(ofAliases({ a: model })).toHaveLength(1)
-    expect(ofAliases({ 'acme/a': 'acme/small' })).toHaveLength(1)
+    ).toEqual(toBad('models.aliases.fast'))
+    expect(checkAliases({ a: 'b', b: 'a' })).toHaveLength(2)
+    for (const model of ['small', 'acme/', '/small', 'acme/the small'])
+      expect(checkAliases({ a: model })).toHaveLength(1)
+    expect(checkAliases({ 'acme/a': 'acme/small' })).toHaveLength(1)
   })
 
   test('agents must have different ids, and at most one of them is the default', () => {
-    const ofAgents = (list: object[]) => problems({ agents: { list } })
+    const checkAgents = (list: object[]) => check({ agents: { list } })
     expect(
-      told({
-        good: ofAgents([{ id: 'a' }, { id: 'b' }]),
-        bad: ofAgents([{ id: 'a' }, { id: 'a' }]),
+      toPaths({
+        good: checkAgents([{ id: 'a' }, { id: 'b' }]),
+        bad: checkAgents([{ id: 'a' }, { id: 'a' }]),
       }),
-    ).toEqual(only('agents.list[1].id'))
+    ).toEqual(toBad('agents.list[1].id'))
     expect(
-      told({
-        good: ofAgents([{ id: 'a', default: true }, { id: 'b' }]),
-        bad: ofAgents([{ id: 'a', default: true }, { id: 'b' }, { id: 'c', default: true }]),
+      toPaths({
+        good: checkAgents([{ id: 'a', default: true }, { id: 'b' }]),
+        bad: checkAgents([{ id: 'a', default: true }, { id: 'b' }, { id: 'c', default: true }]),
       }),
-    ).toEqual(only('agents.list[2].default'))
+    ).toEqual(toBad('agents.list[2].default'))
   })
 })
 
 describe('conditions of a mapping', () => {
-  const ofPayload = (tests: unknown) => ofMapping({ match: { path: 'a', payload: { field: tests } } })
+  const checkPayload = (tests: unknown) => checkMapping({ match: { path: 'a', payload: { field: tests } } })
 
   test.each<[unknown, RegExp]>([
     [{}, /must have at least one test/],
@@ -521,21 +530,21 @@ describe('conditions of a mapping', () => {
     [{ gte: 5, lt: 5 }, /must have limits that a number can fit/],
     [{ matchs: 'x' }, /matchs/],
   ])('the conditions %j of a payload field are refused', (tests, reason) => {
-    expect(ofPayload(tests)[0]).toMatch(reason)
+    expect(checkPayload(tests)[0]).toMatch(reason)
   })
 
   test('conditions of a payload field that can be true are accepted', () => {
     const fitting = [{ gte: 5, lte: 5 }, { gt: 5 }, { exists: false }, { not: null }, { not: ['a', 1] }]
-    expect(fitting.flatMap(ofPayload)).toEqual([])
-    expect(ofMapping({ match: { event: { not: 'ping' }, headers: { a: { matches: '^b$' } } } })).toEqual([])
+    expect(fitting.flatMap(checkPayload)).toEqual([])
+    expect(checkMapping({ match: { event: { not: 'ping' }, headers: { a: { matches: '^b$' } } } })).toEqual([])
   })
 
   test('an event or header with a number range is refused, and so is an alternative with a path or without a condition', () => {
-    expect(ofMapping({ match: { event: { gt: 1 } } })[0]).toMatch(/event.gt is an unknown key/)
-    expect(ofMapping({ match: { headers: { a: { lt: 1 } } } })[0]).toMatch(/a.lt is an unknown key/)
-    expect(ofMapping({ match: { any: [{}] } })).toEqual([expect.stringMatching(/must have at least one condition/)])
-    expect(ofMapping({ match: { any: [{ path: 'a' }] } })[0]).toMatch(/any\[0\].path is an unknown key/)
-    expect(ofMapping({ match: { any: [] } })).toHaveLength(1)
+    expect(checkMapping({ match: { event: { gt: 1 } } })[0]).toMatch(/event.gt is an unknown key/)
+    expect(checkMapping({ match: { headers: { a: { lt: 1 } } } })[0]).toMatch(/a.lt is an unknown key/)
+    expect(checkMapping({ match: { any: [{}] } })).toEqual([expect.stringMatching(/must have at least one condition/)])
+    expect(checkMapping({ match: { any: [{ path: 'a' }] } })[0]).toMatch(/any\[0\].path is an unknown key/)
+    expect(checkMapping({ match: { any: [] } })).toHaveLength(1)
   })
 })
 
@@ -557,8 +566,8 @@ describe('rules for flow', () => {
     ['refuse needs maxQueued', { onFull: 'refuse', maxQueued: 2 }, { onFull: 'refuse' }, '.onFull'],
   ])('flow obeys the rule: %s', (_title, good, bad, path) => {
     const limits = { model: { total: 1 } }
-    const report = (flow: object) => ofMapping({ ...agent, flow }, {}, { limits })
-    expect(told({ good: report(good), bad: report(bad) })).toEqual(only(`hooks.mappings[0].flow${path}`))
+    const report = (flow: object) => checkMapping({ ...agent, flow }, {}, { limits })
+    expect(toPaths({ good: report(good), bad: report(bad) })).toEqual(toBad(`hooks.mappings[0].flow${path}`))
   })
 })
 
@@ -567,19 +576,22 @@ describe('rules for budgets', () => {
   const priced = { id: 'm', cost: { input: 1, output: 10 }, maxTokens: 8_000 }
   /** The issues of an agent of the runner `ai`. The model `local/dear` may use 1.60 US dollars for one reply. */
   const find = (defaults: object, { list = [], mapping }: { list?: readonly object[]; mapping?: object } = {}) =>
-    ofHooks(mapping === undefined ? {} : { mappings: [{ match: { path: 'x' }, messageTemplate: 'x', ...mapping }] }, {
-      budgets,
-      agents: { defaults: { model: 'local/m', ...defaults }, list },
-      models: {
-        providers: {
-          local: {
-            kind: 'openai-compatible',
-            baseUrl: 'http://127.0.0.1:1/v1',
-            models: [priced, { ...priced, id: 'dear', cost: { input: 0, output: 200 } }, { id: 'plain' }],
+    checkHooks(
+      mapping === undefined ? {} : { mappings: [{ match: { path: 'x' }, messageTemplate: 'x', ...mapping }] },
+      {
+        budgets,
+        agents: { defaults: { model: 'local/m', ...defaults }, list },
+        models: {
+          providers: {
+            local: {
+              kind: 'openai-compatible',
+              baseUrl: 'http://127.0.0.1:1/v1',
+              models: [priced, { ...priced, id: 'dear', cost: { input: 0, output: 200 } }, { id: 'plain' }],
+            },
           },
         },
       },
-    })
+    )
   const all = ['daily', 'small', 'few']
 
   test('budgets that exist, and models that fit into them, are accepted everywhere', () => {

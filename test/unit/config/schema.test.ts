@@ -10,21 +10,21 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 }
 
 /** Every schema of a key, with its path. */
-function toNodes(schema: unknown, path: string): Node[] {
+function listNodes(schema: unknown, path: string): Node[] {
   if (!isRecord(schema)) return []
   const { properties, items, anyOf } = schema
   return [
     { path, schema },
     ...Object.entries(isRecord(properties) ? properties : {}).flatMap(([key, child]) =>
-      toNodes(child, `${path}.${key}`),
+      listNodes(child, `${path}.${key}`),
     ),
-    ...toNodes(items, `${path}[]`),
-    ...(Array.isArray(anyOf) ? anyOf : []).flatMap((child: unknown) => toNodes(child, path)),
+    ...listNodes(items, `${path}[]`),
+    ...(Array.isArray(anyOf) ? anyOf : []).flatMap((child: unknown) => listNodes(child, path)),
   ]
 }
 
 test('the JSON Schema describes every key, and refuses unknown keys as the loader does', () => {
-  const nodes = toNodes(JSON.parse(renderConfigSchema()), '')
+  const nodes = listNodes(JSON.parse(renderConfigSchema()), '')
   expect(nodes.length).toBeGreaterThan(60)
   const keys = nodes.filter(({ path }) => path !== '' && !path.endsWith('[]'))
   expect(
@@ -81,7 +81,7 @@ test('the JSON Schema suggests known fields of payloads, and they make nothing v
   }
 })
 
-test('listKeysAt finds keys through arrays and alternatives, and none where any key is valid', () => {
+test('listKeysAt finds keys through arrays and alternatives, and no keys where any key is valid', () => {
   expect(listKeysAt(['hooks', 'mappings', 3, 'transform'])).toEqual(['module', 'export', 'shadow'])
   expect(listKeysAt(['hooks', 'presets', 0])).toEqual(['name'])
   expect(listKeysAt(['models', 'aliases'])).toEqual([])

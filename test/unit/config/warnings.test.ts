@@ -9,13 +9,13 @@ const token = 'a-token-with-more-than-24-characters'
 const tight = { enabled: true, token, defaultSessionKey: 'hook:inbox', allowedSessionKeyPrefixes: ['hook:'] }
 type Parts = { hooks?: object; rest?: object; files?: FileMode[] }
 const channels = { default: { channel: 'console' } }
-const failing = ({ hooks = {}, rest = {}, files = [] }: Parts) =>
+const findFailing = ({ hooks = {}, rest = {}, files = [] }: Parts) =>
   checkRisks(Config.parse({ channels, hooks: { ...tight, ...hooks }, ...rest }), { files }).filter(({ ok }) => !ok)
-const names = (parts: Parts) => failing(parts).map(({ name }) => name)
+const listNames = (parts: Parts) => findFailing(parts).map(({ name }) => name)
 
 describe('findings of doctor', () => {
   test('doctor lists every check that a safe configuration passes', () => {
-    expect(names({})).toEqual([])
+    expect(listNames({})).toEqual([])
     expect(checkRisks(Config.parse({ hooks: tight }), { files: [] }).map(({ name }) => name)).toEqual([
       'token-length',
       'token-reuse',
@@ -44,7 +44,7 @@ describe('findings of doctor', () => {
     expect(found).toMatchObject(isFound ? [expected] : [])
   })
 
-  const references = (parts: Parts) => failing(parts).map(({ name, detail }) => `${name}: ${detail}`)
+  const listReferences = (parts: Parts) => findFailing(parts).map(({ name, detail }) => `${name}: ${detail}`)
 
   test.each<[string, Parts, string]>([
     [
@@ -85,7 +85,7 @@ describe('findings of doctor', () => {
       'hooks.mappings[1] is never reached: hooks.mappings[0] takes every request that it matches. Move it before that one.',
     ],
   ])('doctor warns about %s', (_, parts, expected) => {
-    expect(references(parts)).toEqual([`references: hookloom.jsonc:1:1 ${expected}`])
+    expect(listReferences(parts)).toEqual([`references: hookloom.jsonc:1:1 ${expected}`])
   })
 
   test.each<[string, Parts]>([
@@ -152,7 +152,7 @@ describe('findings of doctor', () => {
       },
     ],
   ])('doctor does not warn about %s', (_, parts) => {
-    expect(references(parts)).toEqual([])
+    expect(listReferences(parts)).toEqual([])
   })
 
   test('a warning of doctor names the line of its key', () => {
@@ -165,36 +165,36 @@ describe('findings of doctor', () => {
   })
 
   test('doctor warns about a token below 24 characters, and says how many it has', () => {
-    expect(names({ hooks: { token: 'x'.repeat(24) } })).toEqual([])
-    const [warning] = failing({ hooks: { token: 'x'.repeat(23) } })
+    expect(listNames({ hooks: { token: 'x'.repeat(24) } })).toEqual([])
+    const [warning] = findFailing({ hooks: { token: 'x'.repeat(23) } })
     expect(warning).toMatchObject({ name: 'token-length', detail: expect.stringContaining('23 characters') })
   })
 
   test('doctor warns about a token that is used twice, and shows where but not its value', () => {
-    const [warning] = failing({ hooks: { mappings: [{ to: token }] } })
+    const [warning] = findFailing({ hooks: { mappings: [{ to: token }] } })
     expect(warning?.detail).toContain('hooks.mappings[0].to')
     expect(warning?.detail).not.toContain(token)
   })
 
   test('doctor warns about a public address without trusted proxies', () => {
     for (const host of ['127.0.0.1', 'localhost', '::1', '127.1.2.3'])
-      expect(names({ rest: { server: { host } } })).toEqual([])
+      expect(listNames({ rest: { server: { host } } })).toEqual([])
     for (const host of ['0.0.0.0', '::', '10.0.0.1', '127.0.0.1.example.com']) {
-      expect(names({ rest: { server: { host } } })).toEqual(['trusted-proxies'])
+      expect(listNames({ rest: { server: { host } } })).toEqual(['trusted-proxies'])
     }
-    expect(names({ rest: { server: { host: '0.0.0.0', trustedProxies: ['10.0.0.1'] } } })).toEqual([])
+    expect(listNames({ rest: { server: { host: '0.0.0.0', trustedProxies: ['10.0.0.1'] } } })).toEqual([])
   })
 
   test('doctor warns about session keys without limits', () => {
-    expect(names({ hooks: { allowedSessionKeyPrefixes: undefined } })).toEqual(['session-key-prefixes'])
-    expect(names({ hooks: { allowedSessionKeyPrefixes: [] } })).toEqual(['session-key-prefixes'])
-    expect(names({ hooks: { defaultSessionKey: undefined } })).toEqual(['default-session-key'])
-    expect(names({ hooks: { allowRequestSessionKey: true } })).toEqual(['request-session-keys'])
+    expect(listNames({ hooks: { allowedSessionKeyPrefixes: undefined } })).toEqual(['session-key-prefixes'])
+    expect(listNames({ hooks: { allowedSessionKeyPrefixes: [] } })).toEqual(['session-key-prefixes'])
+    expect(listNames({ hooks: { defaultSessionKey: undefined } })).toEqual(['default-session-key'])
+    expect(listNames({ hooks: { allowRequestSessionKey: true } })).toEqual(['request-session-keys'])
   })
 
   test('doctor warns about every place that turns the boundary off, including presets', () => {
     const open = { allowUnsafeExternalContent: true }
-    const [warning] = failing({
+    const [warning] = findFailing({
       hooks: { agent: open, gmail: open, mappings: [{}, open], presets: [{ name: 'gmail', ...open }] },
     })
     for (const place of ['hooks.agent.', 'hooks.gmail.', 'hooks.mappings[1].', 'hooks.presets[0].'])
@@ -203,9 +203,9 @@ describe('findings of doctor', () => {
   })
 
   test('doctor warns about configuration files that others can read or write', () => {
-    expect(names({ files: [{ file: '/c/.env', mode: 0o600 }] })).toEqual([])
+    expect(listNames({ files: [{ file: '/c/.env', mode: 0o600 }] })).toEqual([])
     for (const mode of [0o644, 0o620, 0o602]) {
-      const [warning] = failing({ files: [{ file: '/c/.env', mode }] })
+      const [warning] = findFailing({ files: [{ file: '/c/.env', mode }] })
       expect(warning?.detail).toContain(`.env (mode ${mode.toString(8)})`)
     }
   })

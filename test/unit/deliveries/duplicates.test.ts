@@ -18,7 +18,7 @@ function toAdmitted({ by, mapping, id }: Proved): Admitted {
   }
 }
 
-function keyOf(payload: JsonValue, headers: Record<string, string>, proved?: Proved) {
+function findKey(payload: JsonValue, headers: Record<string, string>, proved?: Proved) {
   const delivery: Delivery = {
     ...toTestDelivery('in', payload, { headers }),
     sender: recogniseSender({ verifiedBy: proved?.by, headers }),
@@ -33,32 +33,33 @@ describe('the dedupe key of a delivery', () => {
   const github = { 'x-github-event': 'push', 'x-github-delivery': 'd-1' }
 
   test('the dedupe key of a delivery is the Idempotency-Key, or else the id from the sender, or else there is none', () => {
-    expect(keyOf({}, {})).toBeUndefined()
-    expect(keyOf({}, github)).toEqual({ key: 'github:d-1', isSenders: true })
-    expect(keyOf({}, { ...github, 'idempotency-key': 'k' })).toEqual({ key: 'key:k', isSenders: false })
+    expect(findKey({}, {})).toBeUndefined()
+    expect(findKey({}, github)).toEqual({ key: 'github:d-1', isSenders: true })
+    expect(findKey({}, { ...github, 'idempotency-key': 'k' })).toEqual({ key: 'key:k', isSenders: false })
   })
 
   test('the id that a signature covers takes precedence over every other dedupe key', () => {
     const event = { id: 'evt_1', type: 'invoice.paid' }
     const headers = { 'stripe-signature': 't=1,v1=00', 'idempotency-key': 'k' }
     const proved = { by: 'stripe', mapping: 'm' }
-    expect(keyOf(event, headers, { ...proved, id: 'evt_1' })).toEqual({ key: 'm stripe:evt_1', isSenders: true })
-    expect(keyOf(event, { ...headers, ...github }, { ...proved, id: 'evt_1' })?.key).toBe('m stripe:evt_1')
-    expect(keyOf(event, headers, proved)).toEqual({ key: 'm key:k', isSenders: false })
-    expect(keyOf(event, headers)).toEqual({ key: 'key:k', isSenders: false })
+    expect(findKey(event, headers, { ...proved, id: 'evt_1' })).toEqual({ key: 'm stripe:evt_1', isSenders: true })
+    expect(findKey(event, { ...headers, ...github }, { ...proved, id: 'evt_1' })?.key).toBe('m stripe:evt_1')
+    expect(findKey(event, headers, proved)).toEqual({ key: 'm key:k', isSenders: false })
+    expect(findKey(event, headers)).toEqual({ key: 'key:k', isSenders: false })
   })
 
   test('the same id under two signed mappings of one path means two deliveries', () => {
     const update = { update_id: 100 }
     for (const id of [undefined, '100']) {
-      const of = (mapping: string) => keyOf(update, {}, { by: 'telegram', mapping, ...(id && { id }) })?.key
-      expect(of('bot-a')).toBe('bot-a telegram:100')
-      expect(of('bot-b')).not.toBe(of('bot-a'))
+      const findTelegramKey = (mapping: string) =>
+        findKey(update, {}, { by: 'telegram', mapping, ...(id && { id }) })?.key
+      expect(findTelegramKey('bot-a')).toBe('bot-a telegram:100')
+      expect(findTelegramKey('bot-b')).not.toBe(findTelegramKey('bot-a'))
     }
   })
 
   test.each(['', ' ', 'k'.repeat(257)])('the Idempotency-Key %j is refused', (key) => {
-    expect(() => keyOf({}, { 'idempotency-key': key })).toThrow(/1 to 256 characters/)
+    expect(() => findKey({}, { 'idempotency-key': key })).toThrow(/1 to 256 characters/)
   })
 })
 

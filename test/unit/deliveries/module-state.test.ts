@@ -23,14 +23,14 @@ function openStage() {
   return { set, list, state, warnings }
 }
 
-const keys = (from: number, count: number) => Array.from({ length: count }, (_, index) => `k${from + index}`)
+const listKeys = (from: number, count: number) => Array.from({ length: count }, (_, index) => `k${from + index}`)
 
 test('a module that sets too many values loses the oldest ones, with a warning, and no other module does', async () => {
   const { set, list, warnings } = openStage()
   await set(['kept'], '1', 'b.ts')
-  for (let from = 0; from < stateLimits.keysOfModule; from += 250) await set(keys(from, 250))
+  for (let from = 0; from < stateLimits.keysOfModule; from += 250) await set(listKeys(from, 250))
   expect([(await list()).length, warnings]).toEqual([stateLimits.keysOfModule, []])
-  await set(keys(stateLimits.keysOfModule, 250))
+  await set(listKeys(stateLimits.keysOfModule, 250))
   const left = await list()
   expect(left).toHaveLength(stateLimits.keysOfModule * 0.9)
   expect([left.includes('k0'), left.includes('k5249')]).toEqual([false, true])
@@ -43,7 +43,7 @@ test('a module that sets too many values loses the oldest ones, with a warning, 
 test('a module whose values are too large in total loses the oldest ones', async () => {
   const { set, list } = openStage()
   const large = JSON.stringify('x'.repeat(stateLimits.valueBytes - 2))
-  for (let from = 0; from < 500; from += 250) await set(keys(from, 250), large)
+  for (let from = 0; from < 500; from += 250) await set(listKeys(from, 250), large)
   const left = await list()
   expect(left.length).toBeLessThanOrEqual(stateLimits.bytesOfModule / stateLimits.valueBytes)
   expect(left.length).toBeGreaterThan(100)
@@ -63,14 +63,14 @@ test('changes of context.state are refused if a value that the code read has cha
 test('calls that work on one key of context.state run in order, even after a failure, and other keys do not wait', async () => {
   const { state } = openStage()
   const order: string[] = []
-  const name = (key: string) => ({ module: 'a.ts', key })
-  const first = state.runInTurn([name('a'), name('b')], async () => {
+  const toStateName = (key: string) => ({ module: 'a.ts', key })
+  const first = state.runInTurn([toStateName('a'), toStateName('b')], async () => {
     await Promise.resolve()
     order.push('first')
     throw new Error('it failed')
   })
-  const second = state.runInTurn([name('b'), name('a')], async () => void order.push('second'))
-  const other = state.runInTurn([name('c')], async () => void order.push('other'))
+  const second = state.runInTurn([toStateName('b'), toStateName('a')], async () => void order.push('second'))
+  const other = state.runInTurn([toStateName('c')], async () => void order.push('other'))
   await expect(first).rejects.toThrow('it failed')
   await Promise.all([second, other])
   expect(order).toEqual(['other', 'first', 'second'])

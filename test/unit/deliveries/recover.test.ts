@@ -44,8 +44,8 @@ function createStage(recover: NonNullable<MappingInput['recover']>, { store: giv
     },
     log: { debug() {}, info: add, warn: add, error: add },
   })
-  const stored = async () => (await store.deliveries({ limit: 500 })).length
-  return { clock, store, recovery, lines, off, waits, stored }
+  const countStored = async () => (await store.deliveries({ limit: 500 })).length
+  return { clock, store, recovery, lines, off, waits, countStored }
 }
 
 const toGitHub = (baseUrl: string) =>
@@ -66,34 +66,34 @@ describe('a pass over the deliveries of a sender', () => {
   test('a delivery that failed before the first pass is recovered only with --since, and a dry run changes nothing', async () => {
     let now = () => 0
     const github = await startGitHub({ clock: () => now() })
-    const { clock, recovery, stored } = createStage(toGitHub(github.url))
+    const { clock, recovery, countStored } = createStage(toGitHub(github.url))
     now = clock
-    github.tries()
+    github.addAttempt()
     clock.advance(60 * minute)
     await recovery.run({})
     expect(await recovery.run({})).toMatchObject([{ missing: 0 }])
     const since = clock() - 120 * minute
     expect(await recovery.run({ since, isDryRun: true })).toMatchObject([{ missing: 1, recovered: 0 }])
-    expect(await stored()).toBe(0)
+    expect(await countStored()).toBe(0)
     expect(await recovery.run({ since })).toMatchObject([{ missing: 1, recovered: 1 }])
     expect(await recovery.run({ since })).toMatchObject([{ missing: 0, recovered: 0 }])
-    expect(await stored()).toBe(1)
+    expect(await countStored()).toBe(1)
   })
 
   test('a delivery that succeeded at a second attempt is not fetched, and one that fails twice is fetched once', async () => {
-    const { recovery, github, clock, stored } = await startOnGitHub()
-    const [good, bad] = [github.tries(), github.tries()]
+    const { recovery, github, clock, countStored } = await startOnGitHub()
+    const [good, bad] = [github.addAttempt(), github.addAttempt()]
     clock.advance(minute)
-    github.tries({ guid: good, status: 200, redelivery: true })
-    github.tries({ guid: bad, redelivery: true })
+    github.addAttempt({ guid: good, status: 200, redelivery: true })
+    github.addAttempt({ guid: bad, redelivery: true })
     clock.advance(5 * minute)
     expect(await recovery.run({})).toMatchObject([{ missing: 1, recovered: 1 }])
-    expect(await stored()).toBe(1)
+    expect(await countStored()).toBe(1)
   })
 
   test('a delivery that GitHub no longer has is an error with its id, and the others are recovered', async () => {
     const { recovery, github, clock, lines } = await startOnGitHub()
-    const [gone] = [github.tries(), github.tries(), github.tries()]
+    const [gone] = [github.addAttempt(), github.addAttempt(), github.addAttempt()]
     github.forget(gone ?? '')
     clock.advance(5 * minute)
     expect(await recovery.run({})).toMatchObject([{ missing: 3, recovered: 2, gone: 1 }])
@@ -101,36 +101,36 @@ describe('a pass over the deliveries of a sender', () => {
   })
 
   test('a recovery request that fails is tried again in the next pass, and holds up no other delivery', async () => {
-    const { recovery, github, clock, stored } = await startOnGitHub()
-    for (let index = 0; index < 5; index += 1) github.tries()
+    const { recovery, github, clock, countStored } = await startOnGitHub()
+    for (let index = 0; index < 5; index += 1) github.addAttempt()
     clock.advance(5 * minute)
     let isArmed = true
     // the second delivery gets 500 in each of its four tries
-    github.before('/deliveries/', () => {
-      if (isArmed) github.plays(...[1, 2, 3, 4].map(() => ({ status: 500 })))
+    github.onRequest('/deliveries/', () => {
+      if (isArmed) github.planAnswers(...[1, 2, 3, 4].map(() => ({ status: 500 })))
       isArmed = false
     })
     expect(await recovery.run({})).toMatchObject([{ missing: 5, recovered: 4, failed: 1 }])
     expect(await recovery.run({})).toMatchObject([{ missing: 1, recovered: 1, failed: 0 }])
     expect(await recovery.run({})).toMatchObject([{ missing: 0 }])
-    expect(await stored()).toBe(5)
+    expect(await countStored()).toBe(5)
   })
 
   test('recovery waits for a rate limit by the clock of the sender, and sends no request before its end', async () => {
-    const { recovery, github, clock, waits, stored } = await startOnGitHub()
-    for (let index = 0; index < 6; index += 1) github.tries()
+    const { recovery, github, clock, waits, countStored } = await startOnGitHub()
+    for (let index = 0; index < 6; index += 1) github.addAttempt()
     clock.advance(5 * minute)
-    github.limit(5, 1_800)
+    github.limitRequests(5, 1_800)
     expect(await recovery.run({})).toMatchObject([{ missing: 6, recovered: 6, problem: undefined }])
     expect(Math.max(...waits)).toBeGreaterThanOrEqual(1_790_000)
     expect(github.faults).toEqual([])
-    expect(await stored()).toBe(6)
+    expect(await countStored()).toBe(6)
   })
 
   test('recovery follows no redirect, so that no other host gets the credential', async () => {
     const { recovery, github, clock } = await startOnGitHub()
     const other = await startGitHub({ clock })
-    github.plays({ status: 302, headers: { location: `${other.url}/repos/acme/app/hooks/77` } })
+    github.planAnswers({ status: 302, headers: { location: `${other.url}/repos/acme/app/hooks/77` } })
     expect(await recovery.run({})).toMatchObject([
       { problem: expect.stringContaining('It redirects to another address.') },
     ])
@@ -141,10 +141,10 @@ describe('a pass over the deliveries of a sender', () => {
     const first = await startOnGitHub()
     const second = createStage(toGitHub(first.github.url), { store: first.store })
     second.clock.advance(20 * minute)
-    for (let index = 0; index < 30; index += 1) first.github.tries()
+    for (let index = 0; index < 30; index += 1) first.github.addAttempt()
     first.clock.advance(5 * minute)
     for (let left = 3; left > 0; left -= 1) await Promise.all([first.recovery.run({}), second.recovery.run({})])
-    expect(await first.stored()).toBe(30)
+    expect(await first.countStored()).toBe(30)
   })
 
   test('a webhook that GitLab disabled is reported once, and turned on only if the configuration allows it', async () => {
@@ -172,16 +172,16 @@ describe('a pass over the deliveries of a sender', () => {
       contact: 'ops@example.org',
       baseUrl: basecamp.url,
     }
-    const { clock, recovery, stored } = createStage({ sender: 'basecamp', ...settings })
+    const { clock, recovery, countStored } = createStage({ sender: 'basecamp', ...settings })
     now = clock
     await recovery.run({})
     clock.advance(20 * minute)
-    for (let event = 1; event <= 10; event += 1) for (const code of [undefined, 503]) basecamp.tries(event, code)
-    basecamp.tries(3, 200)
+    for (let event = 1; event <= 10; event += 1) for (const code of [undefined, 503]) basecamp.addAttempt(event, code)
+    basecamp.addAttempt(3, 200)
     clock.advance(5 * minute)
     expect(await recovery.run({})).toMatchObject([{ missing: 9, recovered: 9 }])
     expect(await recovery.run({})).toMatchObject([{ missing: 0 }])
-    expect([await stored(), basecamp.faults]).toEqual([9, []])
+    expect([await countStored(), basecamp.faults]).toEqual([9, []])
   })
 })
 
@@ -194,7 +194,7 @@ const app = {
 const basecampHook = { account: 195_539_477, hookId: 3, token: basecampToken, contact: 'ops@example.org' }
 
 type Opened = {
-  fake: { url: string; faults: string[]; limit(requests: number, seconds: number): void }
+  fake: { url: string; faults: string[]; limitRequests(requests: number, seconds: number): void }
   recover: Recover
   fails: (n: number) => void
 }
@@ -210,7 +210,7 @@ const kinds: readonly (readonly [string, (clock: () => number) => Promise<Opened
           const owner = { repository: { repository: 'acme/app' }, organization: { organization: 'acme' }, app }[place]
           const own = place === 'app' ? {} : { hookId: 77, token: githubToken }
           const recover: Recover = { sender: 'github', ...owner, ...own, baseUrl: fake.url }
-          return { fake, recover, fails: (n: number) => void fake.tries({ payload: { n } }) }
+          return { fake, recover, fails: (n: number) => void fake.addAttempt({ payload: { n } }) }
         },
       ] as const,
   ),
@@ -223,7 +223,7 @@ const kinds: readonly (readonly [string, (clock: () => number) => Promise<Opened
           const owner = place === 'project' ? { project: 'acme/app' } : { group: 'acme/tools' }
           const baseUrl = `${fake.url}/api/v4`
           const recover: Recover = { sender: 'gitlab', ...owner, hookId: 5, token: gitlabToken, baseUrl }
-          return { fake, recover, fails: (n: number) => void fake.tries({ payload: { n } }) }
+          return { fake, recover, fails: (n: number) => void fake.addAttempt({ payload: { n } }) }
         },
       ] as const,
   ),
@@ -232,7 +232,7 @@ const kinds: readonly (readonly [string, (clock: () => number) => Promise<Opened
     async (clock) => {
       const fake = await startStripe({ clock })
       const recover: Recover = { sender: 'stripe', hookId: 'we_1', token: stripeKey, baseUrl: fake.url }
-      return { fake, recover, fails: (n) => void fake.creates({ object: { n } }) }
+      return { fake, recover, fails: (n) => void fake.addEvent({ object: { n } }) }
     },
   ],
   [
@@ -240,7 +240,7 @@ const kinds: readonly (readonly [string, (clock: () => number) => Promise<Opened
     async (clock) => {
       const fake = await startBasecamp({ clock })
       const recover: Recover = { sender: 'basecamp', ...basecampHook, baseUrl: fake.url }
-      return { fake, recover, fails: (n) => fake.tries(n) }
+      return { fake, recover, fails: (n) => fake.addAttempt(n) }
     },
   ],
 ]
@@ -253,7 +253,7 @@ describe.each(kinds)('recovery from %s', (_, open) => {
   ])('every delivery is recovered once, despite a rate limit, if the clocks %s', async (_name, aheadMs) => {
     let now = () => 0
     const { fake, recover, fails } = await open(() => now() + aheadMs)
-    const { clock, recovery, stored } = createStage(recover)
+    const { clock, recovery, countStored } = createStage(recover)
     now = clock
     clock.advance(24 * 60 * minute)
     expect(await recovery.run({})).toMatchObject([{ begins: true, problem: undefined }])
@@ -261,10 +261,10 @@ describe.each(kinds)('recovery from %s', (_, open) => {
     for (let n = 1; n <= 7; n += 1) fails(n)
     clock.advance(5 * minute)
     // the limit allows the next request and one more
-    fake.limit(2, 60)
+    fake.limitRequests(2, 60)
     expect(await recovery.run({})).toMatchObject([{ missing: 7, recovered: 7, problem: undefined }])
     expect(await recovery.run({})).toMatchObject([{ missing: 0 }])
-    expect([await stored(), fake.faults]).toEqual([7, []])
+    expect([await countStored(), fake.faults]).toEqual([7, []])
   })
 })
 
@@ -302,7 +302,7 @@ describe('the subscriptions of Shopify', () => {
     }
   })
 
-  test('a throttled answer is a problem of this pass, and reports no subscription as removed', async () => {
+  test('a throttled answer is a problem of the current pass, and reports no subscription as removed', async () => {
     const { recovery, shopify, off } = await startOnShopify(true)
     shopify.throttle()
     expect(await recovery.run({})).toMatchObject([{ problem: 'Shopify answers THROTTLED. It is asked again.' }])
@@ -325,16 +325,18 @@ test('an outbox with endless pages is a problem of its sender, and does not prev
 test('a failure to turn on a webhook is logged, and its deliveries are still recovered', async () => {
   let now = () => 0
   const github = await startGitHub({ clock: () => now() })
-  const { clock, recovery, lines, stored } = createStage({ ...toGitHub(github.url), turnOn: true })
+  const { clock, recovery, lines, countStored } = createStage({ ...toGitHub(github.url), turnOn: true })
   now = clock
   await recovery.run({})
   github.hook.active = false
   clock.advance(20 * minute)
-  github.tries()
+  github.addAttempt()
   clock.advance(5 * minute)
   // the token may not turn the webhook on
-  github.before('/hooks/77?', () => github.plays({ status: 403, body: { message: 'Resource not accessible' } }))
+  github.onRequest('/hooks/77?', () =>
+    github.planAnswers({ status: 403, body: { message: 'Resource not accessible' } }),
+  )
   expect(await recovery.run({})).toMatchObject([{ missing: 1, recovered: 1, problem: undefined }])
   expect(lines.join('\n')).toMatch(/could not be turned on: .* answers 403/)
-  expect(await stored()).toBe(1)
+  expect(await countStored()).toBe(1)
 })

@@ -18,18 +18,18 @@ function createStage() {
   }
   let now = 0
   const repeats = createRepeats({ store, clock: () => (now += 1), meter: () => {}, log: silentLog })
-  const repeat = (deliveryId: string, bodyDiffered = false) =>
+  const noteRepeat = (deliveryId: string, bodyDiffered = false) =>
     repeats.note({ deliveryId, bodyDiffered, method: 'POST', hook: 'in', label: 'in' })
-  return { written, store, repeats, repeat }
+  return { written, store, repeats, noteRepeat }
 }
 
 describe('repetitions of deliveries', () => {
   test('all repetitions of a second are one write, with one entry for each delivery', async () => {
-    const { written, repeat } = createStage()
-    repeat('a')
-    repeat('b')
-    repeat('a', true)
-    repeat('a')
+    const { written, noteRepeat } = createStage()
+    noteRepeat('a')
+    noteRepeat('b')
+    noteRepeat('a', true)
+    noteRepeat('a')
     expect(written).toEqual([])
     await vi.advanceTimersByTimeAsync(1_000)
     expect(written).toEqual([
@@ -43,11 +43,11 @@ describe('repetitions of deliveries', () => {
   })
 
   test('repetitions wait while the store is unavailable, and are written later', async () => {
-    const { written, store, repeat } = createStage()
+    const { written, store, noteRepeat } = createStage()
     store.isAway = true
-    repeat('a')
+    noteRepeat('a')
     await vi.advanceTimersByTimeAsync(3_000)
-    repeat('a')
+    noteRepeat('a')
     expect(written).toEqual([])
     store.isAway = false
     await vi.advanceTimersByTimeAsync(1_000)
@@ -55,21 +55,21 @@ describe('repetitions of deliveries', () => {
   })
 
   test('a stop writes all repetitions, and an unavailable store does not delay it', async () => {
-    const { written, store, repeats, repeat } = createStage()
-    for (let at = 0; at < 2_500; at += 1) repeat(`d-${at}`)
+    const { written, store, repeats, noteRepeat } = createStage()
+    for (let at = 0; at < 2_500; at += 1) noteRepeat(`d-${at}`)
     await repeats.stop()
     expect(written.map(({ length }) => length)).toEqual([1_000, 1_000, 500])
     store.isAway = true
-    repeat('late')
+    noteRepeat('late')
     await repeats.stop()
     expect(vi.getTimerCount()).toBe(0)
   })
 
   test('repetitions beyond the limit of an unavailable store are counted and logged, but not written', async () => {
-    const { written, store, repeats, repeat } = createStage()
+    const { written, store, repeats, noteRepeat } = createStage()
     store.isAway = true
-    for (let at = 0; at < 12_000; at += 1) repeat(`d-${at}`)
-    repeat('d-0')
+    for (let at = 0; at < 12_000; at += 1) noteRepeat(`d-${at}`)
+    noteRepeat('d-0')
     store.isAway = false
     await repeats.stop()
     expect(written.flat()).toHaveLength(10_000)

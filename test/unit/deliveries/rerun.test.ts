@@ -19,7 +19,7 @@ const parkedDecision: Decision = {
 }
 
 /** A store with deliveries that wait, and a rerunner over it. */
-async function stage(
+async function createStage(
   ids: string[],
   change: (store: Store) => Partial<Store> = () => ({}),
   { mappingId, mappings }: { mappingId?: string; mappings?: readonly MappingInput[] } = {},
@@ -64,11 +64,11 @@ async function stage(
     stopping: stopping.signal,
     log,
   })
-  const stateOf = async (id: string) => (await waiting.delivery(id))?.state
+  const readState = async (id: string) => (await waiting.delivery(id))?.state
   return {
     rerunner,
     stopping,
-    stateOf,
+    readState,
     errors,
     parked,
     waiting,
@@ -78,25 +78,25 @@ async function stage(
 
 describe('waiting deliveries', () => {
   test('pending deliveries run at the next start, even if the clock was set back', async () => {
-    const { rerunner, stateOf } = await stage(['a', 'b'])
+    const { rerunner, readState } = await createStage(['a', 'b'])
     await rerunner.resumePending()
-    expect([await stateOf('a'), await stateOf('b')]).toEqual(['accepted', 'accepted'])
+    expect([await readState('a'), await readState('b')]).toEqual(['accepted', 'accepted'])
   })
 
   test('an outcome that cannot be stored is tried again, and later deliveries wait for it', async () => {
     let failures = 2
-    const { rerunner, stateOf } = await stage(['a', 'b'], (store) => ({
+    const { rerunner, readState } = await createStage(['a', 'b'], (store) => ({
       settle: (id, settlement) =>
         failures-- > 0 ? Promise.reject(new Problem('store-unavailable', 'full')) : store.settle(id, settlement),
     }))
     await rerunner.resumePending()
-    expect(await stateOf('b')).toBe('accepted')
-    expect(await stateOf('a')).toBe('accepted')
+    expect(await readState('b')).toBe('accepted')
+    expect(await readState('a')).toBe('accepted')
   })
 
   test('waiting deliveries are read one at a time, so that new requests run in between', async () => {
     const events: string[] = []
-    const { rerunner } = await stage(['a', 'b'], (store) => ({
+    const { rerunner } = await createStage(['a', 'b'], (store) => ({
       open(query) {
         events.push(`at most ${query.limit}`)
         setImmediate(() => events.push('a request'))
@@ -108,29 +108,33 @@ describe('waiting deliveries', () => {
   })
 
   test('a stop leaves the remaining deliveries to the next start', async () => {
-    const { rerunner, stopping, stateOf } = await stage(['a', 'b', 'c'], (store) => ({
+    const { rerunner, stopping, readState } = await createStage(['a', 'b', 'c'], (store) => ({
       settle(id, settlement) {
         stopping.abort()
         return store.settle(id, settlement)
       },
     }))
     await rerunner.resumePending()
-    expect([await stateOf('a'), await stateOf('b'), await stateOf('c')]).toEqual(['accepted', 'pending', 'pending'])
+    expect([await readState('a'), await readState('b'), await readState('c')]).toEqual([
+      'accepted',
+      'pending',
+      'pending',
+    ])
   })
 
   test('a delivery whose code was interrupted by a stop stays pending', async () => {
-    const { rerunner, stopping, stateOf, delivery } = await stage(['a'])
+    const { rerunner, stopping, readState, delivery } = await createStage(['a'])
     stopping.abort()
     expect(await rerunner.settleLate(Promise.resolve(parkedDecision), delivery('a'), generation)).toBe('waiting')
-    expect(await stateOf('a')).toBe('pending')
+    expect(await readState('a')).toBe('pending')
   })
 
   test('a delivery whose code fails is parked, logged and reported once', async () => {
-    const { rerunner, stateOf, errors, parked, delivery } = await stage(['a'])
+    const { rerunner, readState, errors, parked, delivery } = await createStage(['a'])
     const park = (before?: 'parked') =>
       rerunner.settleLate(Promise.resolve(parkedDecision), delivery('a'), generation, before)
     expect(await park()).toBe('parked')
-    expect(await stateOf('a')).toBe('parked')
+    expect(await readState('a')).toBe('parked')
     expect(errors).toEqual(['parked: it was cut off "hookloom show a" shows the details.'])
     expect(await park('parked')).toBe('parked')
     expect(errors).toHaveLength(1)
@@ -144,7 +148,7 @@ describe('waiting deliveries', () => {
     ['no mapping has its hook', elsewhere],
     ['the conditions of all mappings are false', unmet],
   ])('a delivery that a mapping took before the stop is parked, logged and reported if %s', async (_why, mappings) => {
-    const { rerunner, waiting, errors, parked } = await stage(['a'], undefined, { mappingId: 'gone', mappings })
+    const { rerunner, waiting, errors, parked } = await createStage(['a'], undefined, { mappingId: 'gone', mappings })
     await rerunner.resumePending()
     const record = await waiting.delivery('a')
     expect(record).toMatchObject({ state: 'parked', mappingId: 'gone', problem: { code: 'mapping-missing' } })
@@ -158,16 +162,16 @@ describe('waiting deliveries', () => {
   })
 
   test('an undecided delivery is skipped if no conditions match, and stays parked if its hook is missing', async () => {
-    const skipped = await stage(['a'], undefined, { mappings: unmet })
+    const skipped = await createStage(['a'], undefined, { mappings: unmet })
     await skipped.rerunner.resumePending()
-    expect(await skipped.stateOf('a')).toBe('skipped')
-    const kept = await stage(['a'], undefined, { mappings: elsewhere })
+    expect(await skipped.readState('a')).toBe('skipped')
+    const kept = await createStage(['a'], undefined, { mappings: elsewhere })
     await kept.rerunner.resumePending()
-    expect(await kept.stateOf('a')).toBe('parked')
+    expect(await kept.readState('a')).toBe('parked')
   })
 
   test('a delivery whose body no mapping reads stays parked', async () => {
-    const { rerunner, waiting } = await stage(['a'], undefined, { mappingId: 'text', mappings: elsewhere })
+    const { rerunner, waiting } = await createStage(['a'], undefined, { mappingId: 'text', mappings: elsewhere })
     const [open] = await waiting.open({ limit: 1 })
     if (open === undefined) throw new Error('it is pending')
     const headers = { 'content-type': 'text/plain' }

@@ -78,7 +78,7 @@ export function createSenderStage({ mappings, config = {}, isHeld = () => true, 
     restart: () => void (watch = open()),
     look: () => watch.look(),
     accept({ hook, client, headers }: Sender, mappingId?: string) {
-      const delivery = toTestDelivery(hook, {}, { headers: withNewId(headers) })
+      const delivery = toTestDelivery(hook, {}, { headers: addNewId(headers) })
       watch.noteAccepted(delivery, { client, hook: generation.hook(hook), label: hook, mappingId })
     },
     refuse(
@@ -89,15 +89,15 @@ export function createSenderStage({ mappings, config = {}, isHeld = () => true, 
       const requestId = `request-${(ids += 1)}`
       const credential = hasHookToken ? 'hook-token' : 'none'
       const answer = { receivedAt: now, path: `/hooks/${hook}`, status: 400, error: '' }
-      watch.noteRefused({ ...answer, requestId, hook, client, credential, code, trace }, withNewId(headers), generation)
+      watch.noteRefused({ ...answer, requestId, hook, client, credential, code, trace }, addNewId(headers), generation)
     },
     /** Accepted requests of the past, as the gateway would have recorded them. */
-    async remember(requests: readonly (Sender & { source: string; at: number })[]) {
+    async recordPast(requests: readonly (Sender & { source: string; at: number })[]) {
       const records = new Map<string, SenderRecord>()
       for (const { hook, source, client, headers, at } of requests) {
         const before = records.get(hook) ?? createRecord({ hook, source }, at)
         const networks = [findSenderNetwork(client, { isForwarded: false }) ?? '']
-        const seen = { first: at, last: at, count: 1, networks, headers: withNewId(headers) }
+        const seen = { first: at, last: at, count: 1, networks, headers: addNewId(headers) }
         records.set(hook, addSeen(before, seen, []))
       }
       for (const record of records.values()) await updateRecord(store, record, () => record)
@@ -113,7 +113,7 @@ export function createSenderStage({ mappings, config = {}, isHeld = () => true, 
 }
 
 /** Each request has another delivery id. */
-function withNewId(headers: Sender['headers']): Record<string, string> {
+function addNewId(headers: Sender['headers']): Record<string, string> {
   return { ...headers, 'x-github-delivery': randomUUID() }
 }
 

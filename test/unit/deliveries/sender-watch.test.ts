@@ -172,7 +172,7 @@ describe('a silent sender', () => {
       source: 'github',
       at: monday + index * 4 * minute,
     }))
-    await stage.remember(requests)
+    await stage.recordPast(requests)
     stage.setTime(monday + days * day - 4 * minute)
     await stage.look()
     return stage

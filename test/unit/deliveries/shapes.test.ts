@@ -37,7 +37,7 @@ describe.each(engines)('shapes in %s', (_, openStore) => {
     return store
   }
 
-  test('several gateways add to the shape of an event, and none overwrites what another one learnt', async () => {
+  test('several gateways add to the shape of an event, and no gateway overwrites the shape that another one learnt', async () => {
     const store = await open()
     const gateways = [createLearner(store), createLearner(store), createLearner(store)]
     for (const [at, gateway] of gateways.entries()) {

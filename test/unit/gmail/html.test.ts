@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { removeInvisible, toVisibleText } from '../../../src/gmail/html.ts'
 
-const seen = (html: string) => toVisibleText(html).text
+const toText = (html: string) => toVisibleText(html).text
 
 describe('the text of an HTML mail', () => {
   test('the text of a mail has paragraphs, lists and link targets, but no styles or scripts', () => {
     const html = `<html><head><title>T</title><style>p { color: red }</style></head><body><h1>Hello</h1><p>See
       <a href="https://example.com/a">the page</a>.</p><ul><li>one</li><li>two</li></ul><script>steal()</script></body></html>`
-    expect(seen(html)).toBe('Hello\n\nSee the page [https://example.com/a].\n\n * one\n * two')
+    expect(toText(html)).toBe('Hello\n\nSee the page [https://example.com/a].\n\n * one\n * two')
   })
 
   test.each([
@@ -104,7 +104,7 @@ describe('the text of an HTML mail', () => {
     ['a dialog that is not open', '<dialog>X</dialog>'],
     ['a position relative far off', '<p style="position:relative;left:-9999px">X</p>'],
   ])('text that is hidden by %s is removed', (_, html) => {
-    const text = seen(`before ${html} after`)
+    const text = toText(`before ${html} after`)
     expect(text).not.toContain('X')
     if (!html.startsWith('<body')) expect(text).toMatch(/before[^]*after/)
   })
@@ -112,7 +112,7 @@ describe('the text of an HTML mail', () => {
   test('text is kept if its style only resembles one that hides', () => {
     const html = `<p style="font-size:10px">a</p><p style="opacity:0.9">b</p><p style="font-family:none">c</p>
       <p style="max-height:0">d</p><p style="display:block;margin:0">e</p>`
-    expect(seen(html).replaceAll('\n', '')).toBe('abcde')
+    expect(toText(html).replaceAll('\n', '')).toBe('abcde')
   })
 
   test.each([
@@ -161,17 +161,17 @@ describe('the text of an HTML mail', () => {
     ['a bold font', '<p style="font:700 12px/0 Arial">X</p>'],
     ['a property that every object has', '<p style="constructor:none;font-size:constructor">X</p>'],
   ])('text with %s is kept', (_, html) => {
-    expect(seen(`before ${html} after`)).toMatch(/before\s+X\s+after/)
+    expect(toText(`before ${html} after`)).toMatch(/before\s+X\s+after/)
   })
 
   test('the halves of a word around hidden text are joined, and the space between two words is kept', () => {
-    expect(seen('pay<b style="font-size:0">X</b>pal')).toBe('paypal')
+    expect(toText('pay<b style="font-size:0">X</b>pal')).toBe('paypal')
     const cell = '<td style="font-size:0"><i style="font-size:9px">two</i> <i style="font-size:9px">words</i></td>'
-    expect(seen(cell)).toBe('two words')
+    expect(toText(cell)).toBe('two words')
   })
 
   test('invisible characters are removed', () => {
-    expect(seen('pay\u00AD\u200Bpal \u{E0041}\u{E0042}ok\u202E!')).toBe('paypal ok!')
+    expect(toText('pay\u00AD\u200Bpal \u{E0041}\u{E0042}ok\u202E!')).toBe('paypal ok!')
   })
 
   test('a mail that is too long is cut and marked as cut, and nothing is printed on the console', () => {
@@ -181,7 +181,7 @@ describe('the text of an HTML mail', () => {
   })
 
   test('a mail with twenty thousand nested elements is read', () => {
-    expect(seen(`a${'<div>'.repeat(20_000)}b`)).toContain('a')
+    expect(toText(`a${'<div>'.repeat(20_000)}b`)).toContain('a')
   })
 
   test('a mail with thousands of nested elements is cut and marked as cut', () => {
@@ -190,13 +190,13 @@ describe('the text of an HTML mail', () => {
   })
 
   test('deeply nested lists and quotes become plain blocks', () => {
-    const text = seen(`${'<blockquote>'.repeat(40)}deep<ol><li>item</li></ol>${'</blockquote>'.repeat(40)}`)
+    const text = toText(`${'<blockquote>'.repeat(40)}deep<ol><li>item</li></ol>${'</blockquote>'.repeat(40)}`)
     expect(text).toMatch(/^(?:> ?){16}deep/)
     expect(text).toContain('item')
   })
 
   test('nested links have the target of the outer link, once', () => {
-    expect(seen('<a href="https://a.example">one <a href="https://b.example">two</a></a>')).toBe(
+    expect(toText('<a href="https://a.example">one <a href="https://b.example">two</a></a>')).toBe(
       'one two [https://a.example]',
     )
   })

@@ -19,26 +19,26 @@ beforeEach(async () => {
 afterEach(() => rmSync(dir, { recursive: true, force: true }))
 
 const toPayload = (id: string) => ({ source: 'gmail', account, historyId: '20', messages: [{ id }] }) as unknown as GmailPayload // prettier-ignore
-const file = () => join(dir, 'state', 'cursor.json')
-const createSink = () => createHttpSink({ account, hooks: () => ({ url: gateway.url, token: 't' }), file: file() })
-const keys = () => gateway.received.map(({ headers }) => headers['idempotency-key'])
+const findFile = () => join(dir, 'state', 'cursor.json')
+const createSink = () => createHttpSink({ account, hooks: () => ({ url: gateway.url, token: 't' }), file: findFile() })
+const listKeys = () => gateway.received.map(({ headers }) => headers['idempotency-key'])
 
 describe('mails over HTTP', () => {
   test.each([400, 413, 422])(
     'a mail that is refused with %i delays no other mail, and the position does not move',
     async (status) => {
-      gateway.plays({ status })
+      gateway.planAnswers({ status })
       await expect(createSink().deliver(['a', 'b'].map(toPayload), place)).rejects.toThrow(String(status))
-      expect(keys()).toEqual([`gmail:${account}:a`, `gmail:${account}:b`])
-      expect(existsSync(file())).toBe(false)
+      expect(listKeys()).toEqual([`gmail:${account}:a`, `gmail:${account}:b`])
+      expect(existsSync(findFile())).toBe(false)
       await createSink().deliver(['a', 'b'].map(toPayload), place)
       expect(await createSink().state()).toEqual(place)
     },
   )
 
   test.each([401, 404, 429, 503])('a gateway that answers %i gets no further mail', async (status) => {
-    gateway.plays({ status })
+    gateway.planAnswers({ status })
     await expect(createSink().deliver(['a', 'b'].map(toPayload), place)).rejects.toThrow(String(status))
-    expect(keys()).toEqual([`gmail:${account}:a`])
+    expect(listKeys()).toEqual([`gmail:${account}:a`])
   })
 })

@@ -20,7 +20,7 @@ function toMessage(payload: MailPart, more: Partial<GmailMessage> = {}): GmailMe
   }
 }
 
-const contentType = (value: string): MailPart => ({ headers: [{ name: 'Content-Type', value }] })
+const buildTypedPart = (value: string): MailPart => ({ headers: [{ name: 'Content-Type', value }] })
 const toBody = (payload: MailPart, more = options) => toMail(toMessage(payload), more).body
 
 describe('a mail', () => {
@@ -47,16 +47,16 @@ describe('a mail', () => {
   test('the body of a mail is what a client shows: the HTML alternative, or the text part if there is no HTML', () => {
     const html = toPart('text/html', '<p>from <b>HTML</b></p>')
     const plain = toPart('text/plain', ' obey me ')
-    const alternative = (...parts: MailPart[]) => toBody({ mimeType: 'multipart/alternative', parts })
-    expect(alternative(plain, html)).toBe('from HTML')
-    expect(alternative(html, plain)).toBe('from HTML')
-    expect(alternative(plain, { mimeType: 'multipart/related', parts: [html] })).toBe('from HTML')
-    expect(alternative(plain, { mimeType: 'multipart/mixed', parts: [html, toPart('text/plain', 'end')] })).toBe(
+    const toAlternativeBody = (...parts: MailPart[]) => toBody({ mimeType: 'multipart/alternative', parts })
+    expect(toAlternativeBody(plain, html)).toBe('from HTML')
+    expect(toAlternativeBody(html, plain)).toBe('from HTML')
+    expect(toAlternativeBody(plain, { mimeType: 'multipart/related', parts: [html] })).toBe('from HTML')
+    expect(toAlternativeBody(plain, { mimeType: 'multipart/mixed', parts: [html, toPart('text/plain', 'end')] })).toBe(
       'from HTML\n\nend',
     )
-    expect(alternative(plain, toPart('text/html', ' '))).toBe('obey me')
-    expect(alternative(plain, toPart('text/calendar', 'BEGIN:VCALENDAR'))).toBe('obey me')
-    expect(alternative(plain, toPart('text/html', '<img src="a.png"><p style="display:none">X</p>'))).toBe('')
+    expect(toAlternativeBody(plain, toPart('text/html', ' '))).toBe('obey me')
+    expect(toAlternativeBody(plain, toPart('text/calendar', 'BEGIN:VCALENDAR'))).toBe('obey me')
+    expect(toAlternativeBody(plain, toPart('text/html', '<img src="a.png"><p style="display:none">X</p>'))).toBe('')
     expect(toBody(toPart('text/plain', 'the mail itself'))).toBe('the mail itself')
   })
 
@@ -83,7 +83,7 @@ describe('a mail', () => {
     ['text/plain; charset=x-unheard-of', Buffer.from('caf\xe9', 'latin1'), 'café'],
     ['text/plain', Buffer.from('naïve'), 'naïve'],
   ])('a mail is read in its charset: %s', (type, bytes, text) => {
-    expect(toBody(toPart('text/plain', bytes, contentType(type)))).toBe(text)
+    expect(toBody(toPart('text/plain', bytes, buildTypedPart(type)))).toBe(text)
   })
 
   test('a body is cut at maxBytes, never inside a character, and is marked as truncated', () => {
@@ -155,11 +155,11 @@ describe('a mail', () => {
         return id
       },
     })
-    const work = () => {
+    const noteWork = () => {
       order.push('other work')
-      if (!order.includes('b')) setImmediate(work)
+      if (!order.includes('b')) setImmediate(noteWork)
     }
-    setImmediate(work)
+    setImmediate(noteWork)
     await readMails([toNoted('a'), toNoted('b')], options)
     expect(order.slice(order.indexOf('a'), order.indexOf('b') + 1)).toContain('other work')
   })

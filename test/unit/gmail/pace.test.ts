@@ -5,14 +5,14 @@ import { coalesce, singleFlight } from '../../../src/gmail/pace.ts'
 /** Work that the test ends: `runs` has the functions that end each run, in the order in which the runs began. */
 function createWork() {
   const runs: { end: (value: string) => void; fail: (error: Error) => void }[] = []
-  const work = () => new Promise<string>((end, fail) => void runs.push({ end, fail }))
-  return { runs, work }
+  const startWork = () => new Promise<string>((end, fail) => void runs.push({ end, fail }))
+  return { runs, startWork }
 }
 
 describe('a fetch', () => {
   test('concurrent callers share one fetch and its result', async () => {
-    const { runs, work } = createWork()
-    const fetchToken = singleFlight(work)
+    const { runs, startWork } = createWork()
+    const fetchToken = singleFlight(startWork)
     const asked = [fetchToken(), fetchToken(), fetchToken()]
     runs[0]?.end('one')
     expect(await Promise.all(asked)).toEqual(['one', 'one', 'one'])
@@ -20,8 +20,8 @@ describe('a fetch', () => {
   })
 
   test('a caller after the end of a fetch, successful or not, starts another one', async () => {
-    const { runs, work } = createWork()
-    const fetchToken = singleFlight(work)
+    const { runs, startWork } = createWork()
+    const fetchToken = singleFlight(startWork)
     const failing = [fetchToken(), fetchToken()]
     runs[0]?.fail(new Error('no network'))
     expect(await Promise.allSettled(failing)).toMatchObject([{ status: 'rejected' }, { status: 'rejected' }])
@@ -34,8 +34,8 @@ describe('a fetch', () => {
 
 describe('a sync', () => {
   test('a sync that is requested during another one runs once more, however many requests there are', async () => {
-    const { runs, work } = createWork()
-    const sync = coalesce(work)
+    const { runs, startWork } = createWork()
+    const sync = coalesce(startWork)
     const first = sync()
     const further = [sync(), sync(), sync()]
     expect(runs).toHaveLength(1)
@@ -48,8 +48,8 @@ describe('a sync', () => {
   })
 
   test('a sync that failed does not prevent the next one', async () => {
-    const { runs, work } = createWork()
-    const sync = coalesce(work)
+    const { runs, startWork } = createWork()
+    const sync = coalesce(startWork)
     const [first, second] = [sync(), sync()]
     runs[0]?.fail(new Error('no network'))
     await expect(first).rejects.toThrow('no network')

@@ -1,4 +1,4 @@
-// The receiver of pushes: which pushes it accepts, and what they cause.
+// The receiver of pushes: which pushes it accepts, and their effects.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createCall } from '../../../src/gmail/call.ts'
 import { type PushReceiver, startPushReceiver } from '../../../src/gmail/push.ts'
@@ -36,14 +36,14 @@ beforeEach(async () => {
 })
 afterEach(() => receiver.close())
 
-const envelope = (emailAddress: string) => {
+const buildEnvelope = (emailAddress: string) => {
   const data = Buffer.from(JSON.stringify({ emailAddress, historyId: 12 })).toString('base64')
   return JSON.stringify({ message: { data, messageId: '1' }, subscription: 's' })
 }
 
 async function push(
   token: string | undefined,
-  { path = '/gmail-pubsub', method = 'POST', body = envelope(account), mark = {} } = {},
+  { path = '/gmail-pubsub', method = 'POST', body = buildEnvelope(account), mark = {} } = {},
 ) {
   const headers = { ...(token === undefined ? {} : { authorization: `Bearer ${token}` }), ...mark }
   const sent = method === 'POST' ? { body } : {}
@@ -110,7 +110,7 @@ describe('a push', () => {
   })
 
   test('a push for another mailbox is accepted and ignored', async () => {
-    expect(await push(google.signPush({ aud: audience }), { body: envelope('other@example.org') })).toBe(204)
+    expect(await push(google.signPush({ aud: audience }), { body: buildEnvelope('other@example.org') })).toBe(204)
     expect(wakes).toBe(0)
   })
 

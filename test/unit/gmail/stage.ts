@@ -48,7 +48,7 @@ export type Stage = {
   readonly waits: number[]
   sync(): Promise<SyncResult>
   /** Ids of the mails that arrived. */
-  ids(): string[]
+  listIds(): string[]
 }
 
 export function createStage(google: FakeGoogle, more: object = {}, clock: () => number = Date.now): Stage {
@@ -69,6 +69,6 @@ export function createStage(google: FakeGoogle, more: object = {}, clock: () => 
     sink,
     waits,
     sync: () => syncOnce({ api, sink, gmail, clock, log: silentLog }),
-    ids: () => sink.delivered.map(({ messages: [{ id }] }) => id),
+    listIds: () => sink.delivered.map(({ messages: [{ id }] }) => id),
   }
 }

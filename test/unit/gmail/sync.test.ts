@@ -31,7 +31,7 @@ describe('a sync of a mailbox', () => {
     google.mailbox.pageSize = 2
     google.mailbox.receive(...['a', 'b', 'c'].map((id) => ({ id })), { id: 'b' }, { id: 'd' })
     await stage.sync()
-    expect(stage.ids()).toEqual(['a', 'b', 'c', 'd'])
+    expect(stage.listIds()).toEqual(['a', 'b', 'c', 'd'])
     expect(google.requests.filter((request) => request.endsWith('/messages/b'))).toHaveLength(1)
   })
 
@@ -40,15 +40,15 @@ describe('a sync of a mailbox', () => {
     await stage.sync()
     google.mailbox.receive({ id: 'no', labels: ['INBOX', label] }, { id: 'yes' })
     await stage.sync()
-    expect(stage.ids()).toEqual(['yes'])
+    expect(stage.listIds()).toEqual(['yes'])
   })
 
-  test('a sync takes mails with one of several labels, and leaves out mails with none of them', async () => {
+  test('a sync takes mails with one of several labels, and leaves out mails without any of them', async () => {
     const stage = createStage(google, { labels: ['Label_1', 'Label_2'] })
     await stage.sync()
     google.mailbox.receive({ id: 'no' }, { id: 'one', labels: ['Label_2'] })
     await stage.sync()
-    expect(stage.ids()).toEqual(['one'])
+    expect(stage.listIds()).toEqual(['one'])
   })
 
   test('a sync asks Gmail which mails the operator’s search finds', async () => {
@@ -56,7 +56,7 @@ describe('a sync of a mailbox', () => {
     await stage.sync()
     google.mailbox.receive({ id: 'no', subject: 'lunch' }, { id: 'yes', subject: 'the bill' })
     await stage.sync()
-    expect(stage.ids()).toEqual(['yes'])
+    expect(stage.listIds()).toEqual(['yes'])
   })
 
   test('a sync skips a message that was deleted before it was fetched', async () => {
@@ -65,7 +65,7 @@ describe('a sync of a mailbox', () => {
     google.mailbox.receive({ id: 'gone' }, { id: 'there' })
     google.mailbox.remove('gone')
     await stage.sync()
-    expect(stage.ids()).toEqual(['there'])
+    expect(stage.listIds()).toEqual(['there'])
   })
 
   test('a sync fetches text that Gmail stores apart from its mail, but only the part that a client shows', async () => {
@@ -110,7 +110,7 @@ describe('a sync of a mailbox', () => {
     const payload = Array.from({ length: 1500 }).reduce<object>((part) => ({ parts: [part] }), inner)
     google.mailbox.receive({ id: 'deep', subject: 'Deep', payload }, { id: 'behind' })
     await stage.sync()
-    expect(stage.ids()).toEqual(['deep', 'behind'])
+    expect(stage.listIds()).toEqual(['deep', 'behind'])
     expect(stage.sink.delivered[0]).toMatchObject({ messages: [{ subject: 'Deep', body: '' }] })
   })
 
@@ -123,7 +123,7 @@ describe('a sync of a mailbox', () => {
       { id: 'behind' },
     )
     await stage.sync()
-    expect(stage.ids()).toEqual(['before', 'numerals', 'behind'])
+    expect(stage.listIds()).toEqual(['before', 'numerals', 'behind'])
   })
 
   test.each([
@@ -138,21 +138,21 @@ describe('a sync of a mailbox', () => {
     google.fail('/messages/odd', { body })
     if ('id' in body) google.fail('/messages/odd', { body })
     await stage.sync()
-    expect(stage.ids()).toEqual(['odd', 'behind'])
+    expect(stage.listIds()).toEqual(['odd', 'behind'])
   })
 
-  test('a sync delivers the mails around one that Gmail withholds, keeps its position, and takes that one later', async () => {
+  test('a sync delivers the mails around a mail that Gmail withholds, keeps its position, and takes the withheld mail later', async () => {
     const stage = createStage(google)
     await stage.sync()
     const { kept } = stage.sink
     google.mailbox.receive(...Array.from({ length: 60 }, (_, index) => ({ id: `m${index}` })))
     google.fail('/messages/m3', ...Array.from({ length: 5 }, () => ({ status: 500 })))
     await expect(stage.sync()).rejects.toMatchObject({ code: 'gmail-unavailable' })
-    expect(stage.ids()).toHaveLength(59)
-    expect(stage.ids()).not.toContain('m3')
+    expect(stage.listIds()).toHaveLength(59)
+    expect(stage.listIds()).not.toContain('m3')
     expect(stage.sink.kept?.historyId).toBe(kept?.historyId)
     await stage.sync()
-    expect(stage.ids().at(-1)).toBe('m3')
+    expect(stage.listIds().at(-1)).toBe('m3')
     expect(stage.sink.kept?.historyId).not.toBe(kept?.historyId)
   })
 
@@ -164,7 +164,7 @@ describe('a sync of a mailbox', () => {
     google.mailbox.receive({ id: 'b' }, { id: 'spam', labels: ['SPAM'] })
     google.mailbox.expire()
     expect(await stage.sync()).toMatchObject({ gap: true })
-    expect(stage.ids()).toEqual(['a', 'b'])
+    expect(stage.listIds()).toEqual(['a', 'b'])
     google.mailbox.receive({ id: 'c' })
     expect(await stage.sync()).toEqual({ mails: 1, gap: false })
   })
@@ -181,7 +181,7 @@ describe('a sync of a mailbox', () => {
     google.fail('/history', { status, body }, { status, body, headers: { 'retry-after': '7' } })
     google.fail('/messages/a', { status, body })
     await stage.sync()
-    expect(stage.ids()).toEqual(['a'])
+    expect(stage.listIds()).toEqual(['a'])
     expect(stage.waits).toEqual([1000, 7000, 1000])
   })
 
@@ -202,7 +202,7 @@ describe('a sync of a mailbox', () => {
     await expect(stage.sync()).rejects.toMatchObject({ code: 'gmail-unavailable' })
     expect(stage.sink.kept).toEqual(kept)
     await stage.sync()
-    expect(stage.ids()).toEqual(['a', 'b'])
+    expect(stage.listIds()).toEqual(['a', 'b'])
   })
 
   test('a sync says that the consent was revoked, without a token in the message', async () => {
@@ -237,10 +237,10 @@ describe('a sync of a mailbox', () => {
     google.fail('/messages/m170', ...Array.from({ length: 5 }, () => ({ status: 500 })))
     const before = stage.sink.kept?.historyId
     await expect(stage.sync()).rejects.toThrow('500')
-    expect(stage.ids()).toEqual(ids.filter((id) => id !== 'm170'))
+    expect(stage.listIds()).toEqual(ids.filter((id) => id !== 'm170'))
     expect(stage.sink.kept?.historyId).toBe(before)
     await stage.sync()
-    expect(stage.ids().toSorted()).toEqual(ids.toSorted())
+    expect(stage.listIds().toSorted()).toEqual(ids.toSorted())
   })
 
   test('a sync delivers the mails after one that the gateway refuses, but keeps its position', async () => {
@@ -254,7 +254,7 @@ describe('a sync of a mailbox', () => {
     }
     google.mailbox.receive(...Array.from({ length: 60 }, (_, index) => ({ id: `m${index}` })))
     await expect(stage.sync()).rejects.toThrow('refused')
-    expect(stage.ids()).toHaveLength(59)
+    expect(stage.listIds()).toHaveLength(59)
     expect(stage.sink.kept?.historyId).toBe('1000')
   })
 

@@ -39,7 +39,7 @@ afterEach(async () => {
   assert.deepEqual(google.faults, [])
 })
 
-/** A wait that ends with the signal, or by `elapse`. */
+/** A wait that ends with the signal, or by `endWaits`. */
 const pause: Sleep = (ms, signal) =>
   new Promise((resolve, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true })
@@ -49,7 +49,7 @@ const pause: Sleep = (ms, signal) =>
   })
 
 /** Resolves when this number of waits of this length are in progress. */
-const paused = (ms: number, count = 1) =>
+const waitForPauses = (ms: number, count = 1) =>
   new Promise<void>((resolve) => {
     const look = () => {
       if (pauses.filter((one) => one.ms === ms).length >= count) resolve()
@@ -59,8 +59,8 @@ const paused = (ms: number, count = 1) =>
   })
 
 /** Waits until a wait of this length has begun, and ends all of them. */
-async function elapse(ms: number): Promise<void> {
-  await paused(ms)
+async function endWaits(ms: number): Promise<void> {
+  await waitForPauses(ms)
   for (const one of pauses.filter((each) => each.ms === ms)) one.end()
   pauses = pauses.filter((each) => each.ms !== ms)
 }
@@ -79,17 +79,17 @@ function createEvents() {
       look()
     },
   }
-  const ids = () => sink.delivered.map(({ messages: [{ id }] }) => id)
-  const until = (holds: () => boolean) =>
+  const listIds = () => sink.delivered.map(({ messages: [{ id }] }) => id)
+  const waitUntil = (holds: () => boolean) =>
     new Promise<void>((resolve) => {
       waiting.push({ holds, resolve })
       look()
     })
   return {
     sink: observed,
-    ids,
-    begun: () => until(() => sink.kept !== undefined),
-    have: (n: number) => until(() => ids().length >= n),
+    listIds,
+    waitForBegin: () => waitUntil(() => sink.kept !== undefined),
+    waitForMails: (n: number) => waitUntil(() => listIds().length >= n),
   }
 }
 
@@ -115,27 +115,27 @@ describe('a watched mailbox, by pull', () => {
     toSubscription()
     const events = createEvents()
     start(events, { mode: 'pull', project })
-    await events.begun()
+    await events.waitForBegin()
     google.mailbox.receive({ id: 'a' }, { id: 'b' }, { id: 'c' })
     notify(google.mailbox.historyId)
-    await events.have(3)
-    expect(events.ids()).toEqual(['a', 'b', 'c'])
+    await events.waitForMails(3)
+    expect(events.listIds()).toEqual(['a', 'b', 'c'])
   })
 
   test('a late or repeated notification only starts a sync', async () => {
     toSubscription()
     const events = createEvents()
     start(events, { mode: 'pull', project })
-    await events.begun()
+    await events.waitForBegin()
     google.mailbox.receive({ id: 'a' }, { id: 'b' })
     for (const historyId of [1020, 1010, 1010, 7]) notify(historyId)
-    await events.have(2)
-    await google.pubsub.pulled()
+    await events.waitForMails(2)
+    await google.pubsub.waitForPull()
     google.mailbox.receive({ id: 'c' })
     notify(1020)
-    await events.have(3)
-    await google.pubsub.pulled()
-    expect(events.ids()).toEqual(['a', 'b', 'c'])
+    await events.waitForMails(3)
+    await google.pubsub.waitForPull()
+    expect(events.listIds()).toEqual(['a', 'b', 'c'])
     expect(google.pubsub.waiting()).toBe(0)
   })
 
@@ -149,10 +149,10 @@ describe('a watched mailbox, by pull', () => {
       await deliver(payloads, state)
     }
     start(events, { mode: 'pull', project })
-    await events.begun()
+    await events.waitForBegin()
     google.mailbox.receive({ id: 'a' })
     notify(1)
-    await events.have(1)
+    await events.waitForMails(1)
     expect(waitingAtDelivery).toBe(1)
   })
 
@@ -160,11 +160,11 @@ describe('a watched mailbox, by pull', () => {
     toSubscription()
     const events = createEvents()
     start(events, { mode: 'pull', project })
-    await events.begun()
-    await paused(15 * 60_000, 2)
+    await events.waitForBegin()
+    await waitForPauses(15 * 60_000, 2)
     google.mailbox.receive({ id: 'a' })
-    await elapse(15 * 60_000)
-    await events.have(1)
+    await endWaits(15 * 60_000)
+    await events.waitForMails(1)
     expect(google.pubsub.waiting()).toBe(0)
   })
 })
@@ -173,10 +173,10 @@ describe('a watched mailbox, by poll', () => {
   test('a polled mailbox is synced every pollSeconds without Pub/Sub', async () => {
     const events = createEvents()
     start(events, { mode: 'poll', pollSeconds: 20 })
-    await events.begun()
+    await events.waitForBegin()
     google.mailbox.receive({ id: 'a' })
-    await elapse(20_000)
-    await events.have(1)
+    await endWaits(20_000)
+    await events.waitForMails(1)
     expect(google.requests.some((request) => /watch|subscriptions/.test(request))).toBe(false)
   })
 
@@ -189,8 +189,8 @@ describe('a watched mailbox, by poll', () => {
     expect(status().problems.join()).not.toContain('refresh-1')
     google.refreshTokens.add('refresh-2')
     await writeConsent(dir, { ...consent, refreshToken: 'refresh-2' })
-    await elapse(10_000)
-    await events.begun()
+    await endWaits(10_000)
+    await events.waitForBegin()
     expect(status().problems).toEqual([])
   })
 
@@ -201,13 +201,13 @@ describe('a watched mailbox, by poll', () => {
     const { consentLost, status } = start(events, { mode: 'poll', serviceAccountKey: 'key.json' })
     expect(String(await consentLost)).toMatch(/domain-wide delegation/)
     expect(String(await consentLost)).not.toContain('gmail auth')
-    await elapse(10_000)
-    await paused(10_000)
+    await endWaits(10_000)
+    await waitForPauses(10_000)
     expect(status().state).toBe('reauth-required')
     later = 5 * 60_000
-    await elapse(10_000)
-    await events.begun()
-    await paused(30_000)
+    await endWaits(10_000)
+    await events.waitForBegin()
+    await waitForPauses(30_000)
     expect(status()).toMatchObject({ state: 'watching', problems: [] })
   })
 
@@ -223,7 +223,7 @@ describe('a watched mailbox, by poll', () => {
   test('a watcher writes its status to a file, without a secret', async () => {
     const events = createEvents()
     const running = start(events, { mode: 'poll' })
-    await events.begun()
+    await events.waitForBegin()
     await running.stop()
     watcher = undefined
     const found = await readStatus(toStatusFile(dir))
@@ -238,13 +238,13 @@ describe('the watch that Gmail must renew', () => {
     google.fail('/watch', { status: 403, body: { error: { status: 'PERMISSION_DENIED' } } })
     const events = createEvents()
     const { status } = start(events, { mode: 'pull', project })
-    await events.begun()
-    await paused(60_000)
+    await events.waitForBegin()
+    await waitForPauses(60_000)
     expect(status().state).toBe('failing')
     expect(status().problems).toEqual([expect.stringMatching(/watch: Google answered 403 \(PERMISSION_DENIED\)/)])
-    await elapse(60_000)
+    await endWaits(60_000)
     // the wait for the fallback sync, and the wait for the next check of the watch
-    await paused(15 * 60_000, 2)
+    await waitForPauses(15 * 60_000, 2)
     expect(status()).toMatchObject({ state: 'watching', problems: [] })
     expect(status().watchExpiresAt).toBeGreaterThan(Date.now())
   })

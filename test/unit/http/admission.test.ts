@@ -16,11 +16,11 @@ function start() {
   })
 }
 
-function headWith(token: CheckedHead['token']): CheckedHead {
+function toHead(token: CheckedHead['token']): CheckedHead {
   return { method: 'POST', url: '/hooks/in', path: 'in', headers: {}, client: '203.0.113.7', token, tokenId: undefined }
 }
 
-function codeOf(run: () => unknown): string | undefined {
+function catchCode(run: () => unknown): string | undefined {
   try {
     run()
   } catch (error) {
@@ -34,25 +34,25 @@ const uncheckable = { isGatewaysFault: true, isProofShown: true }
 test('a proof that the gateway cannot check does not count as a failure of its sender', () => {
   const admission = start()
   for (let count = 0; count < 30; count++) {
-    expect(codeOf(() => admission.refuseUnproved(headWith('none'), uncheckable))).toBe('proof-unavailable')
+    expect(catchCode(() => admission.refuseUnproved(toHead('none'), uncheckable))).toBe('proof-unavailable')
   }
-  expect(codeOf(() => admission.refuseUnproved(headWith('none')))).toBe('unauthorized')
-  expect(codeOf(() => admission.checkToken(headWith('valid')))).toBeUndefined()
+  expect(catchCode(() => admission.refuseUnproved(toHead('none')))).toBe('unauthorized')
+  expect(catchCode(() => admission.checkToken(toHead('valid')))).toBeUndefined()
 })
 
 test('a wrong token counts as a failure even if the proof cannot be checked', () => {
   const admission = start()
   for (let count = 0; count < 20; count++) {
-    expect(codeOf(() => admission.refuseUnproved(headWith('wrong'), uncheckable))).toBe('proof-unavailable')
+    expect(catchCode(() => admission.refuseUnproved(toHead('wrong'), uncheckable))).toBe('proof-unavailable')
   }
-  expect(codeOf(() => admission.refuseUnproved(headWith('wrong'), uncheckable))).toBe('rate-limited')
-  expect(codeOf(() => admission.checkToken(headWith('valid')))).toBe('rate-limited')
+  expect(catchCode(() => admission.refuseUnproved(toHead('wrong'), uncheckable))).toBe('rate-limited')
+  expect(catchCode(() => admission.checkToken(toHead('valid')))).toBe('rate-limited')
 })
 
 test('a request with a valid token is told that the token does not open the hook, and does not count as a failure', () => {
   const admission = start()
   for (let count = 0; count < 30; count++) {
-    expect(codeOf(() => admission.refuseUnproved(headWith('valid')))).toBe('unauthorized')
+    expect(catchCode(() => admission.refuseUnproved(toHead('valid')))).toBe('unauthorized')
   }
-  expect(codeOf(() => admission.refuseUnproved(headWith('none')))).toBe('unauthorized')
+  expect(catchCode(() => admission.refuseUnproved(toHead('none')))).toBe('unauthorized')
 })

@@ -19,7 +19,7 @@ type Body = { readonly raw: Buffer<ArrayBuffer>; readonly bytes: Buffer<ArrayBuf
 type Outcome = { req: IncomingMessage; body?: Body; problem?: Problem; continued: number }
 
 /** A server whose every request is read by readBody; answers with the code of the problem, or `ok`. */
-async function serve(
+async function startServer(
   options: Partial<BodyOptions> = {},
   before: (req: IncomingMessage) => void | Promise<void> = () => {},
 ) {
@@ -69,15 +69,15 @@ function openConnection(port: number, text: string): Socket {
   return socket
 }
 
-function head(...lines: string[]): string {
+function toHead(...lines: string[]): string {
   return ['POST /hooks/wake HTTP/1.1', 'host: hooks.test', ...lines, '', ''].join('\r\n')
 }
 
 async function post(body: Buffer | string, encoding?: string, options: Partial<BodyOptions> = {}): Promise<Outcome> {
-  const { port, next } = await serve(options)
+  const { port, next } = await startServer(options)
   const bytes = Buffer.from(body)
   const lines = encoding === undefined ? [] : [`content-encoding: ${encoding}`]
-  openConnection(port, head(`content-length: ${bytes.length}`, ...lines)).write(bytes)
+  openConnection(port, toHead(`content-length: ${bytes.length}`, ...lines)).write(bytes)
   return next()
 }
 
@@ -85,8 +85,8 @@ describe('reading a body', () => {
   test('a body arrives byte for byte, in chunks or with a length', async () => {
     const bytes = Buffer.from([0, 255, 10, 13, 10, 128])
     expect((await post(bytes)).body?.bytes).toEqual(bytes)
-    const { port, next } = await serve()
-    const socket = openConnection(port, head('transfer-encoding: chunked'))
+    const { port, next } = await startServer()
+    const socket = openConnection(port, toHead('transfer-encoding: chunked'))
     const chunks = Array.from({ length: 40 }, (_, index) => String.fromCharCode(48 + index).repeat((index % 7) + 1))
     for (const chunk of chunks) socket.write(`${chunk.length}\r\n${chunk}\r\n`)
     socket.write('0\r\n\r\n')
@@ -96,42 +96,45 @@ describe('reading a body', () => {
   })
 
   test('a request without a body has an empty one', async () => {
-    const { port, next } = await serve()
-    openConnection(port, head())
+    const { port, next } = await startServer()
+    openConnection(port, toHead())
     expect((await next()).body?.bytes).toHaveLength(0)
   })
 
   test('the buffer of a body contains nothing else from the request', async () => {
-    const { port, next } = await serve()
+    const { port, next } = await startServer()
     // head and body in one segment share one buffer inside Node
-    openConnection(port, `${head('authorization: Bearer canary', 'content-length: 2')}{}`)
+    openConnection(port, `${toHead('authorization: Bearer canary', 'content-length: 2')}{}`)
     const { body } = await next()
     expect(body?.bytes.toString()).toBe('{}')
     expect(new TextDecoder().decode(body?.bytes.buffer)).toBe('{}')
   })
 
-  test.each(['success', 'too large', 'timeout', 'abort'])('no listener and no timer is left after: %s', async (end) => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    const events = ['data', 'end', 'error', 'close', 'aborted']
-    // Node adds `clearIncoming` to a request that is answered before its end is reported
-    const count = (req: IncomingMessage) =>
-      events.map((event) => req.listeners(event).filter(({ name }) => name !== 'clearIncoming').length)
-    let listened: number[] | undefined
-    let continueNow = () => {}
-    const reading = new Promise<void>((resolve) => (continueNow = resolve))
-    const { port, next } = await serve({ continueNow }, (req) => void (listened = count(req)))
-    const socket = openConnection(port, `${head('transfer-encoding: chunked')}1\r\na\r\n`)
-    if (end === 'success') socket.write('0\r\n\r\n')
-    if (end === 'too large') socket.write(`${(limit + 1).toString(16)}\r\n${'a'.repeat(limit + 1)}\r\n`)
-    await reading
-    // at this point the listeners and the timer exist
-    await new Promise((resolve) => setImmediate(resolve))
-    if (end === 'timeout') vi.advanceTimersByTime(10_000)
-    if (end === 'abort') socket.destroy()
-    const { req } = await next()
-    expect(vi.getTimerCount()).toBe(0)
-    expect(count(req)).toEqual(listened)
-  })
+  test.each(['success', 'too large', 'timeout', 'abort'])(
+    'reading a body leaves no listener and no timer: %s',
+    async (end) => {
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+      const events = ['data', 'end', 'error', 'close', 'aborted']
+      // Node adds `clearIncoming` to a request that is answered before its end is reported
+      const count = (req: IncomingMessage) =>
+        events.map((event) => req.listeners(event).filter(({ name }) => name !== 'clearIncoming').length)
+      let listened: number[] | undefined
+      let continueNow = () => {}
+      const reading = new Promise<void>((resolve) => (continueNow = resolve))
+      const { port, next } = await startServer({ continueNow }, (req) => void (listened = count(req)))
+      const socket = openConnection(port, `${toHead('transfer-encoding: chunked')}1\r\na\r\n`)
+      if (end === 'success') socket.write('0\r\n\r\n')
+      if (end === 'too large') socket.write(`${(limit + 1).toString(16)}\r\n${'a'.repeat(limit + 1)}\r\n`)
+      await reading
+      // at this point the listeners and the timer exist
+      await new Promise((resolve) => setImmediate(resolve))
+      if (end === 'timeout') vi.advanceTimersByTime(10_000)
+      if (end === 'abort') socket.destroy()
+      const { req } = await next()
+      expect(vi.getTimerCount()).toBe(0)
+      expect(count(req)).toEqual(listened)
+    },
+  )
 })
 
 describe('the limit of a body', () => {
@@ -142,26 +145,26 @@ describe('the limit of a body', () => {
       [limit, undefined],
       [limit + 1, 'body-too-large'],
     ] as const) {
-      const { port, next } = await serve()
+      const { port, next } = await startServer()
       openConnection(
         port,
-        `${head('transfer-encoding: chunked')}${size.toString(16)}\r\n${'a'.repeat(size)}\r\n0\r\n\r\n`,
+        `${toHead('transfer-encoding: chunked')}${size.toString(16)}\r\n${'a'.repeat(size)}\r\n0\r\n\r\n`,
       )
       expect((await next()).problem?.code).toBe(code)
     }
   })
 
   test('a declared length over the limit is refused before a byte of the body arrives', async () => {
-    const { port, next } = await serve()
-    openConnection(port, head(`content-length: ${limit + 1}`))
+    const { port, next } = await startServer()
+    openConnection(port, toHead(`content-length: ${limit + 1}`))
     const { problem, req } = await next()
     expect(problem?.status).toBe(413)
     expect(req.readableDidRead).toBe(false)
   })
 
   test('a body without a declared length is refused at the first byte over the limit, not at its end', async () => {
-    const { port, next } = await serve()
-    openConnection(port, `${head('transfer-encoding: chunked')}fffff\r\n${'a'.repeat(limit + 1)}`)
+    const { port, next } = await startServer()
+    openConnection(port, `${toHead('transfer-encoding: chunked')}fffff\r\n${'a'.repeat(limit + 1)}`)
     expect((await next()).problem?.status).toBe(413)
   })
 
@@ -223,8 +226,8 @@ describe('encodings of a body', () => {
   )
 
   test('two Content-Encoding headers count as two encodings and are refused', async () => {
-    const { port, next } = await serve()
-    openConnection(port, head('content-encoding: gzip', 'content-encoding: identity', 'content-length: 0'))
+    const { port, next } = await startServer()
+    openConnection(port, toHead('content-encoding: gzip', 'content-encoding: identity', 'content-length: 0'))
     expect((await next()).problem?.code).toBe('encoding-unsupported')
   })
 
@@ -244,9 +247,9 @@ describe('encodings of a body', () => {
 })
 
 describe('the time limit of a body', () => {
-  test('a body that arrives byte by byte is refused when it takes too long in all', async () => {
-    const { port, next } = await serve({ timeoutMs: 150 })
-    const socket = openConnection(port, head('content-length: 900'))
+  test('a body that arrives byte by byte is refused when all of it takes too long', async () => {
+    const { port, next } = await startServer({ timeoutMs: 150 })
+    const socket = openConnection(port, toHead('content-length: 900'))
     const drip = setInterval(() => socket.write('a'), 10)
     closers.push(() => clearInterval(drip))
     const { problem } = await next()
@@ -255,8 +258,8 @@ describe('the time limit of a body', () => {
   })
 
   test('a body that arrives byte by byte is read if it arrives in time', async () => {
-    const { port, next } = await serve()
-    const socket = openConnection(port, head('content-length: 5'))
+    const { port, next } = await startServer()
+    const socket = openConnection(port, toHead('content-length: 5'))
     const drip = setInterval(() => socket.write('a'), 10)
     closers.push(() => clearInterval(drip))
     expect((await next()).body?.bytes.toString()).toBe('aaaaa')
@@ -265,39 +268,39 @@ describe('the time limit of a body', () => {
 
 describe('senders that disconnect', () => {
   test('a connection that is reset during the body is body-incomplete', async () => {
-    const { port, next } = await serve()
-    const socket = openConnection(port, `${head('content-length: 100')}abc`)
+    const { port, next } = await startServer()
+    const socket = openConnection(port, `${toHead('content-length: 100')}abc`)
     socket.once('connect', () => socket.resetAndDestroy())
     expect((await next()).problem?.code).toBe('body-incomplete')
   })
 
   test('a body shorter than its declared length is body-incomplete, not a shorter body', async () => {
-    const { port, next } = await serve()
-    openConnection(port, `${head('content-length: 100')}{}`).end()
+    const { port, next } = await startServer()
+    openConnection(port, `${toHead('content-length: 100')}{}`).end()
     expect((await next()).problem?.code).toBe('body-incomplete')
   })
 
   test('a chunked body without its last chunk is body-incomplete', async () => {
-    const { port, next } = await serve()
-    openConnection(port, `${head('transfer-encoding: chunked')}2\r\n{}\r\n`).end()
+    const { port, next } = await startServer()
+    openConnection(port, `${toHead('transfer-encoding: chunked')}2\r\n{}\r\n`).end()
     expect((await next()).problem?.code).toBe('body-incomplete')
   })
 
   test('a sender that disconnected before the read began is noticed at once, not at the timeout', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    const { port, next } = await serve({}, async (req) => {
+    const { port, next } = await startServer({}, async (req) => {
       req.socket.destroy()
       await new Promise<void>((resolve) => req.on('close', () => resolve()))
     })
-    openConnection(port, `${head('content-length: 100')}abc`)
+    openConnection(port, `${toHead('content-length: 100')}abc`)
     expect((await next()).problem?.code).toBe('body-incomplete')
   })
 })
 
 describe('Expect: 100-continue', () => {
   test('the answer 100 is sent once, and the body follows', async () => {
-    const { port, next } = await serve()
-    const socket = openConnection(port, head('expect: 100-continue', 'content-length: 2'))
+    const { port, next } = await startServer()
+    const socket = openConnection(port, toHead('expect: 100-continue', 'content-length: 2'))
     const [answer] = await once(socket, 'data')
     expect(String(answer)).toMatch(/^HTTP\/1\.1 100 Continue\r\n/)
     socket.write('{}')
@@ -310,8 +313,8 @@ describe('Expect: 100-continue', () => {
     ['a declared length over the limit', `content-length: ${limit + 1}`],
     ['an encoding that is not inflated', 'content-encoding: zstd'],
   ])('the answer 100 is never sent for %s', async (_, line) => {
-    const { port, next } = await serve()
-    openConnection(port, head('expect: 100-continue', line))
+    const { port, next } = await startServer()
+    openConnection(port, toHead('expect: 100-continue', line))
     expect(await next()).toMatchObject({ continued: 0, problem: expect.any(Problem) })
   })
 })

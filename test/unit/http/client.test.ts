@@ -2,28 +2,28 @@ import { describe, expect, test } from 'vitest'
 import { Problem } from '../../../src/model/problem.ts'
 import { createClientLookup, createUnnamedProxies } from '../../../src/http/client.ts'
 
-function client(remoteAddress: string | undefined, forwarded?: string, trusted: string[] = []): string {
+function findClient(remoteAddress: string | undefined, forwarded?: string, trusted: string[] = []): string {
   const headers = forwarded === undefined ? {} : { 'x-forwarded-for': forwarded }
   return createClientLookup(trusted)({ headers, socket: { remoteAddress } })
 }
 
 describe('the address of the socket', () => {
   test('the client of an IPv4 address is the address, even if it is mapped into IPv6', () => {
-    expect(client('1.2.3.4')).toBe('1.2.3.4')
-    expect(client('::ffff:1.2.3.4')).toBe('1.2.3.4')
-    expect(client('::ffff:102:304')).toBe('1.2.3.4')
-    expect(client('1.2.3.5')).not.toBe(client('1.2.3.4'))
+    expect(findClient('1.2.3.4')).toBe('1.2.3.4')
+    expect(findClient('::ffff:1.2.3.4')).toBe('1.2.3.4')
+    expect(findClient('::ffff:102:304')).toBe('1.2.3.4')
+    expect(findClient('1.2.3.5')).not.toBe(findClient('1.2.3.4'))
   })
 
   test('the client of an IPv6 address is its /64 network', () => {
-    expect(client('2001:db8:1:2::1')).toBe('2001:db8:1:2::/64')
-    expect(client('2001:db8:1:2:ffff::9')).toBe(client('2001:db8:1:2::1'))
-    expect(client('2001:db8:1:3::1')).not.toBe(client('2001:db8:1:2::1'))
-    expect(client('fe80::1%eth0')).toBe('fe80:0:0:0::/64')
+    expect(findClient('2001:db8:1:2::1')).toBe('2001:db8:1:2::/64')
+    expect(findClient('2001:db8:1:2:ffff::9')).toBe(findClient('2001:db8:1:2::1'))
+    expect(findClient('2001:db8:1:3::1')).not.toBe(findClient('2001:db8:1:2::1'))
+    expect(findClient('fe80::1%eth0')).toBe('fe80:0:0:0::/64')
   })
 
   test('the client of a closed socket is unknown', () => {
-    expect(client(undefined)).toBe('unknown')
+    expect(findClient(undefined)).toBe('unknown')
   })
 })
 
@@ -31,26 +31,26 @@ describe('X-Forwarded-For', () => {
   const trusted = ['127.0.0.1', '10.0.0.0/8', '2001:db8:ffff::/48']
 
   test('X-Forwarded-For is ignored if the peer is not trusted', () => {
-    expect(client('9.9.9.9', '1.2.3.4')).toBe('9.9.9.9')
-    expect(client('9.9.9.9', '1.2.3.4', trusted)).toBe('9.9.9.9')
-    expect(client('127.0.0.1', '1.2.3.4')).toBe('127.0.0.1')
+    expect(findClient('9.9.9.9', '1.2.3.4')).toBe('9.9.9.9')
+    expect(findClient('9.9.9.9', '1.2.3.4', trusted)).toBe('9.9.9.9')
+    expect(findClient('127.0.0.1', '1.2.3.4')).toBe('127.0.0.1')
   })
 
   test('X-Forwarded-For names the client if the peer is trusted', () => {
-    expect(client('127.0.0.1', '1.2.3.4', trusted)).toBe('1.2.3.4')
-    expect(client('::ffff:10.1.2.3', '1.2.3.4', trusted)).toBe('1.2.3.4')
-    expect(client('2001:db8:ffff::1', '2001:db8:1:2::1', trusted)).toBe('2001:db8:1:2::/64')
-    expect(client('127.0.0.1', undefined, trusted)).toBe('127.0.0.1')
+    expect(findClient('127.0.0.1', '1.2.3.4', trusted)).toBe('1.2.3.4')
+    expect(findClient('::ffff:10.1.2.3', '1.2.3.4', trusted)).toBe('1.2.3.4')
+    expect(findClient('2001:db8:ffff::1', '2001:db8:1:2::1', trusted)).toBe('2001:db8:1:2::/64')
+    expect(findClient('127.0.0.1', undefined, trusted)).toBe('127.0.0.1')
   })
 
   test('X-Forwarded-For is read from the right, so an entry that the client wrote itself does not count', () => {
-    expect(client('127.0.0.1', '6.6.6.6, 1.2.3.4', trusted)).toBe('1.2.3.4')
-    expect(client('127.0.0.1', '6.6.6.6, 1.2.3.4, 10.0.0.7,10.0.0.8', trusted)).toBe('1.2.3.4')
-    expect(client('127.0.0.1', '10.0.0.1, 1.2.3.4, 10.0.0.7', trusted)).toBe('1.2.3.4')
+    expect(findClient('127.0.0.1', '6.6.6.6, 1.2.3.4', trusted)).toBe('1.2.3.4')
+    expect(findClient('127.0.0.1', '6.6.6.6, 1.2.3.4, 10.0.0.7,10.0.0.8', trusted)).toBe('1.2.3.4')
+    expect(findClient('127.0.0.1', '10.0.0.1, 1.2.3.4, 10.0.0.7', trusted)).toBe('1.2.3.4')
   })
 
   test('the first entry of X-Forwarded-For is the client if all hops are trusted', () => {
-    expect(client('127.0.0.1', '10.0.0.1, 10.0.0.2', trusted)).toBe('10.0.0.1')
+    expect(findClient('127.0.0.1', '10.0.0.1, 10.0.0.2', trusted)).toBe('10.0.0.1')
   })
 
   test.each([
@@ -65,13 +65,13 @@ describe('X-Forwarded-For', () => {
     '1.2.3.4; drop',
     '[::1',
   ])('the entry %j of X-Forwarded-For, which is not an address, makes the hop that sent it the client', (garbage) => {
-    expect(client('127.0.0.1', garbage, trusted)).toBe('127.0.0.1')
-    expect(client('127.0.0.1', `6.6.6.6, ${garbage}, 10.0.0.7`, trusted)).toBe('10.0.0.7')
+    expect(findClient('127.0.0.1', garbage, trusted)).toBe('127.0.0.1')
+    expect(findClient('127.0.0.1', `6.6.6.6, ${garbage}, 10.0.0.7`, trusted)).toBe('10.0.0.7')
   })
 
   test('the port after an address in X-Forwarded-For is ignored', () => {
-    expect(client('127.0.0.1', '1.2.3.4:5678', trusted)).toBe('1.2.3.4')
-    expect(client('127.0.0.1', '[2001:db8:1:2::1]:443', trusted)).toBe('2001:db8:1:2::/64')
+    expect(findClient('127.0.0.1', '1.2.3.4:5678', trusted)).toBe('1.2.3.4')
+    expect(findClient('127.0.0.1', '[2001:db8:1:2::1]:443', trusted)).toBe('2001:db8:1:2::/64')
   })
 
   test('the header Forwarded is not read', () => {
@@ -93,8 +93,8 @@ describe('server.trustedProxies', () => {
     ['0.0.0.0/0', '9.9.9.9', '2001:db8::1'],
     ['::/0', '2001:db8::1', '9.9.9.9'],
   ])('the entry %s of server.trustedProxies trusts %s and does not trust %s', (entry, inside, outside) => {
-    expect(client(inside, '1.2.3.4', [entry])).toBe('1.2.3.4')
-    expect(client(outside, '1.2.3.4', [entry])).not.toBe('1.2.3.4')
+    expect(findClient(inside, '1.2.3.4', [entry])).toBe('1.2.3.4')
+    expect(findClient(outside, '1.2.3.4', [entry])).not.toBe('1.2.3.4')
   })
 
   test.each(['10.0.0.0/33', '10.0.0', '10/8', 'loopback', '::/129', '10.0.0.0/8 ', '*', '010.0.0.0/8'])(
@@ -110,7 +110,7 @@ describe('server.trustedProxies', () => {
 describe('proxies that the configuration does not name', () => {
   const forwarded = { 'x-forwarded-for': '203.0.113.7' }
 
-  function seenFrom(remoteAddress: string, headers: Record<string, string>, trusted: string[] = []) {
+  function lookUpFrom(remoteAddress: string, headers: Record<string, string>, trusted: string[] = []) {
     const named: string[] = [...trusted]
     const proxies = createUnnamedProxies(() => named)
     createClientLookup(trusted, proxies)({ headers, socket: { remoteAddress } })
@@ -120,15 +120,15 @@ describe('proxies that the configuration does not name', () => {
   test.each(['127.0.0.1', '::1', '10.1.2.3', '192.168.0.9', 'fd00::5'])(
     'a warning for the operator names the proxy %s if the configuration does not',
     (address) => {
-      expect(seenFrom(address, forwarded).proxies.warnings()).toEqual([
+      expect(lookUpFrom(address, forwarded).proxies.warnings()).toEqual([
         expect.stringContaining(`Requests from ${address} `),
       ])
-      expect(seenFrom(address, forwarded, ['172.16.0.1']).proxies.warnings()).toHaveLength(1)
+      expect(lookUpFrom(address, forwarded, ['172.16.0.1']).proxies.warnings()).toHaveLength(1)
     },
   )
 
   test('the warning about an unknown proxy ends when the configuration names the proxy', () => {
-    const { named, proxies } = seenFrom('10.1.2.3', forwarded)
+    const { named, proxies } = lookUpFrom('10.1.2.3', forwarded)
     named.push('10.0.0.0/8')
     expect(proxies.warnings()).toEqual([])
   })
@@ -137,7 +137,7 @@ describe('proxies that the configuration does not name', () => {
     ['a sender on the internet that sets the header', '203.0.113.9', forwarded],
     ['a client without the header', '127.0.0.1', {}],
   ])('no warning about an unknown proxy is caused by %s', (_, address, headers) => {
-    expect(seenFrom(address, headers).proxies.warnings()).toEqual([])
+    expect(lookUpFrom(address, headers).proxies.warnings()).toEqual([])
   })
 
   test('at most ten unknown proxies are remembered, because a private network has many addresses', () => {

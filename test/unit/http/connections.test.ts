@@ -13,7 +13,7 @@ afterEach(() => {
 })
 
 /** A server that answers nothing by itself. `peers`: the clients of its connections, in order; the last one is repeated. */
-async function serve(...peers: (Peer | undefined)[]) {
+async function startServer(...peers: (Peer | undefined)[]) {
   const time = { now: 1_000_000 }
   const told: string[] = []
   const responses: ServerResponse[] = []
@@ -47,10 +47,10 @@ async function serve(...peers: (Peer | undefined)[]) {
     await vi.waitFor(() => expect(responses).toHaveLength(count), { timeout: 60_000 })
     return responses.at(-1)
   }
-  return { ...connections, time, told, responses, openConnection, ask, count: () => promisedCount(server) }
+  return { ...connections, time, told, responses, openConnection, ask, count: () => countConnections(server) }
 }
 
-const promisedCount = (server: ReturnType<typeof createServer>) =>
+const countConnections = (server: ReturnType<typeof createServer>) =>
   new Promise<number>((resolve, reject) =>
     server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
   )
@@ -61,7 +61,7 @@ const another: Peer = { client: '203.0.113.8', isLoopback: false }
 describe('the number of connections of a client', () => {
   test('a connection over the limit of its client is closed, one of another client is not, and each closed connection makes room for a new one', async () => {
     const many = Array.from({ length: perClient + 1 }, () => remote)
-    const { openConnection, ask, responses, told } = await serve(...many, another, remote, remote)
+    const { openConnection, ask, responses, told } = await startServer(...many, another, remote, remote)
     const held: Awaited<ReturnType<typeof openConnection>>[] = []
     for (let count = 0; count < perClient; count++) held.push(await openConnection())
     const tooMany = await openConnection()
@@ -83,7 +83,7 @@ describe('the number of connections of a client', () => {
   })
 
   test('a trusted proxy has no limit, because it carries the connections of many clients', async () => {
-    const { openConnection, count } = await serve(undefined)
+    const { openConnection, count } = await startServer(undefined)
     for (let number = 0; number <= perClient; number++) await openConnection()
     expect(await count()).toBe(perClient + 1)
   })
@@ -97,7 +97,7 @@ describe('the number of connections of a client', () => {
 
 describe('idle connections', () => {
   test('an idle connection is closed after its time, even if blank lines arrive', async () => {
-    const { openConnection, ask, time, closeIdle } = await serve(remote)
+    const { openConnection, ask, time, closeIdle } = await startServer(remote)
     const dripping = await openConnection()
     ;(await ask(dripping.socket))?.end('hello')
     await vi.waitFor(() => expect(dripping.state.text).toContain('hello'), { timeout: 60_000 })
@@ -111,7 +111,7 @@ describe('idle connections', () => {
   })
 
   test('a connection that never had a request is closed after its time', async () => {
-    const { openConnection, time, closeIdle, count } = await serve(remote)
+    const { openConnection, time, closeIdle, count } = await startServer(remote)
     const silent = await openConnection()
     await vi.waitFor(async () => expect(await count()).toBe(1), { timeout: 60_000 })
     time.now += idleMs + 1
@@ -120,7 +120,7 @@ describe('idle connections', () => {
   })
 
   test('a connection with a running request or with new requests is not closed', async () => {
-    const { openConnection, ask, time, closeIdle } = await serve(remote)
+    const { openConnection, ask, time, closeIdle } = await startServer(remote)
     const waiting = await openConnection()
     const first = await ask(waiting.socket, '/1')
     const second = await ask(waiting.socket, '/2')
@@ -141,7 +141,7 @@ describe('idle connections', () => {
   })
 
   test('a connection whose client never reads its answer is closed after its time', async () => {
-    const { openConnection, ask, time, closeIdle } = await serve(remote)
+    const { openConnection, ask, time, closeIdle } = await startServer(remote)
     const deaf = await openConnection()
     deaf.socket.pause()
     const res = await ask(deaf.socket)
@@ -155,25 +155,25 @@ describe('idle connections', () => {
 })
 
 describe('the client of a connection', () => {
-  const peer = (address: string, trusted: string[] = []) => createPeerLookup(() => trusted)(address)
+  const findPeer = (address: string, trusted: string[] = []) => createPeerLookup(() => trusted)(address)
 
   test('the client of a connection is the IPv4 address, even if it is mapped, or the /64 network of an IPv6 address', () => {
-    expect(peer('203.0.113.7')).toEqual({ client: '203.0.113.7', isLoopback: false })
-    expect(peer('::ffff:203.0.113.7')).toEqual({ client: '203.0.113.7', isLoopback: false })
-    expect(peer('2001:db8:1:2:3:4:5:6')).toEqual(peer('2001:db8:1:2::9'))
-    expect(peer('2001:db8:1:3::9')).not.toEqual(peer('2001:db8:1:2::9'))
+    expect(findPeer('203.0.113.7')).toEqual({ client: '203.0.113.7', isLoopback: false })
+    expect(findPeer('::ffff:203.0.113.7')).toEqual({ client: '203.0.113.7', isLoopback: false })
+    expect(findPeer('2001:db8:1:2:3:4:5:6')).toEqual(findPeer('2001:db8:1:2::9'))
+    expect(findPeer('2001:db8:1:3::9')).not.toEqual(findPeer('2001:db8:1:2::9'))
   })
 
   test('all connections from this machine count as one client', () => {
     for (const address of ['127.0.0.1', '127.9.9.9', '::1', '::ffff:127.0.0.1']) {
-      expect(peer(address)).toEqual({ client: 'loopback', isLoopback: true })
+      expect(findPeer(address)).toEqual({ client: 'loopback', isLoopback: true })
     }
   })
 
   test('a connection of a trusted proxy has no client', () => {
-    expect(peer('10.0.0.3', ['10.0.0.0/8'])).toBeUndefined()
-    expect(peer('::ffff:10.0.0.3', ['10.0.0.0/8'])).toBeUndefined()
-    expect(peer('127.0.0.1', ['127.0.0.1'])).toBeUndefined()
-    expect(peer('11.0.0.3', ['10.0.0.0/8'])).toBeDefined()
+    expect(findPeer('10.0.0.3', ['10.0.0.0/8'])).toBeUndefined()
+    expect(findPeer('::ffff:10.0.0.3', ['10.0.0.0/8'])).toBeUndefined()
+    expect(findPeer('127.0.0.1', ['127.0.0.1'])).toBeUndefined()
+    expect(findPeer('11.0.0.3', ['10.0.0.0/8'])).toBeDefined()
   })
 })

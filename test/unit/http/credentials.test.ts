@@ -64,11 +64,11 @@ describe('the check of a secret', () => {
   )
 })
 
-const dropped = (rawHeaders: readonly string[]) => dropCredentials(toHeaders(rawHeaders), new Set(['x-own-secret']))
+const dropFrom = (rawHeaders: readonly string[]) => dropCredentials(toHeaders(rawHeaders), new Set(['x-own-secret']))
 
 describe('headers of a delivery', () => {
   test('a header with a sender’s secret keeps its name and loses its value', () => {
-    expect(dropped(['X-Gitlab-Token', 'canary', 'X-Own-Secret', 'canary', 'x-a', '1'])).toEqual({
+    expect(dropFrom(['X-Gitlab-Token', 'canary', 'X-Own-Secret', 'canary', 'x-a', '1'])).toEqual({
       'x-gitlab-token': '[secret]',
       'x-own-secret': '[secret]',
       'x-a': '1',
@@ -85,31 +85,31 @@ describe('headers of a delivery', () => {
     'X-Acme-Token',
     'Acme-Webhook-Secret',
   ])('the value of the header %s is removed', (name) => {
-    expect(dropped([name, 'canary'])).toEqual({ [name.toLowerCase()]: '[secret]' })
+    expect(dropFrom([name, 'canary'])).toEqual({ [name.toLowerCase()]: '[secret]' })
   })
 
   test('an idempotency token keeps its value, and so does a header whose name only begins like that of a secret', () => {
     const headers = { 'i-twilio-idempotency-token': 'id-1', 'x-token-type': 'bot' }
-    expect(dropped(Object.entries(headers).flat())).toEqual(headers)
+    expect(dropFrom(Object.entries(headers).flat())).toEqual(headers)
   })
 
   test('no credential in a header is kept, in upper or lower case, alone or repeated', () => {
     const names = ['Authorization', 'AUTHORIZATION', 'X-Service-Token', 'Proxy-Authorization', 'Cookie', 'cookie']
-    const headers = dropped(['X-GitHub-Event', 'push', ...names.flatMap((name) => [name, 'canary'])])
+    const headers = dropFrom(['X-GitHub-Event', 'push', ...names.flatMap((name) => [name, 'canary'])])
     expect(JSON.stringify(headers)).toBe('{"x-github-event":"push"}')
   })
 
   test('repeated headers are joined in their order', () => {
-    expect(dropped(['Via', 'a', 'X-A', '1', 'via', 'b'])).toEqual({ via: 'a, b', 'x-a': '1' })
+    expect(dropFrom(['Via', 'a', 'X-A', '1', 'via', 'b'])).toEqual({ via: 'a, b', 'x-a': '1' })
   })
 
   test('a header with the name of an inherited property is a header like any other', () => {
-    const headers = dropped(['__proto__', 'a', '__proto__', 'b', 'constructor', 'c'])
+    const headers = dropFrom(['__proto__', 'a', '__proto__', 'b', 'constructor', 'c'])
     expect(Object.entries(headers)).toEqual([
       ['__proto__', 'a, b'],
       ['constructor', 'c'],
     ])
-    expect(dropped([])['toString']).toBeUndefined()
+    expect(dropFrom([])['toString']).toBeUndefined()
   })
 })
 

@@ -11,7 +11,7 @@ afterEach(() => {
   for (const close of closers.splice(0)) close()
 })
 
-async function serve(listener: RequestListener) {
+async function startServer(listener: RequestListener) {
   const server = createServer(listener).listen(0, '127.0.0.1')
   const sockets: Socket[] = []
   server.on('connection', (socket) => sockets.push(socket))
@@ -38,11 +38,11 @@ const refuse: RequestListener = (req, res) => {
   res.writeHead(413).end('too large')
 }
 
-const head = (length: number) => `POST / HTTP/1.1\r\nhost: hooks.test\r\ncontent-length: ${length}\r\n\r\n`
+const toHead = (length: number) => `POST / HTTP/1.1\r\nhost: hooks.test\r\ncontent-length: ${length}\r\n\r\n`
 
 test('a refused sender can read the whole answer, even if it sent more than the gateway read', async () => {
-  const { port } = await serve(refuse)
-  const { socket, seen, closed } = openConnection(port, head(2_000_000) + 'a'.repeat(40_000))
+  const { port } = await startServer(refuse)
+  const { socket, seen, closed } = openConnection(port, toHead(2_000_000) + 'a'.repeat(40_000))
   await once(socket, 'end')
   expect(seen.text).toMatch(/^HTTP\/1\.1 413 [^]*connection: close[^]*too large/i)
   // a reset would have arrived instead of the end, or would arrive after this point
@@ -52,8 +52,8 @@ test('a refused sender can read the whole answer, even if it sent more than the 
 })
 
 test('a sender that continues to send is cut off after 64 kB', async () => {
-  const { port, sockets } = await serve(refuse)
-  const { socket, closed } = openConnection(port, head(1_000_000_000))
+  const { port, sockets } = await startServer(refuse)
+  const { socket, closed } = openConnection(port, toHead(1_000_000_000))
   const more = Buffer.alloc(64 * 1024)
   const pump = () => {
     while (socket.writable && socket.write(more)) continue
@@ -66,8 +66,8 @@ test('a sender that continues to send is cut off after 64 kB', async () => {
 
 test('a sender that neither sends nor disconnects is cut off after a second', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  const { port, sockets } = await serve(refuse)
-  const { socket } = openConnection(port, head(2_000))
+  const { port, sockets } = await startServer(refuse)
+  const { socket } = openConnection(port, toHead(2_000))
   await once(socket, 'end')
   vi.advanceTimersByTime(999)
   expect(sockets[0]?.destroyed).toBe(false)
@@ -77,16 +77,16 @@ test('a sender that neither sends nor disconnects is cut off after a second', as
 
 test('a refusal of a complete request keeps the connection for the next one', async () => {
   let requests = 0
-  const { port } = await serve(async (req, res) => {
+  const { port } = await startServer(async (req, res) => {
     requests++
     req.resume()
     if (!req.complete) await once(req, 'end')
     refuse(req, res)
   })
-  const { socket, seen } = openConnection(port, `${head(2)}{}`)
+  const { socket, seen } = openConnection(port, `${toHead(2)}{}`)
   await once(socket, 'data')
   expect(seen.text).not.toMatch(/connection: close/i)
-  socket.write(`${head(2)}{}`)
+  socket.write(`${toHead(2)}{}`)
   await once(socket, 'data')
   expect(requests).toBe(2)
 })

@@ -12,7 +12,7 @@ afterEach(async () => {
 })
 
 /** A server that answers nothing by itself, and the requests that it got. */
-async function serve() {
+async function startServer() {
   const responses: ServerResponse[] = []
   const server = await listen((_, res) => responses.push(res), {
     host: '127.0.0.1',
@@ -37,34 +37,34 @@ async function openConnection(port: number) {
 }
 
 const ask = (socket: Socket, path: string) => socket.write(`GET ${path} HTTP/1.1\r\nhost: hooks.test\r\n\r\n`)
-const answer = (res: ServerResponse | undefined) => res?.end(`answer to ${res.req.url}`)
+const endAnswer = (res: ServerResponse | undefined) => res?.end(`answer to ${res.req.url}`)
 const longest = 3_600_000
 
 test('a stop closes a connection without a request at once, and lets a running request end', async () => {
-  const { port, close, responses, waitFor } = await serve()
+  const { port, close, responses, waitFor } = await startServer()
   const silent = await openConnection(port)
   const asking = await openConnection(port)
   ask(asking.socket, '/1')
   await waitFor(1)
   const stopped = close(longest)
   await silent.closed
-  answer(responses[0])
+  endAnswer(responses[0])
   await stopped
   await asking.closed
   expect(asking.seen.text).toMatch(/^HTTP\/1\.1 200 [^]*connection: close[^]*answer to \/1$/i)
 })
 
 test('a stop closes a connection after the answer to its newest request, and ignores later requests', async () => {
-  const { port, close, responses, waitFor } = await serve()
+  const { port, close, responses, waitFor } = await startServer()
   const asking = await openConnection(port)
   for (const path of ['/1', '/2', '/3']) ask(asking.socket, path)
   await waitFor(3)
   const stopped = close(longest)
   ask(asking.socket, '/4')
-  answer(responses[0])
+  endAnswer(responses[0])
   await vi.waitFor(() => expect(asking.seen.text).toContain('answer to /1'), { timeout: 60_000 })
-  answer(responses[1])
-  answer(responses[2])
+  endAnswer(responses[1])
+  endAnswer(responses[2])
   await stopped
   await asking.closed
   expect(asking.seen.text.match(/answer to \/\d|connection: \S+/gi)).toEqual([

@@ -4,17 +4,17 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createHandshakeSecrets } from '../../../src/http/handshake-secrets.ts'
 
-function stage() {
+function createStage() {
   const dir = mkdtempSync(join(tmpdir(), 'hookloom-handed-'))
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
   const file = join(dir, 'state', 'handed.json')
   let now = 0
-  return { file, later: (ms: number) => (now += ms), open: () => createHandshakeSecrets({ file, clock: () => now }) }
+  return { file, advance: (ms: number) => (now += ms), open: () => createHandshakeSecrets({ file, clock: () => now }) }
 }
 
 describe('secrets from handshakes', () => {
   test('two secrets that arrive concurrently are both stored after a restart, in a file that only its owner can read', async () => {
-    const { open, file } = stage()
+    const { open, file } = createStage()
     const handed = open()
     await Promise.all([handed.save('a', 'secret-a'), handed.save('b', 'secret-b')])
     const again = open()
@@ -23,22 +23,22 @@ describe('secrets from handshakes', () => {
   })
 
   test('the window for a secret from a handshake is open for ten minutes or until one secret is accepted', async () => {
-    const { open, later } = stage()
+    const { open, advance } = createStage()
     const handed = open()
     expect(handed.isArmed('a')).toBe(false)
     expect(await handed.arm('a')).toBe(600_000)
-    later(599_999)
+    advance(599_999)
     expect(handed.isArmed('a')).toBe(true)
     const kept = handed.save('a', 'secret')
     expect(handed.isArmed('a')).toBe(false)
     await kept
     await handed.arm('a')
-    later(600_000)
+    advance(600_000)
     expect(handed.isArmed('a')).toBe(false)
   })
 
   test('the two newest secrets from handshakes are valid, and older ones are not', async () => {
-    const handed = stage().open()
+    const handed = createStage().open()
     for (const secret of ['one', 'two', 'three']) await handed.save('a', secret)
     expect(handed.find('a')).toEqual(['three', 'two'])
   })

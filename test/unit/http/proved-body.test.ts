@@ -11,7 +11,7 @@ import { buildDelivery, convertMultipart } from '../../../src/deliveries/deliver
 import { inflateBody } from '../../../src/http/body.ts'
 
 /** A hook whose deliveries are already proved: how a body is read does not depend on the scheme. */
-function hookOf(accept: ('text' | 'xml')[]) {
+function buildHook(accept: ('text' | 'xml')[]) {
   const mapping = Mapping.parse({ match: { path: 'in' }, ...(accept.length > 0 && { accept }) })
   const config = Config.parse({ hooks: { token: 'hook-secret' } })
   return createGeneration({ config, mappings: [{ ...mapping, id: 'own' }], transforms: new Map() }).hook('in')
@@ -65,7 +65,7 @@ async function payloadOf(hook: Hook, text: string, given: Record<string, string>
 test.each([[[]], [['text']], [['xml']], [['text', 'xml']]] as const)(
   'no header changes the payload of a proved body on a hook that accepts %j',
   async (accept) => {
-    const hook = hookOf([...accept])
+    const hook = buildHook([...accept])
     await fc.assert(
       fc.asyncProperty(body, headers, async (text, given) => {
         const plain = await payloadOf(hook, text, {})
@@ -78,7 +78,7 @@ test.each([[[]], [['text']], [['xml']], [['text', 'xml']]] as const)(
 )
 
 test('complete JSON in a proved body is read as JSON on every hook', () => {
-  const hooks = [hookOf([]), hookOf(['text']), hookOf(['xml']), hookOf(['text', 'xml'])]
+  const hooks = [buildHook([]), buildHook(['text']), buildHook(['xml']), buildHook(['text', 'xml'])]
   const object = fc.oneof(fc.dictionary(fc.string(), fc.jsonValue()), fc.array(fc.jsonValue()))
   return fc.assert(
     fc.asyncProperty(

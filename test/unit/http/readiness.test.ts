@@ -6,7 +6,7 @@ import { silentLog } from '../../../src/model/log.ts'
 describe('readiness of a gateway', () => {
   beforeEach(() => void vi.useFakeTimers())
 
-  function stage({ trouble }: { trouble?: string } = {}) {
+  function createStage({ trouble }: { trouble?: string } = {}) {
     const health = async () => ({ engine: 'x', trouble, facts: {} })
     const readiness = createReadiness({
       store: { health },
@@ -26,15 +26,15 @@ describe('readiness of a gateway', () => {
   }
 
   test('trusted proxies see whether the gateway is ready, and clients behind them do not', async () => {
-    const { check } = stage()
+    const { check } = createStage()
     expect(await check('10.0.0.1')).toBe(true)
     expect(await check('192.0.2.1')).toBeUndefined()
     expect(await check('10.0.0.1', { 'x-forwarded-for': '192.0.2.1' })).toBeUndefined()
-    expect(await stage({ trouble: 'the disk is full' }).check('10.0.0.1')).toBe(false)
+    expect(await createStage({ trouble: 'the disk is full' }).check('10.0.0.1')).toBe(false)
   })
 
   test('a stop makes the gateway unready and waits until each balancer was told three times', async () => {
-    const { readiness, check, retire, hasEnded } = stage()
+    const { readiness, check, retire, hasEnded } = createStage()
     expect(readiness.isStopping()).toBe(false)
     await check('10.0.0.1')
     await check('10.0.0.2')
@@ -49,7 +49,7 @@ describe('readiness of a gateway', () => {
   })
 
   test('a check of a balancer that began before the stop counts if its answer says unready', async () => {
-    const { check, retire, hasEnded } = stage()
+    const { check, retire, hasEnded } = createStage()
     await check('10.0.0.1')
     const early = check('10.0.0.1')
     retire()
@@ -61,10 +61,10 @@ describe('readiness of a gateway', () => {
   })
 
   test('a stop is not delayed if no balancer asks, or no longer asks', async () => {
-    const { retire, hasEnded } = stage()
+    const { retire, hasEnded } = createStage()
     retire()
     expect(await hasEnded()).toBe(true)
-    const left = stage()
+    const left = createStage()
     await left.check('10.0.0.1')
     await vi.advanceTimersByTimeAsync(31_000)
     left.retire()
@@ -72,7 +72,7 @@ describe('readiness of a gateway', () => {
   })
 
   test('a stop waits for balancers at most until its limit', async () => {
-    const { check, retire, hasEnded } = stage()
+    const { check, retire, hasEnded } = createStage()
     await check('10.0.0.1')
     retire()
     await vi.advanceTimersByTimeAsync(9_999)

@@ -6,7 +6,7 @@ const perClient = 8 * 1024 * 1024
 const clients = 8
 const small = 1_000
 
-function codeOf(run: () => unknown): string | undefined {
+function catchCode(run: () => unknown): string | undefined {
   try {
     run()
   } catch (error) {
@@ -20,11 +20,11 @@ describe('memory for the bodies of unproven requests', () => {
     const bodies = createUnprovenBodies()
     const [first, second, other] = [bodies.open(), bodies.open(), bodies.open()]
     first.take('a', perClient - 1, small)
-    expect(codeOf(() => second.take('a', 2, small))).toBe('overloaded 5')
-    expect(codeOf(() => second.take('a', 1, small))).toBeUndefined()
-    expect(codeOf(() => other.take('b', perClient, small))).toBeUndefined()
+    expect(catchCode(() => second.take('a', 2, small))).toBe('overloaded 5')
+    expect(catchCode(() => second.take('a', 1, small))).toBeUndefined()
+    expect(catchCode(() => other.take('b', perClient, small))).toBeUndefined()
     first.release()
-    expect(codeOf(() => bodies.open().take('a', perClient - 1, small))).toBeUndefined()
+    expect(catchCode(() => bodies.open().take('a', perClient - 1, small))).toBeUndefined()
   })
 
   test('the memory of all clients together is limited', () => {
@@ -34,17 +34,17 @@ describe('memory for the bodies of unproven requests', () => {
       hold.take(`client ${index}`, perClient, small)
       return hold
     })
-    expect(codeOf(() => bodies.open().take('one more', 1, small))).toBe('overloaded 5')
+    expect(catchCode(() => bodies.open().take('one more', 1, small))).toBe('overloaded 5')
     holds[0]?.release()
-    expect(codeOf(() => bodies.open().take('one more', 1, small))).toBeUndefined()
+    expect(catchCode(() => bodies.open().take('one more', 1, small))).toBeUndefined()
   })
 
   test('a share has room for one body of the maximum size, both compressed and inflated', () => {
     const large = 100 * 1024 * 1024
     const hold = createUnprovenBodies().open()
     hold.take('a', large, large)
-    expect(codeOf(() => hold.take('a', large, large))).toBeUndefined()
-    expect(codeOf(() => hold.take('a', 1, large))).toBe('overloaded 5')
+    expect(catchCode(() => hold.take('a', large, large))).toBeUndefined()
+    expect(catchCode(() => hold.take('a', 1, large))).toBe('overloaded 5')
   })
 
   test('unused memory is given back, and a second release changes nothing', () => {
@@ -52,10 +52,10 @@ describe('memory for the bodies of unproven requests', () => {
     const hold = bodies.open()
     hold.take('a', perClient, small)
     hold.take('a', -perClient / 2, small)
-    expect(codeOf(() => bodies.open().take('a', perClient / 2, small))).toBeUndefined()
+    expect(catchCode(() => bodies.open().take('a', perClient / 2, small))).toBeUndefined()
     hold.release()
     hold.release()
-    expect(codeOf(() => bodies.open().take('a', perClient / 2 + 1, small))).toBe('overloaded 5')
+    expect(catchCode(() => bodies.open().take('a', perClient / 2 + 1, small))).toBe('overloaded 5')
   })
 
   test('a client without reserved memory is not remembered', () => {

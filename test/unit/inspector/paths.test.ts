@@ -24,10 +24,10 @@ test('only the text before the caret decides which paths are suggested', () => {
 
 test('paths that begin with the typed word are suggested first, with or without the root in front of the word', () => {
   const paths = ['subtitle', 'title', 'payload.event', 'title_html'].map((path) => ({ path, kinds: [], count: 1 }))
-  const chosen = (word: string) => choosePaths({ requests: 1, paths }, word).map(({ path }) => path)
-  expect(chosen('TITLE')).toEqual(['title', 'title_html', 'subtitle'])
-  expect(chosen('payload.ti')).toEqual(['title', 'title_html', 'subtitle'])
-  expect(chosen('eve')).toEqual(['payload.event'])
-  expect(chosen('nothing')).toEqual([])
-  expect(chosen('')).toHaveLength(4)
+  const listChosen = (word: string) => choosePaths({ requests: 1, paths }, word).map(({ path }) => path)
+  expect(listChosen('TITLE')).toEqual(['title', 'title_html', 'subtitle'])
+  expect(listChosen('payload.ti')).toEqual(['title', 'title_html', 'subtitle'])
+  expect(listChosen('eve')).toEqual(['payload.event'])
+  expect(listChosen('nothing')).toEqual([])
+  expect(listChosen('')).toHaveLength(4)
 })

@@ -75,12 +75,12 @@ function makeRefusal(fields: Partial<RefusalFields> = {}) {
 
 describe('the age of a row', () => {
   const now = new Date(2026, 10, 23, 15, 30).getTime()
-  const ago = (ms: number) => formatAge(now - ms, now)
+  const toAge = (ms: number) => formatAge(now - ms, now)
   const hour = 3_600_000
 
   test('a recent time is shown as an age, and an older one as a day or a date', () => {
-    expect([ago(12_345), ago(5 * 60_000), ago(3 * hour), ago(-5)]).toEqual(['12 s', '5 min', '3 h', '0 s'])
-    expect([ago(42 * hour), ago(19 * 24 * hour), ago(400 * 24 * hour)]).toEqual([
+    expect([toAge(12_345), toAge(5 * 60_000), toAge(3 * hour), toAge(-5)]).toEqual(['12 s', '5 min', '3 h', '0 s'])
+    expect([toAge(42 * hour), toAge(19 * 24 * hour), toAge(400 * 24 * hour)]).toEqual([
       'Sat 21:30',
       '4 Nov 15:30',
       '19 Oct 2025',
@@ -88,7 +88,7 @@ describe('the age of a row', () => {
   })
 
   test('an age fits into twelve characters, whenever it was', () => {
-    for (let days = 0; days < 800; days += 1) expect(ago(days * 23.7 * hour).length).toBeLessThanOrEqual(12)
+    for (let days = 0; days < 800; days += 1) expect(toAge(days * 23.7 * hour).length).toBeLessThanOrEqual(12)
   })
 
   test('the heading of a day is today, yesterday or a date', () => {
@@ -102,15 +102,15 @@ describe('the age of a row', () => {
 
 describe('the state of a row', () => {
   test('a row shows the state of its delivery that needs most attention', () => {
-    const word = (jobs: Partial<DeliveryRow['jobs']>, state: DeliveryRow['state'] = 'accepted') =>
+    const toWord = (jobs: Partial<DeliveryRow['jobs']>, state: DeliveryRow['state'] = 'accepted') =>
       findRowState(makeRow({ state, jobs }))
-    expect(word({ dead: 1, queued: 1, failing: 1 })).toBe('dead')
-    expect(word({ queued: 2, failing: 1, running: 1 })).toBe('failing')
-    expect(word({ running: 1, queued: 1 })).toBe('running')
-    expect(word({ queued: 1, done: 3 })).toBe('waiting')
-    expect(word({ done: 1 })).toBe('done')
-    expect(word({}, 'pending')).toBe('waiting')
-    expect(word({}, 'parked')).toBe('parked')
+    expect(toWord({ dead: 1, queued: 1, failing: 1 })).toBe('dead')
+    expect(toWord({ queued: 2, failing: 1, running: 1 })).toBe('failing')
+    expect(toWord({ running: 1, queued: 1 })).toBe('running')
+    expect(toWord({ queued: 1, done: 3 })).toBe('waiting')
+    expect(toWord({ done: 1 })).toBe('done')
+    expect(toWord({}, 'pending')).toBe('waiting')
+    expect(toWord({}, 'parked')).toBe('parked')
   })
 
   test('a run that a person dropped is shown as dropped, not as dead', () => {

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import type { JobFields } from '../../../src/model/api/answers.ts'
 import { findSpan, listTimes } from '../../../src/inspector/waterfall.ts'
 
-const at = (ms: number) => new Date(1_000_000 + ms).toISOString()
-const job = (fields: Partial<JobFields> & Pick<JobFields, 'state' | 'steps'>): JobFields => ({
+const toTime = (ms: number) => new Date(1_000_000 + ms).toISOString()
+const buildJob = (fields: Partial<JobFields> & Pick<JobFields, 'state' | 'steps'>): JobFields => ({
   jobId: 'j',
   runId: 'j',
   deliveryId: 'd',
@@ -17,20 +17,20 @@ const job = (fields: Partial<JobFields> & Pick<JobFields, 'state' | 'steps'>): J
   posts: [],
   ...fields,
 })
-const step = (name: string, startedAt: number, endedAt: number) => ({
+const buildStep = (name: string, startedAt: number, endedAt: number) => ({
   name,
   state: 'done',
-  startedAt: at(startedAt),
-  at: at(endedAt),
+  startedAt: toTime(startedAt),
+  at: toTime(endedAt),
   detail: null,
 })
 
 test('the wait of a step begins when the step before it ends, and its bar ends when it was recorded', () => {
-  const done = job({
+  const done = buildJob({
     state: 'done',
-    steps: [step('run', 200, 900), { ...step('summary', 0, 910), startedAt: at(905) }],
+    steps: [buildStep('run', 200, 900), { ...buildStep('summary', 0, 910), startedAt: toTime(905) }],
   })
-  const span = findSpan({ receivedAt: at(0), jobs: [done] }, 5_000_000)
+  const span = findSpan({ receivedAt: toTime(0), jobs: [done] }, 5_000_000)
   expect(span).toEqual({ from: 1_000_000, until: 1_000_910 })
   expect(listTimes(done, span)).toEqual({
     times: [
@@ -42,9 +42,9 @@ test('the wait of a step begins when the step before it ends, and its bar ends w
 })
 
 test('the bar of an unfinished run grows until now, and a step without a start time has a bar without length', () => {
-  const { startedAt: _, ...instant } = step('event', 0, 100)
-  const running = job({ state: 'running', steps: [instant] })
-  const span = findSpan({ receivedAt: at(0), jobs: [running] }, 1_004_000)
+  const { startedAt: _, ...instant } = buildStep('event', 0, 100)
+  const running = buildJob({ state: 'running', steps: [instant] })
+  const span = findSpan({ receivedAt: toTime(0), jobs: [running] }, 1_004_000)
   expect(span.until).toBe(1_004_000)
   expect(listTimes(running, span)).toEqual({
     times: [{ waitedFrom: 1_000_000, start: 1_000_100, end: 1_000_100, failed: [] }],
@@ -53,18 +53,18 @@ test('the bar of an unfinished run grows until now, and a step without a start t
 })
 
 test('an attempt that failed belongs to the step that was tried, even if that step is not recorded yet', () => {
-  const steps = [step('run', 50, 100)]
-  const failures = [20, 300, 700].map((ms) => ({ at: at(ms), error: 'busy' }))
+  const steps = [buildStep('run', 50, 100)]
+  const failures = [20, 300, 700].map((ms) => ({ at: toTime(ms), error: 'busy' }))
   const first = { waitedFrom: 1_000_000, start: 1_000_050, end: 1_000_100, failed: [1_000_020] }
   const failed = [1_000_300, 1_000_700]
-  const waiting = job({ state: 'queued', steps, failures })
-  const span = findSpan({ receivedAt: at(0), jobs: [waiting] }, 1_000_900)
+  const waiting = buildJob({ state: 'queued', steps, failures })
+  const span = findSpan({ receivedAt: toTime(0), jobs: [waiting] }, 1_000_900)
   const rest = { waitedFrom: 1_000_100, failed }
   expect(listTimes(waiting, span)).toEqual({ times: [first], rest: { ...rest, start: 1_000_900, end: 1_000_900 } })
-  const again = job({ state: 'running', steps, failures })
+  const again = buildJob({ state: 'running', steps, failures })
   expect(listTimes(again, span)).toEqual({ times: [first], rest: { ...rest, start: 1_000_700, end: 1_000_900 } })
-  const dead = job({ state: 'dead', steps, failures })
-  const all = findSpan({ receivedAt: at(0), jobs: [dead] }, 5_000_000)
+  const dead = buildJob({ state: 'dead', steps, failures })
+  const all = findSpan({ receivedAt: toTime(0), jobs: [dead] }, 5_000_000)
   expect(all.until).toBe(1_000_700)
   expect(listTimes(dead, all)).toEqual({ times: [first], rest: { ...rest, start: 1_000_700, end: 1_000_700 } })
 })

@@ -5,7 +5,7 @@ import type { Channel, Probe } from '../../../src/model/channel.ts'
 import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
 import { createClock } from '../../contract/stage.ts'
 import { startLoopback } from '../../e2e/fakes/loopback.ts'
-import { configWith, scriptedChannel } from './stage.ts'
+import { buildConfig, scriptChannel } from './stage.ts'
 
 const minute = 60_000
 const secretPath = '/ping/9f1c6a0e-secret-of-the-monitor'
@@ -15,11 +15,11 @@ async function createHeartbeatStage({ isPinging = () => true }: { isPinging?: ()
   const clock = createClock()
   const store = createMemoryStore({ clock })
   const heartbeat = { url: `${monitor.url}${secretPath}`, every: '5m' }
-  const config = configWith({ hooks: { alerts: { channel: 'console', to: 'ops', heartbeat } } })
+  const config = buildConfig({ hooks: { alerts: { channel: 'console', to: 'ops', heartbeat } } })
   const lines: string[] = []
   const add = (fields: object, text: string) => void lines.push(`${JSON.stringify(fields)} ${text}`)
   let probed: Probe = { ok: true, detail: 'fine' }
-  const channel: Channel = { ...scriptedChannel().channel, probe: async () => probed }
+  const channel: Channel = { ...scriptChannel().channel, probe: async () => probed }
   const open = (pings = isPinging) =>
     createAlertHeartbeat({
       store,
@@ -81,7 +81,7 @@ test('no ping is sent while the chat does not accept the credential or does not 
 
 test('a ping that fails is tried again before the next interval, follows no redirect, and its URL is in no log line', async () => {
   const { own, pass, monitor, lines } = await createHeartbeatStage()
-  monitor.plays({ status: 500 }, { status: 302, headers: { location: `${monitor.url}/elsewhere` } }, 'reset')
+  monitor.planAnswers({ status: 500 }, { status: 302, headers: { location: `${monitor.url}/elsewhere` } }, 'reset')
   await own.look()
   await pass(2 * minute)
   expect(monitor.received.map(({ path }) => path)).toEqual([secretPath, secretPath, secretPath, secretPath])

@@ -1,11 +1,11 @@
 // The messages to the operator about dead jobs and parked deliveries.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { SendResult } from '../../../src/model/channel.ts'
-import { agentPlan, configWith, createStage, ok, pass, scriptedChannel, scriptedRunner, type Stage } from './stage.ts'
+import { planAgent, buildConfig, createStage, ok, pass, scriptChannel, scriptRunner, type Stage } from './stage.ts'
 
 const minute = 60_000
 const hour = 60 * minute
-const config = configWith({ hooks: { alerts: { channel: 'console', to: 'ops' } } })
+const config = buildConfig({ hooks: { alerts: { channel: 'console', to: 'ops' } } })
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -14,11 +14,11 @@ const noKey = { status: 'error', retryable: false, detail: 'The key was refused.
 const quiet = { deliver: false }
 
 function openDying(stage: Stage, answer?: () => SendResult) {
-  const { channel, sent } = scriptedChannel(answer)
+  const { channel, sent } = scriptChannel(answer)
   const counted: unknown[] = []
   const logged: string[] = []
   stage.openWorker({
-    runner: scriptedRunner(() => noKey).runner,
+    runner: scriptRunner(() => noKey).runner,
     channels: new Map([['console', channel]]),
     meter: (name, labels) => void counted.push({ name, ...labels }),
     log: { debug() {}, info() {}, warn() {}, error: (_, message) => void logged.push(message) },
@@ -30,13 +30,13 @@ describe('a job that dies', () => {
   test('a job that dies sends one message an hour for its cause to hooks.alerts', async () => {
     const stage = createStage(config)
     const { sent } = openDying(stage)
-    for (let count = 0; count < 3; count += 1) await stage.accept(agentPlan({ action: quiet }))
+    for (let count = 0; count < 3; count += 1) await stage.accept(planAgent({ action: quiet }))
     await pass(minute)
     expect(sent).toMatchObject([
       { to: 'ops', text: expect.stringMatching(/"github" failed permanently: The key was refused\./) },
     ])
     await pass(hour)
-    await stage.accept(agentPlan({ action: quiet }))
+    await stage.accept(planAgent({ action: quiet }))
     await pass(minute)
     expect(sent).toHaveLength(2)
     expect(sent[1]?.text).toContain('since the last message: 3.')
@@ -45,7 +45,7 @@ describe('a job that dies', () => {
   test('a job that dies is counted and logged as an error', async () => {
     const stage = createStage(config)
     const { counted, logged } = openDying(stage)
-    await stage.accept(agentPlan({ action: quiet }))
+    await stage.accept(planAgent({ action: quiet }))
     expect(counted).toContainEqual({ name: 'failures', what: 'job' })
     expect(logged).toMatchObject([expect.stringContaining('run failed permanently')])
   })
@@ -53,10 +53,10 @@ describe('a job that dies', () => {
   test('a job that dies after a restart within the hour sends no second message', async () => {
     const stage = createStage(config)
     const { sent } = openDying(stage)
-    await stage.accept(agentPlan({ action: quiet }))
+    await stage.accept(planAgent({ action: quiet }))
     await pass(minute)
     stage.restartAlerts()
-    await stage.accept(agentPlan({ action: quiet }))
+    await stage.accept(planAgent({ action: quiet }))
     await pass(minute)
     expect(sent).toHaveLength(1)
   })
@@ -64,30 +64,30 @@ describe('a job that dies', () => {
   test('a job that dies sends nothing without hooks.alerts', async () => {
     const stage = createStage()
     const { sent } = openDying(stage)
-    await stage.accept(agentPlan({ action: quiet }))
+    await stage.accept(planAgent({ action: quiet }))
     await pass(minute)
     expect(sent).toEqual([])
   })
 
   test('an alert quotes no outside text except the name of the hook', async () => {
     const stage = createStage(config)
-    const { channel, sent } = scriptedChannel()
-    const runner = scriptedRunner(() => ({ ...noKey, detail: 'It said: attack', quotes: true })).runner
+    const { channel, sent } = scriptChannel()
+    const runner = scriptRunner(() => ({ ...noKey, detail: 'It said: attack', quotes: true })).runner
     stage.openWorker({ runner, channels: new Map([['console', channel]]) })
-    await stage.accept(agentPlan({ action: quiet }))
+    await stage.accept(planAgent({ action: quiet }))
     await pass(minute)
     expect(sent).toHaveLength(1)
     expect(sent[0]?.text).not.toContain('attack')
   })
 
-  test('a dead job of a delivery leaves an event in the main session, and a dead heartbeat leaves none', async () => {
-    const stage = createStage(configWith({ agents: { defaults: { heartbeat: { prompt: 'Look.' } } } }))
-    const { channel } = scriptedChannel(() => ({ kind: 'permanent', detail: 'The token was refused.' }))
+  test('a dead job of a delivery leaves an event in the main session, and a dead heartbeat leaves no event', async () => {
+    const stage = createStage(buildConfig({ agents: { defaults: { heartbeat: { prompt: 'Look.' } } } }))
+    const { channel } = scriptChannel(() => ({ kind: 'permanent', detail: 'The token was refused.' }))
     let isDown = false
-    const runner = scriptedRunner(() => (isDown ? noKey : ok('Green.'))).runner
+    const runner = scriptRunner(() => (isDown ? noKey : ok('Green.'))).runner
     stage.openWorker({ runner, channels: new Map([['console', channel]]) })
-    await stage.accept(agentPlan())
-    expect(await stage.eventTexts()).toEqual([
+    await stage.accept(planAgent())
+    expect(await stage.readEvents()).toEqual([
       'Hook github: Green.',
       expect.stringMatching(/^Hook github \(not delivered\): .*The token was refused\./),
     ])
@@ -95,7 +95,7 @@ describe('a job that dies', () => {
     await stage.openHeartbeats()
     await pass(hour / 2)
     expect((await stage.store.counts()).jobs).toMatchObject({ dead: 2 })
-    expect(await stage.eventTexts()).toHaveLength(2)
+    expect(await stage.readEvents()).toHaveLength(2)
   })
 })
 
@@ -106,7 +106,7 @@ describe('an alert', () => {
     const { sent } = openDying(stage, () =>
       isDown ? { kind: 'transient', detail: '503' } : { kind: 'sent', id: 'a1' },
     )
-    await stage.accept(agentPlan({ action: quiet }))
+    await stage.accept(planAgent({ action: quiet }))
     await pass(hour)
     isDown = false
     await pass(20 * minute)
@@ -119,7 +119,7 @@ describe('an alert', () => {
   test('an alert that dies causes no other alert', async () => {
     const stage = createStage(config)
     const { sent, counted } = openDying(stage, () => ({ kind: 'permanent', detail: 'The token was refused.' }))
-    await stage.accept(agentPlan({ action: quiet }))
+    await stage.accept(planAgent({ action: quiet }))
     await pass(3 * hour)
     expect(sent).toHaveLength(1)
     expect(counted).toContainEqual({ name: 'failures', what: 'alert' })
@@ -138,7 +138,7 @@ describe('a delivery that is parked', () => {
     const text =
       'Hookloom: a delivery of the hook "github" is parked, because pull-request.ts failed. "hookloom show d1" shows the reason.'
     expect(sent).toMatchObject([{ to: 'ops', text }])
-    expect(await stage.eventTexts()).toEqual([text])
+    expect(await stage.readEvents()).toEqual([text])
   })
 
   test('a parked delivery leaves an event even without hooks.alerts', async () => {
@@ -147,7 +147,7 @@ describe('a delivery that is parked', () => {
     stage.alerts().reportParked(parked)
     await pass(minute)
     expect(sent).toEqual([])
-    expect(await stage.eventTexts()).toHaveLength(1)
+    expect(await stage.readEvents()).toHaveLength(1)
   })
 
   test('parked deliveries to made-up hook names cannot fill the queue', async () => {

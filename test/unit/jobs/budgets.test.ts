@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { RunRequest, RunResult } from '../../../src/model/runner.ts'
 import { findPeriod } from '../../../src/model/budgets.ts'
 import { toAgent } from '../../../src/jobs/agents.ts'
-import { agentPlan, configWith, createStage, ok, pass, scriptedChannel, scriptedRunner, stepsOf } from './stage.ts'
+import { planAgent, buildConfig, createStage, ok, pass, scriptChannel, scriptRunner, listSteps } from './stage.ts'
 
 beforeEach(() => {
   vi.useFakeTimers({ now: Date.parse('2026-11-23T23:00:00Z') })
@@ -18,7 +18,7 @@ const minuteMs = 60_000
 const model = { id: 'small', cost: { input: 1, output: 10 }, maxTokens: 10_000 }
 
 function priced(budget: object, agent: object = {}, models: readonly object[] = [model]) {
-  return configWith({
+  return buildConfig({
     budgets: { daily: budget },
     models: { providers: { local: { kind: 'openai-compatible', baseUrl: 'http://127.0.0.1:1/v1', models } } },
     agents: { defaults: { model: 'local/small', budgets: ['daily'], maxConcurrent: 16, ...agent } },
@@ -33,9 +33,9 @@ const used = (outputTokens: number): RunResult => ({
 })
 
 /** A stage with a worker of sixteen slots. */
-function open(config: ReturnType<typeof configWith>, answer?: (request: RunRequest) => RunResult | undefined) {
+function open(config: ReturnType<typeof buildConfig>, answer?: (request: RunRequest) => RunResult | undefined) {
   const stage = createStage(config)
-  const { runner, turns } = scriptedRunner(answer)
+  const { runner, turns } = scriptRunner(answer)
   stage.openWorker({ runner, settings: { maxConcurrent: 16, defaultRoute: { channel: 'console' } } })
   const daily = config.budgets['daily']
   const account = async () => {
@@ -43,21 +43,21 @@ function open(config: ReturnType<typeof configWith>, answer?: (request: RunReque
     const { startsAt } = findPeriod(daily, Date.now())
     return (await stage.store.accounts([{ name: 'daily', startsAt }]))[0]
   }
-  const accept = async (count: number, over: Parameters<typeof agentPlan>[0] = {}) =>
+  const accept = async (count: number, over: Parameters<typeof planAgent>[0] = {}) =>
     await stage.accept(
-      ...Array.from({ length: count }, (_, index) => agentPlan({ sessionKey: `hook:${index}`, ...over })),
+      ...Array.from({ length: count }, (_, index) => planAgent({ sessionKey: `hook:${index}`, ...over })),
     )
   return { ...stage, turns, account, acceptTurns: accept }
 }
 
 describe('turns of a budget', () => {
-  test('of sixteen parallel turns, a budget for three starts three, and the others start as these end', async () => {
+  test('of sixteen parallel turns, a budget for three starts three, and the others start when the first ones end', async () => {
     // three turns reserve about 31 cents
-    const { turns, acceptTurns, account, jobOf } = open(priced({ usd: 0.35 }))
+    const { turns, acceptTurns, account, readJob } = open(priced({ usd: 0.35 }))
     const ids = await acceptTurns(16)
     expect(turns).toHaveLength(3)
     expect(await account()).toMatchObject({ waiting: 13, reserved: { turns: 3 } })
-    expect(await jobOf(ids[15])).toMatchObject({
+    expect(await readJob(ids[15])).toMatchObject({
       state: 'queued',
       attempts: 0,
       lastError: expect.stringContaining('waits for the budget "daily"'),
@@ -70,7 +70,7 @@ describe('turns of a budget', () => {
     expect(turns).toHaveLength(16)
     // there were 16 turns of ten tokens at a thousandth of a cent
     expect(await account()).toMatchObject({ waiting: 0, spent: { nanos: 16 * 10 * 10_000, tokens: 160, turns: 16 } })
-    expect(await jobOf(ids[15])).toMatchObject({ state: 'done', lastError: undefined })
+    expect(await readJob(ids[15])).toMatchObject({ state: 'done', lastError: undefined })
   })
 
   test('a turn is told the maximum number of tokens for its reply', async () => {
@@ -79,7 +79,7 @@ describe('turns of a budget', () => {
     expect(turns[0]?.request.maxOutputTokens).toBe(10_000)
   })
 
-  test('a model without a token limit gets one under a budget of tokens, and none under a budget of turns', async () => {
+  test('a model without a token limit gets a limit under a budget of tokens, and no limit under a budget of turns', async () => {
     const of = async (budget: object) => {
       const { turns, acceptTurns } = open(priced(budget, {}, []))
       await acceptTurns(1)
@@ -89,7 +89,7 @@ describe('turns of a budget', () => {
   })
 
   test('a spent budget makes its turns wait until the next day, in their order, without an attempt', async () => {
-    const { turns, acceptTurns, jobOf } = open(priced({ turns: 1 }))
+    const { turns, acceptTurns, readJob } = open(priced({ turns: 1 }))
     const ids = await acceptTurns(3)
     turns[0]?.end(used(1))
     await pass(59 * minuteMs)
@@ -98,8 +98,8 @@ describe('turns of a budget', () => {
     expect(turns.map(({ request }) => request.runId)).toEqual(ids.slice(0, 2))
     turns[1]?.end(used(1))
     await pass(0)
-    expect((await jobOf(ids[1])).attempts).toBe(1)
-    expect(await jobOf(ids[2])).toMatchObject({ state: 'queued', attempts: 0 })
+    expect((await readJob(ids[1])).attempts).toBe(1)
+    expect(await readJob(ids[2])).toMatchObject({ state: 'queued', attempts: 0 })
   })
 
   test('turns that wait for a budget do not start in a loop: each is claimed once in a period', async () => {
@@ -180,20 +180,20 @@ describe('turns of a budget', () => {
   })
 
   test('a model without a price cannot start under a budget of dollars, and the reason names the key', async () => {
-    const { turns, acceptTurns, jobOf } = open(priced({ usd: 1 }))
+    const { turns, acceptTurns, readJob } = open(priced({ usd: 1 }))
     const [id] = await acceptTurns(1, { action: { model: 'local/other' } })
     expect(turns).toEqual([])
-    expect(await jobOf(id)).toMatchObject({
+    expect(await readJob(id)).toMatchObject({
       state: 'dead',
       lastError: expect.stringMatching(/"local\/other" has no price, and the budget "daily" .* models\.providers/),
     })
   })
 
   test('a job whose turn costs more than the whole budget dies with an explanation instead of waiting forever', async () => {
-    const { turns, acceptTurns, jobOf } = open(priced({ tokens: 12_000 }))
+    const { turns, acceptTurns, readJob } = open(priced({ tokens: 12_000 }))
     const [id] = await acceptTurns(1, { action: { message: 'x'.repeat(5_000) } })
     expect(turns).toEqual([])
-    expect(await jobOf(id)).toMatchObject({ state: 'dead', lastError: expect.stringContaining('for a whole period') })
+    expect(await readJob(id)).toMatchObject({ state: 'dead', lastError: expect.stringContaining('for a whole period') })
   })
 
   test('a mapping may have a budget in addition to that of its agent, and a removed budget limits nothing', async () => {
@@ -217,9 +217,9 @@ describe('turns of a budget', () => {
   test('a worker that stops settles the turns that it interrupts', async () => {
     const config = priced({ tokens: 100_000 })
     const stage = createStage(config)
-    const { runner, turns } = scriptedRunner()
+    const { runner, turns } = scriptRunner()
     const worker = stage.openWorker({ runner })
-    const [id] = await stage.accept(agentPlan())
+    const [id] = await stage.accept(planAgent())
     expect(turns).toHaveLength(1)
     const stopping = worker.stop({ graceMs: 0 })
     await pass(10_000)
@@ -227,16 +227,16 @@ describe('turns of a budget', () => {
     const { startsAt = 0 } = config.budgets['daily'] ? findPeriod(config.budgets['daily'], Date.now()) : {}
     const [account] = await stage.store.accounts([{ name: 'daily', startsAt }])
     expect(account?.spent.tokens).toBeGreaterThan(10_000)
-    expect((await stage.jobOf(id)).state).toBe('queued')
+    expect((await stage.readJob(id)).state).toBe('queued')
   })
 
   test('the operator is told once when 80 % of a budget are spent, and once when its turns wait', async () => {
-    const config = { ...priced({ turns: 5 }), hooks: configWith({ hooks: { alerts: { channel: 'console' } } }).hooks }
+    const config = { ...priced({ turns: 5 }), hooks: buildConfig({ hooks: { alerts: { channel: 'console' } } }).hooks }
     const stage = createStage(config)
-    const { channel, sent } = scriptedChannel()
+    const { channel, sent } = scriptChannel()
     stage.openWorker({ channels: new Map([['console', channel]]) })
     for (let count = 0; count < 8; count += 1) {
-      await stage.accept(agentPlan({ sessionKey: `hook:${count}`, action: { deliver: false } }))
+      await stage.accept(planAgent({ sessionKey: `hook:${count}`, action: { deliver: false } }))
       await pass(1_000)
     }
     const texts = sent.map(({ text }) => text)
@@ -251,7 +251,7 @@ describe('turns of a budget', () => {
     const [id] = await stage.acceptTurns(1)
     stage.turns[0]?.end(used(1))
     await pass(1_000)
-    expect(stepsOf(await stage.jobOf(id))).toContain('run done')
+    expect(listSteps(await stage.readJob(id))).toContain('run done')
     expect((await stage.account())?.spent.turns).toBe(1)
   })
 })

@@ -4,7 +4,7 @@ import { createWebhookChannel } from '../../../src/channels/webhook.ts'
 import { channelSections } from '../../../src/model/config/channels.ts'
 import type { RunResult } from '../../../src/model/runner.ts'
 import { Webhook } from 'standardwebhooks'
-import { agentPlan, createStage, ok, pass, scriptedChannel, scriptedRunner } from './stage.ts'
+import { planAgent, createStage, ok, pass, scriptChannel, scriptRunner } from './stage.ts'
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 const url = 'https://ci.example/callbacks'
@@ -42,11 +42,11 @@ function open(statuses: number[] = [], answer?: () => RunResult | undefined) {
     .unwrap()
     .parse({ endpoints: { ci: { url, secret }, other: { url: 'https://x.example', secret } } })
   const channels = new Map([['webhook', createWebhookChannel(section, { fetch: request, clock: () => Date.now() })]])
-  const { runner, turns } = scriptedRunner(answer)
+  const { runner, turns } = scriptRunner(answer)
   stage.openWorker({ runner, channels })
-  const accept = async (over: Parameters<typeof agentPlan>[0] = {}) => {
+  const accept = async (over: Parameters<typeof planAgent>[0] = {}) => {
     const [runId = '', callbackId = ''] = await stage.accept(
-      agentPlan({ callback: 'ci', ...over, action: { deliver: false, ...over.action } }),
+      planAgent({ callback: 'ci', ...over, action: { deliver: false, ...over.action } }),
     )
     return { runId, callbackId }
   }
@@ -90,7 +90,7 @@ describe('the callback of a run', () => {
   })
 
   test('the callback is posted once after the end, signed, to the configured endpoint', async () => {
-    const { accept, posted, urls, turns, jobOf } = open()
+    const { accept, posted, urls, turns, readJob } = open()
     const { runId, callbackId } = await accept({ verdicts: ['pass', 'fail'] })
     await pass(300_000)
     expect(posted).toEqual([])
@@ -115,8 +115,8 @@ describe('the callback of a run', () => {
         },
       },
     ])
-    expect(await jobOf(callbackId)).toMatchObject({ state: 'done', deliveryId: undefined })
-    expect((await jobOf(callbackId)).steps.map(({ name, state }) => `${name} ${state}`)).toEqual([
+    expect(await readJob(callbackId)).toMatchObject({ state: 'done', deliveryId: undefined })
+    expect((await readJob(callbackId)).steps.map(({ name, state }) => `${name} ${state}`)).toEqual([
       'ended done',
       'callback done',
     ])
@@ -158,12 +158,12 @@ describe('the callback of a run', () => {
   )
 
   test('the callback is repeated under the same id while its receiver is down, and the run stays done', async () => {
-    const { accept, posted, jobOf } = open([503, 0, 500, 429], () => ok('Done.'))
+    const { accept, posted, readJob } = open([503, 0, 500, 429], () => ok('Done.'))
     const { runId, callbackId } = await accept()
     await pass(3_600_000)
     expect(posted).toHaveLength(5)
     expect(new Set(posted.map(({ id }) => id))).toEqual(new Set([`msg_${runId}_run_done`]))
-    expect([(await jobOf(runId)).state, (await jobOf(callbackId)).state]).toEqual(['done', 'done'])
+    expect([(await readJob(runId)).state, (await readJob(callbackId)).state]).toEqual(['done', 'done'])
   })
 
   test(
@@ -173,18 +173,18 @@ describe('the callback of a run', () => {
       const refused = open([410], () => ok('Done.'))
       const first = await refused.accept()
       await pass(5_000)
-      expect(await refused.jobOf(first.callbackId)).toMatchObject({
+      expect(await refused.readJob(first.callbackId)).toMatchObject({
         state: 'dead',
         lastError: expect.stringContaining('410'),
       })
-      expect((await refused.jobOf(first.runId)).state).toBe('done')
+      expect((await refused.readJob(first.runId)).state).toBe('done')
       const away = open(
         Array.from({ length: 10_000 }, () => 503),
         () => ok('Done.'),
       )
       const second = await away.accept()
       await pass(26 * 3_600_000)
-      expect((await away.jobOf(second.callbackId)).state).toBe('dead')
+      expect((await away.readJob(second.callbackId)).state).toBe('dead')
     },
   )
 
@@ -194,24 +194,24 @@ describe('the callback of a run', () => {
     const stage = createStage()
     const postEvent = async () => ({ kind: 'permanent' as const, detail: 'It said: SECRET ANSWER' })
     stage.openWorker({
-      runner: scriptedRunner(() => ok('Done.')).runner,
-      channels: new Map([['webhook', { ...scriptedChannel().channel, postEvent }]]),
+      runner: scriptRunner(() => ok('Done.')).runner,
+      channels: new Map([['webhook', { ...scriptChannel().channel, postEvent }]]),
       log: { debug: write, info: write, warn: write, error: write },
     })
-    const [, callback] = await stage.accept(agentPlan({ callback: 'ci', action: { deliver: false } }))
+    const [, callback] = await stage.accept(planAgent({ callback: 'ci', action: { deliver: false } }))
     await pass(5_000)
-    expect((await stage.jobOf(callback)).lastError).toContain('SECRET ANSWER')
+    expect((await stage.readJob(callback)).lastError).toContain('SECRET ANSWER')
     expect(lines).toContainEqual(expect.stringContaining(`"hookloom show ${callback}" shows why.`))
     expect(lines.join()).not.toContain('SECRET ANSWER')
   })
 
   test('the time for a callback counts from the end of its run, however long the run took', async () => {
-    const { accept, posted, turns, jobOf } = open([503])
+    const { accept, posted, turns, readJob } = open([503])
     const { callbackId } = await accept({ action: { timeoutSeconds: 86_400 } })
     await pass(20 * 3_600_000)
     turns[0]?.end(ok('Done.'))
     await pass(3_600_000)
     expect(posted).toHaveLength(2)
-    expect((await jobOf(callbackId)).state).toBe('done')
+    expect((await readJob(callbackId)).state).toBe('done')
   })
 })

@@ -4,7 +4,7 @@ import { createConsoleChannel } from '../../../src/channels/console.ts'
 import { createEchoRunner } from '../../../src/runners/echo.ts'
 import type { RunRequest } from '../../../src/model/runner.ts'
 
-async function echo(request: Partial<RunRequest>): Promise<string> {
+async function runEcho(request: Partial<RunRequest>): Promise<string> {
   const full = {
     runId: 'r',
     attempt: 1,
@@ -31,23 +31,23 @@ async function echo(request: Partial<RunRequest>): Promise<string> {
 
 describe('the echo runner', () => {
   test('the echo says that no model is configured, and what would have been sent to which recipient', async () => {
-    const text = await echo({ thinking: 'low' })
+    const text = await runEcho({ thinking: 'low' })
     expect(text).toContain('No model is configured')
     expect(text).toContain('1234 characters to agent ops (session hook:a, thinking low)')
   })
 
   test('the echo shows the first lines of the message, not of the prompt', async () => {
-    const text = await echo({ message: 'One\r\n\nTwo', prompt: 'PROMPT' })
+    const text = await runEcho({ message: 'One\r\n\nTwo', prompt: 'PROMPT' })
     expect(text).toMatch(/\n> One\n> Two$/)
     expect(text).not.toContain('PROMPT')
   })
 
   test('the echo of a heartbeat, which has no message, shows only its size', async () => {
-    expect(await echo({ action: undefined, message: '' })).toMatch(/This heartbeat would have sent 1234 .*\)\.$/)
+    expect(await runEcho({ action: undefined, message: '' })).toMatch(/This heartbeat would have sent 1234 .*\)\.$/)
   })
 
   test('the echo of a long message shows only its beginning', async () => {
-    const text = await echo({ message: `${'w'.repeat(5_000)}\n`.repeat(1_000) })
+    const text = await runEcho({ message: `${'w'.repeat(5_000)}\n`.repeat(1_000) })
     expect(text.length).toBeLessThan(1_500)
     expect(text).toMatch(/> …$/)
   })

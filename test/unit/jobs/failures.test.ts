@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { SendResult } from '../../../src/model/channel.ts'
 import type { RunResult } from '../../../src/model/runner.ts'
-import { agentPlan, createStage, ok, pass, scriptedChannel, scriptedRunner, type Stage, stepsOf } from './stage.ts'
+import { planAgent, createStage, ok, pass, scriptChannel, scriptRunner, type Stage, listSteps } from './stage.ts'
 
 const start = 1_700_000_000_000
 let stage: Stage
@@ -24,100 +24,108 @@ const busy: RunResult = { status: 'error', retryable: true, detail: 'upstream is
 
 describe('a run that fails', () => {
   test('a run that fails transiently is attempted five times with growing delays, and then its job is dead', async () => {
-    const { runner, turns } = scriptedRunner(() => busy)
+    const { runner, turns } = scriptRunner(() => busy)
     stage.openWorker({ runner })
-    const [id] = await stage.accept(agentPlan())
+    const [id] = await stage.accept(planAgent())
     const startedAt: number[] = []
     for (let n = turns.length; n < 5; n = turns.length) {
       startedAt.push(Date.now() - start)
-      expect(await stage.jobOf(id)).toMatchObject({ state: 'queued', attempts: n, lastError: 'upstream is busy' })
-      expect(await stage.eventTexts()).toEqual([])
+      expect(await stage.readJob(id)).toMatchObject({ state: 'queued', attempts: n, lastError: 'upstream is busy' })
+      expect(await stage.readEvents()).toEqual([])
       while (turns.length === n) await pass(1_000)
     }
     expect(startedAt).toEqual([0, 2_000, 6_000, 14_000])
     expect(turns.map(({ request }) => request.attempt)).toEqual([1, 2, 3, 4, 5])
-    expect(await stage.jobOf(id)).toMatchObject({ state: 'dead', lastError: 'upstream is busy' })
+    expect(await stage.readJob(id)).toMatchObject({ state: 'dead', lastError: 'upstream is busy' })
     await pass(3_600_000)
     expect(turns).toHaveLength(5)
   })
 
   test('a run that succeeds on a later try is reported once, as a success', async () => {
     let tries = 0
-    const { runner } = scriptedRunner(() => ((tries += 1) < 3 ? busy : ok('At last')))
+    const { runner } = scriptRunner(() => ((tries += 1) < 3 ? busy : ok('At last')))
     stage.openWorker({ runner })
-    const [id] = await stage.accept(agentPlan())
+    const [id] = await stage.accept(planAgent())
     await pass(60_000)
-    expect((await stage.jobOf(id)).state).toBe('done')
-    expect(await stage.eventTexts()).toEqual(['Hook github: At last'])
+    expect((await stage.readJob(id)).state).toBe('done')
+    expect(await stage.readEvents()).toEqual(['Hook github: At last'])
   })
 
   test('a permanent failure reaches the main session once, and nothing is delivered', async () => {
-    const { runner } = scriptedRunner(() => ({ status: 'error', retryable: false, detail: 'the key was refused' }))
-    const { channel, sent } = scriptedChannel()
+    const { runner } = scriptRunner(() => ({
+      status: 'error',
+      retryable: false,
+      detail: 'the key was refused',
+    }))
+    const { channel, sent } = scriptChannel()
     stage.openWorker({ runner, channels: new Map([['console', channel]]) })
-    const [id] = await stage.accept(agentPlan({ action: { name: 'CI' } }))
-    expect(await stage.jobOf(id)).toMatchObject({ state: 'dead', lastError: 'the key was refused' })
-    expect(await stage.eventTexts()).toEqual(['Hook CI (error): the key was refused'])
+    const [id] = await stage.accept(planAgent({ action: { name: 'CI' } }))
+    expect(await stage.readJob(id)).toMatchObject({ state: 'dead', lastError: 'the key was refused' })
+    expect(await stage.readEvents()).toEqual(['Hook CI (error): the key was refused'])
     await pass(600_000)
-    expect(await stage.eventTexts()).toHaveLength(1)
+    expect(await stage.readEvents()).toHaveLength(1)
     expect(sent).toHaveLength(0)
   })
 
   test('a failure without attempts left reaches the main session too', async () => {
-    const { runner } = scriptedRunner(() => busy)
+    const { runner } = scriptRunner(() => busy)
     stage.openWorker({ runner, settings: { retry: { attempts: 2, firstMs: 100, capMs: 100, jitter: 0 } } })
-    await stage.accept(agentPlan())
+    await stage.accept(planAgent())
     await pass(99)
-    expect(await stage.eventTexts()).toEqual([])
+    expect(await stage.readEvents()).toEqual([])
     await pass(1)
-    expect(await stage.eventTexts()).toEqual(['Hook github (error): upstream is busy'])
+    expect(await stage.readEvents()).toEqual(['Hook github (error): upstream is busy'])
   })
 
   test('the summary of a failure is never trusted, because its reason may quote the service that failed', async () => {
-    const { runner } = scriptedRunner(() => ({ status: 'error', retryable: false, detail: 'no' }))
+    const { runner } = scriptRunner(() => ({ status: 'error', retryable: false, detail: 'no' }))
     stage.openWorker({ runner })
-    await stage.accept(agentPlan(), agentPlan({ action: { allowUnsafeExternalContent: true } }))
+    await stage.accept(planAgent(), planAgent({ action: { allowUnsafeExternalContent: true } }))
     const events = await stage.store.events({ limit: 9 })
     expect(events.map(({ trusted }) => trusted)).toEqual([false, false])
   })
 
   test('a dead run that the operator queues again runs again and reports its new end', async () => {
     let isMended = false
-    const { runner } = scriptedRunner(() =>
+    const { runner } = scriptRunner(() =>
       isMended ? ok('Mended') : { status: 'error', retryable: false, detail: 'broken' },
     )
     const worker = stage.openWorker({ runner })
-    const [id = ''] = await stage.accept(agentPlan())
+    const [id = ''] = await stage.accept(planAgent())
     isMended = true
     expect(await stage.store.requeue(id)).toBe(true)
     worker.lookForJobs()
     await pass(0)
-    const job = await stage.jobOf(id)
+    const job = await stage.readJob(id)
     expect(job.state).toBe('done')
-    expect(stepsOf(job)).toEqual(['run done', 'summary done', 'deliver done'])
-    expect(await stage.eventTexts()).toEqual(['Hook github (error): broken', 'Hook github: Mended'])
+    expect(listSteps(job)).toEqual(['run done', 'summary done', 'deliver done'])
+    expect(await stage.readEvents()).toEqual(['Hook github (error): broken', 'Hook github: Mended'])
   })
 
   test('a rate limit is waited for as long as asked and uses up no attempt', async () => {
-    const { runner, turns } = scriptedRunner(() => ({ status: 'unavailable', retryAfterMs: 30_000, detail: 'wait' }))
+    const { runner, turns } = scriptRunner(() => ({
+      status: 'unavailable',
+      retryAfterMs: 30_000,
+      detail: 'wait',
+    }))
     stage.openWorker({ runner })
-    const [id] = await stage.accept(agentPlan())
+    const [id] = await stage.accept(planAgent())
     await pass(29_999)
     expect(turns).toHaveLength(1)
     await pass(1)
     expect(turns).toHaveLength(2)
     await pass(10 * 30_000)
     expect(turns.length).toBeGreaterThan(10)
-    expect(await stage.jobOf(id)).toMatchObject({ state: 'queued', attempts: 0 })
+    expect(await stage.readJob(id)).toMatchObject({ state: 'queued', attempts: 0 })
   })
 
   test('the log says why a step failed and when it is tried again, and names the command after the last attempt', async () => {
     const { log, lines } = listening()
-    const { runner } = scriptedRunner(({ attempt }) =>
+    const { runner } = scriptRunner(({ attempt }) =>
       attempt === 1 ? busy : { status: 'error', retryable: false, detail: 'The key was refused.' },
     )
     stage.openWorker({ runner, log })
-    const [id] = await stage.accept(agentPlan())
+    const [id] = await stage.accept(planAgent())
     await pass(60_000)
     expect(lines.map(({ message }) => message)).toEqual([
       'run failed, and is tried again: upstream is busy',
@@ -128,11 +136,15 @@ describe('a run that fails', () => {
 
   test('a reason that quotes outside text is recorded and never logged', async () => {
     const { log, lines } = listening()
-    const { runner } = scriptedRunner(() => ({ status: 'timeout', detail: 'It said: SECRET PAYLOAD', quotes: true }))
+    const { runner } = scriptRunner(() => ({
+      status: 'timeout',
+      detail: 'It said: SECRET PAYLOAD',
+      quotes: true,
+    }))
     stage.openWorker({ runner, log })
-    const [id] = await stage.accept(agentPlan())
+    const [id] = await stage.accept(planAgent())
     await pass(0)
-    expect((await stage.jobOf(id)).lastError).toContain('SECRET PAYLOAD')
+    expect((await stage.readJob(id)).lastError).toContain('SECRET PAYLOAD')
     expect(lines).toMatchObject([{ message: expect.stringContaining(`"hookloom show ${id}" shows why.`) }])
     expect(JSON.stringify(lines)).not.toContain('SECRET')
   })
@@ -151,10 +163,10 @@ describe('a run that fails', () => {
     async (_, result, why) => {
       const { lines, log } = listening()
       const to = '+4915112345678'
-      const { channel } = scriptedChannel(() => result)
+      const { channel } = scriptChannel(() => result)
       stage.openWorker({ channels: new Map([['whatsapp', channel]]), log })
-      const [id] = await stage.accept(agentPlan({ action: { channel: 'whatsapp', to } }))
-      const { lastError, steps } = await stage.jobOf(id)
+      const [id] = await stage.accept(planAgent({ action: { channel: 'whatsapp', to } }))
+      const { lastError, steps } = await stage.readJob(id)
       expect(`${lastError} ${steps.map(({ detail }) => detail).join()}`).toContain(to)
       expect(JSON.stringify(lines)).not.toContain(to)
       expect(lines.map(({ message }) => message).join()).toContain(why)
@@ -163,22 +175,22 @@ describe('a run that fails', () => {
 
   test('the log does not name a recipient to whom a channel cannot post', async () => {
     const { lines, log } = listening()
-    const { channel } = scriptedChannel(undefined, { whyNot: (to) => `to must be a number, found "${to}".` })
+    const { channel } = scriptChannel(undefined, { whyNot: (to) => `to must be a number, found "${to}".` })
     stage.openWorker({ channels: new Map([['whatsapp', channel]]), log })
-    const [id] = await stage.accept(agentPlan({ action: { channel: 'whatsapp', to: 'Auntie May' } }))
-    expect((await stage.jobOf(id)).lastError).toContain('Auntie May')
+    const [id] = await stage.accept(planAgent({ action: { channel: 'whatsapp', to: 'Auntie May' } }))
+    expect((await stage.readJob(id)).lastError).toContain('Auntie May')
     const failures = lines.filter(({ message }) => message.startsWith('deliver'))
     expect(failures.map(({ message }) => message)).toEqual([expect.stringContaining(`"hookloom show ${id}" shows why`)])
   })
 
   test('a run whose runner throws is retried; the exception is in the record and never in the log', async () => {
     const { log, lines } = listening()
-    const { runner, turns } = scriptedRunner()
+    const { runner, turns } = scriptRunner()
     stage.openWorker({ runner, log })
-    const [id] = await stage.accept(agentPlan({ action: { message: 'SECRET PAYLOAD' } }))
+    const [id] = await stage.accept(planAgent({ action: { message: 'SECRET PAYLOAD' } }))
     turns[0]?.fail(new TypeError('cannot read SECRET PAYLOAD'))
     await pass(0)
-    expect((await stage.jobOf(id)).lastError).toContain('TypeError: cannot read SECRET PAYLOAD')
+    expect((await stage.readJob(id)).lastError).toContain('TypeError: cannot read SECRET PAYLOAD')
     expect(JSON.stringify(lines)).toContain('TypeError')
     expect(JSON.stringify(lines)).not.toContain('SECRET')
     await pass(2_000)
@@ -191,32 +203,32 @@ describe('a run that fails', () => {
     ['an error without end', new Error('e'.repeat(1_000_000))],
     ['an error that throws when read', Object.defineProperty(new Error('x'), 'message', { get: () => JSON.parse('') })],
   ])('a runner that throws %s ends only its own attempt', async (_, thrown) => {
-    const { runner, turns } = scriptedRunner(({ attempt }) => (attempt > 1 ? ok('fine') : undefined))
+    const { runner, turns } = scriptRunner(({ attempt }) => (attempt > 1 ? ok('fine') : undefined))
     stage.openWorker({ runner })
-    const [id] = await stage.accept(agentPlan())
+    const [id] = await stage.accept(planAgent())
     turns[0]?.fail(thrown)
     await pass(0)
-    const { lastError = '' } = await stage.jobOf(id)
+    const { lastError = '' } = await stage.readJob(id)
     expect(lastError).not.toBe('')
     expect(lastError.length).toBeLessThan(700)
     await pass(2_000)
-    expect((await stage.jobOf(id)).state).toBe('done')
+    expect((await stage.readJob(id)).state).toBe('done')
   })
 })
 
 describe('a run that does not end', () => {
   test('a run is aborted at timeoutSeconds, its job is dead, and the main session gets the timeout', async () => {
-    const { runner, turns } = scriptedRunner()
+    const { runner, turns } = scriptRunner()
     stage.openWorker({ runner })
-    const [id] = await stage.accept(agentPlan({ action: { timeoutSeconds: 1.5 } }))
+    const [id] = await stage.accept(planAgent({ action: { timeoutSeconds: 1.5 } }))
     await pass(1_499)
     expect(turns[0]?.io.signal.aborted).toBe(false)
     await pass(1)
     expect(turns[0]?.io.signal.aborted).toBe(true)
     turns[0]?.end({ status: 'timeout', detail: 'Stopped.' })
     await pass(0)
-    expect((await stage.jobOf(id)).state).toBe('dead')
-    expect(await stage.eventTexts()).toEqual([
+    expect((await stage.readJob(id)).state).toBe('dead')
+    expect(await stage.readEvents()).toEqual([
       'Hook github (timeout): The runner "echo" did not end in 1.5 s. Raise timeoutSeconds of the mapping or the request.',
     ])
     await pass(600_000)
@@ -224,9 +236,9 @@ describe('a run that does not end', () => {
   })
 
   test('the next turn of a session waits until the stopped run has ended or is abandoned', async () => {
-    const { runner, turns } = scriptedRunner()
+    const { runner, turns } = scriptRunner()
     stage.openWorker({ runner })
-    const plan = agentPlan({ sessionKey: 'hook:one', action: { timeoutSeconds: 10 } })
+    const plan = planAgent({ sessionKey: 'hook:one', action: { timeoutSeconds: 10 } })
     await stage.accept(plan, plan, plan)
     await pass(12_000)
     expect(turns).toHaveLength(1)
@@ -240,20 +252,20 @@ describe('a run that does not end', () => {
   })
 
   test('a run that ends in time is not stopped', async () => {
-    const { runner, turns } = scriptedRunner()
+    const { runner, turns } = scriptRunner()
     stage.openWorker({ runner })
-    const [id] = await stage.accept(agentPlan({ action: { timeoutSeconds: 100 } }))
+    const [id] = await stage.accept(planAgent({ action: { timeoutSeconds: 100 } }))
     await pass(99_000)
     turns[0]?.end(ok('x'))
     await pass(10_000)
     expect(turns[0]?.io.signal.aborted).toBe(false)
-    expect((await stage.jobOf(id)).state).toBe('done')
+    expect((await stage.readJob(id)).state).toBe('done')
   })
 
   test('a run that sets no timeout is stopped by the default', async () => {
-    const { runner, turns } = scriptedRunner()
+    const { runner, turns } = scriptRunner()
     stage.openWorker({ runner })
-    await stage.accept(agentPlan())
+    await stage.accept(planAgent())
     await pass(599_999)
     expect(turns[0]?.io.signal.aborted).toBe(false)
     await pass(1)
@@ -263,52 +275,52 @@ describe('a run that does not end', () => {
 
 describe('a reply that cannot be delivered', () => {
   test('a reply without a route makes the job dead, lastError names the key to set, and the run and its summary are kept', async () => {
-    const channels = new Map([['slack', scriptedChannel().channel]])
+    const channels = new Map([['slack', scriptChannel().channel]])
     stage.openWorker({ channels, settings: { defaultRoute: undefined } })
-    const [id] = await stage.accept(agentPlan())
-    const job = await stage.jobOf(id)
+    const [id] = await stage.accept(planAgent())
+    const job = await stage.readJob(id)
     expect(job).toMatchObject({ state: 'dead', lastError: expect.stringContaining('Set channels.default') })
-    expect(stepsOf(job)).toEqual(['run done', 'summary done'])
-    expect(await stage.eventTexts()).toEqual(['Hook github: Done.', expect.stringContaining('(not delivered)')])
+    expect(listSteps(job)).toEqual(['run done', 'summary done'])
+    expect(await stage.readEvents()).toEqual(['Hook github: Done.', expect.stringContaining('(not delivered)')])
   })
 
   test('a reply is kept if no channel is configured: the job is done, and the step says why', async () => {
     stage.openWorker({ settings: { defaultRoute: undefined } })
-    const [id] = await stage.accept(agentPlan())
-    const job = await stage.jobOf(id)
+    const [id] = await stage.accept(planAgent())
+    const job = await stage.readJob(id)
     expect(job).toMatchObject({ state: 'done', lastError: undefined, steps: [{ result: 'Done.' }, {}, {}] })
     expect(job.steps.find(({ name }) => name === 'deliver')).toMatchObject({
       state: 'skipped',
       detail: expect.stringContaining('no channel is configured'),
     })
-    expect(await stage.eventTexts()).toEqual(['Hook github: Done.'])
+    expect(await stage.readEvents()).toEqual(['Hook github: Done.'])
   })
 
   test('a reply that gets a route is delivered by a retry without another run', async () => {
-    const { runner, turns } = scriptedRunner(() => ok('Once'))
-    const { channel, sent } = scriptedChannel()
+    const { runner, turns } = scriptRunner(() => ok('Once'))
+    const { channel, sent } = scriptChannel()
     const settings = { defaultRoute: undefined }
     const channels = new Map([['slack', channel]])
     const worker = stage.openWorker({ runner, channels, settings })
-    const [id = ''] = await stage.accept(agentPlan())
+    const [id = ''] = await stage.accept(planAgent())
     await worker.stop({ graceMs: 0 })
     await stage.store.requeue(id)
     stage.openWorker({ runner, channels, settings: { defaultRoute: { channel: 'slack' } } })
     await pass(0)
     expect(turns).toHaveLength(1)
     expect(sent).toMatchObject([{ text: 'Once' }])
-    expect(await stage.eventTexts()).toHaveLength(2)
+    expect(await stage.readEvents()).toHaveLength(2)
   })
 
   test('a send that certainly failed is repeated under the same nonce, and another run has another nonce', async () => {
     let tries = 0
-    const { channel, sent } = scriptedChannel(() =>
+    const { channel, sent } = scriptChannel(() =>
       (tries += 1) === 1 ? { kind: 'transient', detail: '503' } : { kind: 'sent', id: 'p' },
     )
     stage.openWorker({ channels: new Map([['console', channel]]) })
-    await stage.accept(agentPlan())
+    await stage.accept(planAgent())
     await pass(2_000)
-    await stage.accept(agentPlan())
+    await stage.accept(planAgent())
     const nonces = sent.map(({ nonce }) => nonce)
     expect(nonces).toHaveLength(3)
     expect(nonces[0]).toBe(nonces[1])
@@ -317,12 +329,12 @@ describe('a reply that cannot be delivered', () => {
   })
 
   test('a refused reply is not sent again', async () => {
-    const { channel, sent } = scriptedChannel(() => ({ kind: 'permanent', detail: 'chat not found' }))
+    const { channel, sent } = scriptChannel(() => ({ kind: 'permanent', detail: 'chat not found' }))
     stage.openWorker({ channels: new Map([['console', channel]]) })
-    const [id] = await stage.accept(agentPlan())
+    const [id] = await stage.accept(planAgent())
     await pass(600_000)
     expect(sent).toHaveLength(1)
-    expect(await stage.jobOf(id)).toMatchObject({ state: 'dead', lastError: 'console: chat not found' })
+    expect(await stage.readJob(id)).toMatchObject({ state: 'dead', lastError: 'console: chat not found' })
   })
 
   test.each([
@@ -330,14 +342,14 @@ describe('a reply that cannot be delivered', () => {
     [false, 1, 'dead'],
   ])('a send without an answer is repeated only if the channel drops repeats (%s)', async (dedupes, sends, state) => {
     let tries = 0
-    const hangs = () => new Promise<never>(() => {})
-    const { channel, sent } = scriptedChannel(() => ((tries += 1) === 1 ? hangs() : { kind: 'sent', id: 'p' }), {
+    const hang = () => new Promise<never>(() => {})
+    const { channel, sent } = scriptChannel(() => ((tries += 1) === 1 ? hang() : { kind: 'sent', id: 'p' }), {
       dedupes,
     })
     stage.openWorker({ channels: new Map([['console', channel]]) })
-    const [id] = await stage.accept(agentPlan())
+    const [id] = await stage.accept(planAgent())
     await pass(70_000)
     expect(sent).toHaveLength(sends)
-    expect((await stage.jobOf(id)).state).toBe(state)
+    expect((await stage.readJob(id)).state).toBe(state)
   })
 })

@@ -1,6 +1,6 @@
-// A thousand runs wait for a slow model: sessions keep their order, and none of them starves.
+// A thousand runs wait for a slow model: sessions keep their order, and no session starves.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { agentPlan, createStage, ok, pass, scriptedChannel, scriptedRunner } from './stage.ts'
+import { planAgent, createStage, ok, pass, scriptChannel, scriptRunner } from './stage.ts'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -13,7 +13,7 @@ const runs = 1_000
 const turnMs = 1_000
 
 /** Three of ten runs are of one busy session, the rest of forty others. */
-function sessionOf(n: number): string {
+function chooseSession(n: number): string {
   return n % 10 < 3 ? 'hook:busy' : `hook:${n % 41}`
 }
 
@@ -23,17 +23,17 @@ test(
   async () => {
     const stage = createStage()
     const begun = new Map<string, { n: number; waited: number }[]>()
-    const { runner, turns } = scriptedRunner(({ sessionKey, message }) => {
+    const { runner, turns } = scriptRunner(({ sessionKey, message }) => {
       begun.set(sessionKey, [...(begun.get(sessionKey) ?? []), { n: Number(message), waited: Date.now() - start }])
       setTimeout(() => turns.find(({ request }) => request.message === message)?.end(ok('Done')), turnMs)
       return undefined
     })
     const start = Date.now()
     const plans = Array.from({ length: runs }, (_, n) =>
-      agentPlan({ sessionKey: sessionOf(n), action: { message: String(n), deliver: false } }),
+      planAgent({ sessionKey: chooseSession(n), action: { message: String(n), deliver: false } }),
     )
     await stage.accept(...plans)
-    stage.openWorker({ runner, channels: new Map([['console', scriptedChannel().channel]]) })
+    stage.openWorker({ runner, channels: new Map([['console', scriptChannel().channel]]) })
     while (turns.length < runs) await pass(turnMs)
 
     const means = [...begun.values()].map((ofSession) => {

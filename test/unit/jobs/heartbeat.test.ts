@@ -1,16 +1,16 @@
 // Heartbeats: when the main session has a turn, what its prompt contains, and where its reply goes.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import {
-  agentPlan,
-  configWith,
+  planAgent,
+  buildConfig,
   createStage,
   ok,
   pass,
-  scriptedChannel,
-  scriptedRunner,
+  scriptChannel,
+  scriptRunner,
   type Stage,
-  stepsOf,
-  wakePlan,
+  listSteps,
+  planWake,
 } from './stage.ts'
 import { silentLog } from '../../../src/model/log.ts'
 import { newDelivery, newJob } from '../../contract/stage.ts'
@@ -18,11 +18,11 @@ import { newDelivery, newJob } from '../../contract/stage.ts'
 const quiet = { every: '30m', activeHours: { start: '08:00', end: '20:00', timezone: 'UTC' } }
 const noon = Date.UTC(2026, 0, 1, 12)
 const night = Date.UTC(2026, 0, 1, 23)
-const wakeNow = (text = 'Somebody rang') => wakePlan({ text, mode: 'now' })
-const wakeLater = (text: string) => wakePlan({ text, mode: 'next-heartbeat' })
+const planWakeNow = (text = 'Somebody rang') => planWake({ text, mode: 'now' })
+const planWakeLater = (text: string) => planWake({ text, mode: 'next-heartbeat' })
 
-function stageWith(heartbeat: object = {}): Stage {
-  return createStage(configWith({ agents: { defaults: { heartbeat } } }))
+function createStageWith(heartbeat: object = {}): Stage {
+  return createStage(buildConfig({ agents: { defaults: { heartbeat } } }))
 }
 
 beforeEach(() => {
@@ -33,15 +33,15 @@ afterEach(() => {
 })
 
 /** A chat that refuses all messages until it is up again. */
-function downChat() {
+function createDownChat() {
   let isDown = true
   const taken: string[] = []
-  const { channel } = scriptedChannel(({ text }) => {
+  const { channel } = scriptChannel(({ text }) => {
     if (isDown) return { kind: 'transient', detail: 'The chat is down.' }
     taken.push(text)
     return { kind: 'sent', id: 'p1' }
   })
-  return { channels: new Map([['console', channel]]), taken, comesBack: () => void (isDown = false) }
+  return { channels: new Map([['console', channel]]), taken, recover: () => void (isDown = false) }
 }
 
 async function waitingOf(stage: Stage) {
@@ -50,12 +50,12 @@ async function waitingOf(stage: Stage) {
 
 describe('a wake', () => {
   test('a wake gets its turn at once, with its event inside the boundary, and the turn consumes the event', async () => {
-    const stage = stageWith()
-    const { runner, turns } = scriptedRunner(() => ok('I saw it.'))
-    const { channel, sent } = scriptedChannel()
+    const stage = createStageWith()
+    const { runner, turns } = scriptRunner(() => ok('I saw it.'))
+    const { channel, sent } = scriptChannel()
     stage.openWorker({ runner, channels: new Map([['console', channel]]) })
     await stage.openHeartbeats()
-    await stage.accept(wakeNow())
+    await stage.accept(planWakeNow())
     expect(turns).toHaveLength(0)
     await pass(250)
     expect(turns).toHaveLength(1)
@@ -68,8 +68,8 @@ describe('a wake', () => {
   })
 
   test('a long outage of the store makes one log line, and the turn is queued when the outage ends', async () => {
-    const stage = stageWith()
-    const { runner, turns } = scriptedRunner()
+    const stage = createStageWith()
+    const { runner, turns } = scriptRunner()
     stage.openWorker({ runner, settings: { defaultRoute: { channel: 'console' } } })
     const warned: string[] = []
     let tries = 0
@@ -82,7 +82,7 @@ describe('a wake', () => {
       },
     }
     await stage.openHeartbeats({ store, log: { ...silentLog, warn: (_, text) => void warned.push(text) } })
-    await stage.accept(wakeNow())
+    await stage.accept(planWakeNow())
     await pass(60_000)
     expect(tries).toBeGreaterThan(5)
     expect(warned).toEqual(['a heartbeat could not be queued; it is tried again'])
@@ -92,14 +92,14 @@ describe('a wake', () => {
   })
 
   test('heartbeats run even if all slots are full, one at a time, and other runs wait', async () => {
-    const stage = stageWith()
-    const { runner, turns } = scriptedRunner()
+    const stage = createStageWith()
+    const { runner, turns } = scriptRunner()
     stage.openWorker({ runner, settings: { maxConcurrent: 2, defaultRoute: { channel: 'console' } } })
     await stage.openHeartbeats()
-    await stage.accept(...['a', 'b', 'c'].map((key) => agentPlan({ sessionKey: `hook:${key}` })))
+    await stage.accept(...['a', 'b', 'c'].map((key) => planAgent({ sessionKey: `hook:${key}` })))
     await pass(1_000)
     expect(turns.map(({ request }) => request.sessionKey)).toEqual(['hook:a', 'hook:b'])
-    await stage.accept(wakeNow())
+    await stage.accept(planWakeNow())
     await pass(1_000)
     expect(turns.map(({ request }) => request.sessionKey).slice(2)).toEqual(['main'])
     turns[2]?.end(ok('I saw it.'))
@@ -113,14 +113,14 @@ describe('a wake', () => {
   test.each(['agent:main', 'all'])(
     'a pause of %s keeps heartbeats back, and one heartbeat reads all events after the resume',
     async (label) => {
-      const stage = stageWith({ every: '5m' })
-      const { runner, turns } = scriptedRunner(() => ok('I saw it.'))
+      const stage = createStageWith({ every: '5m' })
+      const { runner, turns } = scriptRunner(() => ok('I saw it.'))
       stage.openWorker({ runner })
       await stage.store.hold({ label, kind: 'pause', reason: '', author: 'ada', forMs: undefined })
       await stage.openHeartbeats()
-      await stage.accept(wakeNow('First'))
+      await stage.accept(planWakeNow('First'))
       await pass(600_000)
-      await stage.accept(wakeNow('Second'))
+      await stage.accept(planWakeNow('Second'))
       await pass(600_000)
       expect(turns).toHaveLength(0)
       await stage.store.unhold({ label, kind: 'pause' })
@@ -132,26 +132,26 @@ describe('a wake', () => {
   )
 
   test('a pause of another agent does not keep heartbeats back', async () => {
-    const stage = stageWith()
-    const { runner, turns } = scriptedRunner(() => ok('I saw it.'))
+    const stage = createStageWith()
+    const { runner, turns } = scriptRunner(() => ok('I saw it.'))
     stage.openWorker({ runner })
     await stage.store.hold({ label: 'agent:other', kind: 'pause', reason: '', author: 'ada', forMs: undefined })
     await stage.openHeartbeats()
-    await stage.accept(wakeNow())
+    await stage.accept(planWakeNow())
     await pass(1_000)
     expect(turns).toHaveLength(1)
   })
 
   test('a burst of wakes gets one turn, and a wake during a turn gets the next one', async () => {
-    const stage = stageWith()
-    const { runner, turns } = scriptedRunner()
+    const stage = createStageWith()
+    const { runner, turns } = scriptRunner()
     stage.openWorker({ runner })
     await stage.openHeartbeats()
-    await stage.accept(...Array.from({ length: 20 }, (_, n) => wakeNow(`ring ${n}`)))
-    await stage.accept(wakeNow('ring 20'))
+    await stage.accept(...Array.from({ length: 20 }, (_, n) => planWakeNow(`ring ${n}`)))
+    await stage.accept(planWakeNow('ring 20'))
     await pass(10_000)
     expect(turns).toHaveLength(1)
-    await stage.accept(wakeNow('LATE RING'))
+    await stage.accept(planWakeNow('LATE RING'))
     await pass(60_000)
     expect(turns).toHaveLength(1)
     turns[0]?.end(ok('HEARTBEAT_OK'))
@@ -163,15 +163,15 @@ describe('a wake', () => {
   })
 
   test('two wakes get turns no closer together than the minimum interval', async () => {
-    const stage = stageWith({ minIntervalSeconds: 60 })
-    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    const stage = createStageWith({ minIntervalSeconds: 60 })
+    const { runner, turns } = scriptRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
     await stage.openHeartbeats()
     await pass(60_000)
-    await stage.accept(wakeNow())
+    await stage.accept(planWakeNow())
     await pass(250)
     expect(turns).toHaveLength(1)
-    await stage.accept(wakeNow())
+    await stage.accept(planWakeNow())
     await pass(59_000)
     expect(turns).toHaveLength(1)
     await pass(1_000)
@@ -179,28 +179,28 @@ describe('a wake', () => {
   })
 
   test('a wake gets its turn even after the clock was set back by a day', async () => {
-    const stage = stageWith()
-    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    const stage = createStageWith()
+    const { runner, turns } = scriptRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
     await stage.openHeartbeats()
-    await stage.accept(wakeNow())
+    await stage.accept(planWakeNow())
     await pass(10_000)
     vi.setSystemTime(noon - 86_400_000)
-    await stage.accept(wakeNow())
+    await stage.accept(planWakeNow())
     await pass(10_000)
     expect(turns).toHaveLength(2)
     await pass(3 * 3_600_000)
-    await stage.accept(wakeNow())
+    await stage.accept(planWakeNow())
     await pass(10_000)
     expect(turns).toHaveLength(3)
   })
 
-  test('a prompt shows fifty events and counts the rest, which soon get another turn: no event is consumed unread', async () => {
-    const stage = stageWith()
-    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+  test('a prompt shows fifty events and counts the others, which soon get another turn: no event is consumed unread', async () => {
+    const stage = createStageWith()
+    const { runner, turns } = scriptRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
     await stage.openHeartbeats()
-    await stage.accept(...Array.from({ length: 63 }, (_, n) => wakeNow(`ring ${n}.`)))
+    await stage.accept(...Array.from({ length: 63 }, (_, n) => planWakeNow(`ring ${n}.`)))
     await pass(10_100)
     expect(turns).toHaveLength(1)
     expect(turns[0]?.request.prompt).toContain('ring 49.')
@@ -215,11 +215,11 @@ describe('a wake', () => {
   })
 
   test('an event that did not fit into a prompt waits for the next interval if it asked for no turn', async () => {
-    const stage = stageWith()
-    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    const stage = createStageWith()
+    const { runner, turns } = scriptRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
     await stage.openHeartbeats()
-    await stage.accept(...Array.from({ length: 63 }, (_, n) => wakeLater(`ring ${n}.`)))
+    await stage.accept(...Array.from({ length: 63 }, (_, n) => planWakeLater(`ring ${n}.`)))
     await pass(1_800_100)
     expect(turns).toHaveLength(1)
     expect((await waitingOf(stage)).count).toBe(13)
@@ -231,12 +231,12 @@ describe('a wake', () => {
   })
 
   test('an event that is too long is cut until the model accepts the prompt, and the prompt says so', async () => {
-    const stage = stageWith()
-    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    const stage = createStageWith()
+    const { runner, turns } = scriptRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
     await stage.openHeartbeats()
     const long = 'ring '.repeat(200_000)
-    await stage.accept(...Array.from({ length: 50 }, () => wakeNow(long)))
+    await stage.accept(...Array.from({ length: 50 }, () => planWakeNow(long)))
     await pass(10_000)
     expect(turns[0]?.request.prompt).toContain('[Cut here: 998000 of 1000000 characters are left out.]')
     expect(turns[0]?.request.prompt.length).toBeLessThan(200_000)
@@ -245,12 +245,12 @@ describe('a wake', () => {
 
   test('a wake outside the active hours says that it is deferred, and gets its turn when they begin', async () => {
     vi.setSystemTime(night)
-    const stage = stageWith(quiet)
-    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    const stage = createStageWith(quiet)
+    const { runner, turns } = scriptRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
     await stage.openHeartbeats()
-    const [id] = await stage.accept(wakeNow())
-    expect((await stage.jobOf(id)).steps[1]?.detail).toContain('until 08:00')
+    const [id] = await stage.accept(planWakeNow())
+    expect((await stage.readJob(id)).steps[1]?.detail).toContain('until 08:00')
     await pass(8.9 * 3_600_000)
     expect(turns).toHaveLength(0)
     await pass(0.1 * 3_600_000)
@@ -259,12 +259,12 @@ describe('a wake', () => {
   })
 
   test('a wake after a quiet time gets its turn at once', async () => {
-    const stage = stageWith()
-    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    const stage = createStageWith()
+    const { runner, turns } = scriptRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
     await stage.openHeartbeats()
     for (const count of [1, 2]) {
-      await stage.accept(wakeNow())
+      await stage.accept(planWakeNow())
       await pass(250)
       expect(turns).toHaveLength(count)
       await pass(20_000)
@@ -272,15 +272,15 @@ describe('a wake', () => {
   })
 
   test('a wake after a restart keeps the minimum interval to the turn before the restart', async () => {
-    const stage = stageWith()
-    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    const stage = createStageWith()
+    const { runner, turns } = scriptRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
     const before = await stage.openHeartbeats()
-    await stage.accept(wakeNow())
+    await stage.accept(planWakeNow())
     await pass(1_000)
     before.stop()
     await stage.openHeartbeats()
-    await stage.accept(wakeNow())
+    await stage.accept(planWakeNow())
     await pass(8_000)
     expect(turns).toHaveLength(1)
     await pass(2_000)
@@ -288,14 +288,14 @@ describe('a wake', () => {
   })
 
   test('a wake is skipped if heartbeats are off, and a log line says that its event waits', async () => {
-    const stage = stageWith({ every: 0 })
-    const { runner, turns } = scriptedRunner(() => ok('x'))
+    const stage = createStageWith({ every: 0 })
+    const { runner, turns } = scriptRunner(() => ok('x'))
     const lines: string[] = []
     stage.openWorker({ runner })
     await stage.openHeartbeats({ log: { ...silentLog, info: (_, message) => void lines.push(message) } })
-    const [id] = await stage.accept(wakeNow())
+    const [id] = await stage.accept(planWakeNow())
     await pass(3 * 3_600_000)
-    expect((await stage.jobOf(id)).steps[1]).toMatchObject({
+    expect((await stage.readJob(id)).steps[1]).toMatchObject({
       name: 'wake',
       state: 'skipped',
       detail: expect.stringContaining('heartbeat.every is 0'),
@@ -306,10 +306,10 @@ describe('a wake', () => {
   })
 
   test('a wake of an earlier process gets its turn soon, even if the store could not be read at the start', async () => {
-    const stage = stageWith()
-    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    const stage = createStageWith()
+    const { runner, turns } = scriptRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
-    await stage.accept(wakeNow())
+    await stage.accept(planWakeNow())
     vi.spyOn(stage.store, 'taskAgeMs').mockRejectedValueOnce(new Error('away'))
     await stage.openHeartbeats()
     await pass(20_000)
@@ -317,9 +317,9 @@ describe('a wake', () => {
   })
 
   test('a wake of an earlier process gets its turn at the start', async () => {
-    const stage = stageWith()
-    await stage.accept(wakeNow())
-    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    const stage = createStageWith()
+    await stage.accept(planWakeNow())
+    const { runner, turns } = scriptRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
     await stage.openHeartbeats()
     await pass(10_000)
@@ -329,14 +329,14 @@ describe('a wake', () => {
 
 describe('several gateways on one store', () => {
   test('several gateways queue one turn for each interval and one for each wake', async () => {
-    const stage = stageWith({ every: '5m', prompt: 'Look.', minIntervalSeconds: 60 })
-    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    const stage = createStageWith({ every: '5m', prompt: 'Look.', minIntervalSeconds: 60 })
+    const { runner, turns } = scriptRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
     const [one] = await Promise.all([stage.openHeartbeats(), stage.openHeartbeats(), stage.openHeartbeats()])
     await pass(15 * 60_000)
     expect(turns).toHaveLength(3)
     await pass(120_000)
-    await stage.accept(wakeNow())
+    await stage.accept(planWakeNow())
     one.wake('main')
     await pass(10_000)
     expect(turns).toHaveLength(4)
@@ -351,13 +351,13 @@ describe('a gateway without the heartbeat duty', () => {
   const never = () => false
 
   test('a gateway without the duty queues no turn for an interval, and the turns of its own wakes at once', async () => {
-    const stage = stageWith({ every: '5m', prompt: 'Look.' })
-    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    const stage = createStageWith({ every: '5m', prompt: 'Look.' })
+    const { runner, turns } = scriptRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
     await stage.openHeartbeats({ hasDuty: never })
     await pass(60 * 60_000)
     expect(turns).toHaveLength(0)
-    await stage.accept(wakeNow())
+    await stage.accept(planWakeNow())
     await pass(10_000)
     expect(turns).toHaveLength(1)
     await pass(60 * 60_000)
@@ -365,8 +365,8 @@ describe('a gateway without the heartbeat duty', () => {
   })
 
   test('a gateway that gets the duty continues the interval from the last turn, and stops when it loses the duty', async () => {
-    const stage = stageWith({ every: '5m', prompt: 'Look.' })
-    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    const stage = createStageWith({ every: '5m', prompt: 'Look.' })
+    const { runner, turns } = scriptRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
     let isKeeper = false
     const first = await stage.openHeartbeats()
@@ -388,9 +388,9 @@ describe('a gateway without the heartbeat duty', () => {
 })
 
 describe('the wake of a gateway that died before it queued the turn', () => {
-  test('a wake of a dead gateway gets one turn from the gateway with the duty, and none if a turn was queued since', async () => {
-    const stage = stageWith({ every: '1h', minIntervalSeconds: 0 })
-    const { runner, turns } = scriptedRunner()
+  test('a wake of a dead gateway gets one turn from the gateway with the duty, and no turn if one was queued since', async () => {
+    const stage = createStageWith({ every: '1h', minIntervalSeconds: 0 })
+    const { runner, turns } = scriptRunner()
     stage.openWorker({ runner })
     const other = await stage.openHeartbeats({ hasDuty: () => false })
     const keeper = await stage.openHeartbeats()
@@ -418,21 +418,21 @@ describe('the wake of a gateway that died before it queued the turn', () => {
 
 describe('the next heartbeat', () => {
   test('a heartbeat is late, not omitted, if the store was slow with the turn before it', async () => {
-    const stage = stageWith({ every: '1m', prompt: 'Look' })
-    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    const stage = createStageWith({ every: '1m', prompt: 'Look' })
+    const { runner, turns } = scriptRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
     const { addTask, taskAgeMs } = stage.store
-    const after = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+    const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
     let isSlow = false
     const store = {
       ...stage.store,
       async addTask(task: Parameters<typeof addTask>[0]) {
         isSlow = !isSlow
-        if (isSlow) await after(300)
+        if (isSlow) await sleep(300)
         return addTask(task)
       },
       async taskAgeMs(name: string) {
-        await after(500)
+        await sleep(500)
         return taskAgeMs(name)
       },
     }
@@ -444,8 +444,8 @@ describe('the next heartbeat', () => {
   })
 
   test('heartbeats keep the minimum interval, even if the configured interval is shorter', async () => {
-    const stage = stageWith({ every: '0.01s', prompt: 'Look.' })
-    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    const stage = createStageWith({ every: '0.01s', prompt: 'Look.' })
+    const { runner, turns } = scriptRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
     await stage.openHeartbeats()
     await pass(60_000)
@@ -453,11 +453,11 @@ describe('the next heartbeat', () => {
   })
 
   test('an event that can wait gets no turn before the interval is over', async () => {
-    const stage = stageWith()
-    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    const stage = createStageWith()
+    const { runner, turns } = scriptRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
     await stage.openHeartbeats()
-    await stage.accept(wakePlan({ mode: 'next-heartbeat' }))
+    await stage.accept(planWake({ mode: 'next-heartbeat' }))
     await pass(29 * 60_000)
     expect(turns).toHaveLength(0)
     await pass(60_000)
@@ -465,20 +465,20 @@ describe('the next heartbeat', () => {
   })
 
   test('a heartbeat does not call the model if no event waits and there is nothing to check', async () => {
-    const stage = stageWith()
-    const { runner, turns } = scriptedRunner(() => ok('x'))
+    const stage = createStageWith()
+    const { runner, turns } = scriptRunner(() => ok('x'))
     stage.openWorker({ runner })
     await stage.openHeartbeats()
     await pass(31 * 60_000)
     expect(turns).toHaveLength(0)
-    const job = await stage.jobOf('beat-1')
+    const job = await stage.readJob('beat-1')
     expect(job.state).toBe('done')
-    expect(stepsOf(job)).toEqual(['run skipped', 'deliver skipped'])
+    expect(listSteps(job)).toEqual(['run skipped', 'deliver skipped'])
   })
 
   test('a prompt of the operator is sent at every interval', async () => {
-    const stage = stageWith({ every: '5m', prompt: 'Is the oven off?' })
-    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    const stage = createStageWith({ every: '5m', prompt: 'Is the oven off?' })
+    const { runner, turns } = scriptRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
     await stage.openHeartbeats()
     await pass(16 * 60_000)
@@ -490,14 +490,14 @@ describe('the next heartbeat', () => {
 
 describe('a turn of the main session', () => {
   test('a turn of the main session that fails keeps its events for the next turn', async () => {
-    const stage = stageWith()
+    const stage = createStageWith()
     let tries = 0
-    const { runner, turns } = scriptedRunner(() =>
+    const { runner, turns } = scriptRunner(() =>
       (tries += 1) === 1 ? { status: 'error', retryable: true, detail: 'busy' } : ok('Done'),
     )
     stage.openWorker({ runner })
     await stage.openHeartbeats()
-    await stage.accept(wakeNow())
+    await stage.accept(planWakeNow())
     await pass(300)
     expect(turns).toHaveLength(1)
     expect((await waitingOf(stage)).count).toBe(1)
@@ -507,16 +507,16 @@ describe('a turn of the main session', () => {
   })
 
   test('a prompt that is too long for its model is shortened until it fits', async () => {
-    const stage = stageWith()
+    const stage = createStageWith()
     const takes = 9_000
-    const { runner, turns } = scriptedRunner(({ prompt, history }) => {
+    const { runner, turns } = scriptRunner(({ prompt, history }) => {
       const chars = history.reduce((sum, { text }) => sum + text.length, prompt.length)
       return chars > takes ? { status: 'too-long', detail: 'The prompt is too long.' } : ok('Noted. '.repeat(200))
     })
     stage.openWorker({ runner })
     await stage.openHeartbeats()
     const long = 'It rings. '.repeat(250)
-    await stage.accept(...Array.from({ length: 50 }, (_, n) => wakeNow(`ring ${n}. ${long}`)))
+    await stage.accept(...Array.from({ length: 50 }, (_, n) => planWakeNow(`ring ${n}. ${long}`)))
     await pass(10_000)
     const tried = turns.map(({ request: { prompt } }) => prompt.match(/ring \d+\./g)?.length)
     expect(tried).toEqual([50, 25, 12, 6, 3])
@@ -524,99 +524,99 @@ describe('a turn of the main session', () => {
     expect((await waitingOf(stage)).count).toBe(47)
 
     // the next prompt includes the earlier messages, and fewer of them
-    await stage.accept(wakeNow(`ring 50. ${long}`))
+    await stage.accept(planWakeNow(`ring 50. ${long}`))
     await pass(600_000)
     expect(turns.at(-1)?.request.prompt).toContain('ring 50.')
     expect((await waitingOf(stage)).count).toBe(0)
   })
 
   test('a turn of the main session whose prompt cannot be shortened further fails once and keeps its events', async () => {
-    const stage = stageWith()
-    const { runner, turns } = scriptedRunner(() => ({ status: 'too-long', detail: 'The prompt is too long.' }))
+    const stage = createStageWith()
+    const { runner, turns } = scriptRunner(() => ({ status: 'too-long', detail: 'The prompt is too long.' }))
     stage.openWorker({ runner })
     await stage.openHeartbeats()
-    await stage.accept(wakeNow())
+    await stage.accept(planWakeNow())
     await pass(60_000)
     expect(turns).toHaveLength(1)
-    expect((await stage.jobOf('beat-2')).lastError).toBe('The prompt is too long.')
+    expect((await stage.readJob('beat-2')).lastError).toBe('The prompt is too long.')
     expect((await waitingOf(stage)).count).toBe(1)
   })
 
   test('a turn of the main session has the earlier messages', async () => {
-    const stage = stageWith()
-    const { runner, turns } = scriptedRunner(() => ok('Noted.'))
+    const stage = createStageWith()
+    const { runner, turns } = scriptRunner(() => ok('Noted.'))
     stage.openWorker({ runner })
     await stage.openHeartbeats()
-    await stage.accept(wakeNow('first'))
+    await stage.accept(planWakeNow('first'))
     await pass(20_000)
-    await stage.accept(wakeNow('second'))
+    await stage.accept(planWakeNow('second'))
     await pass(20_000)
     expect(turns[1]?.request.history.map(({ role }) => role)).toEqual(['user', 'assistant'])
     expect(turns[1]?.request.history[0]?.text).toContain('first')
   })
 
   test('a reply that only acknowledges is not delivered; any other reply is delivered without the token', async () => {
-    const stage = stageWith({ ackMaxChars: 20 })
+    const stage = createStageWith({ ackMaxChars: 20 })
     const replies = ['HEARTBEAT_OK all is well', 'HEARTBEAT_OK, but the oven is on and smoking']
-    const { runner } = scriptedRunner(() => ok(replies.shift() ?? ''))
-    const { channel, sent } = scriptedChannel()
+    const { runner } = scriptRunner(() => ok(replies.shift() ?? ''))
+    const { channel, sent } = scriptChannel()
     stage.openWorker({ runner, channels: new Map([['console', channel]]) })
     await stage.openHeartbeats()
-    await stage.accept(wakeNow())
+    await stage.accept(planWakeNow())
     await pass(20_000)
     expect(sent).toHaveLength(0)
-    await stage.accept(wakeNow())
+    await stage.accept(planWakeNow())
     await pass(20_000)
     expect(sent.map(({ text }) => text)).toEqual(['but the oven is on and smoking'])
   })
 
   test('a reply of the main session without a route is kept, and the step says which key to set', async () => {
-    const stage = stageWith()
-    const { runner } = scriptedRunner(() => ok('Look here'))
+    const stage = createStageWith()
+    const { runner } = scriptRunner(() => ok('Look here'))
     stage.openWorker({ runner, settings: { defaultRoute: undefined } })
     await stage.openHeartbeats()
-    await stage.accept(wakeNow())
+    await stage.accept(planWakeNow())
     await pass(20_000)
-    const job = await stage.jobOf('beat-2')
+    const job = await stage.readJob('beat-2')
     expect(job.state).toBe('done')
     expect(job.steps[1]).toMatchObject({ state: 'skipped', detail: expect.stringContaining('channels.default') })
   })
 })
 
 describe('an undelivered reply of the main session', () => {
-  const later = async () => await pass(11_000)
+  const passInterval = async () => await pass(11_000)
 
   test('an undelivered heartbeat reply delays no later heartbeat, and each reply is sent once when the chat is back', async () => {
-    const stage = stageWith()
-    const { runner, turns } = scriptedRunner(() => ok(`Reply ${turns.length}`))
-    const chat = downChat()
+    const stage = createStageWith()
+    const { runner, turns } = scriptRunner(() => ok(`Reply ${turns.length}`))
+    const chat = createDownChat()
     stage.openWorker({ runner, channels: chat.channels })
     await stage.openHeartbeats()
     for (const text of ['kettle', 'oven', 'bath']) {
-      await stage.accept(wakeNow(text))
-      await later()
+      await stage.accept(planWakeNow(text))
+      await passInterval()
     }
     expect(turns.map(({ request }) => /kettle|oven|bath/.exec(request.prompt)?.[0])).toEqual(['kettle', 'oven', 'bath'])
     expect((await waitingOf(stage)).count).toBe(0)
-    chat.comesBack()
+    chat.recover()
     await pass(3_600_000)
     expect(chat.taken.toSorted()).toEqual(['Reply 1', 'Reply 2', 'Reply 3'])
   })
 
   test('an undelivered reply of a mapping delays neither the heartbeats nor the next turn, and its run is not repeated', async () => {
-    const stage = stageWith()
-    const { runner, turns } = scriptedRunner(({ action }) => ok(action === undefined ? 'HEARTBEAT_OK' : 'Done'))
-    const chat = downChat()
+    const stage = createStageWith()
+    const { runner, turns } = scriptRunner(({ action }) => ok(action === undefined ? 'HEARTBEAT_OK' : 'Done'))
+    const chat = createDownChat()
     const first = stage.openWorker({ runner, channels: chat.channels })
     await stage.openHeartbeats()
-    const own = agentPlan({ sessionKey: 'main', action: { wakeMode: 'now' } })
+    const own = planAgent({ sessionKey: 'main', action: { wakeMode: 'now' } })
     await stage.accept(own)
-    await later()
+    await passInterval()
     await stage.accept(own)
-    await later()
+    await passInterval()
     expect(turns.map(({ request }) => request.action === undefined)).toEqual([false, true, false, true])
     await first.stop({ graceMs: 0 })
-    chat.comesBack()
+    chat.recover()
     stage.openWorker({ runner, channels: chat.channels })
     await pass(3_600_000)
     expect(chat.taken).toEqual(['Done', 'Done'])
@@ -626,68 +626,68 @@ describe('an undelivered reply of the main session', () => {
 
 describe('a hook run', () => {
   test('a hook run with wakeMode "now" is followed by a turn of the main session, which reads its summary', async () => {
-    const stage = stageWith()
-    const { runner, turns } = scriptedRunner(({ action }) => ok(action === undefined ? 'HEARTBEAT_OK' : 'Reviewed.'))
+    const stage = createStageWith()
+    const { runner, turns } = scriptRunner(({ action }) => ok(action === undefined ? 'HEARTBEAT_OK' : 'Reviewed.'))
     stage.openWorker({ runner })
     await stage.openHeartbeats()
-    const [id] = await stage.accept(agentPlan({ action: { wakeMode: 'now', name: 'CI' } }))
+    const [id] = await stage.accept(planAgent({ action: { wakeMode: 'now', name: 'CI' } }))
     await pass(20_000)
-    expect(stepsOf(await stage.jobOf(id))).toEqual(['run done', 'summary done', 'wake done', 'deliver done'])
+    expect(listSteps(await stage.readJob(id))).toEqual(['run done', 'summary done', 'wake done', 'deliver done'])
     expect(turns).toHaveLength(2)
     expect(turns[1]?.request.prompt).toContain('Hook CI: Reviewed.')
   })
 
   test('a hook run with wakeMode "now" is followed by a turn of the main session even while its chat is down', async () => {
-    const stage = stageWith()
-    const { runner, turns } = scriptedRunner(({ action }) => ok(action === undefined ? 'HEARTBEAT_OK' : 'Reviewed.'))
-    const chat = downChat()
+    const stage = createStageWith()
+    const { runner, turns } = scriptRunner(({ action }) => ok(action === undefined ? 'HEARTBEAT_OK' : 'Reviewed.'))
+    const chat = createDownChat()
     stage.openWorker({ runner, channels: chat.channels })
     await stage.openHeartbeats()
-    const [id] = await stage.accept(agentPlan({ action: { wakeMode: 'now', name: 'CI' } }))
+    const [id] = await stage.accept(planAgent({ action: { wakeMode: 'now', name: 'CI' } }))
     await pass(250)
     expect(turns).toHaveLength(2)
     expect(turns[1]?.request.prompt).toContain('Hook CI: Reviewed.')
-    expect(stepsOf(await stage.jobOf(id))).toEqual(['run done', 'summary done', 'wake done'])
-    chat.comesBack()
+    expect(listSteps(await stage.readJob(id))).toEqual(['run done', 'summary done', 'wake done'])
+    chat.recover()
     await pass(3_600_000)
     expect(chat.taken).toEqual(['Reviewed.'])
-    expect((await stage.jobOf(id)).state).toBe('done')
+    expect((await stage.readJob(id)).state).toBe('done')
   })
 
   test('the reply of a hook run is delivered while the turn that the run caused is still running', async () => {
-    const stage = stageWith()
-    const { runner, turns } = scriptedRunner(({ action }) => (action === undefined ? undefined : ok('Reviewed.')))
-    const { channel, sent } = scriptedChannel(async () => {
+    const stage = createStageWith()
+    const { runner, turns } = scriptRunner(({ action }) => (action === undefined ? undefined : ok('Reviewed.')))
+    const { channel, sent } = scriptChannel(async () => {
       await new Promise((resolve) => setTimeout(resolve, 5_000))
       return { kind: 'sent', id: 'p1' }
     })
     stage.openWorker({ runner, channels: new Map([['console', channel]]), settings: { maxConcurrent: 2 } })
     await stage.openHeartbeats()
-    const [id] = await stage.accept(agentPlan({ action: { wakeMode: 'now' } }))
+    const [id] = await stage.accept(planAgent({ action: { wakeMode: 'now' } }))
     await pass(250)
     expect([turns.length, sent.length]).toEqual([2, 1])
     await pass(5_000)
-    expect((await stage.jobOf(id)).state).toBe('done')
+    expect((await stage.readJob(id)).state).toBe('done')
   })
 
   test('a hook run that failed permanently wakes the main session too', async () => {
-    const stage = stageWith()
-    const { runner, turns } = scriptedRunner(({ action }) =>
+    const stage = createStageWith()
+    const { runner, turns } = scriptRunner(({ action }) =>
       action === undefined ? ok('HEARTBEAT_OK') : { status: 'error', retryable: false, detail: 'no key' },
     )
     stage.openWorker({ runner })
     await stage.openHeartbeats()
-    await stage.accept(agentPlan({ action: { wakeMode: 'now' } }))
+    await stage.accept(planAgent({ action: { wakeMode: 'now' } }))
     await pass(20_000)
     expect(turns.at(-1)?.request.prompt).toContain('(error): no key')
   })
 
   test('a hook run in the main session reads the waiting events and consumes them', async () => {
-    const stage = stageWith()
-    const { runner, turns } = scriptedRunner(() => ok('Done'))
+    const stage = createStageWith()
+    const { runner, turns } = scriptRunner(() => ok('Done'))
     stage.openWorker({ runner })
-    await stage.accept(wakePlan())
-    await stage.accept(agentPlan({ sessionKey: 'main' }))
+    await stage.accept(planWake())
+    await stage.accept(planAgent({ sessionKey: 'main' }))
     await pass(0)
     expect(turns[0]?.request.prompt).toContain('Somebody rang')
     expect((await waitingOf(stage)).count).toBe(1)

@@ -1,15 +1,15 @@
 // The hop count of a post, which ends a loop of replies that start runs.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import {
-  agentPlan,
-  configWith,
+  planAgent,
+  buildConfig,
   createStage,
   ok,
   pass,
-  scriptedChannel,
-  scriptedRunner,
+  scriptChannel,
+  scriptRunner,
   type Stage,
-  wakePlan,
+  planWake,
 } from './stage.ts'
 
 const minute = 60_000
@@ -18,53 +18,53 @@ const origin = { hook: 'github', hops: 3 }
 let stage: Stage
 beforeEach(() => {
   vi.useFakeTimers()
-  stage = createStage(configWith({ hooks: { alerts: { channel: 'console', to: 'ops' } } }))
+  stage = createStage(buildConfig({ hooks: { alerts: { channel: 'console', to: 'ops' } } }))
 })
 afterEach(() => void vi.useRealTimers())
 
-function open(runner = scriptedRunner(() => ok('Done.'))) {
-  const { channel, sent } = scriptedChannel()
+function open(runner = scriptRunner(() => ok('Done.'))) {
+  const { channel, sent } = scriptChannel()
   stage.openWorker({ runner: runner.runner, channels: new Map([['console', channel]]) })
-  return { hops: () => sent.map(({ run }) => run.hops), turns: runner.turns }
+  return { listHops: () => sent.map(({ run }) => run.hops), turns: runner.turns }
 }
 
 test('a reply counts one hop more than the request that caused it, and so does a turn that is forwarded to another gateway', async () => {
-  const { hops, turns } = open()
-  await stage.accept(agentPlan({ sessionKey: 'hook:a' }))
-  await stage.accept(agentPlan({ sessionKey: 'hook:b', origin }))
-  expect(hops()).toEqual([1, 4])
+  const { listHops, turns } = open()
+  await stage.accept(planAgent({ sessionKey: 'hook:a' }))
+  await stage.accept(planAgent({ sessionKey: 'hook:b', origin }))
+  expect(listHops()).toEqual([1, 4])
   expect(turns.map(({ request }) => request.hops)).toEqual([1, 4])
 })
 
 test('the reply of a heartbeat counts one hop more than the event with the most hops among those that the heartbeat read', async () => {
-  await stage.accept(wakePlan())
-  await stage.accept({ ...wakePlan(), origin })
-  await stage.accept(wakePlan())
-  const { hops, turns } = open()
+  await stage.accept(planWake())
+  await stage.accept({ ...planWake(), origin })
+  await stage.accept(planWake())
+  const { listHops, turns } = open()
   await stage.openHeartbeats()
   await pass(31 * minute)
   expect(turns.map(({ request }) => request.hops)).toEqual([4])
-  expect(hops()).toEqual([4])
+  expect(listHops()).toEqual([4])
 })
 
 test('a heartbeat that read the summary of a run counts one hop more than the request of that run', async () => {
-  const { hops } = open()
-  await stage.accept(agentPlan({ origin, action: { deliver: false } }))
+  const { listHops } = open()
+  await stage.accept(planAgent({ origin, action: { deliver: false } }))
   await stage.openHeartbeats()
   await pass(31 * minute)
-  expect(hops()).toEqual([4])
+  expect(listHops()).toEqual([4])
 })
 
 test('the alert about a failed run counts one hop more than its request', async () => {
-  const { hops } = open(scriptedRunner(() => ({ status: 'error', retryable: false, detail: 'The key was refused.' })))
-  await stage.accept(agentPlan({ origin, action: { deliver: false } }))
+  const { listHops } = open(scriptRunner(() => ({ status: 'error', retryable: false, detail: 'The key was refused.' })))
+  await stage.accept(planAgent({ origin, action: { deliver: false } }))
   await pass(minute)
-  expect(hops()).toEqual([4])
+  expect(listHops()).toEqual([4])
 })
 
 test('the alert about a parked delivery counts one hop more than that delivery', async () => {
-  const { hops } = open()
+  const { listHops } = open()
   stage.alerts().reportParked({ deliveryId: 'd1', hook: 'github', waitsFor: 'a.ts', hops: 3 })
   await pass(minute)
-  expect(hops()).toEqual([4])
+  expect(listHops()).toEqual([4])
 })

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { SendResult } from '../../../src/model/channel.ts'
 import type { Meter } from '../../../src/model/log.ts'
 import type { RunResult } from '../../../src/model/runner.ts'
-import { agentPlan, configWith, createStage, ok, pass, scriptedChannel, scriptedRunner, stepsOf } from './stage.ts'
+import { planAgent, buildConfig, createStage, ok, pass, scriptChannel, scriptRunner, listSteps } from './stage.ts'
 
 const minute = 60_000
 const hour = 60 * minute
@@ -18,11 +18,11 @@ describe('a model that is down', () => {
   test('a model that is down for an hour loses no run, and is asked again with pauses that grow to 15 minutes', async () => {
     const stage = createStage()
     let isDown = true
-    const { runner, turns } = scriptedRunner(() => (isDown ? unreached : ok('Back.')))
+    const { runner, turns } = scriptRunner(() => (isDown ? unreached : ok('Back.')))
     stage.openWorker({ runner })
-    const [id] = await stage.accept(agentPlan())
+    const [id] = await stage.accept(planAgent())
     await pass(hour)
-    const during = await stage.jobOf(id)
+    const during = await stage.readJob(id)
     expect(during).toMatchObject({
       state: 'queued',
       attempts: 0,
@@ -35,23 +35,23 @@ describe('a model that is down', () => {
     isDown = false
     await pass(15 * minute * 1.2)
     expect(turns.length).toBe(asked + 1)
-    expect(await stage.jobOf(id)).toMatchObject({ state: 'done', failingSince: undefined })
+    expect(await stage.readJob(id)).toMatchObject({ state: 'done', failingSince: undefined })
   })
 
   test('an outage of a model keeps the order within a session and delays no other session', async () => {
     const stage = createStage()
     let isDown = true
-    const { runner, turns } = scriptedRunner(({ sessionKey }) =>
+    const { runner, turns } = scriptRunner(({ sessionKey }) =>
       isDown && sessionKey === 'hook:a' ? unreached : ok('Done.'),
     )
     stage.openWorker({ runner })
     const shared = { sessionKey: 'hook:a', sharesSession: false }
-    const [first] = await stage.accept(agentPlan(shared))
-    const [second] = await stage.accept(agentPlan(shared))
-    const [other] = await stage.accept(agentPlan({ sessionKey: 'hook:b' }))
+    const [first] = await stage.accept(planAgent(shared))
+    const [second] = await stage.accept(planAgent(shared))
+    const [other] = await stage.accept(planAgent({ sessionKey: 'hook:b' }))
     await pass(minute)
-    expect(await stage.jobOf(other)).toMatchObject({ state: 'done' })
-    expect(await stage.jobOf(second)).toMatchObject({ state: 'queued' })
+    expect(await stage.readJob(other)).toMatchObject({ state: 'done' })
+    expect(await stage.readJob(second)).toMatchObject({ state: 'queued' })
     expect(turns.filter(({ request }) => request.runId === second)).toEqual([])
     isDown = false
     await pass(hour)
@@ -64,18 +64,18 @@ describe('a model that is down', () => {
   })
 
   test('an outage longer than agents.defaults.retry.for ends the run, and its reason is kept', async () => {
-    const stage = createStage(configWith({ agents: { defaults: { retry: { for: '1h' } } } }))
-    stage.openWorker({ runner: scriptedRunner(() => unreached).runner })
-    const [id] = await stage.accept(agentPlan())
+    const stage = createStage(buildConfig({ agents: { defaults: { retry: { for: '1h' } } } }))
+    stage.openWorker({ runner: scriptRunner(() => unreached).runner })
+    const [id] = await stage.accept(planAgent())
     await pass(59 * minute)
-    expect(await stage.jobOf(id)).toMatchObject({ state: 'queued' })
+    expect(await stage.readJob(id)).toMatchObject({ state: 'queued' })
     await pass(20 * minute)
-    expect(await stage.jobOf(id)).toMatchObject({ state: 'dead', lastError: unreached.detail })
+    expect(await stage.readJob(id)).toMatchObject({ state: 'dead', lastError: unreached.detail })
   })
 
   test('an outage of half a day leaves one queued heartbeat, not one for each interval', async () => {
-    const stage = createStage(configWith({ agents: { defaults: { heartbeat: { every: '30m', prompt: 'Look.' } } } }))
-    stage.openWorker({ runner: scriptedRunner(() => unreached).runner })
+    const stage = createStage(buildConfig({ agents: { defaults: { heartbeat: { every: '30m', prompt: 'Look.' } } } }))
+    stage.openWorker({ runner: scriptRunner(() => unreached).runner })
     await stage.openHeartbeats()
     await pass(12 * hour)
     const { jobs } = await stage.store.counts()
@@ -84,9 +84,9 @@ describe('a model that is down', () => {
 
   test('a retry waits as long as the provider asks, however long the outage has lasted', async () => {
     const stage = createStage()
-    const { runner, turns } = scriptedRunner(() => ({ ...unreached, retryAfterMs: 10_000 }) as RunResult)
+    const { runner, turns } = scriptRunner(() => ({ ...unreached, retryAfterMs: 10_000 }) as RunResult)
     stage.openWorker({ runner })
-    await stage.accept(agentPlan())
+    await stage.accept(planAgent())
     await pass(100_000)
     expect(turns).toHaveLength(11)
   })
@@ -96,54 +96,54 @@ describe('a channel that is down', () => {
   test('a channel that is down for an hour loses no reply, and the model is asked once', async () => {
     const stage = createStage()
     let isDown = true
-    const { channel, sent } = scriptedChannel(() => (isDown ? refused : { kind: 'sent', id: 'm1' }))
-    const { runner, turns } = scriptedRunner(() => ok('The build is green.'))
+    const { channel, sent } = scriptChannel(() => (isDown ? refused : { kind: 'sent', id: 'm1' }))
+    const { runner, turns } = scriptRunner(() => ok('The build is green.'))
     stage.openWorker({ runner, channels: new Map([['console', channel]]) })
-    const [id] = await stage.accept(agentPlan())
+    const [id] = await stage.accept(planAgent())
     await pass(hour)
-    expect(await stage.jobOf(id)).toMatchObject({ state: 'queued', lastError: expect.stringContaining('503') })
+    expect(await stage.readJob(id)).toMatchObject({ state: 'queued', lastError: expect.stringContaining('503') })
     isDown = false
     await pass(20 * minute)
-    expect(stepsOf(await stage.jobOf(id))).toContain('deliver done')
+    expect(listSteps(await stage.readJob(id))).toContain('deliver done')
     expect(turns).toHaveLength(1)
     expect(new Set(sent.map(({ nonce }) => nonce)).size).toBe(1)
   })
 
   test('a channel that is down for longer than channels.retry.for ends the job', async () => {
-    const stage = createStage(configWith({ channels: { retry: { for: '10m' } } }))
-    stage.openWorker({ channels: new Map([['console', scriptedChannel(() => refused).channel]]) })
-    const [id] = await stage.accept(agentPlan())
+    const stage = createStage(buildConfig({ channels: { retry: { for: '10m' } } }))
+    stage.openWorker({ channels: new Map([['console', scriptChannel(() => refused).channel]]) })
+    const [id] = await stage.accept(planAgent())
     await pass(25 * minute)
-    expect(await stage.jobOf(id)).toMatchObject({ state: 'dead' })
+    expect(await stage.readJob(id)).toMatchObject({ state: 'dead' })
   })
 
   test('a message that may have arrived is not retried for a day on a channel that drops repeats for minutes only', async () => {
     const stage = createStage()
-    const { channel, sent } = scriptedChannel(
+    const { channel, sent } = scriptChannel(
       () => (sent.length === 1 ? { kind: 'ambiguous', detail: 'There was no answer.' } : refused),
       { dedupes: 'briefly' },
     )
     stage.openWorker({ channels: new Map([['console', channel]]) })
-    const [id] = await stage.accept(agentPlan())
+    const [id] = await stage.accept(planAgent())
     await pass(5 * minute)
-    expect(await stage.jobOf(id)).toMatchObject({ state: 'dead', posts: [{ state: 'sending' }] })
+    expect(await stage.readJob(id)).toMatchObject({ state: 'dead', posts: [{ state: 'sending' }] })
     expect(sent).toHaveLength(5)
   })
 
   test('a channel that always drops repeats, and answers 500 for an hour, loses no reply', async () => {
     const stage = createStage()
     let isDown = true
-    const { channel } = scriptedChannel(
+    const { channel } = scriptChannel(
       () => (isDown ? { kind: 'ambiguous', detail: 'It answered 500.' } : { kind: 'sent', id: 'm1' }),
       { dedupes: true },
     )
     stage.openWorker({ channels: new Map([['console', channel]]) })
-    const [id] = await stage.accept(agentPlan())
+    const [id] = await stage.accept(planAgent())
     await pass(hour)
-    expect(await stage.jobOf(id)).toMatchObject({ state: 'queued', attempts: 0 })
+    expect(await stage.readJob(id)).toMatchObject({ state: 'queued', attempts: 0 })
     isDown = false
     await pass(hour)
-    expect(await stage.jobOf(id)).toMatchObject({ state: 'done', posts: [{ state: 'sent', id: 'm1' }] })
+    expect(await stage.readJob(id)).toMatchObject({ state: 'done', posts: [{ state: 'sent', id: 'm1' }] })
   })
 
   test.each([
@@ -154,7 +154,7 @@ describe('a channel that is down', () => {
     async (repeatsUnknown, posts) => {
       const stage = createStage()
       let isFirst = true
-      const { channel, sent } = scriptedChannel(
+      const { channel, sent } = scriptChannel(
         () => {
           if (!isFirst) return { kind: 'sent', id: 'm1' }
           isFirst = false
@@ -163,9 +163,9 @@ describe('a channel that is down', () => {
         { repeatsUnknown },
       )
       stage.openWorker({ channels: new Map([['console', channel]]) })
-      const [id] = await stage.accept(agentPlan())
+      const [id] = await stage.accept(planAgent())
       await pass(minute)
-      const job = await stage.jobOf(id)
+      const job = await stage.readJob(id)
       expect(sent).toHaveLength(posts)
       expect(job.state).toBe(repeatsUnknown ? 'done' : 'dead')
       expect(job.posts[0]?.mayBeTwice).toBe(repeatsUnknown ? true : undefined)
@@ -178,16 +178,16 @@ describe('fallbacks of a model', () => {
     models: { providers: { a: { kind: 'openai', apiKey: 'k' }, b: { kind: 'anthropic', apiKey: 'k' } } },
   }
   const fallbacks = { model: 'a/one', modelFallbacks: ['b/two', 'b/three'] }
-  const config = configWith({ ...models, agents: { defaults: fallbacks } })
+  const config = buildConfig({ ...models, agents: { defaults: fallbacks } })
 
   test('a turn whose model is unavailable is performed by the first available fallback', async () => {
     const stage = createStage(config)
-    const { runner, turns } = scriptedRunner(({ model }) => (model === 'b/three' ? ok('Here.') : unreached))
+    const { runner, turns } = scriptRunner(({ model }) => (model === 'b/three' ? ok('Here.') : unreached))
     stage.openWorker({ runner })
-    const [id] = await stage.accept(agentPlan())
+    const [id] = await stage.accept(planAgent())
     await pass(1)
     expect(turns.map(({ request }) => request.model)).toEqual(['a/one', 'b/two', 'b/three'])
-    expect(await stage.jobOf(id)).toMatchObject({
+    expect(await stage.readJob(id)).toMatchObject({
       state: 'done',
       steps: expect.arrayContaining([expect.objectContaining({ result: 'Here.' })]),
     })
@@ -196,9 +196,9 @@ describe('fallbacks of a model', () => {
   test('a model that answers is asked alone, and a prompt that it refuses is sent to no fallback', async () => {
     for (const result of [ok('Done.'), { status: 'error', retryable: false, detail: 'Refused.' } as const]) {
       const stage = createStage(config)
-      const { runner, turns } = scriptedRunner(() => result)
+      const { runner, turns } = scriptRunner(() => result)
       stage.openWorker({ runner })
-      await stage.accept(agentPlan())
+      await stage.accept(planAgent())
       await pass(1)
       expect(turns.map(({ request }) => request.model)).toEqual(['a/one'])
     }
@@ -208,29 +208,27 @@ describe('fallbacks of a model', () => {
     const stage = createStage(config)
     const wrongKey: RunResult = { status: 'error', retryable: false, detail: 'b refused the key.' }
     let isDown = true
-    const { runner } = scriptedRunner(({ model }) =>
-      model === 'a/one' ? (isDown ? unreached : ok('Back.')) : wrongKey,
-    )
+    const { runner } = scriptRunner(({ model }) => (model === 'a/one' ? (isDown ? unreached : ok('Back.')) : wrongKey))
     stage.openWorker({ runner })
-    const [id] = await stage.accept(agentPlan())
+    const [id] = await stage.accept(planAgent())
     await pass(minute)
-    expect(await stage.jobOf(id)).toMatchObject({ state: 'queued', attempts: 0, lastError: unreached.detail })
+    expect(await stage.readJob(id)).toMatchObject({ state: 'queued', attempts: 0, lastError: unreached.detail })
     isDown = false
     await pass(hour)
-    expect(await stage.jobOf(id)).toMatchObject({ state: 'done' })
+    expect(await stage.readJob(id)).toMatchObject({ state: 'done' })
   })
 })
 
 test('turns are counted by agent, and those of unlisted agents are counted as *', async () => {
-  const stage = createStage(configWith({ agents: { list: [{ id: 'main' }, { id: 'helper' }] } }))
+  const stage = createStage(buildConfig({ agents: { list: [{ id: 'main' }, { id: 'helper' }] } }))
   const turns: unknown[] = []
   const meter: Meter = (name, labels) => void (name === 'turns' && turns.push(labels))
-  const { runner } = scriptedRunner(({ agentId }) =>
+  const { runner } = scriptRunner(({ agentId }) =>
     agentId === 'helper' ? { status: 'error', retryable: false, detail: 'No.' } : ok('Done.'),
   )
   stage.openWorker({ runner, meter })
   for (const agentId of ['main', 'helper', 'x-of-a-request']) {
-    await stage.accept(agentPlan({ agentId, sessionKey: agentId }))
+    await stage.accept(planAgent({ agentId, sessionKey: agentId }))
     await pass(1)
   }
   expect(turns).toEqual([

@@ -11,7 +11,7 @@ import type { RunRequest } from '../../../src/model/runner.ts'
 import type { JsonValue } from '../../../src/base/json.ts'
 import { decideOn, toGeneration, toTestDelivery } from '../pipeline/decide.ts'
 import type { Alerts } from '../../../src/jobs/alerts.ts'
-import { configWith, createStage, ok, pass, scriptedRunner } from './stage.ts'
+import { buildConfig, createStage, ok, pass, scriptRunner } from './stage.ts'
 
 /** Who wrote a piece of text. `outside`: the sender of a request, or a model that has read one. `product`: this program and its bundled presets. */
 type Source = 'operator' | 'product' | 'outside'
@@ -64,7 +64,7 @@ type Path = {
   readonly transforms?: Record<string, () => unknown>
   /** The request; undefined if there is none. */
   readonly request?: { readonly hook: string; readonly payload: JsonValue }
-  /** Payloads of requests to the same hook that came before it, while their turns wait. */
+  /** Payloads of earlier requests to the same hook, whose turns still wait. */
   readonly earlier?: readonly JsonValue[]
   /** Which turn's prompt is shown: that of the request, or the heartbeat after it. */
   readonly turn: 'run' | 'second question' | 'heartbeat'
@@ -223,14 +223,14 @@ const paths: readonly Path[] = [
 ]
 
 /** Runs the turn of a path through the real pipeline, jobs and heartbeats. */
-async function turnOf(path: Path): Promise<RunRequest> {
+async function runTurn(path: Path): Promise<RunRequest> {
   const { hooks = {}, mappings = [], transforms = {}, request, earlier = [], turn, checks, heartbeatPrompt } = path
   const generation = toGeneration(mappings, { hooks, transforms })
   const requests =
     request === undefined ? [] : [...earlier.map((payload) => ({ hook: request.hook, payload })), request]
   const heartbeat = heartbeatPrompt === undefined ? {} : { prompt: heartbeatPrompt }
-  const stage = createStage(configWith({ agents: { defaults: { system: operator.system, heartbeat } } }))
-  const { runner, turns } = scriptedRunner(({ action }) =>
+  const stage = createStage(buildConfig({ agents: { defaults: { system: operator.system, heartbeat } } }))
+  const { runner, turns } = scriptRunner(({ action }) =>
     path.fails === true && action !== undefined
       ? { status: 'error', retryable: false, detail: outside.failure, quotes: true }
       : ok(outside.reply),
@@ -239,7 +239,7 @@ async function turnOf(path: Path): Promise<RunRequest> {
   const worker = stage.openWorker({ runner, readWorkspaceFile: async (_, name) => files[name] })
   path.alert?.(stage.alerts())
   await pass(0)
-  for (const each of requests) await stage.accept(...(await actionsOf(generation, each)))
+  for (const each of requests) await stage.accept(...(await planActions(generation, each)))
   const planned = { kind: 'heartbeat', agentId: 'main', sessionKey: 'main', reason: 'interval' } as const
   if (turn === 'heartbeat') await stage.store.addTask({ id: 'beat', planned, lane: 'main/main', standsFor: 'beat' })
   worker.lookForJobs()
@@ -251,7 +251,7 @@ async function turnOf(path: Path): Promise<RunRequest> {
   return found.request
 }
 
-async function actionsOf(
+async function planActions(
   generation: ReturnType<typeof toGeneration>,
   { hook, payload }: NonNullable<Path['request']>,
 ): Promise<readonly PlannedAction[]> {
@@ -291,7 +291,7 @@ function toLines(prompt: string): Line[] {
 }
 
 /** Replaces the parts that differ from run to run. */
-function toSteady(prompt: string): string {
+function replaceChanging(prompt: string): string {
   let blocks = 0
   return prompt
     .replace(/(END_)?(EXTERNAL_UNTRUSTED_CONTENT) id="[0-9a-f]{16}"/g, (_, end = '', name) => {
@@ -301,7 +301,7 @@ function toSteady(prompt: string): string {
     .replace(/The time is \S+Z\./, 'The time is <now>.')
 }
 
-function toShown({ title }: Path, { system = '', prompt }: RunRequest): string {
+function toPathText({ title }: Path, { system = '', prompt }: RunRequest): string {
   const part = (name: string, text: string) =>
     toLines(text).map((line) => {
       const label = line.sources.join(', ')
@@ -331,8 +331,8 @@ describe('the prompts of all paths', () => {
   test('every prompt equals its reviewed text in test/fixtures/prompts.txt (vitest -u writes it)', async () => {
     const shown: string[] = []
     for (const path of paths) {
-      const request = await turnOf(path)
-      shown.push(toShown(path, { ...request, prompt: toSteady(request.prompt) }))
+      const request = await runTurn(path)
+      shown.push(toPathText(path, { ...request, prompt: replaceChanging(request.prompt) }))
     }
     await expect(`${[head, ...shown].join('\n')}\n`.replaceAll('\n## ', '\n\n## ')).toMatchFileSnapshot(
       join(import.meta.dirname, '../../fixtures/prompts.txt'),
@@ -342,7 +342,7 @@ describe('the prompts of all paths', () => {
   test.each(paths.filter(({ isTrusted }) => isTrusted !== true))(
     '$title: outside words are only inside the boundary, and in no system text',
     async (path) => {
-      const { system = '', prompt } = await turnOf(path)
+      const { system = '', prompt } = await runTurn(path)
       const strays = [...toLines(system), ...toLines(prompt)].filter(
         ({ isInside, sources }) => !isInside && sources.includes('outside'),
       )
@@ -353,13 +353,13 @@ describe('the prompts of all paths', () => {
   test.each(paths.filter(({ isTrusted }) => isTrusted === true))(
     '$title: outside words are outside the boundary, because the operator asked for it',
     async (path) => {
-      const { prompt } = await turnOf(path)
+      const { prompt } = await runTurn(path)
       expect(toLines(prompt).some(({ isInside, sources }) => !isInside && sources.includes('outside'))).toBe(true)
     },
   )
 })
 
-/** An order that lets somebody else decide what the agent does: "Do what they ask for", "Follow it". */
+/** An order that lets outside text decide what the agent does: "Do what they ask for", "Follow it". */
 const order =
   /\b(do|follow|obey|perform|execute|carry out|act on|answer) (what(?! your operator)|whatever|it|them|as|the)\b/i
 
@@ -372,7 +372,7 @@ describe('a sentence of the product outside the boundary', () => {
       ),
     )
     for (const path of paths) {
-      for (const { text, sources, isInside } of toLines((await turnOf(path)).prompt)) {
+      for (const { text, sources, isInside } of toLines((await runTurn(path)).prompt)) {
         if (!isInside && sources.includes('product')) sentences.add(text)
       }
     }

@@ -1,7 +1,7 @@
-// A reply with several recipients: each has a separate recorded step, and none depends on another.
+// A reply with several recipients: each has a separate recorded step, and no step depends on another.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Outgoing, SendResult } from '../../../src/model/channel.ts'
-import { agentPlan, createStage, ok, pass, scriptedChannel, scriptedRunner, type Stage, stepsOf } from './stage.ts'
+import { planAgent, createStage, ok, pass, scriptChannel, scriptRunner, type Stage, listSteps } from './stage.ts'
 
 let stage: Stage
 const sent = (id: string): SendResult => ({ kind: 'sent', id })
@@ -25,16 +25,16 @@ function open(answers: Record<string, (message: Outgoing) => SendResult | Promis
         taken.push(`${name} ${message.to}: ${message.text}`)
         return answer(message)
       }
-      return [name, scriptedChannel(send, { pieces: (text) => text.split('|') }).channel] as const
+      return [name, scriptChannel(send, { pieces: (text) => text.split('|') }).channel] as const
     }),
   )
-  const { runner, turns } = scriptedRunner(() => ok('one|two'))
+  const { runner, turns } = scriptRunner(() => ok('one|two'))
   stage.openWorker({ runner, channels })
   return { taken, turns }
 }
 
-const toThree = () =>
-  agentPlan({
+const planThree = () =>
+  planAgent({
     action: {
       channel: 'slack',
       to: 'C1',
@@ -49,7 +49,7 @@ describe('a reply with three recipients', () => {
   test('a reply with three recipients is sent to each in a separate step, after one turn', async () => {
     let n = 0
     const { taken, turns } = open({ slack: () => sent(`s${(n += 1)}`), telegram: () => sent(`t${(n += 1)}`) })
-    const [id] = await stage.accept(toThree())
+    const [id] = await stage.accept(planThree())
     await pass(0)
     expect(turns).toHaveLength(1)
     expect(taken).toEqual([
@@ -60,8 +60,8 @@ describe('a reply with three recipients', () => {
       'slack C1: one',
       'slack C1: two',
     ])
-    const job = await stage.jobOf(id)
-    expect(stepsOf(job)).toEqual(['run done', 'summary done', 'deliver done', 'deliver-2 done', 'deliver-3 done'])
+    const job = await stage.readJob(id)
+    expect(listSteps(job)).toEqual(['run done', 'summary done', 'deliver done', 'deliver-2 done', 'deliver-3 done'])
     expect(job.steps.map(({ detail = '' }) => detail).slice(2)).toEqual([
       expect.stringContaining('slack C1 as s1, s2 in 2 messages'),
       expect.stringContaining('telegram 7 as t3, t4'),
@@ -79,15 +79,15 @@ describe('a reply with three recipients', () => {
   test('a reply reaches the other recipients at once while one is not available, and is not repeated to them', async () => {
     let isAway = true
     const { taken, turns } = open({ slack: () => (isAway ? away : sent('s')), telegram: () => sent('t') })
-    const [id] = await stage.accept(toThree())
+    const [id] = await stage.accept(planThree())
     await pass(0)
-    expect(stepsOf(await stage.jobOf(id))).toEqual(['run done', 'summary done', 'deliver-2 done'])
-    expect((await stage.jobOf(id)).state).toBe('queued')
+    expect(listSteps(await stage.readJob(id))).toEqual(['run done', 'summary done', 'deliver-2 done'])
+    expect((await stage.readJob(id)).state).toBe('queued')
     isAway = false
     await pass(60_000)
-    const job = await stage.jobOf(id)
+    const job = await stage.readJob(id)
     expect(job.state).toBe('done')
-    expect(stepsOf(job).toSorted()).toEqual([
+    expect(listSteps(job).toSorted()).toEqual([
       'deliver done',
       'deliver-2 done',
       'deliver-3 done',
@@ -102,18 +102,18 @@ describe('a reply with three recipients', () => {
     let answer: SendResult = refused
     let isAway = true
     const { taken, turns } = open({ telegram: () => answer, slack: () => (isAway ? away : sent('s')) })
-    const [id = ''] = await stage.accept(toThree())
+    const [id = ''] = await stage.accept(planThree())
     await pass(0)
-    expect(await stage.jobOf(id)).toMatchObject({ state: 'queued', steps: [{ name: 'run' }, { name: 'summary' }] })
+    expect(await stage.readJob(id)).toMatchObject({ state: 'queued', steps: [{ name: 'run' }, { name: 'summary' }] })
     await pass(60_000)
     // this message was refused once, and attempts for another recipient do not repeat it
     expect(taken.filter((text) => text.startsWith('telegram'))).toEqual(['telegram 7: one'])
     isAway = false
     await pass(120_000)
-    const dead = await stage.jobOf(id)
+    const dead = await stage.readJob(id)
     expect(dead).toMatchObject({ state: 'dead', lastError: 'telegram 7: chat not found' })
     expect(dead.posts.find(({ step }) => step === 'deliver-2')).toMatchObject({ failed: 'telegram 7: chat not found' })
-    expect(await stage.eventTexts()).toEqual([
+    expect(await stage.readEvents()).toEqual([
       'Hook github: one|two',
       expect.stringMatching(/^Hook github \(not delivered\): /),
     ])
@@ -121,7 +121,7 @@ describe('a reply with three recipients', () => {
     taken.length = 0
     expect(await stage.store.requeue(id)).toBe(true)
     await pass(60_000)
-    expect(await stage.jobOf(id)).toMatchObject({ state: 'done' })
+    expect(await stage.readJob(id)).toMatchObject({ state: 'done' })
     expect(taken).toEqual(['telegram 7: one', 'telegram 7: two'])
     expect(turns).toHaveLength(1)
   })
@@ -136,12 +136,12 @@ describe('a reply with three recipients', () => {
       telegram: () => sent('t'),
     })
     const [id] = await stage.accept(
-      agentPlan({ action: { channel: 'slack', to: 'C1', alsoTo: [{ channel: 'telegram', to: '7' }] } }),
+      planAgent({ action: { channel: 'slack', to: 'C1', alsoTo: [{ channel: 'telegram', to: '7' }] } }),
     )
     await pass(0)
     isBroken = false
     await pass(60_000)
-    expect((await stage.jobOf(id)).state).toBe('done')
+    expect((await stage.readJob(id)).state).toBe('done')
     expect(taken.filter((message) => message === 'slack C1: one')).toHaveLength(1)
     expect(taken.filter((message) => message.startsWith('telegram'))).toHaveLength(2)
   })
@@ -154,21 +154,21 @@ describe('a reply with three recipients', () => {
       },
       telegram: () => (isAway ? away : sent('t')),
     })
-    const [id] = await stage.accept(toThree())
+    const [id] = await stage.accept(planThree())
     await pass(3_600_000)
     isAway = false
     await pass(7_200_000)
-    const job = await stage.jobOf(id)
-    expect(stepsOf(job)).toContain('deliver-2 done')
+    const job = await stage.readJob(id)
+    expect(listSteps(job)).toContain('deliver-2 done')
     expect(job.state).toBe('dead')
     expect(taken.filter((message) => message === 'slack C1: one')).toHaveLength(10)
   })
 
   test('the error of a reply names each recipient that the reply could not reach', async () => {
     open({ telegram: () => refused, slack: () => ({ kind: 'permanent', detail: 'channel_not_found' }) })
-    const [id] = await stage.accept(toThree())
+    const [id] = await stage.accept(planThree())
     await pass(0)
-    expect(await stage.jobOf(id)).toMatchObject({
+    expect(await stage.readJob(id)).toMatchObject({
       state: 'dead',
       lastError: 'slack C1: channel_not_found telegram 7: chat not found slack C1: channel_not_found',
     })
@@ -177,27 +177,27 @@ describe('a reply with three recipients', () => {
   test('a message whose arrival is unknown is not repeated while another recipient is tried again', async () => {
     let slack: SendResult = away
     const { taken } = open({ telegram: () => ({ kind: 'ambiguous', detail: 'reset' }), slack: () => slack })
-    const [id] = await stage.accept(toThree())
+    const [id] = await stage.accept(planThree())
     await pass(60_000)
     slack = sent('s')
     await pass(120_000)
     expect(taken.filter((text) => text.startsWith('telegram'))).toEqual(['telegram 7: one'])
-    const job = await stage.jobOf(id)
+    const job = await stage.readJob(id)
     expect(job).toMatchObject({ state: 'dead', lastError: expect.stringContaining('not known whether') })
-    expect(stepsOf(job)).toEqual(['run done', 'summary done', 'deliver done', 'deliver-3 done'])
+    expect(listSteps(job)).toEqual(['run done', 'summary done', 'deliver done', 'deliver-3 done'])
   })
 
   test('a reply to a channel that is not configured has a reason, and the other recipients still get the reply', async () => {
     const { taken } = open({ slack: () => sent('s') })
-    const [id] = await stage.accept(toThree())
+    const [id] = await stage.accept(planThree())
     await pass(0)
     expect(taken).toHaveLength(4)
-    const job = await stage.jobOf(id)
+    const job = await stage.readJob(id)
     expect(job).toMatchObject({
       state: 'dead',
       lastError: expect.stringContaining('channels.telegram is not configured'),
     })
-    expect(stepsOf(job)).toEqual(['run done', 'summary done', 'deliver done', 'deliver-3 done'])
+    expect(listSteps(job)).toEqual(['run done', 'summary done', 'deliver done', 'deliver-3 done'])
   })
 
   test('after a kill between two recipients, a reply is not sent again to those that have it', async () => {
@@ -211,8 +211,8 @@ describe('a reply with three recipients', () => {
     }
     const texts: string[] = []
     const note = (name: string, then?: () => void) =>
-      scriptedChannel((message) => (then?.(), texts.push(`${name} ${message.text}`), sent(name))).channel
-    const { runner, turns } = scriptedRunner(() => ok('Done.'))
+      scriptChannel((message) => (then?.(), texts.push(`${name} ${message.text}`), sent(name))).channel
+    const { runner, turns } = scriptRunner(() => ok('Done.'))
     const slack = note('slack')
     stage.openWorker({
       runner,
@@ -223,10 +223,10 @@ describe('a reply with three recipients', () => {
       ]),
     })
     const [id] = await stage.accept(
-      agentPlan({ action: { channel: 'slack', to: 'C1', alsoTo: [{ channel: 'telegram', to: '7' }] } }),
+      planAgent({ action: { channel: 'slack', to: 'C1', alsoTo: [{ channel: 'telegram', to: '7' }] } }),
     )
     await pass(0)
-    expect(stepsOf(await stage.jobOf(id))).toEqual(['run done', 'summary done', 'deliver done'])
+    expect(listSteps(await stage.readJob(id))).toEqual(['run done', 'summary done', 'deliver done'])
     stage.openWorker({
       runner,
       channels: new Map([
@@ -235,7 +235,7 @@ describe('a reply with three recipients', () => {
       ]),
     })
     await pass(120_000)
-    expect(await stage.jobOf(id)).toMatchObject({ state: 'done' })
+    expect(await stage.readJob(id)).toMatchObject({ state: 'done' })
     expect(texts).toEqual(['slack Done.', 'telegram Done.', 'telegram Done.'])
     expect(turns).toHaveLength(1)
   })

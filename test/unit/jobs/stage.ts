@@ -20,7 +20,7 @@ import type { RunIO, Runner, RunRequest, RunResult } from '../../../src/model/ru
 import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
 import type { Store } from '../../../src/store/store.ts'
 
-export function agentPlan({
+export function planAgent({
   action = {},
   ...rest
 }: Partial<Omit<AgentPlan, 'action' | 'kind'>> & { action?: Partial<AgentAction> } = {}): AgentPlan {
@@ -36,7 +36,7 @@ export function agentPlan({
   }
 }
 
-export function wakePlan(action: Partial<WakeAction> = {}): PlannedAction {
+export function planWake(action: Partial<WakeAction> = {}): PlannedAction {
   return {
     kind: 'wake',
     action: WakeAction.parse({ kind: 'wake', text: 'Somebody rang', mode: 'next-heartbeat', ...action }),
@@ -51,7 +51,7 @@ export const ok = (text: string): RunResult => ({ status: 'ok', text })
 type Turn = { request: RunRequest; io: RunIO; end(result: RunResult): void; fail(error: unknown): void }
 
 /** A runner whose run ends with the result of `answer`, or when the test ends it. `turns`: the runs that have begun. */
-export function scriptedRunner(answer: (request: RunRequest) => RunResult | undefined = () => undefined) {
+export function scriptRunner(answer: (request: RunRequest) => RunResult | undefined = () => undefined) {
   const turns: Turn[] = []
   const runner: Runner = {
     id: 'scripted',
@@ -70,7 +70,7 @@ type ChannelParts = Partial<Pick<Channel, 'dedupes' | 'repeatsUnknown' | 'to' | 
   pieces?: (text: string) => readonly string[]
 }
 
-export function scriptedChannel(
+export function scriptChannel(
   answer: (message: Outgoing) => SendResult | Promise<SendResult> = () => ({ kind: 'sent', id: 'p1' }),
   { dedupes = false, pieces = (text: string): readonly string[] => [text], ...own }: ChannelParts = {},
 ) {
@@ -106,14 +106,14 @@ const usualSettings: StageOptions['settings'] & { maxConcurrent: number } = {
 }
 
 /** A configuration with the given keys and the defaults of all others. */
-export function configWith(parts: object = {}): Config {
+export function buildConfig(parts: object = {}): Config {
   return Config.parse(parts)
 }
 
 export type Stage = ReturnType<typeof createStage>
 
 /** Needs `vi.useFakeTimers()`, which also sets the clock. */
-export function createStage(config: Config = configWith()) {
+export function createStage(config: Config = buildConfig()) {
   const clock = () => Date.now()
   const store: Store = createMemoryStore({ clock })
   const workers: Worker[] = []
@@ -139,8 +139,8 @@ export function createStage(config: Config = configWith()) {
     alerts = openAlerts(options.meter)
     const alert: Alerts['reportBudget'] = (spent) => alerts.reportBudget(spent)
     const watch = createBudgetWatch({ store, config: () => config, clock, alert, log: silentLog })
-    const runs = runner ?? scriptedRunner(() => ok('Done.')).runner
-    const posts = channels ?? new Map([['console', scriptedChannel().channel]])
+    const runs = runner ?? scriptRunner(() => ok('Done.')).runner
+    const posts = channels ?? new Map([['console', scriptChannel().channel]])
     const worker = createWorker({
       store,
       clock,
@@ -165,7 +165,7 @@ export function createStage(config: Config = configWith()) {
             agents: { ...agents, defaults: { ...agents.defaults, maxConcurrent } },
             channels: { ...sections, default: defaultRoute },
           },
-          // no folder: these timers do not see the time that it takes to create one
+          // no folder, because fake timers do not wait until a folder is created
           agent: (id) => ({ ...toAgent(config, id, '/'), workspace: undefined }),
           runner: () => runs,
           channels: posts,
@@ -206,13 +206,13 @@ export function createStage(config: Config = configWith()) {
     return jobs.map(({ id }) => id)
   }
 
-  async function jobOf(id: string | undefined): Promise<Job> {
+  async function readJob(id: string | undefined): Promise<Job> {
     const job = await store.job(id ?? '')
     if (job === undefined) throw new Error(`no job ${id}`)
     return job
   }
 
-  async function eventTexts(): Promise<string[]> {
+  async function readEvents(): Promise<string[]> {
     return (await store.events({ limit: 100 })).map(({ text }) => text)
   }
 
@@ -245,8 +245,8 @@ export function createStage(config: Config = configWith()) {
     openWorker,
     openHeartbeats,
     accept,
-    jobOf,
-    eventTexts,
+    readJob,
+    readEvents,
   }
 }
 
@@ -255,6 +255,6 @@ export async function pass(ms: number): Promise<void> {
   await vi.advanceTimersByTimeAsync(ms)
 }
 
-export function stepsOf(job: Job): string[] {
+export function listSteps(job: Job): string[] {
   return job.steps.map(({ name, state }) => `${name} ${state}`)
 }

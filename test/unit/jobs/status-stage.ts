@@ -1,4 +1,4 @@
-// A commit whose status runs set, on a stage whose workers can be killed at any of their calls.
+// A commit whose status is set by runs, on a stage whose workers can be killed at any of their calls.
 import { createGitHubChannel } from '../../../src/channels/github.ts'
 import { createGitLabChannel } from '../../../src/channels/gitlab.ts'
 import type { AgentPlan } from '../../../src/jobs/plan.ts'
@@ -6,7 +6,7 @@ import { channelSections } from '../../../src/model/config/channels.ts'
 import type { RunResult } from '../../../src/model/runner.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { createRandom } from '../../contract/interleaved.ts'
-import { agentPlan, createStage, ok, pass, scriptedRunner, type Stage } from './stage.ts'
+import { planAgent, createStage, ok, pass, scriptRunner, type Stage } from './stage.ts'
 
 const commitName = 'acme/app@0123456789abcdef0123456789abcdef01234567'
 export const failed: RunResult = { status: 'error', detail: 'The model refuses.', retryable: false }
@@ -41,7 +41,7 @@ export function createCommit(fault: () => Fault | undefined = () => undefined, f
     statuses.push({ id: statuses.length + 1, context, state, description })
   const isOpen = () => statuses.at(-1)?.state === 'pending'
   /** GitLab shows one entry for a status that is pending and then ends, and has no `error`. */
-  const shows = (state: string | undefined) => (state === 'error' ? 'failed' : state)
+  const toShownState = (state: string | undefined) => (state === 'error' ? 'failed' : state)
   const apis = {
     github: createForge(
       (given) => (add(given), [201, statuses.at(-1)]),
@@ -64,7 +64,7 @@ export function createCommit(fault: () => Fault | undefined = () => undefined, f
       () =>
         statuses
           .filter(({ state }, at) => state !== 'pending' || at === statuses.length - 1)
-          .map(({ context, state, ...rest }) => ({ ...rest, name: context, status: shows(state) })),
+          .map(({ context, state, ...rest }) => ({ ...rest, name: context, status: toShownState(state) })),
       [429, {}],
     ),
   }
@@ -74,7 +74,7 @@ export function createCommit(fault: () => Fault | undefined = () => undefined, f
 export function open(
   stage: Stage,
   { request, forge = 'github' }: { readonly request: typeof fetch; readonly forge?: ForgeName },
-  runner = scriptedRunner(),
+  runner = scriptRunner(),
   store?: Store,
 ) {
   const channel =
@@ -91,8 +91,8 @@ export function open(
   return { turns: runner.turns, worker }
 }
 
-export const planned = (over: Parameters<typeof agentPlan>[0] = {}): AgentPlan =>
-  agentPlan({
+export const buildPlan = (over: Parameters<typeof planAgent>[0] = {}): AgentPlan =>
+  planAgent({
     status: 'review',
     origin: { hook: 'github', place: { channel: 'github', commit: commitName } },
     ...over,
@@ -107,22 +107,22 @@ const never = new Promise<never>(() => {})
 /** A store and a commit for one process. From one of its calls on, before or after its effect, no call returns. */
 function createMortal({ store: living }: Stage, commit: ReturnType<typeof createCommit>, random: () => number) {
   let left = Math.floor(random() * 60)
-  const dies = () => (left -= 1) < 0
-  const mortal = async (call: () => Promise<unknown>): Promise<unknown> => {
-    if (left < 0 || dies()) return await never
+  const hasDied = () => (left -= 1) < 0
+  const callMortally = async (call: () => Promise<unknown>): Promise<unknown> => {
+    if (left < 0 || hasDied()) return await never
     const result = await call()
-    return left < 0 || dies() ? await never : result
+    return left < 0 || hasDied() ? await never : result
   }
   const store = new Proxy(living, {
     get: (target, name) => {
       const member: unknown = Reflect.get(target, name)
       return typeof member === 'function'
-        ? (...given: unknown[]) => mortal(async () => member.apply(target, given))
+        ? (...given: unknown[]) => callMortally(async () => member.apply(target, given))
         : member
     },
   })
   // as: what the proxied call returns
-  const request: typeof fetch = async (...given) => (await mortal(() => commit.request(...given))) as Response
+  const request: typeof fetch = async (...given) => (await callMortally(() => commit.request(...given))) as Response
   return { store, request }
 }
 
@@ -130,7 +130,7 @@ const faults: readonly Fault[] = ['lost', '502', '503', 'limited', 'unwritten']
 const ends = ['cancelled', 'superseded', 'expired'] as const
 
 /** Makes one or two runs for a commit, with up to three kills, faults of the forge, and cancellations. Returns the runs and the statuses. */
-async function surviveSeries(seed: number, forge: ForgeName) {
+async function runSeries(seed: number, forge: ForgeName) {
   const stage = createStage()
   const random = createRandom(seed)
   const pick = <Item>(items: readonly Item[]): Item | undefined => items[Math.floor(random() * items.length)]
@@ -140,11 +140,11 @@ async function surviveSeries(seed: number, forge: ForgeName) {
   const answer = () => (mayFail && random() < 0.4 ? undefined : random() < 0.3 ? failed : ok('Good.'))
   const start = () => {
     const { store, request } = createMortal(stage, commit, random)
-    return open(stage, { request, forge }, scriptedRunner(answer), store).worker
+    return open(stage, { request, forge }, scriptRunner(answer), store).worker
   }
   let killed = start()
-  const runs = await stage.accept(planned({ origin: place }))
-  if (random() < 0.4) runs.push(...(await stage.accept(planned({ origin: place, sessionKey: 'hook:b' }))))
+  const runs = await stage.accept(buildPlan({ origin: place }))
+  if (random() < 0.4) runs.push(...(await stage.accept(buildPlan({ origin: place, sessionKey: 'hook:b' }))))
   const ids = runs.filter((_, index) => index % 2 === 0)
   for (let kills = Math.floor(random() * 4); kills > 0; kills -= 1) {
     await pass(Math.floor(random() * 40_000))
@@ -159,7 +159,7 @@ async function surviveSeries(seed: number, forge: ForgeName) {
   const { worker } = open(
     stage,
     commit,
-    scriptedRunner(() => ok('Good.')),
+    scriptRunner(() => ok('Good.')),
   )
   const countOpen = async () => {
     const { queued, running } = (await stage.store.counts()).jobs
@@ -169,7 +169,7 @@ async function surviveSeries(seed: number, forge: ForgeName) {
   const left = await countOpen()
   void worker.stop({ graceMs: 0 })
   await pass(6_000)
-  const last = await stage.jobOf(ids.at(-1))
+  const last = await stage.readJob(ids.at(-1))
   return { ids, left, last, statuses: commit.statuses }
 }
 
@@ -178,7 +178,7 @@ async function surviveSeries(seed: number, forge: ForgeName) {
  * a last status that is not the result of the last run. Needs fake timers.
  */
 export async function findStatusFaults(seed: number, forge: ForgeName): Promise<string[]> {
-  const { ids, left, last, statuses } = await surviveSeries(seed, forge)
+  const { ids, left, last, statuses } = await runSeries(seed, forge)
   const set = shown(statuses)
   const runs = set.map((text) => / (job-\d+) /.exec(text)?.[1])
   const isInOrder = runs.lastIndexOf(ids[0]) < runs.indexOf(ids.at(-1)) || ids.length === 1

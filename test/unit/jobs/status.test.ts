@@ -1,8 +1,8 @@
-// The status of a commit: pending while its run waits or works, then the result of the run. No kill and no fault leaves it pending, and none
+// The status of a commit: pending while its run waits or works, then the result of the run. No kill and no fault leaves a status pending or
 // sets it twice.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { agentPlan, createStage, ok, pass, scriptedChannel, scriptedRunner, type Stage, stepsOf } from './stage.ts'
-import { createCommit, failed, type Fault, findStatusFaults, open, planned, shown } from './status-stage.ts'
+import { planAgent, createStage, ok, pass, scriptChannel, scriptRunner, type Stage, listSteps } from './stage.ts'
+import { createCommit, failed, type Fault, findStatusFaults, open, buildPlan, shown } from './status-stage.ts'
 
 let stage: Stage
 beforeEach(() => {
@@ -18,8 +18,8 @@ describe('the status of a commit', () => {
     const commit = createCommit()
     const { turns } = open(stage, commit)
     // this run uses the only slot
-    await stage.accept(agentPlan())
-    const [run, status] = await stage.accept(planned({ sessionKey: 'hook:b' }))
+    await stage.accept(planAgent())
+    const [run, status] = await stage.accept(buildPlan({ sessionKey: 'hook:b' }))
     await pass(0)
     expect(turns).toHaveLength(1)
     expect(shown(commit.statuses)).toEqual([`pending: Run ${run} has not ended.`])
@@ -28,7 +28,7 @@ describe('the status of a commit', () => {
     turns[1]?.end(ok('Good.'))
     await pass(100)
     expect(shown(commit.statuses)).toEqual([`pending: Run ${run} has not ended.`, `success: Run ${run} is done.`])
-    expect(stepsOf(await stage.jobOf(status))).toEqual(['pending done', 'ended done', 'status done'])
+    expect(listSteps(await stage.readJob(status))).toEqual(['pending done', 'ended done', 'status done'])
     expect(commit.statuses.map(({ context }) => context)).toEqual(['review', 'review'])
   })
 
@@ -42,9 +42,9 @@ describe('the status of a commit', () => {
     open(
       stage,
       commit,
-      scriptedRunner(() => result),
+      scriptRunner(() => result),
     )
-    await stage.accept(planned())
+    await stage.accept(buildPlan())
     await pass(0)
     await act()
     await pass(120_000)
@@ -65,9 +65,9 @@ describe('the status of a commit', () => {
     open(
       stage,
       commit,
-      scriptedRunner(() => ok(text)),
+      scriptRunner(() => ok(text)),
     )
-    await stage.accept(planned({ verdicts: ['pass', 'fail'] }))
+    await stage.accept(buildPlan({ verdicts: ['pass', 'fail'] }))
     await pass(60_000)
     expect(shown(commit.statuses).at(-1)).toBe(expected)
   })
@@ -75,8 +75,8 @@ describe('the status of a commit', () => {
   test('the status of a commit becomes error when the delivery of its run is dropped', async () => {
     const commit = createCommit()
     open(stage, commit)
-    await stage.accept(agentPlan())
-    await stage.accept(planned({ sessionKey: 'hook:b' }))
+    await stage.accept(planAgent())
+    await stage.accept(buildPlan({ sessionKey: 'hook:b' }))
     await pass(0)
     expect(await stage.store.drop('delivery-2')).toBe(true)
     await pass(120_000)
@@ -89,7 +89,7 @@ describe('the status of a commit', () => {
       const faults: Fault[] = [fault, fault]
       const commit = createCommit(() => faults.shift())
       const { turns } = open(stage, commit)
-      await stage.accept(planned())
+      await stage.accept(buildPlan())
       await pass(300_000)
       turns[0]?.end(ok('Good.'))
       faults.push(fault, fault)
@@ -104,9 +104,9 @@ describe('the status of a commit', () => {
     open(
       stage,
       commit,
-      scriptedRunner(() => ok('Good.')),
+      scriptRunner(() => ok('Good.')),
     )
-    await stage.accept(planned())
+    await stage.accept(buildPlan())
     await pass(25 * 3_600_000)
     expect(commit.statuses).toEqual([])
     isDown = false
@@ -119,16 +119,16 @@ describe('the status of a commit', () => {
     async (kind) => {
       const lines: string[] = []
       const write = (_: object, message: string) => void lines.push(message)
-      const { channel } = scriptedChannel()
+      const { channel } = scriptChannel()
       const setStatus = async () => ({ kind, detail: 'It said: SECRET ANSWER' })
       stage.openWorker({
-        runner: scriptedRunner(() => ok('Good.')).runner,
+        runner: scriptRunner(() => ok('Good.')).runner,
         channels: new Map([['github', { ...channel, setStatus }]]),
         log: { debug: write, info: write, warn: write, error: write },
       })
-      const [, status] = await stage.accept(planned())
+      const [, status] = await stage.accept(buildPlan())
       await pass(100)
-      expect((await stage.jobOf(status)).lastError).toContain('SECRET ANSWER')
+      expect((await stage.readJob(status)).lastError).toContain('SECRET ANSWER')
       expect(lines).toContainEqual(expect.stringContaining(`"hookloom show ${status}" shows why.`))
       expect(lines.join()).not.toContain('SECRET ANSWER')
     },
@@ -137,8 +137,8 @@ describe('the status of a commit', () => {
   test('a waiting run does not delay the status of a later run, and when the waiting run ends, it does not change that status', async () => {
     const commit = createCommit()
     const { turns } = open(stage, commit)
-    const [first, firstStatus] = await stage.accept(planned())
-    const [second, secondStatus] = await stage.accept(planned({ sessionKey: 'hook:b' }))
+    const [first, firstStatus] = await stage.accept(buildPlan())
+    const [second, secondStatus] = await stage.accept(buildPlan({ sessionKey: 'hook:b' }))
     await pass(0)
     // the provider asks the caller to try again in an hour
     turns[0]?.end({ status: 'unavailable', detail: 'Come again.', retryAfterMs: 3_600_000 })
@@ -150,16 +150,16 @@ describe('the status of a commit', () => {
     await stage.store.endJob(first ?? '', { state: 'cancelled', reason: 'Somebody asked for it.' })
     await pass(120_000)
     expect(commit.statuses).toHaveLength(3)
-    const late = await stage.jobOf(firstStatus)
-    expect(stepsOf(late)).toEqual(['pending done', 'ended done', 'status skipped'])
+    const late = await stage.readJob(firstStatus)
+    expect(listSteps(late)).toEqual(['pending done', 'ended done', 'status skipped'])
     expect(late.steps.at(-1)?.detail).toBe(`A newer run sets this status: see the task ${secondStatus}.`)
   })
 
   test('two runs of one commit with different status names set both', async () => {
     const commit = createCommit()
-    const runner = scriptedRunner(() => ok('Good.'))
+    const runner = scriptRunner(() => ok('Good.'))
     open(stage, commit, runner)
-    await stage.accept(planned(), planned({ status: 'licence', sessionKey: 'hook:b' }))
+    await stage.accept(buildPlan(), buildPlan({ status: 'licence', sessionKey: 'hook:b' }))
     await pass(60_000)
     const last = new Map(commit.statuses.map(({ context, state }) => [context, state]))
     expect([...last]).toEqual([
@@ -171,8 +171,8 @@ describe('the status of a commit', () => {
   test('if the newest run was cancelled and cannot set its status, the status gets the result of the run before it', async () => {
     const commit = createCommit()
     const { turns } = open(stage, commit)
-    await stage.accept(planned())
-    const [, status = ''] = await stage.accept(planned({ sessionKey: 'hook:b' }))
+    await stage.accept(buildPlan())
+    const [, status = ''] = await stage.accept(buildPlan({ sessionKey: 'hook:b' }))
     await pass(0)
     await stage.store.endJob(status, { state: 'cancelled', reason: 'Somebody asked for it.' })
     await pass(30_000)
@@ -196,11 +196,11 @@ describe('the status of a commit', () => {
     open(
       stage,
       { request: slow },
-      scriptedRunner(() => ok('Good.')),
+      scriptRunner(() => ok('Good.')),
     )
-    await stage.accept(planned())
+    await stage.accept(buildPlan())
     await pass(0)
-    await stage.accept(planned({ sessionKey: 'hook:b' }))
+    await stage.accept(buildPlan({ sessionKey: 'hook:b' }))
     await pass(5_000)
     expect(order).toEqual(['first call'])
     expect(commit.statuses).toEqual([])
@@ -215,8 +215,8 @@ describe('the status of a commit', () => {
   test('a dead run that is queued again sets pending and then its new end, even if another run has set the status since', async () => {
     const commit = createCommit()
     const { turns } = open(stage, commit)
-    const [first = '', status] = await stage.accept(planned())
-    const [second] = await stage.accept(planned({ sessionKey: 'hook:b' }))
+    const [first = '', status] = await stage.accept(buildPlan())
+    const [second] = await stage.accept(buildPlan({ sessionKey: 'hook:b' }))
     turns[0]?.end(failed)
     await pass(60_000)
     turns[1]?.end(ok('Other.'))
@@ -229,7 +229,7 @@ describe('the status of a commit', () => {
     turns[2]?.end(ok('Good.'))
     await pass(60_000)
     expect(shown(commit.statuses).at(-1)).toBe(`success: Run ${first} is done.`)
-    expect(stepsOf(await stage.jobOf(status))).toEqual(['pending done', 'ended done', 'status done'])
+    expect(listSteps(await stage.readJob(status))).toEqual(['pending done', 'ended done', 'status done'])
   })
 
   test('a run of a request without a commit sets no status', async () => {
@@ -237,10 +237,10 @@ describe('the status of a commit', () => {
     open(
       stage,
       commit,
-      scriptedRunner(() => ok('Good.')),
+      scriptRunner(() => ok('Good.')),
     )
     const ids = await stage.accept(
-      planned({ origin: { hook: 'github', place: { channel: 'github', to: 'acme/app#1' } } }),
+      buildPlan({ origin: { hook: 'github', place: { channel: 'github', to: 'acme/app#1' } } }),
     )
     await pass(1_000)
     expect(ids).toHaveLength(1)

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { listTurnContexts } from '../../../src/jobs/prompt.ts'
 import type { Message } from '../../../src/model/job.ts'
 
-function said(count: number, chars: number): Message[] {
+function buildMessages(count: number, chars: number): Message[] {
   return Array.from({ length: count }, (_, at) => ({
     role: at % 2 === 0 ? 'user' : 'assistant',
     text: 'w'.repeat(chars),
@@ -18,7 +18,7 @@ function waits(count: number, chars: number) {
 }
 
 const nothing = { events: [], count: 0 }
-const shape = ({ history, waiting: { events, count, maxChars } }: ReturnType<typeof listTurnContexts>[number]) => ({
+const toShape = ({ history, waiting: { events, count, maxChars } }: ReturnType<typeof listTurnContexts>[number]) => ({
   history: history.length,
   events: events.length,
   count,
@@ -27,18 +27,18 @@ const shape = ({ history, waiting: { events, count, maxChars } }: ReturnType<typ
 
 describe('the contexts of a turn', () => {
   test('the first context of a turn has everything that a large model accepts', () => {
-    const [whole] = listTurnContexts({ history: said(200, 500), waiting: waits(63, 10_000) })
-    expect(shape(whole)).toEqual({ history: 200, events: 50, count: 63, maxChars: 2_000 })
+    const [whole] = listTurnContexts({ history: buildMessages(200, 500), waiting: waits(63, 10_000) })
+    expect(toShape(whole)).toEqual({ history: 200, events: 50, count: 63, maxChars: 2_000 })
   })
 
   test('the last context of a turn is only the beginning of the oldest event', () => {
-    const last = listTurnContexts({ history: said(200, 500), waiting: waits(63, 10_000) }).at(-1)
-    expect(last && shape(last)).toEqual({ history: 0, events: 1, count: 63, maxChars: 2_000 })
+    const last = listTurnContexts({ history: buildMessages(200, 500), waiting: waits(63, 10_000) }).at(-1)
+    expect(last && toShape(last)).toEqual({ history: 0, events: 1, count: 63, maxChars: 2_000 })
   })
 
   test('each context of a turn is smaller than the one before', () => {
-    const contexts = listTurnContexts({ history: said(9, 3_000), waiting: waits(4, 100) })
-    expect(contexts.map(shape).map(({ history }) => history)).toEqual([9, 7, 3, 1, 0])
+    const contexts = listTurnContexts({ history: buildMessages(9, 3_000), waiting: waits(4, 100) })
+    expect(contexts.map(toShape).map(({ history }) => history)).toEqual([9, 7, 3, 1, 0])
   })
 
   test('a turn has one context if there is nothing to omit', () => {
@@ -47,7 +47,7 @@ describe('the contexts of a turn', () => {
   })
 
   test('no context of a turn begins with a reply whose question was omitted', () => {
-    const contexts = listTurnContexts({ history: said(150, 2_000), waiting: nothing })
+    const contexts = listTurnContexts({ history: buildMessages(150, 2_000), waiting: nothing })
     expect(new Set(contexts.map(({ history: [first] }) => first?.role))).toEqual(new Set(['user', undefined]))
   })
 })

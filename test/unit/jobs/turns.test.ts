@@ -1,7 +1,7 @@
 // The limit on the turns of a session in an hour: a loop ends in a pause, and no turn is lost.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { Flow, toFlowSettings } from '../../../src/model/config/flow.ts'
-import { agentPlan, configWith, createStage, ok, pass, scriptedChannel, scriptedRunner, type Stage } from './stage.ts'
+import { planAgent, buildConfig, createStage, ok, pass, scriptChannel, scriptRunner, type Stage } from './stage.ts'
 
 const minute = 60_000
 const hour = 60 * minute
@@ -11,11 +11,11 @@ const quiet = { deliver: false }
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-function start(agents: object, runner = scriptedRunner(() => ok('Done.'))) {
+function start(agents: object, runner = scriptRunner(() => ok('Done.'))) {
   const stage = createStage(
-    configWith({ agents, hooks: { alerts }, runners: { scripted: { kind: 'command', command: 'x' } } }),
+    buildConfig({ agents, hooks: { alerts }, runners: { scripted: { kind: 'command', command: 'x' } } }),
   )
-  const { channel, sent } = scriptedChannel()
+  const { channel, sent } = scriptChannel()
   stage.openWorker({ runner: runner.runner, channels: new Map([['console', channel]]) })
   return { stage, turns: runner.turns, sent }
 }
@@ -23,7 +23,7 @@ function start(agents: object, runner = scriptedRunner(() => ok('Done.'))) {
 async function ask(stage: Stage, sessionKey: string, count: number): Promise<string[]> {
   const ids: string[] = []
   for (let at = 0; at < count; at += 1) {
-    ids.push(...(await stage.accept(agentPlan({ sessionKey, action: quiet }))))
+    ids.push(...(await stage.accept(planAgent({ sessionKey, action: quiet }))))
     await pass(minute)
   }
   return ids
@@ -35,14 +35,14 @@ test('with a limit of three turns an hour, the fourth turn waits until the first
   const { stage, turns } = start(three)
   const ids = await ask(stage, 'hook:a', 5)
   expect(turns).toHaveLength(3)
-  expect((await stage.jobOf(ids[3])).state).toBe('queued')
-  expect((await stage.jobOf(ids[3])).attempts).toBe(0)
+  expect((await stage.readJob(ids[3])).state).toBe('queued')
+  expect((await stage.readJob(ids[3])).attempts).toBe(0)
   await pass(hour - 6 * minute)
   expect(turns).toHaveLength(3)
   await pass(1.5 * minute)
   expect(turns).toHaveLength(4)
   await pass(hour)
-  expect((await stage.jobOf(ids[4])).state).toBe('done')
+  expect((await stage.readJob(ids[4])).state).toBe('done')
 })
 
 test('other sessions run while one session waits for its hourly limit', async () => {
@@ -87,9 +87,13 @@ test.each([
 })
 
 /** A run whose flow has the limit. */
-function limited(sessionKey: string, limit: string) {
+function planLimited(sessionKey: string, limit: string) {
   const settings = toFlowSettings(Flow.parse({ limits: [limit] }), { ring: 'pr', rateKey: '' })
-  return agentPlan({ sessionKey, action: quiet, flow: { ring: 'pr', key: sessionKey, expiresMs: undefined, settings } })
+  return planAgent({
+    sessionKey,
+    action: quiet,
+    flow: { ring: 'pr', key: sessionKey, expiresMs: undefined, settings },
+  })
 }
 
 test.each([
@@ -100,7 +104,7 @@ test.each([
   'if one call is refused, the limit %s is paused accordingly, and %i of three turns call the model at first',
   async (limit, asked) => {
     let refusals = 0
-    const { runner, turns } = scriptedRunner(() =>
+    const { runner, turns } = scriptRunner(() =>
       (refusals += 1) <= asked ? { status: 'unavailable', detail: 'slow down', retryAfterMs: 90_000 } : ok('Done.'),
     )
     const stage = createStage(
@@ -111,7 +115,7 @@ test.each([
       }),
     )
     stage.openWorker({ runner })
-    const ids = await stage.accept(...['a', 'b', 'c'].map((key) => limited(`hook:${key}`, limit)))
+    const ids = await stage.accept(...['a', 'b', 'c'].map((key) => planLimited(`hook:${key}`, limit)))
     await pass(minute)
     expect(turns).toHaveLength(asked)
     const isPaused = asked === 1
@@ -122,7 +126,7 @@ test.each([
     )
     await pass(minute)
     expect(await stage.store.holds()).toEqual([])
-    for (const id of ids) expect((await stage.jobOf(id)).state).toBe('done')
+    for (const id of ids) expect((await stage.readJob(id)).state).toBe('done')
   },
 )
 
@@ -132,35 +136,35 @@ test('a provider that asks to wait pauses its limit for at most 15 minutes, and 
     [['other/large'], []],
     [[], [15 * minute]],
   ] as const) {
-    const { runner } = scriptedRunner(({ model }) =>
+    const { runner } = scriptRunner(({ model }) =>
       model === 'other/large' ? ok('Done.') : { status: 'unavailable', detail: 'slow down', retryAfterMs: day },
     )
     const provider = { kind: 'openai-compatible', baseUrl: 'http://127.0.0.1:1/v1' }
     const agents = { defaults: { model: 'local/small', runner: 'ai', modelFallbacks } }
     const models = { providers: { local: provider, other: provider } }
-    const stage = createStage(configWith({ limits: { local: { total: 1 } }, models, agents }))
+    const stage = createStage(buildConfig({ limits: { local: { total: 1 } }, models, agents }))
     stage.openWorker({ runner })
-    await stage.accept(limited('hook:a', 'local'))
+    await stage.accept(planLimited('hook:a', 'local'))
     await pass(1)
     const holds = await stage.store.holds()
     expect(holds.map(({ forMs = 0 }) => Math.round(forMs / minute) * minute)).toEqual(paused)
   }
 })
 
-test('a later, shorter wait does not shorten a pause, and a provider that names no time causes none', async () => {
+test('a later, shorter wait does not shorten a pause, and a provider that names no time causes no pause', async () => {
   const waits = [90_000, 5_000, undefined]
-  const { runner, turns } = scriptedRunner(() => {
+  const { runner, turns } = scriptRunner(() => {
     if (waits.length === 0) return ok('Done.')
     const retryAfterMs = waits.shift()
     return { status: 'unavailable', detail: 'slow down', ...(retryAfterMs !== undefined && { retryAfterMs }) }
   })
   const agents = { defaults: { runner: 'scripted' } }
   const runners = { scripted: { kind: 'command', command: 'x' } }
-  const stage = createStage(configWith({ limits: { scripted: {} }, agents, runners }))
+  const stage = createStage(buildConfig({ limits: { scripted: {} }, agents, runners }))
   stage.openWorker({ runner })
   // runs whose flow does not have the limit are not held back
-  await stage.accept(agentPlan({ sessionKey: 'hook:a', action: quiet }))
-  await stage.accept(agentPlan({ sessionKey: 'hook:b', action: quiet }))
+  await stage.accept(planAgent({ sessionKey: 'hook:a', action: quiet }))
+  await stage.accept(planAgent({ sessionKey: 'hook:b', action: quiet }))
   await pass(1_000)
   expect(turns).toHaveLength(2)
   expect((await stage.store.holds())[0]?.forMs).toBeGreaterThan(85_000)

@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import {
-  agentPlan,
+  planAgent,
   createStage,
   ok,
   pass,
-  scriptedChannel,
-  scriptedRunner,
+  scriptChannel,
+  scriptRunner,
   type Stage,
-  stepsOf,
-  wakePlan,
+  listSteps,
+  planWake,
 } from './stage.ts'
 
 const start = 1_700_000_000_000
@@ -26,62 +26,62 @@ const quiet = { deliver: false }
 
 describe('a job that goes well', () => {
   test('a job runs, is summarised in the main session and delivers its reply, in that order', async () => {
-    const { runner } = scriptedRunner(() => ok('All green'))
-    const { channel, sent } = scriptedChannel()
+    const { runner } = scriptRunner(() => ok('All green'))
+    const { channel, sent } = scriptChannel()
     stage.openWorker({ runner, channels: new Map([['console', channel]]) })
-    const [id] = await stage.accept(agentPlan({ action: { name: 'CI', to: 'me' } }))
-    const job = await stage.jobOf(id)
+    const [id] = await stage.accept(planAgent({ action: { name: 'CI', to: 'me' } }))
+    const job = await stage.readJob(id)
     expect(job.state).toBe('done')
-    expect(stepsOf(job)).toEqual(['run done', 'summary done', 'deliver done'])
+    expect(listSteps(job)).toEqual(['run done', 'summary done', 'deliver done'])
     expect(job.steps[2]?.detail).toBe('sent to console me as p1')
-    expect(await stage.eventTexts()).toEqual(['Hook CI: All green'])
+    expect(await stage.readEvents()).toEqual(['Hook CI: All green'])
     expect(sent).toMatchObject([{ to: 'me', text: 'All green', run: { id, agentId: 'main', name: 'CI' } }])
   })
 
   test('a reply with deliver false goes to the main session only', async () => {
-    const { channel, sent } = scriptedChannel()
+    const { channel, sent } = scriptChannel()
     stage.openWorker({ channels: new Map([['console', channel]]) })
-    const [id] = await stage.accept(agentPlan({ action: quiet }))
-    expect(stepsOf(await stage.jobOf(id))).toEqual(['run done', 'summary done'])
+    const [id] = await stage.accept(planAgent({ action: quiet }))
+    expect(listSteps(await stage.readJob(id))).toEqual(['run done', 'summary done'])
     expect(sent).toHaveLength(0)
-    expect(await stage.eventTexts()).toEqual(['Hook github: Done.'])
+    expect(await stage.readEvents()).toEqual(['Hook github: Done.'])
   })
 
   test('a reply that only acknowledges is summarised in the main session and not posted, and its step says why', async () => {
-    const { channel, sent } = scriptedChannel()
-    const { runner } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    const { channel, sent } = scriptChannel()
+    const { runner } = scriptRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner, channels: new Map([['console', channel]]) })
-    const [id] = await stage.accept(agentPlan())
-    const job = await stage.jobOf(id)
+    const [id] = await stage.accept(planAgent())
+    const job = await stage.readJob(id)
     expect(sent).toHaveLength(0)
-    expect(stepsOf(job)).toEqual(['run done', 'summary done', 'deliver skipped'])
+    expect(listSteps(job)).toEqual(['run done', 'summary done', 'deliver skipped'])
     expect(job.steps[2]?.detail).toContain('HEARTBEAT_OK')
     expect(job.state).toBe('done')
-    expect(await stage.eventTexts()).toEqual(['Hook github: HEARTBEAT_OK'])
+    expect(await stage.readEvents()).toEqual(['Hook github: HEARTBEAT_OK'])
   })
 
   test('a simulated run is marked as simulated, and a real one is not', async () => {
-    const { runner, turns } = scriptedRunner()
+    const { runner, turns } = scriptRunner()
     stage.openWorker({ runner })
-    const [one, two] = await stage.accept(agentPlan({ sessionKey: 'hook:1' }), agentPlan({ sessionKey: 'hook:2' }))
+    const [one, two] = await stage.accept(planAgent({ sessionKey: 'hook:1' }), planAgent({ sessionKey: 'hook:2' }))
     turns[0]?.end({ status: 'ok', text: 'x', simulated: true })
     turns[1]?.end(ok('x'))
     await pass(0)
-    expect((await stage.jobOf(one)).steps[0]?.detail).toContain('simulated')
-    expect((await stage.jobOf(two)).steps[0]?.detail).not.toContain('simulated')
+    expect((await stage.readJob(one)).steps[0]?.detail).toContain('simulated')
+    expect((await stage.readJob(two)).steps[0]?.detail).not.toContain('simulated')
   })
 
   test('a wake becomes an event in the main session without a worker', async () => {
-    const [id] = await stage.accept(wakePlan())
-    expect((await stage.jobOf(id)).state).toBe('done')
-    expect(await stage.eventTexts()).toEqual(['Somebody rang'])
+    const [id] = await stage.accept(planWake())
+    expect((await stage.readJob(id)).state).toBe('done')
+    expect(await stage.readEvents()).toEqual(['Somebody rang'])
   })
 
   test('the runner gets the fields of the action, and the message inside the boundary', async () => {
-    const { runner, turns } = scriptedRunner()
+    const { runner, turns } = scriptRunner()
     stage.openWorker({ runner })
     const action = { message: 'Fix it', model: 'a/b', thinking: 'low', timeoutSeconds: 9 } as const
-    const [id] = await stage.accept(agentPlan({ agentId: 'ops', sessionKey: 'hook:z', action }))
+    const [id] = await stage.accept(planAgent({ agentId: 'ops', sessionKey: 'hook:z', action }))
     expect(turns[0]?.request).toMatchObject({
       runId: id,
       attempt: 1,
@@ -97,21 +97,21 @@ describe('a job that goes well', () => {
   })
 
   test('no two prompts share a boundary id', async () => {
-    const { runner, turns } = scriptedRunner()
+    const { runner, turns } = scriptRunner()
     stage.openWorker({ runner })
-    await stage.accept(agentPlan({ sessionKey: 'hook:1' }), agentPlan({ sessionKey: 'hook:2' }))
+    await stage.accept(planAgent({ sessionKey: 'hook:1' }), planAgent({ sessionKey: 'hook:2' }))
     const ids = turns.map(({ request }) => /CONTENT id="([0-9a-f]{16})"/.exec(request.prompt)?.[1])
     expect(new Set(ids).size).toBe(2)
   })
 })
 
 describe('transcripts', () => {
-  const transcript = (sessionKey: string) => stage.store.messages({ agentId: 'main', sessionKey, limit: 10 })
+  const readTranscript = (sessionKey: string) => stage.store.messages({ agentId: 'main', sessionKey, limit: 10 })
 
   test('the prompt and the reply of a run are recorded under its session key', async () => {
     stage.openWorker()
-    const [id] = await stage.accept(agentPlan({ action: { ...quiet, message: 'Hello' } }))
-    const messages = await transcript('hook:a')
+    const [id] = await stage.accept(planAgent({ action: { ...quiet, message: 'Hello' } }))
+    const messages = await readTranscript('hook:a')
     expect(messages).toMatchObject([
       { role: 'user', text: expect.stringContaining('Hello'), runId: id },
       { role: 'assistant', text: 'Done.', runId: id },
@@ -120,13 +120,13 @@ describe('transcripts', () => {
   })
 
   test('a persistent session continues where it ended, and an isolated run of the same key begins empty', async () => {
-    const { runner, turns } = scriptedRunner(({ runId }) => ok(`reply of ${runId}`))
+    const { runner, turns } = scriptRunner(({ runId }) => ok(`reply of ${runId}`))
     stage.openWorker({ runner })
-    const persistent = agentPlan({ action: quiet, sessionMode: 'persistent' })
+    const persistent = planAgent({ action: quiet, sessionMode: 'persistent' })
     const [first] = await stage.accept(persistent)
     await stage.accept(persistent)
-    await stage.accept(agentPlan({ action: quiet }))
-    await stage.accept(agentPlan({ action: quiet, sessionMode: 'persistent', sessionKey: 'hook:other' }))
+    await stage.accept(planAgent({ action: quiet }))
+    await stage.accept(planAgent({ action: quiet, sessionMode: 'persistent', sessionKey: 'hook:other' }))
     expect(turns.map(({ request }) => request.history.map(({ role }) => role))).toEqual([
       [],
       ['user', 'assistant'],
@@ -139,10 +139,10 @@ describe('transcripts', () => {
 
 describe('the order of runs', () => {
   test('runs of one session key never overlap and keep their order of arrival', async () => {
-    const { runner, turns } = scriptedRunner()
+    const { runner, turns } = scriptRunner()
     stage.openWorker({ runner })
-    const [one] = await stage.accept(agentPlan())
-    const [two] = await stage.accept(agentPlan())
+    const [one] = await stage.accept(planAgent())
+    const [two] = await stage.accept(planAgent())
     expect(turns.map(({ request }) => request.runId)).toEqual([one])
     turns[0]?.end(ok('x'))
     await pass(0)
@@ -150,9 +150,9 @@ describe('the order of runs', () => {
   })
 
   test('a run that waits for a retry delays later runs of its key', async () => {
-    const { runner, turns } = scriptedRunner()
+    const { runner, turns } = scriptRunner()
     stage.openWorker({ runner })
-    const [one, two] = await stage.accept(agentPlan({ action: quiet }), agentPlan({ action: quiet }))
+    const [one, two] = await stage.accept(planAgent({ action: quiet }), planAgent({ action: quiet }))
     turns[0]?.end({ status: 'error', retryable: true, detail: 'busy' })
     await pass(1_999)
     expect(turns).toHaveLength(1)
@@ -163,28 +163,28 @@ describe('the order of runs', () => {
   })
 
   test('runs of different keys, and of one key of different agents, run at the same time', async () => {
-    const { runner, turns } = scriptedRunner()
+    const { runner, turns } = scriptRunner()
     stage.openWorker({ runner })
     await stage.accept(
-      agentPlan({ sessionKey: 'hook:1' }),
-      agentPlan({ sessionKey: 'hook:2' }),
-      agentPlan({ sessionKey: 'hook:2', agentId: 'ops' }),
+      planAgent({ sessionKey: 'hook:1' }),
+      planAgent({ sessionKey: 'hook:2' }),
+      planAgent({ sessionKey: 'hook:2', agentId: 'ops' }),
     )
     expect(turns).toHaveLength(3)
   })
 
   test('runs that only share the default key run at the same time', async () => {
-    const { runner, turns } = scriptedRunner()
+    const { runner, turns } = scriptRunner()
     stage.openWorker({ runner })
-    const shared = agentPlan({ sharesSession: true })
+    const shared = planAgent({ sharesSession: true })
     await stage.accept(shared, shared)
     expect(turns).toHaveLength(2)
   })
 
   test('at most maxConcurrent jobs run, and the next begins when one ends', async () => {
-    const { runner, turns } = scriptedRunner()
+    const { runner, turns } = scriptRunner()
     stage.openWorker({ runner, settings: { maxConcurrent: 2 } })
-    const keys = ['1', '2', '3'].map((key) => agentPlan({ sessionKey: `hook:${key}` }))
+    const keys = ['1', '2', '3'].map((key) => planAgent({ sessionKey: `hook:${key}` }))
     await stage.accept(...keys)
     expect(turns).toHaveLength(2)
     turns[1]?.end(ok('x'))
@@ -193,9 +193,9 @@ describe('the order of runs', () => {
   })
 
   test('fullSince is the time since which no slot has been free, even while runs follow one another, and each turn has its time limit', async () => {
-    const { runner, turns } = scriptedRunner()
+    const { runner, turns } = scriptRunner()
     const worker = stage.openWorker({ runner, settings: { maxConcurrent: 2 } })
-    const ids = await stage.accept(...['1', '2', '3'].map((key) => agentPlan({ sessionKey: key, action: quiet })))
+    const ids = await stage.accept(...['1', '2', '3'].map((key) => planAgent({ sessionKey: key, action: quiet })))
     const [since, until] = [start, start + 600_000]
     expect(worker.slots()).toEqual({
       used: 2,
@@ -213,13 +213,13 @@ describe('the order of runs', () => {
     turns[1]?.end(ok('x'))
     await pass(0)
     expect(worker.slots()).toMatchObject({ used: 1, fullSince: undefined, turns: [{ jobId: ids[2] }] })
-    await stage.accept(agentPlan({ sessionKey: '4', action: quiet }))
+    await stage.accept(planAgent({ sessionKey: '4', action: quiet }))
     expect(worker.slots()).toMatchObject({ used: 2, fullSince: start + 5_000 })
   })
 
   test('a job is found when it is due, even without a notification', async () => {
-    const { runner, turns } = scriptedRunner()
-    await stage.accept(agentPlan())
+    const { runner, turns } = scriptRunner()
+    await stage.accept(planAgent())
     stage.openWorker({ runner })
     await pass(0)
     expect(turns).toHaveLength(1)

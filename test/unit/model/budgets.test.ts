@@ -4,7 +4,7 @@ import { formatSpending } from '../../../src/model/spending.ts'
 import { toMaxNanos, toTurnNanos } from '../../../src/model/prices.ts'
 
 /** The period at a moment, as ISO times. */
-function periodAt(now: string, given: { period: string; timezone?: string }): [string, string] {
+function findPeriodAt(now: string, given: { period: string; timezone?: string }): [string, string] {
   const { startsAt, endsAt } = findPeriod(BudgetConfig.parse({ turns: 1, ...given }), Date.parse(now))
   return [new Date(startsAt).toISOString(), new Date(endsAt).toISOString()]
 }
@@ -103,16 +103,16 @@ describe('the period of a budget', () => {
   ])(
     '%s as the period of a budget begins and ends at its calendar moments',
     (_, now, period, timezone, startsAt, endsAt) => {
-      expect(periodAt(now, { period, timezone })).toEqual([startsAt, endsAt])
+      expect(findPeriodAt(now, { period, timezone })).toEqual([startsAt, endsAt])
     },
   )
 
   test('a period ends where the next one begins, even if the clocks change or a date does not exist', () => {
     for (const timezone of ['Europe/Berlin', 'America/St_Johns', 'Pacific/Apia', 'Africa/Cairo']) {
       for (const period of ['1d', '1w', '1mo']) {
-        let [, end] = periodAt('2011-12-20T00:00:00.000Z', { period, timezone })
+        let [, end] = findPeriodAt('2011-12-20T00:00:00.000Z', { period, timezone })
         for (let count = 0; count < 30; count += 1) {
-          const [start, next] = periodAt(end, { period, timezone })
+          const [start, next] = findPeriodAt(end, { period, timezone })
           expect(start).toBe(end)
           expect(Date.parse(next)).toBeGreaterThan(Date.parse(end))
           end = next

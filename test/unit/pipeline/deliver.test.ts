@@ -108,11 +108,11 @@ describe('a mapping with the action deliver', () => {
   test('a deliver mapping has a flow, but none of the limits of an agent', async () => {
     const config = { limits: { gpu: { total: 1 } }, agents: { defaults: { limits: ['gpu'] } } }
     const flow = { onNew: 'replace', key: 'deploy:{{service}}', delay: '1m' } as const
-    const of = async (mapping: MappingInput) =>
+    const findFlow = async (mapping: MappingInput) =>
       decideOn(toGeneration([mapping], { config }), toTestDelivery('in', payload))
-    expect(await of({ ...deploys, flow })).toMatchObject({
+    expect(await findFlow({ ...deploys, flow })).toMatchObject({
       actions: [{ flow: { key: 'deploy:api', settings: { onNew: 'replace', limits: [] } } }],
     })
-    expect(await of(deploys)).toMatchObject({ actions: [{ flow: undefined }] })
+    expect(await findFlow(deploys)).toMatchObject({ actions: [{ flow: undefined }] })
   })
 })

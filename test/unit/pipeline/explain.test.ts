@@ -89,7 +89,7 @@ describe('explanations of decisions', () => {
     expect(wake.origins).toEqual([{ text: 'request', mode: 'default', allowUnsafeExternalContent: 'default' }])
   })
 
-  test('every mapping has a reason, even if none takes the delivery', async () => {
+  test('every mapping has a reason in an explanation, even if no mapping takes the delivery', async () => {
     const generation = toGeneration([{ match: { path: 'x', source: 'me' } }, { match: { path: 'y' } }])
     const { decision, trace, origins } = await explainOn(generation, 'x', {})
     expect(decision.kind).toBe('skip')

@@ -7,7 +7,7 @@ import { decideOn, toGeneration, toTestDelivery } from './decide.ts'
 
 const limits = { openai: { total: 8 }, gpu: { total: 1 } }
 
-async function planOf(generation: ReturnType<typeof toGeneration>, path: string, payload: JsonValue) {
+async function findFlow(generation: ReturnType<typeof toGeneration>, path: string, payload: JsonValue) {
   const decision = await decideOn(generation, toTestDelivery(path, payload))
   if (decision.kind !== 'accept') throw new Error(decision.kind)
   return decision.actions.map((action) => (action.kind === 'agent' ? action.flow : undefined))
@@ -18,36 +18,36 @@ const mapping = { match: { path: 'pr' }, id: 'pr', messageTemplate: 'Review', se
 describe('the flow of a run', () => {
   test('the key of a mapping is rendered once, and its default is the session key', async () => {
     const flow = { key: 'pr:{{n}}', rateLimit: { limit: 2, period: '1h', key: '{{who}}' }, expires: '2h' }
-    const [planned] = await planOf(toGeneration([{ ...mapping, flow }]), 'pr', { n: 7, who: 'ada' })
+    const [planned] = await findFlow(toGeneration([{ ...mapping, flow }]), 'pr', { n: 7, who: 'ada' })
     expect(planned).toMatchObject({ ring: 'pr', key: 'pr:7', expiresMs: 7_200_000 })
     expect(planned?.settings.rate?.name).toContain('ada')
-    const [byDefault] = await planOf(toGeneration([{ ...mapping, flow: { total: 1 } }]), 'pr', { n: 7 })
+    const [byDefault] = await findFlow(toGeneration([{ ...mapping, flow: { total: 1 } }]), 'pr', { n: 7 })
     expect(byDefault?.key).toBe('hook:7')
   })
 
   test('a run without a flow has no limits, and a run of an agent with limits has those of the agent', async () => {
-    expect(await planOf(toGeneration([mapping]), 'pr', { n: 7 })).toEqual([undefined])
+    expect(await findFlow(toGeneration([mapping]), 'pr', { n: 7 })).toEqual([undefined])
     const agents = { list: [{ id: 'reviewer', limits: ['gpu'] }, { id: 'other' }] }
     const config = { limits, agents }
-    const [alone] = await planOf(toGeneration([mapping], { config }), 'pr', { n: 7 })
+    const [alone] = await findFlow(toGeneration([mapping], { config }), 'pr', { n: 7 })
     expect(alone).toMatchObject({ ring: 'pr', key: 'hook:7', settings: { limits: ['gpu'], perKey: 100_000 } })
     const flow = { limits: ['openai', 'gpu'], perKey: 2 }
-    const [both] = await planOf(toGeneration([{ ...mapping, flow }], { config }), 'pr', { n: 7 })
+    const [both] = await findFlow(toGeneration([{ ...mapping, flow }], { config }), 'pr', { n: 7 })
     expect(both?.settings).toMatchObject({ limits: ['openai', 'gpu'], perKey: 2 })
     const other = { ...mapping, agentId: 'other' }
-    expect(await planOf(toGeneration([other], { config }), 'pr', { n: 7 })).toEqual([undefined])
+    expect(await findFlow(toGeneration([other], { config }), 'pr', { n: 7 })).toEqual([undefined])
   })
 
   test('hooks.agent.flow is the flow of the built-in hook, and an agent adds its limits to that flow too', async () => {
     const hooks = { agent: { flow: { key: 'for:{{name}}', onNew: 'replace', limits: ['openai'] } } }
     const config = { limits, agents: { defaults: { limits: ['gpu'] } } }
-    const [planned] = await planOf(toGeneration([], { hooks, config }), 'agent', { message: 'x', name: 'CI' })
+    const [planned] = await findFlow(toGeneration([], { hooks, config }), 'agent', { message: 'x', name: 'CI' })
     expect(planned).toMatchObject({
       ring: 'hook/agent',
       key: 'for:CI',
       settings: { onNew: 'replace', limits: ['openai', 'gpu'] },
     })
-    expect(await planOf(toGeneration([]), 'agent', { message: 'x' })).toEqual([undefined])
+    expect(await findFlow(toGeneration([]), 'agent', { message: 'x' })).toEqual([undefined])
   })
 
   test('a request whose payload leaves the key blank is refused', async () => {
@@ -62,11 +62,13 @@ describe('the flow of a run', () => {
     const flow = { key: 'pr:{{n}}', onNew: 'replace', total: 3 } as const
     const returned = { key: ' {{n}} ', delay: '5s', rateLimit: { limit: 2, period: '1h', key: '{{who}}' } }
     const coded = { ...mapping, flow, transform: { module: 't.ts' } }
-    const planWith = async (value: object) =>
+    const findWith = async (value: object) =>
       (
-        await planOf(toGeneration([coded], { config: { limits }, transforms: { 't.ts': () => value } }), 'pr', { n: 7 })
+        await findFlow(toGeneration([coded], { config: { limits }, transforms: { 't.ts': () => value } }), 'pr', {
+          n: 7,
+        })
       )[0]
-    const replaced = await planWith({ flow: returned })
+    const replaced = await findWith({ flow: returned })
     expect(replaced).toMatchObject({
       ring: 'pr',
       key: '{{n}}',
@@ -74,11 +76,14 @@ describe('the flow of a run', () => {
     })
     expect(replaced?.settings.total).toBeUndefined()
     expect(replaced?.settings.rate?.name).toContain('{{who}}')
-    expect(await planWith({ flow: { limits: ['gpu'] } })).toMatchObject({
+    expect(await findWith({ flow: { limits: ['gpu'] } })).toMatchObject({
       key: 'hook:7',
       settings: { limits: ['gpu'] },
     })
-    expect(await planWith({ message: 'x' })).toMatchObject({ key: 'pr:7', settings: { onNew: 'replace', total: 3 } })
+    expect(await findWith({ message: 'x' })).toMatchObject({
+      key: 'pr:7',
+      settings: { onNew: 'replace', total: 3 },
+    })
   })
 
   test.each([
@@ -112,23 +117,23 @@ describe('a flow that cannot take effect is refused with the reason', () => {
     findConfigIssues(
       Config.parse({ limits, ...config, hooks: { enabled: true, token: 'hook-secret-0123456789', ...hooks } }),
     ).map(({ text }) => text)
-  const ofMapping = (flow: object, over: object = {}) => ({ mappings: [{ ...mapping, flow, ...over }] })
+  const toHooks = (flow: object, over: object = {}) => ({ mappings: [{ ...mapping, flow, ...over }] })
 
   test.each([
-    [ofMapping({ delay: '30s', maxDelay: '30s' }), /flow\.maxDelay must be greater than delay/],
-    [ofMapping({ maxDelay: '30s' }), /flow\.maxDelay needs delay/],
-    [ofMapping({ delay: '30s', expires: '30s' }), /flow\.expires must be greater than delay/],
-    [ofMapping({ onNew: 'gather', perKey: 2 }), /flow\.perKey must be 1 with "gather"/],
-    [ofMapping({ onNew: 'replace', key: 'all' }), /flow\.key must tell requests apart: with "replace"/],
-    [ofMapping({ onNew: 'replace', key: '{{ path }}:{{source | default: "x"}}:{{now}}' }), /flow\.key must tell/],
-    [ofMapping({ onNew: 'replace' }, { sessionKey: 'hook:all' }), /flow\.key must tell requests apart/],
-    [ofMapping({ key: 'all', cancelOn: { event: 'x' } }), /flow\.key must tell requests apart: a request that matches/],
-    [ofMapping({ cancelOn: {} }), /flow\.cancelOn must have at least one condition/],
-    [ofMapping({ onFull: 'refuse' }), /flow\.onFull is "refuse", so maxQueued must say/],
-    [ofMapping({ limits: ['gpu', 'gpu'] }), /flow\.limits\[1\] names "gpu" a second time/],
-    [ofMapping({ limits: ['opneai'] }), /flow\.limits\[0\] is not a name in limits\. It has "openai", "gpu"\./],
+    [toHooks({ delay: '30s', maxDelay: '30s' }), /flow\.maxDelay must be greater than delay/],
+    [toHooks({ maxDelay: '30s' }), /flow\.maxDelay needs delay/],
+    [toHooks({ delay: '30s', expires: '30s' }), /flow\.expires must be greater than delay/],
+    [toHooks({ onNew: 'gather', perKey: 2 }), /flow\.perKey must be 1 with "gather"/],
+    [toHooks({ onNew: 'replace', key: 'all' }), /flow\.key must tell requests apart: with "replace"/],
+    [toHooks({ onNew: 'replace', key: '{{ path }}:{{source | default: "x"}}:{{now}}' }), /flow\.key must tell/],
+    [toHooks({ onNew: 'replace' }, { sessionKey: 'hook:all' }), /flow\.key must tell requests apart/],
+    [toHooks({ key: 'all', cancelOn: { event: 'x' } }), /flow\.key must tell requests apart: a request that matches/],
+    [toHooks({ cancelOn: {} }), /flow\.cancelOn must have at least one condition/],
+    [toHooks({ onFull: 'refuse' }), /flow\.onFull is "refuse", so maxQueued must say/],
+    [toHooks({ limits: ['gpu', 'gpu'] }), /flow\.limits\[1\] names "gpu" a second time/],
+    [toHooks({ limits: ['opneai'] }), /flow\.limits\[0\] is not a name in limits\. It has "openai", "gpu"\./],
     [
-      ofMapping({}, { action: 'wake', textTemplate: 'x', messageTemplate: undefined, sessionKey: undefined }),
+      toHooks({}, { action: 'wake', textTemplate: 'x', messageTemplate: undefined, sessionKey: undefined }),
       /flow is only for the action/,
     ],
     [{ agent: { flow: { onNew: 'replace' } } }, /hooks\.agent\.flow\.key must tell requests apart/],
@@ -156,8 +161,8 @@ describe('a flow that cannot take effect is refused with the reason', () => {
       perKey: 1,
       limits: ['gpu', 'openai'],
     }
-    expect(find(ofMapping(flow))).toEqual([])
-    expect(find(ofMapping({ onNew: 'replace', key: '{{path}}:{{n}}' }))).toEqual([])
+    expect(find(toHooks(flow))).toEqual([])
+    expect(find(toHooks({ onNew: 'replace', key: '{{path}}:{{n}}' }))).toEqual([])
     expect(find({ agent: { flow: { onNew: 'replace', key: '{{sessionKey}}' } } })).toEqual([])
   })
 })

@@ -6,7 +6,7 @@ import { createGeneration } from '../../../src/pipeline/generation.ts'
 import { findMapping } from '../../../src/pipeline/hook.ts'
 import { toGeneration, toTestDelivery } from './decide.ts'
 
-function rulesOf(mappings: readonly (MappingInput & { maxBodyBytes?: number })[], name = 'unknown') {
+function findRules(mappings: readonly (MappingInput & { maxBodyBytes?: number })[], name = 'unknown') {
   const generation = createGeneration({
     config: Config.parse({ hooks: { token: 'hook-secret' }, server: { maxBodyBytes: 1_000 } }),
     mappings: mappings.map(({ maxBodyBytes, ...mapping }, index) => ({
@@ -23,15 +23,15 @@ const github = { match: { path: 'a' }, verify: { scheme: 'github', secret: 's' }
 const large = { ...github, match: { path: '/b/' }, maxBodyBytes: 5_000 }
 
 test('the body limit before a proof is the largest one of all signed mappings, and token-only mappings do not raise it', () => {
-  expect(rulesOf([github]).maxBodyBytes).toBe(1_000)
-  expect(rulesOf([github, large]).maxBodyBytes).toBe(5_000)
-  expect(rulesOf([github, { match: { path: 'open' }, maxBodyBytes: 9_000 }]).maxBodyBytes).toBe(1_000)
+  expect(findRules([github]).maxBodyBytes).toBe(1_000)
+  expect(findRules([github, large]).maxBodyBytes).toBe(5_000)
+  expect(findRules([github, { match: { path: 'open' }, maxBodyBytes: 9_000 }]).maxBodyBytes).toBe(1_000)
 })
 
 test('before a proof, every hook name has the same body limit and the same proofs', () => {
   for (const name of ['a', 'b', 'wake', '', 'unknown']) {
-    expect(rulesOf([github, large], name).maxBodyBytes).toBe(5_000)
-    expect(rulesOf([github, large], name).isProofShown({ 'x-hub-signature-256': 'sha256=00' })).toBe(true)
+    expect(findRules([github, large], name).maxBodyBytes).toBe(5_000)
+    expect(findRules([github, large], name).isProofShown({ 'x-hub-signature-256': 'sha256=00' })).toBe(true)
   }
 })
 
@@ -42,7 +42,7 @@ test('only the headers of a scheme in use count as a proof: a Bearer token and a
     { scheme: 'mailgun', secret: 's' },
     { scheme: 'postmark', secret: 'u:p' },
   ]
-  const { isProofShown } = rulesOf(verify.map((one, index) => ({ match: { path: `p-${index}` }, verify: one })))
+  const { isProofShown } = findRules(verify.map((one, index) => ({ match: { path: `p-${index}` }, verify: one })))
   expect(isProofShown({ 'x-hub-signature-256': 'sha256=00' })).toBe(true)
   expect(isProofShown({ 'x-hub-signature-256': 'sha256=00', authorization: 'Bearer x' })).toBe(true)
   expect(isProofShown({ authorization: 'Basic eA==' })).toBe(true)
@@ -51,7 +51,7 @@ test('only the headers of a scheme in use count as a proof: a Bearer token and a
 })
 
 test('no header counts as a proof if no mapping is signed', () => {
-  expect(rulesOf([{ match: { path: 'open' } }]).isProofShown({ 'x-hub-signature-256': 'sha256=00' })).toBe(false)
+  expect(findRules([{ match: { path: 'open' } }]).isProofShown({ 'x-hub-signature-256': 'sha256=00' })).toBe(false)
 })
 
 test('the trace names the credential that a mapping misses in the request: the token, the proof, or the token in addition to the proof', () => {

@@ -6,38 +6,38 @@ import { toIdentity } from '../../../src/pipeline/identity.ts'
 
 const secret = 'a-secret-of-one-sender-0123456789'
 
-function identityOf(verify: object, more: object = {}, id?: string) {
+function findIdentity(verify: object, more: object = {}, id?: string) {
   const mapping = Mapping.parse({ match: { path: 'x' }, verify: { scheme: 'token', ...verify }, ...more })
   return toIdentity({ ...mapping, id: id ?? 'mapping-1', isUnnamed: id === undefined })
 }
 
 test('a mapping without an id is identified by its scheme and a digest of each secret, not by the secret or the position', () => {
-  const { proves } = identityOf({ secrets: [secret, 'another-secret-0123456789'] })
+  const { proves } = findIdentity({ secrets: [secret, 'another-secret-0123456789'] })
   expect(proves).toEqual([expect.stringMatching(/^token:[\da-f]{24}$/), expect.stringMatching(/^token:[\da-f]{24}$/)])
-  expect(identityOf({ secret }).proves).toEqual([proves[0]])
+  expect(findIdentity({ secret }).proves).toEqual([proves[0]])
 })
 
-test('another secret, header or scheme changes the identity of a mapping, and another message does not', () => {
-  const { proves } = identityOf({ secret })
+test('another secret, header or scheme changes the identity of a mapping, and another message does not change it', () => {
+  const { proves } = findIdentity({ secret })
   for (const other of [{ secret: `${secret}!` }, { secret, header: 'x-else' }, { secret, scheme: 'github' }])
-    expect(identityOf(other).proves).not.toEqual(proves)
-  expect(identityOf({ secret }, { messageTemplate: 'new' }).proves).toEqual(proves)
+    expect(findIdentity(other).proves).not.toEqual(proves)
+  expect(findIdentity({ secret }, { messageTemplate: 'new' }).proves).toEqual(proves)
 })
 
 test('a mapping with an id is identified by it, and still accepts identities from before it had one', () => {
-  const before = identityOf({ secret })
-  const named = identityOf({ secret }, {}, 'own')
+  const before = findIdentity({ secret })
+  const named = findIdentity({ secret }, {}, 'own')
   expect([named.proves, named.secretsName, named.ring]).toEqual([['own'], 'own', 'own'])
   expect(before.proves.every((proof) => named.isOpenedBy(proof))).toBe(true)
   expect(before.isOpenedBy('own')).toBe(false)
 })
 
 test('the ring of a mapping depends on its conditions, and the name of its secrets only on its path and scheme', () => {
-  const push = identityOf({}, { match: { path: 'x', event: 'push' } })
-  const ping = identityOf({}, { match: { path: 'x', event: 'ping' } })
+  const push = findIdentity({}, { match: { path: 'x', event: 'push' } })
+  const ping = findIdentity({}, { match: { path: 'x', event: 'ping' } })
   expect(push.ring).not.toBe(ping.ring)
   expect(push.secretsName).toBe(ping.secretsName)
-  expect(identityOf({}, { match: { path: 'y' } }).secretsName).not.toBe(push.secretsName)
+  expect(findIdentity({}, { match: { path: 'y' } }).secretsName).not.toBe(push.secretsName)
 })
 
 test('the digests of a signed mapping are computed when they are first needed, each once', () => {
@@ -50,7 +50,7 @@ test('the digests of a signed mapping are computed when they are first needed, e
   syncBuiltinESMExports()
   try {
     const secrets = Array.from({ length: 50 }, (_, index) => `${secret}-of-many-${index}`)
-    const [first] = secrets.map((each) => identityOf({ scheme: 'github', secret: each }))
+    const [first] = secrets.map((each) => findIdentity({ scheme: 'github', secret: each }))
     expect(digests).toBe(0)
     expect([first?.signer, first?.isOpenedBy('mapping-2'), first?.isOpenedBy('token:0123')]).toEqual([
       first?.proves[0],

@@ -4,11 +4,11 @@ import type { JsonValue } from '../../../src/base/json.ts'
 import { Match } from '../../../src/model/config/match.ts'
 import { createRouter, type MatchInput, type Router } from '../../../src/pipeline/match.ts'
 
-function mapping(id: string, match: Match = {}) {
+function toMapping(id: string, match: Match = {}) {
   return { id, match: Match.parse(match) }
 }
 
-function delivery(parts: Partial<MatchInput> = {}): MatchInput {
+function toDelivery(parts: Partial<MatchInput> = {}): MatchInput {
   return { path: 'github', source: 'github', event: 'push', headers: {}, body: toJsonBody({}), ...parts }
 }
 
@@ -17,48 +17,48 @@ function find<T>(router: Router<T>, parts: MatchInput) {
 }
 
 function isTaken(match: Match, parts: Partial<MatchInput>): boolean {
-  return find(createRouter([mapping('only', match)]), delivery(parts)).mapping !== undefined
+  return find(createRouter([toMapping('only', match)]), toDelivery(parts)).mapping !== undefined
 }
 
-function whyNot(match: Match, parts: Partial<MatchInput>): string | undefined {
-  return createRouter([mapping('only', match)]).explain(delivery(parts))[0]?.why
+function explain(match: Match, parts: Partial<MatchInput>): string | undefined {
+  return createRouter([toMapping('only', match)]).explain(toDelivery(parts))[0]?.why
 }
 
 describe('the mapping of a delivery', () => {
   const router = createRouter([
-    mapping('early any', { source: 'gitlab' }),
-    mapping('first', { path: 'github', event: 'push' }),
-    mapping('second', { path: '/github/' }),
-    mapping('other', { path: 'gmail' }),
-    mapping('late any', { path: '/' }),
+    toMapping('early any', { source: 'gitlab' }),
+    toMapping('first', { path: 'github', event: 'push' }),
+    toMapping('second', { path: '/github/' }),
+    toMapping('other', { path: 'gmail' }),
+    toMapping('late any', { path: '/' }),
   ])
 
   test('the first mapping whose conditions are all true takes the delivery, with or without a path', () => {
-    expect(find(router, delivery({ source: 'gitlab' })).mapping?.id).toBe('early any')
-    expect(find(router, delivery()).mapping?.id).toBe('first')
-    expect(find(router, delivery({ event: 'issues' })).mapping?.id).toBe('second')
-    expect(find(router, delivery({ path: 'elsewhere' })).mapping?.id).toBe('late any')
+    expect(find(router, toDelivery({ source: 'gitlab' })).mapping?.id).toBe('early any')
+    expect(find(router, toDelivery()).mapping?.id).toBe('first')
+    expect(find(router, toDelivery({ event: 'issues' })).mapping?.id).toBe('second')
+    expect(find(router, toDelivery({ path: 'elsewhere' })).mapping?.id).toBe('late any')
   })
 
   test('the candidates are the mappings of the path and those without a path, in the order of the configuration', () => {
-    const ids = (path: string) => router.mappingsFor(path).mappings.map(({ id }) => id)
-    expect(ids('github')).toEqual(['early any', 'first', 'second', 'late any'])
-    expect(ids('gmail')).toEqual(['early any', 'other', 'late any'])
-    expect(ids('unheard of')).toEqual(['early any', 'late any'])
+    const listIds = (path: string) => router.mappingsFor(path).mappings.map(({ id }) => id)
+    expect(listIds('github')).toEqual(['early any', 'first', 'second', 'late any'])
+    expect(listIds('gmail')).toEqual(['early any', 'other', 'late any'])
+    expect(listIds('unheard of')).toEqual(['early any', 'late any'])
   })
 
   test('the trace ends with the mapping that takes the delivery', () => {
-    expect(find(router, delivery({ event: 'issues' })).trace).toEqual([
+    expect(find(router, toDelivery({ event: 'issues' })).trace).toEqual([
       { mappingId: 'early any', matched: false, why: 'source is "github", this mapping takes "gitlab"' },
       { mappingId: 'first', matched: false, why: 'event is "issues", this mapping takes "push"' },
       { mappingId: 'second', matched: true, why: 'path is "github"' },
     ])
   })
 
-  test('every candidate has a reason if none takes the delivery', () => {
+  test('every candidate has a reason if no mapping takes the delivery', () => {
     const { mapping: none, trace } = find(
-      createRouter([mapping('a', { event: 'x' }), mapping('b', { event: 'y' })]),
-      delivery(),
+      createRouter([toMapping('a', { event: 'x' }), toMapping('b', { event: 'y' })]),
+      toDelivery(),
     )
     expect(none).toBeUndefined()
     expect(trace.map(({ mappingId, matched }) => [mappingId, matched])).toEqual([
@@ -68,9 +68,9 @@ describe('the mapping of a delivery', () => {
   })
 
   test('a look-up considers only the mappings of its own path, however many other paths exist', () => {
-    const many = createRouter(Array.from({ length: 1000 }, (_, n) => mapping(`m${n}`, { path: `hook-${n}` })))
+    const many = createRouter(Array.from({ length: 1000 }, (_, n) => toMapping(`m${n}`, { path: `hook-${n}` })))
     expect(many.mappingsFor('hook-777').mappings.map(({ id }) => id)).toEqual(['m777'])
-    expect(find(many, delivery({ path: 'hook-777' })).trace).toHaveLength(1)
+    expect(find(many, toDelivery({ path: 'hook-777' })).trace).toHaveLength(1)
   })
 })
 
@@ -86,7 +86,7 @@ describe('paths of hooks', () => {
     (path) => {
       expect(isTaken({ path: 'github' }, { path })).toBe(false)
       expect(isTaken({ path }, { path })).toBe(true)
-      expect(createRouter([mapping('only', { path: 'github' })]).mappingsFor(path).mappings).toEqual([])
+      expect(createRouter([toMapping('only', { path: 'github' })]).mappingsFor(path).mappings).toEqual([])
     },
   )
 
@@ -129,16 +129,16 @@ describe('conditions of a mapping', () => {
   })
 
   test('a payload is not read if no condition needs it', () => {
-    const parts = delivery({
+    const parts = toDelivery({
       body: openBody({ bytes: Buffer.from('no JSON'), contentType: undefined, isProved: false }, { forms: false }),
     })
-    const router = createRouter([mapping('headers', { headers: { a: 'b' } }), mapping('all', { event: 'push' })])
+    const router = createRouter([toMapping('headers', { headers: { a: 'b' } }), toMapping('all', { event: 'push' })])
     expect(find(router, parts).mapping?.id).toBe('all')
-    expect(() => find(createRouter([mapping('asks', { payload: { a: 1 } })]), parts)).toThrow('The body is not JSON')
+    expect(() => find(createRouter([toMapping('asks', { payload: { a: 1 } })]), parts)).toThrow('The body is not JSON')
   })
 
   test('an invalid payload path is an error that names the mapping', () => {
-    expect(() => createRouter([mapping('broken', { payload: { 'a..b': 1 } })])).toThrow(
+    expect(() => createRouter([toMapping('broken', { payload: { 'a..b': 1 } })])).toThrow(
       /Mapping "broken": match\.payload: The path "a\.\.b" is wrong at column 3/,
     )
   })
@@ -195,27 +195,27 @@ describe('comparisons of values', () => {
     const body = toJsonBody({ text: 'a'.repeat(10_001) })
     expect(isTaken({ payload: { text: { matches: 'a' } } }, { body })).toBe(false)
     expect(isTaken({ payload: { text: { not: { matches: 'b' } } } }, { body })).toBe(false)
-    expect(whyNot({ payload: { text: { not: { matches: 'b' } } } }, { body })).toBe(
+    expect(explain({ payload: { text: { not: { matches: 'b' } } } }, { body })).toBe(
       'payload.text is a string of more than 10000 characters, this mapping takes anything but a text that matches "b"',
     )
   })
 
   test('a reason in the trace shows the wanted value of a comparison, and no value from the payload', () => {
     const payload = { amount: { gte: 5, lt: 10 }, login: { not: 'robot' }, ref: { matches: '^v' } } as const
-    const body = (amount: number, login: string, ref: string) => ({ body: toJsonBody({ amount, login, ref }) })
-    expect(whyNot({ payload }, body(3, 'x', 'v1'))).toBe(
+    const toBody = (amount: number, login: string, ref: string) => ({ body: toJsonBody({ amount, login, ref }) })
+    expect(explain({ payload }, toBody(3, 'x', 'v1'))).toBe(
       'payload.amount is another number, this mapping takes a number from 5 and a number under 10',
     )
-    expect(whyNot({ payload }, body(5, 'robot', 'v1'))).toBe(
+    expect(explain({ payload }, toBody(5, 'robot', 'v1'))).toBe(
       'payload.login is an excluded value, this mapping takes anything but "robot"',
     )
-    expect(whyNot({ payload }, body(5, 'x', 'x'))).toBe(
+    expect(explain({ payload }, toBody(5, 'x', 'x'))).toBe(
       'payload.ref is another string, this mapping takes a text that matches "^v"',
     )
-    expect(whyNot({ payload: { login: { exists: false } } }, body(5, 'x', 'v1'))).toBe(
+    expect(explain({ payload: { login: { exists: false } } }, toBody(5, 'x', 'v1'))).toBe(
       'payload.login is a string, this mapping takes no value',
     )
-    expect(whyNot({ payload }, body(5, 'x', 'v1'))).toBe(
+    expect(explain({ payload }, toBody(5, 'x', 'v1'))).toBe(
       'payload.amount is a number from 5 and a number under 10, payload.login is anything but "robot", payload.ref is a text that matches "^v"',
     )
   })
@@ -237,27 +237,27 @@ describe('alternatives of conditions', () => {
   })
 
   test('a reason in the trace names the first false condition of each alternative', () => {
-    expect(whyNot(match, { event: 'push', body: body('x') })).toBe(
+    expect(explain(match, { event: 'push', body: body('x') })).toBe(
       'none of the alternatives is true: payload.ref is another string, this mapping takes "refs/heads/main"; event is "push", this mapping takes "release"; header x-env is missing',
     )
-    expect(whyNot(match, { event: 'release', body: body('x') })).toBe(
+    expect(explain(match, { event: 'release', body: body('x') })).toBe(
       'payload.sender.type is anything but "Bot", at least one of the 3 alternatives is true',
     )
   })
 
   test('a payload path of an alternative that does not parse is an error that names the mapping', () => {
-    expect(() => createRouter([mapping('broken', { any: [{ payload: { 'a..b': 1 } }] })])).toThrow(/Mapping "broken"/)
+    expect(() => createRouter([toMapping('broken', { any: [{ payload: { 'a..b': 1 } }] })])).toThrow(/Mapping "broken"/)
   })
 })
 
 describe('reasons of a trace', () => {
   test('every mapping has a reason, even on another path or after the mapping that takes the delivery', () => {
     const router = createRouter([
-      mapping('mail', { path: 'gmail' }),
-      mapping('taker', { path: 'github' }),
-      mapping('spare'),
+      toMapping('mail', { path: 'gmail' }),
+      toMapping('taker', { path: 'github' }),
+      toMapping('spare'),
     ])
-    expect(router.explain(delivery())).toEqual([
+    expect(router.explain(toDelivery())).toEqual([
       { mappingId: 'mail', matched: false, why: 'path is "github", this mapping takes "gmail"' },
       { mappingId: 'taker', matched: true, why: 'path is "github"' },
       { mappingId: 'spare', matched: false, why: 'it matches too, but "taker" comes first' },
@@ -267,28 +267,28 @@ describe('reasons of a trace', () => {
   test('a reason in the trace names only the kind of a payload value', () => {
     const match: Match = { payload: { action: ['opened', 'reopened'] } }
     const expected = 'this mapping takes "opened" or "reopened"'
-    expect(whyNot(match, { body: toJsonBody({ action: 'hunter2' }) })).toBe(
+    expect(explain(match, { body: toJsonBody({ action: 'hunter2' }) })).toBe(
       `payload.action is another string, ${expected}`,
     )
-    expect(whyNot(match, { body: toJsonBody({ action: 5 }) })).toBe(`payload.action is a number, ${expected}`)
-    expect(whyNot(match, { body: toJsonBody({}) })).toBe(`payload.action is nothing, ${expected}`)
+    expect(explain(match, { body: toJsonBody({ action: 5 }) })).toBe(`payload.action is a number, ${expected}`)
+    expect(explain(match, { body: toJsonBody({}) })).toBe(`payload.action is nothing, ${expected}`)
   })
 
   test('a reason in the trace about a header shows neither the received value nor the wanted one', () => {
     const match: Match = { headers: { 'X-Key': 'wanted-secret' } }
-    expect(whyNot(match, { headers: {} })).toBe('header x-key is missing')
-    expect(whyNot(match, { headers: { 'x-key': 'sent-secret' } })).toBe('header x-key has another value')
-    expect(whyNot(match, { headers: { 'x-key': 'wanted-secret' } })).toBe('header x-key matches')
+    expect(explain(match, { headers: {} })).toBe('header x-key is missing')
+    expect(explain(match, { headers: { 'x-key': 'sent-secret' } })).toBe('header x-key has another value')
+    expect(explain(match, { headers: { 'x-key': 'wanted-secret' } })).toBe('header x-key matches')
   })
 
   test('a reason in the trace is one short line, whatever the name of the event', () => {
-    const why = whyNot({ event: 'push' }, { event: `a\nb${'x'.repeat(5000)}` })
+    const why = explain({ event: 'push' }, { event: `a\nb${'x'.repeat(5000)}` })
     expect(why).toMatch(/^event is "a\\nbx+…", this mapping takes "push"$/)
     expect(why?.length).toBeLessThan(120)
   })
 
   test('a reason in the trace gives the number of wanted values that it does not list', () => {
     const event = Array.from({ length: 50 }, (_, n) => `e${n}`)
-    expect(whyNot({ event }, {})).toMatch(/"e0", .*"e5" or 44 more$/)
+    expect(explain({ event }, {})).toMatch(/"e0", .*"e5" or 44 more$/)
   })
 })

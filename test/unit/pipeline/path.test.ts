@@ -17,7 +17,7 @@ function read(expression: string, value: JsonValue = payload): JsonValue | undef
   return readPath(value, parsePath(expression))
 }
 
-function messageOf(expression: string): string {
+function catchMessage(expression: string): string {
   try {
     parsePath(expression)
   } catch (error) {
@@ -89,7 +89,7 @@ describe('paths into a payload', () => {
     ['a]', 'column 2: expected a "." or a "[", found "]"'],
     ['a .b', 'column 1: expected the name of a field without spaces around it, found "a .b"'],
   ])('the path %j is refused with the column, what was expected and what was found', (expression, message) => {
-    expect(messageOf(expression)).toContain(message)
-    expect(messageOf(expression)).toContain(JSON.stringify(expression))
+    expect(catchMessage(expression)).toContain(message)
+    expect(catchMessage(expression)).toContain(JSON.stringify(expression))
   })
 })

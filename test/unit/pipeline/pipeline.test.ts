@@ -5,7 +5,7 @@ import { decideOn, toGeneration, toTestDelivery } from './decide.ts'
 
 const template: MappingInput = { match: { path: 'in' }, messageTemplate: 'Say {{text}}' }
 
-async function accepted(
+async function accept(
   ...[mappings, payload, options]: [MappingInput[], JsonValue, Parameters<typeof toGeneration>[1]?]
 ) {
   const decision = await decideOn(toGeneration(mappings, options), toTestDelivery('in', payload))
@@ -13,7 +13,7 @@ async function accepted(
   return decision.actions
 }
 
-async function refused(path: string, payload: JsonValue, options?: Parameters<typeof toGeneration>[1]) {
+async function refuse(path: string, payload: JsonValue, options?: Parameters<typeof toGeneration>[1]) {
   const decision = await decideOn(toGeneration([template], options), toTestDelivery(path, payload))
   if (decision.kind !== 'refuse') throw new Error(`expected refuse, got ${decision.kind}`)
   return `${decision.problem.code} ${decision.problem.message}`
@@ -55,11 +55,11 @@ describe('built-in hooks', () => {
     ['agent', { message: 'x', channel: 'pigeon' }, 'channel: expected one of "last", "whatsapp"'],
     ['agent', { message: 'x', thinking: 'deeply' }, 'thinking: expected one of "off", "minimal"'],
   ])('the hook %s refuses %j with the reason', async (path, payload, why) => {
-    expect(await refused(path, payload as JsonValue)).toContain(`payload-invalid ${why}`)
+    expect(await refuse(path, payload as JsonValue)).toContain(`payload-invalid ${why}`)
   })
 
   test('a refusal names the kinds of values and never the values', async () => {
-    expect(await refused('agent', { message: 'x', thinking: 'canary-value' })).not.toContain('canary')
+    expect(await refuse('agent', { message: 'x', thinking: 'canary-value' })).not.toContain('canary')
   })
 
   test('the channel names teams and imsg mean msteams and imessage', async () => {
@@ -83,7 +83,7 @@ describe('built-in hooks', () => {
       ['a channel that is not configured', { channel: 'telegram' }, asked],
       ['a channel in code that is not configured', { channel: 'own:canary' }, asked],
     ])('a direct call that names %s is refused, and the refusal does not quote it', async (_, fields, config) => {
-      const refusal = await refused('agent', { message: 'x', ...fields }, { config })
+      const refusal = await refuse('agent', { message: 'x', ...fields }, { config })
       expect(refusal).toMatch(new RegExp(`^payload-invalid ${Object.keys(fields).join()}: `))
       expect(refusal).not.toMatch(/canary|noslash|llama/)
     })
@@ -137,12 +137,12 @@ describe('policy of actions', () => {
   const keyed = { message: 'x', sessionKey: 'hook:a' }
 
   test('a session key from a request is denied unless allowed, and then it must have one of the prefixes', async () => {
-    expect(await refused('agent', keyed)).toMatch(/^session-key-denied/)
+    expect(await refuse('agent', keyed)).toMatch(/^session-key-denied/)
     const hooks = { allowRequestSessionKey: true, allowedSessionKeyPrefixes: ['hook:'] }
     const decision = await decideOn(toGeneration([], { hooks }), toTestDelivery('agent', keyed))
     expect(decision).toMatchObject({ actions: [{ sessionKey: 'hook:a', sharesSession: false }] })
     for (const sessionKey of ['ops:a', 'HOOK:a', 'Hook:a']) {
-      expect(await refused('agent', { message: 'x', sessionKey }, { hooks })).toMatch(/^session-key-denied/)
+      expect(await refuse('agent', { message: 'x', sessionKey }, { hooks })).toMatch(/^session-key-denied/)
     }
   })
 
@@ -158,17 +158,17 @@ describe('policy of actions', () => {
     expect(await decide({ message: 'x', sessionMode: mode }, { defaultSessionKey: 'hook:inbox' })).toMatchObject({
       actions: [{ sessionKey: 'hook:inbox', sessionMode: 'persistent', sharesSession: false }],
     })
-    expect(await refused('agent', { message: 'x', sessionMode: mode }, { hooks })).toMatch(
+    expect(await refuse('agent', { message: 'x', sessionMode: mode }, { hooks })).toMatch(
       /^payload-invalid sessionMode: .*Set sessionKey/,
     )
     expect(await decide({ message: 'x', sessionMode: mode }, { defaultSessionKey: 'main' })).toMatchObject({
       problem: { code: 'payload-invalid' },
     })
     const withoutKeys = { hooks: { defaultSessionKey: 'hook:inbox' } }
-    expect(await refused('agent', { message: 'x', sessionMode: mode }, withoutKeys)).toMatch(
+    expect(await refuse('agent', { message: 'x', sessionMode: mode }, withoutKeys)).toMatch(
       /^session-key-denied sessionMode: /,
     )
-    expect(await refused('agent', { ...keyed, sessionMode: 'forever' }, { hooks })).toMatch(
+    expect(await refuse('agent', { ...keyed, sessionMode: 'forever' }, { hooks })).toMatch(
       /^payload-invalid sessionMode: /,
     )
   })
@@ -177,12 +177,12 @@ describe('policy of actions', () => {
     const main = { message: 'x', sessionKey: 'main' }
     const continued = { sessionKey: 'main', sessionMode: 'persistent', sharesSession: false }
     const prefixes = { allowedSessionKeyPrefixes: ['hook:'] }
-    expect(await accepted([{ ...template, sessionKey: 'main' }], { text: 'a' }, { hooks: prefixes })).toMatchObject([
+    expect(await accept([{ ...template, sessionKey: 'main' }], { text: 'a' }, { hooks: prefixes })).toMatchObject([
       continued,
     ])
     for (const more of [{}, prefixes, { allowedSessionKeyPrefixes: ['ma'] }]) {
       const hooks = { allowRequestSessionKey: true, ...more }
-      expect(await refused('agent', main, { hooks })).toMatch(/^session-key-denied sessionKey: "main" is the main/)
+      expect(await refuse('agent', main, { hooks })).toMatch(/^session-key-denied sessionKey: "main" is the main/)
     }
     const hooks = { allowRequestSessionKey: true, allowedSessionKeyPrefixes: ['hook:', 'main'] }
     expect(await decideOn(toGeneration([], { hooks }), toTestDelivery('agent', main))).toMatchObject({
@@ -215,20 +215,20 @@ describe('policy of actions', () => {
 
   test('a session key with a line break is denied, even if requests may choose the key', async () => {
     const hooks = { allowRequestSessionKey: true }
-    expect(await refused('agent', { message: 'x', sessionKey: 'a\nb' }, { hooks })).toMatch(/^session-key-denied/)
+    expect(await refuse('agent', { message: 'x', sessionKey: 'a\nb' }, { hooks })).toMatch(/^session-key-denied/)
   })
 
   test('an agent outside the list is denied, and an unknown allowed agent becomes the default agent', async () => {
     const config = { agents: { list: [{ id: 'ops' }, { id: 'home', default: true }] } }
-    const at = (allowedAgentIds: string[] | undefined) => ({ config, hooks: { allowedAgentIds } })
-    expect(await refused('agent', { message: 'x', agentId: 'ops' }, at([]))).toMatch(/^agent-denied/)
-    expect(await refused('agent', { message: 'x', agentId: 'ops' }, at(['home']))).toMatch(/^agent-denied/)
+    const toOptions = (allowedAgentIds: string[] | undefined) => ({ config, hooks: { allowedAgentIds } })
+    expect(await refuse('agent', { message: 'x', agentId: 'ops' }, toOptions([]))).toMatch(/^agent-denied/)
+    expect(await refuse('agent', { message: 'x', agentId: 'ops' }, toOptions(['home']))).toMatch(/^agent-denied/)
     for (const [asked, got] of [
       ['ops', 'ops'],
       ['nobody', 'home'],
     ]) {
       const decision = await decideOn(
-        toGeneration([], at(['*'])),
+        toGeneration([], toOptions(['*'])),
         toTestDelivery('agent', { message: 'x', agentId: asked ?? '' }),
       )
       expect(decision).toMatchObject({ actions: [{ agentId: got }] })
@@ -240,7 +240,7 @@ describe('policy of actions', () => {
       agents: { defaults: { models: ['anthropic/opus'] } },
       models: { aliases: { best: 'anthropic/opus', worst: 'acme/tiny' } },
     }
-    expect(await refused('agent', { message: 'x', model: 'worst' }, { config })).toMatch(/^model-denied/)
+    expect(await refuse('agent', { message: 'x', model: 'worst' }, { config })).toMatch(/^model-denied/)
     const decision = await decideOn(
       toGeneration([], { config }),
       toTestDelivery('agent', { message: 'x', model: 'best' }),
@@ -260,7 +260,7 @@ describe('policy of actions', () => {
         expect(decision).toMatchObject({ actions: [{ action: { model: 'anthropic/opus' } }] })
       }
       for (const model of ['worst', 'acme/tiny', 'anthropic/other', 'toString']) {
-        expect(await refused('agent', { message: 'x', model }, { config })).toMatch(/^model-denied/)
+        expect(await refuse('agent', { message: 'x', model }, { config })).toMatch(/^model-denied/)
       }
     },
   )
@@ -272,7 +272,7 @@ describe('policy of actions', () => {
       kind: 'refuse',
       problem: { code: 'session-key-denied' },
     })
-    expect(await accepted([pinned], { text: 'a' })).toMatchObject([{ sessionKey: 'hook:a' }])
+    expect(await accept([pinned], { text: 'a' })).toMatchObject([{ sessionKey: 'hook:a' }])
   })
 
   test('a rendered session key outside the prefixes refuses the delivery', async () => {
@@ -283,8 +283,8 @@ describe('policy of actions', () => {
 
   test('turns of a persistent session never overlap, even under the default key', async () => {
     const options = { hooks: { defaultSessionKey: 'hook:inbox' } }
-    expect(await accepted([template], { text: 'a' }, options)).toMatchObject([{ sharesSession: true }])
-    expect(await accepted([{ ...template, sessionMode: 'persistent' }], { text: 'a' }, options)).toMatchObject([
+    expect(await accept([template], { text: 'a' }, options)).toMatchObject([{ sharesSession: true }])
+    expect(await accept([{ ...template, sessionMode: 'persistent' }], { text: 'a' }, options)).toMatchObject([
       { sharesSession: false, sessionMode: 'persistent' },
     ])
   })
@@ -303,9 +303,7 @@ describe('hooks of mappings', () => {
   })
 
   test('the payload is the message of a mapping without a template and without code', async () => {
-    expect(await accepted([{ match: { path: 'in' } }], { a: [1] })).toMatchObject([
-      { action: { message: '{"a":[1]}' } },
-    ])
+    expect(await accept([{ match: { path: 'in' } }], { a: [1] })).toMatchObject([{ action: { message: '{"a":[1]}' } }])
   })
 
   test('a message template that renders blank refuses the delivery, and the error names the template', async () => {
@@ -329,13 +327,13 @@ describe('hooks of mappings', () => {
   })
 
   test('instructions are separate from the message and are never rendered', async () => {
-    const [planned] = await accepted([{ ...template, instructions: 'Do {{text}}' }], { text: 'a' })
+    const [planned] = await accept([{ ...template, instructions: 'Do {{text}}' }], { text: 'a' })
     expect(planned).toMatchObject({ instructions: 'Do {{text}}', action: { message: 'Say a' } })
   })
 
   test('only the mapping can opt out of the boundary', async () => {
     const unsafe: MappingInput = { ...template, allowUnsafeExternalContent: true }
-    expect(await accepted([unsafe], { text: 'a' })).toMatchObject([{ action: { allowUnsafeExternalContent: true } }])
+    expect(await accept([unsafe], { text: 'a' })).toMatchObject([{ action: { allowUnsafeExternalContent: true } }])
   })
 })
 
@@ -347,7 +345,7 @@ describe('forEach', () => {
   }
 
   test('each item of forEach becomes one action, rendered from a payload with only this item', async () => {
-    const actions = await accepted([each], { items: [{ n: 'a' }, { n: 'b' }] })
+    const actions = await accept([each], { items: [{ n: 'a' }, { n: 'b' }] })
     expect(actions.map(({ action }) => action)).toMatchObject([{ message: 'a of 1' }, { message: 'b of 1' }])
   })
 
@@ -361,9 +359,9 @@ describe('forEach', () => {
   )
 
   test('forEach accepts 200 items, and refuses 201 items as a whole', async () => {
-    const items = (count: number) => ({ items: Array.from({ length: count }, () => ({ n: 'x' })) })
-    expect(await accepted([each], items(200))).toHaveLength(200)
-    const decision = await decideOn(toGeneration([each]), toTestDelivery('in', items(201)))
+    const buildItems = (count: number) => ({ items: Array.from({ length: count }, () => ({ n: 'x' })) })
+    expect(await accept([each], buildItems(200))).toHaveLength(200)
+    const decision = await decideOn(toGeneration([each]), toTestDelivery('in', buildItems(201)))
     expect(decision).toMatchObject({ kind: 'refuse', problem: { code: 'too-many-items', status: 400 } })
   })
 
@@ -372,7 +370,7 @@ describe('forEach', () => {
     const payload = { big: 'x'.repeat(100_000), items: Array.from({ length: 100 }, () => ({ n: 'a' })) }
     const decision = await decideOn(toGeneration([mapping]), toTestDelivery('in', payload))
     expect(decision).toMatchObject({ kind: 'refuse', problem: { code: 'too-many-items' } })
-    expect(await accepted([mapping], { ...payload, items: payload.items.slice(0, 20) })).toHaveLength(20)
+    expect(await accept([mapping], { ...payload, items: payload.items.slice(0, 20) })).toHaveLength(20)
   })
 
   test('one item of forEach with a blank message refuses the whole delivery', async () => {
@@ -407,9 +405,9 @@ describe('transforms', () => {
   })
 
   test('200 results of a transform are accepted, and 201 results park the delivery', async () => {
-    const results = (count: number) => Array.from({ length: count }, () => ({ message: 'x' }))
-    expect(await run(results(200))).toMatchObject({ kind: 'accept' })
-    expect(await run(results(201))).toMatchObject({ kind: 'park', problem: { code: 'transform-result-invalid' } })
+    const buildResults = (count: number) => Array.from({ length: count }, () => ({ message: 'x' }))
+    expect(await run(buildResults(200))).toMatchObject({ kind: 'accept' })
+    expect(await run(buildResults(201))).toMatchObject({ kind: 'park', problem: { code: 'transform-result-invalid' } })
   })
 
   test('a result of the other kind replaces all fields of the mapping except its trust', async () => {

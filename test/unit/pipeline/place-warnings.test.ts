@@ -6,7 +6,7 @@ import { toGeneration } from './decide.ts'
 
 const github = { token: 'ghp_token' }
 const gitlab = { token: 'glpat-token' }
-const proved = (scheme: string): MappingInput['verify'] => ({ scheme, secret: 'a-secret-of-more-than-16-bytes' })
+const buildVerify = (scheme: string): MappingInput['verify'] => ({ scheme, secret: 'a-secret-of-more-than-16-bytes' })
 const warn = (mapping: MappingInput, channels: object = { github, gitlab }) =>
   findPlaceWarnings(toGeneration([{ messageTemplate: 'x', ...mapping }], { config: { channels } })).map(
     ({ mappingId, text }) => `${mappingId}: ${text}`,
@@ -21,13 +21,13 @@ test.each<[string, MappingInput, object, RegExp]>([
   ],
   [
     'status of another sender',
-    { status: 'review', verify: proved('stripe') },
+    { status: 'review', verify: buildVerify('stripe') },
     { github },
     /status is never set: verify has the scheme "stripe"/,
   ],
   [
     'status of a forge whose channel is missing',
-    { status: 'review', verify: proved('gitlab-token') },
+    { status: 'review', verify: buildVerify('gitlab-token') },
     { github },
     /channels\.gitlab is not configured/,
   ],
@@ -39,7 +39,7 @@ test.each<[string, MappingInput, object, RegExp]>([
   ],
   [
     'channel of another forge',
-    { channel: 'gitlab', verify: proved('github') },
+    { channel: 'gitlab', verify: buildVerify('github') },
     { github, gitlab },
     /channel "gitlab" has no recipient: .* the scheme "github"/,
   ],
@@ -60,17 +60,17 @@ test.each<[string, MappingInput, object, RegExp]>([
 })
 
 test.each<[string, MappingInput, object]>([
-  ['of its own sender', { status: 'review', channel: 'github', verify: proved('github') }, { github }],
+  ['of its own sender', { status: 'review', channel: 'github', verify: buildVerify('github') }, { github }],
   [
     'of the signing token of GitLab',
-    { status: 'review', channel: 'gitlab', verify: proved('gitlab-token') },
+    { status: 'review', channel: 'gitlab', verify: buildVerify('gitlab-token') },
     { gitlab },
   ],
   [
     'of a sender that signs in a general way',
     {
       status: 'review',
-      verify: { ...proved('generic-hmac'), scheme: 'generic-hmac', header: 'x-sig' },
+      verify: { ...buildVerify('generic-hmac'), scheme: 'generic-hmac', header: 'x-sig' },
       match: { source: 'github' },
     },
     { github },

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { schemes } from '../../../src/pipeline/senders.ts'
 import { toRepeats } from '../../readme-senders.ts'
 
-const repeatsOf = (id: string) => schemes.filter((scheme) => scheme.id === id).map(toRepeats)[0]
+const findRepeats = (id: string) => schemes.filter((scheme) => scheme.id === id).map(toRepeats)[0]
 
 test.each([
   ['standard-webhooks', 'refused by time · by signed id'],
@@ -27,7 +27,7 @@ test.each([
   ['meta', 'not at all'],
   ['grafana', 'not at all; refused by time where the time is signed'],
 ])('a captured request of %s that is sent again is recognised or refused: %s', (id, expected) => {
-  expect(repeatsOf(id)).toBe(expected)
+  expect(findRepeats(id)).toBe(expected)
 })
 
 test('a proof that is only a secret does not cover the delivery id', () => {

@@ -6,7 +6,7 @@ import { decideOn, toGeneration, toTestDelivery } from './decide.ts'
 
 type Options = Parameters<typeof toGeneration>[1]
 
-const mapped = (response: MappingInput['response'], over: Partial<MappingInput> = {}): MappingInput => ({
+const toMapping = (response: MappingInput['response'], over: Partial<MappingInput> = {}): MappingInput => ({
   match: { path: 'in' },
   messageTemplate: 'Do it',
   response,
@@ -15,79 +15,79 @@ const mapped = (response: MappingInput['response'], over: Partial<MappingInput> 
 const decide = (mapping: MappingInput, payload: JsonValue, options?: Options) =>
   decideOn(toGeneration([mapping], options), toTestDelivery('in', payload))
 
-async function bodyOf(response: MappingInput['response'], payload: JsonValue): Promise<string | undefined> {
-  const decision = await decide(mapped(response), payload)
+async function renderBody(response: MappingInput['response'], payload: JsonValue): Promise<string | undefined> {
+  const decision = await decide(toMapping(response), payload)
   if (decision.kind !== 'accept') throw new Error(`expected accept, got ${decision.kind}`)
   return decision.response?.body
 }
 
-const byCode = (result: unknown, over: Partial<MappingInput> = {}) =>
+const decideByCode = (result: unknown, over: Partial<MappingInput> = {}) =>
   decide(
-    mapped({ body: 'of the mapping' }, { transform: { module: 'x.ts' }, ...over }),
+    toMapping({ body: 'of the mapping' }, { transform: { module: 'x.ts' }, ...over }),
     { items: [1, 2], id: 7 },
     { transforms: { 'x.ts': () => result } },
   )
 
 describe('the response of a mapping', () => {
   test('a response is rendered from the payload, with status 200 and plain text by default', async () => {
-    expect(await decide(mapped({ body: 'Got {{text}}' }), { text: '<b>' })).toMatchObject({
+    expect(await decide(toMapping({ body: 'Got {{text}}' }), { text: '<b>' })).toMatchObject({
       response: { status: 200, contentType: 'text/plain', body: 'Got <b>' },
     })
-    expect(await decide(mapped(undefined), {})).toMatchObject({ kind: 'accept', response: undefined })
+    expect(await decide(toMapping(undefined), {})).toMatchObject({ kind: 'accept', response: undefined })
   })
 
   test('the values in a response are escaped, but not its template, so that a sender can add no element or field', async () => {
     const text = `</Message><Dial>+1</Dial>&"'\u0001`
-    expect(await bodyOf({ contentType: 'text/xml', body: '<R a="{{text}}"/>' }, { text })).toBe(
+    expect(await renderBody({ contentType: 'text/xml', body: '<R a="{{text}}"/>' }, { text })).toBe(
       '<R a="&lt;/Message&gt;&lt;Dial&gt;+1&lt;/Dial&gt;&amp;&quot;&apos;\ufffd"/>',
     )
     for (const contentType of ['application/json', 'application/problem+json']) {
-      const json = await bodyOf({ contentType, body: '{"text":"{{text}}"}' }, { text: 'a","admin":true,"\n\\' })
+      const json = await renderBody({ contentType, body: '{"text":"{{text}}"}' }, { text: 'a","admin":true,"\n\\' })
       expect(JSON.parse(json ?? '')).toEqual({ text: 'a","admin":true,"\n\\' })
     }
   })
 
   test('a response has no NUL and no half surrogate pair, which a store cannot keep', async () => {
-    expect(await bodyOf({ body: '{{a}}{{b}}{{c}}' }, { a: '\0', b: '\ud83d', c: '😀' })).toBe('\ufffd\ufffd😀')
+    expect(await renderBody({ body: '{{a}}{{b}}{{c}}' }, { a: '\0', b: '\ud83d', c: '😀' })).toBe('\ufffd\ufffd😀')
   })
 
   test.each(['{"n":{{n}}}', '{"n":', ''])('the JSON template %j is invalid in the configuration', (body) => {
-    expect(() => toGeneration([mapped({ contentType: 'application/json', body })])).toThrow(
+    expect(() => toGeneration([toMapping({ contentType: 'application/json', body })])).toThrow(
       'Mapping "mapping-1": response.body: The template must be JSON',
     )
   })
 
   test('a body that is too large for the answer is refused as the fault of the sender', async () => {
-    const long = (count: number) => decide(mapped({ body: '{{text}}' }), { text: 'ä'.repeat(count) })
-    expect(await long(8_192)).toMatchObject({ kind: 'accept' })
-    expect(await long(8_193)).toMatchObject({ kind: 'refuse', problem: { code: 'payload-invalid' } })
+    const decideLong = (count: number) => decide(toMapping({ body: '{{text}}' }), { text: 'ä'.repeat(count) })
+    expect(await decideLong(8_192)).toMatchObject({ kind: 'accept' })
+    expect(await decideLong(8_193)).toMatchObject({ kind: 'refuse', problem: { code: 'payload-invalid' } })
   })
 
   test('a response is left out if the delivery becomes several actions', async () => {
-    expect(await byCode([{}, {}])).toMatchObject({ kind: 'accept', actions: [{}, {}], response: undefined })
-    expect(await byCode([{}])).toMatchObject({ response: { body: 'of the mapping' } })
+    expect(await decideByCode([{}, {}])).toMatchObject({ kind: 'accept', actions: [{}, {}], response: undefined })
+    expect(await decideByCode([{}])).toMatchObject({ response: { body: 'of the mapping' } })
   })
 })
 
 describe('the response of a transform', () => {
-  test('the response of the mapping stays if the result of a transform has none, even if the kind changes', async () => {
+  test('the response of the mapping stays if the result of a transform has no response, even if the kind changes', async () => {
     for (const result of [{}, { kind: 'wake', text: 'x' }]) {
-      expect(await byCode(result)).toMatchObject({ kind: 'accept', response: { body: 'of the mapping' } })
+      expect(await decideByCode(result)).toMatchObject({ kind: 'accept', response: { body: 'of the mapping' } })
     }
   })
 
   test('the response of a transform replaces the whole response of the mapping, even if the kind changes', async () => {
     const response = { contentType: 'application/json', body: '{"a":1}' }
     for (const result of [{ response }, { kind: 'wake', text: 'x', response }]) {
-      expect(await byCode(result)).toMatchObject({ kind: 'accept', response: { status: 200, ...response } })
+      expect(await decideByCode(result)).toMatchObject({ kind: 'accept', response: { status: 200, ...response } })
     }
-    expect(await byCode({ response: { status: 202 } })).toMatchObject({
+    expect(await decideByCode({ response: { status: 202 } })).toMatchObject({
       response: { status: 202, contentType: 'text/plain', body: '' },
     })
   })
 
   test('the response of a transform is not a field of the action', async () => {
-    const decision = await byCode({ response: { body: 'x' } })
+    const decision = await decideByCode({ response: { body: 'x' } })
     expect(decision.kind === 'accept' && decision.actions[0]?.action).not.toHaveProperty('response')
   })
 
@@ -97,7 +97,10 @@ describe('the response of a transform', () => {
     ['the type is HTML', { response: { contentType: 'text/html', body: 'x' } }, {}],
     ['it has an unknown field', { response: { text: 'x' } }, {}],
   ])('a response from a transform parks the delivery if %s', async (_, result, over) => {
-    expect(await byCode(result, over)).toMatchObject({ kind: 'park', problem: { code: 'transform-result-invalid' } })
+    expect(await decideByCode(result, over)).toMatchObject({
+      kind: 'park',
+      problem: { code: 'transform-result-invalid' },
+    })
   })
 })
 

@@ -11,7 +11,7 @@ import { now, requestOf, verifierOf } from './verifiers/stage.ts'
 const headers = z.record(z.string(), z.string())
 
 const Fixture = z.strictObject({
-  /** Requests as the sender makes them. If there is a body: the expected `event` and `deliveryId`; a missing key means that there is none. */
+  /** Requests as the sender makes them. If there is a body: the expected `event` and `deliveryId`, if the request has them. */
   requests: z
     .array(
       z.union([

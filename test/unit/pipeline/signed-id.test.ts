@@ -42,16 +42,16 @@ test.each(hmacSchemes.filter(({ textIsId }) => textIsId === true).map((scheme) =
       secret: undefined,
       secrets: [secretOf(scheme), secretOf(scheme, 'other')],
     })
-    const idOf = async (signing: Parameters<typeof signed>[1]) => {
+    const findId = async (signing: Parameters<typeof signed>[1]) => {
       const verified = await verifier.verify(signed(scheme, signing))
       return verified.ok ? verified.id : undefined
     }
-    const id = await idOf({})
+    const id = await findId({})
     expect(id).toMatch(/^[\da-f]{64}$/)
     // the id is the same under another secret, so that the attempts of a sender that changes its secret are one delivery
-    expect(await idOf({ which: 'other' })).toBe(id)
-    expect(await idOf({ body: '{"event":"x","n":2}' })).not.toBe(id)
-    expect(await idOf({ at: now - 1_000 })).not.toBe(id)
+    expect(await findId({ which: 'other' })).toBe(id)
+    expect(await findId({ body: '{"event":"x","n":2}' })).not.toBe(id)
+    expect(await findId({ at: now - 1_000 })).not.toBe(id)
   },
 )
 

@@ -16,7 +16,7 @@ import { decideOn, toGeneration, toTestDelivery } from './decide.ts'
 
 type Headers = Record<string, string>
 
-function sourceOf(headers: Headers): string | undefined {
+function findSource(headers: Headers): string | undefined {
   return recogniseSender({ headers })?.facts.source
 }
 
@@ -38,8 +38,8 @@ describe('recognition of senders', () => {
     ['github', ['github']],
   ])('the headers show %s if they have the marks of %j, in any order', (source, dialects) => {
     const headers = dialects.map((dialect): [string, string] => [`x-${dialect}-event`, 'push'])
-    expect(sourceOf(Object.fromEntries(headers))).toBe(source)
-    expect(sourceOf(Object.fromEntries(headers.toReversed()))).toBe(source)
+    expect(findSource(Object.fromEntries(headers))).toBe(source)
+    expect(findSource(Object.fromEntries(headers.toReversed()))).toBe(source)
   })
 
   test.each<Headers>([
@@ -58,14 +58,14 @@ describe('recognition of senders', () => {
   test.each(['x-hookdeck-signature', 'x-convoy-signature'])(
     'the sender of a request that %s passes on is its original sender',
     (relay) => {
-      expect(sourceOf({ [relay]: '00', 'x-github-event': 'push' })).toBe('github')
-      expect(sourceOf({ 'webhook-id': 'm', 'webhook-signature': 'v1,s', [relay]: '00' })).toBe('standard-webhooks')
-      expect(sourceOf({ [relay]: '00' })).toBe(relay.split('-')[1])
+      expect(findSource({ [relay]: '00', 'x-github-event': 'push' })).toBe('github')
+      expect(findSource({ 'webhook-id': 'm', 'webhook-signature': 'v1,s', [relay]: '00' })).toBe('standard-webhooks')
+      expect(findSource({ [relay]: '00' })).toBe(relay.split('-')[1])
     },
   )
 
   test('a sender is recognised in headers that have no prototype', () => {
-    expect(sourceOf(Object.assign(Object.create(null), { 'x-slack-signature': 'v0=00' }))).toBe('slack')
+    expect(findSource(Object.assign(Object.create(null), { 'x-slack-signature': 'v0=00' }))).toBe('slack')
   })
 
   test('the marks of each row identify that row, and no name has two rows', () => {
@@ -74,7 +74,7 @@ describe('recognition of senders', () => {
       expect(findSender(source)?.source).toBe(source)
       for (const { header, beside } of marks.filter(({ like }) => like === undefined)) {
         expect(header).toBe(header.toLowerCase())
-        expect(sourceOf({ [header]: '1', ...(beside && { [beside]: '1' }) })).toBe(source)
+        expect(findSource({ [header]: '1', ...(beside && { [beside]: '1' }) })).toBe(source)
       }
     }
   })
@@ -131,7 +131,7 @@ describe('the order of evidence for the sender', () => {
 })
 
 describe('rows of senders by name', () => {
-  test('a known name of a sender has a row, and the name of an inherited property has none', () => {
+  test('a known name of a sender has a row, and the name of an inherited property has no row', () => {
     expect(findSender('gmail')?.source).toBe('gmail')
     expect(findSender('constructor')).toBeUndefined()
     expect(findSender('__proto__')).toBeUndefined()
@@ -187,7 +187,7 @@ describe('authors and subjects', () => {
     expect(readCorrespondent(gmail, { body: toJsonBody(null) })).toEqual({})
   })
 
-  test('no author is read for a sender whose payload has none', () => {
+  test('no author is read for a sender whose payload has no author', () => {
     const github = recogniseSender({ headers: { 'x-github-event': 'push' } })
     expect(github && readCorrespondent(github, { body: toJsonBody({ messages: [{ from: 'Ada' }] }) })).toEqual({})
   })

@@ -17,7 +17,7 @@ const payload: JsonValue = {
 
 type Parts = Partial<Omit<TemplateScope, 'payload'>> & { payload?: JsonValue }
 
-function scope({ payload: given = payload, ...parts }: Parts = {}): TemplateScope {
+function buildScope({ payload: given = payload, ...parts }: Parts = {}): TemplateScope {
   return {
     payload: () => given,
     headers: Object.assign(Object.create(null), { 'x-github-event': 'push', 'x.dotted': 'dots' }),
@@ -31,10 +31,10 @@ function scope({ payload: given = payload, ...parts }: Parts = {}): TemplateScop
 }
 
 function render(text: string, parts?: Parts): string {
-  return compileTemplate(text).render(scope(parts))
+  return compileTemplate(text).render(buildScope(parts))
 }
 
-function messageOf(text: string): string {
+function catchMessage(text: string): string {
   try {
     compileTemplate(text)
   } catch (error) {
@@ -172,7 +172,7 @@ describe('invalid templates', () => {
     ['{{query[0]}}', 'column 8: expected one of the query'],
     ['{{headers.}}', 'column 11: expected a name'],
   ])('the template %s is refused with the column, what was expected and what was found', (text, message) => {
-    expect(messageOf(text)).toContain(message)
+    expect(catchMessage(text)).toContain(message)
   })
 
   test.each([
@@ -186,7 +186,7 @@ describe('invalid templates', () => {
     ['{{! a remark}}', 'templates have no logic, found "! a".'],
     ['{{&subject}}', 'templates have no logic, found "&subject".'],
   ])('the tag %s of another template language is refused and is not read as a field', (text, message) => {
-    expect(messageOf(text)).toContain(message)
+    expect(catchMessage(text)).toContain(message)
   })
 
   test('a field whose name merely begins with the name of a foreign tag is read, and so is a field below payload', () => {

@@ -88,11 +88,11 @@ describe('the gmail preset', () => {
   })
 
   test('maxBytes of the gmail preset raises the body limit of the path from 256 KiB to at most 32 MiB', () => {
-    const limit = (options: object, path = 'gmail') => toGeneration(options).hook(path).maxBodyBytes
-    expect(limit({})).toBe(6_819_200)
-    expect(limit({ maxBytes: 1 })).toBe(100 * (3 + 8192))
-    expect(limit({ maxBytes: 10_000_000 })).toBe(33_554_432)
-    expect(limit({}, 'other')).toBe(262_144)
+    const findLimit = (options: object, path = 'gmail') => toGeneration(options).hook(path).maxBodyBytes
+    expect(findLimit({})).toBe(6_819_200)
+    expect(findLimit({ maxBytes: 1 })).toBe(100 * (3 + 8192))
+    expect(findLimit({ maxBytes: 10_000_000 })).toBe(33_554_432)
+    expect(findLimit({}, 'other')).toBe(262_144)
   })
 
   test('the gmail preset has the keys, defaults and refusals of hooks.gmail', () => {

@@ -27,7 +27,7 @@ const keysOf = (name: string): object => keys[name] ?? { secret: 'c2VjcmV0' }
 const signed = bundled.filter(({ name }) => name !== 'gmail')
 const namesOf = (list: readonly Preset[]) => list.map(({ name }) => name)
 
-function presetNamed(name: string): Preset {
+function findPreset(name: string): Preset {
   const preset = bundled.find((candidate) => candidate.name === name)
   if (preset === undefined) throw new Error(`no preset ${name}`)
   return preset
@@ -36,7 +36,7 @@ function presetNamed(name: string): Preset {
 const config = Config.parse({ hooks: { enabled: true, token: 'hook-secret', allowedSessionKeyPrefixes: ['hook:'] } })
 
 function mappingsOf(name: string, options: object = {}) {
-  const preset = presetNamed(name)
+  const preset = findPreset(name)
   const { mappings, maxBodyBytes } = preset.build(preset.options.parse(options))
   return mappings.map((mapping, index) => ({
     ...Mapping.parse(mapping),
@@ -76,7 +76,7 @@ const fixturesOf = (name: string) =>
 const fixtures = signed.flatMap(({ name }) => fixturesOf(name).map((fixture) => ({ name, ...fixture })))
 
 /** Gaps in a message: a missing value, a label without a value, or JSON without an introduction. */
-function toFlaws(message: string, payload: JsonValue): string[] {
+function findFlaws(message: string, payload: JsonValue): string[] {
   const texts = toTexts(payload)
   const words = message.replace(/, as JSON:\n.*/, '')
   const flaws = /\b(undefined|null|NaN)\b|^[^\n:]+:[ \t]*$|\{\{|[[{]"/gm
@@ -118,7 +118,7 @@ describe('bundled presets', () => {
       const decision = await decideOn(name, request.headers, request.payload)
       const actions = decision.kind === 'accept' ? decision.actions.map(({ action }) => action) : []
       for (const action of actions) {
-        expect(action.kind === 'agent' && toFlaws(action.message, request.payload)).toEqual([])
+        expect(action.kind === 'agent' && findFlaws(action.message, request.payload)).toEqual([])
       }
     },
   )
@@ -154,7 +154,7 @@ describe('bundled presets', () => {
   )
 
   test.each(namesOf(signed))('the preset %s refuses a blank key and an unknown option', (name) => {
-    const { options } = presetNamed(name)
+    const { options } = findPreset(name)
     const key = name === 'discord' ? 'publicKey' : 'secret'
     expect(options.safeParse(keysOf(name)).success).toBe(true)
     for (const wrong of [{ [key]: '' }, { [key]: ' ' }, { path: '' }, { sekret: 'x' }]) {
@@ -176,7 +176,7 @@ describe('bundled presets', () => {
       for (const own of isOwn({}))
         expect(own).toMatch(/^(Say|Summarize) in (a few|one or two) sentences |^Summarize the mail in /)
       expect(new Set(isOwn({ instructions: 'Open a ticket.' }))).toEqual(new Set(['Open a ticket.']))
-      expect(presetNamed(name).options.safeParse({ instructions: ' ' }).success).toBe(false)
+      expect(findPreset(name).options.safeParse({ instructions: ' ' }).success).toBe(false)
     },
   )
 
@@ -203,8 +203,8 @@ describe('bundled presets', () => {
   })
 
   test('the Twilio preset requires the signed URL in addition to the secret', () => {
-    expect(presetNamed('twilio').options.safeParse({ secret: 'x' }).success).toBe(false)
-    expect(presetNamed('twilio').options.safeParse({}).success).toBe(true)
+    expect(findPreset('twilio').options.safeParse({ secret: 'x' }).success).toBe(false)
+    expect(findPreset('twilio').options.safeParse({}).success).toBe(true)
   })
 })
 
@@ -238,7 +238,7 @@ describe.skipIf(corpus === '')('a corpus of real payloads (skipped: HOOKLOOM_COR
       if (decision.kind !== 'accept') continue
       taken += 1
       for (const { action } of decision.actions) {
-        expect([file, action.kind === 'agent' && toFlaws(action.message, body)]).toEqual([file, []])
+        expect([file, action.kind === 'agent' && findFlaws(action.message, body)]).toEqual([file, []])
       }
     }
     expect(taken).toBeGreaterThanOrEqual(leastTaken[name] ?? 1)

@@ -29,33 +29,35 @@ describe('invalid configurations', () => {
   })
 
   test('an unknown option of a preset is refused, and the most similar option is suggested', async () => {
-    const ofPreset = (entry: object) => assemble(dir, Config.parse({ hooks: { presets: [entry] } }))
-    await expect(ofPreset({ name: 'github', scret: 's' })).rejects.toMatchObject({
+    const assemblePreset = (entry: object) => assemble(dir, Config.parse({ hooks: { presets: [entry] } }))
+    await expect(assemblePreset({ name: 'github', scret: 's' })).rejects.toMatchObject({
       frame: 'hooks.presets[0]: "scret" is not an option of this preset. Did you mean secret?',
     })
-    await expect(ofPreset({ name: 'github', colour: 's' })).rejects.toMatchObject({
+    await expect(assemblePreset({ name: 'github', colour: 's' })).rejects.toMatchObject({
       frame:
         'hooks.presets[0]: "colour" is not an option of this preset. Options: path, instructions, secret, secrets, channel, to, status.',
     })
-    await expect(ofPreset({ name: 'github', secret: 'long-enough-for-all' })).resolves.toBeDefined()
+    await expect(assemblePreset({ name: 'github', secret: 'long-enough-for-all' })).resolves.toBeDefined()
   })
 
   test('two mappings without an id are refused if the same secret would open both', async () => {
     const asana = { match: { path: 'x' }, verify: { scheme: 'asana' } }
-    const ofMappings = (...mappings: object[]) => assemble(dir, Config.parse({ hooks: { mappings } }))
-    await expect(ofMappings(asana, { ...asana, action: 'wake' })).rejects.toThrow(
+    const assembleMappings = (...mappings: object[]) => assemble(dir, Config.parse({ hooks: { mappings } }))
+    await expect(assembleMappings(asana, { ...asana, action: 'wake' })).rejects.toThrow(
       /"mapping-1" and "mapping-2".* an id\./,
     )
-    await expect(ofMappings(asana, { ...asana, id: 'second' })).resolves.toBeDefined()
-    await expect(ofMappings(asana, { ...asana, match: { path: 'y' } })).resolves.toBeDefined()
+    await expect(assembleMappings(asana, { ...asana, id: 'second' })).resolves.toBeDefined()
+    await expect(assembleMappings(asana, { ...asana, match: { path: 'y' } })).resolves.toBeDefined()
   })
 
   test('two mappings with one id are refused, whether a preset is listed twice or the operator uses its name', async () => {
-    const ofHooks = (hooks: object) => assemble(dir, Config.parse({ hooks }))
-    await expect(ofHooks({ presets: ['gmail', 'gmail'] })).rejects.toThrow(/"gmail"\. hooks.presets has a preset twice/)
-    await expect(ofHooks({ presets: ['gmail'], mappings: [{ id: 'gmail' }] })).rejects.toThrow(
+    const assembleHooks = (hooks: object) => assemble(dir, Config.parse({ hooks }))
+    await expect(assembleHooks({ presets: ['gmail', 'gmail'] })).rejects.toThrow(
+      /"gmail"\. hooks.presets has a preset twice/,
+    )
+    await expect(assembleHooks({ presets: ['gmail'], mappings: [{ id: 'gmail' }] })).rejects.toThrow(
       /the one in hooks\.mappings/,
     )
-    await expect(ofHooks({ presets: ['github', { name: 'github', path: 'other' }] })).resolves.toBeDefined()
+    await expect(assembleHooks({ presets: ['github', { name: 'github', path: 'other' }] })).resolves.toBeDefined()
   })
 })

@@ -65,13 +65,14 @@ describe('the watcher of saved files', () => {
       }
       const { dir, root, reported, changes } = await createStage({ link, open })
       await writeFile(join(dir, '.env'), 'WORD=1')
-      const tell = (directory: string, name: string) => told.emit('raw', 'change', name, { watchedPath: directory })
-      tell(dir, 'hookloom.db-wal')
-      tell(root, 'hookloom.db')
-      tell(root, 'x.ts')
+      const emitChange = (directory: string, name: string) =>
+        told.emit('raw', 'change', name, { watchedPath: directory })
+      emitChange(dir, 'hookloom.db-wal')
+      emitChange(root, 'hookloom.db')
+      emitChange(root, 'x.ts')
       await reported('hooks/transforms/x.ts')
       expect(changes).toEqual([['hooks/transforms/x.ts']])
-      tell(dir, 'notes.txt')
+      emitChange(dir, 'notes.txt')
       await reported('.env')
     },
   )

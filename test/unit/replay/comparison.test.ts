@@ -16,12 +16,12 @@ const outcome = (over: Partial<Outcome> = {}): Outcome => ({
   ...over,
 })
 const says = (...messages: string[]) => outcome({ actions: messages.map((message) => ({ kind: 'agent', message })) })
-const parks = (detail: string) =>
+const buildParked = (detail: string) =>
   outcome({ decision: 'park', actions: [], problem: { code: 'transform-failed', detail } })
 const skips = outcome({ decision: 'skip', actions: [], why: 'x.ts returned null' })
 const refuses = outcome({ decision: 'refuse', actions: [], problem: { code: 'hook-unknown', detail: 'gone' } })
 const same = (id: string) => id
-const between = (before: Outcome, after: Outcome, again = after, recorded?: Outcome) =>
+const compareOutcomes = (before: Outcome, after: Outcome, again = after, recorded?: Outcome) =>
   compare({ before, after: [after, again], recorded }, same)
 
 describe('the comparison of two outcomes', () => {
@@ -32,39 +32,46 @@ describe('the comparison of two outcomes', () => {
     ['changed', says('a'), says('a', 'b')],
     ['now skipped', outcome(), skips],
     ['now refused', outcome(), refuses],
-    ['now parks', outcome(), parks('threw')],
-    ['now works', parks('threw'), outcome()],
+    ['now parks', outcome(), buildParked('threw')],
+    ['now works', buildParked('threw'), outcome()],
     ['now works', skips, outcome()],
     ['another mapping', outcome(), outcome({ mappingId: 'b' })],
     ['another mapping', says('a'), { ...says('b'), mappingId: 'b' }],
     ['now skipped', outcome(), { ...skips, mappingId: 'b' }],
   ] as const)('a comparison has the class %s', (expected, before, after) => {
-    expect(between(before, after).class).toBe(expected)
+    expect(compareOutcomes(before, after).class).toBe(expected)
   })
 
   test('a comparison lists each changed field, and an action on only one side as one change', () => {
-    expect(between(says('a', 'b'), says('a', 'c', 'd')).changes).toEqual([
+    expect(compareOutcomes(says('a', 'b'), says('a', 'c', 'd')).changes).toEqual([
       { path: 'actions[1].message', before: 'b', after: 'c' },
       { path: 'actions[2]', before: undefined, after: { kind: 'agent', message: 'd' } },
     ])
   })
 
   test('in a comparison, a failure at another line is the same outcome, and another failure is a change', () => {
-    const at = (line: number, what = 'TypeError') => parks(`x.ts threw ${what} at transforms/x.ts:${line}:7.`)
-    expect(between(at(3), at(9)).class).toBe('same')
-    expect(between(at(3), at(3, 'RangeError')).changes).toMatchObject([{ path: 'problem.detail' }])
+    const buildFailureAt = (line: number, what = 'TypeError') =>
+      buildParked(`x.ts threw ${what} at transforms/x.ts:${line}:7.`)
+    expect(compareOutcomes(buildFailureAt(3), buildFailureAt(9)).class).toBe('same')
+    expect(compareOutcomes(buildFailureAt(3), buildFailureAt(3, 'RangeError')).changes).toMatchObject([
+      { path: 'problem.detail' },
+    ])
   })
 
   test('a comparison leaves out a difference that also appears between two runs of the edit', () => {
-    const found = between(says('a', 'x'), says('b', 'y'), says('b', 'z'))
+    const found = compareOutcomes(says('a', 'x'), says('b', 'y'), says('b', 'z'))
     expect(found).toMatchObject({ class: 'changed', unstable: ['actions[1].message'] })
     expect(found.changes.map(({ path }) => path)).toEqual(['actions[0].message'])
-    expect(between(says('a'), says('b'), says('c'))).toMatchObject({ class: 'same', changes: [] })
-    expect(between(outcome(), skips, outcome())).toMatchObject({ class: 'same', changes: [], unstable: ['decision'] })
+    expect(compareOutcomes(says('a'), says('b'), says('c'))).toMatchObject({ class: 'same', changes: [] })
+    expect(compareOutcomes(outcome(), skips, outcome())).toMatchObject({
+      class: 'same',
+      changes: [],
+      unstable: ['decision'],
+    })
   })
 
   test('a comparison shows the recorded value of a change if the live code differs from it', () => {
-    const found = between(says('live'), says('edit'), says('edit'), says('recorded'))
+    const found = compareOutcomes(says('live'), says('edit'), says('edit'), says('recorded'))
     expect(found.changes).toEqual([{ path: 'actions[0].message', before: 'live', after: 'edit', recorded: 'recorded' }])
     expect(found.drift).toEqual([{ path: 'actions[0].message', before: 'recorded', after: 'live' }])
   })
@@ -79,7 +86,10 @@ test('a parked delivery equals its record, although only the record has a code f
     jobs: [],
     answer: { status: 200, body: '{}' },
   })
-  expect(recorded && between(recorded, parks(problem.detail))).toMatchObject({ class: 'same', changes: [] })
+  expect(recorded && compareOutcomes(recorded, buildParked(problem.detail))).toMatchObject({
+    class: 'same',
+    changes: [],
+  })
 })
 
 describe('the comparison of answers to the sender', () => {
@@ -89,19 +99,21 @@ describe('the comparison of answers to the sender', () => {
   const live = outcome({ actions: [], response: answer })
 
   test('an edit of the answer to the sender is a change', () => {
-    expect(between(live, outcome({ actions: [], response: { ...answer, body: 'Done' } }))).toMatchObject({
+    expect(compareOutcomes(live, outcome({ actions: [], response: { ...answer, body: 'Done' } }))).toMatchObject({
       class: 'changed',
       changes: [{ path: 'response.body', before: 'Got it', after: 'Done' }],
     })
-    expect(between(live, live)).toMatchObject({ class: 'same', changes: [] })
+    expect(compareOutcomes(live, live)).toMatchObject({ class: 'same', changes: [] })
   })
 
   test('the answer to the sender is compared with the record, unless it was sent before the delivery was decided', () => {
-    expect(between(live, live, live, record(answer)).drift).toEqual([])
-    expect(between(live, live, live, record({ status: 200, body: '{"ok":true,"runId":"r"}' })).drift).toHaveLength(3)
+    expect(compareOutcomes(live, live, live, record(answer)).drift).toEqual([])
+    expect(
+      compareOutcomes(live, live, live, record({ status: 200, body: '{"ok":true,"runId":"r"}' })).drift,
+    ).toHaveLength(3)
     for (const status of ['pending', 'parked']) {
       const stored = { status: 200, body: JSON.stringify({ ok: true, status }) }
-      expect(between(live, live, live, record(stored)).drift).toEqual([])
+      expect(compareOutcomes(live, live, live, record(stored)).drift).toEqual([])
     }
   })
 })
@@ -122,10 +134,10 @@ test.each(Object.keys(JobKeys.shape))(
 
 test('a group of differences has one class and one set of paths, and deliveries parked for different reasons are in different groups', () => {
   const all = [
-    between(says('a'), says('b')),
-    between(says('a', 'b'), says('x', 'y')),
-    between(outcome(), parks('one')),
-    between(outcome(), parks('other')),
+    compareOutcomes(says('a'), says('b')),
+    compareOutcomes(says('a', 'b'), says('x', 'y')),
+    compareOutcomes(outcome(), buildParked('one')),
+    compareOutcomes(outcome(), buildParked('other')),
   ]
   expect(groupChanges(all).map(({ class: name, paths, members }) => [name, paths, members.length])).toEqual([
     ['changed', ['actions[].message'], 2],

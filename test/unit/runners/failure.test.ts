@@ -15,7 +15,7 @@ function failureOf(thrown: unknown, begun = false) {
   return toModelFailure(thrown, { provider, model: 'gpt-5.2', begun }, now)
 }
 
-function refusal(statusCode: number, error: object, responseHeaders: Record<string, string> = {}) {
+function buildRefusal(statusCode: number, error: object, responseHeaders: Record<string, string> = {}) {
   return new APICallError({
     message: 'It said: Say hello sk-Test',
     url: 'https://user:sk-Test@api.example.com/v1/responses',
@@ -34,54 +34,64 @@ const overContext = 'longer than the context'
 
 describe('a failure of a provider', () => {
   test.each([
-    ['an exhausted quota is not a rate limit', refusal(429, { code: 'insufficient_quota' }), permanent, 'billing'],
-    ['no credit ends the run', refusal(402, {}), permanent, 'billing'],
-    ['OpenAI on a long prompt', refusal(400, { code: 'context_length_exceeded' }), tooLong, overContext],
+    ['an exhausted quota is not a rate limit', buildRefusal(429, { code: 'insufficient_quota' }), permanent, 'billing'],
+    ['no credit ends the run', buildRefusal(402, {}), permanent, 'billing'],
+    ['OpenAI on a long prompt', buildRefusal(400, { code: 'context_length_exceeded' }), tooLong, overContext],
     [
       'Anthropic on a long prompt',
-      refusal(400, { message: 'prompt is too long: 210000 tokens' }),
+      buildRefusal(400, { message: 'prompt is too long: 210000 tokens' }),
       tooLong,
       overContext,
     ],
-    ['vLLM on a long prompt', refusal(400, { message: 'maximum context length is 4096 tokens' }), tooLong, overContext],
+    [
+      'vLLM on a long prompt',
+      buildRefusal(400, { message: 'maximum context length is 4096 tokens' }),
+      tooLong,
+      overContext,
+    ],
     [
       'newer vLLM on a long prompt',
-      refusal(400, { message: 'longer than the maximum model length of 9' }),
+      buildRefusal(400, { message: 'longer than the maximum model length of 9' }),
       tooLong,
       overContext,
     ],
-    ['llama.cpp on a long prompt', refusal(400, { type: 'exceed_context_size_error' }), tooLong, overContext],
-    ['xAI on a long prompt', refusal(400, { message: 'maximum prompt length is 131072' }), tooLong, overContext],
+    ['llama.cpp on a long prompt', buildRefusal(400, { type: 'exceed_context_size_error' }), tooLong, overContext],
+    ['xAI on a long prompt', buildRefusal(400, { message: 'maximum prompt length is 131072' }), tooLong, overContext],
     [
       'a prompt over the tokens of a minute',
-      refusal(429, { message: 'Request too large for gpt-5.2 on tokens per min' }),
+      buildRefusal(429, { message: 'Request too large for gpt-5.2 on tokens per min' }),
       tooLong,
       overContext,
     ],
     [
       'too many tokens just now are a rate limit',
-      refusal(429, { message: 'Too many tokens, please wait' }),
+      buildRefusal(429, { message: 'Too many tokens, please wait' }),
       away,
       '(429',
     ],
-    ['Google on a long prompt', refusal(400, { message: 'The input token count exceeds 9' }), tooLong, overContext],
-    ['a request that is too large', refusal(413, { type: 'request_too_large' }), tooLong, overContext],
+    [
+      'Google on a long prompt',
+      buildRefusal(400, { message: 'The input token count exceeds 9' }),
+      tooLong,
+      overContext,
+    ],
+    ['a request that is too large', buildRefusal(413, { type: 'request_too_large' }), tooLong, overContext],
     [
       'a 400 is told with its codes',
-      refusal(400, { code: 'unsupported_value', type: 'invalid_request_error', param: 'reasoning.effort' }),
+      buildRefusal(400, { code: 'unsupported_value', type: 'invalid_request_error', param: 'reasoning.effort' }),
       permanent,
       '(400, unsupported_value, invalid_request_error, reasoning.effort)',
     ],
     [
       'Google’s 400 for a wrong key is about the key',
-      refusal(400, { status: 'INVALID_ARGUMENT', details: [{ reason: 'API_KEY_INVALID' }] }),
+      buildRefusal(400, { status: 'INVALID_ARGUMENT', details: [{ reason: 'API_KEY_INVALID' }] }),
       permanent,
       'models.providers.mine.apiKey',
     ],
-    ['an unknown model', refusal(404, { code: 'model_not_found' }), permanent, 'has no "gpt-5.2"'],
-    ['a real 500 is not the request’s fault', refusal(500, { type: 'invalid_request_error' }), away, '(500'],
-    ['a rate limit that a library calls 500', refusal(500, { type: 'rate_limit_error' }), away, '(429'],
-    ['a redirect is not followed', refusal(301, {}), permanent, '(301)'],
+    ['an unknown model', buildRefusal(404, { code: 'model_not_found' }), permanent, 'has no "gpt-5.2"'],
+    ['a real 500 is not the request’s fault', buildRefusal(500, { type: 'invalid_request_error' }), away, '(500'],
+    ['a rate limit that a library calls 500', buildRefusal(500, { type: 'rate_limit_error' }), away, '(429'],
+    ['a redirect is not followed', buildRefusal(301, {}), permanent, '(301)'],
     ['overload inside a stream', { type: 'overloaded_error', message: 'Overloaded' }, away, 'overloaded'],
     ['a status inside a stream', { error: { code: 502, message: 'Upstream' } }, away, '(502)'],
     ['an error that says nothing', { message: 'Something' }, away, '(500)'],
@@ -94,7 +104,7 @@ describe('a failure of a provider', () => {
   })
 
   test('the detail of a failure does not repeat a code that is not a word', () => {
-    expect(JSON.stringify(failureOf(refusal(400, { code: 'sk-Test', type: 'Say hello' })))).not.toMatch(
+    expect(JSON.stringify(failureOf(buildRefusal(400, { code: 'sk-Test', type: 'Say hello' })))).not.toMatch(
       /sk-Test|Say hello/,
     )
   })
@@ -112,7 +122,7 @@ describe('a failure of a provider', () => {
   })
 
   test('a 503 after a partial reply counts as an attempt, because it may have cost tokens', () => {
-    expect(failureOf(refusal(503, {}), true)).toMatchObject(passing)
+    expect(failureOf(buildRefusal(503, {}), true)).toMatchObject(passing)
   })
 
   test('an unexpected error after a partial reply is reported as a truncated stream', () => {
@@ -132,7 +142,7 @@ describe('a failure of a provider', () => {
 
   test('a rate-limited run waits as long as the body of Google’s answer says', () => {
     const error = { status: 'RESOURCE_EXHAUSTED', details: [{ '@type': 'QuotaFailure' }, { retryDelay: '34.5s' }] }
-    expect(failureOf(refusal(429, error))).toMatchObject({ status: 'unavailable', retryAfterMs: 34_500 })
+    expect(failureOf(buildRefusal(429, error))).toMatchObject({ status: 'unavailable', retryAfterMs: 34_500 })
   })
 })
 

@@ -13,7 +13,7 @@ afterEach(async () => {
   await once(server, 'close')
 })
 
-async function serve(listener: RequestListener): Promise<string> {
+async function startServer(listener: RequestListener): Promise<string> {
   server = createServer(listener).listen(0, '127.0.0.1')
   await once(server, 'listening')
   // as: a server that listens on a port has an address of this type
@@ -23,7 +23,7 @@ async function serve(listener: RequestListener): Promise<string> {
 
 describe('a fetch without time limits', () => {
   test('a fetch sends method, headers and text, and returns status, headers and body', async () => {
-    const url = await serve((request, response) => {
+    const url = await startServer((request, response) => {
       const { method, url: path, headers } = request
       response.writeHead(201, { 'x-seen': `${method} ${path} ${headers['x-key']}` })
       request.pipe(response)
@@ -35,7 +35,7 @@ describe('a fetch without time limits', () => {
 
   test('a fetch streams the body while it arrives', async () => {
     let finish = () => {}
-    const url = await serve((_, response) => {
+    const url = await startServer((_, response) => {
       response.write('first')
       finish = () => response.end(' second')
     })
@@ -49,7 +49,7 @@ describe('a fetch without time limits', () => {
 
   test('a fetch follows no redirect, so the key reaches no other host', async () => {
     const seen: (string | undefined)[] = []
-    const url = await serve((request, response) => {
+    const url = await startServer((request, response) => {
       seen.push(request.url)
       response.writeHead(307, { location: '/elsewhere' }).end()
     })
@@ -58,20 +58,20 @@ describe('a fetch without time limits', () => {
   })
 
   test('an answer without a body is a valid answer', async () => {
-    const url = await serve((_, response) => void response.writeHead(204).end())
+    const url = await startServer((_, response) => void response.writeHead(204).end())
     const answer = await patientFetch(url)
     expect([answer.status, await answer.text()]).toEqual([204, ''])
   })
 
   test('the read of an answer fails if the connection breaks', async () => {
-    const url = await serve((_, response) => void response.write('half', () => response.socket?.destroy()))
+    const url = await startServer((_, response) => void response.write('half', () => response.socket?.destroy()))
     const answer = await patientFetch(url)
     await expect(answer.text()).rejects.toMatchObject({ code: 'ECONNRESET' })
   })
 
   test('a cancelled body closes the connection', async () => {
     let closed: Promise<unknown> = Promise.resolve()
-    const url = await serve((request, response) => {
+    const url = await startServer((request, response) => {
       closed = once(request.socket, 'close')
       response.write('on and on')
     })
@@ -82,7 +82,7 @@ describe('a fetch without time limits', () => {
 
   test('a fetch with an aborted signal sends no request', async () => {
     const seen: unknown[] = []
-    const url = await serve((request) => void seen.push(request.url))
+    const url = await startServer((request) => void seen.push(request.url))
     await expect(patientFetch(url, { signal: AbortSignal.abort() })).rejects.toMatchObject({ name: 'AbortError' })
     expect(seen).toEqual([])
   })
@@ -92,21 +92,21 @@ describe('a fetch with a limit on silence', () => {
   const limits = { firstMs: 60_000, betweenMs: 60_000 }
 
   test('a stalled response is aborted, and is reported as stalled rather than missing', async () => {
-    const url = await serve((_, response) => void response.write('half'))
+    const url = await startServer((_, response) => void response.write('half'))
     const watched = limitSilence(patientFetch, { ...limits, betweenMs: 50 })
     await expect(watched.fetch(url).then((answer) => answer.text())).rejects.toThrow(/abort|nothing/)
     expect(watched.silence()).toBe('stopped')
   })
 
   test('response headers without a body do not count as the first byte', async () => {
-    const url = await serve((_, response) => response.flushHeaders())
+    const url = await startServer((_, response) => response.flushHeaders())
     const watched = limitSilence(patientFetch, { ...limits, firstMs: 200 })
     await expect(watched.fetch(url).then((answer) => answer.text())).rejects.toThrow(/abort|nothing/)
     expect(watched.silence()).toBe('no answer')
   })
 
   test('an answer whose bytes arrive in time is complete, and the caller’s signal can still abort it', async () => {
-    const url = await serve((request, response) => {
+    const url = await startServer((request, response) => {
       if (request.url === '/on') response.write('on and on')
       else response.end('whole')
     })

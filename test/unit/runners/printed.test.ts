@@ -44,7 +44,7 @@ describe('a printed document', () => {
     },
   )
 
-  test('a reply that is not a string becomes JSON, an empty string is a reply, and null is no reply', () => {
+  test('a reply that is not a string becomes JSON, an empty string is a reply, and null is not a reply', () => {
     expect(readerOf({})('{"reply":{"a":1}}')?.text).toBe('{"a":1}')
     expect(readerOf({})('{"reply":""}')?.text).toBe('')
     expect(readerOf({})('{"reply":null}')?.text).toBeUndefined()

@@ -77,10 +77,10 @@ describe('the choice of a model', () => {
 })
 
 describe('a conversation', () => {
-  const say = (role: Message['role'], text: string): Message => ({ role, text, runId: 'r', at: 0 })
+  const toMessage = (role: Message['role'], text: string): Message => ({ role, text, runId: 'r', at: 0 })
 
   test('a conversation ends with the prompt, and keeps every message', () => {
-    expect(toConversation([say('user', 'a'), say('assistant', 'b')], 'c')).toEqual([
+    expect(toConversation([toMessage('user', 'a'), toMessage('assistant', 'b')], 'c')).toEqual([
       { role: 'user', content: 'a' },
       { role: 'assistant', content: 'b' },
       { role: 'user', content: 'c' },
@@ -88,8 +88,13 @@ describe('a conversation', () => {
   })
 
   test('roles alternate: consecutive messages of one role become one message', () => {
-    const history = [say('user', 'a'), say('system', 'closed'), say('assistant', 'b'), say('assistant', 'c')]
-    expect(toConversation([...history, say('user', 'd')], 'e')).toEqual([
+    const history = [
+      toMessage('user', 'a'),
+      toMessage('system', 'closed'),
+      toMessage('assistant', 'b'),
+      toMessage('assistant', 'c'),
+    ]
+    expect(toConversation([...history, toMessage('user', 'd')], 'e')).toEqual([
       { role: 'user', content: 'a\n\nSystem: closed' },
       { role: 'assistant', content: 'b\n\nc' },
       { role: 'user', content: 'd\n\ne' },
@@ -97,9 +102,9 @@ describe('a conversation', () => {
   })
 
   test('a conversation begins with the user, and has no blank message', () => {
-    expect(toConversation([say('assistant', 'a'), say('user', ' '), say('assistant', 'b')], 'c')).toEqual([
-      { role: 'user', content: 'c' },
-    ])
+    expect(
+      toConversation([toMessage('assistant', 'a'), toMessage('user', ' '), toMessage('assistant', 'b')], 'c'),
+    ).toEqual([{ role: 'user', content: 'c' }])
   })
 })
 

@@ -11,7 +11,7 @@ import {
 } from '../../../src/shapes/event-shape.ts'
 import { listPlaces } from '../../../src/shapes/places.ts'
 
-function toLearnt(payloads: readonly JsonValue[], at = 1): EventShape {
+function learnShape(payloads: readonly JsonValue[], at = 1): EventShape {
   const learnt = createEventShape({ hook: 'orders' })
   for (const payload of payloads) learnPayload(learnt, payload, at)
   return learnt
@@ -21,7 +21,7 @@ const pathsOf = (learnt: EventShape) => listPlaces(learnt.shape).map(({ path }) 
 
 describe('a shape', () => {
   test('a shape has each field with its kinds and the number of requests that had it', () => {
-    const learnt = toLearnt([{ id: 1, lines: [{ sku: 'a' }, {}] }, { id: null }])
+    const learnt = learnShape([{ id: 1, lines: [{ sku: 'a' }, {}] }, { id: null }])
     expect(listPlaces(learnt.shape)).toEqual([
       { path: 'id', kinds: ['number', 'null'], count: 2, of: 2 },
       { path: 'lines', kinds: ['array'], count: 1, of: 2 },
@@ -36,9 +36,9 @@ describe('a shape', () => {
       { a: 'x', b: [1] },
     ]
     const other = [{ b: [null], status: 'paid', map: { 'no name': 1 } }]
-    const merged = parseEventShape(renderEventShape(toLearnt(one)))
-    mergeEventShape(merged, parseEventShape(renderEventShape(toLearnt(other))))
-    expect(JSON.parse(renderEventShape(merged))).toEqual(JSON.parse(renderEventShape(toLearnt([...one, ...other]))))
+    const merged = parseEventShape(renderEventShape(learnShape(one)))
+    mergeEventShape(merged, parseEventShape(renderEventShape(learnShape(other))))
+    expect(JSON.parse(renderEventShape(merged))).toEqual(JSON.parse(renderEventShape(learnShape([...one, ...other]))))
   })
 
   test('a shape keeps no value, and no key that may be secret or personal', () => {
@@ -58,15 +58,15 @@ describe('a shape', () => {
       byUser: { [secret]: true },
       list: [secret, secret],
     }))
-    const text = renderEventShape(toLearnt(payloads))
+    const text = renderEventShape(learnShape(payloads))
     for (const secret of secrets) expect(text).not.toContain(secret)
     expect(text).toContain('status')
   })
 
-  test('a shape lists the words of a status, and drops them all once a value is not such a word', () => {
-    expect(renderEventShape(toLearnt([{ status: 'paid' }, { status: 'open' }]))).toContain('paid')
-    expect(renderEventShape(toLearnt([{ status: 'paid' }, { status: '4 items are missing' }]))).not.toContain('paid')
-    expect(renderEventShape(toLearnt([{ login: 'paid' }]))).not.toContain('paid')
+  test('a shape lists the words of a status, and drops all of them once a value is not a word', () => {
+    expect(renderEventShape(learnShape([{ status: 'paid' }, { status: 'open' }]))).toContain('paid')
+    expect(renderEventShape(learnShape([{ status: 'paid' }, { status: '4 items are missing' }]))).not.toContain('paid')
+    expect(renderEventShape(learnShape([{ login: 'paid' }]))).not.toContain('paid')
   })
 
   test('a shape drops the keys of an object if they differ from request to request', () => {
@@ -75,7 +75,7 @@ describe('a shape', () => {
       return { balances: { [`person${word}`]: at }, fixed: at }
     })
     const learnt = createEventShape({ hook: 'orders' })
-    for (const payload of payloads) mergeEventShape(learnt, toLearnt([payload]))
+    for (const payload of payloads) mergeEventShape(learnt, learnShape([payload]))
     expect(pathsOf(learnt)).toEqual(['balances', 'balances.<any>', 'fixed'])
   })
 
@@ -99,7 +99,7 @@ describe('the limits of a shape', () => {
 
   test('a shape has 10,000 keys of an object as one map', () => {
     const keys = Array.from({ length: 10_000 }, (_, at) => [`k${'abcdefghij'[at % 10]}${at}`, at] as const)
-    const learnt = toLearnt([Object.fromEntries(keys)])
+    const learnt = learnShape([Object.fromEntries(keys)])
     expect(pathsOf(learnt)).toEqual(['<any>'])
   })
 
@@ -114,9 +114,9 @@ describe('the limits of a shape', () => {
     ['with the usual keys after the others', [usual, usual, usual, { ...large, ...usual }]],
     ['again and again', [usual, usual, ...Array.from({ length: 50 }, () => large), usual]],
   ])('one request with 10,000 keys does not hide the fields of the other requests: it comes %s', (_, payloads) => {
-    expect(pathsOf(toLearnt(payloads))).toEqual(expect.arrayContaining(usualPaths))
+    expect(pathsOf(learnShape(payloads))).toEqual(expect.arrayContaining(usualPaths))
     const stored = createEventShape({ hook: 'orders' })
-    for (const payload of payloads) mergeEventShape(stored, toLearnt([payload]))
+    for (const payload of payloads) mergeEventShape(stored, learnShape([payload]))
     expect(pathsOf(stored)).toEqual(expect.arrayContaining(usualPaths))
     const text = renderEventShape(stored)
     expect(text.length).toBeLessThan(5_000)
@@ -124,9 +124,9 @@ describe('the limits of a shape', () => {
   })
 
   test('a burst of requests with 10,000 keys between two writes does not hide the stored fields', () => {
-    const stored = toLearnt(Array.from({ length: 10 }, () => usual))
+    const stored = learnShape(Array.from({ length: 10 }, () => usual))
     for (let write = 0; write < 5; write += 1)
-      mergeEventShape(stored, toLearnt([large, ...Array.from({ length: 100 }, () => large), usual]))
+      mergeEventShape(stored, learnShape([large, ...Array.from({ length: 100 }, () => large), usual]))
     expect(pathsOf(stored)).toEqual(expect.arrayContaining(usualPaths))
   })
 
@@ -151,7 +151,7 @@ describe('the limits of a shape', () => {
     const hostile = JSON.parse(
       '{"__proto__": {"polluted": 1}, "constructor": 1, "\u202eabc": 1, "toString": 1}',
     ) as JsonValue
-    const learnt = toLearnt([deep, hostile])
+    const learnt = learnShape([deep, hostile])
     expect(pathsOf(learnt).filter((path) => !path.startsWith('deep'))).toEqual(['toString', '<any>', '<any>.polluted'])
     expect(pathsOf(learnt).length).toBeLessThan(30)
     expect({}).not.toHaveProperty('polluted')
@@ -159,7 +159,7 @@ describe('the limits of a shape', () => {
 
   test('a shape is learnt from only a part of a payload with a megabyte of items', () => {
     const items = Array.from({ length: 20_000 }, (_, at) => ({ a: { b: { c: { d: [at, { e: at }] } } } }))
-    const learnt = toLearnt([{ items, more: items }])
+    const learnt = learnShape([{ items, more: items }])
     expect(pathsOf(learnt)).toContain('items[].a.b.c.d[].e')
     expect(renderEventShape(learnt).length).toBeLessThan(limit)
   })

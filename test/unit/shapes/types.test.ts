@@ -18,7 +18,7 @@ import {
 import { renderTypes } from '../../../src/shapes/typescript.ts'
 import { renderSchemas } from '../../../src/shapes/zod.ts'
 
-function toNamed(payloads: readonly JsonValue[], key: Partial<EventKey> = {}): NamedShape[] {
+function learnShapes(payloads: readonly JsonValue[], key: Partial<EventKey> = {}): NamedShape[] {
   const learnt = createEventShape({ hook: 'orders', ...key })
   for (const payload of payloads) learnPayload(learnt, payload, 1)
   return nameShapes([learnt])
@@ -95,7 +95,7 @@ describe('generated types', () => {
       },
       { id: null, status: 'open', at: '2026-01-02T03:04:05Z', page: 'https://a.example/y', byUser: {}, tags: [] },
     ]
-    expect(toTypes('orders', toNamed(payloads, { source: 'shop', event: 'order.paid' }))).toBe(
+    expect(toTypes('orders', learnShapes(payloads, { source: 'shop', event: 'order.paid' }))).toBe(
       `// What the requests of the hook "orders" have in common. "hookloom types" writes this file.
 
 /** event "order.paid", source "shop" */
@@ -118,30 +118,30 @@ export type OrdersPayload =
   })
 
   test('generated types present nothing as certain after few requests', () => {
-    expect(toTypes('orders', toNamed([{ id: 1 }]))).toContain('id?: number | null')
+    expect(toTypes('orders', learnShapes([{ id: 1 }]))).toContain('id?: number | null')
   })
 
   test('the name of a generated type stays the same, whatever requests follow', () => {
-    const names = (...keys: Partial<EventKey>[]) =>
+    const listNames = (...keys: Partial<EventKey>[]) =>
       nameShapes(keys.map((key) => createEventShape({ hook: 'github', ...key }))).map(({ name }) => name)
-    expect(names({ source: 'github', event: 'pull_request' })).toEqual(['GithubPullRequest'])
-    expect(names({ source: 'github', event: 'pull_request' }, { source: 'stripe', event: 'invoice.paid' }, {})).toEqual(
-      ['GithubPayload', 'GithubPullRequest', 'GithubStripeInvoicePaid'],
-    )
+    expect(listNames({ source: 'github', event: 'pull_request' })).toEqual(['GithubPullRequest'])
+    expect(
+      listNames({ source: 'github', event: 'pull_request' }, { source: 'stripe', event: 'invoice.paid' }, {}),
+    ).toEqual(['GithubPayload', 'GithubPullRequest', 'GithubStripeInvoicePaid'])
   })
 
   test('generated types compile, offer completion, and refuse a field that no request has', () => {
     const types = toTypes(
       'github',
-      toNamed(many({ action: 'opened', pull_request: { title: 'x', 'odd-name': 1 } }), {
+      learnShapes(many({ action: 'opened', pull_request: { title: 'x', 'odd-name': 1 } }), {
         hook: 'github',
         event: 'pull_request',
       }),
     )
-    const module = (field: string) =>
+    const buildModule = (field: string) =>
       `import type { GithubPullRequest } from './payloads/github.ts'\nexport const read = (payload: GithubPullRequest): string => payload.pull_request.${field}\n`
-    expect(compile({ 'payloads/github.d.ts': types, 'pr.ts': module('title') })).toEqual([])
-    expect(compile({ 'payloads/github.d.ts': types, 'pr.ts': module('titel') })).toEqual([
+    expect(compile({ 'payloads/github.d.ts': types, 'pr.ts': buildModule('title') })).toEqual([])
+    expect(compile({ 'payloads/github.d.ts': types, 'pr.ts': buildModule('titel') })).toEqual([
       { file: '/virtual/pr.ts', text: expect.stringContaining("Did you mean 'title'?") },
     ])
   })
@@ -150,7 +150,7 @@ export type OrdersPayload =
     const hostile = JSON.parse(
       '{"__proto__": 1, "*/ evil": 1, "a\u2028b": 1, "x\u202ey": 1, "\'": {"`": 1}, "ok-name": {"constructor": 1}, "größe": 1}',
     ) as JsonValue
-    const shapes = toNamed(many(hostile))
+    const shapes = learnShapes(many(hostile))
     expect(compile({ 'payloads/orders.d.ts': toTypes('orders', shapes) })).toEqual([])
     expect(toSchema(shapes).safeParse(hostile).success).toBe(true)
   })
@@ -179,14 +179,14 @@ describe.skipIf(corpus === '')('real payloads (skipped: HOOKLOOM_CORPUS names no
 
   type Half = { readonly shapes: readonly NamedShape[]; readonly others: readonly JsonValue[] }
 
-  /** The events with two requests or more, twice: each half teaches the types for the other one. */
+  /** The events with two requests or more, twice: each half provides the types for the other half. */
   function listHalves(samples: readonly Sample[]): Half[] {
     return [...new Set(samples.map(({ event }) => event))].flatMap((event) => {
       const same = samples.filter((sample) => sample.event === event).map(({ payload }) => payload)
       const parity = (wanted: number) => same.filter((_, at) => at % 2 === wanted)
       return same.length < 2
         ? []
-        : [0, 1].map((taught) => ({ shapes: toNamed(parity(taught)), others: parity(1 - taught) }))
+        : [0, 1].map((taught) => ({ shapes: learnShapes(parity(taught)), others: parity(1 - taught) }))
     })
   }
 

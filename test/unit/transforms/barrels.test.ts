@@ -6,20 +6,20 @@ import { evaluateBundle, pickExport } from '../../../src/transforms/modules/eval
 import { createConfigDir, writeFiles } from './stage.ts'
 
 const few = 40
-const toNumbers = (size: number) => Array.from({ length: size }, (_, index) => index)
+const listNumbers = (size: number) => Array.from({ length: size }, (_, index) => index)
 
 /** `stars`: a barrel like that of date-fns. `list`: a barrel like that of lodash-es. Each name has a separate file. */
 const barrels = {
   stars: {
     toIndex: (size: number) =>
-      toNumbers(size)
+      listNumbers(size)
         .map((n) => `export * from './n${n}.js'`)
         .join('\n'),
     files: (n: number) => `import { one } from './one.js'\nexport const n${n} = () => ${n} * one\nexport default n${n}`,
   },
   list: {
     toIndex: (size: number) => {
-      const names = toNumbers(size).map((n) => `export { default as n${n} } from './n${n}.js'`)
+      const names = listNumbers(size).map((n) => `export { default as n${n} } from './n${n}.js'`)
       return `/** All of it */\n${names.join('\n')}\nexport { default } from './n0.js'`
     },
     files: (n: number) => `import { one } from './one.js'\nconst n = () => ${n} * one\nexport default n`,
@@ -32,18 +32,18 @@ async function createStage(
 ) {
   const { configDir, root } = await createConfigDir()
   const { files, toIndex } = barrels[kind]
-  const of = (path: string) => `node_modules/big/${path}`
+  const toPath = (path: string) => `node_modules/big/${path}`
   await writeFiles(root, {
-    [of('package.json')]: JSON.stringify({
+    [toPath('package.json')]: JSON.stringify({
       name: 'big',
       type: 'module',
       main: './index.js',
       sideEffects: false,
       ...manifest,
     }),
-    [of('index.js')]: toIndex(size),
-    [of('one.js')]: 'export const one = 1',
-    ...Object.fromEntries(toNumbers(size).map((n) => [of(`n${n}.js`), files(n)])),
+    [toPath('index.js')]: toIndex(size),
+    [toPath('one.js')]: 'export const one = 1',
+    ...Object.fromEntries(listNumbers(size).map((n) => [toPath(`n${n}.js`), files(n)])),
   })
   const cache = createBundleCache()
   let saves = 0
@@ -137,7 +137,7 @@ describe.each(['stars', 'list'] as const)('a package whose index is a barrel (%s
     expect(await save(useOf(7))).toMatchObject({ value: 'new' })
   })
 
-  test('a package keeps its side effects unless it declares that it has none', async () => {
+  test('a package keeps its side effects unless it declares that it has no side effects', async () => {
     const { save } = await createStage(kind, { sideEffects: undefined })
     await save(useOf(7))
     expect((await save(useOf(7))).files).toHaveLength(few + 3)

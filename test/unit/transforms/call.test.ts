@@ -230,15 +230,18 @@ describe('results of transforms', () => {
     ['({ toJSON: () => 1 })', 'result.toJSON is a function'],
     ['({ a: new Proxy({}, { ownKeys() { while (true); } }) })', 'result.a is a proxy'],
   ]
-  test.each(bad)('the result %s is refused with the place and kind of what is not plain data', async (code, reason) => {
-    const detail =
-      reason === ''
-        ? `transforms/x.ts returned nothing: ${adviceOnNothing}.`
-        : `transforms/x.ts must return plain JSON data: ${reason}.`
-    const expected = { kind: 'failed', problem: { code: 'transform-result-invalid', detail }, log: [] }
-    expect(await runModule(`export default () => (${code})`)).toEqual(expected)
-    expect(await runModule(`export default async () => (${code})`)).toEqual(expected)
-  })
+  test.each(bad)(
+    'the result %s is refused with the place and kind of the value that is not plain data',
+    async (code, reason) => {
+      const detail =
+        reason === ''
+          ? `transforms/x.ts returned nothing: ${adviceOnNothing}.`
+          : `transforms/x.ts must return plain JSON data: ${reason}.`
+      const expected = { kind: 'failed', problem: { code: 'transform-result-invalid', detail }, log: [] }
+      expect(await runModule(`export default () => (${code})`)).toEqual(expected)
+      expect(await runModule(`export default async () => (${code})`)).toEqual(expected)
+    },
+  )
 
   test('a result whose `then` throws counts as a failure', async () => {
     const outcome = await runModule(`export default () => ({ get then() { throw new TypeError('no') } })`)

@@ -1,6 +1,6 @@
 /**
- * A module that tries to have effects. Its payload has the URL and the port of a server, a folder, and `at` to try only one of them. For each attempt, its result is `blocked`,
- * `done`, or another error.
+ * A module that tries to have effects. Its payload has the URL and the port of a server, a folder, and `at` to try only one effect. For each
+ * attempt, its result is `blocked`, `done`, or another error.
  */
 export const tryEffects = `import * as child from 'node:child_process'
 import * as dgram from 'node:dgram'

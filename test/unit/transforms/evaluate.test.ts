@@ -153,7 +153,7 @@ describe('the export that a mapping calls', () => {
   }
   test('the export that the mapping names is called', async () => expect(await valueOf(files, 'other')).toBe('other'))
   test('`default` is called if the mapping names no export', async () => expect(await valueOf(files)).toBe('default'))
-  test('`transform` is called if there is no default export', async () => {
+  test('the export `transform` is called if there is no default export', async () => {
     expect(await valueOf({ 'x.ts': `export function transform() { return 'transform' }` })).toBe('transform')
   })
 
@@ -161,11 +161,14 @@ describe('the export that a mapping calls', () => {
     ['x.ts', 'x'],
     ['pull-request.ts', 'pullRequest'],
     ['git/pull_request.v2.mts', 'pullRequestV2'],
-  ])('the export with the name of the file is called if there is no default: %s exports %s', async (file, name) => {
-    const { root } = await createConfigDir()
-    await writeFiles(root, { [file]: `export const helper = () => 'other'\nexport const ${name} = () => 'own'` })
-    expect(await (await load(root, file)).run(toCall({}))).toMatchObject({ value: 'own' })
-  })
+  ])(
+    'the export with the name of the file is called if there is no default export: %s exports %s',
+    async (file, name) => {
+      const { root } = await createConfigDir()
+      await writeFiles(root, { [file]: `export const helper = () => 'other'\nexport const ${name} = () => 'own'` })
+      expect(await (await load(root, file)).run(toCall({}))).toMatchObject({ value: 'own' })
+    },
+  )
 
   test('a missing named export is reported with the names of the existing ones', async () => {
     expect(await valueOf(files, 'missing')).toMatchObject({
@@ -251,7 +254,7 @@ describe('exceptions while a module loads', () => {
     expect(problem).toMatchObject({ detail: 'transforms/x.ts was not loaded within 20 ms.' })
   })
 
-  test('a module that throws does not keep another one from loading, and fails each of its own deliveries', async () => {
+  test('a module that throws does not keep another module from loading, and fails each of its own deliveries', async () => {
     const { root } = await createConfigDir()
     await writeFiles(root, { 'bad.ts': `throw 'no'`, 'good.ts': `export default () => 'fine'` })
     const refs = [{ module: 'bad.ts' }, { module: 'good.ts' }, { module: 'gone.ts' }]

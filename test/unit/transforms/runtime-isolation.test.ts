@@ -58,7 +58,7 @@ describe('calls in a worker', () => {
     for (const length of [10, 100_000]) {
       const call = toCall(Array.from({ length }, () => 'é'))
       const before = Uint8Array.from(call.body)
-      // a view into a larger buffer, as a body from a socket is
+      // this is a view into a larger buffer, as a body from a socket is
       const shared = Buffer.concat([Buffer.from('before'), call.body, Buffer.from('after')])
       const body = shared.subarray(6, 6 + before.byteLength)
       expect(await transform.run({ ...call, body })).toMatchObject({ kind: 'returned', value: length })
@@ -102,7 +102,7 @@ describe('changes of globals', () => {
     ['process', 'delete globalThis.process'],
     ['a getter that throws', `Object.defineProperty(globalThis, 'setTimeout', { get() { throw 1 } })`],
     ['JSON.parse, after an await', 'await 1; JSON.parse = () => ({ evil: true })'],
-  ])('the next call does not see this change: %s', async (_, code) => {
+  ])('the next call does not see a change of a global: %s', async (_, code) => {
     const { write, load } = await createStage({ workers: 1 })
     await write({
       'good.ts': `const fetched = fetch; const DateThen = Date
@@ -114,7 +114,7 @@ describe('changes of globals', () => {
     const modules = await load('good.ts', 'bad.ts')
     const expected = { n: 1, list: [2], evil: false, same: true, timer: 'function', id: 'number' }
     const batch = Promise.all([resultOf(modules['bad.ts']), resultOf(modules['good.ts'], { n: 1 })])
-    // the other call of the batch ended before this one continued after its await
+    // the other call of the batch ended before this call continued after its await
     expect(await batch).toEqual(['done', expected])
     expect(await resultOf(modules['good.ts'], { n: 1 })).toEqual(expected)
   })
@@ -250,19 +250,19 @@ describe('printed text', () => {
 
 test('a runtime that is closed has ended every thread, and fails calls instead of hanging', async () => {
   // only Linux shows the number of threads
-  const threads = () => (process.platform === 'linux' ? readdirSync('/proc/self/task').length : -1)
+  const countThreads = () => (process.platform === 'linux' ? readdirSync('/proc/self/task').length : -1)
   const { write, load, runtime } = await createStage()
   await write({
     'x.ts': 'export default () => new Promise(() => {})',
     'y.ts': 'export default () => { while (true); }',
   })
   const modules = await load('x.ts', 'y.ts')
-  const alive = threads()
+  const alive = countThreads()
   const pending = [resultOf(modules['x.ts']), resultOf(modules['y.ts'])]
   await new Promise(setImmediate)
   await runtime.close()
   expect(await Promise.all(pending)).toEqual(['The gateway is shutting down.', 'The gateway is shutting down.'])
   expect(await resultOf(modules['x.ts'])).toBe('The gateway is shutting down.')
   expect(runtime.state().threads).toBe(0)
-  expect(threads()).toBeLessThanOrEqual(Math.max(alive - 2, -1))
+  expect(countThreads()).toBeLessThanOrEqual(Math.max(alive - 2, -1))
 })

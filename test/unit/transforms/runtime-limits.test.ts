@@ -11,7 +11,7 @@ export default async ({ payload }) => {
   await new Promise((done) => setTimeout(done, payload.ms))
   return payload
 }`
-const begins = (stage: Stage) => readFileSync(join(stage.root, 'noted'), 'utf8').trim().split(' ')
+const readBegins = (stage: Stage) => readFileSync(join(stage.root, 'noted'), 'utf8').trim().split(' ')
 
 describe('transforms that do not end', () => {
   test.each([
@@ -68,7 +68,7 @@ describe('transforms that do not end', () => {
     await stage.write({ until: '' })
     expect(await slow).toBe('slow')
     expect(noteds).toEqual([1, 2].map((n) => ({ n, ms: 1 })))
-    expect(begins(stage).toSorted()).toEqual(['1', '2'])
+    expect(readBegins(stage).toSorted()).toEqual(['1', '2'])
   })
 })
 
@@ -83,7 +83,7 @@ describe('calls in progress in a stopped worker', () => {
       resultOf(modules['noted.ts'], { n: 2, ms: 1 }),
     ])
     expect(results).toEqual([{ n: 1, ms: 100 }, 'transforms/bad.ts did not end within 400 ms.', { n: 2, ms: 1 }])
-    expect(begins(stage).toSorted()).toEqual(['1', '1', '2'])
+    expect(readBegins(stage).toSorted()).toEqual(['1', '1', '2'])
   })
 
   test('calls that run again run alone, so that only the call that blocks fails', async () => {
@@ -99,7 +99,7 @@ describe('calls in progress in a stopped worker', () => {
       resultOf(modules['noted.ts'], { n: 2, ms: 50 }),
     ])
     expect(results).toEqual([{ n: 1, ms: 50 }, 'transforms/bad.ts did not end within 400 ms.', { n: 2, ms: 50 }])
-    expect(begins(stage).length).toBeLessThanOrEqual(4)
+    expect(readBegins(stage).length).toBeLessThanOrEqual(4)
   })
 
   test('calls in progress run again after process.exit in their worker', async () => {
@@ -108,7 +108,7 @@ describe('calls in progress in a stopped worker', () => {
     const modules = await stage.load('noted.ts', 'bad.ts')
     const results = await Promise.all([resultOf(modules['noted.ts'], { n: 1, ms: 50 }), resultOf(modules['bad.ts'])])
     expect(results).toEqual([{ n: 1, ms: 50 }, 'transforms/bad.ts ended its worker (process.exit).'])
-    expect(begins(stage)).toEqual(['1', '1'])
+    expect(readBegins(stage)).toEqual(['1', '1'])
   })
 })
 

@@ -8,7 +8,7 @@ import { once } from 'node:events'
 const isLinux = process.platform === 'linux'
 
 /** The niceness of a thread of this process: the 19th field of its stat. The name before it may contain spaces. */
-function nicenessOf(id: number): number {
+function readNiceness(id: number): number {
   const stat = readFileSync(`/proc/self/task/${id}/stat`, 'utf8')
   return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16])
 }
@@ -25,11 +25,11 @@ test.skipIf(!isLinux)(
     )
     const [id] = await once(worker, 'message')
     const own = readThreadId() ?? 0
-    const before = nicenessOf(own)
-    expect(nicenessOf(Number(id))).toBe(before)
+    const before = readNiceness(own)
+    expect(readNiceness(Number(id))).toBe(before)
     lowerPriority(Number(id))
-    expect(nicenessOf(Number(id))).toBe(19)
-    expect(nicenessOf(own)).toBe(before)
+    expect(readNiceness(Number(id))).toBe(19)
+    expect(readNiceness(own)).toBe(before)
     await worker.terminate()
     // a thread that has ended causes no exception
     lowerPriority(Number(id))

@@ -2,13 +2,13 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import type { DefinedVerifier, VerifierDefinition } from '../../../../src/model/verifier.ts'
 import { reasonOf, requestOf, verifierOf } from './stage.ts'
 
-function soundOf(verify: (...given: Parameters<VerifierDefinition['verify']>) => unknown): DefinedVerifier {
+function createVerifierOf(verify: (...given: Parameters<VerifierDefinition['verify']>) => unknown): DefinedVerifier {
   // as: at run time, authors may return anything
   const definition = { scheme: 'acme', headers: ['X-Acme'], verify } as VerifierDefinition
   return { kind: 'sound', scheme: 'acme', definition, hash: 'h', describeThrown: () => 'a TypeError at acme.ts:3' }
 }
 
-const bySecret = soundOf(({ headers }, { secrets }) =>
+const bySecret = createVerifierOf(({ headers }, { secrets }) =>
   secrets.includes(headers['x-acme'] ?? '') ? { ok: true } : { ok: false, fault: 'sender', reason: 'no' },
 )
 
@@ -29,7 +29,7 @@ describe('schemes in code', () => {
   })
 
   test('a scheme in code returns the delivery id that its proof covers, and nothing more', async () => {
-    expect(await verify(soundOf(() => ({ ok: true, id: 'd-1', token: 's' })))).toEqual({ ok: true, id: 'd-1' })
+    expect(await verify(createVerifierOf(() => ({ ok: true, id: 'd-1', token: 's' })))).toEqual({ ok: true, id: 'd-1' })
   })
 
   test('a scheme in code does not replace a built-in scheme', async () => {
@@ -42,7 +42,7 @@ describe('schemes in code', () => {
     ['throws', () => JSON.parse('the payload')],
     ['rejects', () => Promise.reject(new Error('the payload'))],
   ])('a scheme that %s refuses the request, and the reason names the place and not the exception', async (_, code) => {
-    const refused = await verify(soundOf(code))
+    const refused = await verify(createVerifierOf(code))
     expect(refused).toEqual({
       ok: false,
       fault: 'sender',
@@ -60,13 +60,13 @@ describe('schemes in code', () => {
     ['a refusal without its fault', { ok: false, reason: 'no' }],
     ['another object', new Map([['ok', true]])],
   ])('a scheme that returns %s accepts no request, and counts as a fault of the gateway', async (_, value) => {
-    const refused = await verify(soundOf(() => value))
+    const refused = await verify(createVerifierOf(() => value))
     expect(refused).toMatchObject({ ok: false, fault: 'gateway', reason: expect.stringContaining('must return') })
   })
 
   test('a scheme that never answers accepts no request, and counts as a fault of the gateway', async () => {
     vi.useFakeTimers()
-    const asked = verify(soundOf(() => new Promise(() => {})))
+    const asked = verify(createVerifierOf(() => new Promise(() => {})))
     await vi.advanceTimersByTimeAsync(5_000)
     expect(await asked).toMatchObject({
       ok: false,
@@ -77,7 +77,7 @@ describe('schemes in code', () => {
 
   test('the reason of a scheme is one short line without the secret and the signature', async () => {
     const reason = `expected s3cret,\n got sig-from-sender ${'x'.repeat(500)}`
-    const defined = soundOf(() => ({ ok: false, fault: 'sender', reason }))
+    const defined = createVerifierOf(() => ({ ok: false, fault: 'sender', reason }))
     const verifier = verifierOf({ scheme: 'acme', secret: 's3cret' }, { defined: [defined] })
     const said = reasonOf(await verifier.verify(requestOf({ 'x-acme': 'sig-from-sender' })))
     expect(said).toMatch(/^expected …, got … x+$/)

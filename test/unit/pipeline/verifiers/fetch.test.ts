@@ -15,7 +15,7 @@ import {
 const rule = { ...snsCertificate }
 const good = 'https://sns.us-east-1.amazonaws.com/SimpleNotificationService-0123abcd.pem'
 
-function world(answer: { status: number; body: string } | Error) {
+function createWorld(answer: { status: number; body: string } | Error) {
   const asked: string[] = []
   const clock = { now: 0 }
   const transport: Transport = async (url) => {
@@ -49,13 +49,13 @@ describe('refused URLs', () => {
     'not a url',
     '',
   ])('the URL %j is refused without a connection', async (url) => {
-    const { fetch, asked } = world({ status: 200, body: '' })
+    const { fetch, asked } = createWorld({ status: 200, body: '' })
     expect(await fetch(url, rule)).toMatchObject({ ok: false, fault: 'sender' })
     expect(asked).toEqual([])
   })
 
   test('an IP address is refused even if a rule allows it as a host', async () => {
-    const { fetch, asked } = world({ status: 200, body: '' })
+    const { fetch, asked } = createWorld({ status: 200, body: '' })
     for (const url of ['https://127.0.0.1/', 'https://[::1]/', 'https://2130706433/', 'https://0177.0.0.1/']) {
       expect(await fetch(url, { host: /./, maxAgeMs: 0 })).toMatchObject({ ok: false })
     }
@@ -107,18 +107,18 @@ describe('fetched URLs', () => {
     ['https://sns.eu-west-1.amazonaws.com/?Action=ConfirmSubscription&TopicArn=a&Token=b', snsConfirmation],
     ['https://api.sandbox.paypal.com/v1/notifications/certs/CERT-360caa42-fca2a594', paypalCertificate],
   ])('the URL %s is fetched', async (url, allowed) => {
-    const { fetch } = world({ status: 200, body: 'pem' })
+    const { fetch } = createWorld({ status: 200, body: 'pem' })
     expect(await fetch(url, allowed)).toEqual({ ok: true, body: 'pem' })
   })
 
   test('a redirect is not followed', async () => {
-    const { fetch, asked } = world({ status: 302, body: '' })
+    const { fetch, asked } = createWorld({ status: 302, body: '' })
     expect(await fetch(good, rule)).toMatchObject({ ok: false, fault: 'sender' })
     expect(asked).toEqual([good])
   })
 
   test('a certificate is fetched once while it is fresh, even if many deliveries need it at a time', async () => {
-    const { fetch, asked, clock } = world({ status: 200, body: 'pem' })
+    const { fetch, asked, clock } = createWorld({ status: 200, body: 'pem' })
     await Promise.all([fetch(good, rule), fetch(good, rule), fetch(good, rule)])
     expect(asked.length).toBe(1)
     clock.now = rule.maxAgeMs
@@ -127,7 +127,7 @@ describe('fetched URLs', () => {
   })
 
   test('a response without a maximum age is fetched every time', async () => {
-    const { fetch, asked } = world({ status: 200, body: '' })
+    const { fetch, asked } = createWorld({ status: 200, body: '' })
     const url = 'https://sns.us-east-1.amazonaws.com/?Action=ConfirmSubscription'
     await fetch(url, snsConfirmation)
     await fetch(url, snsConfirmation)
@@ -135,37 +135,37 @@ describe('fetched URLs', () => {
   })
 
   test('a missing answer counts as a fault of the gateway and is not remembered', async () => {
-    const { fetch, asked } = world(new Error('ECONNRESET'))
+    const { fetch, asked } = createWorld(new Error('ECONNRESET'))
     expect(await fetch(good, rule)).toMatchObject({ ok: false, fault: 'gateway' })
     expect(await fetch(good, rule)).toMatchObject({ ok: false, fault: 'gateway' })
     expect(asked.length).toBe(2)
-    expect(await world({ status: 503, body: '' }).fetch(good, rule)).toMatchObject({ fault: 'gateway' })
-    expect(await world({ status: 404, body: '' }).fetch(good, rule)).toMatchObject({ fault: 'sender' })
+    expect(await createWorld({ status: 503, body: '' }).fetch(good, rule)).toMatchObject({ fault: 'gateway' })
+    expect(await createWorld({ status: 404, body: '' }).fetch(good, rule)).toMatchObject({ fault: 'sender' })
   })
 })
 
 describe('limits of a rule', () => {
-  const numbered = (index: number) => `https://sns.r${index}-x.amazonaws.com/SimpleNotificationService-${index}.pem`
+  const buildUrl = (index: number) => `https://sns.r${index}-x.amazonaws.com/SimpleNotificationService-${index}.pem`
   // this is a fault of the gateway: a limit that strangers used up must not turn a sender away permanently
   const tooMany = { ok: false, fault: 'gateway', reason: expect.stringMatching(/^Too many/) }
   const pem = { status: 200, body: 'pem' }
 
   test('at most 20 URLs are fetched in a minute from all hosts, and stored responses are still used', async () => {
-    const { fetch, asked, clock } = world(pem)
-    for (let index = 0; index < 20; index++) expect(await fetch(numbered(index), rule)).toMatchObject({ ok: true })
-    expect(await fetch(numbered(20), rule)).toEqual(tooMany)
+    const { fetch, asked, clock } = createWorld(pem)
+    for (let index = 0; index < 20; index++) expect(await fetch(buildUrl(index), rule)).toMatchObject({ ok: true })
+    expect(await fetch(buildUrl(20), rule)).toEqual(tooMany)
     expect(asked.length).toBe(20)
-    expect(await fetch(numbered(3), rule)).toMatchObject({ ok: true })
+    expect(await fetch(buildUrl(3), rule)).toMatchObject({ ok: true })
     clock.now = 59_999
-    expect(await fetch(numbered(20), rule)).toEqual(tooMany)
+    expect(await fetch(buildUrl(20), rule)).toEqual(tooMany)
     clock.now = 60_000
-    expect(await fetch(numbered(20), rule)).toMatchObject({ ok: true })
+    expect(await fetch(buildUrl(20), rule)).toMatchObject({ ok: true })
   })
 
   test('a fetch without an answer counts towards the limit too', async () => {
-    const { fetch, asked } = world(new Error('ENOTFOUND'))
-    for (let index = 0; index < 20; index++) await fetch(numbered(index), rule)
-    expect(await fetch(numbered(0), rule)).toEqual(tooMany)
+    const { fetch, asked } = createWorld(new Error('ENOTFOUND'))
+    for (let index = 0; index < 20; index++) await fetch(buildUrl(index), rule)
+    expect(await fetch(buildUrl(0), rule)).toEqual(tooMany)
     expect(asked.length).toBe(20)
   })
 
@@ -173,29 +173,29 @@ describe('limits of a rule', () => {
     const waiting: (() => void)[] = []
     const transport: Transport = () => new Promise((resolve) => waiting.push(() => resolve(pem)))
     const fetch = createPinnedFetch({ now: () => 0, transport })
-    const first = [0, 1, 2, 3].map((index) => fetch(numbered(index), rule))
-    expect(await fetch(numbered(4), rule)).toEqual(tooMany)
-    const same = fetch(numbered(0), rule)
+    const first = [0, 1, 2, 3].map((index) => fetch(buildUrl(index), rule))
+    expect(await fetch(buildUrl(4), rule)).toEqual(tooMany)
+    const same = fetch(buildUrl(0), rule)
     const confirmed = fetch('https://sns.eu-west-1.amazonaws.com/?Action=ConfirmSubscription', snsConfirmation)
     expect(waiting.length).toBe(5)
     for (const answer of waiting) answer()
     expect(await Promise.all([...first, same, confirmed])).toEqual(
       Array.from({ length: 6 }, () => ({ ok: true, body: 'pem' })),
     )
-    const fifth = fetch(numbered(4), rule)
+    const fifth = fetch(buildUrl(4), rule)
     expect(waiting.length).toBe(6)
     waiting.at(-1)?.()
     expect(await fifth).toMatchObject({ ok: true })
   })
 
   test('the cache drops a certificate that verified no request before one that verified a request', async () => {
-    const { fetch, asked, clock } = world(pem)
+    const { fetch, asked, clock } = createWorld(pem)
     const other = `${good.slice(0, -4)}-other.pem`
     markUseful(await fetch(good, rule))
     await fetch(other, rule)
     for (let index = 0; index < 120; index++) {
       clock.now += 4_000
-      expect(await fetch(numbered(index), rule)).toMatchObject({ ok: true })
+      expect(await fetch(buildUrl(index), rule)).toMatchObject({ ok: true })
     }
     const before = asked.length
     await fetch(good, rule)
@@ -205,11 +205,11 @@ describe('limits of a rule', () => {
   })
 
   test('a useful certificate is fetched again after a day, even if the limit is used up', async () => {
-    const { fetch, asked, clock } = world(pem)
+    const { fetch, asked, clock } = createWorld(pem)
     markUseful(await fetch(good, rule))
     clock.now = rule.maxAgeMs
-    for (let index = 0; index < 21; index++) await fetch(numbered(index), rule)
-    expect(await fetch(numbered(21), rule)).toEqual(tooMany)
+    for (let index = 0; index < 21; index++) await fetch(buildUrl(index), rule)
+    expect(await fetch(buildUrl(21), rule)).toEqual(tooMany)
     expect(await fetch(good, rule)).toMatchObject({ ok: true })
     expect(asked.filter((href) => href === good).length).toBe(2)
   })

@@ -117,7 +117,7 @@ describe('handshakes by GET or HEAD', () => {
     expect(await verifier.verify(requestOf({ 'x-twitter-webhooks-signature': signature }, body))).toEqual({ ok: true })
   })
 
-  test('a scheme without handshakes answers none', async () => {
+  test('a scheme without handshakes answers no handshake', async () => {
     const verifier = verifierOf({ scheme: 'github', secret: 's' })
     expect(verifier.handshakeMethods).toEqual([])
     expect(verifier.isHandshakeHead(get('?challenge=abc'))).toBe(false)
@@ -273,7 +273,7 @@ describe('unsigned handshakes by POST', () => {
 
 describe('subscriptions of SNS', () => {
   const settings = { scheme: 'aws-sns', topicArn: 'arn:aws:sns:us-east-1:1:t' }
-  const confirmation = (url: string) =>
+  const buildConfirmation = (url: string) =>
     requestOf({}, JSON.stringify({ Type: 'SubscriptionConfirmation', SubscribeURL: url }))
   const url = 'https://sns.us-east-1.amazonaws.com/?Action=ConfirmSubscription&Token=t'
 
@@ -287,10 +287,10 @@ describe('subscriptions of SNS', () => {
         return works ? { ok: true, body: '' } : { ok: false, fault: 'gateway', reason: 'no' }
       },
     })
-    expect(await verifier.handshake(confirmation(url), after)).toMatchObject({ status: 200 })
+    expect(await verifier.handshake(buildConfirmation(url), after)).toMatchObject({ status: 200 })
     works = false
-    expect(await verifier.handshake(confirmation(url), after)).toMatchObject({ status: 503 })
-    expect(await verifier.handshake(confirmation(url), before)).toBeUndefined()
+    expect(await verifier.handshake(buildConfirmation(url), after)).toMatchObject({ status: 503 })
+    expect(await verifier.handshake(buildConfirmation(url), before)).toBeUndefined()
     expect(asked).toEqual([url, url])
   })
 })

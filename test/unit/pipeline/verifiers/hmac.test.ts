@@ -16,7 +16,7 @@ import {
   withHeader,
 } from './stage.ts'
 
-function schemeNamed(id: string): HmacScheme {
+function findScheme(id: string): HmacScheme {
   const found = hmacSchemes.find((scheme) => scheme.id === id)
   if (found === undefined) throw new Error(`no row ${id}`)
   return found
@@ -65,18 +65,18 @@ const timed = hmacSchemes.flatMap((scheme) =>
 
 describe.each(timed)('the time tolerance of %s', (_, scheme, tolerance) => {
   const settings = settingsOf(scheme)
-  const at = (seconds: number) => signed(scheme, { at: now + seconds * 1000 })
+  const signAt = (seconds: number) => signed(scheme, { at: now + seconds * 1000 })
 
   test('the tolerance of a signed time is exact to the second, before and after', async () => {
-    expect(await isProven(settings, at(-tolerance))).toBe(true)
-    expect(await isProven(settings, at(tolerance))).toBe(true)
-    expect(await isProven(settings, at(-tolerance - 1))).toBe(false)
-    expect(await isProven(settings, at(tolerance + 1))).toBe(false)
+    expect(await isProven(settings, signAt(-tolerance))).toBe(true)
+    expect(await isProven(settings, signAt(tolerance))).toBe(true)
+    expect(await isProven(settings, signAt(-tolerance - 1))).toBe(false)
+    expect(await isProven(settings, signAt(tolerance + 1))).toBe(false)
   })
 
   test('the operator can make the tolerance of a signed time smaller', async () => {
-    expect(await isProven({ ...settings, toleranceSeconds: 2 }, at(-3))).toBe(false)
-    expect(await isProven({ ...settings, toleranceSeconds: 2 }, at(-2))).toBe(true)
+    expect(await isProven({ ...settings, toleranceSeconds: 2 }, signAt(-3))).toBe(false)
+    expect(await isProven({ ...settings, toleranceSeconds: 2 }, signAt(-2))).toBe(true)
   })
 })
 
@@ -85,11 +85,14 @@ describe('signed times in a header', () => {
     scheme.timestamp?.in === 'header' ? [[scheme.id, scheme, scheme.timestamp.name] as const] : [],
   )
 
-  test.each(stamped)('a changed time of %s is refused, because it is signed', async (_, scheme, name) => {
-    const old = signed(scheme, { at: now - 7_200_000 })
-    const moved = withHeader(old, name, signed(scheme).headers[name])
-    expect(await isProven(settingsOf(scheme), moved)).toBe(false)
-  })
+  test.each(stamped)(
+    'a request of %s with a changed time is refused, because the time is signed',
+    async (_, scheme, name) => {
+      const old = signed(scheme, { at: now - 7_200_000 })
+      const moved = withHeader(old, name, signed(scheme).headers[name])
+      expect(await isProven(settingsOf(scheme), moved)).toBe(false)
+    },
+  )
 })
 
 describe('lists with several signatures', () => {
@@ -116,25 +119,28 @@ describe('lists with several signatures', () => {
 
 describe('schemes with a second header', () => {
   const body = '{"a":1}'
-  const hex = (algorithm: string, secret: string) => createHmac(algorithm, secret).update(body).digest('hex')
+  const signHex = (algorithm: string, secret: string) => createHmac(algorithm, secret).update(body).digest('hex')
 
   test('a valid sha1 signature does not make up for an invalid sha256 signature', async () => {
-    const sha1 = `sha1=${hex('sha1', 's')}`
-    const both = requestOf({ 'x-hub-signature': sha1, 'x-hub-signature-256': `sha256=${hex('sha256', 'wrong')}` }, body)
+    const sha1 = `sha1=${signHex('sha1', 's')}`
+    const both = requestOf(
+      { 'x-hub-signature': sha1, 'x-hub-signature-256': `sha256=${signHex('sha256', 'wrong')}` },
+      body,
+    )
     expect(await isProven({ scheme: 'github', secret: 's' }, both)).toBe(false)
     expect(await isProven({ scheme: 'github', secret: 's' }, requestOf({ 'x-hub-signature': sha1 }, body))).toBe(false)
-    const good = withHeader(both, 'x-hub-signature-256', `sha256=${hex('sha256', 's')}`)
+    const good = withHeader(both, 'x-hub-signature-256', `sha256=${signHex('sha256', 's')}`)
     expect(await isProven({ scheme: 'github', secret: 's' }, good)).toBe(true)
   })
 
   test('a valid Gitea signature does not make up for an invalid Forgejo signature', async () => {
-    const headers = { 'x-gitea-signature': hex('sha256', 's'), 'x-forgejo-signature': hex('sha256', 'wrong') }
+    const headers = { 'x-gitea-signature': signHex('sha256', 's'), 'x-forgejo-signature': signHex('sha256', 'wrong') }
     expect(await isProven({ scheme: 'forgejo', secret: 's' }, requestOf(headers, body))).toBe(false)
     expect(await isProven({ scheme: 'gitea', secret: 's' }, requestOf(headers, body))).toBe(true)
   })
 
   test('a Svix signature under the names of Standard Webhooks is proven, unless its own header is present and invalid', async () => {
-    const svix = schemeNamed('svix')
+    const svix = findScheme('svix')
     const own = signed(svix)
     const renamed = Object.fromEntries(
       Object.entries(own.headers).map(([name, value]) => [name.replace('svix-', 'webhook-'), value]),
@@ -149,7 +155,7 @@ describe('schemes with a second header', () => {
       ['box', 'box-signature-secondary'],
       ['docusign', 'x-docusign-signature-2'],
     ] as const) {
-      const scheme = schemeNamed(id)
+      const scheme = findScheme(id)
       const request = signed(scheme)
       const broken = withBrokenSignature(request, scheme.header)
       expect(await isProven(settingsOf(scheme), broken)).toBe(false)
@@ -161,16 +167,16 @@ describe('schemes with a second header', () => {
 describe('signed URLs', () => {
   const body = '{"a":1}'
   const sign = (text: string) => createHmac('sha256', 's').update(text).digest('base64')
-  const square = (url: string) => requestOf({ 'x-square-hmacsha256-signature': sign(url + body) }, body)
+  const signSquare = (url: string) => requestOf({ 'x-square-hmacsha256-signature': sign(url + body) }, body)
 
   test('the signed URL is the public URL with the query of the request', async () => {
-    const request = { ...square(`${publicUrl}?a=1`), url: '/somewhere?a=1' }
+    const request = { ...signSquare(`${publicUrl}?a=1`), url: '/somewhere?a=1' }
     expect(await isProven({ scheme: 'square', secret: 's', publicUrl }, request)).toBe(true)
     expect(await isProven({ scheme: 'square', secret: 's', publicUrl: `${publicUrl}x` }, request)).toBe(false)
   })
 
   test('a public URL without a path gets the path of the request', async () => {
-    const request = { ...square('https://gateway.example/hooks/square'), url: '/hooks/square' }
+    const request = { ...signSquare('https://gateway.example/hooks/square'), url: '/hooks/square' }
     expect(await isProven({ scheme: 'square', secret: 's', publicUrl: 'https://gateway.example' }, request)).toBe(true)
     expect(await isProven({ scheme: 'square', secret: 's', publicUrl: 'https://gateway.example/' }, request)).toBe(
       false,
@@ -254,16 +260,18 @@ describe('generic-hmac', () => {
 })
 
 describe('reasons for the operator', () => {
-  const scheme = schemeNamed('slack')
+  const scheme = findScheme('slack')
 
   test('the reason for an invalid signature distinguishes a missing header, an old time and a wrong signature, and quotes nothing', async () => {
-    const tell = async (request: Parameters<typeof isProven>[1]) =>
+    const findReason = async (request: Parameters<typeof isProven>[1]) =>
       reasonOf(await verifierOf(settingsOf(scheme)).verify(request))
-    expect(await tell(withHeader(signed(scheme), scheme.header, undefined))).toMatch(/x-slack-signature.* missing/)
-    expect(await tell(signed(scheme, { at: now - 361_000 }))).toBe(
+    expect(await findReason(withHeader(signed(scheme), scheme.header, undefined))).toMatch(
+      /x-slack-signature.* missing/,
+    )
+    expect(await findReason(signed(scheme, { at: now - 361_000 }))).toBe(
       'The signed time is 361 s behind the clock of the gateway; 300 s are allowed.',
     )
-    const wrong = await tell(signed(scheme, { which: 'other' }))
+    const wrong = await findReason(signed(scheme, { which: 'other' }))
     expect(wrong).toMatch(/another secret/)
     expect(wrong).not.toMatch(/[0-9a-f]{8}|event/)
   })

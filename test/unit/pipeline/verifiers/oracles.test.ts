@@ -28,13 +28,13 @@ const change = fc.record({ at: fc.nat(), to: fc.integer({ min: 0x21, max: 0x7e }
 type Change = { at: number; to: number }
 
 /** Replaces one character of the text by a different one. */
-function changed(text: string, { at, to }: Change): string {
+function changeCharacter(text: string, { at, to }: Change): string {
   const place = at % text.length
   const character = String.fromCharCode(text.charCodeAt(place) === to ? (to === 0x7e ? 0x21 : to + 1) : to)
   return text.slice(0, place) + character + text.slice(place + 1)
 }
 
-function rowOf(id: string) {
+function findRow(id: string) {
   const row = hmacSchemes.find((scheme) => scheme.id === id)
   if (row === undefined) throw new Error(`no row ${id}`)
   return row
@@ -64,11 +64,11 @@ describe('GitHub’s library', () => {
     await fc.assert(
       fc.asyncProperty(secret, body, change, async (key, text, one) => {
         const signature = await signGithub(key, text)
-        const other = changed(text, one)
+        const other = changeCharacter(text, one)
         expect(await verifyGithub(key, other, signature)).toBe(other === text)
         expect(await isOurs(key, other, signature)).toBe(Buffer.from(other).equals(Buffer.from(text)))
-        expect(await isOurs(changed(key, one), text, signature)).toBe(false)
-        const wrong = changed(signature, one)
+        expect(await isOurs(changeCharacter(key, one), text, signature)).toBe(false)
+        const wrong = changeCharacter(signature, one)
         // the case of hex digits does not matter, so a digest in capitals is valid too
         const sameDigits = wrong.startsWith('sha256=') && wrong.toLowerCase() === signature
         expect(await isOurs(key, text, wrong)).toBe(sameDigits)
@@ -78,7 +78,7 @@ describe('GitHub’s library', () => {
   })
 
   test('GitHub’s library accepts a request that the gateway signs, even during a rotation of secrets', async () => {
-    const row = rowOf('github')
+    const row = findRow('github')
     const request = signed(row)
     const text = Buffer.from(request.rawBody).toString()
     const signature = request.headers['x-hub-signature-256'] ?? ''
@@ -138,10 +138,10 @@ describe('the library of Standard Webhooks', () => {
       fc.asyncProperty(keyBytes, body, change, name, async (bytes, text, one, header) => {
         const key = toSecret(bytes)
         const headers = toHeaders(new Webhook(key).sign('msg_1', new Date(now), text))
-        const other = changed(text, one)
+        const other = changeCharacter(text, one)
         const isSame = Buffer.from(other).equals(Buffer.from(text))
         expect([await isTheirs(key, other, headers), await isOurs(key, other, headers)]).toEqual([isSame, isSame])
-        const bent: Names = { ...headers, [header]: changed(headers[header], one) }
+        const bent: Names = { ...headers, [header]: changeCharacter(headers[header], one) }
         expect(await isOurs(key, text, bent)).toBe(false)
         expect(await isTheirs(key, text, bent)).toBe(false)
         const otherKey = toSecret(Uint8Array.from(bytes, (byte, index) => (index === 0 ? byte ^ 1 : byte)))
@@ -180,7 +180,7 @@ describe('the library of Standard Webhooks', () => {
   })
 
   test('the library of Standard Webhooks accepts a request that the gateway signs', async () => {
-    const row = rowOf('standard-webhooks')
+    const row = findRow('standard-webhooks')
     const { headers, rawBody } = signed(row)
     const given = toHeaders(headers['webhook-signature'] ?? '')
     expect(await isTheirs(secretOf(row), Buffer.from(rawBody).toString(), given)).toBe(true)
@@ -210,7 +210,11 @@ describe('Stripe’s library', () => {
     await fc.assert(
       fc.asyncProperty(secret, json, change, async (key, text, one) => {
         const header = toHeader(key, text)
-        const [other, otherKey, bent] = [changed(text, one), changed(key, one), changed(header, one)]
+        const [other, otherKey, bent] = [
+          changeCharacter(text, one),
+          changeCharacter(key, one),
+          changeCharacter(header, one),
+        ]
         const isSame = Buffer.from(other).equals(Buffer.from(text))
         expect([await isTheirs(key, other, header), await isOurs(key, other, header)]).toEqual([isSame, isSame])
         expect([await isTheirs(otherKey, text, header), await isOurs(otherKey, text, header)]).toEqual([false, false])
@@ -252,7 +256,7 @@ describe('Stripe’s library', () => {
   })
 
   test('Stripe’s library accepts a request that the gateway signs', async () => {
-    const row = rowOf('stripe')
+    const row = findRow('stripe')
     const { headers, rawBody } = signed(row)
     const text = Buffer.from(rawBody).toString()
     expect(await isTheirs(secretOf(row), text, headers['stripe-signature'] ?? '')).toBe(true)

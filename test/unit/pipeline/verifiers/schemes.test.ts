@@ -36,7 +36,7 @@ describe('table of schemes', () => {
   })
 })
 
-function messageOf(run: () => unknown): string {
+function catchMessage(run: () => unknown): string {
   try {
     run()
   } catch (error) {
@@ -78,13 +78,13 @@ describe('invalid settings', () => {
 
   test('no message about invalid settings shows a secret', () => {
     for (const scheme of ['adyen', 'svix', 'postmark', 'trello', 'githb']) {
-      const text = messageOf(() => verifierOf({ scheme, secret: 'hunter2 hunter2' }))
+      const text = catchMessage(() => verifierOf({ scheme, secret: 'hunter2 hunter2' }))
       expect(text).not.toBe('')
       expect(text).not.toContain('hunter2')
     }
   })
 
-  test('a sender that gives its secret in a handshake needs none in the configuration, and is refused until the handshake', async () => {
+  test('a sender that gives its secret in a handshake needs no secret in the configuration, and is refused until the handshake', async () => {
     const request = requestOf({ 'x-hook-signature': 'ab'.repeat(32) }, '{}')
     const verified = await verifierOf({ scheme: 'asana' }).verify(request)
     expect(reasonOf(verified)).toMatch(/not sent its secret/)
@@ -134,9 +134,10 @@ describe('tokens', () => {
 
   test('a request with Basic credentials is proven by the configured user and password', async () => {
     const settings = { scheme: 'postmark', secret: 'user:pass:word' }
-    const basic = (text: string) => requestOf({ authorization: `Basic ${Buffer.from(text).toString('base64')}` })
-    expect(await isProven(settings, basic('user:pass:word'))).toBe(true)
-    expect(await isProven(settings, basic('user:pass'))).toBe(false)
+    const buildBasicRequest = (text: string) =>
+      requestOf({ authorization: `Basic ${Buffer.from(text).toString('base64')}` })
+    expect(await isProven(settings, buildBasicRequest('user:pass:word'))).toBe(true)
+    expect(await isProven(settings, buildBasicRequest('user:pass'))).toBe(false)
     expect(await isProven(settings, requestOf({ authorization: 'Bearer user:pass:word' }))).toBe(false)
     expect(verifierOf(settings).isClaimed({ authorization: 'Bearer x' })).toBe(false)
   })
@@ -173,7 +174,7 @@ describe('Ed25519 and ECDSA', () => {
     (scheme): scheme is AsymmetricScheme => scheme.kind === 'ed25519' || scheme.kind === 'ecdsa',
   )
 
-  function publicKeyOf(scheme: AsymmetricScheme): string {
+  function findPublicKey(scheme: AsymmetricScheme): string {
     if (scheme.keyForm === 'spki-base64')
       return curve.publicKey.export({ format: 'der', type: 'spki' }).toString('base64')
     return (scheme.keyPrefix ?? '') + raw.toString(scheme.keyForm === 'raw-hex' ? 'hex' : 'base64')
@@ -202,7 +203,7 @@ describe('Ed25519 and ECDSA', () => {
   test.each(rows.map((scheme) => [scheme.id, scheme] as const))(
     'a signature of %s proves only the bytes that were signed',
     async (id, scheme) => {
-      const settings = { scheme: id, publicKey: publicKeyOf(scheme) }
+      const settings = { scheme: id, publicKey: findPublicKey(scheme) }
       const request = signedBy(scheme)
       expect(await isProven(settings, request)).toBe(true)
       expect(await isProven(settings, { ...request, rawBody: Buffer.from(`${body} `) })).toBe(false)
@@ -218,15 +219,15 @@ describe('Ed25519 and ECDSA', () => {
   test.each(rows.map((scheme) => [scheme.id, scheme] as const))(
     'an old or a future time of %s is refused, and the operator can set the tolerance',
     async (id, scheme) => {
-      const settings = { scheme: id, publicKey: publicKeyOf(scheme) }
+      const settings = { scheme: id, publicKey: findPublicKey(scheme) }
       const tolerance = scheme.toleranceSeconds
-      const at = (seconds: number) => signedBy(scheme, now + seconds * 1000)
-      for (const seconds of [-tolerance, tolerance]) expect(await isProven(settings, at(seconds))).toBe(true)
+      const signAt = (seconds: number) => signedBy(scheme, now + seconds * 1000)
+      for (const seconds of [-tolerance, tolerance]) expect(await isProven(settings, signAt(seconds))).toBe(true)
       for (const seconds of [-tolerance - 1, tolerance + 1]) {
-        expect(await isProven(settings, at(seconds))).toBe(false)
+        expect(await isProven(settings, signAt(seconds))).toBe(false)
       }
-      expect(await isProven({ ...settings, toleranceSeconds: 3_600 }, at(-3_600))).toBe(true)
-      expect(await isProven({ ...settings, toleranceSeconds: 3_600 }, at(-3_601))).toBe(false)
+      expect(await isProven({ ...settings, toleranceSeconds: 3_600 }, signAt(-3_600))).toBe(true)
+      expect(await isProven({ ...settings, toleranceSeconds: 3_600 }, signAt(-3_601))).toBe(false)
     },
   )
 })
@@ -260,7 +261,7 @@ describe('HMAC inside the body', () => {
 
   test('every item of Adyen must be proven, and a signature of another length is refused', async () => {
     const secret = '44'.repeat(32)
-    const item = (eventCode: string, hmacSignature?: string) => ({
+    const buildItem = (eventCode: string, hmacSignature?: string) => ({
       NotificationRequestItem: {
         pspReference: 'p',
         merchantAccountCode: 'm',
@@ -277,9 +278,9 @@ describe('HMAC inside the body', () => {
     })
     const sends = (...notificationItems: unknown[]) =>
       isProven({ scheme: 'adyen', secret }, requestOf({}, JSON.stringify({ notificationItems })))
-    expect(await sends(item('REFUND'), item('CAPTURE'))).toBe(true)
-    expect(await sends(item('REFUND'), item('CAPTURE', 'A'.repeat(44)))).toBe(false)
-    expect(await sends(item('REFUND', 'AAAA'))).toBe(false)
+    expect(await sends(buildItem('REFUND'), buildItem('CAPTURE'))).toBe(true)
+    expect(await sends(buildItem('REFUND'), buildItem('CAPTURE', 'A'.repeat(44)))).toBe(false)
+    expect(await sends(buildItem('REFUND', 'AAAA'))).toBe(false)
     expect(await sends()).toBe(false)
   })
 })

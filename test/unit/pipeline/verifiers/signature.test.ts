@@ -9,7 +9,7 @@ describe('the form of an HMAC shows its algorithm and its encoding', () => {
   for (const algorithm of ['sha1', 'sha256', 'sha384', 'sha512'] as const) {
     test.each(['hex', 'base64', 'base64url'] as const)(`the form of an HMAC shows ${algorithm} in %s`, (encoding) => {
       const plain = { 'x-acme-signature': sign(algorithm, encoding) }
-      // base64url has no mark of its own if the digest has neither "-" nor "_", and needs no padding
+      // base64url looks like base64 if the digest has neither "-" nor "_", and needs no padding
       const isBoth = sign(algorithm, 'base64') === sign(algorithm, 'base64url')
       const shown = encoding === 'base64url' && isBoth ? 'base64' : encoding
       expect(findSignature(plain)).toMatchObject({ prefix: '', algorithm, encoding: shown })

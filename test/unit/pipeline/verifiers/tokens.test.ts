@@ -10,17 +10,17 @@ const stranger = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const curve = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 const seconds = now / 1000
 
-function part(value: object): string {
+function encodePart(value: object): string {
   return Buffer.from(JSON.stringify(value)).toString('base64url')
 }
 
 function tokenOf(claims: object, key: KeyObject | string, header: object): string {
-  const text = `${part(header)}.${part(claims)}`
+  const text = `${encodePart(header)}.${encodePart(claims)}`
   if (typeof key === 'string') return `${text}.${createHmac('sha256', key).update(text).digest('base64url')}`
   return `${text}.${sign('sha256', Buffer.from(text), { key, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`
 }
 
-function keySet(...kids: string[]): string {
+function buildKeySet(...kids: string[]): string {
   const jwk = rsa.publicKey.export({ format: 'jwk' })
   return JSON.stringify({ keys: kids.map((kid) => ({ ...jwk, kid, alg: 'RS256', use: 'sig' })) })
 }
@@ -37,7 +37,7 @@ describe('tokens of Google', () => {
   }
   const header = { alg: 'RS256', kid: 'k1', typ: 'JWT' }
 
-  function world(body = keySet('k1')) {
+  function createWorld(body = buildKeySet('k1')) {
     const state = { body, status: 200, asked: [] as string[], now }
     const fetch = createPinnedFetch({
       now: () => state.now,
@@ -52,7 +52,7 @@ describe('tokens of Google', () => {
   }
 
   test('a valid token is accepted, and two requests fetch the keys of Google once', async () => {
-    const { state, sends, verifier } = world()
+    const { state, sends, verifier } = createWorld()
     expect(await sends(tokenOf(claims, rsa.privateKey, header))).toEqual({ ok: true })
     expect(await sends(tokenOf(claims, rsa.privateKey, header))).toEqual({ ok: true })
     expect(state.asked).toEqual(['https://www.googleapis.com/oauth2/v3/certs'])
@@ -74,20 +74,20 @@ describe('tokens of Google', () => {
     ['a validity that begins later', { nbf: seconds + 61 }],
   ])('a token with %s is refused', async (_, change) => {
     const token = tokenOf({ ...claims, ...change }, rsa.privateKey, header)
-    expect(await world().sends(token)).toMatchObject({ ok: false, fault: 'sender' })
+    expect(await createWorld().sends(token)).toMatchObject({ ok: false, fault: 'sender' })
   })
 
   test('a token is accepted if the clocks differ by a minute, or if it names several audiences', async () => {
-    const { sends } = world()
+    const { sends } = createWorld()
     const near = { ...claims, exp: seconds - 60, iat: seconds + 60, aud: ['x', 'aud-1'] }
     expect(await sends(tokenOf(near, rsa.privateKey, header))).toEqual({ ok: true })
   })
 
   test('a Google token cannot choose its algorithm', async () => {
-    const { sends } = world()
+    const { sends } = createWorld()
     const pem = rsa.publicKey.export({ format: 'pem', type: 'spki' }).toString()
     for (const token of [
-      `${part({ alg: 'none', kid: 'k1' })}.${part(claims)}.`,
+      `${encodePart({ alg: 'none', kid: 'k1' })}.${encodePart(claims)}.`,
       tokenOf(claims, pem, { ...header, alg: 'HS256' }),
       tokenOf(claims, curve.privateKey, { ...header, alg: 'ES256' }),
       tokenOf(claims, stranger.privateKey, header),
@@ -100,19 +100,19 @@ describe('tokens of Google', () => {
   })
 
   test('a new key of Google is fetched, and unknown keys cause at most one fetch a minute', async () => {
-    const { state, sends } = world()
+    const { state, sends } = createWorld()
     const token = tokenOf(claims, rsa.privateKey, { ...header, kid: 'k2' })
     expect(await sends(token)).toMatchObject({ ok: false, fault: 'sender' })
     expect(await sends(token)).toMatchObject({ ok: false })
     expect(state.asked.length).toBe(1)
-    state.body = keySet('k1', 'k2')
+    state.body = buildKeySet('k1', 'k2')
     state.now += 60_000
     expect(await sends(token)).toEqual({ ok: true })
     expect(state.asked.length).toBe(2)
   })
 
   test('keys that cannot be fetched are a fault of the gateway, so that Google repeats the request', async () => {
-    const { state, sends } = world()
+    const { state, sends } = createWorld()
     state.status = 500
     expect(await sends(tokenOf(claims, rsa.privateKey, header))).toMatchObject({ ok: false, fault: 'gateway' })
   })
@@ -120,13 +120,16 @@ describe('tokens of Google', () => {
   test('a Google key of another kind or use is refused', async () => {
     const jwk = { ...rsa.publicKey.export({ format: 'jwk' }), kid: 'k1' }
     for (const wrong of [{ use: 'enc' }, { alg: 'RS512' }, { kty: 'oct' }]) {
-      const { sends } = world(JSON.stringify({ keys: [{ ...jwk, ...wrong }] }))
+      const { sends } = createWorld(JSON.stringify({ keys: [{ ...jwk, ...wrong }] }))
       expect(await sends(tokenOf(claims, rsa.privateKey, header))).toMatchObject({ ok: false })
     }
   })
 
   test('publicUrl is the audience of a Google token by default', async () => {
-    const fetch = createPinnedFetch({ now: () => now, transport: async () => ({ status: 200, body: keySet('k1') }) })
+    const fetch = createPinnedFetch({
+      now: () => now,
+      transport: async () => ({ status: 200, body: buildKeySet('k1') }),
+    })
     const { audience: _, ...rest } = settings
     const verifier = verifierOf({ ...rest, publicUrl }, { fetch })
     const token = tokenOf({ ...claims, aud: publicUrl }, rsa.privateKey, header)
@@ -245,8 +248,8 @@ test('text that is not a token is refused', async () => {
     '..',
     'a.b',
     'a.b.c',
-    `${part([])}.${part({})}.x`,
-    `${part({ alg: 'HS256' })}.bnVsbA.x`,
+    `${encodePart([])}.${encodePart({})}.x`,
+    `${encodePart({ alg: 'HS256' })}.bnVsbA.x`,
   ]) {
     expect(reasonOf(await verifier.verify(requestOf({ authorization })))).not.toBe('')
   }
@@ -258,7 +261,7 @@ describe('schemes token and basic', () => {
     expect(() => verifierOf({ scheme: 'basic', secret: 's' })).toThrow(/user:password/)
   })
 
-  test('`hookloom send` signs a request for these schemes as the sender does', () => {
+  test('`hookloom send` signs a request for the schemes token and basic as the sender does', () => {
     const given = { body: Buffer.from('{}'), now, method: 'POST', url: '/hooks/acme' }
     expect(signRequest({ scheme: 'token', secret: 's', header: 'x-t' }, given)).toEqual({ 'x-t': 's' })
     expect(signRequest({ scheme: 'basic', secret: 'u:p', header: 'x-auth' }, given)).toEqual({ 'x-auth': 'Basic dTpw' })

@@ -6,7 +6,7 @@ import { isJsonObject } from '../../../../src/base/json.ts'
 import { VerifySettings } from '../../../../src/model/config/verify.ts'
 import { createPinnedFetch } from '../../../../src/pipeline/verifiers/pinned-fetch.ts'
 import { createVerifier, schemeNames } from '../../../../src/pipeline/verify.ts'
-import { isForGateway, missingVectors, readVectors, toVerify, toWorld } from '../../../e2e/vectors.ts'
+import { isForGateway, missingVectors, readVectors, toVerify, createTransport } from '../../../e2e/vectors.ts'
 
 const corpus = process.env['HOOKLOOM_CORPUS']
 const all = readVectors()?.vectors
@@ -19,7 +19,7 @@ describe.skipIf(all === undefined)(`published vectors (skipped when ${missingVec
     async (_, vector) => {
       const now = (vector.now ?? 1_700_000_000) * 1000
       // the real guard, over a transport that serves the certificates and keys of the vector
-      const fetch = createPinnedFetch({ now: () => 0, transport: toWorld([vector]) })
+      const fetch = createPinnedFetch({ now: () => 0, transport: createTransport([vector]) })
       const verifier = createVerifier(VerifySettings.parse(toVerify(vector)), { fetch, now: () => now })
       const result = await verifier.verify({
         method: vector.method,

@@ -25,7 +25,7 @@ describe('notifications of SNS', () => {
   const settings = { scheme: 'aws-sns', topicArn: 'arn:aws:sns:us-east-1:1:topic' }
   const url = 'https://sns.us-east-1.amazonaws.com/SimpleNotificationService-1.pem'
 
-  function message(change: Record<string, string> = {}, version: '1' | '2' = '2') {
+  function buildMessage(change: Record<string, string> = {}, version: '1' | '2' = '2') {
     const fields: Record<string, string> = {
       Type: 'Notification',
       MessageId: 'm-1',
@@ -45,10 +45,10 @@ describe('notifications of SNS', () => {
     )
 
   test('a notification of SNS is proven with and without a subject, in both versions of the signature', async () => {
-    expect(await sends(message())).toEqual({ ok: true, id: 'm-1' })
-    expect(await sends(message({ Subject: 'a subject' }))).toEqual({ ok: true, id: 'm-1' })
-    expect(await sends(message({}, '1'))).toEqual({ ok: true, id: 'm-1' })
-    expect(await sends(message({ Type: 'SubscriptionConfirmation', SubscribeURL: 'u', Token: 't' }))).toEqual({
+    expect(await sends(buildMessage())).toEqual({ ok: true, id: 'm-1' })
+    expect(await sends(buildMessage({ Subject: 'a subject' }))).toEqual({ ok: true, id: 'm-1' })
+    expect(await sends(buildMessage({}, '1'))).toEqual({ ok: true, id: 'm-1' })
+    expect(await sends(buildMessage({ Type: 'SubscriptionConfirmation', SubscribeURL: 'u', Token: 't' }))).toEqual({
       ok: true,
       id: 'm-1',
     })
@@ -65,45 +65,51 @@ describe('notifications of SNS', () => {
           return { status: 200, body: certificate }
         },
       })
-      await sends({ ...message(), ...(isForged ? { Message: 'forged' } : {}) }, { asked, fetch })
+      await sends({ ...buildMessage(), ...(isForged ? { Message: 'forged' } : {}) }, { asked, fetch })
       for (let index = 0; index < 110; index++) {
         clock.now += 4_000
         const SigningCertURL = url.replace('-1.pem', `-x${index}.pem`)
-        await sends({ ...message(), SigningCertURL, Message: 'forged' }, { asked, fetch })
+        await sends({ ...buildMessage(), SigningCertURL, Message: 'forged' }, { asked, fetch })
       }
-      expect(await sends(message(), { asked, fetch })).toEqual({ ok: true, id: 'm-1' })
+      expect(await sends(buildMessage(), { asked, fetch })).toEqual({ ok: true, id: 'm-1' })
       expect(asked.filter((href) => href === url).length).toBe(isForged ? 2 : 1)
     }
   })
 
   test('a notification of SNS with any signed field changed is refused', async () => {
     for (const change of [{ Message: 'x' }, { MessageId: 'm-2' }, { Subject: 'added' }, { SignatureVersion: '1' }]) {
-      expect(await sends({ ...message(), ...change })).toMatchObject({ ok: false, fault: 'sender' })
+      expect(await sends({ ...buildMessage(), ...change })).toMatchObject({ ok: false, fault: 'sender' })
     }
   })
 
   test('a part of the subject cannot move into the id of an old signature', async () => {
-    const { Signature } = message({ Subject: 'a subject' })
-    const joined = { ...message(), MessageId: 'm-1\nSubject\na subject', Signature }
+    const { Signature } = buildMessage({ Subject: 'a subject' })
+    const joined = { ...buildMessage(), MessageId: 'm-1\nSubject\na subject', Signature }
     expect(await sends(joined)).toMatchObject({ ok: false, reason: expect.stringContaining('more than one line') })
   })
 
   test('a valid message of another topic is refused without a fetch', async () => {
     const world = fetchOf()
-    expect(await sends(message({ TopicArn: 'arn:aws:sns:us-east-1:666:evil' }), world)).toMatchObject({ ok: false })
+    expect(await sends(buildMessage({ TopicArn: 'arn:aws:sns:us-east-1:666:evil' }), world)).toMatchObject({
+      ok: false,
+    })
     expect(world.asked).toEqual([])
   })
 
   test('the time window is the hour in which SNS repeats a message, plus five minutes for the clocks', async () => {
-    const at = (seconds: number) => message({ Timestamp: new Date(now + seconds * 1000).toISOString() })
-    expect(await sends(at(-3900))).toEqual({ ok: true, id: 'm-1' })
-    expect(await sends(at(-3901))).toMatchObject({ ok: false })
-    expect(await sends(at(3901))).toMatchObject({ ok: false })
+    const buildMessageAt = (seconds: number) =>
+      buildMessage({ Timestamp: new Date(now + seconds * 1000).toISOString() })
+    expect(await sends(buildMessageAt(-3900))).toEqual({ ok: true, id: 'm-1' })
+    expect(await sends(buildMessageAt(-3901))).toMatchObject({ ok: false })
+    expect(await sends(buildMessageAt(3901))).toMatchObject({ ok: false })
   })
 
   test('a certificate that cannot be fetched is a fault of the gateway, and an invalid one is a fault of the sender', async () => {
-    expect(await sends(message(), fetchOf({ status: 503, body: '' }))).toMatchObject({ ok: false, fault: 'gateway' })
-    expect(await sends(message(), fetchOf({ status: 200, body: 'no pem' }))).toMatchObject({
+    expect(await sends(buildMessage(), fetchOf({ status: 503, body: '' }))).toMatchObject({
+      ok: false,
+      fault: 'gateway',
+    })
+    expect(await sends(buildMessage(), fetchOf({ status: 200, body: 'no pem' }))).toMatchObject({
       ok: false,
       fault: 'sender',
     })
@@ -131,7 +137,7 @@ describe('requests of PayPal', () => {
   }
 
   /** The text with four more bytes that give it this checksum: the register is run backwards through them. */
-  function toFitting(text: string, wanted: number): Buffer {
+  function appendChecksum(text: string, wanted: number): Buffer {
     let register = wanted ^ 0xffffffff
     for (let bit = 0; bit < 32; bit++) {
       register = register < 0 ? ((register ^ 0xedb88320) << 1) | 1 : register << 1
@@ -169,7 +175,7 @@ describe('requests of PayPal', () => {
 
   test('a delivery is not repeated by another body with the same checksum, because its id is signed and its time expires', async () => {
     // CRC-32 is linear: four bytes bring any text to any checksum
-    const forged = { ...request, rawBody: toFitting('{"id":"WH-2","resource":"forged"}', crcOf(body)) }
+    const forged = { ...request, rawBody: appendChecksum('{"id":"WH-2","resource":"forged"}', crcOf(body)) }
     expect(await verify(forged)).toEqual({ ok: true, id: 'tx-1' })
     expect(verifierOf({ scheme: 'paypal', webhookId: 'WH-ID' }).covers).toEqual({ id: true, body: false })
     // PayPal retries for three days, and the clocks may differ by five minutes

@@ -26,7 +26,7 @@ test.skipIf(whyNoPostgres)(
 )
 
 describe.skipIf(whyNoPostgres)('a database that this program cannot use', () => {
-  async function stage(settings = '') {
+  async function createStage(settings = '') {
     const { url, schema, drop } = await newSchema()
     const connections = createDatabaseConnections({
       url: url.replace('options=', `options=${encodeURIComponent(settings)}`),
@@ -40,7 +40,7 @@ describe.skipIf(whyNoPostgres)('a database that this program cannot use', () => 
   }
 
   test('a database of a newer version prevents a start, and a running gateway answers 503 and shows the reason only to the operator', async () => {
-    const { connections, schema } = await stage()
+    const { connections, schema } = await createStage()
     await withDatabase((client) => client.query(`CREATE TABLE ${schema}.hookloom_schema AS SELECT 999 AS version`))
     await expect(connections.open()).rejects.toMatchObject({ code: 'config-invalid' })
     const refused = { code: 'store-unavailable', message: 'The store cannot be used now.', retryAfterSeconds: 30 }
@@ -52,13 +52,13 @@ describe.skipIf(whyNoPostgres)('a database that this program cannot use', () => 
   })
 
   test('a database that became a standby is reported as trouble, not as a fault of the delivery', async () => {
-    const { connections } = await stage('-c default_transaction_read_only=on ')
+    const { connections } = await createStage('-c default_transaction_read_only=on ')
     await expect(connections.query('SELECT 1')).rejects.toMatchObject({ message: 'The store cannot be reached now.' })
     expect(connections.trouble()).toMatch(/cannot be used: it is read-only\. Wait for the end of the failover/)
   })
 
   test('a database that cannot be used is distinguished from one that refuses a statement', async () => {
-    const { connections } = await stage()
+    const { connections } = await createStage()
     await expect(connections.query('SELECT 1 / 0')).rejects.toMatchObject({ message: 'The store cannot write this.' })
     expect(connections.trouble()).toBeUndefined()
   })

@@ -6,7 +6,7 @@ import { newDelivery } from '../../../contract/stage.ts'
 import { createProxy } from '../../../contract/postgres-proxy.ts'
 import { newSchema, whyNoPostgres } from '../../../contract/postgres-stage.ts'
 
-async function stage() {
+async function createStage() {
   const { url, drop } = await newSchema()
   onTestFinished(drop)
   return { url, proxy: await createProxy(url) }
@@ -22,7 +22,7 @@ const newWake = () => newDelivery({ at: Date.now() })
 
 describe.skipIf(whyNoPostgres)('a connection that is cut', () => {
   test('a connection that is cut at any byte of its first exchange ends no process, whether of a store or of doctor', async () => {
-    const { url, proxy: first } = await stage()
+    const { url, proxy: first } = await createStage()
     await openStore(url).append(newWake())
     await openStore(first.url).append(newWake())
     const bytes = first.maxBytes()

@@ -7,7 +7,7 @@ import { createPostgresStore } from '../../../../src/store/postgres/postgres.ts'
 import { newDelivery, newEvent, newJob } from '../../../contract/stage.ts'
 import { newSchema, whyNoPostgres, withDatabase } from '../../../contract/postgres-stage.ts'
 
-const wake = () => newDelivery({ at: Date.now(), jobs: [newJob({ state: 'done', events: [newEvent()] })] })
+const newWake = () => newDelivery({ at: Date.now(), jobs: [newJob({ state: 'done', events: [newEvent()] })] })
 const touchMain = `INSERT INTO sessions VALUES ('main', 'main', 1) ON CONFLICT (agent_id, session_key) DO UPDATE SET updated_at = 1`
 
 async function newPlace() {
@@ -22,7 +22,7 @@ function openStore(url: string, short: Partial<Limits> = {}) {
   return store
 }
 
-/** A client that locks the row of the session `main`, as a gateway without limits would. */
+/** A client that locks the row of the session `main`, as a gateway without time limits would. */
 async function holdMain(url: string): Promise<Client> {
   const client = new Client({ connectionString: url })
   await client.connect()
@@ -58,7 +58,7 @@ describe.skipIf(whyNoPostgres)('a gateway that stops in the middle of a transact
     })
     cut.catch(() => undefined)
     await holds
-    expect(await Promise.all([store.append(wake()), store.append(wake())])).toEqual([
+    expect(await Promise.all([store.append(newWake()), store.append(newWake())])).toEqual([
       { kind: 'stored' },
       { kind: 'stored' },
     ])
@@ -79,7 +79,7 @@ describe.skipIf(whyNoPostgres)('a lock that is never released', () => {
     const store = openStore(url, { lockMs: 200 })
     await store.counts()
     const holder = await holdMain(url)
-    const refused = wake()
+    const refused = newWake()
     await expect(store.append(refused)).rejects.toMatchObject({ code: 'store-unavailable' })
     expect(await running(schema)).toBe(0)
     expect((await store.health()).trouble).toBeUndefined()
@@ -94,7 +94,7 @@ describe.skipIf(whyNoPostgres)('a lock that is never released', () => {
     const store = openStore(url, { lockMs: 400 })
     await store.counts()
     const holder = await holdMain(url)
-    const refusals = await Promise.allSettled(Array.from({ length: 200 }, () => store.append(wake())))
+    const refusals = await Promise.allSettled(Array.from({ length: 200 }, () => store.append(newWake())))
     expect(refusals.filter(({ status }) => status === 'rejected')).toHaveLength(200)
     await holder.query('ROLLBACK')
   })

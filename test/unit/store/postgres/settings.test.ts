@@ -1,4 +1,4 @@
-// Settings that an operator changes in a database, what a deletion deletes, and calls that two gateways make at the same moment.
+// Settings that an operator changes in a database, the rows that a deletion deletes, and calls that two gateways make at the same moment.
 import { randomBytes } from 'node:crypto'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Flow, toFlowSettings } from '../../../../src/model/config/flow.ts'

@@ -24,13 +24,13 @@ async function openCounted(options: Partial<SqliteOptions> = {}, file = join(new
     },
   })
   await store.append(small())
-  return { store, file, toBatches: () => batches }
+  return { store, file, countBatches: () => batches }
 }
 
 /** Appends until one is committed on the main thread: a noisy machine may have a slow commit in between. */
-async function untilDirect({ store, toBatches }: Awaited<ReturnType<typeof openCounted>>): Promise<void> {
-  for (let before = toBatches() - 1; before < toBatches();) {
-    before = toBatches()
+async function untilDirect({ store, countBatches }: Awaited<ReturnType<typeof openCounted>>): Promise<void> {
+  for (let before = countBatches() - 1; before < countBatches();) {
+    before = countBatches()
     await store.append(small())
   }
 }
@@ -47,15 +47,15 @@ describe('a lone operation', () => {
   })
 
   test('a lone operation is committed by the writer thread on a slow disk', async () => {
-    const { store, toBatches } = await openCounted({ commitDelayMs: 3 })
+    const { store, countBatches } = await openCounted({ commitDelayMs: 3 })
     for (let n = 0; n < 20; n += 1) await store.append(small())
-    expect(toBatches()).toBe(21)
+    expect(countBatches()).toBe(21)
   })
 
   test('a lone operation sometimes goes to the writer thread, because only that thread checkpoints', async () => {
-    const { store, toBatches } = await openCounted()
+    const { store, countBatches } = await openCounted()
     for (let n = 0; n < 600; n += 1) await store.append(small())
-    expect(toBatches()).toBeGreaterThan(2)
+    expect(countBatches()).toBeGreaterThan(2)
   })
 
   test('a lone operation waits in the writer thread while another connection has the lock, and is stored once', async () => {
@@ -93,8 +93,8 @@ describe('operations that wait together', () => {
   test('operations that wait together are one batch of the writer thread', async () => {
     const counted = await openCounted()
     await untilDirect(counted)
-    const before = counted.toBatches()
+    const before = counted.countBatches()
     await Promise.all([counted.store.append(small()), counted.store.append(small()), counted.store.append(small())])
-    expect(counted.toBatches()).toBe(before + 1)
+    expect(counted.countBatches()).toBe(before + 1)
   })
 })

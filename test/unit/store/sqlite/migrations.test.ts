@@ -9,7 +9,7 @@ import type { StoreReader } from '../../../../src/store/store.ts'
 import { newDelivery, newJob, newWake, parked, planned, request } from '../../../contract/stage.ts'
 import { newFolder, openStore, small } from './stage.ts'
 
-/** The number of migrations of the last version in which any hook could set what the channel `last` means. */
+/** The number of migrations in the last version in which any hook could set the meaning of the channel `last`. */
 const anyHookSets = 8
 /** The number of migrations of the last version that stored a wake as a separate job, with four indexes for people's lists. */
 const wakesAreJobs = 12
@@ -62,7 +62,7 @@ function writeOld(file: string, deliveries = 60): void {
     })
   }
   const job = { created_at: 2_000, run_at: 2_000, gate: 0, attempts: 0, posts: '[]', steps: '[]', state: 'done' }
-  const plan = (name: string) => JSON.stringify(planned(`hook:${name}`))
+  const toPlan = (name: string) => JSON.stringify(planned(`hook:${name}`))
   const wake = newWake('old wake')
   insert(db, 'jobs', {
     ...job,
@@ -72,14 +72,14 @@ function writeOld(file: string, deliveries = 60): void {
     planned: JSON.stringify(wake.planned),
     steps: JSON.stringify(wake.steps),
   })
-  insert(db, 'jobs', { ...job, id: 'job-done', delivery_seq: 10, ended_at: 2_001, planned: plan('done') })
+  insert(db, 'jobs', { ...job, id: 'job-done', delivery_seq: 10, ended_at: 2_001, planned: toPlan('done') })
   insert(db, 'jobs', {
     ...job,
     id: 'job-dead',
     delivery_seq: 15,
     state: 'dead',
     ended_at: 2_002,
-    planned: plan('dead'),
+    planned: toPlan('dead'),
     last_error: 'no',
   })
   const lane = { lane: 'lane', delivery_seq: 20 }
@@ -90,10 +90,10 @@ function writeOld(file: string, deliveries = 60): void {
     state: 'running',
     fence: 7,
     locked_until: 9_999,
-    planned: plan('a'),
+    planned: toPlan('a'),
   })
-  insert(db, 'jobs', { ...job, ...lane, id: 'job-second', state: 'queued', gate: 1, planned: plan('b') })
-  insert(db, 'jobs', { ...job, ...lane, id: 'job-third', state: 'queued', gate: 1, planned: plan('c') })
+  insert(db, 'jobs', { ...job, ...lane, id: 'job-second', state: 'queued', gate: 1, planned: toPlan('b') })
+  insert(db, 'jobs', { ...job, ...lane, id: 'job-third', state: 'queued', gate: 1, planned: toPlan('c') })
   insert(db, 'jobs', {
     ...job,
     id: 'job-later',
@@ -101,9 +101,16 @@ function writeOld(file: string, deliveries = 60): void {
     gate: 2,
     run_at: 3_605_000,
     failing_since: 3,
-    planned: plan('d'),
+    planned: toPlan('d'),
   })
-  insert(db, 'jobs', { ...job, id: 'beat', lane: 'main', state: 'queued', stands_for: 'beat:main', planned: plan('e') })
+  insert(db, 'jobs', {
+    ...job,
+    id: 'beat',
+    lane: 'main',
+    state: 'queued',
+    stands_for: 'beat:main',
+    planned: toPlan('e'),
+  })
   const main = { agent_id: 'main', session_key: 'main' }
   insert(db, 'events', {
     ...main,

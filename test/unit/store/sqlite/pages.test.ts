@@ -6,7 +6,7 @@ import { newDelivery, newJob, newWake } from '../../../contract/stage.ts'
 import { readTransactions } from '../../../bench/wal.ts'
 import { newFolder, openStore } from './stage.ts'
 
-const middle = (numbers: readonly number[]) => numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]
+const findMedian = (numbers: readonly number[]) => numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]
 
 /** The text of an event of 1 kB, as a template renders it. */
 const wake = (index: number) =>
@@ -36,7 +36,7 @@ test('a lone wake writes four pages, or six when a table grows', async () => {
     expect(others).toEqual([])
     pages.push(transaction?.pages ?? 0)
   }
-  expect(middle(pages)).toBeLessThanOrEqual(4)
+  expect(findMedian(pages)).toBeLessThanOrEqual(4)
   expect(Math.max(...pages)).toBeLessThanOrEqual(9)
 })
 
@@ -50,7 +50,7 @@ test('each of sixteen wakes in a batch writes at most 2.2 kB', async () => {
     expect(transactions.length).toBe(1)
     bytes.push((transactions[0]?.bytes ?? 0) / 16)
   }
-  expect(middle(bytes)).toBeLessThanOrEqual(2_200)
+  expect(findMedian(bytes)).toBeLessThanOrEqual(2_200)
 })
 
 test('a job is stored and claimed in one commit, if the claim follows its append at once', async () => {

@@ -7,7 +7,7 @@ import { newFolder, openStore, small } from './stage.ts'
 
 const maxBytes = 100_000
 const full = { code: 'store-full', status: 503, retryAfterSeconds: 60 }
-const large = () => newDelivery({ at: Date.now(), ...parked({ request: request('x'.repeat(9_000)) }) })
+const newLarge = () => newDelivery({ at: Date.now(), ...parked({ request: request('x'.repeat(9_000)) }) })
 
 function listening() {
   const told: string[] = []
@@ -22,7 +22,7 @@ describe('a store in which too much waits', () => {
     const stored: string[] = []
     const fill = async () => {
       for (;;) {
-        const delivery = large()
+        const delivery = newLarge()
         await store.append(delivery)
         stored.push(delivery.id)
         const { trouble, warning } = await store.health()
@@ -36,12 +36,12 @@ describe('a store in which too much waits', () => {
       trouble: expect.stringContaining('store.maxWaitingBytes'),
       warning: undefined,
     })
-    await expect(store.appendAll([large()], { name: 'gmail', from: undefined, to: '7' })).rejects.toMatchObject(full)
+    await expect(store.appendAll([newLarge()], { name: 'gmail', from: undefined, to: '7' })).rejects.toMatchObject(full)
     expect(await store.cursor('gmail')).toBeUndefined()
 
     expect(await store.settle(stored[0] ?? '', { ...parked(), state: 'accepted', request: undefined })).toBe(true)
     for (const id of stored.slice(1, 3)) await store.drop(id)
-    expect(await store.append(large())).toEqual({ kind: 'stored' })
+    expect(await store.append(newLarge())).toEqual({ kind: 'stored' })
     expect((await store.counts()).deliveries).toMatchObject({ parked: 8, accepted: 1, dropped: 2 })
     expect(told).toEqual([
       expect.stringMatching(/^Parked deliveries and queued jobs use 8\d % of store\.maxWaitingBytes/),
@@ -53,7 +53,7 @@ describe('a store in which too much waits', () => {
   test('a full store refuses the same deliveries whether they arrive at once or one after the other', async () => {
     const store = openStore(join(newFolder(), 'x.db'), { maxWaitingBytes: () => maxBytes })
     await store.ready()
-    const answers = await Promise.allSettled(Array.from({ length: 40 }, () => store.append(large())))
+    const answers = await Promise.allSettled(Array.from({ length: 40 }, () => store.append(newLarge())))
     expect(answers.filter(({ status }) => status === 'fulfilled').length).toBeLessThanOrEqual(11)
     expect(await store.waitingBytes()).toBeLessThanOrEqual(maxBytes)
   })
@@ -75,23 +75,23 @@ describe('a store in which too much waits', () => {
   test('one delivery larger than the limit does not make the store full', async () => {
     const store = openStore(join(newFolder(), 'x.db'), { maxWaitingBytes: () => 5_000 })
     await store.ready()
-    await expect(store.append(large())).rejects.toMatchObject(full)
+    await expect(store.append(newLarge())).rejects.toMatchObject(full)
     expect(await store.health()).toMatchObject({ trouble: undefined, warning: undefined })
   })
 
   test('a store knows after a restart how much waits in it, and a higher limit applies at once', async () => {
     const file = join(newFolder(), 'x.db')
     const before = openStore(file)
-    for (let count = 0; count < 12; count++) await before.append(large())
+    for (let count = 0; count < 12; count++) await before.append(newLarge())
     const bytes = await before.waitingBytes()
     await before.close()
     let limit = maxBytes
     const store = openStore(file, { maxWaitingBytes: () => limit })
     await store.ready()
     expect(await store.waitingBytes()).toBe(bytes)
-    await expect(store.append(large())).rejects.toMatchObject(full)
+    await expect(store.append(newLarge())).rejects.toMatchObject(full)
     limit *= 2
-    expect(await store.append(large())).toEqual({ kind: 'stored' })
+    expect(await store.append(newLarge())).toEqual({ kind: 'stored' })
     expect(await store.health()).toMatchObject({ trouble: undefined })
   })
 })

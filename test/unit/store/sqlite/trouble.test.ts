@@ -13,11 +13,11 @@ describe('trouble with the file of a store', () => {
   test('a full disk makes the store refuse appends, until there is room again', async () => {
     const { spawn } = createSpawn(100)
     const store = openStore(join(newFolder(), 'x.db'), { spawn })
-    const big = () => newDelivery({ at: Date.now(), ...parked({ request: request('x'.repeat(40_000)) }) })
+    const newBig = () => newDelivery({ at: Date.now(), ...parked({ request: request('x'.repeat(40_000)) }) })
     const stored: string[] = []
     const fill = async () => {
       for (;;) {
-        const delivery = big()
+        const delivery = newBig()
         await store.append(delivery)
         stored.push(delivery.id)
       }
@@ -29,7 +29,7 @@ describe('trouble with the file of a store', () => {
     })
     expect((await store.counts()).deliveries.parked).toBe(stored.length)
     for (const id of stored) await store.drop(id)
-    expect(await store.append(big())).toEqual({ kind: 'stored' })
+    expect(await store.append(newBig())).toEqual({ kind: 'stored' })
     expect(await store.health()).toMatchObject({ trouble: undefined })
   })
 
@@ -133,7 +133,7 @@ describe('trouble with the file of a store', () => {
     expect((await store.counts()).jobs).toMatchObject({ dead: 1, running: 1 })
   })
 
-  test('the error for a file that is not a database gives this reason', async () => {
+  test('the error for a file that is not a database says that', async () => {
     const file = join(newFolder(), 'x.db')
     writeFileSync(
       file,
