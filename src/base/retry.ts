@@ -1,4 +1,4 @@
-// Waits before the next try.
+// Waits before the next attempt.
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export type Backoff = {

@@ -6,7 +6,7 @@ export type Stops = {
   add(part: string, stop: () => unknown, limits?: { limitMs?: number }): void
   /** The time for all parts together. Without it, only the limit of each part applies. */
   within(totalMs: number): void
-  /** Never rejects. A part that throws or exceeds its limit is logged, and the stop continues. */
+  /** Stops all parts. It never rejects: a part that throws or exceeds its limit is logged, and the stop continues. */
   run(): Promise<void>
 }
 

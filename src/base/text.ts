@@ -69,7 +69,7 @@ export function replaceUnseen(text: string, toOther: (character: string) => stri
   return plainText.test(text) ? text : text.replace(unseenCharacter, toOther)
 }
 
-/** Replaces invisible characters: ESC becomes ␛, other ASCII controls their pictures, and all others U+FFFD. */
+/** Replaces invisible characters: ESC becomes ␛, other ASCII controls become their pictures, and all others become U+FFFD. */
 export function toPrintable(text: string): string {
   return replaceUnseen(text.replaceAll('\r\n', '\n'), toControlPicture)
 }

@@ -97,7 +97,7 @@ export function readClocks(wallClock: () => number = Date.now): Moment {
   return { wall: wallClock(), steady: performance.now() }
 }
 
-/** The milliseconds between two moments, by the clock that shows more: for work that must not be late. */
+/** The milliseconds between two moments, by the clock on which more time has passed, because work must not be late. */
 export function measureElapsedMs(from: Moment, to: Moment): number {
   return Math.max(to.wall - from.wall, to.steady - from.steady)
 }

@@ -94,7 +94,7 @@ function findBracedAtEnd(signs: readonly Sign[]): Escape | undefined {
   return toEscape(digits.length + 4, readCode(digits, 16))
 }
 
-/** HTML reads these without a semicolon too. */
+/** HTML reads these names without a semicolon too. */
 const bare: readonly (readonly [name: string, sign: string])[] = [
   ['&LT', '<'],
   ['&GT', '>'],

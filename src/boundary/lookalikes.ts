@@ -68,7 +68,7 @@ export const opener = new RegExp(`[<\\[&\\\\${signs['<']}${signs['[']}${openerFo
  */
 const enclosed = [0x1f150, 0x1f170, 0x1f1e6]
 
-/** No ligature of Latin letters has more letters. A single Arabic sign (U+FDFA) would unfold to eighteen. */
+/** No ligature of Latin letters has more letters. A single Arabic sign (U+FDFA) would unfold to eighteen letters. */
 const maxUnfolded = 4
 
 const invisible = /^[\p{C}\p{M}\p{Default_Ignorable_Code_Point}]$/u

@@ -1,5 +1,5 @@
-// A text as it looks to a reader who undoes JSON and HTML escapes, to any depth and in any mixture, and folds every character to the sign
-// that it resembles. Each sign keeps its position in the text. One pass, linear in the length of the text.
+// A text as it looks to a reader who undoes JSON and HTML escapes, to any depth and in any mixture, and folds every character to the sign that
+// it resembles. Each sign keeps its position in the text. It takes one pass, which is linear in the length of the text.
 import {
   findEscapeAtEnd,
   type Escape,

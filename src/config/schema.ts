@@ -56,7 +56,7 @@ function suggest(schema: Schema, { paths, lists, sources, events }: KnownPayload
   }
 }
 
-/** A known key has the schema of any other key, which is written once. */
+/** Suggests the known keys. Each of them refers to the schema of all keys, which is written once. */
 function suggestKeys(root: Schema, conditions: Schema, paths: KnownPayloads['paths']): void {
   const { additionalProperties } = conditions
   if (!isSchema(additionalProperties)) return

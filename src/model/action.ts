@@ -26,7 +26,7 @@ const channelNames = [
 /** The session of each agent that receives all events. Its turns are the heartbeats. */
 export const mainSessionKey = 'main'
 
-/** Aliases of two channels, which senders use. */
+/** Aliases of two channels. Senders use them. */
 const channelAliases: Record<string, string> = { imsg: 'imessage', teams: 'msteams' }
 
 export const WakeMode = z.enum(wakeModes)
@@ -64,7 +64,7 @@ function isChannelName(name: string): name is ChannelName {
 export function toChannelKey(name: ChannelName): string {
   return `channels.${name.replace(':', '.')}`
 }
-/** Seconds; at most a day. */
+/** The time limit of a run in seconds, at most a day. */
 export const TimeoutSeconds = z.number().positive().max(86_400)
 
 /** A recipient, as the configuration writes it in a list. */
@@ -128,7 +128,7 @@ export type Action = z.infer<typeof Action>
 
 /**
  * The place of the event of a request, for a reply on the channel of its sender. `to`: the issue, pull request or merge request, as a recipient
- * of that channel. `commit`: in the form of the channel.
+ * of that channel. `commit`: the commit, in the form of the channel.
  */
 export type EventPlace = {
   readonly channel: 'github' | 'gitlab' | 'linear'
@@ -174,7 +174,7 @@ export type PlannedAction =
       sessionKey: string
       sharesSession: boolean
       origin: Origin
-      /** The id of the hook token that started the run, as in `Admitted`. Runs that an earlier version stored have none. */
+      /** The id of the hook token that started the run, as in `Admitted`. Runs that an earlier version stored have no such id. */
       startedBy?: string | undefined
       /** The id of the task that sets the commit status of the run. */
       statusJobId?: string | undefined

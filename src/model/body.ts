@@ -25,8 +25,8 @@ export type SentBody = {
 }
 
 /**
- * How a body is read. A sender signs the bytes but not the media type: with another media type, a captured request would be another
- * payload. So the bytes decide for a proved body, and the media type for any other. Throws `media-type-unsupported`.
+ * How a body is read. A sender signs the bytes but not the media type: with another media type, a captured request would be another payload. So
+ * the bytes decide how a proved body is read, and the media type decides for any other body. Throws `media-type-unsupported`.
  */
 export function chooseSyntax({ bytes, contentType, isProved }: SentBody, accepts: Accepts): BodySyntax | 'multipart' {
   return isProved ? detectSyntax(bytes, accepts) : readDeclaredSyntax(contentType, accepts)

@@ -58,7 +58,7 @@ export type BudgetPeriod = { readonly startsAt: number; readonly endsAt: number 
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
-/** Longer than half of any period from one start to the next. */
+/** How far the start and the end of a period are searched. No period is longer. */
 const longestMs: Readonly<Record<BudgetConfig['period'], number>> = {
   '1h': hourMs,
   '1d': 2 * dayMs,
@@ -80,10 +80,10 @@ export function findPeriod(
   }
   const number = createPeriodNumber(period, zone)
   const mine = number(now)
-  const most = longestMs[period]
+  const max = longestMs[period]
   return {
-    startsAt: findFirst(now - most, now, (at) => number(at) >= mine),
-    endsAt: findFirst(now, now + most, (at) => number(at) > mine),
+    startsAt: findFirst(now - max, now, (at) => number(at) >= mine),
+    endsAt: findFirst(now, now + max, (at) => number(at) > mine),
   }
 }
 

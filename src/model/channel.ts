@@ -7,7 +7,7 @@ export type Outgoing = {
   readonly to: string | undefined
   /** One piece of the reply, as `split` returned it, in Markdown. */
   readonly text: string
-  /** The same for every attempt of one message. At most 25 characters (Discord's limit). */
+  /** A nonce of at most 25 characters (Discord's limit), which is the same for every attempt of one message. */
   readonly nonce: string
   /**
    * Set if an earlier attempt may have posted the message: the time of that attempt, in milliseconds since the epoch. A channel that finds the
@@ -37,8 +37,8 @@ export type SendResult =
   | { readonly kind: 'permanent'; readonly detail: string }
 
 /**
- * The status of a commit to set. `commit`: in the form of the channel. `name` distinguishes it from other statuses of the commit. `description`
- * names the run, so that no two statuses are the same: a status that the commit has already is not set again.
+ * The status of a commit to set. `commit`: the commit, in the form of the channel. `name` distinguishes it from other statuses of the commit.
+ * `description` names the run, so that no two statuses are the same: a status that the commit has already is not set again.
  */
 export type CommitStatus = {
   readonly commit: string
@@ -55,7 +55,7 @@ export type Probe = { readonly ok: boolean; readonly detail: string }
 export type WebhookEvent = {
   readonly endpoint: string
   readonly id: string
-  /** JSON. */
+  /** The event as JSON. */
   readonly body: string
   readonly hops: number
   readonly signal: AbortSignal

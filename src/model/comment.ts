@@ -1,7 +1,7 @@
 // Recognises the comments that Hookloom posts: a second attempt must not post one again, and a hook must not start a run for one.
 import { createHash, createHmac } from 'node:crypto'
 
-/** The marker, if it is the last line of a comment: in a quotation, it follows `>` or precedes other lines. */
+/** Matches marker, if it is the last line of a comment: in a quotation, it follows `>` or precedes other lines. */
 const marker = /(?:^|\n)<!-- hookloom:[\da-f]{25} -->\s*$/
 
 /**

@@ -51,7 +51,7 @@ type ParseResult<T> =
   | { readonly ok: false; readonly faults: readonly string[] }
 
 export function parsePreset(value: unknown): ParseResult<Preset> {
-  // the schema checks all that is called or read; a copy would lose the object's `this`
+  // as: the schema checks every property that is called or read. A copy would lose the object's `this`.
   return parseShape(PresetShape, value, () => value as Preset)
 }
 

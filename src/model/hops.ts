@@ -7,8 +7,8 @@ export const hopsHeader = 'hookloom-hops'
 export const maxHops = 4
 
 /**
- * The gateways that a request has passed, by the value of its header: 0 for a text that is not a number. If there are several numbers, the highest
- * counts: a proxy may have joined two headers. Nothing proves the header, and it can only cause the refusal of its own request.
+ * The number of gateways that a request has passed, by the value of its header: 0 if its text is not a number. If there are several numbers, the
+ * highest number counts: a proxy may have joined two headers. Nothing proves the header, and it can only cause the refusal of its own request.
  */
 export function readHops(value: string): number {
   const counts = value.split(',').map((text) => (/^\s*\d+\s*$/.test(text) ? Number(text) : 0))

@@ -90,9 +90,9 @@ export type Step = {
 const postStates = ['waiting', 'sending', 'sent', 'unknown'] as const
 
 /**
- * One message of a reply, which may be split into several. All are stored, with route and nonce, before the first is sent. Each is marked
- * before it goes to the channel, and again when the provider has accepted it. `sending` in an attempt that has ended: the result was not
- * recorded. `unknown`: it may have arrived, so it is not sent again.
+ * One message of a reply, which may be split into several messages. All messages are stored, with route and nonce, before the first is sent.
+ * Each message is marked before it goes to the channel, and again when the provider has accepted it. `sending` after the end of an attempt: the
+ * result was not recorded. `unknown`: the message may have arrived, so it is not sent again.
  */
 export type Post = {
   /** The step that sends the message; undefined for `deliver`. */
@@ -202,6 +202,6 @@ export type Session = {
   agentId: string
   sessionKey: string
   updatedAt: number
-  /** The target of the channel `last` for the agent: the last recipient of its main session. Stored with that session only. */
+  /** The target of the channel `last` for the agent: the last recipient of its main session. It is stored with that session only. */
   recipient: Recipient | undefined
 }

@@ -63,7 +63,7 @@ export type MeterLabels = {
   readonly failures: { readonly what: 'job' | 'delivery' | 'alert' }
   /** Tokens of turns, as their runners reported. An agent or a model that the configuration does not name is `*`. */
   readonly tokens: { readonly agent: string; readonly model: string; readonly direction: 'input' | 'output' }
-  /** Cost of these turns in US dollars. */
+  /** The cost of turns, in US dollars. */
   readonly cost_usd: { readonly agent: string; readonly model: string }
   /** Runs of shadows, by how their outcome differs. `dropped`: the shadow did not run. */
   readonly shadow: { readonly hook: string; readonly class: ReplayClass | 'dropped' }

@@ -29,7 +29,7 @@ export function describeStorePlace(place: StorePlace): string {
   return place.kind === 'file' ? place.file : `postgres://${describeDatabase(place.url)}`
 }
 
-/** The store file, and the files that SQLite and the lock of the store keep next to it. An empty list for a database. */
+/** The store file, and the files that SQLite and the lock of the store keep next to it. The list is empty for a database. */
 export function toStoreFiles(dir: string, config: Config): string[] {
   const place = toStorePlace(dir, config)
   if (place.kind === 'url') return []

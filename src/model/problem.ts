@@ -88,7 +88,7 @@ export type ProblemCode = keyof typeof problems
 export type TraceEntry = { mappingId: string; matched: boolean; why: string }
 
 type ProblemExtras = {
-  /** For the log of the operator only. */
+  /** The cause, for the log of the operator only. */
   cause?: unknown
   /** Seconds for a `Retry-After` header. */
   retryAfterSeconds?: number

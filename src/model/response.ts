@@ -5,8 +5,8 @@ import { z } from 'zod'
 const largestBody = 16_384
 
 /**
- * Text, XML and JSON. No HTML and no XHTML or SVG: the body contains text of the sender, which a browser would run as a script of the
- * gateway's origin. The pattern also keeps line breaks and parameters out of the header.
+ * The media types of text, XML and JSON. HTML, XHTML and SVG are not allowed: the body contains text of the sender, which a browser would run as
+ * a script of the gateway's origin. The pattern also keeps line breaks and parameters out of the header.
  */
 const contentTypes =
   /^(?:text\/plain|(?:text|application)\/xml|application\/json|application\/[a-z\d][a-z\d.-]{0,60}\+json)$/

@@ -30,7 +30,7 @@ export type RunRequest = {
   readonly message: string
   /** The action of a hook run, for a runner that also delivers the reply. Undefined for a heartbeat. */
   readonly action: AgentAction | undefined
-  /** The verdicts of which the reply must give one. The prompt asks for it on the last line. Undefined: no verdict is requested. */
+  /** The verdicts of which the reply must give one. The prompt asks for the verdict on the last line. Undefined: no verdict is requested. */
   readonly verdicts?: readonly string[] | undefined
   /** A runner that hands the turn to another gateway sends it as the header `hookloom-hops`. */
   readonly hops: number
@@ -41,7 +41,7 @@ export type RunRequest = {
 export type RunIO = {
   /** Aborted at the deadline, at a shutdown, or when the lease of the job is lost. Nobody waits for a run that ignores it. */
   readonly signal: AbortSignal
-  /** One line for the operator: no payload, no secret. */
+  /** Logs one line for the operator, which must contain no payload and no secret. */
   readonly log: (message: string) => void
 }
 
@@ -62,7 +62,7 @@ export type RunResult =
       readonly usage?: Usage
       /** The verdict, if `verdicts` are requested and the runner found it in another form than a last line. */
       readonly verdict?: RunVerdict
-      /** Stored with a persistent session, and passed to its next turn. For example, the session id of a command. */
+      /** A state that is stored with a persistent session and passed to its next turn, such as the session id of a command. */
       readonly state?: JsonValue
     }
   | { readonly status: 'forwarded'; readonly id: string; readonly detail: string }

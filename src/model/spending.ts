@@ -31,7 +31,10 @@ export function formatSpending(measure: Measure, amount: number): string {
   return `${amount} ${unit}${amount === 1 ? '' : 's'}`
 }
 
-/** Two decimals. An amount below a dollar that is not a whole number of cents has three significant digits. No exponent. */
+/**
+ * Formats dollars with two decimals, and without an exponent. An amount below a dollar that is not a whole number of cents has three significant
+ * digits.
+ */
 function formatUsd(nanos: number): string {
   const usd = toUsd(nanos)
   const cents = usd.toFixed(2)

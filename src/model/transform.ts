@@ -154,7 +154,7 @@ export type FlowResult = {
    * `replace`: it ends them, even a running one. `gather`: one turn reads all waiting messages. Default: `queue`.
    */
   onNew?: 'queue' | 'skip' | 'replace' | 'gather' | undefined
-  /** A quiet period before the turn. Each newer action of the key begins it again, until `maxDelay`. */
+  /** A quiet period before the turn. Each newer action of the key begins the period again, until `maxDelay`. */
   delay?: string | number | undefined
   /** The longest time that newer actions can delay a turn. Default: ten times `delay`. */
   maxDelay?: string | number | undefined
@@ -265,7 +265,7 @@ export type TransformFunction<Payload = JsonValue> = (
 /** A delivery as it is passed to the code: the body stays bytes, and is parsed where the code runs. */
 export type TransformCall = {
   readonly head: Omit<TransformInput, 'payload'>
-  /** Never changed and never detached, because a parked delivery still needs it. */
+  /** The body. It must not be changed or detached, because a parked delivery still needs it. */
   readonly body: Uint8Array
   readonly syntax: BodySyntax
   /** True if the result becomes actions. Otherwise the call has no effects. */

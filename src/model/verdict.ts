@@ -9,7 +9,7 @@ export function matchVerdict(text: unknown, words: readonly string[]): string | 
   return words.find((word) => word.toLowerCase() === said)
 }
 
-/** Longer than any word with a label and punctuation. */
+/** More characters than any word with a label and punctuation has. */
 const longestLine = 200
 
 /** The verdict on the last line of a reply that is not blank. */

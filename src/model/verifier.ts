@@ -106,7 +106,7 @@ export type VerifierDefinition = {
   readonly scheme: string
   /** A known sender: its event types and delivery ids are used. Default: the scheme. */
   readonly source?: string
-  /** Only requests with one of these headers are checked. An empty list: every request of the path. */
+  /** Only requests with one of these headers are checked. If the list is empty, every request of the path is checked. */
   readonly headers: readonly string[]
   /** Headers with a secret. Templates, transforms and stored rows do not see them. */
   readonly secretHeaders?: readonly string[]

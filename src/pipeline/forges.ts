@@ -98,7 +98,7 @@ export function isAboutOwnComment({ sender, body }: Pick<Delivery, 'sender' | 'b
   const channel = findForge(sender)
   if (channel === undefined) return false
   const { mark: sign, isOwn } = forges[channel]
-  // a payload that only a transform reads is parsed there
+  // a payload that only a transform reads is parsed in the thread of the transform
   const { bytes, parsed } = body
   const isUnread = sign !== undefined && parsed === undefined
   if (isUnread && !Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).includes(sign)) return false

@@ -27,7 +27,7 @@ export type Hook = {
   readonly expecting: ReadonlyMap<string, string>
   /** Lower-case names of headers whose values only verifiers may read. */
   readonly secretHeaders: ReadonlySet<string>
-  /** The largest body, in bytes. */
+  /** The maximum size of a body, in bytes. */
   readonly maxBodyBytes: number
   /** False: only working transforms read the payload. */
   readonly readsPayload: boolean
@@ -39,8 +39,8 @@ export type Hook = {
 }
 
 /**
- * How a request without a valid token is treated. The same for every hook name, so that no answer depends on which hooks exist. A
- * proof in the body shows nothing in the headers, and every hook takes a Bearer token: neither counts.
+ * The rules for a request without a valid token. They are the same for every hook name, so that no answer depends on which hooks exist. A proof
+ * in the body shows nothing in the headers, and every hook takes a Bearer token: neither counts.
  */
 type TokenlessRules = {
   /** Whether the headers have a proof of a scheme that some mapping uses. */

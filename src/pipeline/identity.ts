@@ -5,7 +5,7 @@ import type { Mapping } from '../model/config/mapping.ts'
 import type { VerifySettings } from '../model/config/verify.ts'
 
 export type Identity = {
-  /** Stored with a request that proved its sender here: the id, or for each secret the scheme and a digest. */
+  /** The names that are stored with a request that proved its sender to this mapping: the id, or for each secret the scheme and a digest. */
   readonly proves: readonly string[]
   /**
    * The one of `proves` that is part of the key of duplicates: that of the oldest secret, so that the key stays the same while the sender

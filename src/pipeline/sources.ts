@@ -52,7 +52,7 @@ function findMarkedSender(headers: Headers): SenderFacts | undefined {
   return best === undefined ? undefined : senders[best]
 }
 
-/** The row with this name. */
+/** The row of the table of senders with this name. */
 export function findSender(source: string | undefined): SenderFacts | undefined {
   return source === undefined ? undefined : byName.get(source)
 }

@@ -16,7 +16,7 @@ export type StateChange = StateName & {
 
 /** The memory of a module during one decision, which may call the code once for each item of the delivery. */
 export type DecisionState = {
-  /** Reads for the next call. Absent while the memory is known to be empty. */
+  /** Returns the function with which the next call reads values; undefined while the memory is known to be empty. */
   readState(): TransformCall['readState']
   /** Adds the values that a call set. The next call sees them. */
   add(writes: readonly StateWrite[]): void

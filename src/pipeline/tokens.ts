@@ -7,7 +7,7 @@ export type Token = {
   readonly name: string
   /** The id that jobs and kept requests store. It is a part of another digest, so it neither is nor reveals the token. */
   readonly id: string
-  /** SHA-256 of the token. */
+  /** The SHA-256 of the token. */
   readonly digest: Buffer
   /** `hook`: one of the hook tokens, which may send to every hook. */
   readonly may: 'hook' | readonly string[]

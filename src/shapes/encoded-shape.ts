@@ -3,7 +3,7 @@ import type { Form } from './names.ts'
 import { kinds, type Shape } from './shape.ts'
 
 /**
- * `k`: the kinds, each as [index in `kinds`, count, first, last]. The other keys have the initials of the facts of `Shape`, and are optional.
+ * `k`: the kinds, each as [index in `kinds`, count, first, last]. The other keys have the initials short for the facts of `Shape`, and are optional.
  */
 type Stored = {
   k: [number, number, number, number][]

@@ -6,7 +6,7 @@ import { countSeen, type Shape } from './shape.ts'
 /** `requests`: the number of requests that the shape was learnt from. */
 type Place = { readonly indent: string; readonly requests: number }
 
-/** The parts of a module with one schema for each event, named like its type but with a small first letter. */
+/** The parts of a module with one schema for each event, named like its type, but with a lower-case first letter. */
 export function* renderSchemas(hook: string, shapes: readonly NamedShape[]): Generator<string> {
   yield `// What the requests of the hook ${JSON.stringify(hook)} have in common. "hookloom types --zod" writes this file.\nimport { z } from 'zod'\n`
   for (const { name, shape } of shapes) {

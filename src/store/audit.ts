@@ -18,7 +18,7 @@ export type AuditRow = {
 }
 
 /**
- * Entries, oldest first. With `after`: the entries that follow it. Without: the newest `limit` entries, with `before` only those that precede
+ * Entries, oldest first. With `after`: the entries that follow it. Without: the newest `limit` entries, with `before` only entries that precede
  * it.
  */
 export type AuditQuery = {
@@ -35,7 +35,7 @@ export type AuditReader = {
 
 /** The part of the store that writes the audit log. All owners of a store add to one chain. */
 export type AuditKeeper = {
-  /** Adds an entry. No two entries have the same number, and none is missing. */
+  /** Adds an entry. Its number is one more than that of the newest entry. */
   audit(entry: NewAuditEntry): Promise<AuditRow>
   /** Deletes the entries before the first one that is not older than `olderThanMs`. The newest entry stays. Returns how many were deleted. */
   pruneAudit(olderThanMs: number): Promise<number>

@@ -12,7 +12,7 @@ export type Reservation = AccountName & {
   /** The end of the period, in milliseconds since the epoch. */
   readonly endsAt: number
   readonly limits: Partial<Spending>
-  /** The most that the turn can use. */
+  /** The maximum amounts that the turn can use. */
   readonly most: Spending
 }
 
@@ -67,7 +67,7 @@ export const wokenBySettling = 2
 /** How many waiting jobs retry soon, because a turn that reserved a part of the budget may die without being settled. */
 const maxThatPoll = 4
 const pollMs = 30_000
-/** Shorter than `clockSetBackMs`: a job that is due later than that counts as a sign that the clock was set back. */
+/** The longest `clockSetBackMs`: a job that is job that waits later than that counts as a sign that the clock was set back. */
 const longestWaitMs = 86_400_000
 
 export type Shortage = { readonly reservation: Reservation; readonly account: Account; readonly measure: Measure }

@@ -14,7 +14,9 @@ export type CopiedTable = {
 
 const events = { seq: 'integer', at: 'integer', agent_id: 'text', session_key: 'text', text: 'text' } as const
 
-/** Ordered so that each row follows the rows that it refers to. Leases and gates are not copied: the next owner makes new ones. */
+/**
+ * The tables in an order in which each row follows the rows that it refers to. Leases and gates are not copied: the next owner makes new ones.
+ */
 export const copiedTables: readonly CopiedTable[] = [
   {
     name: 'deliveries',
@@ -174,7 +176,7 @@ export const copiedTables: readonly CopiedTable[] = [
 
 /** A store to which no gateway writes until the end of the copy. */
 export type CopySource = {
-  /** Rows whose keys follow `after`, in the order of the keys. `after` is undefined: from the first row on. */
+  /** Rows whose keys follow rows in the order of the keys. `after` is undefined: those that follow `after`, or without `after` the first row on. */
   read(table: CopiedTable, after: readonly SqlValue[] | undefined, limit: number): Promise<Row[]>
   count(table: CopiedTable): Promise<number>
 }

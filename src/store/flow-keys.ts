@@ -83,7 +83,7 @@ export function* writeKeys(
   const added: (string | number)[][] = []
   for (const group of groups) {
     const { known, newest, kept } = group
-    const line = toLine(newest)
+    const line = toLineText(newest)
     if (known === undefined) added.push([newest.ring, newest.key, line, ...computeMoments(group, now)])
     else if (kept.length === 0) continue
     else if (isRescheduled(group)) rescheduled.push([known.id, line, ...computeMoments(group, now)])
@@ -125,7 +125,7 @@ function computeMoments(group: KeyGroup, now: number): readonly (string | number
   return [state, dueAt - headStartMs, dueAt, firstAt]
 }
 
-function toLine({ ring, labels, settings: { total, limits, headStartMs } }: NewFlowJob): string {
+function toLineText({ ring, labels, settings: { total, limits, headStartMs } }: NewFlowJob): string {
   // as: only the planner writes labels
   const shared = (JSON.parse(labels) as string[]).filter((label) => !label.startsWith(sessionMark))
   const facts: LineFacts = { ring, total: total ?? null, limits, labels: shared, headStartMs }

@@ -27,7 +27,7 @@ import type { Row } from './rows.ts'
 import { clockSetBackMs } from './rules.ts'
 
 const maxLines = 200
-/** The maximum number of keys that one script visits, beyond the number of those that it starts. */
+/** The maximum number of keys that one script visits in addition to the keys that it may start. */
 const extraVisits = 40
 export const gatheredReason = 'A later turn of its key reads its message.'
 
@@ -35,7 +35,7 @@ type Line = LineFacts & {
   readonly text: string
   rank: number
   servedAt: number
-  /** The jobs without a flow, which take turns with the lines: the moments from which the first such jobs are due. */
+  /** Only for the jobs without a flow, which take turns with the lines: the due times of the first such jobs. */
   readonly plain?: readonly number[]
 }
 
@@ -46,7 +46,7 @@ export const selectLines = `WITH RECURSIVE l (line) AS (SELECT (SELECT line FROM
 
 function* readLines(early: EarlyReads | undefined): Script<Line[]> {
   return (early?.lines ?? (yield* run(selectLines))).map((row) => ({
-    // as: `toLine` makes it
+    // as: only `toLineText` makes this text
     ...(JSON.parse(String(row['line'])) as LineFacts),
     text: String(row['line']),
     rank: Number(row['rank']),
@@ -54,7 +54,7 @@ function* readLines(early: EarlyReads | undefined): Script<Line[]> {
   }))
 }
 
-/** The jobs without a flow as a line, if some are due. The engine starts them in the slots that the lines leave. */
+/** The line of the jobs without a flow, if some are due. The engine starts these jobs in the slots that the other lines leave. */
 function* readPlain({ limit, selectPlain }: FlowClaim): Script<Line[]> {
   const plain = (yield* run(selectPlain, limit)).map((row) => Number(row['run_at']))
   const [rank] = plain
@@ -64,7 +64,7 @@ function* readPlain({ limit, selectPlain }: FlowClaim): Script<Line[]> {
   return [{ ...facts, text: '', rank, servedAt: Number(row?.['served_at'] ?? 0), plain }]
 }
 
-/** The moment from which the line waits for a turn, less its head start. Lines take turns: a start puts a line behind the others. */
+/** The moment since which the line waits for a turn, less its head start. Lines take turns: after a start, a line is behind the others. */
 function waitsSince({ rank, servedAt, headStartMs }: Line): number {
   return Math.max(rank, servedAt - headStartMs)
 }
@@ -133,7 +133,10 @@ function* hasRoom({ ring, total, limits, labels }: Line, counts: TurnCounts, cla
 
 type Starts = { readonly limit: number; readonly period: number; readonly burst?: number | undefined }
 
-/** At most `limit` starts in a period, and at most `burst` in the part of the period in which `burst` evenly spread starts would fit. */
+/**
+ * Whether one more start is allowed: at most `limit` in a period, and at most `burst` in the part of the period that fits `burst` evenly spread
+ * starts.
+ */
 function* hasStart(name: string, { limit, period, burst = limit }: Starts, now: number): Script<boolean> {
   const sql = 'SELECT count(*) AS count FROM flow_counts WHERE name = $1 AND at > $2'
   const inPeriod = Number((yield* run(sql, `start:${name}`, now - period))[0]?.['count'])
@@ -170,7 +173,10 @@ const selectNewest = (
 ) => `SELECT ${toHeadColumns(dialect)} FROM jobs j JOIN job_flow f ON f.job_seq = j.seq
   WHERE j.flow = $1 AND j.ended_at IS NULL AND j.state = 'queued' AND ${dialect.isUntouched} ORDER BY j.seq DESC LIMIT 1`
 
-/** Starts the turn of a key, whose row has its oldest job. If it cannot start now, the key is no longer ready, or the job is ended. */
+/**
+ * Starts the turn of a key. `oldest`: its row, with its oldest job. If the turn cannot start now, the key is no longer ready, or the job is
+ * ended.
+ */
 function* startKey(oldest: Row, { line, servedAt, counts, claim }: Served): Script<Row | undefined> {
   const { now, limits, dialect } = claim
   const id = Number(oldest['id'])
@@ -219,7 +225,7 @@ function* setKey(id: number, { state, dueAt = null, blocker = null }: Change): S
   return undefined
 }
 
-/** Counts a turn under its rate limit, once. False: there is no room, and the job is ended. */
+/** Counts a turn once under its rate limit. If the limit is reached, ends the job and returns false. */
 function* countRate({ rate, ...others }: FlowSettings, { seq }: Head, now: number): Script<boolean> {
   if (rate === undefined) return true
   const sql = 'SELECT count(*) AS count FROM flow_counts WHERE name = $1 AND at > $2'
@@ -250,7 +256,7 @@ function* gatherOlder({ id, by, claim }: { id: number; by: Head; claim: FlowClai
     by.seq,
   )
   if (ended.length === 0) return
-  // one of them may have been claimed before, and then it has gathered others
+  // an ended job that was claimed before may have gathered others
   yield* run(
     `UPDATE jobs SET ended_by = $1 WHERE last_error = $2
       AND ended_by IN (SELECT id FROM jobs WHERE ended_by = $1 AND last_error = $2)`,

@@ -24,31 +24,33 @@ import type { Row } from './rows.ts'
 const openedAtOnce = 200
 const noTurns: Omit<FlowClaimed, 'ended'> = { started: new Map(), isSorted: true }
 
-const has = (rows: string, name: string) => `CASE WHEN EXISTS (SELECT 1 FROM ${rows}) THEN 1 ELSE 0 END AS ${name}`
+const existsColumn = (rows: string, name: string) =>
+  `CASE WHEN EXISTS (SELECT 1 FROM ${rows}) THEN 1 ELSE 0 END AS ${name}`
 
-// not EXISTS: Postgres reads the table in place of the index if its statistics suggest that it finds a row soon. Not min() either: Postgres plans
+// without EXISTS: for it, Postgres reads the table instead of the index if its statistics suggest that a row is found soon. Not min() either: Postgres plans
 // it twice
-const isDue = (first: string, now: string, name: string) =>
+const isDueColumn = (first: string, now: string, name: string) =>
   `CASE WHEN (SELECT ${first}) <= ${now} THEN 1 ELSE 0 END AS ${name}`
 
-const isFound = (first: string, name: string) => `CASE WHEN (SELECT ${first}) IS NULL THEN 0 ELSE 1 END AS ${name}`
+const isFoundColumn = (first: string, name: string) =>
+  `CASE WHEN (SELECT ${first}) IS NULL THEN 0 ELSE 1 END AS ${name}`
 
-/** 0 if a job has no key yet; null if no unfinished job has a flow. */
+/** The lowest key of an unfinished job: 0 if a job has no key yet; null if no unfinished job has a flow. */
 export const firstFlow = 'flow FROM jobs WHERE flow IS NOT NULL AND ended_at IS NULL ORDER BY flow LIMIT 1'
 
-/** What there is to do for a claim, as columns with 0 or 1. Each reads the first row of an index. `now`: an SQL expression. */
+/** The kinds of work that a claim would find, as columns with 0 or 1. Each column reads the first row of an index. `now`: an SQL expression. */
 export const hintColumns = (now: string) =>
   [
-    isDue(firstFlow, '0', 'unsorted'),
-    has('flow_cancels', 'cancels'),
-    isDue('expires_at FROM job_flow WHERE expires_at IS NOT NULL ORDER BY expires_at LIMIT 1', now, 'expired'),
-    isDue(`due_at FROM flow_keys WHERE state = 'later' ORDER BY due_at LIMIT 1`, now, 'due'),
-    isFound(`line FROM flow_keys WHERE state = 'ready' ORDER BY line LIMIT 1`, 'ready'),
-    has(`flow_keys WHERE state = 'blocked'`, 'blocked'),
-    has(`flow_keys WHERE state = 'idle'`, 'idle'),
+    isDueColumn(firstFlow, '0', 'unsorted'),
+    existsColumn('flow_cancels', 'cancels'),
+    isDueColumn('expires_at FROM job_flow WHERE expires_at IS NOT NULL ORDER BY expires_at LIMIT 1', now, 'expired'),
+    isDueColumn(`due_at FROM flow_keys WHERE state = 'later' ORDER BY due_at LIMIT 1`, now, 'due'),
+    isFoundColumn(`line FROM flow_keys WHERE state = 'ready' ORDER BY line LIMIT 1`, 'ready'),
+    existsColumn(`flow_keys WHERE state = 'blocked'`, 'blocked'),
+    existsColumn(`flow_keys WHERE state = 'idle'`, 'idle'),
   ].join(', ')
 
-/** The milliseconds since the epoch when a claim may find something to do; null if it will not. */
+/** The moment from which a claim may find work, in milliseconds since the epoch; null if there is none. */
 export const selectNextFlow = `SELECT min(at) AS at FROM (
   SELECT 0 AS at WHERE (SELECT ${firstFlow}) <= 0 OR EXISTS (SELECT 1 FROM flow_cancels)
     OR EXISTS (SELECT 1 FROM flow_keys WHERE state = 'ready') OR EXISTS (SELECT 1 FROM flow_keys WHERE state = 'blocked')
@@ -67,7 +69,7 @@ function* openAndStart(claim: FlowClaim, hints: Row, reads?: EarlyReads): Script
   if (Object.values(own).every((hint) => hint === 0)) return noTurns
   const hasCancels = own['cancels'] === 1
   const isSorted = (own['unsorted'] === 0 && !hasCancels) || (yield* sortJobs(claim, hasCancels))
-  // a cancel that waits for a job to be sorted comes first
+  // a cancel may wait for jobs that are not sorted yet, and comes before expiry
   if (own['expired'] === 1 && isSorted) yield* expireJobs(claim)
   if (own['due'] === 1) yield* run(openDue, now, openedAtOnce)
   const opens = ['unsorted', 'cancels', 'expired', 'due', 'blocked'].some((name) => own[name] === 1)
@@ -85,7 +87,7 @@ const openDue = `UPDATE flow_keys SET state = 'ready' WHERE id IN
 const deleteIdle = `DELETE FROM flow_keys WHERE id IN (SELECT k.id FROM flow_keys k WHERE k.state = 'idle'
   AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.flow = k.id AND j.ended_at IS NULL) ORDER BY k.id LIMIT 16)`
 
-/** Reopens the key `$2` after one of its jobs was queued again, due at `$1`. An older job, which was dead, does not wait for its time. */
+/** Reopens the key `$2` after one of its jobs was queued again, due at `$1`. If its first queued job is due earlier, so is the key. */
 export const reopenKey = `UPDATE flow_keys SET state = 'later', blocker = NULL,
   due_at = CASE WHEN state = 'later' AND due_at < $1 THEN due_at ELSE coalesce((SELECT CASE WHEN run_at < $1 THEN run_at END
     FROM jobs WHERE flow = $2 AND ended_at IS NULL AND state = 'queued' ORDER BY seq LIMIT 1), $1) END WHERE id = $2`

@@ -25,7 +25,7 @@ export type SealedRequest = Omit<QuarantinedRequest, 'place'> & {
   readonly sealed: Uint8Array
 }
 
-/** `olderThan`: requests that arrived before this moment are deleted too. Milliseconds since the epoch. */
+/** `olderThan`: requests that arrived before this moment, in milliseconds since the epoch, are deleted too. */
 export type QuarantineBounds = {
   readonly maxRequests: number
   readonly maxBytes: number

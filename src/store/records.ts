@@ -44,7 +44,8 @@ export type FlowCancel = Pick<PlannedFlow, 'ring' | 'key'> & { readonly reason: 
 export type NewJob = {
   readonly id: string
   readonly planned: PlannedAction | CommitStatusPlan | CallbackPlan
-  /** If it is set, the job is a task: no delivery causes it or is dropped with it, and it runs even if all slots are full. */
+  /** If it is set, the job is a task: no delivery causes it or is dropped with it, and it runs even
+   * if all slots are full. */
   readonly standsFor?: string | undefined
   /** Jobs in one lane run one at a time, in arrival order. A job without a lane waits for no other job. */
   readonly lane: string | undefined
@@ -107,7 +108,7 @@ export type Settlement = {
   readonly trace: readonly TraceEntry[]
   readonly log: readonly string[]
   /**
-   * Present if the request must be stored. A delivery that stays pending or parked keeps a request stored before. `too large`: the request
+   * Present if the request must be stored. A delivery that stays pending or parked keeps the request that was stored before. `too large`: the request
    * should be stored and is not, and `kept` shows that.
    */
   readonly request?: KeptRequest | 'too large' | undefined

@@ -15,7 +15,7 @@ export type Capacity = {
   update(bytes: number): void
   /**
    * A `store-full` problem if a new delivery would exceed the limit. `bytes`: the bytes of the delivery that would wait; a delivery that does
-   * not wait is never refused. `uncommitted`: the bytes of operations before it that are not committed yet.
+   * not wait is never refused. `uncommitted`: the bytes of earlier operations that are not committed yet.
    */
   checkAppend(bytes: number, uncommitted: number): Problem | undefined
   /** Why deliveries are refused; undefined while they are not. */

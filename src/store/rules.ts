@@ -43,7 +43,7 @@ export const clockSetBackMs = 2 * 86_400_000
 /** The kinds of tasks that wait for the end of a run. */
 export const runTaskKinds = ['status', 'callback'] as const
 
-/** The `standsFor` of such a task. */
+/** The `standsFor` of a task that waits for the end of a run. */
 export function toRunTaskName(kind: (typeof runTaskKinds)[number], runId: string): string {
   return `${kind}/${runId}`
 }

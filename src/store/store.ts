@@ -125,7 +125,10 @@ export interface StoreReader extends AccountReader, AuditReader, ProgressReader,
    * with one owner has at most one gateway: the last that joined and did not leave.
    */
   nodes(): Promise<NodeRecord[]>
-  /** Sealed requests without their content, oldest first. With `after`: those that follow it. Without: the newest `limit`. */
+  /**
+   * Sealed requests without their content, oldest first. With `after`: those that follow it. Without: the newest `limit`
+   * requests.
+   */
   quarantined(query: QuarantineQuery): Promise<QuarantinedRequest[]>
   /** The encrypted content of a sealed request; undefined if the store does not have the request. */
   sealed(requestId: string): Promise<Uint8Array | undefined>

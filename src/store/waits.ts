@@ -201,7 +201,7 @@ type Line = LineFacts & { readonly text: string; readonly rank: number }
 /** The lines whose keys are due, each with the rank of its first key. */
 function* readLines(): Script<Line[]> {
   const rows = yield* run(`SELECT line, min(rank) AS rank FROM flow_keys WHERE state = 'ready' GROUP BY line`)
-  // as: only `toLine` makes this text
+  // as: only `toLineText` makes this text
   return rows.map((row) => ({
     ...(JSON.parse(String(row['line'])) as LineFacts),
     text: String(row['line']),

@@ -6,7 +6,7 @@ export type CodePlace = { readonly line: number; readonly endLine: number; reado
 
 /** One file of the author. `lines`: the lines with code. `covered`: the lines that ran as a whole. */
 export type FileCoverage = {
-  /** Relative to the transforms directory. */
+  /** The path, relative to the transforms directory. */
   readonly file: string
   readonly lines: number
   readonly covered: number

@@ -58,7 +58,7 @@ export async function readInside(
 }
 
 /**
- * Throws the same errors as `readInside`, but does not read the file. Does nothing if the file does not exist. For the files that esbuild
+ * Throws the same errors as `readInside`, but does not read the file. Does nothing if the file does not exist. It is for files that esbuild
  * reads without asking a plugin: a FIFO would block esbuild, and a device never ends.
  */
 export async function checkReadable(root: string, path: string): Promise<void> {

@@ -157,7 +157,7 @@ export const JobFields = VerdictFields.partial().extend({
 })
 export type JobFields = z.infer<typeof JobFields>
 
-/** A run with its texts. `prompt`: as it was built, with the boundary; null before the turn has ended. */
+/** A run with its texts. `prompt`: the prompt with its boundary; null before the turn has ended. */
 export const RunFields = JobFields.extend({
   prompt: z.string().nullable(),
   reply: z.string().nullable(),

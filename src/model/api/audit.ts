@@ -4,9 +4,9 @@ import { z } from 'zod'
 const { object, string } = z
 
 /**
- * token: of the configuration or of the store; gateway.token is one. page: a key of the page, with the first digits of its SHA-256. code: of
- * `hookloom open`. command: `hookloom` on the machine of the store. signal: to the process. save: of a file in the config directory.
- * sender: a sender that gave its secret.
+ * The kinds of actors. token: a token of the configuration, such as gateway.token, or of the store. page: a key of the page, named by the first
+ * digits of its SHA-256. code: a code of `hookloom open`. command: `hookloom` on the machine of the store. signal: a signal to the process.
+ * save: a save of a file in the config directory. sender: a sender that gave its secret.
  */
 const actorKinds = ['token', 'page', 'code', 'command', 'signal', 'save', 'sender'] as const
 
@@ -29,7 +29,7 @@ export const AuditFields = object({
   act: string(),
   /** The target of the act, such as the id of a delivery, the name of a token, or what was paused. */
   target: string().nullable(),
-  /** Further details of the act. Never a payload, and never a secret. */
+  /** Further details of the act, but never a payload or a secret. */
   details: z.record(string(), string()),
   outcome: z.enum(auditOutcomes),
   /** Why the act was refused, or failed. */

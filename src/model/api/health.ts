@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { JobState, readonlyList, State } from './answers.ts'
 
-/** One minute of the last hour. `latencyMs`: from the complete body until the delivery is stored. */
+/** One minute of the last hour. `latencyMs`: the time from the complete body until the delivery is stored. */
 export const MinuteFields = z.object({
   at: z.string(),
   deliveries: z.record(z.enum([...State.options, 'duplicate']), z.number()),

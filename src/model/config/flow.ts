@@ -124,7 +124,7 @@ export type PlannedFlow = {
   readonly refusesAt?: number | undefined
 }
 
-/** `refusesAt` of a planned flow. */
+/** The value of `refusesAt` of a planned flow. */
 export function findRefusalCount({ onFull, maxQueued }: Pick<Flow, 'onFull' | 'maxQueued'>): number | undefined {
   return onFull === 'refuse' ? maxQueued : undefined
 }

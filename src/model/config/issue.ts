@@ -66,7 +66,7 @@ function isPlain(where = ''): boolean {
   return where === '' || plainPath.test(where.replace(/: $/, ''))
 }
 
-/** `hooks.mappings[0].match` */
+/** Writes a path such as `hooks.mappings[0].match`. */
 export function toDottedPath(path: readonly PropertyKey[]): string {
   let text = ''
   for (const key of path) {

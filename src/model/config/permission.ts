@@ -55,7 +55,7 @@ export function resolveModelName(asked: string, aliases: Readonly<Record<string,
   return Object.entries(aliases).find(([alias]) => alias.toLowerCase() === folded)?.[1] ?? name
 }
 
-/** Whether `agents.defaults.models` lists the model. Both may use an alias. Without a list, any model is allowed. */
+/** Whether `agents.defaults.models` lists the model. The list and the model may use aliases. Without a list, any model is allowed. */
 export function isModelAllowed(asked: string, { agents, models }: Pick<Config, 'agents' | 'models'>): boolean {
   const allowed = agents.defaults.models
   if (allowed === undefined) return true

@@ -158,7 +158,7 @@ export const conventionsSenders: readonly Sender[] = [
     event: [header('ce-type'), body('type')],
     deliveryId: [all(header('ce-source'), header('ce-id')), all(body('source'), body('id'))],
   },
-  // Both forward the requests of others with their headers: the original sender is preferred to the one that forwards.
+  // Both forward requests of other senders with the original headers: the original sender is preferred to the forwarder.
   {
     source: 'hookdeck',
     label: 'Hookdeck',
@@ -195,7 +195,7 @@ export const conventionsSenders: readonly Sender[] = [
         template: '{timestamp},{body}',
         timestamp: { in: 'field', name: 't', unit: 's' },
         toleranceSeconds: 300,
-        // the task of each attempt signs it
+        // each attempt signs the request anew, in its own task
         retries: {
           time: 'anew',
           docs: 'https://github.com/frain-dev/convoy/blob/main/worker/task/process_event_delivery.go',

@@ -145,7 +145,7 @@ const callbackHandshakes = {
   'intercom-ping': signedHandshake((request) =>
     readFields(request)['topic'] === 'ping' ? answerNothing() : undefined,
   ),
-  /** Xero checks that the secret is known, Asana that the URL still answers: with an empty list of events. */
+  /** With an empty list of events, Xero checks that the secret is known, and Asana that the URL still answers. */
   'no-events': signedHandshake((request) => {
     const { events } = readFields(request)
     return Array.isArray(events) && events.length === 0 ? answerNothing() : undefined

@@ -7,9 +7,12 @@ import { BlockList, isIP, type LookupFunction } from 'node:net'
 
 const timeoutMs = 5_000
 const maxBytes = 65_536
-/** The senders of a gateway have fewer certificates and key sets than this. More are an attempt to fill the memory. */
+/**
+ * The maximum number of stored responses. The senders of a gateway have fewer certificates and key sets: more would be an attempt to fill the
+ * memory.
+ */
 const maxKept = 100
-/** The limits of one rule. Requests without a proof can name new URLs; a sender never needs more fetches than these. */
+/** The limits of one rule. Requests without a proof can name new URLs, and a sender never needs more fetches. */
 const maxInFlight = 4
 const maxPerMinute = 20
 
@@ -23,7 +26,7 @@ type RuleState = { readonly kept: Map<string, CachedFetch>; misses: readonly num
 
 const useful = new WeakSet<PinnedFetchResult>()
 
-/** Called after a valid proof: from then on, no other URL replaces the response, and the limits do not apply to its renewal. */
+/** Call it after a valid proof: from then on, no other URL replaces the response, and the limits do not apply to its renewal. */
 export function markUseful(fetched: PinnedFetchResult): void {
   useful.add(fetched)
 }
@@ -47,7 +50,7 @@ export function createPinnedFetch(parts: { now: () => number; transport?: Transp
     const { href } = url
     const state = findRuleState(states, rule)
     const known = state.kept.get(href)
-    // this may be an open request, so that a burst of deliveries makes one fetch
+    // an open request is shared, so that a burst of deliveries makes one fetch
     if (known !== undefined && now() - known.at < rule.maxAgeMs) return known.answer
     if (!isUseful(known) && !isWithinLimits(state, now())) {
       // this may be the first delivery of the sender after others used up the limit: after a 503 the sender repeats it
@@ -71,7 +74,7 @@ export function createPinnedFetch(parts: { now: () => number; transport?: Transp
 }
 
 function findRuleState(states: Map<string, RuleState>, { host, path }: PinRule): RuleState {
-  // without the host, because for some senders a stranger can name any number of hosts
+  // the name does not contain the host of the URL, because for some senders a stranger can name any number of hosts
   const name = `${host.source} ${path?.source ?? ''}`
   const state = states.get(name) ?? { kept: new Map(), misses: [], inFlight: 0 }
   states.set(name, state)
@@ -196,7 +199,7 @@ export const snsCertificate: PinRule = {
   maxAgeMs: day,
 }
 
-/** SubscribeURL: one request to the API. */
+/** The rule for SubscribeURL, which is one request to the API. */
 export const snsConfirmation: PinRule = { host: snsHost, path: /^\/$/, maxAgeMs: 0 }
 
 export const paypalCertificate: PinRule = {

@@ -34,10 +34,10 @@ type Common = {
   readonly id: string
   /** The row of `senders.ts` that says where the sender puts event and delivery id; undefined if several senders use the scheme. */
   readonly source: string | undefined
-  /** The name that people read. Schemes outside the table have none. */
+  /** The name that people read. Schemes outside the table have no such name. */
   readonly label?: string
   readonly handshakes?: readonly HandshakeName[]
-  /** An empty body is a delivery. */
+  /** True: a request with an empty body is a delivery. */
   readonly acceptsEmpty?: true
   /** Further headers with a secret, in addition to the headers of the proof. */
   readonly secretHeaders?: readonly string[]
@@ -45,7 +45,7 @@ type Common = {
   readonly minSecretBytes?: number
   /** Set for each proof that expires: its window must not refuse a request that the sender still repeats. */
   readonly retries?: Retries
-  /** The sender gives the secret in its first request, so the configuration needs none. */
+  /** True: the sender gives the secret in its first request, so the configuration needs no secret. */
   readonly handsOver?: true
   readonly docs: string
   /** `medium`: the documentation is contradictory, or no published signature shows that it is right. */
@@ -53,8 +53,8 @@ type Common = {
 }
 
 /**
- * The sender signs no delivery id, so the signed text with its time is the id: a captured request counts once for as long as deliveries
- * are remembered, and not only until its time expires. Not set if the time is in whole seconds and two bodies can be equal.
+ * The sender signs no delivery id, so the signed text with its time is the id: a captured request counts once for as long as deliveries are
+ * remembered, and not only until its time expires. It is not set if the time is in whole seconds and two bodies can be equal.
  */
 type TextIsId = true
 

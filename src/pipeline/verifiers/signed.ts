@@ -11,7 +11,7 @@ export type SignedParts = {
   readonly id: string
   /** The URL as the sender knows it. */
   readonly url: string
-  /** The result of `toFormText`, for the scheme that signs a form. Built once, because anybody can send a form that is slow to sort. */
+  /** The result of `toFormText`, for the scheme that signs a form. It is built once, because anybody can send a form that is slow to sort. */
   readonly form?: string | undefined
 }
 

@@ -1,8 +1,8 @@
 // The URL that the sender called. Behind a proxy, the request does not show it.
 
 /**
- * The URL of the sender. A public URL without a path gets the path of the request. The query is that of the request, if it has one. Without a public
- * URL: empty.
+ * The URL of the sender. A public URL without a path gets the path of the request. The query is that of the request, if it has one. Without a
+ * public URL, the text is empty.
  */
 export function toPublicUrl(publicUrl: string | undefined, requestUrl: string): string {
   if (publicUrl === undefined) return ''

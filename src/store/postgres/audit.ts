@@ -1,4 +1,4 @@
-// The audit log, as in SQLite: ../sqlite/audit.ts.
+// The audit log in Postgres. The one in SQLite is ../sqlite/audit.ts.
 import { type AuditQuery, type AuditRow, chainEntry, type NewAuditEntry, toAuditRow } from '../audit.ts'
 import type { Query } from './pool.ts'
 

@@ -24,7 +24,7 @@ type Batches = {
  */
 export function createBatches(options: {
   readonly store: (batch: readonly NewDelivery[]) => Promise<Appended[]>
-  /** Calls beyond this number are refused. */
+  /** The maximum number of waiting calls. Further calls are refused. */
   readonly maxQueued: number
 }): Batches {
   const { store, maxQueued } = options

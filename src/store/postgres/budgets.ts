@@ -143,8 +143,8 @@ const addRaise = `INSERT INTO accounts AS a (name, starts_at, raised_nanos, rais
   ON CONFLICT (name, starts_at) DO UPDATE SET raised_nanos = a.raised_nanos + excluded.raised_nanos,
     raised_tokens = a.raised_tokens + excluded.raised_tokens, raised_turns = a.raised_turns + excluded.raised_turns`
 /**
- * Not `seq IN (SELECT … LIMIT …)`: Postgres may run that once for each job, and then it wakes all of them. A job that another gateway has
- * locked is about to leave the queue, or was just held: the next settlement finds it.
+ * The condition is not `seq IN (SELECT … LIMIT …)`: Postgres may run that once for each job, and so wake all jobs. A job that another gateway
+ * has locked is about to leave the queue, or was just held: the next settlement finds it.
  */
 const makeWaitingDue = (
   now: string,

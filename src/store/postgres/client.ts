@@ -1,4 +1,4 @@
-// One connection to Postgres. Its errors never end the process, and it can be given up at once.
+// One connection to Postgres. Its errors never end the process, and it can be destroyed at once.
 import { Socket } from 'node:net'
 import { Client, type ClientConfig } from 'pg'
 

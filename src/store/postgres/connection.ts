@@ -30,7 +30,7 @@ type TransactionOptions = {
   readonly first?: string
 }
 
-/** `patient`: for calls that may visit many rows. They have more time. */
+/** `patient`: the call may visit many rows, so it has more time. */
 type Pace = 'usual' | 'patient'
 
 type DatabaseConnections = {

@@ -158,8 +158,8 @@ async function writeJobs(query: Query, columns: CopiedTable['columns'], rows: re
     },
     rows: rows.map((row) => ({
       ...row,
-      ...toOwner(row),
-      ...toUnsorted(row),
+      ...toOwnerColumns(row),
+      ...toUnsortedColumns(row),
       bytes: Buffer.byteLength(String(row['planned'])),
     })),
   })
@@ -175,11 +175,11 @@ function without(columns: CopiedTable['columns'], names: readonly string[]): Cop
 }
 
 /** The first claim sorts the jobs that have a flow. */
-function toUnsorted({ flow = null, state }: Row): Row {
+function toUnsortedColumns({ flow = null, state }: Row): Row {
   return flow === null ? { gate: 0 } : { flow: 0, gate: state === 'queued' ? 3 : 0 }
 }
 
-function toOwner({ planned }: Row): Row {
+function toOwnerColumns({ planned }: Row): Row {
   // as: only the stores write it
   const { agentId, sessionKey } = JSON.parse(String(planned)) as {
     readonly agentId: string

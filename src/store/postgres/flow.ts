@@ -86,15 +86,15 @@ CREATE TABLE flow_cancels (
 /** A random number of 52 bits, plus 1: a fence of 0 means that nobody claimed the job. */
 export const newFence = '1 + floor(random() * 4503599627370496)::bigint'
 
-const toElements = (param: string) => `json_array_elements(CAST(${param} AS json)) AS listed (value)`
+const selectElements = (param: string) => `json_array_elements(CAST(${param} AS json)) AS listed (value)`
 
 export const dialect: Dialect = {
-  list: (param) => `SELECT CAST(value #>> '{}' AS bigint) FROM ${toElements(param)}`,
+  list: (param) => `SELECT CAST(value #>> '{}' AS bigint) FROM ${selectElements(param)}`,
   rows: (param, columns) => {
     const values = Object.entries(columns).map(
       ([name, type], place) => `CAST(value ->> ${place} AS ${type}) AS ${name}`,
     )
-    return `SELECT ${values.join(', ')} FROM ${toElements(param)}`
+    return `SELECT ${values.join(', ')} FROM ${selectElements(param)}`
   },
   isUntouched: `j.attempts = 0 AND EXISTS (SELECT 1 FROM job_parts p WHERE p.job_seq = j.seq AND p.steps = '[]')`,
 }

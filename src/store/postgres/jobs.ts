@@ -23,13 +23,13 @@ export const selectJob = `SELECT ${jobColumns} FROM jobs j JOIN ${jobTables}`
 const windowSize = 200
 const firstQueued = `SELECT seq FROM (SELECT seq FROM jobs WHERE state = 'queued' AND gate = 0 ORDER BY seq LIMIT ${windowSize}) w`
 
-/** Reads in an order: for EXISTS, Postgres would read the table while its statistics are old. */
+/** ORDER BY makes Postgres read the index: for EXISTS, it would read the table while its statistics are old. */
 const hasQueued = `(SELECT seq FROM jobs WHERE state = 'queued' AND gate = 0 ORDER BY seq LIMIT 1) IS NOT NULL`
 
 /** The queued jobs that no delivery caused. There are few. */
 const queuedTasks = `SELECT seq FROM jobs WHERE stands_for IS NOT NULL AND state = 'queued' AND gate = 0`
 
-/** The first unfinished job of each lane, found by one index read a lane, however many jobs wait in it. */
+/** The first unfinished job of each lane. It takes one index read for each lane, however many jobs wait in the lane. */
 export const heads = `heads AS (
     (SELECT lane, seq FROM jobs WHERE lane IS NOT NULL AND ended_at IS NULL ORDER BY lane, seq LIMIT 1)
     UNION ALL
@@ -38,7 +38,7 @@ export const heads = `heads AS (
 /** The jobs that wait for no other job: the first job of each lane, and all jobs without a lane. */
 export const eachHead = `SELECT seq FROM heads UNION ALL SELECT seq FROM jobs WHERE lane IS NULL AND state = 'queued' AND gate = 0`
 
-/** Queued, with no earlier job and no running job in its lane. */
+/** The job is queued, and its lane has neither an earlier nor a running job. */
 export const whereFree = `j.state = 'queued' AND j.gate = 0 AND (j.lane IS NULL OR NOT EXISTS (SELECT 1 FROM jobs o
   WHERE o.lane = j.lane AND o.ended_at IS NULL AND o.seq <> j.seq AND (o.seq < j.seq OR o.state = 'running')))`
 
@@ -97,7 +97,7 @@ export async function claim(query: Query, given: Claim, [hints = {}]: readonly R
   if (hints['expired'] === 1) await query(endAsAskedSql(now, `j.locked_until <= ${now}`))
   if (hints['held'] === 1) await holdBack(query, now)
   if (hints['flows'] !== 1) return { jobs: await claimPlain(query, given), ended: [], isSorted: true }
-  // in another transaction: the next one asks running jobs to end before it writes keys
+  // this transaction ends here: `startFlows` must ask running jobs to end before any key is written
   if (hints['expired'] === 1 && (await requeueExpired(query, now))) return { jobs: [], ended: [], isSorted: false }
   const flows = await startFlows(query, given)
   const plain = await claimPlain(query, { ...given, limit: given.limit - flows.jobs.length })
@@ -133,7 +133,7 @@ const toJson = (sql: string) => `(SELECT json_agg(r) FROM (${sql}) r)::text`
 
 /** One claim at a time starts turns of flows: the others wait for it, and then count the turns that it started. */
 async function startFlows(query: Query, { limit, leaseMs, limits, now }: Claim): Promise<Claimed> {
-  // begins under the lock
+  // this statement begins under the lock
   const [hints = {}] = await query(
     `SELECT ${now} AS now, (SELECT json_agg(label) FROM holds WHERE until IS NULL OR until > ${now})::text AS held, ${hintColumns(now)},
       (${hasQueued})::int AS plain, ${toJson(selectRunning)} AS running, ${toJson(selectLines)} AS lines`,
@@ -177,7 +177,7 @@ export async function extend(
 
 export async function addTask(query: Query, task: NewTask, now: string): Promise<boolean> {
   const { id, planned, lane, standsFor, labels, unlessWithinMs = 0 } = task
-  // one statement: a sweep may delete the name between two
+  // in one statement: between two, a sweep could delete the name
   const lockName = `INSERT INTO task_names VALUES ($1) ON CONFLICT (stands_for) DO UPDATE SET stands_for = excluded.stands_for`
   await query(lockName, standsFor)
   const text = JSON.stringify(planned)
@@ -215,7 +215,7 @@ export async function requeue(query: Query, id: string, now: string): Promise<bo
   )
   if (job === undefined) return false
   const seq = Number(job['seq'])
-  // left by a claim that waited for the report that made the job dead
+  // a claim that waited for the report that made the job dead may have left one
   await query('DELETE FROM endings WHERE job_seq = $1', seq)
   const [parts] = await query('SELECT posts FROM job_parts WHERE job_seq = $1', seq)
   await query('UPDATE job_parts SET posts = $2 WHERE job_seq = $1', seq, toSentPosts(parts))
@@ -232,7 +232,7 @@ export async function requeue(query: Query, id: string, now: string): Promise<bo
   return true
 }
 
-/** The posts that were sent. Chosen in JavaScript, not in SQL: the JSON functions of Postgres refuse texts with NUL. */
+/** The posts that were sent. They are chosen in JavaScript, because the JSON functions of Postgres refuse texts with NUL. */
 function toSentPosts(parts: Row | undefined): string {
   // as: only reports write it
   const posts = JSON.parse(String(parts?.['posts'] ?? '[]')) as readonly { readonly state: string }[]

@@ -1,5 +1,5 @@
-// The connections of a gateway. Each wait for one, and each statement on it, has a limit; a connection that exceeds it is destroyed and
-// replaced. No statement is prepared by name and nothing is set for a session, so a pooler may use another connection for each transaction.
+// The connections of a gateway. Each wait for a connection and each statement on it has a time limit. A connection that exceeds the limit is
+// destroyed and replaced. No statement is prepared by name and nothing is set for a session, so a pooler may use another connection for each transaction.
 import { callbackify } from 'node:util'
 import {
   type ClientBase,
@@ -74,7 +74,7 @@ export function createClientPool(options: {
     connectionTimeoutMillis: connectMs,
     keepAlive: true,
     application_name: 'hookloom',
-    verify: callbackify(async (client: ClientBase) => void (await verify(toQuery(client, verifyMs)))),
+    verify: callbackify(async (client: ClientBase) => void (await verify(bindQuery(client, verifyMs)))),
   })
   // an idle connection was lost: the pool makes another one
   pool.on('error', () => {})
@@ -115,7 +115,7 @@ export function createClientPool(options: {
       await acquireSlot()
       try {
         // throws at once if a file that the URL names cannot be read
-        return await runOn(await pool.connect(), (client) => run(toQuery(client, answerMs, onAnswer)))
+        return await runOn(await pool.connect(), (client) => run(bindQuery(client, answerMs, onAnswer)))
       } finally {
         releaseSlot()
       }
@@ -144,7 +144,7 @@ export async function withNewClient<Result>(
   })
   try {
     await client.connect()
-    return await run(toQuery(client, limitMs))
+    return await run(bindQuery(client, limitMs))
   } finally {
     void client.end()
   }
@@ -167,7 +167,7 @@ async function runOn<Result>(client: PoolClient, run: (client: PoolClient) => Pr
   }
 }
 
-function toQuery(client: ClientBase, answerMs: number, onAnswer = () => {}): Query {
+function bindQuery(client: ClientBase, answerMs: number, onAnswer = () => {}): Query {
   return async (text, ...params) => {
     const query = { text, values: params.map(toParam), query_timeout: answerMs }
     const answer = await client.query<Row>(query)

@@ -14,9 +14,10 @@ export const selectSeq = (id: string) =>
   `coalesce((SELECT seq FROM deliveries WHERE id = ${id}), (SELECT delivery_seq FROM jobs WHERE id = ${id}))`
 
 /**
- * Filters between $7 and $2, the seqs of two places. With the collation C, `lower` changes ASCII letters only, and takes an eighth of the
- * time of `translate`. $10: the text as `encode` writes its bytes, because a body need not be a text. Each plan is searched as it is stored
- * before a regular expression finds its message: to parse it would fail for some escapes. OFFSET 0 prevents a hash of the whole table.
+ * Filters the rows between $7 and $2, the seqs of two places. With the collation C, `lower` changes ASCII letters only, and takes an eighth of
+ * the time of `translate`. $10: the text as `encode` writes its bytes, because a body need not be a text. The text of each plan is searched
+ * first, and then the message that a regular expression finds in it: to parse the plan would fail for some escapes. OFFSET 0 prevents a hash of
+ * the whole table.
  */
 const whereContains = (text: string) => `strpos(lower(${text} COLLATE "C"), $6) > 0`
 const searchedStart = (text: string) => `substr(${text}, 1, ${searchedBytes})`
@@ -42,8 +43,8 @@ export const selectStep = `SELECT id, received_at FROM deliveries
   WHERE seq <= coalesce($1::bigint, (SELECT max(seq) + 1 FROM deliveries)) - $2::bigint ORDER BY seq DESC LIMIT 1`
 /** The bytes of a text in UTF-8, written as `encode(…, 'escape')` of Postgres writes them. */
 export function toEscapedBytes(text: string): string {
-  const toEscape = (byte: string) => (byte === '\\' ? '\\\\' : `\\${byte.charCodeAt(0).toString(8).padStart(3, '0')}`)
+  const escapeByte = (byte: string) => (byte === '\\' ? '\\\\' : `\\${byte.charCodeAt(0).toString(8).padStart(3, '0')}`)
   return Buffer.from(text)
     .toString('latin1')
-    .replace(/[\0\\\x80-\xff]/g, toEscape)
+    .replace(/[\0\\\x80-\xff]/g, escapeByte)
 }

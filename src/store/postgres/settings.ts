@@ -32,7 +32,10 @@ export function extendLimits(usual: Limits): Limits {
 export const setDurable = `set_config('synchronous_commit',
   CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true)`
 
-/** One round trip. A lock must be seen by the next statement, so a transaction never reads from one snapshot. */
+/**
+ * The statement that begins a transaction, in one round trip. Each statement gets its own snapshot, because it must see the rows that were
+ * written before it got a lock.
+ */
 export function toBeginSql(readOnly: boolean, own: Limits | undefined): string {
   const begin = `BEGIN ISOLATION LEVEL READ COMMITTED${readOnly ? ' READ ONLY' : `; SELECT ${setDurable}`}`
   if (own === undefined) return begin

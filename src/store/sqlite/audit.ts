@@ -1,4 +1,4 @@
-// The audit log: ../audit.ts. One writer at a time, so the newest row cannot change before the next one is stored.
+// The audit log: ../audit.ts. There is one writer, so the newest row cannot change before the next one is stored.
 import { type AuditQuery, type AuditRow, chainEntry, toAuditRow } from '../audit.ts'
 import type { Database } from './driver.ts'
 import type { OperationOf } from './operations.ts'

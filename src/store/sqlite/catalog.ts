@@ -98,7 +98,7 @@ export function completeCatalog(db: Database): void {
   for (const sql of additions) db.run(sql)
 }
 
-/** Computed in SQL: the difference may be too large for a number of JavaScript. */
+/** The difference is computed in SQL, because it may be too large for a number of JavaScript. */
 const selectIsBehind = `SELECT max(${tables.map((table) => `${selectLast(table)} - ${table}`).join(', ')}) > ${maxBehind} AS is_behind FROM catalog`
 
 /** Adds the rows behind the catalog if there are enough of them to justify the extra pages. */

@@ -7,7 +7,9 @@ import type { BatchResult, Inodes, Operation } from './operations.ts'
 import { trackWaitingBytes } from './waiting-bytes.ts'
 
 type DirectWriter = {
-  /** Commits the operations here. Undefined: nothing was written, and the operations are for the writer thread. Never throws. */
+  /**
+   * Commits the operations on this thread. Returns undefined if nothing was written, and the operations are for the writer thread. Never throws.
+   */
   run(operations: readonly Operation[]): BatchResult | undefined
   /** Called for each commit of the writer thread, with the milliseconds that it took. */
   noteCommit(tookMs: number): void

@@ -63,7 +63,7 @@ export function withCurrentTables(db: Database, version: number): Database {
   const missing = views.filter(([migration]) => version < migration)
   if (missing.length === 0) return db
   db.exec(`PRAGMA temp_store = MEMORY; ${missing.map(([, sql]) => sql).join('; ')}`)
-  // a view has no index that a statement could name
+  // a statement must not name an index: a view has none
   const withoutIndexes = (sql: string) => sql.replaceAll(/INDEXED BY \w+/g, '')
   return {
     ...db,

@@ -35,7 +35,7 @@ type QueueOptions = {
   readonly maxQueued: number
   /** Appends are refused if waiting deliveries would have more bytes than this. */
   readonly maxQueuedBytes: number
-  /** How much may wait in the store. */
+  /** Decides how many bytes may wait in the store. */
   readonly capacity: Capacity
   readonly log: Log
   readonly spawn: (options: WriterOptions) => Worker

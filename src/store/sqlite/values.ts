@@ -42,7 +42,7 @@ function toRequestValues(request: NonNullable<Settlement['request']>): SqlValue[
   return request === 'too large' ? ['', null] : [JSON.stringify(request.head), toOwnBytes(request)]
 }
 
-function toRing({ ring, mappingId, ringOf = mappingId }: Settlement): RingValues | undefined {
+function toRingValues({ ring, mappingId, ringOf = mappingId }: Settlement): RingValues | undefined {
   return ring === undefined ? undefined : { ringOf: ringOf ?? '', size: ring }
 }
 
@@ -94,7 +94,7 @@ type Work = {
  * The only job of an accepted delivery has its plan in the row of the delivery, which no report writes again. If the job is a wake, it
  * needs no row.
  */
-function toWork({ state, jobs }: Settlement): Work {
+function splitWork({ state, jobs }: Settlement): Work {
   const [only, ...others] = jobs.filter(({ standsFor }) => standsFor === undefined)
   const tasks = jobs.filter(({ standsFor }) => standsFor !== undefined).map(toJobValues)
   if (only === undefined || others.length > 0 || state !== 'accepted')
@@ -132,14 +132,14 @@ function toEventValues({ agentId, sessionKey, text, source, trusted, wakes }: Ne
 
 export function toAppend(delivery: NewDelivery, at: number): OperationOf<'append'> {
   const { dedupe, state } = delivery
-  const work = toWork(delivery)
+  const work = splitWork(delivery)
   return {
     kind: 'append',
     at,
     id: delivery.id,
     values: toDeliveryValues(delivery, work, at),
     key: dedupe && { ...dedupe, isStored: state !== 'skipped' },
-    ring: toRing(delivery),
+    ring: toRingValues(delivery),
     jobs: work.jobs,
     wake: work.wake,
     cancel: delivery.cancel,
@@ -151,14 +151,14 @@ export function toSettle(
   settlement: Settlement,
   { at, moves = [] }: { at: number; moves?: CursorMoves | undefined },
 ): OperationOf<'settle'> {
-  const work = toWork(settlement)
+  const work = splitWork(settlement)
   const values = toSettlementValues(settlement, work, at)
   return {
     kind: 'settle',
     at,
     id,
     values,
-    ring: toRing(settlement),
+    ring: toRingValues(settlement),
     jobs: work.jobs,
     wake: work.wake,
     cancel: settlement.cancel,

@@ -4,7 +4,7 @@ import { isAscii } from 'node:buffer'
 import type { BundlePost, CallPost, ToWorker } from '../worker/messages.ts'
 import type { TransformCall } from '../../model/transform.ts'
 
-/** Up to this total size, bodies are sent as a text. */
+/** The maximum total size of bodies that are sent as a text. */
 const textBytes = 16 * 1024
 
 /** A call with its number in the thread. */

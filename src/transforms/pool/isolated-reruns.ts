@@ -9,19 +9,19 @@ export type IsolatedReruns = {
   add(task: Task): void
   /** Starts waiting calls in new threads, up to the limit. */
   startNext(): void
-  /** The thread is being terminated. */
+  /** Call it when the thread is being terminated. */
   drop(thread: Thread): void
   /** Takes all waiting calls, which then do not run here. */
   takeAll(): Task[]
 }
 
 export function createIsolatedReruns(options: {
-  /** The limit of threads. */
+  /** The maximum number of threads. */
   max: number
   take: () => Thread | undefined
-  /** A call was posted to its thread. */
+  /** Called when a call was posted to its thread. */
   onPosted: () => void
-  /** No thread can be started. */
+  /** Called for a call for which no thread can be started. */
   onFailed: (task: Task) => void
 }): IsolatedReruns {
   const { max, take, onPosted, onFailed } = options

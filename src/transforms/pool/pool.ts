@@ -44,7 +44,7 @@ const callsPerThread = 1_000_000_000
 export function createPool(options: {
   settings: PoolSettings
   log: Log
-  /** Code of this bundle terminated a worker after its call had ended. */
+  /** Called when code of this bundle terminated a worker after its call had ended. */
   onStopped: (bundle: number) => void
   /** Whether a started thread waits in reserve. Default: true. */
   hasStandby?: boolean

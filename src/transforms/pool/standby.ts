@@ -19,7 +19,7 @@ export type Standby = {
   /** Why `peek` and `take` returned no thread. */
   problem(): Problem
   threads(): readonly Thread[]
-  /** No more threads are started. */
+  /** Ends the standby. From then on, no thread is started. */
   close(): void
 }
 

@@ -15,11 +15,11 @@ type ThreadEvents = {
   /** If it is set, the thread measures which parts of a bundle each call runs: see `CoverageProbe`. It is called before `onSettled`. */
   onCovered?: ((bundle: number, parts: readonly number[]) => void) | undefined
   onSettled(thread: Thread, task: Task, outcome: TransformOutcome): void
-  /** The thread returned calls that had not begun. */
+  /** Called with calls that the thread returned because they had not begun. */
   onUnrun(thread: Thread, tasks: Task[]): void
   onThreadExit(thread: Thread, leaving: ThreadExit): void
   onChecked(thread: Thread, message: Extract<FromWorker, { kind: 'checked' }>): void
-  /** The thread ended without being terminated. */
+  /** Called when the thread ended without being terminated. */
   onGone(thread: Thread, cause: unknown): void
 }
 

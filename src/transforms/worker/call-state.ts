@@ -23,7 +23,7 @@ export function createCallState(ask: ((key: string) => Promise<string | undefine
   const written = new Map<string, StateWrite>()
   let isOver = false
 
-  /** Throws for a key that the memory cannot have, and for a call that uses too many. */
+  /** Throws for a key that the memory cannot have, and for a call that uses too many keys. */
   function checkKey(method: string, key: unknown): asserts key is string {
     if (isOver)
       throw new Error(

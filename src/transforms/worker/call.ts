@@ -62,9 +62,8 @@ export function toFailedOutcome(
 }
 
 /**
- * Parses the body and calls the function. Returns the outcome without a promise if the function is not asynchronous, because a
- * promise costs more than a small transform. Never throws, never rejects. The function may change `head`.
- * @param call an ASCII body may be a text
+ * Parses the body and calls the function. Returns the outcome without a promise if the function is not asynchronous, because a promise costs
+ * more than a small transform. It never throws or rejects. The function may change `head`. @param call an ASCII body may be a text
  */
 export function startCall(
   callable: Callable,

@@ -11,7 +11,7 @@ const readersOfFiles = new Set(
   ).split(' '),
 )
 
-/** Whole modules: each of their functions is blocked. Libraries create a `Resolver` while they load; its methods are blocked below. */
+/** Modules of which each function is blocked. Libraries create a `Resolver` while they load; its methods are blocked below. */
 const blockedModules = ['child_process', 'cluster', 'dns', 'dns/promises', 'inspector', 'inspector/promises']
 
 /** Modules whose other exports are harmless: libraries create an `http.Agent` while they load. */
@@ -46,7 +46,7 @@ export function blockEffects(): void {
     try {
       return load(`node:${name}`) as object // as: the modules of Node are objects
     } catch {
-      return undefined // a newer version of Node has it
+      return undefined // only a newer version of Node has this module
     }
   }
   for (const [name, classes] of Object.entries(blockedMethods)) {

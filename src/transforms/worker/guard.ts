@@ -25,7 +25,7 @@ export function guardProcess(options: { calls: AsyncLocalStorage<OpenCall>; leav
   const { calls, leave } = options
   // the native functions: in a worker, `reallyExit` ends the thread, and `_kill` sends a signal to the process
   const { reallyExit } = process as unknown as { reallyExit: (code: number) => void } // not in the types, but in every Node
-  const { _kill } = process as unknown as { _kill: (pid: number, signal: number) => number } // as above: process.kill calls it
+  const { _kill } = process as unknown as { _kill: (pid: number, signal: number) => number } // as above; `process.kill` calls `_kill`
   const end = (how: string): never => {
     leave(how)
     reallyExit.call(process, 1)

@@ -171,7 +171,7 @@ export function createIntrinsics(): Intrinsics {
       const now = tryRead()
       if (now === undefined) return 'a global'
       for (let index = 0; index < now.length; index++) if (now[index] !== values[index]) return findName(index)
-      // every object would inherit a new property
+      // a new property of a prototype is a change, because every object would inherit it
       if (ownKeys(Object.prototype).length !== size) return 'Object.prototype'
       return countInheritedKeys() === strays ? undefined : 'Array.prototype or Function.prototype'
     },

@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm'
 
 /** The shortest time between two checks at the ends of calls, in milliseconds. A check costs a microsecond. */
 const betweenChecksMs = 10
-/** The shortest time between two garbage collections, in milliseconds. One costs 5 to 50 ms. */
+/** The shortest time between two garbage collections, in milliseconds. A collection costs 5 to 50 ms. */
 const betweenCollectionsMs = 250
 
 /** Whether more than `limitMb` are in use. Garbage does not count: it is collected before the function returns true. */

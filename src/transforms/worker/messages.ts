@@ -48,7 +48,7 @@ export type ThreadExit = {
   /** `globals`: the changed global. `exit`: the function that was called. `uncaught`: the problem. */
   readonly what: string
   readonly problem?: ProblemRecord
-  /** The call whose code caused it, if it is known. That call may have ended before. */
+  /** The call whose code caused the problem, if it is known. The call may have ended before. */
   readonly seq: number | undefined
   readonly bundle: number | undefined
 }
@@ -56,7 +56,7 @@ export type ThreadExit = {
 export type FromWorker =
   /** `systemId`: the id of the thread in the operating system, if the system shows it. */
   | { readonly kind: 'ready'; readonly systemId: number | undefined }
-  /** JSON of SettledCall[]. */
+  /** `outcomes`: the JSON of SettledCall[]. */
   | { readonly kind: 'outcomes'; readonly outcomes: string }
   /** Calls that did not begin, and will not begin in this thread. */
   | { readonly kind: 'unrun'; readonly seqs: readonly number[] }
@@ -65,13 +65,13 @@ export type FromWorker =
       readonly bundle: number
       /** One result for each requested export; undefined if it is a function. */
       readonly problems: readonly (ProblemRecord | undefined)[]
-      /** For each requested export: see `listSchemaPaths`. */
+      /** The result of `listSchemaPaths` for each requested export. */
       readonly reads: unknown
       /** The global that the module changed while it loaded. */
       readonly changed: string | undefined
     }
   | { readonly kind: 'pong' }
-  /** Before each outcome, in a thread that measures coverage: see `CoverageProbe`. */
+  /** Sent before each outcome by a thread that measures coverage: see `CoverageProbe`. */
   | { readonly kind: 'covered'; readonly bundle: number; readonly parts: readonly number[] }
   /** A call reads a key of its module for the first time. */
   | { readonly kind: 'state'; readonly seq: number; readonly key: string }

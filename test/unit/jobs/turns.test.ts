@@ -108,7 +108,7 @@ test.each([
       (refusals += 1) <= asked ? { status: 'unavailable', detail: 'slow down', retryAfterMs: 90_000 } : ok('Done.'),
     )
     const stage = createStage(
-      configWith({
+      buildConfig({
         limits: { [limit]: { total: 1 } },
         models: { providers: { local: { kind: 'openai-compatible', baseUrl: 'http://127.0.0.1:1/v1' } } },
         agents: { defaults: { model: 'local/small', runner: 'ai' } },
