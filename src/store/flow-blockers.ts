@@ -66,8 +66,8 @@ const selectBlockers = `WITH RECURSIVE b (blocker) AS (SELECT min(blocker) FROM 
     UNION ALL SELECT (SELECT min(blocker) FROM flow_keys WHERE state = 'blocked' AND blocker > b.blocker) FROM b WHERE b.blocker IS NOT NULL)
   SELECT blocker FROM b WHERE blocker IS NOT NULL LIMIT 1000`
 
-/** Makes blocked keys ready: for each blocker, as many keys as it has room for. */
-export function* unblockKeys(counts: TurnCounts, dialect: Dialect): Script<void> {
+/** Makes blocked keys ready: for each blocker, as many keys as it has room for. Returns whether there was one with room. */
+export function* unblockKeys(counts: TurnCounts, dialect: Dialect): Script<boolean> {
   const blockers = (yield* run(selectBlockers)).map(({ blocker }) => {
     // a line is JSON, without a line break
     const [, max, name = ''] = /^(\d+) ([^]*)\n.*$/.exec(String(blocker)) ?? []
@@ -77,9 +77,11 @@ export function* unblockKeys(counts: TurnCounts, dialect: Dialect): Script<void>
     .filter(({ name }) => name.startsWith(laneMark))
     .map(({ name }) => [name.slice(laneMark.length)] as const)
   const used = yield* findUsedLanes(lanes, dialect)
+  let hadRoom = false
   for (const { blocker, max, name } of blockers) {
     const free = max - (used.has(name) ? 1 : (counts.get(name) ?? 0))
     if (free <= 0) continue
+    hadRoom = true
     yield* run(
       `UPDATE flow_keys SET state = 'ready', blocker = NULL WHERE id IN
         (SELECT id FROM flow_keys WHERE state = 'blocked' AND blocker = $1 ORDER BY rank, id LIMIT $2)`,
@@ -87,6 +89,7 @@ export function* unblockKeys(counts: TurnCounts, dialect: Dialect): Script<void>
       Math.min(free, openedAtOnce),
     )
   }
+  return hadRoom
 }
 
 const laneMark = 'lane:'

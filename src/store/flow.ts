@@ -72,10 +72,10 @@ function* openAndStart(claim: FlowClaim, hints: Row, reads?: EarlyReads): Script
   // a cancel may wait for jobs that are not sorted yet, and comes before expiry
   if (own['expired'] === 1 && isSorted) yield* expireJobs(claim)
   if (own['due'] === 1) yield* run(openDue, now, openedAtOnce)
-  const opens = ['unsorted', 'cancels', 'expired', 'due', 'blocked'].some((name) => own[name] === 1)
-  const early = opens ? undefined : reads
-  const counts = yield* countRunning(claim.held, early)
-  if (own['blocked'] === 1) yield* unblockKeys(counts, dialect)
+  const keepsKeys = own['unsorted'] === 0 && !hasCancels
+  const counts = yield* countRunning(claim.held, keepsKeys ? reads : undefined)
+  const isUnblocked = own['blocked'] === 1 && (yield* unblockKeys(counts, dialect))
+  const early = keepsKeys && own['expired'] === 0 && own['due'] === 0 && !isUnblocked ? reads : undefined
   if (own['idle'] === 1) yield* run(deleteIdle)
   // a job that is not sorted yet may replace one that would start
   if (!isSorted || claim.limit <= 0) return { ...noTurns, isSorted }
