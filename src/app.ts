@@ -2,7 +2,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { createEffects, type EffectsOptions } from './jobs/jobs.ts'
 import { buildPrompt } from './jobs/prompt.ts'
-import { createHookBench } from './replay/bench.ts'
+import { createHookBench, type MakeTransform } from './replay/bench.ts'
 import { createMappingWarner } from './replay/path-warnings.ts'
 import { createReplayer } from './replay/replayer.ts'
 import { createShadows } from './replay/shadow.ts'
@@ -76,6 +76,8 @@ export type HookloomOptions = {
   readonly leaseTimes?: LeaseTimes
   /** Called when the stored shapes of a hook's payloads have changed. */
   readonly onShapeWritten?: ((hook: string) => void) | undefined
+  /** Makes a transform of a request, for the page. Default: the page makes none. */
+  readonly makeTransform?: MakeTransform | undefined
   /** Prints the replies of the console channel. Default: on standard output. */
   readonly write?: EffectsOptions['write']
 }
@@ -197,14 +199,12 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const replayer = createReplayer(replayParts)
   // one id for all prompts, so that a shown prompt does not change at each keystroke; no agent reads these prompts
   const boundaryId = randomBytes(8).toString('hex')
+  const { capture } = replayer
+  const benchParts = { ...replayParts, env, savesTemplates: development, makeTransform, capture, clock }
   const bench = createHookBench({
-    ...replayParts,
-    env,
-    savesTemplates: development,
+    ...benchParts,
     renderPrompt: (planned) =>
       planned.kind === 'agent' ? buildPrompt({ planned, newBoundaryId: () => boundaryId }) : undefined,
-    capture: replayer.capture,
-    clock,
   })
   stops.add('the bench', () => bench.close())
   const drain = createDrain({ store, rerunner, generation, leases, log })

@@ -18,6 +18,7 @@ import { readVersion } from '../base/package.ts'
 import { type Ports, serve } from './gateway/serve.ts'
 import type { Log } from '../model/log.ts'
 import type { Generation } from '../pipeline/generation.ts'
+import { makeTransform } from './new.ts'
 import { writeTypes } from './types.ts'
 
 export async function dev(context: Context, ports: Ports): Promise<number> {
@@ -34,6 +35,7 @@ export async function dev(context: Context, ports: Ports): Promise<number> {
     development: true,
     log,
     onShapeWritten: createTypesWriter(context, { log, generation: () => live?.generation() }),
+    makeTransform: (request) => makeTransform(context, request),
     announce: (gateway) => {
       live = gateway
       context.print(renderWelcome(context, gateway, { isNew, hooks: config.hooks }))

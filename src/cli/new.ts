@@ -3,6 +3,9 @@ import { trimSlashes } from '../base/text.ts'
 import { existsSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { Readable } from 'node:stream'
+import { tryParseJson } from '../base/json.ts'
+import type { MadeTransformFields, TypedRequest } from '../model/api/bench.ts'
 import { type LoadedConfig, loadConfig, parseConfig } from '../config/config.ts'
 import { configFile, envFile } from '../config/text.ts'
 import { codeFolderMode, codeMode, privateMode } from '../base/files.ts'
@@ -82,6 +85,20 @@ export async function createTransform(context: Context, { name, from, event }: N
   ].map((words) => `  ${formatInvocation(context, words)}`)
   context.print(`\nNext\n${next.join('\n')}`)
   return exitCodes.ok
+}
+
+/** `createTransform` with a request that the page has, named like its hook. */
+export async function makeTransform(
+  context: Context,
+  { hook, headers, body }: TypedRequest,
+): Promise<MadeTransformFields> {
+  const payload = tryParseJson(body)
+  if (payload === undefined) throw new Problem('usage-invalid', 'A transform is made of a request whose body is JSON.')
+  const stdin = Readable.from([Buffer.from(JSON.stringify({ request: { headers, payload } }))])
+  await createTransform({ ...context, stdin, print: () => {} }, { name: hook, from: '-', event: undefined })
+  const { transformsDir } = loadConfig(context).config.hooks
+  const module = `${hook}.ts`
+  return { module, file: join(await resolveTransformsRoot({ configDir: context.dir, transformsDir }), module) }
 }
 
 /** The request of the first fixture, without secrets. */

@@ -29,7 +29,14 @@ export function CoverageView({ module, file, saved }: CoverageProps): JSX.Elemen
   return (
     <section class="part" aria-label={`Coverage of ${module}`}>
       <h3>
-        Coverage of <Line text={module} max={120} />
+        Coverage of{' '}
+        {file === null ? (
+          <Line text={module} max={120} />
+        ) : (
+          <a href={toEditorUrl(file, 1)}>
+            <Line text={module} most={120} />
+          </a>
+        )}
       </h3>
       <div class="tools">
         <button type="button" onClick={measure}>

@@ -1,13 +1,13 @@
 // The draft of a template on the bench of a hook. It is tried at once, and saved after a click.
 import type { JSX } from 'preact'
 import { useRef } from 'preact/hooks'
-import type { HookFields, SavedMappingFields } from '../model/api/bench.ts'
+import type { HookFields, MadeTransformFields, SavedMappingFields } from '../model/api/bench.ts'
 import { post } from './api.ts'
 import { TemplateField } from './completion.tsx'
 import { copyText } from './said.ts'
 import { Line } from './text.tsx'
 import { PayloadView } from './tree.tsx'
-import { type BenchInput, isUnfinished } from './typed.ts'
+import { type BenchInput, isUnfinished, toTypedRequest } from './typed.ts'
 
 /** Shows the result or the error of some work when it has ended. */
 export type ReportWork = (work: Promise<string>) => void
@@ -62,6 +62,16 @@ export function TemplateBox({
       shadowedBy === null ? '' : ` But the mapping "${shadowedBy}" comes first and may take the same requests.`
     return `The mapping "${saved}" is saved in ${file}.${shadow}`
   }
+  const makeTransform = async () => {
+    const { file } = await post<MadeTransformFields>('/api/transforms', toTypedRequest(hook, typed))
+    onChange({ template: undefined, mappingId: undefined })
+    return `${file} is made, with its types and its first fixture.`
+  }
+  const transformButton = canEdit && mappings.every(({ isEditable }) => isEditable) && (
+    <button type="button" onClick={() => report(makeTransform())}>
+      make a transform
+    </button>
+  )
   if (template === undefined) {
     return (
       <div class="tools">
@@ -72,6 +82,7 @@ export function TemplateBox({
         >
           {start === undefined ? 'make a template' : 'change the template'}
         </button>
+        {transformButton}
       </div>
     )
   }
@@ -101,6 +112,7 @@ export function TemplateBox({
             {chosen === undefined ? 'add it to hookloom.jsonc' : 'save it in hookloom.jsonc'}
           </button>
         )}
+        {transformButton}
         <button type="button" onClick={() => report(copyText('The mapping', renderMapping(hook, template)))}>
           copy the mapping
         </button>

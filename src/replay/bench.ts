@@ -2,7 +2,14 @@
 import { createSerial } from '../base/serial.ts'
 import { saveTemplate } from '../config/save-template.ts'
 import type { Env } from '../config/env.ts'
-import type { SampleFields, SavedMappingFields, TriedDraft, TriedFields, TypedRequest } from '../model/api/bench.ts'
+import type {
+  MadeTransformFields,
+  SampleFields,
+  SavedMappingFields,
+  TriedDraft,
+  TriedFields,
+  TypedRequest,
+} from '../model/api/bench.ts'
 import type { CapturedFields } from '../model/api/replay.ts'
 import type { PlannedAction } from '../model/action.ts'
 import { normalizeHookName } from '../model/config/mapping-rules.ts'
@@ -49,6 +56,8 @@ export type HookBench = {
   capture(request: TypedRequest, asked: Parameters<Replayer['capture']>[1]): Promise<CapturedFields>
   /** Undefined if the configuration may not be changed from outside. */
   readonly saveTemplate: ((template: Parameters<typeof saveTemplate>[1]) => Promise<SavedMappingFields>) | undefined
+  /** Undefined: only the command makes transforms. */
+  readonly makeTransform: MakeTransform | undefined
   close(): Promise<void>
 }
 
@@ -64,6 +73,7 @@ export function createHookBench(parts: {
   readonly dir: string
   readonly env: Env
   readonly savesTemplates: boolean
+  readonly makeTransform: MakeTransform | undefined
   readonly current: () => Generation
   /** The files on disk. */
   readonly edited: () => Generation
@@ -75,7 +85,7 @@ export function createHookBench(parts: {
   readonly newId: () => string
   readonly clock: () => number
 }): HookBench {
-  const { dir, env, current, edited, createThreads, renderPrompt, store, newId, clock } = parts
+  const { dir, env, current, edited, createThreads, renderPrompt, store, newId, clock, makeTransform } = parts
   const inOrder = createSerial()
   let warm: Warm | undefined
   let idle: NodeJS.Timeout | undefined
@@ -138,6 +148,7 @@ export function createHookBench(parts: {
     samples: (hook) => listSamples({ dir, generation: current(), store }, normalizeHookName(hook)),
     capture: (request, asked) => parts.capture(buildStored(request), asked),
     saveTemplate: parts.savesTemplates ? (template) => inOrder(() => saveTemplate({ dir, env }, template)) : undefined,
+    makeTransform: makeTransform && ((request) => inOrder(() => makeTransform(request))),
     close: () => inOrder(release),
   }
 }

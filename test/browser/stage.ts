@@ -43,13 +43,7 @@ export type Stage = {
   post(hook: string, payload: unknown, others?: Readonly<Record<string, string>>): Promise<string>
   ask(path: string, method?: 'GET' | 'POST'): Promise<Record<string, unknown>>
   /** Opens a page with a new key. `hash`: the state of the page. */
-  open(options?: {
-    hash?: string
-    width?: number
-    height?: number
-    colorScheme?: 'light' | 'dark'
-    timezoneId?: string
-  }): Promise<Page>
+  open(options?: Omit<PageOptions, 'errors'> & { hash?: string }): Promise<Page>
   close(): Promise<void>
 }
 
@@ -65,6 +59,38 @@ export function startBrowser(args: readonly string[] = []): Promise<Browser> {
     // the tests may run as root, for which Chromium has no sandbox
     args: ['--no-sandbox', '--disable-gpu', '--disable-smooth-scrolling', ...args],
   })
+}
+
+type PageOptions = {
+  width?: number
+  height?: number
+  colorScheme?: 'light' | 'dark'
+  timezoneId?: string
+  /** Gets everything that the page writes to its console as an error, and each exception. */
+  readonly errors: string[]
+}
+
+/** A page of a gateway with a fresh key. */
+export async function openPage(
+  browser: Browser,
+  gateway: { readonly adminUrl: string; readonly gatewayToken: string },
+  { width = 1440, height = 900, colorScheme = 'light', timezoneId = 'UTC', errors }: PageOptions,
+): Promise<Page> {
+  const context = await browser.newContext({
+    viewport: { width, height },
+    colorScheme,
+    timezoneId,
+    permissions: ['clipboard-read', 'clipboard-write'],
+  })
+  const page = await context.newPage()
+  page.on('console', (message) => void (isFault(message) && errors.push(`${message.text()} ${message.location().url}`)))
+  page.on('pageerror', (error) => void errors.push(String(error)))
+  const headers = { authorization: `Bearer ${gateway.gatewayToken}` }
+  const answer = await fetch(`${gateway.adminUrl}/api/page/code`, { method: 'POST', headers })
+  const { code } = (await answer.json()) as { code: string }
+  await page.goto(`${gateway.adminUrl}/#k=${code}`)
+  await page.getByRole('navigation', { name: 'Views' }).waitFor()
+  return page
 }
 
 /** `given`: another configuration with its files, or a config directory that already has a store. `shared`: a browser that already runs. */
@@ -93,23 +119,9 @@ export async function startStage(given: Parameters<typeof startInside>[0] = usua
       const text = await answer.text()
       return text === '' ? '' : String((JSON.parse(text) as Record<string, unknown>)['deliveryId'])
     },
-    async open({ hash = '', width = 1440, height = 900, colorScheme = 'light', timezoneId = 'UTC' } = {}) {
-      const context = await browser.newContext({
-        viewport: { width, height },
-        colorScheme,
-        timezoneId,
-        permissions: ['clipboard-read', 'clipboard-write'],
-      })
-      contexts.push(context)
-      const page = await context.newPage()
-      page.on(
-        'console',
-        (message) => void (isFault(message) && errors.push(`${message.text()} ${message.location().url}`)),
-      )
-      page.on('pageerror', (error) => void errors.push(String(error)))
-      const { code } = await ask('/api/page/code', 'POST')
-      await page.goto(`${gateway.adminUrl}/#k=${String(code)}`)
-      await page.getByRole('navigation', { name: 'Views' }).waitFor()
+    async open({ hash = '', ...options } = {}) {
+      const page = await openPage(browser, { adminUrl: gateway.adminUrl, gatewayToken }, { ...options, errors })
+      contexts.push(page.context())
       if (hash !== '') await show(page, hash)
       return page
     },

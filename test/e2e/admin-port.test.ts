@@ -55,6 +55,7 @@ const api: readonly (readonly [method: string, target: string])[] = [
   ['POST', '/api/fixtures'],
   ['POST', '/api/fixtures/update'],
   ['POST', '/api/mappings'],
+  ['POST', '/api/transforms'],
   ['GET', '/api/senders'],
   ['GET', '/api/outlets'],
   ['POST', '/api/doctor'],

@@ -231,6 +231,10 @@ describe('the bench of the admin API', () => {
     })
     const refused = await call('/api/mappings', { hook: 'fresh', template: 'x' }, production.adminUrl)
     expect(refused).toMatchObject({ answered: 409, error: expect.stringContaining('hookloom dev') })
+    expect(await call('/api/transforms', { hook: 'fresh', body: '{}' }, production.adminUrl)).toMatchObject({
+      answered: 409,
+      error: expect.stringContaining('hookloom dev'),
+    })
     expect(readFileSync(join(production.dir, 'hookloom.jsonc'), 'utf8')).not.toContain('fresh')
   })
 

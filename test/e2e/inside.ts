@@ -16,7 +16,9 @@ export type Inside = {
 }
 
 type InsideOptions = Pick<GatewayOptions, 'config' | 'files' | 'dir'> &
-  Partial<Pick<HookloomOptions, 'store' | 'leaseTimes' | 'log' | 'write' | 'env' | 'development' | 'clock'>>
+  Partial<
+    Pick<HookloomOptions, 'store' | 'leaseTimes' | 'log' | 'write' | 'env' | 'development' | 'makeTransform' | 'clock'>
+  >
 
 /** Replies to the console channel are dropped, unless `write` is given. */
 export async function startInside({ config, files, dir: given, ...options }: InsideOptions = {}): Promise<Inside> {

@@ -57,7 +57,8 @@ const ask = (path: string, method = 'GET', body?: object) =>
   })
 
 beforeAll(async () => {
-  gateway = await startInside({ config: sections, files, development: true })
+  const makeTransform = async ({ hook }: { hook: string }) => ({ module: `${hook}.ts`, file: `/${hook}.ts` })
+  gateway = await startInside({ config: sections, files, development: true, makeTransform })
   document = (await (await ask('/api/openapi.json')).json()) as Document
 })
 
@@ -174,6 +175,7 @@ describe('the answers of a real gateway', () => {
     await check('post /api/fixtures/update', {}, { body: { module: 'greet.ts' } })
     await check('post /api/doctor')
     await check('post /api/mappings', {}, { body: { hook: 'plain', mappingId: 'plain', template: 'Built {{id}}' } })
+    await check('post /api/transforms', {}, { body: { hook: 'made', body: '{}' } })
     await check('post /api/mappings/{id}/arm', { id: 'asked' })
 
     await check('post /api/tokens', {}, { body: { name: 'ci', may: ['send:plain', 'runs'] } })

@@ -44,6 +44,7 @@ export const acts: Readonly<Record<string, KnownAct>> = {
   'POST /api/fixtures': { name: 'fixture', body: ['hook', ...fixture], target: 'hook' },
   'POST /api/fixtures/update': { name: 'fixture.update', body: fixture, target: 'module' },
   'POST /api/mappings': { name: 'mapping', body: ['hook', 'mappingId'], target: 'mappingId' },
+  'POST /api/transforms': { name: 'transform', body: ['hook'], target: 'hook' },
   'POST /api/mappings/{id}/arm': { name: 'secret.arm' },
   'POST /api/page/code': { name: 'page.code' },
   'POST /api/writes': { name: 'file.write', body: ['what', 'tool'], target: 'what' },

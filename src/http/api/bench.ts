@@ -11,6 +11,7 @@ import type {
   HookFields,
   HooksFields,
   SampleFields,
+  MadeTransformFields,
   SavedMappingFields,
   SentFields,
   TriedDraft,
@@ -56,6 +57,8 @@ export type AdminBench = {
   ): Promise<CapturedFields>
   /** Undefined if the page may not change the configuration. */
   readonly saveTemplate: ((template: Draft & { readonly hook: string }) => Promise<SavedMappingFields>) | undefined
+  /** Undefined: only the command makes transforms. */
+  readonly makeTransform: ((request: TypedRequest) => Promise<MadeTransformFields>) | undefined
 }
 
 type BenchParts = Pick<ApiParts, 'generation' | 'store' | 'refusals' | 'clock' | 'hooksUrl' | 'dir'> & {
@@ -129,6 +132,13 @@ export function addBenchRoutes(router: Router, guards: Guards, parts: BenchParts
     }
     bench.checkDraft(template.hook, template)
     answerJson(ctx, await bench.saveTemplate(template))
+  })
+  router.post('/api/transforms', guards.admin, async (ctx) => {
+    const request = await readBody(parts, ctx, TypedBody)
+    if (bench.makeTransform === undefined) {
+      throw new Problem('conflict', 'Only a gateway of "hookloom dev" makes transforms. Use "hookloom new".')
+    }
+    answerJson(ctx, await bench.makeTransform(request))
   })
 }
 

@@ -247,6 +247,9 @@ export const calls: readonly Call[] = [
   change('admin', '/api/mappings', 'Saves a template, in development.', bench.SavedMappingFields, {
     body: TemplateBody,
   }),
+  change('admin', '/api/transforms', 'Makes a transform of a request, in development.', bench.MadeTransformFields, {
+    body: TypedBody,
+  }),
   change(
     'admin',
     '/api/mappings/{id}/arm',

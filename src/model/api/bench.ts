@@ -160,6 +160,10 @@ export const SentFields = z.object({
 })
 export type SentFields = z.infer<typeof SentFields>
 
+/** A transform that was made, with its types, its first fixture and its mapping. */
+export const MadeTransformFields = z.object({ module: z.string(), file: z.string() })
+export type MadeTransformFields = z.infer<typeof MadeTransformFields>
+
 /** A template that was saved. `shadowedBy`: an earlier mapping that may take the same requests. */
 export const SavedMappingFields = z.object({
   file: z.string(),
