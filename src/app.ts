@@ -116,7 +116,7 @@ export async function createHookloom({ log = silentLog, ...rest }: HookloomOptio
 }
 
 async function start(options: HookloomOptions & { log: Log }, stops: Stops): Promise<Hookloom> {
-  const { dir, env = process.env, development = false, clock = Date.now, onShapeWritten } = options
+  const { dir, env = process.env, development = false, clock = Date.now, onShapeWritten, makeTransform } = options
   const { config, env: settings } = loadConfig({ dir, env })
   const { host, adminHost, bodyTimeoutMs, stopTimeoutMs } = config.server
   stops.within(stopTimeoutMs)

@@ -34,7 +34,7 @@ export function CoverageView({ module, file, saved }: CoverageProps): JSX.Elemen
           <Line text={module} max={120} />
         ) : (
           <a href={toEditorUrl(file, 1)}>
-            <Line text={module} most={120} />
+            <Line text={module} max={120} />
           </a>
         )}
       </h3>

@@ -34,6 +34,9 @@ import type { StoreReader } from '../store/store.ts'
 /** An unsaved template. Without `mappingId`, it belongs to a new mapping of the hook, after those of the configuration. */
 type Draft = { readonly mappingId?: string | undefined; readonly template: string }
 
+/** Writes the module, the types, the first fixture and the mapping for a hook, from a typed request. Throws as `hookloom new` does. */
+export type MakeTransform = (request: TypedRequest) => Promise<MadeTransformFields>
+
 export type HookBench = {
   /**
    * Tries a request. `isWanted` is called when the request can run: false if its client has disconnected. Throws `conflict` if it returns
