@@ -3,7 +3,8 @@ import type { Form } from './names.ts'
 import { kinds, type Shape } from './shape.ts'
 
 /**
- * `k`: the kinds, each as [index in `kinds`, count, first, last]. The other keys have the initials short for the facts of `Shape`, and are optional.
+ * `k`: the kinds, each as [index in `kinds`, count, first, last]. The other keys are short short for the other facts of a `Shape`, and are left out if
+ * a fact is absent.
  */
 type Stored = {
   k: [number, number, number, number][]

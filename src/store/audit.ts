@@ -18,8 +18,8 @@ export type AuditRow = {
 }
 
 /**
- * Entries, oldest first. With `after`: the entries that follow it. Without: the newest `limit` entries, with `before` only entries that precede
- * it.
+ * Entries, oldest first. With `after`, the entries that follow it; without `after`, the newest `limit` entries, or with `before` only entries that newest
+ * `limit` entries before that number.
  */
 export type AuditQuery = {
   readonly limit: number

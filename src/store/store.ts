@@ -126,7 +126,7 @@ export interface StoreReader extends AccountReader, AuditReader, ProgressReader,
    */
   nodes(): Promise<NodeRecord[]>
   /**
-   * Sealed requests without their content, oldest first. With `after`: those that follow it. Without: the newest `limit`
+   * Sealed requests without their content, oldest first. With `after`, the requests that follow it; without `after`, the newest `limit`
    * requests.
    */
   quarantined(query: QuarantineQuery): Promise<QuarantinedRequest[]>
