@@ -94,7 +94,7 @@ function readDeclaredSyntax(contentType: string | undefined, accepts: Accepts): 
   throw toMediaTypeProblem(accepts)
 }
 
-export function toMediaTypeProblem({ forms, plain, xml }: Accepts): Problem {
+function toMediaTypeProblem({ forms, plain, xml }: Accepts): Problem {
   const expected = [
     'application/json',
     ...(forms ? ['application/x-www-form-urlencoded', multipart] : []),
