@@ -60,7 +60,7 @@ describe('the types of the built package', () => {
     ['Outgoing', 6],
     ['PresetParts', 2],
     ['PresetSetup', 2],
-    ['HookloomOptions', 13],
+    ['HookloomOptions', 14],
     ['Hookloom', 5],
   ] as const)('%s has %i fields, and an editor shows the meaning of each', (type, count) => {
     const hovers = readHovers(type)
