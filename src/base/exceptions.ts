@@ -1,4 +1,4 @@
-// Describes an exception in words. Any code may have thrown it, so every access may throw and every text may be long.
+// Describes an exception in words. Any code may have thrown it, so reading a property may throw, and any text may be long.
 import { cut } from './text.ts'
 
 const maxReasonChars = 500
@@ -13,8 +13,8 @@ export function toErrorName(thrown: unknown): string {
 }
 
 /**
- * An exception for a log: its kind, its code, and its stack without the message, which may quote a payload. The message of the
- * system, such as "EACCES: permission denied", is kept.
+ * An exception for a log: its kind, its code, and its stack without the message, which may quote a payload. A message of the operating system, such
+ * as "EACCES: permission denied", is kept.
  */
 export function toLoggedError(thrown: unknown): object {
   if (!(thrown instanceof Error)) return { type: toErrorName(thrown) }
@@ -29,7 +29,7 @@ export function toLoggedError(thrown: unknown): object {
   }
 }
 
-/** The error code of the system, such as ECONNREFUSED. fetch puts it into a nested cause. */
+/** The error code of the operating system, such as ECONNREFUSED. fetch puts it into a nested cause. */
 export function findErrorCode(thrown: unknown): string | undefined {
   let below = thrown
   for (let depth = 0; depth < 5 && below instanceof Error; depth++) {

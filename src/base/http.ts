@@ -1,7 +1,7 @@
 // Reads HTTP messages from other programs: bodies up to a limit, and the time that a server asks its callers to wait.
 import type { IncomingHttpHeaders } from 'node:http'
 
-/** The body, or undefined if it is over the limit; the rest of it is then not read. Throws if the connection breaks. */
+/** The body; undefined if it exceeds the limit. In that case, the rest is not read. Throws if the connection breaks. */
 export async function readLimitedBody(
   body: AsyncIterable<Uint8Array> | null,
   maxBytes: number,

@@ -11,6 +11,6 @@ export function newId(): string {
     prefix = `${time.slice(0, 8)}-${time.slice(8)}-7`
     newest = now
   }
-  // the rest of a UUIDv4 is random too, and has the variant at the same place
+  // the rest of a UUIDv4 is random too, and has the variant bits in the same place
   return prefix + randomUUID().slice(15)
 }

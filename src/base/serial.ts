@@ -13,8 +13,8 @@ export function createSerial(): <T>(work: () => T | Promise<T>) => Promise<T> {
 const inTurn = createSerial()
 
 /**
- * Resolves in a later turn of the event loop, after what waits there was served. Each turn has one caller, so that long work in slices delays
- * a request by one slice, however many do such work at the same time.
+ * Resolves in a later turn of the event loop, after the events that are already waiting. Each turn has only one caller. So long work that is done in
+ * slices delays a request by one slice, however many callers do such work at the same time.
  */
 export function takeTurn(): Promise<void> {
   return inTurn(() => nextTurn())

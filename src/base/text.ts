@@ -9,7 +9,7 @@ export function cut(text: string, max: number): string {
 }
 
 /**
- * The text without the slashes at both ends. It is read in one pass: a pattern for both ends is quadratic in the number of slashes between them.
+ * The text without the slashes at both ends. It is read in one pass: a regular expression would take quadratic time in the number of slashes inside.
  */
 export function trimSlashes(text: string): string {
   let from = 0
@@ -54,14 +54,14 @@ function countEdits(a: string, b: string): number {
 }
 
 /**
- * Invisible characters, and characters that change how others are read: controls except tab and line feed, direction marks, tags, fillers and
- * line separators. Joiners and variation selectors count only where no emoji or script needs them. The class is first, because each line of the
- * log is searched: with the conditions first, the search took a quarter of the time of a small request.
+ * Invisible characters, and characters that change how others are read: controls except tab and line feed, direction marks, tags, fillers and line
+ * separators. Joiners and variation selectors count only where no emoji or script needs them. The character class comes first, because each log line
+ * is searched: with the conditions first, this took a quarter of the time of a small request.
  */
 const unseenCharacter =
   /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800](?<![\t\n])(?<!\p{Emoji}[\uFE0E\uFE0F])(?!(?<=[\p{Emoji}\uFE0F]\u200D)\p{Emoji})(?!(?<=(?![\p{ASCII}\p{Script=Latin}])[\p{L}\p{M}][\u200C\u200D])(?![\p{ASCII}\p{Script=Latin}])[\p{L}\p{M}])/gu
 
-/** ASCII without controls, and the arrow of log lines. This search takes a fraction of the other one. */
+/** ASCII without controls, and the arrow of log lines. This test takes a fraction of the time of the search. */
 const plainText = /^[\n -~→]*$/
 
 /** Replaces each invisible character. */

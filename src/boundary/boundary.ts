@@ -19,11 +19,11 @@ type ExternalText = {
   maxChars?: number | undefined
 }
 
-/** About 100,000 tokens: more than a turn can use, and less than a runner can bear. */
+/** About 100,000 tokens: more than a turn can use, and less than a runner can handle. */
 const defaultMaxChars = 400_000
 const maxLineChars = 500
 
-// Inert words. Their letters and brackets also separate two halves of a marker before and after them.
+// Inert words. Their letters and brackets also keep apart two halves of a marker, one before and one after them.
 const markerRemoved = '[[MARKER_REMOVED]]'
 const tokenRemoved = '[[TOKEN_REMOVED]]'
 
@@ -86,7 +86,7 @@ const token = new RegExp(
     `\\[\\|(?:SYSTEM|USER|ASSISTANT|TOOL|ENDOFTURN)\\|\\]`,
   'g',
 )
-/** An index in code, as in `regs[inst]`; the tokens are in capitals. */
+/** An index in code, as in `regs[inst]`. Real tokens are in capitals. */
 const index = /^\[[a-z_]+\]$/
 
 function findTokens(text: string, skeleton: Skeleton): Span[] {
@@ -149,7 +149,7 @@ function removeUnseen(text: string): string {
  * characters, line breaks of every kind included, become one space.
  */
 export function toLine(text: string): string {
-  // Neutralised last: a line break that becomes a space can join two halves
+  // Neutralised last: a line break that becomes a space can join two halves of a marker
   return cut(
     neutralise(
       removeUnseen(

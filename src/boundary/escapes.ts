@@ -105,8 +105,8 @@ const bare: readonly (readonly [name: string, sign: string])[] = [
 const hexDigits = new Set('0123456789ABCDEF')
 
 /**
- * The unterminated numeric escape that ends before `next`, such as `&#60` in `&#60b`. Undefined before `&` or a backslash, which may begin the
- * escape of another digit. `''`: the text ends here.
+ * The unterminated numeric escape that ends before `next`, such as `&#60` in `&#60b`. Undefined before `&` or a backslash, which may begin the escape
+ * of another digit. `next`: `''` at the end of the text.
  */
 export function findNumberBefore(signs: readonly Sign[], next: string): Escape | undefined {
   if (!hexDigits.has(signs.at(-1)?.sign ?? '') || next === '&' || next === '\\' || next === ';') return undefined

@@ -107,6 +107,6 @@ export function foldCodePoint(code: number): string {
   if (invisible.test(char)) return ''
   const plain = Array.from(char.normalize('NFKD'), foldPlain).join('')
   if (plain !== foreignLetter) return plain.length > maxUnfolded ? foreignLetter : plain
-  // only now in capitals: a small letter may have a look-alike that its capital does not have
+  // converted to capitals only now: a small letter may have a look-alike that its capital does not have
   return Array.from(char.toUpperCase().normalize('NFKD'), foldPlain).join('').slice(0, maxUnfolded)
 }

@@ -26,7 +26,7 @@ export function hasSequences(signs: string, known: ReadonlyMap<number, string>):
 
 /** `signs`: the signs of the skeleton that is being built. */
 export function createSequences(signs: Sign[], terminal: Terminal) {
-  /** The position of the latest `ESC ]`, which opens a string up to its end: a title, a link. */
+  /** The position of the latest `ESC ]`, which begins a string, such as a title or a link. */
   let stringAt = -1
 
   /** Replaces an escaped control before the newest sign with the control itself. */

@@ -12,7 +12,7 @@ import {
 import { foldCodePoint } from './lookalikes.ts'
 import { createSequences, hasSequences, type Terminal, terminalCodes } from './sequences.ts'
 
-/** The places of `signs`, unit by unit. */
+/** `places`: the place in the text of each unit of `signs`. */
 export type Skeleton = {
   readonly signs: string
   readonly places: readonly Pick<Sign, 'start' | 'end'>[]
@@ -31,8 +31,8 @@ function fold(code: number, known: Map<number, string>): string {
 }
 
 /**
- * The skeleton of a text. An escape is undone as soon as its last sign is read, and its character becomes the newest sign,
- * which may complete another escape: so `&amp;lt;`, `\u0026lt;` and `\u005cu003c` are all `<`, without a second pass.
+ * The skeleton of a text. An escape is undone as soon as its last sign is read, and its character becomes the newest sign, which may complete another
+ * escape: so `&amp;lt;`, `\u0026lt;` and `\u005cu003c` all become `<`, without a second pass.
  */
 export function toSkeleton(text: string, terminal: Terminal = 'none'): Skeleton {
   const signs: Sign[] = []

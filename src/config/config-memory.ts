@@ -5,7 +5,7 @@ import { writeStateFile } from '../base/files.ts'
 import type { Env } from './env.ts'
 import { computeFingerprint } from './recall.ts'
 
-/** Stores the file of the store, and a hash of all that was read. The URL of a database is a secret, so it is not stored. */
+/** Writes down the path of the store, and a hash of everything that was read. The URL of a database is a secret, so it is not stored. */
 export function createConfigMemory({ dir, env }: { dir: string; env: Env }): (loaded: LoadedConfig) => void {
   let noted: string | undefined
   return ({ config, text, envText }) => {

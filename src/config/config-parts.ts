@@ -13,11 +13,11 @@ export type ConfigParts = {
   readonly isStoreKnown: boolean
   readonly server: Pick<Config['server'], 'adminHost' | 'adminPort'>
   readonly gateway: Config['gateway']
-  /** Why the rest is invalid. Undefined: all of the configuration is valid. */
+  /** Why other parts of the configuration are invalid. Undefined if all of it is valid. */
   readonly problem: Problem | undefined
 }
 
-/** An unreadable key gets its default; the token has no default. Does not throw because of the configuration. */
+/** An unreadable key gets its default; the token has no default. An invalid configuration does not make it throw. */
 export function loadConfigParts({ dir, env }: { dir: string; env: Env }): ConfigParts {
   try {
     return { ...loadConfig({ dir, env }).config, isStoreKnown: true, problem: undefined }

@@ -60,7 +60,7 @@ export function formatPlacedIssue({ path, text: sentence }: PlacedProblem, text:
   return path === undefined ? sentence : `${locateKey(text, configFile, path)} ${sentence}`
 }
 
-/** Adds the place of the key to a problem that was found after the load, such as an invalid template. Its text names the key. */
+/** Adds the place of the key to a problem that was found after the load, such as an invalid template. The problem names the key. */
 export function placeProblem(problem: Problem, { config, text }: Pick<LoadedConfig, 'config' | 'text'>): Problem {
   const { code, message, frame, cause } = problem
   if (code !== 'config-invalid') return problem

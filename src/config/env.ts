@@ -52,9 +52,9 @@ export function pickEnv(names: readonly string[], env: Env): Record<string, stri
 }
 
 /**
- * Returns a copy in which `${NAME}` and `${file:/path}` are replaced in all strings; `$${` is a literal `${`. A string with an issue is not
- * changed. `values`: the inserted texts. A file is read each time: when the gateway starts and at each reload. `isWithoutSecrets`: a
- * variable that is not set and a file that cannot be read get a fixed text, which nothing else knows as a secret.
+ * Returns a copy in which `${NAME}` and `${file:/path}` are replaced in all strings; `$${` is a literal `${`. A string with an issue is not changed.
+ * `values`: the inserted texts. A file is read each time: when the gateway starts and at each reload. `isWithoutSecrets`: a variable that is not set
+ * and a file that cannot be read get a fixed text, which does not count as a secret.
  */
 export function substituteEnv(
   value: unknown,

@@ -15,7 +15,7 @@ export function toConfigIssues(issue: SchemaIssue, input: unknown): ConfigIssue[
   const path = toPath(issue.path)
   if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => buildUnknownKeyIssue(path, key))
   if (issue.code === 'invalid_union') return buildUnionIssues(issue, input)
-  // sentences of the schema begin with "must", and say more than a type
+  // the messages that the schema defines begin with "must", and say more than a type
   const isOwn = (issue.code === 'custom' || issue.code === 'invalid_format') && issue.message.startsWith('must ')
   return [{ path, text: isOwn ? `${toDottedPath(path)} ${issue.message}` : describeConfigIssue(issue, input) }]
 }

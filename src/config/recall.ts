@@ -1,4 +1,4 @@
-// Finds the store of a configuration that a gateway has found valid. Commands that only read call it, so it loads no schema.
+// Finds the store of a configuration that a gateway has found valid. Commands that only read the store call it, so it loads no schema.
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { isJsonObject, tryParseJson } from '../base/json.ts'

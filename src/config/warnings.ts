@@ -14,12 +14,12 @@ export type FileMode = { readonly file: string; readonly mode: number }
 
 const minTokenChars = 24
 
-/** Who reads the files. */
+/** The user and the group that read the files. */
 type Reader = { readonly platform: NodeJS.Platform; readonly uid: number | undefined; readonly gid: number | undefined }
 
 /**
- * The permission bits of the files that exist. An empty list on Windows, where the bits mean nothing. A file of root that the reader can
- * read through its group, such as a secret of Kubernetes, counts as readable by its owner only.
+ * The permission bits of the files that exist. An empty list on Windows, where the bits mean nothing. A file owned by root that the reader can read
+ * through its group, such as a Kubernetes secret, counts as readable by its owner only.
  */
 export function readFileModes(
   files: readonly string[],
@@ -75,7 +75,7 @@ export function checkRisks(
   ]
 }
 
-/** The features that several gateways on one database do not share through it. */
+/** The features whose state gateways on one database do not share. */
 function checkSharing({ store, agents, runners, hooks }: Config): ConfigFinding[] {
   if (store.url === undefined) return []
   const used = [agents.defaults.runner, ...agents.list.map(({ runner }) => runner)]

@@ -23,10 +23,10 @@ const channelNames = [
   'console',
 ] as const
 
-/** The session of each agent that receives all events. Its turns are the heartbeats. */
+/** The key of an agent's main session. It receives the system events, and its turns are the heartbeats. */
 export const mainSessionKey = 'main'
 
-/** Aliases of two channels. Senders use them. */
+/** Aliases that senders use for two channels. */
 const channelAliases: Record<string, string> = { imsg: 'imessage', teams: 'msteams' }
 
 export const WakeMode = z.enum(wakeModes)

@@ -11,7 +11,7 @@ export type Accepts = {
   plain?: boolean
   /** Whether XML becomes a string. */
   xml?: boolean
-  /** Whether an empty body is the payload null, as channel pings send it. */
+  /** Whether an empty body is the payload null: some senders send notifications without a body. */
   empty?: boolean
 }
 
@@ -219,7 +219,7 @@ function isWithinDepth(value: JsonValue, levels: number): boolean {
 
 /** The payload of a form: an object with an array for each repeated name, or the JSON in its field `payload`. */
 export function buildFormPayload(fields: Iterable<[string, string | JsonObject]>): JsonValue {
-  // no prototype, so that `__proto__` is a usual name; one pass, because getAll() for each name is quadratic
+  // no prototype, so that `__proto__` is a name like any other; one pass, because getAll() for each name is quadratic
   const form: JsonObject = Object.create(null)
   for (const [name, value] of fields) {
     const earlier = form[name]
@@ -229,7 +229,7 @@ export function buildFormPayload(fields: Iterable<[string, string | JsonObject]>
   }
   const { payload } = form
   const inner = typeof payload === 'string' ? readShallowJson(payload) : undefined
-  // a number or a string in `payload` is a usual field and must not replace the other fields
+  // a number or a string in `payload` is an ordinary field and must not replace the other fields
   return isJsonObject(inner) || Array.isArray(inner) ? inner : form
 }
 

@@ -58,7 +58,7 @@ export type BudgetPeriod = { readonly startsAt: number; readonly endsAt: number 
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
-/** How far the start and the end of a period are searched. No period is longer. */
+/** The span in which the start or the end of a period is searched for. No period is longer. */
 const longestMs: Readonly<Record<BudgetConfig['period'], number>> = {
   '1h': hourMs,
   '1d': 2 * dayMs,

@@ -69,7 +69,7 @@ export interface Channel {
   readonly repeatsUnknown?: boolean
   /** The recipient of the configuration, for messages without one. */
   readonly to: string | undefined
-  /** Why the recipient is impossible, in one sentence. Undefined if it is possible. */
+  /** Why the recipient cannot be used, in one sentence. Undefined if it can. */
   whyNot(to: string | undefined): string | undefined
   /** Splits a reply into the pieces to send, in order. Returns at least one piece, and always the same pieces for the same text. */
   split(markdown: string): readonly string[]
@@ -93,7 +93,7 @@ export type ChannelDefinition<Options = Readonly<Record<string, unknown>>> = {
   readonly maxChars?: number
   /** True: the provider drops a repeated nonce, so an ambiguous attempt may be repeated. Default: false. */
   readonly dedupes?: boolean
-  /** Why the recipient is impossible, in one sentence. Undefined if it is possible. Default: every recipient is possible. */
+  /** Why the recipient cannot be used, in one sentence. Undefined if it can. Default: every recipient can be used. */
   whyNot?(to: string | undefined, options: Options): string | undefined
   /**
    * Makes one attempt. An exception counts as `transient` if no connection was made yet, and otherwise as `ambiguous`. So does an invalid

@@ -1,12 +1,12 @@
 // Recognises the comments that Hookloom posts: a second attempt must not post one again, and a hook must not start a run for one.
 import { createHash, createHmac } from 'node:crypto'
 
-/** Matches marker, if it is the last line of a comment: in a quotation, it follows `>` or precedes other lines. */
+/** Matches the marker if it is the last line of a comment: in a quotation, it follows `>` or precedes other lines. */
 const marker = /(?:^|\n)<!-- hookloom:[\da-f]{25} -->\s*$/
 
 /**
- * The nonce that a comment shows. Everybody can read the id of a run in a commit status, and compute the nonces of its messages from it.
- * Unsigned, such a nonce in an earlier comment of a stranger would be taken for the reply. `credential`: that of the channel.
+ * The nonce that a comment shows. Everybody can read the id of a run in a commit status, and compute the nonces of its messages from it. If it were
+ * not signed, a stranger could post it first, and that comment would be taken for the reply. `credential`: that of the channel.
  */
 export function signNonce(nonce: string, credential: string): string {
   return createHmac('sha256', credential).update(nonce).digest('hex').slice(0, 25)

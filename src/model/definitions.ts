@@ -1,5 +1,4 @@
-// Schemas of the exports that integrators' modules must have. They are checked when a module is loaded, because types are not checked
-// there.
+// Schemas of the exports that integrators' modules must have. A module is checked when it is loaded, because loading does not check its types.
 import { z } from 'zod'
 import type { ChannelDefinition } from './channel.ts'
 import { toDottedPath, describeIssue } from './config/issue.ts'
@@ -56,12 +55,12 @@ export function parsePreset(value: unknown): ParseResult<Preset> {
 }
 
 export function parseVerifier(value: unknown): ParseResult<VerifierDefinition> {
-  // as above
+  // as: for the reason in `parsePreset`
   return parseShape(VerifierShape, value, () => value as VerifierDefinition)
 }
 
 export function parseChannel(value: unknown): ParseResult<ChannelDefinition<unknown>> {
-  // as above
+  // as: for the reason in `parsePreset`
   return parseShape(ChannelShape, value, () => value as ChannelDefinition<unknown>)
 }
 

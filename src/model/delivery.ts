@@ -78,8 +78,8 @@ export function toDeliveryHead(delivery: Delivery): DeliveryHead {
 }
 
 /**
- * The headers that are removed from every delivery. The first two open this gateway. The other two open a proxy in front of it, and sites that
- * share its host name and cookies.
+ * The headers that are removed from every delivery. The first two give access to this gateway. The other two give access to a proxy in front of it,
+ * and to sites that share its host name and cookies.
  */
 export const credentialHeaders: ReadonlySet<string> = new Set([
   'authorization',

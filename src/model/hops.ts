@@ -8,7 +8,7 @@ export const maxHops = 4
 
 /**
  * The number of gateways that a request has passed, by the value of its header: 0 if its text is not a number. If there are several numbers, the
- * highest number counts: a proxy may have joined two headers. Nothing proves the header, and it can only cause the refusal of its own request.
+ * highest number counts: a proxy may have joined two headers. Nothing proves the header, but a forged one can only get its own request refused.
  */
 export function readHops(value: string): number {
   const counts = value.split(',').map((text) => (/^\s*\d+\s*$/.test(text) ? Number(text) : 0))

@@ -106,7 +106,7 @@ export type Post = {
   readonly at: number
   /** The provider's id. */
   readonly id?: string
-  /** An attempt ended before its result was recorded, and the message was sent again through a channel that does not drop repeats. */
+  /** True: an attempt ended before its result was recorded, and the message was sent again through a channel that does not drop repeats. */
   readonly mayBeTwice?: true
   /**
    * Only for one of several recipients: why the message is sent again only after a retry by the operator, while the job still serves the other
@@ -166,11 +166,11 @@ export type Job = {
   readonly posts: readonly Post[]
 }
 
-/** A claimed job, by the clock of the store. */
+/** A claimed job. Its times are by the clock of the store. */
 export type ClaimedJob = Job & {
   /** A random number, new with each claim. A report must contain it, and a report with an old fence is refused. */
   readonly fence: number
-  /** Whether a flow decided when it starts. */
+  /** Whether a flow decided when the job starts. */
   readonly hasFlow: boolean
   /** The fence of the previous claim, if its lease expired and nobody claimed the job in between. */
   readonly lapsed: number | undefined

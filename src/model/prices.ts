@@ -6,7 +6,7 @@ import { nonBlank } from './values.ts'
 
 const price = z.number().nonnegative().max(1_000_000)
 
-/** The keys have the names of OpenClaw. */
+/** The keys have the same names as in OpenClaw. */
 const ModelCost = z.strictObject({
   input: price.describe('US dollars for a million input tokens. 0: the model is free.'),
   output: price.describe('US dollars for a million output tokens, reasoning included.'),

@@ -7,10 +7,10 @@ export type PayloadSchema<Payload> = {
   safeParse(payload: unknown): { success: true; data: Payload } | { success: false; error?: unknown }
 }
 
-/** A mark instead of a class: the code that throws it and the code that reads it are bundled separately. */
+/** A mark instead of a class: the code that throws a refusal and the code that catches it are bundled separately. */
 export const refusalMark = Symbol.for('hookloom.refusal')
 
-/** The key under which a function of `defineTransform` has its schema. It is a symbol for the same reason. */
+/** The key under which a function of `defineTransform` has its schema. It is a registered symbol, because the two sides are bundled separately. */
 export const schemaMark = Symbol.for('hookloom.schema')
 
 const maxSentenceChars = 300

@@ -97,7 +97,7 @@ export function unavailableFailure(detail: string, wait: { readonly retryAfterMs
   return { status: 'unavailable', detail, ...wait }
 }
 
-/** A turn whose runner works in this gateway, by its clock. `until`: the time limit of the turn. */
+/** A turn that runs in this gateway. Its times are by the clock of the gateway. `until`: when its time limit ends it. */
 export type RunningTurn = { readonly jobId: string; readonly since: number; readonly until: number }
 
 /** The runs of this gateway. `most`: `agents.defaults.maxConcurrent`. `fullSince`: undefined if a slot is free. `turns`: the oldest first. */

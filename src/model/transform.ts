@@ -93,7 +93,7 @@ const Dedupe = z.strictObject({
   for: duration.refine((ms) => ms > 0 && ms <= longestOnceMs, 'must be more than 0 and at most 30d'),
 })
 
-/** The key of an action, which is unique in its module, and for how long no other action may have it. `name` has no text of a payload. */
+/** The key of an action, which is unique in its module, and for how long no other action may have it. `name` contains no text of a payload. */
 export type OnceKey = { readonly name: string; readonly key: string; readonly forMs: number }
 
 /** The fields that a transform may set. A missing field keeps the mapping's value. */
@@ -145,7 +145,7 @@ export type DedupeResult = {
   for: string | number
 }
 
-/** Which turns run, and when. Times are such as `30s`, `10m` or `2h`; a plain number is minutes. */
+/** Which turns run, and when. Times are texts such as `30s`, `10m` or `2h`; a plain number is minutes. */
 export type FlowResult = {
   /** Turns with the same key belong together. Default: the session key. */
   key?: string | undefined
@@ -240,7 +240,7 @@ export type WakeResult = {
 export type DeliverResult = {
   /** Marks the result as a message. */
   kind: 'deliver'
-  /** The text, in Markdown. People read it as it is. */
+  /** The text, in Markdown. People read it unchanged. */
   message?: string | undefined
   /** Name for people. The channel `webhook` sends it with the message. */
   name?: string | undefined

@@ -88,7 +88,7 @@ function isTimezone(zone: string): boolean {
   }
 }
 
-/** The outages that a job survives by its retries. */
+/** How long a job retries, and so which outages it survives. */
 export const RetryConfig = z.strictObject({
   for: duration
     .prefault('24h')

@@ -112,7 +112,7 @@ function toKeyOrigin(sessionKey: Template | undefined): KeyOrigin {
   return sessionKey.startsWithLiteral ? 'template' : 'request'
 }
 
-/** A mapping with neither a template nor code sends the whole payload as JSON, even a blank string, or the text of a text or XML body. */
+/** A mapping with neither a template nor code sends the text of a text or XML body, or else the whole payload as JSON, even a blank string. */
 const wholePayload: Template = {
   render: ({ payload, bodyText }) => bodyText?.() ?? JSON.stringify(payload()),
   isStatic: false,

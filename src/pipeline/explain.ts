@@ -75,7 +75,7 @@ function toRequestOrigins(planned: PlannedAction, { body }: Delivery): FieldOrig
   const payload = readPayload(body)
   const given = isJsonObject(payload) ? payload : {}
   return toOrigins(planned, (field) => {
-    // a request cannot choose trust
+    // a request cannot decide whether its text is trusted
     if (field === 'allowUnsafeExternalContent') {
       return 'allowUnsafeExternalContent' in planned.action && planned.action.allowUnsafeExternalContent
         ? 'config hooks.agent.allowUnsafeExternalContent'
@@ -101,7 +101,7 @@ const defaults: JsonObject = { ...plainFields(Mapping.parse({})) }
 
 function toMappingOrigin(field: string, planned: PlannedAction, compiled: CompiledMapping): string {
   const { mapping } = compiled
-  // the configuration decides on trust, even if the code changed the kind
+  // the configuration decides whether a text is trusted, even if the code changed the kind
   if (planned.kind !== mapping.action && field !== 'allowUnsafeExternalContent') return 'default'
   switch (field) {
     case 'message':

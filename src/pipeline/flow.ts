@@ -96,7 +96,7 @@ export function planFlow(
   return { ...rest, settings: { ...settings, limits: [...new Set([...settings.limits, ...limits])] } }
 }
 
-/** Lets runs start as without a flow: only their session may hold them back. */
+/** Lets runs start as if they had no flow: they wait only for their session. */
 const noFlow = toFlowSettings(Flow.parse({ perKey: 100_000 }), { ring: '', rateKey: '' })
 
 /** The flow that a transform returned: its keys are texts, and not templates. */

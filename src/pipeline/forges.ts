@@ -13,8 +13,8 @@ type Forge = {
   /** The commit, in the form of the channel. */
   readonly findCommit: (read: Reader) => string | undefined
   /**
-   * Bytes that are in the body of every own comment, whatever its encoding. A request without them is not parsed, because `isOwn` cannot be true.
-   * Undefined: all are parsed.
+   * Bytes that occur in every request about a comment of Hookloom, whatever the encoding. A request without them is not parsed, because `isOwn`
+   * cannot be true. Undefined: all are parsed.
    */
   readonly mark?: Buffer
   readonly isOwn: (read: Reader) => boolean
@@ -82,7 +82,7 @@ const forges: Readonly<Record<EventPlace['channel'], Forge>> = {
 }
 
 /**
- * Where the event of a delivery happened; undefined without a proof that its sender is a forge. Otherwise a caller that has only a hook token could
+ * Where the event of a delivery happened; undefined without a proof that its sender is a forge: otherwise, a caller that has only a hook token could
  * choose any repository that the credential of the channel can write to.
  */
 export function readPlace({ sender, body }: Pick<Delivery, 'sender' | 'body'>): EventPlace | undefined {

@@ -39,8 +39,8 @@ export type Hook = {
 }
 
 /**
- * The rules for a request without a valid token. They are the same for every hook name, so that no answer depends on which hooks exist. A proof
- * in the body shows nothing in the headers, and every hook takes a Bearer token: neither counts.
+ * The rules for a request without a valid token. They are the same for every hook name, so that no answer depends on which hooks exist. A proof in
+ * the body does not count, because the headers do not show it. Nor does a Bearer token, because every hook takes one.
  */
 type TokenlessRules = {
   /** Whether the headers have a proof of a scheme that some mapping uses. */

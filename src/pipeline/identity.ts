@@ -12,9 +12,7 @@ export type Identity = {
    * changes to a new secret.
    */
   readonly signer: string
-  /**
-   * Whether a stored request with this proof opens the mapping. A mapping that got an id also opens for requests that were stored before.
-   */
+  /** Whether a stored request with this proof opens the mapping. A mapping that got an id later also opens for the requests stored before. */
   isOpenedBy(proof: string): boolean
   /** The name under which secrets from handshakes of its sender are stored. */
   readonly secretsName: string

@@ -143,7 +143,7 @@ export function compileCancelTest(mapping: Routable): (delivery: MatchInput) => 
   return (delivery) => conditions !== undefined && findMiss(conditions, delivery) === undefined
 }
 
-/** The conditions, and the reasons why a delivery meets them. */
+/** The conditions of a mapping, and for each the reason that is shown when it is true. */
 function compileConditions(id: string, match: Alternative): { conditions: Condition[]; reasons: string[] } {
   const conditions: Condition[] = []
   const reasons: string[] = []

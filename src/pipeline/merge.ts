@@ -32,8 +32,8 @@ const results = { agent: AgentResult, wake: WakeResult, deliver: DeliverResult }
 const actionKinds = ['agent', 'wake', 'deliver'] as const satisfies readonly Action['kind'][]
 
 /**
- * A draft whose recipient is a list of channels with recipients: for a message, as one draft for each recipient; for an agent, as one draft
- * whose run delivers its reply to all recipients.
+ * Splits a draft whose recipient is a list. A message becomes one draft for each recipient. An agent action stays one draft, and its run delivers the
+ * reply to all recipients.
  */
 export function splitTargets(draft: ActionDraft): ActionDraft[] {
   const { to, kind } = draft.fields
@@ -218,7 +218,7 @@ export function toOrigin(delivery: Delivery): Origin {
   }
 }
 
-/** The schema names only the field. The sender does not know the template, so this message names it. */
+/** Throws `payload-invalid` if the text is blank. Its message names the template, because the schema would name only the field. */
 export function requireText({ mapping }: CompiledMapping, { fields }: ActionDraft): void {
   const [field, template] = mapping.action === 'wake' ? ['text', 'textTemplate'] : ['message', 'messageTemplate']
   const text = fields[field]

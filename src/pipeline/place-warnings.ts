@@ -1,4 +1,4 @@
-// Warns of mappings whose commit status or reply needs the place of the event, and whose requests cannot name one that is proved.
+// Warns of mappings whose commit status or reply needs the place of the event, and whose requests cannot prove a place.
 import type { ChannelName } from '../model/action.ts'
 import type { CompiledMapping } from './compile.ts'
 import { isForge } from './forges.ts'

@@ -30,7 +30,7 @@ export function listReads(mapping: NamedMapping): MappingRead[] {
   ]
 }
 
-/** A condition that is true for a missing value expects that the value is missing. */
+/** If a condition is true for a missing value, `hasDefault` is true, because a missing value is expected. */
 function listConditions({ payload = {} }: Pick<Alternative, 'payload'>, field: string): MappingRead[] {
   return Object.entries(payload).map(([text, wanted]) => {
     const hasDefault = compileComparison(wanted).findMiss(undefined) === undefined

@@ -29,7 +29,7 @@ export function compileResponse({ status, contentType, body }: SenderResponse): 
   }
 }
 
-/** Throws `payload-invalid` with the field. No engine can store a NUL or half a surrogate pair in every case, so they are replaced. */
+/** Throws `payload-invalid` with the field. Some stores cannot keep a NUL or half a surrogate pair, so they are replaced. */
 export function parseResponse(response: SenderResponse): SenderResponse {
   const body = response.body.replace(/\0|\p{Cs}/gu, '\ufffd')
   const parsed = SenderResponse.safeParse({ ...response, body })
@@ -51,7 +51,7 @@ const references: Readonly<Record<string, string>> = {
   '"': '&quot;',
   "'": '&apos;',
 }
-/** Characters that XML 1.0 allows in no document, section 2.2. */
+/** Characters that XML 1.0 (section 2.2) allows in no document. */
 // oxlint-disable-next-line no-control-regex -- these are the characters to find
 const notXml = /[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g
 

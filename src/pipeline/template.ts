@@ -36,7 +36,7 @@ type Read = (scope: TemplateScope) => JsonValue | undefined
 /**
  * Compiles `Opened by {{sender.login | default: "somebody"}}: {{issue.title | truncate: 80}}`.
  *
- * - `payload.x`, `headers.<name>` (any case), `query.<name>`, and alone `payload` (all of it, as JSON), `path`, `source`,
+ * - `payload.x`, `headers.<name>` (any case), `query.<name>`, and, on their own, `payload` (all of it, as JSON), `path`, `source`,
  *   `event`, `now`. Any other path is read in the payload, including `event.type`; payload fields with one of those names are
  *   `payload.event` and so on. For a text or XML body, `body` is the text. `headers` and `query` need a name: templates never print all of
  *   them.

@@ -3,8 +3,8 @@ import type { Form } from './names.ts'
 import { kinds, type Shape } from './shape.ts'
 
 /**
- * `k`: the kinds, each as [index in `kinds`, count, first, last]. The other keys are short short for the other facts of a `Shape`, and are left out if
- * a fact is absent.
+ * `k`: the kinds, each as [index in `kinds`, count, first, last]. The other keys are short names for the other facts of a `Shape`. The key of an
+ * absent fact is left out.
  */
 type Stored = {
   k: [number, number, number, number][]

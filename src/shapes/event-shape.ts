@@ -61,7 +61,7 @@ export function nameShapes(shapes: readonly EventShape[]): NamedShape[] {
   return sortNamedShapes(named)
 }
 
-/** A part of `nameShapes`, for a requester that gets one event at a time. */
+/** One step of `nameShapes`, for a caller that gets one event at a time. */
 export function addNamedShape(named: Map<string, NamedShape>, shape: EventShape): void {
   const name = buildTypeName(shape)
   const known = named.get(name) ?? { ...createEventShape(shape), name }
@@ -73,7 +73,7 @@ export function sortNamedShapes(named: ReadonlyMap<string, NamedShape>): NamedSh
   return [...named.values()].toSorted((one, other) => (one.name < other.name ? -1 : 1))
 }
 
-/** The name of the union of all events of a hook, which is also the name of the only event if it has none. */
+/** The type name of the union of all events of a hook. If the only event has no name, its type has this name. */
 export function buildUnionName(hook: string): string {
   return `${toPascalCase(hook)}Payload`
 }

@@ -14,7 +14,7 @@ export function isFieldName(key: string): boolean {
   return !hasIdForm(key) && key.split(/[_$.:-]|(?=\p{Lu})/u).every((part) => part.length <= maxPartChars)
 }
 
-/** The most words of a name that are separated by spaces: a sentence has more. */
+/** The maximum number of words in a name with spaces: a sentence has more. */
 const maxEventWords = 5
 const eventName = /^[A-Za-z][\w.:/ -]{0,63}$/
 

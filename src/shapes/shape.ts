@@ -37,11 +37,11 @@ const deepest = 16
 /** The limits of one payload. */
 const maxVisits = 5_000
 const maxItems = 50
-/** An object with at least this many fields of one kind, each of which few of its objects have, is a map. */
+/** A place is a map if its objects have at least this many fields, all of one kind, and each object has few of them. */
 const fewestOfMap = 16
 const openedOfMap = 5
 const sharedOfMap = 0.25
-/** A large object forgets the fields that fewer objects than this have, or a smaller share than `sharedOfMap`. */
+/** A large object makes its place forget the fields that fewer objects than this have, or a smaller share than `sharedOfMap`. */
 const fewestOfCommon = 2
 
 /** `field`: the name of the field, which may have a vocabulary. */
@@ -191,7 +191,7 @@ function mergeInto(shape: Shape, other: Shape, room: Room): void {
   for (const [kind, seen] of other.kinds) addSeen(shape, kind, seen)
   if (other.isMap) forgetRareKeys(shape)
   else if (other.opened > 0) doubtMap(shape)
-  // as for a large object
+  // a map shows nothing about the fields, as in `addLarge`
   if (shape.isMap || !other.isMap) shape.opened += other.opened
   shape.form = joinForms(shape.form, other.form)
   shape.isPartial ||= other.isPartial

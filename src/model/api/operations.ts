@@ -41,7 +41,7 @@ export const BudgetFields = z.object({
 })
 export type BudgetFields = z.infer<typeof BudgetFields>
 
-/** A sender that was accepted at least once. The facts are at most a minute old. */
+/** A sender with at least one accepted request. The facts are at most a minute old. */
 export const SenderFields = z.object({
   hook: z.string(),
   source: z.string().nullable().describe('Both null for a sender that is not recognised.'),
@@ -72,8 +72,8 @@ export const SenderFields = z.object({
 export type SenderFields = z.infer<typeof SenderFields>
 
 /**
- * Items that need a person, all for one reason. `ids`: those of the newest deliveries, or of the requests of refusals. `since`: the time of the
- * oldest item.
+ * Items that need a person, all for one reason. `ids`: those of the newest deliveries, or of the refused requests. `since`: the time of the oldest
+ * item.
  */
 export const AttentionGroup = z.object({
   kind: z.enum(['parked', 'dead', 'failing', 'refused']),

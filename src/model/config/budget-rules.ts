@@ -88,9 +88,7 @@ function findFault({ name, budget, limits }: Limited, model: ReturnType<typeof f
   )
 }
 
-/**
- * Warns about budgets that no agent or mapping uses, and about agents whose runner does not report the usage of a turn in advance, or at all.
- */
+/** Warns about budgets that no agent or mapping uses, and about agents whose runner reports the usage of a turn only after it, or never. */
 export function findBudgetWarnings(config: Config): ConfigIssue[] {
   const { agents, budgets, runners } = config
   const named = [agents.defaults, ...agents.list, ...config.hooks.mappings]

@@ -9,7 +9,7 @@ const period = duration.refine((ms) => ms >= 1_000 && ms <= longestMs, 'must be 
 const count = z.int().min(1).max(100_000)
 const priorities = { low: -300, normal: 0, high: 600 } as const
 
-/** The effect of a newer request of a key on the older ones. */
+/** The effect of a newer request on older requests with the same key. */
 const OnNew = z.enum(['queue', 'skip', 'replace', 'gather'])
 
 const Priority = z.union([z.enum(['low', 'normal', 'high']), z.number().min(-86_400).max(86_400)])
@@ -120,7 +120,7 @@ export type PlannedFlow = {
   readonly key: string
   readonly expiresMs: number | undefined
   readonly settings: FlowSettings
-  /** The request is refused if as many turns of the key wait. It is not stored. */
+  /** If this many turns of the key wait, the request is refused and not stored. */
   readonly refusesAt?: number | undefined
 }
 

@@ -44,7 +44,7 @@ const word = '[A-Za-z_]{1,40}'
 const plainPath = new RegExp(String.raw`^${word}(?:\.${word}|\[\d{1,6}\])*$`)
 const unknownFields = new RegExp(`^(?:(?<where>[^"]*): )?"${word}"(?:, "${word}")* is not a known field\\.?$`)
 
-/** Sentences about fields that the gateway defines. */
+/** Matches a sentence about a field that the gateway defines. */
 const ownFields = /^(?:message|text|model|channel|sessionMode): (?!expected )/
 
 /**

@@ -47,7 +47,7 @@ export function isModelName(name: string): boolean {
   return modelName.test(name)
 }
 
-/** Resolves a model name: an alias, in any case, is replaced once; any other name is returned. */
+/** Resolves a model name: an alias is replaced once, and its case is ignored; any other name is returned. */
 export function resolveModelName(asked: string, aliases: Readonly<Record<string, string>>): string {
   const name = asked.trim()
   if (name.includes('/')) return name

@@ -59,7 +59,7 @@ function findSecretsAt(path: readonly string[], text: string): string[] {
   if (header !== undefined) return isOpenCondition(header, text) ? [] : [text]
   // headers of a model's API: each may be its key
   if (path.at(-2) === 'headers') return [text, text.replace(/^\w+ +/, '')]
-  // `user:password`, `whsec_…`: the part after it is a secret too
+  // `user:password`, `whsec_…`: the text after the colon or the prefix is a secret too
   return classifySecretName(name) === 'no' ? [] : [text, text.replace(/^[^:]*:|^whsec_/, '')]
 }
 
@@ -69,14 +69,14 @@ function findConditionHeader(path: readonly string[]): string | undefined {
   return path.includes('match') && at >= 0 ? path[at + 1] : undefined
 }
 
-/** Header names that show a secret. `x-event-key` is none: in it, Bitbucket sends the name of the event. */
+/** Header names that show a secret. `x-event-key` is not one of them: Bitbucket sends the name of the event in it. */
 const secretHeaderName = /auth|token|secret|cookie|\bsig|pass|pwd|credential|hmac|jwt|(?<!event[-_])key/i
 const maxOpenChars = 80
 const maxHumps = 4
 
 /**
  * Whether a condition compares a header with plain words, such as the name of an event. They also occur in payloads, so they must not count as
- * secrets. A condition may also compare with a shared secret, which is no word, or whose header has the name of a secret.
+ * secrets. A condition may also compare a shared secret: it is not a plain word, or the name of its header shows that it is a secret.
  */
 function isOpenCondition(header: string, text: string): boolean {
   if (secretHeaderName.test(header) || text.length > maxOpenChars) return false

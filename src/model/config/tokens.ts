@@ -48,7 +48,7 @@ export const TokensConfig = z
   )
 export type TokensConfig = Readonly<Record<string, TokenConfig>>
 
-/** Whether rights allow a request to this hook. Names are compared as they are matched: exactly and undecoded. */
+/** Whether rights allow a request to this hook. Names are compared as in the choice of a mapping: exactly and undecoded. */
 export function maySend(rights: readonly string[], hook: string): boolean {
   return rights.some((right) => right.startsWith(sendPrefix) && matchesPattern(hook, right.slice(sendPrefix.length)))
 }

@@ -11,7 +11,7 @@ import type { Mapping } from './mapping.ts'
 import { normalizeHookName } from './mapping-rules.ts'
 
 /**
- * Reports names in a valid configuration that refer to nothing, and mappings that no request reaches. Unknown names are no errors, because a
+ * Reports names in a valid configuration that refer to nothing, and mappings that no request reaches. Unknown names are not errors, because a
  * request, a transform or an earlier delivery may still choose other names.
  */
 export function findConfigWarnings(config: Config): ConfigIssue[] {

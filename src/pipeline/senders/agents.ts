@@ -73,7 +73,7 @@ export const agentsSenders: readonly Sender[] = [
       {
         id: 'vapi-hmac',
         variant: 'HMAC',
-        // its user chooses the header and the signed text: these are the header of its documents, and the body alone
+        // its user chooses the header and the signed text: this row takes the header of its documentation, and the body alone
         kind: 'hmac',
         header: 'x-vapi-signature',
         confidence: 'medium',

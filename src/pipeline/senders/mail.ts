@@ -40,7 +40,7 @@ export const mailSenders: readonly Sender[] = [
     scheme: {
       kind: 'body-hmac',
       form: 'mailgun',
-      // the token counts once for as long as deliveries are remembered, which is longer than this
+      // a token is accepted only once while deliveries are remembered, which is longer than this tolerance
       toleranceSeconds: 86_400,
       retries: {
         time: 'first',

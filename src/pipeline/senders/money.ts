@@ -46,8 +46,8 @@ export const moneySenders: readonly Sender[] = [
       kind: 'x509',
       header: 'paypal-transmission-sig',
       signs: 'checksum',
-      // all attempts have the id and the time of the first; the id counts once for as long as deliveries are remembered, which is
-      // longer than this
+      // all attempts have the id and the time of the first; an id is accepted only once while deliveries are remembered, which is longer than this
+      // tolerance
       toleranceSeconds: 259_500,
       retries: { time: 'first', seconds: 259_200, docs: 'https://developer.paypal.com/api/rest/webhooks/' },
       confidence: 'verified',
@@ -66,7 +66,7 @@ export const moneySenders: readonly Sender[] = [
       syntax: { separator: ';', joint: '=', field: 'h1' },
       template: '{timestamp}:{body}',
       timestamp: { in: 'field', name: 'ts', unit: 's' },
-      // its library allows 5, which a slow proxy can already exceed
+      // its library allows 5 seconds, which a slow proxy can already exceed
       toleranceSeconds: 60,
       retries: {
         time: 'limited',

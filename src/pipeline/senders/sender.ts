@@ -9,7 +9,7 @@ type RowOf<Each> = Each extends Scheme ? Omit<Each, 'id' | 'source' | 'label' | 
 export type SchemeRow = RowOf<Scheme> & {
   /** Default: the name of the sender. */
   readonly id?: string
-  /** Follows the label of a sender that has several schemes. */
+  /** Added to the label of a sender that has several schemes. */
   readonly variant?: string
 }
 type NamedSchemeRow = SchemeRow & { readonly id: string }

@@ -63,7 +63,7 @@ export function createDefinedVerifier(
   }
 }
 
-/** Replaces a verifier that does not load: it accepts no request, and answers 503 so that senders repeat them. */
+/** Replaces a verifier that does not load: it refuses every request with 503, so that the sender repeats it. */
 export function createBrokenVerifier(scheme: string, { detail }: ProblemRecord): Verifier {
   return {
     scheme,

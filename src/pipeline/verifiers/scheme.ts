@@ -13,7 +13,7 @@ export type Syntax =
       readonly field: string
     }
 
-/** The place of the signed time. `field`: an entry in the list of signatures. `body`: read after the bytes are proven. */
+/** The place of the signed time. `field`: an entry in the list of signatures. `body`: read after the bytes are proved. */
 type TimestampPlace =
   | { readonly in: 'header'; readonly name: string; readonly unit: TimestampUnit }
   | { readonly in: 'field'; readonly name: string; readonly unit: TimestampUnit }
@@ -72,7 +72,7 @@ export type HmacScheme = Common & {
   /** The header with the value of {id}. */
   readonly idHeader?: string
   readonly timestamp?: TimestampPlace
-  /** How far the signed time may be from now. Every row with a timestamp has one. */
+  /** How far the signed time may be from now. Every row with a timestamp sets it. */
   readonly toleranceSeconds?: number
   readonly secretEncoding?: SecretEncoding
   readonly secretPrefix?: string
@@ -125,11 +125,11 @@ export type JwtScheme = Common & {
   readonly jwksUrl?: string
   /** The claim with the SHA-256 of the body. */
   readonly bodyHashClaim?: string
-  /** Default: hex. The `=` at the end of base64 are optional. */
+  /** Default: hex. The `=` signs at the end of base64 are optional. */
   readonly bodyHashEncoding?: DigestEncoding
   /** `sub` is the URL that the sender calls. It is checked if the mapping names `publicUrl`. */
   readonly subjectIsUrl?: true
-  /** The largest age by `iat`. Default: `exp` ends a token, or five minutes if it has only `iat`. */
+  /** The largest age by `iat`. Default: a token ends at its `exp`, or after five minutes if it has only `iat`. */
   readonly maxAgeSeconds?: number
   readonly requires?: readonly ('exp' | 'iat')[]
   /** The mapping must name an audience (or `publicUrl`) and the e-mail of the service account. */
@@ -147,7 +147,7 @@ export type ConcatHashScheme = Common & {
   readonly header: string
   readonly versionHeader: string
   readonly version: string
-  /** The text after the secret. */
+  /** The template of the signed text, which follows the secret in the hash. */
   readonly template: string
 }
 

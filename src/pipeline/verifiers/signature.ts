@@ -10,7 +10,7 @@ import { createVerifier } from '../verify.ts'
 type Headers = Readonly<Record<string, string>>
 type TimeHeader = { readonly header: string; readonly unit: TimestampUnit }
 
-/** `fields`: several values in one header, such as `t=…,v1=…`, which `generic-hmac` cannot read. No value of a header is in it. */
+/** `fields`: several values in one header, such as `t=…,v1=…`, which `generic-hmac` cannot read. A `Signature` never has the value of a header. */
 export type Signature =
   | { readonly kind: 'sender'; readonly source: string }
   | {
@@ -31,7 +31,7 @@ const maxHeaders = 60
 const longestName = 64
 const longestValue = 512
 
-/** Headers whose name or value looks like a signature, but which contain none, or not that of a webhook. */
+/** Headers that look like a signature by name or value, but contain none, or one that is not for a webhook. */
 const otherHeaders =
   /^(cookie|digest|content-|repr-|want-|etag|if-|sec-|proxy-|x-amz-content-|x-forwarded-|traceparent)/
 const signatureName = /sign|hmac|hash|digest|sha\d|(^|-)sig(-|$)/
@@ -57,7 +57,7 @@ function rank(signature: Signature | undefined): number {
   return signature.kind === 'hmac' ? 1 + algorithms.indexOf(signature.algorithm) : 0
 }
 
-/** Bytes of the digests, in the order of `algorithms`. */
+/** The sizes of the digests in bytes, in the order of `algorithms`. */
 const digestBytes = [20, 32, 48, 64]
 
 /** One digest, with or without a word before it. */

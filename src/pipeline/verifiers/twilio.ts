@@ -6,7 +6,7 @@ import { isUrlEncoded } from '../../model/body.ts'
 import { isDigest } from './proof.ts'
 import { readQuery } from './url.ts'
 
-/** Twilio sends some dozens. A stranger must not make the gateway read and sort tens of thousands. */
+/** Twilio sends a few dozen fields. A stranger must not make the gateway read and sort tens of thousands. */
 const maxFields = 1_000
 
 const ampersand = 0x26
