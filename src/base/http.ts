@@ -37,9 +37,8 @@ export function readRetryAfterMs(headers: Headers, now: number = Date.now()): nu
 const unsaidLimitMs = 60_000
 
 /**
- * The time until the API accepts requests again, in milliseconds; undefined if it does not say. `Retry-After` comes first. Otherwise, if
- * the limit is used up, the time is in `X-RateLimit-Reset` (GitHub) or `RateLimit-Reset` (GitLab), in seconds since the epoch by the
- * clock of the API.
+ * The time until the API accepts requests again, in milliseconds; undefined if it does not say. `Retry-After` takes precedence. Otherwise, if the
+ * limit is used up, the time is in `X-RateLimit-Reset` (GitHub) or `RateLimit-Reset` (GitLab), in seconds since the epoch by the clock of the API.
  * `now`: that clock. `text`: the body of the answer.
  */
 export function readRateLimitMs({ headers, now, status, text }: RateLimited): number | undefined {

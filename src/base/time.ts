@@ -37,8 +37,8 @@ async function race<T>(ms: number, late: T, start: () => PromiseLike<T>): Promis
 type DeadlineResult<T> = { kind: 'finished'; value: T } | { kind: 'timeout' } | { kind: 'aborted' }
 
 /**
- * Runs `work` under a signal that is aborted with `outer` or after `ms`. Rethrows an exception of `work` before that. After
- * `ms`, the work has `endingMs` to end, so that nothing new starts while it still runs. After `outer` is aborted, nobody waits, unless `waitsAfterAbort` says so.
+ * Runs `work` under a signal that is aborted with `outer` or after `ms`. Rethrows an exception that `work` throws before then. After `ms`, the work
+ * has `endingMs` to end, so that nothing new starts while it still runs. After `outer` is aborted, nobody waits, unless `waitsAfterAbort` says so.
  */
 export async function withDeadline<T>(
   {

@@ -80,7 +80,7 @@ const multipart = 'multipart/form-data'
 
 /** The syntax that a content type declares: JSON for `application/json`, any `+json` type and no type. */
 function readDeclaredSyntax(contentType: string | undefined, accepts: Accepts): BodySyntax | 'multipart' {
-  // the usual type
+  // the usual type needs no parsing
   if (contentType === 'application/json') return 'json'
   const { forms, plain = false, xml = false } = accepts
   const [type = '', ...parameters] = (contentType ?? '').split(';')
@@ -108,7 +108,7 @@ function toMediaTypeProblem({ forms, plain, xml }: Accepts): Problem {
 function isUtf8Parameter(parameter: string): boolean {
   const [name = '', value = ''] = parameter.split('=')
   if (name.trim().toLowerCase() !== 'charset') return true
-  // ASCII is UTF-8
+  // ASCII text is valid UTF-8 too
   return /^"?(utf-?8|us-ascii)"?$/i.test(value.trim())
 }
 

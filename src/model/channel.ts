@@ -38,7 +38,7 @@ export type SendResult =
 
 /**
  * The status of a commit to set. `commit`: the commit, in the form of the channel. `name` distinguishes it from other statuses of the commit.
- * `description` names the run, so that no two statuses are the same: a status that the commit has already is not set again.
+ * `description` names the run, so that no two statuses are the same: a status that the commit already has is not set again.
  */
 export type CommitStatus = {
   readonly commit: string

@@ -39,7 +39,7 @@ export type Admitted = {
   /** The id of the token that the request had: see `Token`. It decides who may see the runs, and nothing else. */
   readonly tokenId?: string | undefined
   readonly signedFor: readonly string[]
-  /** One name for each proof, for the key of duplicates. It does not change while a second secret is added. Default: `signedFor`. */
+  /** One name for each proof, for the key of duplicates. The names do not change when a second secret is added. Default: `signedFor`. */
   readonly signers?: readonly string[] | undefined
   readonly signedId?: SignedId | undefined
   /** Only for a recovered delivery: when its sender first tried to send it, by the clock of the gateway. Undefined if the sender does not show it. */

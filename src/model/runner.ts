@@ -32,7 +32,7 @@ export type RunRequest = {
   readonly action: AgentAction | undefined
   /** The verdicts of which the reply must give one. The prompt asks for the verdict on the last line. Undefined: no verdict is requested. */
   readonly verdicts?: readonly string[] | undefined
-  /** A runner that hands the turn to another gateway sends it as the header `hookloom-hops`. */
+  /** The hops of the run. A runner that hands the turn to another gateway sends them as the header `hookloom-hops`. */
   readonly hops: number
   /** When `io.signal` will end the run, in milliseconds since the epoch. */
   readonly deadline: number

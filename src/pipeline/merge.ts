@@ -1,4 +1,4 @@
-// Joins the rendered fields of a mapping and the result of its code to one action, and checks it against one schema. Also builds the view of a
+// Joins the rendered fields of a mapping and the result of its code into one action, and checks it against one schema. Also builds the view of a
 // delivery that templates, transforms and prompts get.
 import { createHash } from 'node:crypto'
 import { type Origin, Action } from '../model/action.ts'

@@ -29,7 +29,7 @@ export type Shape = {
   isPartial: boolean
 }
 
-/** The maximum number of places and of words in the shape of one event. With them, its text has about 200 kB. */
+/** The maximum number of places and of words in the shape of one event. At this limit, its text has about 200 kB. */
 const maxPlaces = 2_000
 const maxWords = 12
 const maxFields = 200

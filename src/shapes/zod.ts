@@ -1,4 +1,4 @@
-// Shapes as schemas of Zod, with the same meaning as the types. Fields that were never seen pass.
+// Shapes as schemas of Zod, with the same meaning as the TypeScript types. Fields that were never seen are accepted.
 import { isNullable, isOptional, listKinds, listWords, type NamedShape } from './event-shape.ts'
 import { renderKey } from './typescript.ts'
 import { countSeen, type Shape } from './shape.ts'

@@ -192,7 +192,7 @@ const day = 86_400_000
 /** The hosts of SNS, with the check of the libraries of AWS. */
 const snsHost = /^sns\.[a-z0-9-]{3,}\.amazonaws\.com(?:\.cn)?$/
 
-// the API has the same host name, and can answer with text of the caller: so only the paths of certificates are allowed
+// the API has the same host name, and can answer with text that the caller chose: so only the paths of certificates are allowed
 export const snsCertificate: PinRule = {
   host: snsHost,
   path: /^\/SimpleNotificationService-[\w-]+\.pem$/,

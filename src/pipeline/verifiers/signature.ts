@@ -26,7 +26,7 @@ export type Signature =
 /** A hint for people. `config`: a text to paste into the configuration. */
 export type SignatureHint = { readonly why: string; readonly next: string; readonly config: string | null }
 
-/** A stranger sends the headers, so few and short ones are read. */
+/** A stranger sends the headers, so only a few short ones are read. */
 const maxHeaders = 60
 const longestName = 64
 const longestValue = 512
