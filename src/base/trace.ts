@@ -34,7 +34,7 @@ type SpanOptions<T> = {
   readonly describeResult: (result: T) => { readonly attributes: Attributes; readonly isFailed: boolean }
 }
 
-/** Runs `work` in a span, which is the parent of the spans that `work` starts. An exception makes it an error, without its message. */
+/** Runs `work` in a span, which is the parent of the spans that `work` starts. An exception marks the span as an error, without a message. */
 export function runInSpan<T>(spanName: string, options: SpanOptions<T>, work: () => Promise<T>): Promise<T> {
   return isTraced() ? runTraced(spanName, options, work) : work()
 }

@@ -111,9 +111,9 @@ function replaceSpans(text: string, spans: readonly Span[]): string {
 }
 
 /**
- * The text with forged markers and chat-template tokens replaced by inert words, whatever their case, script, brackets,
- * spacing, invisible characters, id or escaping. All other text stays the same, unit for unit. A second call changes nothing.
- * Call it on the rendered text, never on its parts: a template may join two halves to a marker.
+ * The text with forged markers and chat-template tokens replaced by inert words, whatever their case, script, brackets, spacing, invisible
+ * characters, id or escaping. All other text stays the same, unit for unit. A second call changes nothing. Call it on the rendered text, never on its
+ * parts: a template may join two halves into a marker.
  */
 export function neutralise(text: string): string {
   if (!opener.test(text)) return text

@@ -34,7 +34,7 @@ export function readFileModes(
   })
 }
 
-/** Runs every check, in a fixed order. `text` is the text of the file, for places. No detail shows a token. */
+/** Runs every check, in a fixed order. `text` is the text of the file, in which places are found. No detail shows a token. */
 export function checkRisks(
   config: Config,
   { files, text = '{}' }: { files: readonly FileMode[]; text?: string },

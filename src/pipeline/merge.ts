@@ -115,7 +115,7 @@ export function mergeResult(draft: ActionDraft, result: unknown, module: string)
   const { flow, ...changed } = 'flow' in others ? others : { ...others, flow: undefined }
   const given = Object.fromEntries(Object.entries(changed).filter(([, value]) => value !== undefined))
   const { allowUnsafeExternalContent } = fields
-  // a recipient that code returns replaces a list
+  // a channel that code returns without a recipient replaces the mapping's list of recipients
   const own =
     Array.isArray(fields['to']) && 'channel' in given && !('to' in given) ? { ...fields, to: undefined } : fields
   const base = kind === fields.kind ? own : { allowUnsafeExternalContent }

@@ -11,9 +11,9 @@ const { object, string } = z
 const actorKinds = ['token', 'page', 'code', 'command', 'signal', 'save', 'sender'] as const
 
 /**
- * begun: the act was allowed and begins. A later entry has the outcome of the act, and in `began` the number of this entry. If there is none,
- * the gateway was killed or lost its store before the end, and the act may have happened. refused: nothing was done. failed: the gateway is at
- * fault, and a part may be done.
+ * begun: the act was allowed and begins. A later entry has the outcome of the act, and in `began` the number of this entry. If there is none, the
+ * gateway was killed or lost its store before the end, and the act may have happened. refused: nothing was done. failed: the gateway is at fault, and
+ * a part may have been done.
  */
 const auditOutcomes = ['begun', 'done', 'refused', 'failed'] as const
 
