@@ -145,7 +145,7 @@ function isTextBackground(style: Style): boolean {
   return ['background-clip', '-webkit-background-clip'].some((name) => style.get(name)?.[0] === 'text')
 }
 
-/** Whether the visible shape has no area: `inset(50%)`, `circle(0)`, a polygon on one line; `rect(0 0 0 0)` of the older `clip`. */
+/** Whether the visible shape has no area: `inset(50%)`, `circle(0)`, a polygon on one line, or `rect(0 0 0 0)` of the older `clip`. */
 function isClippedAway(value: string): boolean {
   const [{ name, words } = { name: '', words: [] }] = parseCalls(value)
   const px = words.map((word) => readLength(word, plainLook.fontPx))

@@ -2,7 +2,7 @@
 import type { Sleep } from '../base/retry.ts'
 import { Problem } from '../model/problem.ts'
 
-/** Whether only a person can fix this, so that a retry does not help. */
+/** Whether only a person can fix the cause of the error, so that a retry does not help. */
 export function isConsentMissing(error: unknown): error is Problem {
   return error instanceof Problem && error.code === 'gmail-consent-missing'
 }

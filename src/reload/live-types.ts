@@ -28,7 +28,7 @@ export type LiveStatus = {
   readonly held: boolean
   readonly problems: readonly LiveProblem[]
   readonly lastReloadAt: number
-  /** The files of the last save that changed one, by their path below the config directory. */
+  /** The files of the last save that changed any file, by their paths below the config directory. */
   readonly lastSave: { readonly files: readonly string[]; readonly at: number } | undefined
   /** The last moment at which all saved files were live. */
   readonly lastGoodAt: number | undefined

@@ -17,7 +17,7 @@ export type Pack = { readonly name: string; readonly preset: Preset; readonly or
 /** `where`: the place for messages, such as `hooks.presets[0]`. */
 type WantedPack = { readonly name: string; readonly where: string }
 
-/** The pack of each name, without repeats. A name may have none. Throws `config-invalid` with place and file for an invalid pack. */
+/** The pack of each name, without repeats. A name without a pack is left out. Throws `config-invalid` with place and file for an invalid pack. */
 export async function loadPacks(
   dir: string,
   wanted: readonly WantedPack[],

@@ -81,7 +81,7 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, onReload
 
   const current = (): Generation => requireLoaded().serving.generation
 
-  /** The transition to `serving` with another generation. `retired` of the listeners resolves when the previous one is unused. */
+  /** The transition to `serving` with another generation. The `retired` of listeners resolves when nothing uses the previous generation. */
   function swap(built: Candidate): void {
     const before = state
     state = { kind: 'serving', serving: built, release: refcount.add(built.generation), newest: built }

@@ -80,7 +80,7 @@ async function addSave(dir: string, at: number, secrets: readonly string[]): Pro
 }
 
 /**
- * Replaces the secrets by variables that nobody sets: the remembered saves must not keep a secret that the operator has replaced. `hookloom
+ * Replaces the secrets with variables that nobody sets: the remembered saves must not keep a secret that the operator has replaced. `hookloom
  * bisect` accepts a missing variable. A URL stays a URL.
  */
 function removeSecrets(text: string, secrets: readonly string[]): string {

@@ -5,7 +5,7 @@ import { cut, toPrintableLine } from '../base/text.ts'
 import type { AuditFields } from '../model/api/audit.ts'
 import type { Row } from './rows.ts'
 
-/** The part of an entry that its writer knows. The store gives it its number, its time and its hashes. */
+/** The part of an entry that its writer knows. The store adds the number, the time and the hashes. */
 export type NewAuditEntry = Pick<AuditFields, 'by' | 'act' | 'outcome'> &
   Partial<Pick<AuditFields, 'gateway' | 'target' | 'details' | 'reason' | 'began'>>
 
@@ -18,8 +18,8 @@ export type AuditRow = {
 }
 
 /**
- * Entries, oldest first. With `after`, the entries that follow it; without `after`, the newest `limit` entries, or with `before` only entries that newest
- * `limit` entries before that number.
+ * Entries, oldest first. With `after`, the first `limit` entries that follow that number. Without `after`, the newest `limit` entries; with `before`,
+ * the newest `limit` of those before that number.
  */
 export type AuditQuery = {
   readonly limit: number

@@ -39,7 +39,7 @@ export type Reserved =
 
 /** The part of the store that reads budgets. */
 export interface AccountReader {
-  /** The accounts of budgets, in the order of the names. A period without an account has an empty one. */
+  /** The accounts of budgets, in the order of the names. The account of a period in which nothing was counted is empty. */
   accounts(names: readonly AccountName[]): Promise<Account[]>
 }
 
@@ -56,7 +56,7 @@ export interface BudgetKeeper {
   /** Makes all jobs that wait for a budget due. Returns false if there are none. */
   wakeBudgets(): Promise<boolean>
   /**
-   * Notes that an alert about this percentage of a budget was sent. Returns false if an alert about this percentage or a higher one was noted
+   * Records that an alert about this percentage of a budget was sent. Returns false if an alert about this percentage or a higher one was recorded
    * before.
    */
   noteBudgetAlert(account: AccountName, percent: number): Promise<boolean>
@@ -67,7 +67,7 @@ export const wokenBySettling = 2
 /** How many waiting jobs retry soon, because a turn that reserved a part of the budget may die without being settled. */
 const maxThatPoll = 4
 const pollMs = 30_000
-/** The longest `clockSetBackMs`: a job that is job that waits later than that counts as a sign that the clock was set back. */
+/** The longest `clockSetBackMs`: a job that would wait for longer is a sign that the clock was set back. */
 const longestWaitMs = 86_400_000
 
 export type Shortage = { readonly reservation: Reservation; readonly account: Account; readonly measure: Measure }

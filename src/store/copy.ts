@@ -176,7 +176,7 @@ export const copiedTables: readonly CopiedTable[] = [
 
 /** A store to which no gateway writes until the end of the copy. */
 export type CopySource = {
-  /** Rows whose keys follow rows in the order of the keys. `after` is undefined: those that follow `after`, or without `after` the first row on. */
+  /** At most `limit` rows in the order of their keys: those whose keys follow `after`, or the first rows if `after` is undefined. */
   read(table: CopiedTable, after: readonly SqlValue[] | undefined, limit: number): Promise<Row[]>
   count(table: CopiedTable): Promise<number>
 }

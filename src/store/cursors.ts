@@ -1,4 +1,4 @@
-// Cursors: named texts that move only from a known value, in the transaction of the rows that they belong to.
+// Cursors: named texts. A cursor changes only if it has the expected value, and in one transaction with the rows that it belongs to.
 
 /**
  * A move of a cursor. Its value is a position in an external sequence, such as the history id of a mailbox. The move is stored with the

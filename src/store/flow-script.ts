@@ -3,7 +3,7 @@ import type { FlowEnd, FlowSettings, SharedLimits } from '../model/config/flow.t
 import type { EndedRun } from './records.ts'
 import type { Row } from './rows.ts'
 
-/** `also`: statements that write other tables and read none of what the others write, so that Postgres can run all of them as one. */
+/** `also`: statements that write other tables. No statement reads what another one writes, so Postgres can run all of them as one. */
 export type Statement = {
   readonly sql: string
   readonly params: readonly (string | number | null)[]
@@ -38,7 +38,7 @@ export type FlowClaim = {
   readonly startJob: string
 }
 
-/** What a claim reads after it has opened keys, if the engine has read it before: of no use if the claim opens some. */
+/** Rows that the engine has read in advance for a claim. They are outdated, and not used, if the claim changes keys first. */
 export type EarlyReads = Readonly<Record<'running' | 'lines', readonly Row[]>>
 
 /**

@@ -57,7 +57,7 @@ export function* sortJobs(claim: FlowClaim, hasCancels: boolean): Script<boolean
   ended.push(...(yield* dropOldest(groups, claim)))
   const ids = yield* writeKeys(groups, claim)
   yield* setKeys(groups, ({ known, newest }) => (known === undefined ? ids.get(toKeyName(newest)) : undefined), claim)
-  // not the keys whose quiet period has just begun: `reviewKeys` would end this period
+  // leaves out the keys whose quiet period has just begun: `reviewKeys` would end this period
   const rescheduled = new Set(groups.filter(isRescheduled).map(({ known }) => known?.id))
   const left = ended.filter(({ flow }) => !rescheduled.has(Number(flow)))
   yield* reviewKeys([...left, ...groups.filter(hasNewNextJob).map(toReviewRow)], claim.dialect)

@@ -134,8 +134,8 @@ function* hasRoom({ ring, total, limits, labels }: Line, counts: TurnCounts, cla
 type Starts = { readonly limit: number; readonly period: number; readonly burst?: number | undefined }
 
 /**
- * Whether one more start is allowed: at most `limit` in a period, and at most `burst` in the part of the period that fits `burst` evenly spread
- * starts.
+ * Whether one more start is allowed: at most `limit` in a period, and at most `burst` in the part of the period in which `burst` evenly spread
+ * starts would fit.
  */
 function* hasStart(name: string, { limit, period, burst = limit }: Starts, now: number): Script<boolean> {
   const sql = 'SELECT count(*) AS count FROM flow_counts WHERE name = $1 AND at > $2'

@@ -81,7 +81,7 @@ export type NewTask = {
 export type Hold = {
   /** `mapping:<ring>`, `source:<source>`, `agent:<id>`, `limit:<name>`, `budget:<name>`, `session:<lane>` or `all`. */
   readonly label: string
-  /** `pause`: an operator's. `turns`: too many turns in an hour. `provider`: a provider asked to wait. `budget`: a budget is used up. */
+  /** `pause`: an operator made it. `turns`: too many turns ran in an hour. `provider`: a provider asked to wait. `budget`: a budget is used up. */
   readonly kind: 'pause' | 'turns' | 'provider' | 'budget'
   /** A sentence for the operator. */
   readonly reason: string
@@ -117,7 +117,7 @@ export type Settlement = {
    * `ring` count. The same transaction deletes older ones; their deliveries stay. Deliveries without a mapping count together.
    */
   readonly ring?: number | undefined
-  /** The ring of that mapping. Default: the id of the mapping. An id that is a position changes with an edit. */
+  /** The ring of that mapping. Default: the id of the mapping. An id that is a position in the configuration changes when mappings are edited. */
   readonly ringOf?: string | undefined
   /** The next claim ends the jobs of this key that earlier deliveries caused. */
   readonly cancel?: FlowCancel | undefined

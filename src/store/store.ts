@@ -73,7 +73,7 @@ export interface StoreReader extends AccountReader, AuditReader, ProgressReader,
   events(query: { limit: number; before?: number | undefined }): Promise<SystemEvent[]>
   /** The `limit` sessions that were updated last, the newest one last. `before`: as for `events`, but compared with `updatedAt`. */
   sessions(query: { limit: number; before?: number | undefined }): Promise<Session[]>
-  /** A stored session; undefined if the store has nothing of it. `runnerState` comes from the last report that set it. */
+  /** A stored session; undefined if the store has nothing about it. `runnerState` comes from the last report that set it. */
   session(
     name: Pick<Session, 'agentId' | 'sessionKey'>,
   ): Promise<(Session & { runnerState: JsonValue | undefined }) | undefined>
@@ -110,7 +110,7 @@ export interface StoreReader extends AccountReader, AuditReader, ProgressReader,
   holds(): Promise<Hold[]>
   /** The number of deliveries and of jobs in each state, for `hookloom doctor` and /metrics. */
   counts(): Promise<{ deliveries: Record<DeliveryState, number>; jobs: Record<JobState, number> }>
-  /** The number of deliveries in a state. Reads an index, of this state only. */
+  /** The number of deliveries in a state. Reads only the index entries of this state. */
   inState(state: DeliveryState): Promise<number>
   /** The number of parked deliveries that wait for a module, or for `someMapping`. Reads no requests. */
   parkedFor(name: string): Promise<number>

@@ -102,7 +102,7 @@ function withoutBom(bytes: Uint8Array): Uint8Array {
 
 const sourceMapComment = /\/[/*][#@] sourceMappingURL=/
 
-/** The last comment of this kind counts. This one is invalid, so esbuild prints a warning and ignores it. */
+/** esbuild uses the last source map comment. This one is invalid, so esbuild prints a warning and uses no map. */
 const nowhere = '\n//# sourceMappingURL=data:application/json;base64,!'
 
 /**

@@ -67,7 +67,7 @@ export type TransformRuntime = {
 }
 
 export type ReplayThreads = {
-  /** The same code with the same settings, but called in these threads. */
+  /** Returns transforms with the same code and settings that run in these threads. */
   of(transforms: ReadonlyMap<string, Transform>): ReadonlyMap<string, Transform>
   close(): Promise<void>
 }

@@ -90,7 +90,7 @@ const buildChildInserts = (now: string, first: number) => `
       WHERE excluded.updated_at > sessions.updated_at)`
 
 /**
- * A row that does not take its key waits for no other insert, but is a duplicate of a stored row that has the key. The statement is its
+ * A row that does not take its key waits for no other insert. It is a duplicate if a stored row has the key. The statement is its
  * own transaction, so it sets its own limit for locks, before it writes its first row, and asks for a durable commit.
  */
 const insertBatch = (now: string, lockMs: number, ifTaken: string) => `

@@ -6,8 +6,8 @@ import type { Param, Query } from './pool.ts'
 /**
  * jobs.gate: 0 = may be claimed, 3 = waits in a flow, 4 = kept back by a hold. jobs.flow: null if the job has no flow; 0 until a claim has
  * sorted it; then the id of its row in flow_keys. A queued job with a flow has no lane: it enters its lane when it is claimed. jobs.labels: a
- * JSON array of the names by which `holds` find the job. jobs.ended_by: the id of the job that superseded it. jobs.queued_again: 1 after it ran,
- * or died, and was queued.
+ * JSON array of the names by which `holds` find the job. jobs.ended_by: the id of the job that superseded it. jobs.queued_again: 1 if the
+ * job ran or died, and was then queued.
  *
  * endings: running jobs that must end in a state, and why. flow_keys has the keys with unfinished jobs, and is made from jobs and job_flow.
  * job_flow.settings is JSON. flow_counts: the starts that rate limits count.
@@ -129,6 +129,6 @@ export async function lockFlows(query: Query, which: string, ...params: readonly
   await query(`SELECT CASE WHEN EXISTS (${jobs}) THEN ${lock} END AS locked`, ...params)
 }
 
-/** Takes the lock if an unfinished job has a flow. The column `flows` is then 1. OFFSET: they are looked up once. */
+/** Takes the lock if an unfinished job has a flow. The column `flows` is then 1. With OFFSET, the look-up runs only once. */
 export const lockIfFlows = `SELECT flows::int, CASE WHEN flows THEN ${lock} END AS locked
   FROM (SELECT (SELECT ${firstFlow}) IS NOT NULL AS flows OFFSET 0) f`

@@ -80,7 +80,7 @@ type Claim = {
 type Claimed = { readonly jobs: readonly ClaimedJob[]; readonly ended: readonly EndedRun[]; readonly isSorted: boolean }
 
 /**
- * The statement with which the transaction of a claim begins: whether the claim must do more than the usual one, and the lock. Each part reads
+ * The statement that begins the transaction of a claim. It shows whether the claim must do more than usual, and takes the lock. Each part reads
  * the first row of an index.
  */
 export const selectHints = ({ only, now }: Pick<Claim, 'only' | 'now'>) => `
@@ -215,7 +215,7 @@ export async function requeue(query: Query, id: string, now: string): Promise<bo
   )
   if (job === undefined) return false
   const seq = Number(job['seq'])
-  // a claim that waited for the report that made the job dead may have left one
+  // a claim that waited for the report that made the job dead may have left an ending
   await query('DELETE FROM endings WHERE job_seq = $1', seq)
   const [parts] = await query('SELECT posts FROM job_parts WHERE job_seq = $1', seq)
   await query('UPDATE job_parts SET posts = $2 WHERE job_seq = $1', seq, toSentPosts(parts))

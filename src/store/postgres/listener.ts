@@ -41,7 +41,7 @@ const selectWork = (now: string) => `SELECT
   EXISTS (SELECT 1 FROM deliveries WHERE state IN ('pending', 'parked'))::int AS waiting,
   EXISTS (SELECT 1 FROM events WHERE consumed_at IS NULL AND wakes = 1)::int AS wakes`
 
-/** One attempt to listen. Its identity distinguishes late events of an earlier attempt. */
+/** One attempt to listen. Its identity shows whether a late event belongs to an earlier attempt. */
 type Attempt = { client?: DatabaseClient }
 
 /**

@@ -208,7 +208,7 @@ const migrations: readonly string[] = [
   'ALTER TABLE deliveries ADD COLUMN failed_by text',
   nodes,
   lockouts,
-  // until then, any hook could set the recipient of the channel `last`; the rows do not show which ones did
+  // before this migration, any hook could set the recipient of the channel `last`; the rows do not show which ones did
   'UPDATE sessions SET recipient_channel = NULL, recipient_to = NULL',
   repeats,
   inOrder,

@@ -172,7 +172,7 @@ function bindQuery(client: ClientBase, answerMs: number, onAnswer = () => {}): Q
     const query = { text, values: params.map(toParam), query_timeout: answerMs }
     const answer = await client.query<Row>(query)
     onAnswer()
-    // as: the types of pg do not have the array, which the answer to a text with several statements is
+    // as: the answer to a text with several statements is an array, which the types of pg leave out
     const results = [answer].flat() as readonly (typeof answer)[]
     return results.at(-1)?.rows ?? []
   }

@@ -5,7 +5,7 @@ import type { Database, SqlValue } from './driver.ts'
 
 /** A batch of the writer completes the catalog when this many rows of a table are behind it. Readers visit at most that many rows. */
 const maxBehind = 500
-/** Less than every seq, even than the seqs of rows that were copied from another engine. */
+/** Less than every seq, even those of rows that were copied from another engine. */
 export const firstSeq = -Number.MAX_SAFE_INTEGER
 
 /**

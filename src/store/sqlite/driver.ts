@@ -5,7 +5,7 @@ import { toStoredText } from '../rules.ts'
 
 export type { Row, SqlValue }
 
-/** One connection. Each statement is prepare once and cached by its text, so SQL texts must be constant. */
+/** One connection. Each statement is prepared once and cached by its text, so SQL texts must be constant. */
 export type Database = {
   run(sql: string, ...values: readonly SqlValue[]): { readonly changes: number; readonly seq: number }
   get(sql: string, ...values: readonly SqlValue[]): Row | undefined
@@ -57,7 +57,7 @@ export function readFacts(db: Database): Readonly<Record<string, string | number
   }
 }
 
-/** Texts in conditions are converted as stored texts are, so that they match. Few calls have one that changes. */
+/** Texts in conditions are converted as stored texts are, so that they match. Few calls have a text that changes. */
 function toStoredValues(values: readonly SqlValue[]): readonly SqlValue[] {
   return values.some(hasNul) ? values.map((value) => (hasNul(value) ? toStoredText(value) : value)) : values
 }

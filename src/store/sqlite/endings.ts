@@ -33,7 +33,7 @@ export const selectEndings = `SELECT j.id, j.fence FROM endings n
 export function dropJobs(db: Database, jobs: readonly Row[], at: number): void {
   for (const { seq = null } of jobs) db.run(`UPDATE jobs SET state = 'dropped', ended_at = ? WHERE seq = ?`, at, seq)
   for (const { lane = null } of jobs) openLane(db, lane, at)
-  // a dead job has no key any more
+  // a dead job no longer has a key
   reviewFlows(
     db,
     jobs.filter(({ state }) => state === 'queued'),

@@ -16,7 +16,7 @@ import { dropStoredWaitingBytes, storedWaitingBytes } from './waiting-bytes.ts'
  *
  * jobs.fence: random since the sixth migration, 0 if the job was never claimed or was released.
  * jobs.gate: 0 = may be claimed, 1 = another job of its lane comes first, 2 = waits for its run_at. At most one unfinished
- * job of a lane has a gate other than 1. jobs.stands_for is set for tasks only. jobs.queued_again: 1 after it ran, or died, and was queued.
+ * job of a lane has a gate other than 1. jobs.stands_for is set for tasks only. jobs.queued_again: 1 if the job ran or died, and was then queued.
  *
  * events_waiting contains consumed_at, which is always NULL there, because SQLite otherwise reads every row of the table.
  * Wide columns come last, because SQLite reads a row only up to the last column that a statement needs.
@@ -144,7 +144,7 @@ CREATE INDEX rings_mapping ON rings (mapping_id, seq);
 CREATE INDEX deliveries_kept ON deliveries (seq) WHERE head IS NOT NULL;
 `
 
-/** Until then, any hook could set the recipient of the channel `last`. The rows do not show which ones did. */
+/** Before this migration, any hook could set the recipient of the channel `last`. The rows do not show which ones did. */
 const forgetRecipients = 'UPDATE sessions SET recipient_channel = NULL, recipient_to = NULL'
 /** Waiting rows are read in the order of arrival, independent of the clocks. */
 const inOrder = `
@@ -221,8 +221,8 @@ export function readSchemaVersion(db: Database, file: string): number {
 }
 
 /**
- * Applies the missing migrations, each in its own transaction, so that a kill leaves the file as one of them made it. `upTo`: applies only this many,
- * as an older version did.
+ * Applies the missing migrations, each in its own transaction, so that a process that is killed leaves a file with whole migrations. `upTo`: applies
+ * only this many, as an older version did.
  */
 export function migrate(db: Database, file: string, upTo = migrations.length): void {
   const version = readSchemaVersion(db, file)

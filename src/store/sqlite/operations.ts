@@ -48,7 +48,7 @@ export const deliveryColumns = [
 
 /**
  * The event of a wake that is done when its delivery is accepted: agentId, sessionKey, trusted and wakes (0 or 1). The wake is in the row
- * of the delivery, so it needs no job row, and its event no text.
+ * of the delivery, so it needs no job row, and its event needs no text.
  */
 export type WakeValues = readonly [string, string, number, number]
 

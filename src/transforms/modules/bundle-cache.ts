@@ -8,7 +8,7 @@ import type { BuildInput } from '../read.ts'
 import { resolveModule, toModuleLabel } from '../root.ts'
 import { isUnchanged } from './resolution-snapshot.ts'
 
-/** `isNew`: the bundle was just built; the last call returned another bundle. */
+/** `isNew`: the bundle was just built, so it is not the one that the last call returned. */
 type Built = { readonly module: string; readonly bundle: Bundle; readonly isNew: boolean }
 
 type BundleCache = {

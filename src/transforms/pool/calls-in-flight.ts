@@ -75,7 +75,7 @@ export function createCallsInFlight(options: {
     },
     flush,
     recall: () => {
-      // this write comes before this read; the worker uses the reverse order: see `stateIndex`
+      // first writes `recalled`, then reads `begun`; the worker does the opposite: see `stateIndex`
       Atomics.store(sharedState, stateIndex.recalled, seq)
       const begun = Atomics.load(sharedState, stateIndex.begun)
       return [...inFlight.keys()].filter((each) => each > begun).flatMap((each) => take(each) ?? [])

@@ -56,7 +56,7 @@ export type Thread = Omit<CallsInFlight, 'flush'> & {
  * starting ──its first message──▶ ready
  *     └──────────────┬──────────────┘
  *                    ▼
- *     ended: terminated, crashed, or it sent what cannot be read
+ *     ended: terminated, crashed, or sent an invalid message
  * ```
  */
 type State =

@@ -1,4 +1,4 @@
-// `context.state` of one call. The thread asks the main thread for the first read of a key only; a value that is set stays in the thread until
+// `context.state` of one call. The thread asks the main thread only at the first read of a key; a value that is set stays in the thread until
 // the call returns. So a call that does not use the state costs nothing, and a loop over `set` costs the gateway nothing.
 import type { JsonValue } from '../../base/json.ts'
 import { readDurationMs } from '../../base/time.ts'

@@ -63,7 +63,7 @@ export function toFailedOutcome(
 
 /**
  * Parses the body and calls the function. Returns the outcome without a promise if the function is not asynchronous, because a promise costs
- * more than a small transform. It never throws or rejects. The function may change `head`. @param call an ASCII body may be a text
+ * more than a small transform. It never throws or rejects. The function may change `head`. @param call its body may be a text if it is ASCII
  */
 export function startCall(
   callable: Callable,
@@ -77,7 +77,7 @@ export function startCall(
     return { kind: 'refused', problem: toProblemRecord(toProblem(error)), log: [] }
   }
   try {
-    // JSON leaves out undefined properties, but here each one exists; a spread would cost 5 µs
+    // the JSON of `head` has no undefined properties, but `input` has each one; a spread would cost 5 µs
     const { headers, query, url, path, method, source, event, receivedAt, deliveryId } = head
     const input = { payload, headers, query, url, path, method, source, event, receivedAt, deliveryId }
     let memory: CallState | undefined

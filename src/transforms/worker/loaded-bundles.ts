@@ -35,7 +35,7 @@ export function createLoadedBundles(intrinsics: Intrinsics): LoadedBundles {
     }
   }
 
-  /** Replaces the promise by its result, so that later calls do not wait. */
+  /** Replaces the promise with its result, so that later calls do not wait. */
   async function replace(id: number, loading: Promise<LoadedBundle | Problem>): Promise<void> {
     const loaded = await loading
     if (bundles.get(id) === loading) bundles.set(id, loaded)

@@ -26,7 +26,7 @@ export function toPlainJson(value: unknown): string {
     if (bytes > resultBytes) throw new NotPlain(`the result is larger than ${resultBytes / 1024} kB`)
   }
   const writeText = (text: string): string => {
-    // counted before it is measured, so that a text of 100 MB is not encoded
+    // the length is checked before the text is encoded, because the text may have 100 MB
     count(text.length + 2)
     const json = stringify(text)
     count(byteLength(json) - text.length - 2)

@@ -4,7 +4,7 @@ import { schemaMark } from '../../model/refusal.ts'
 /** Names from the root down. */
 type FieldPath = readonly string[]
 
-/** A schema may be recursive, or be a copy of a large API. */
+/** The limits of a search: a schema may be recursive, or describe a large API. */
 const maxPaths = 100
 const deepest = 8
 const longestName = 200

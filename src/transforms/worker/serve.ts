@@ -110,7 +110,7 @@ export function createThreadServer({
   function begin(post: CallPost, body: Uint8Array | string): void {
     const { seq, bundle } = post
     if (isLeaving) return outcomes.addUnrun(seq)
-    // this write comes before this read; the main thread uses the reverse order: see `stateIndex`
+    // first writes `begun`, then reads `recalled`; the main thread does the opposite: see `stateIndex`
     store(sharedState, stateIndex.begun, seq)
     if (load(sharedState, stateIndex.recalled) >= seq) return outcomes.addUnrun(seq)
     const call: OpenCall = { seq, bundle, log: [], isOpen: true }
