@@ -95,7 +95,7 @@ export function createGmailApi({ call, base }: { call: GoogleCall; base: string 
     return answer.status < 300 ? (tryParse(answer) ?? message(id, 'metadata')) : message(id, 'metadata')
   }
 
-  /** Parses the parts of a mail; undefined if they are invalid. A thousand nested parts exhaust the stack. */
+  /** Parses the parts of a mail; undefined if they are invalid. A thousand nested parts would exhaust the stack. */
   function tryParse(answer: GoogleAnswer): GmailMessage | undefined {
     try {
       return parseAnswer(GmailMessage, answer, 'messages.get')

@@ -1,5 +1,5 @@
 // One request to a Google API: it is authorised, limited in time and size, and repeated after the wait that Google asks for. A failure becomes
-// a sentence with the next move, and quotes only error codes of Google.
+// a sentence with the next step, and quotes only error codes of Google.
 import { type Sleep, toBackoffMs } from '../base/retry.ts'
 import { tryParseJson } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
@@ -81,7 +81,7 @@ async function sendOnce(request: GoogleRequest, token: string | undefined, signa
   }
 }
 
-/** The kind of credentials of a request. A request without a token is that of a service account for its token. */
+/** The kind of credentials of a request that asks for a token. Only a service account sends an assertion. */
 function chooseCredentialKind({ body }: GoogleRequest): Credentials['kind'] {
   return body instanceof URLSearchParams && body.has('assertion') ? 'service-account' : 'consent'
 }

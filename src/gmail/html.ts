@@ -17,7 +17,7 @@ const mail: FormatCallback = (element, walk, builder) => {
 /** The greatest number that the converter can write in Roman numerals. */
 const maxRoman = 3_999
 
-/** Writes the numbers of a list like a browser, but only within the range of each numbering. */
+/** Numbers a list like a browser, but uses digits if a number is too great for Roman numerals or less than 1. */
 const numberedList: FormatCallback = (element, walk, builder, options) => {
   const { attribs, children = [] } = element
   const start = Number.parseInt(attribs?.['start'] ?? '1', 10)

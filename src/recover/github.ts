@@ -10,7 +10,7 @@ import { readRawValue } from './raw-value.ts'
 
 const Listed = z.array(
   z.object({
-    // a text if the id has more digits than a number of JavaScript can have
+    // a text if the id has more digits than a JavaScript number can have
     id: z.union([z.string().regex(/^\d+$/), z.int()]).transform(String),
     guid: z.string().min(1),
     delivered_at: z.iso.datetime({ offset: true }),

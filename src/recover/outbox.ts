@@ -41,7 +41,7 @@ export type Outbox = {
   readonly remembers: boolean
   /** Whether places are times. If not, `--since` takes all that the sender remembers. */
   readonly hasTimes: boolean
-  /** The distance before the last seen place at which a new attempt may still appear. */
+  /** How far before the last seen place a new attempt may still appear. */
   readonly overlap: number
   /** Pages of attempts, the newest first, until the caller stops or the sender remembers no more. */
   pages(): AsyncIterable<OutboxPage>

@@ -1,4 +1,4 @@
-// Loads channels in code from hooks/channels for the sections of channels.own. The posts of a channel that does not load wait.
+// Loads channels in code from hooks/channels for the sections of channels.own. If a channel does not load, its posts wait.
 import type { z } from 'zod'
 import { listNames, toNamedLabel } from '../transforms/definition-files.ts'
 import { type Definition, type Definitions, loadNamed } from '../transforms/definitions.ts'

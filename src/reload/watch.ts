@@ -15,7 +15,7 @@ export type WatchOptions = {
     readonly root: string
     /** Other directories with modules. */
     readonly further?: readonly string[]
-    /** hookloom.jsonc and .env, in one directory. They may not exist. */
+    /** hookloom.jsonc and .env, in one directory. They need not exist. */
     readonly files: readonly string[]
     /** Files that the gateway itself writes in the directory, such as a store next to the configuration, which changes with each delivery. */
     readonly ignored?: readonly string[]

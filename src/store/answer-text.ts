@@ -1,7 +1,7 @@
 // The text of the column `answer_body`: the body of an answer, with its content type if it has one.
 import type { StoredAnswer } from './records.ts'
 
-/** The beginning of such a text, in the form of an HTTP header. A receipt is JSON, so it begins with `{`. */
+/** The beginning of a text with a content type, in the form of an HTTP header. Any other text is JSON, and begins with `{`. */
 const typeLine = 'content-type: '
 
 export function toAnswerText({ body, contentType }: StoredAnswer): string {

@@ -81,7 +81,7 @@ function toLine(text: string): string {
   return cut(toPrintableLine(text.slice(0, 4 * maxChars)).replaceAll(/\p{Surrogate}/gu, '\uFFFD'), maxChars)
 }
 
-/** RFC 8785: names in the order of their UTF-16 units, without space; texts and whole numbers as `JSON.stringify` writes them. */
+/** RFC 8785: names in the order of their UTF-16 units, without white space; texts and whole numbers as `JSON.stringify` writes them. */
 function toCanonicalJson(value: JsonValue): string {
   return JSON.stringify(value, (_name, each: JsonValue) =>
     typeof each === 'object' && each !== null && !Array.isArray(each) ? sortNames(each) : each,

@@ -51,7 +51,7 @@ export interface BudgetKeeper {
    * again. If a budget has no room, the job is queued until the budget may have some, and no attempt counts.
    */
   reserve(job: { id: string; fence: number }, reservations: readonly Reservation[]): Promise<Reserved>
-  /** Adds to the limits of a budget in one period. All jobs that wait for the budget are due. */
+  /** Adds to the limits of a budget in one period. All jobs that wait for the budget become due. */
   raiseBudget(account: AccountName, by: Spending): Promise<void>
   /** Makes all jobs that wait for a budget due. Returns false if there are none. */
   wakeBudgets(): Promise<boolean>

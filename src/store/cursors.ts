@@ -1,7 +1,7 @@
 // Cursors: named texts. A cursor changes only if it has the expected value, and in one transaction with the rows that it belongs to.
 
 /**
- * A move of a cursor. Its value is a position in an external sequence, such as the history id of a mailbox. The move is stored with the
+ * A move of a cursor. The value of a cursor is a position in an external sequence, such as the history id of a mailbox. The move is stored with the
  * deliveries that were read from `from` up to `to`. `from` is undefined if the cursor was never set.
  */
 export type CursorMove = {
@@ -15,7 +15,7 @@ export type CursorMove = {
 /** Several cursors move together or not at all. Each name is given once. */
 export type CursorMoves = CursorMove | readonly CursorMove[]
 
-/** The moves in the order of the names: two transactions that lock in one order cannot wait for each other. */
+/** The moves in the order of the names: two transactions that lock in the same order cannot wait for each other. */
 export function listMoves(moves: CursorMoves): CursorMove[] {
   return [moves].flat().toSorted((one, other) => (one.name < other.name ? -1 : 1))
 }

@@ -261,7 +261,7 @@ export type OpenDelivery = {
   readonly request: KeptRequest
 }
 
-/** A delivery whose request is stored. Undefined: the request was too large. */
+/** A delivery whose request is kept. `request` is undefined if it was too large to be stored. */
 export type KeptDelivery = DeliveryRecord & { readonly request: KeptRequest | undefined }
 
 /** A queued job that its flow ended. */

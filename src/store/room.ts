@@ -3,8 +3,8 @@ import type { Log } from '../model/log.ts'
 import { Problem } from '../model/problem.ts'
 
 /**
- * Shares of the limit: a warning begins at `warn`. The report of a full store ends below `reopen` of the bytes that waited at the first refusal, so
- * that it does not flicker.
+ * Shares of the limit: a warning begins at `warn`. A full store is reported until the waiting bytes are below `reopen` of those at the first refusal,
+ * so that the report does not come and go.
  */
 const shares = { warn: 0.8, reopen: 0.95 }
 

@@ -250,7 +250,7 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
   /** Drops a delivery that is pending, parked, or has queued or dead jobs, and these jobs, but no running job. False if nothing changed. */
   drop(deliveryId: string): Promise<boolean>
   /**
-   * Takes the free ones of the named leases, each for `leaseMs` and under a new, random fence, and returns them. A lease that expired is
+   * Takes those of the named leases that are free, each for `leaseMs` and under a new, random fence, and returns them. A lease that expired is
    * free. An engine with one owner begins without leases, because its lock proves that the previous owner is dead.
    */
   lease(query: { names: readonly string[]; leaseMs: number }): Promise<Lease[]>

@@ -1,4 +1,4 @@
-// Which lines of a module ran: maps the parts of its bundle that ran back to the files of the author.
+// Shows which lines of a module ran: maps the executed parts of its bundle to the files of the author.
 import { SourceMap } from 'node:module'
 
 /** `line` and `endLine` begin at 1. `text`: the beginning of the code. */

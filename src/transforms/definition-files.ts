@@ -13,7 +13,7 @@ const packageFolders = ['hooks/node_modules', 'node_modules']
 
 const packageName = /^(?:@[a-z\d~-][\w.~-]*\/)?[a-z\d~-][\w.~-]*$/
 
-/** `fixtures` and `page`: the paths of its samples and its README. They may not exist. */
+/** `fixtures` and `page`: the paths of its samples and its README. They need not exist. */
 export type PresetFile = ModuleFile & {
   readonly label: string
   readonly fixtures: string

@@ -97,7 +97,7 @@ async function evaluate(bundle: Bundle): Promise<Definition | Problem> {
   }
 }
 
-/** The state of the package.json with the entry of a package. It is read, but it is not in the bundle. */
+/** The state of the package.json that names the entry of a package. It is read, but it is not in the bundle. */
 async function readManifestStamp({ file, packageName }: ModuleFile): Promise<string> {
   if (packageName === undefined) return ''
   const facts = await stat(join(file, 'package.json'), { bigint: true }).catch(() => undefined)

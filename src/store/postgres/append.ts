@@ -68,7 +68,7 @@ const unnest = (columns: Columns, first: number) =>
 const firstJob = deliveryColumns.length + 4
 const lastParam = firstJob + jobColumns.length + eventColumns.length
 
-/** Inserts the jobs and events of the deliveries in `found (seq, id)`. Their parameters begin at `$first`. Sessions are locked in one order. */
+/** Inserts the jobs and events of the deliveries in `found (seq, id)`. Their parameters begin at `$first`. Sessions are locked in a fixed order. */
 const buildChildInserts = (now: string, first: number) => `
   jobs_in AS (SELECT input.*, found.seq AS delivery_seq FROM ${unnest(jobColumns, first)}
     JOIN found ON found.id = input.delivery_id),
@@ -90,7 +90,7 @@ const buildChildInserts = (now: string, first: number) => `
       WHERE excluded.updated_at > sessions.updated_at)`
 
 /**
- * A row that does not take its key waits for no other insert. It is a duplicate if a stored row has the key. The statement is its
+ * A row that does not take its dedupe key waits for no other insert. It is a duplicate if a stored row has the key. The statement is its
  * own transaction, so it sets its own limit for locks, before it writes its first row, and asks for a durable commit.
  */
 const insertBatch = (now: string, lockMs: number, ifTaken: string) => `
@@ -109,7 +109,7 @@ const insertBatch = (now: string, lockMs: number, ifTaken: string) => `
 
 const skipTaken = 'ON CONFLICT (hook, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING'
 
-/** Whether the row of a delivery takes its key. */
+/** Whether the row of a delivery takes its dedupe key. */
 const takesKey = ({ dedupe, state }: NewDelivery) => dedupe !== undefined && state !== 'skipped'
 
 /** Inserts for a delivery that is stored already: $1 is its seq, $2 its id. */

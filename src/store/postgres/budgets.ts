@@ -53,7 +53,7 @@ const selectAccounts = (now: string) => `SELECT given.name, given.starts_at, a.n
       FROM reservations r WHERE r.name = given.name AND r.starts_at = given.starts_at AND r.job_id <> $3
         AND ${isHeld} AND j.locked_until > ${now})) held
   ORDER BY given.place`
-/** Locks the rows in one order, so that two turns with the same budgets do not wait for each other in a circle. */
+/** Locks the rows in a fixed order, so that two turns with the same budgets do not wait for each other in a circle. */
 const lockAccounts = `INSERT INTO accounts (name, starts_at)
   SELECT name, starts_at FROM unnest($1::text[], $2::bigint[]) AS given (name, starts_at) ORDER BY name COLLATE "C", starts_at
   ON CONFLICT (name, starts_at) DO UPDATE SET nanos = accounts.nanos`

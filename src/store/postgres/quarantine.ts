@@ -30,7 +30,7 @@ const types = ['text', 'bigint', 'text', 'text', 'text', 'smallint', 'bigint', '
 const insert = `INSERT INTO quarantine (${quarantineColumns.join(', ')})
   SELECT * FROM unnest(${types.map((type, index) => `$${index + 1}::${type}[]`).join(', ')}) ON CONFLICT (id) DO NOTHING`
 
-/** Rows are locked in one order, so that two gateways do not wait for each other in a circle. */
+/** Rows are locked in a fixed order, so that two gateways do not wait for each other in a circle. */
 const deleteAll = (condition: string) => `DELETE FROM quarantine WHERE seq IN
   (SELECT seq FROM quarantine WHERE ${condition} ORDER BY seq FOR UPDATE SKIP LOCKED) RETURNING seq`
 const deleteOld = deleteAll('received_at < $1')

@@ -2,7 +2,7 @@
 import type { Repetition } from '../records.ts'
 import type { Query } from './pool.ts'
 
-/** Rows are locked in one order, so that two gateways do not wait for each other in a circle. */
+/** Rows are locked in a fixed order, so that two gateways do not wait for each other in a circle. */
 const noteSql = `INSERT INTO repeats AS r (seq, times, last_at)
   SELECT d.seq, given.times, given.last_at
     FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS given (id, times, last_at) JOIN deliveries d USING (id) ORDER BY d.seq

@@ -6,7 +6,7 @@ import { addFailure } from './failures.ts'
 import { endAsAskedSql, leaveLane, returnToFlow } from './holds.ts'
 import type { Query } from './pool.ts'
 
-/** A session's row is locked until the commit, so sessions are touched last, in one order. */
+/** A session's row is locked until the commit, so sessions are touched last, in a fixed order. */
 const touchSession = (now: string) => `INSERT INTO sessions (agent_id, session_key, updated_at) VALUES ($1, $2, ${now})
   ON CONFLICT (agent_id, session_key) DO UPDATE SET updated_at = greatest(sessions.updated_at, excluded.updated_at)`
 

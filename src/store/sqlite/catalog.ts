@@ -9,10 +9,10 @@ const maxBehind = 500
 export const firstSeq = -Number.MAX_SAFE_INTEGER
 
 /**
- * catalog: the last row of each table that the catalog has. The triggers keep it correct when such a row changes or is deleted. They also delete the
+ * `catalog`: the last row of each table that the catalog has. The triggers keep it correct when such a row changes or is deleted. They also delete the
  * rows that belong to a deleted delivery, in place of foreign keys, which would need an index in each child.
  *
- * listed has the columns by which lists filter and search, so that a search of the whole store reads no wide row. Within a state, its rows are
+ * `listed` has the columns by which lists filter and search, so that a search of the whole store reads no wide row. Within a state, its rows are
  * in the order of arrival.
  */
 export const catalogSchema = `
@@ -98,7 +98,7 @@ export function completeCatalog(db: Database): void {
   for (const sql of additions) db.run(sql)
 }
 
-/** The difference is computed in SQL, because it may be too large for a number of JavaScript. */
+/** The difference is computed in SQL, because it may be too large for a JavaScript number. */
 const selectIsBehind = `SELECT max(${tables.map((table) => `${selectLast(table)} - ${table}`).join(', ')}) > ${maxBehind} AS is_behind FROM catalog`
 
 /** Adds the rows behind the catalog if there are enough of them to justify the extra pages. */

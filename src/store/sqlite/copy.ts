@@ -42,7 +42,7 @@ export async function readSqlite<Result>(file: string, run: (source: CopySource)
   }
 }
 
-/** Rows of a table whose key follows `?2` and so on. */
+/** The first `?1` rows of a table whose keys follow the key in `?2` and the next parameters. */
 function selectPage({ name, key, columns }: CopiedTable): string {
   const names = Object.keys(columns)
   const place = key.join(', ')

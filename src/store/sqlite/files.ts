@@ -41,7 +41,7 @@ export function probeDiskSpace(file: string): void {
   const probe = `${file}.probe`
   try {
     rmSync(probe, { force: true })
-    // wx: never through a link
+    // wx: never follows a link
     writeFileSync(probe, new Uint8Array(256 * 1024), { flush: true, flag: 'wx', mode: 0o600 })
   } finally {
     rmSync(probe, { force: true })

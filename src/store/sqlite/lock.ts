@@ -47,7 +47,7 @@ function isBusy(error: unknown): boolean {
 function writePid(pidFile: string): void {
   try {
     rmSync(pidFile, { force: true })
-    // wx: never through a link
+    // wx: never follows a link
     writeFileSync(pidFile, `${process.pid}\n`, { flag: 'wx', mode: 0o600 })
   } catch {
     // the lock works without this file, and a store on a full disk must open so that it can be emptied

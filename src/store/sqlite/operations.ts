@@ -78,7 +78,7 @@ type AppendOperation = {
   readonly kind: 'append'
   readonly at: number
   readonly values: readonly SqlValue[]
-  /** `isStored`: the new row takes the key. */
+  /** `isStored`: whether the new row takes the key. */
   readonly key: (DedupeKey & { readonly isStored: boolean }) | undefined
   readonly id: string
   readonly ring: RingValues | undefined

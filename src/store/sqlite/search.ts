@@ -1,4 +1,4 @@
-// The list of deliveries: newest rows, by filters. A filter by state, hook or source reads the catalog and, except for the newest, no row.
+// The list of deliveries: newest rows, by filters. A filter by state, hook or source reads the catalog and the rows behind it.
 // A text or a time is searched in the rows themselves, so its caller visits the store in steps.
 import { searchedBytes, toStep, type DeliveriesQuery } from '../queries.ts'
 import { deliveryStates } from '../../model/delivery.ts'

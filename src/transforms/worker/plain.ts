@@ -110,7 +110,7 @@ function readOwnValue(source: unknown, key: string): unknown {
   return isReadable && !isProxy(source) ? getOwnPropertyDescriptor(source, key)?.value : undefined
 }
 
-/** Reads a property without running a getter, because a getter is code and may not end. */
+/** Reads a property without running a getter, because a getter is code and may never return. */
 function readOwnKeys(source: object, parent: Parent): unknown {
   const property = getOwnPropertyDescriptor(source, parent.key)
   if (property?.get !== undefined || property?.set !== undefined)
