@@ -74,7 +74,7 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
   const isAboveRoot = (path: string) => roots.some((root) => path === root || isInside(path, root))
   const files = paths.files.map((file) => join(top, basename(file)))
   const ignored = new Set(paths.ignored?.map(within))
-  /** Whether a path is watched: in the directory, only the files, the roots and the paths to the roots are. */
+  /** Whether a path is watched: in the directory, only the files, the roots and the paths to the roots are watched. */
   const isWatched = (path: string) =>
     !ignored.has(path) && (path === top || files.includes(path) || isAboveRoot(path) || isInRoot(path))
   const seen = new Map<string, string>(files.map((file) => [file, readStamp(file)]))

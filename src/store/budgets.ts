@@ -1,7 +1,7 @@
 // The accounts of budgets, which all engines store, and the rule by which they let a turn start.
 import { formatSpending, type Measure, measures, noSpending, type Spending } from '../model/spending.ts'
 
-/** The account of one budget in one period, by the start of the period in milliseconds since the epoch. */
+/** Identifies the account of one budget in one period. `startsAt`: the start of the period, in milliseconds since the epoch. */
 export type AccountName = { readonly name: string; readonly startsAt: number }
 
 /**
@@ -16,7 +16,7 @@ export type Reservation = AccountName & {
   readonly most: Spending
 }
 
-/** The usage of a turn that counts for one budget. */
+/** The part of a turn's usage that counts for one budget. */
 export type SettledTurn = AccountName & { readonly used: Spending }
 
 export type Account = AccountName & {

@@ -27,7 +27,7 @@ export function addToCounts(counts: TurnCounts, names: readonly string[]): void 
 export const selectRunning = `SELECT j.flow, f.ring, f.key, f.settings FROM jobs j JOIN job_flow f ON f.job_seq = j.seq
   WHERE j.state = 'running' AND j.ended_at IS NULL`
 
-/** Counts the running turns. `held`: the labels of holds. The count of a held session is full, so that its keys wait. */
+/** Counts the running turns. `held`: the labels of holds. A held session counts as full, so that its keys wait. */
 export function* countRunning(held: readonly string[], early?: EarlyReads): Script<TurnCounts> {
   const rows = early?.running ?? (yield* run(selectRunning))
   const counts: TurnCounts = new Map(held.map((label) => [`hold:${label}`, openedAtOnce]))
@@ -66,7 +66,7 @@ const selectBlockers = `WITH RECURSIVE b (blocker) AS (SELECT min(blocker) FROM 
     UNION ALL SELECT (SELECT min(blocker) FROM flow_keys WHERE state = 'blocked' AND blocker > b.blocker) FROM b WHERE b.blocker IS NOT NULL)
   SELECT blocker FROM b WHERE blocker IS NOT NULL LIMIT 1000`
 
-/** Makes blocked keys ready: for each blocker, as many keys as it has room for. Returns whether there was one with room. */
+/** Makes blocked keys ready: for each blocker, as many keys as it has room for. Returns whether any blocker had room. */
 export function* unblockKeys(counts: TurnCounts, dialect: Dialect): Script<boolean> {
   const blockers = (yield* run(selectBlockers)).map(({ blocker }) => {
     // a line is JSON, without a line break

@@ -17,7 +17,7 @@ const maxUnsorted = 100
 /** `ended`: the rows that `reviewKeys` needs. `isDone`: whether every cancel was carried out. */
 export type Cancelled = { readonly ended: readonly Row[]; readonly isDone: boolean }
 
-/** The cancels that arrived before every job without a key; none while there are many such jobs. */
+/** The cancels that arrived before all jobs that have no key yet; none while there are many such jobs. */
 const selectCancels = `SELECT c.delivery_seq FROM flow_cancels c, (SELECT min(n.delivery_seq) AS first, count(*) AS count
     FROM (SELECT j.delivery_seq FROM ${jobsOfKey('j', '0')} LIMIT ${maxUnsorted + 1}) n) u
   WHERE u.count <= ${maxUnsorted} AND (u.first IS NULL OR c.delivery_seq < u.first) ORDER BY c.delivery_seq LIMIT ${cancelledAtOnce}`

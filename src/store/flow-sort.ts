@@ -126,7 +126,7 @@ function chooseNew(all: readonly NewFlowJob[], known: Known | undefined): Pick<K
   return { kept, ended: jobs.slice(0, jobs.length - kept.length).map(({ seq }) => [seq, state, reason, by]) }
 }
 
-/** The `FlowEnd` of each state that `chooseNew` gives. */
+/** The `FlowEnd` of each state that `chooseNew` returns. */
 const newEnd = `CASE jobs.state WHEN 'skipped' THEN 'skip' WHEN 'superseded' THEN 'replace' ELSE 'maxQueued' END`
 
 function* endNew(ended: readonly EndedRow[], { now, dialect }: FlowClaim): Script<void> {

@@ -35,7 +35,7 @@ type Line = LineFacts & {
   readonly text: string
   rank: number
   servedAt: number
-  /** Only for the jobs without a flow, which take turns with the lines: the due times of the first such jobs. */
+  /** Only in the line of the jobs without a flow, which takes turns with the other lines: the due times of the first such jobs. */
   readonly plain?: readonly number[]
 }
 
@@ -64,7 +64,7 @@ function* readPlain({ limit, selectPlain }: FlowClaim): Script<Line[]> {
   return [{ ...facts, text: '', rank, servedAt: Number(row?.['served_at'] ?? 0), plain }]
 }
 
-/** The moment since which the line waits for a turn, less its head start. Lines take turns: after a start, a line is behind the others. */
+/** The moment since which the line has waited for a turn, less its head start. Lines take turns: after a start, a line is behind the others. */
 function waitsSince({ rank, servedAt, headStartMs }: Line): number {
   return Math.max(rank, servedAt - headStartMs)
 }

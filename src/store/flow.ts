@@ -27,8 +27,8 @@ const noTurns: Omit<FlowClaimed, 'ended'> = { started: new Map(), isSorted: true
 const existsColumn = (rows: string, name: string) =>
   `CASE WHEN EXISTS (SELECT 1 FROM ${rows}) THEN 1 ELSE 0 END AS ${name}`
 
-// without EXISTS: for it, Postgres reads the table instead of the index if its statistics suggest that a row is found soon. Not min() either: Postgres plans
-// it twice
+// not EXISTS: for it, Postgres reads the table instead of the index if its statistics suggest that a row is found soon. Not min() either, because Postgres
+// plans it twice
 const isDueColumn = (first: string, now: string, name: string) =>
   `CASE WHEN (SELECT ${first}) <= ${now} THEN 1 ELSE 0 END AS ${name}`
 

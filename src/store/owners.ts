@@ -11,7 +11,7 @@ export type NodeInfo = {
 /** `seenAt`: the time at which it last joined, by the clock of the store. */
 export type NodeRecord = NodeInfo & { readonly seenAt: number }
 
-/** A right that one owner has at a time, such as the right to watch a mailbox. */
+/** A right that only one owner has at a time, such as the right to watch a mailbox. */
 export type Lease = { readonly name: string; readonly fence: number }
 
 /**

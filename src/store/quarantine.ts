@@ -1,4 +1,4 @@
-// Refused requests that are kept, sealed. The store sees how many there are and whose they may be, but nothing of their content.
+// Refused requests that are kept, sealed. The store knows their hooks and networks, but nothing of their content.
 
 /** A refused request, as lists show it. `place`: its position in the order of arrival. */
 export type QuarantinedRequest = {

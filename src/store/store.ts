@@ -99,7 +99,7 @@ export interface StoreReader extends AccountReader, AuditReader, ProgressReader,
   /** The newest `limit` messages of a session's transcript, oldest first. `runId`: only those of this run, found by an index. */
   messages(query: { agentId: string; sessionKey: string; limit: number; runId?: string }): Promise<Message[]>
   /**
-   * For the newest `limit` turns in the transcript of a session that ended within `withinMs`: the milliseconds since the end of each, newest first.
+   * The turns in the transcript of a session, newest first: the milliseconds since each ended. Only the newest `limit` that ended within `withinMs`.
    */
   turnAgesMs(query: { agentId: string; sessionKey: string; limit: number; withinMs: number }): Promise<number[]>
   /** The lanes with unfinished jobs, those with the most jobs first. */

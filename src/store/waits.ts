@@ -1,4 +1,4 @@
-// Finds why queued jobs wait, with one script for all engines. deliveries/waits.ts makes sentences of them.
+// Finds why queued jobs wait, with one script for all engines. deliveries/waits.ts turns the reasons into sentences.
 import type { SharedLimits } from '../model/config/flow.ts'
 import { countRunning, findBlocker, type Place, type TurnCounts } from './flow-blockers.ts'
 import { type LineFacts, jobsOfKey, readFlowSettings, run, type Script, whereQueued } from './flow-script.ts'

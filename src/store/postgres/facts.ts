@@ -22,8 +22,8 @@ export type PostgresFacts = {
 }
 
 /**
- * Vacuum removes no row version that is newer than the oldest of these. Without pg_read_all_stats, only those of the user's own connections are
- * visible.
+ * The snapshots in use: vacuum keeps each row version that the oldest one may see. Without pg_read_all_stats, only those of the user's own
+ * connections are visible.
  */
 const selectSnapshots = `SELECT * FROM (
     SELECT 'the connection with pid ' || pid || ' (' || coalesce(nullif(application_name, ''), 'without a name') || ', ' || state || ')' AS holder,

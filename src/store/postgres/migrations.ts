@@ -143,7 +143,7 @@ CREATE TABLE cursors (
 );
 `
 
-/** Rights that one gateway has at a time. The search for waiting rows reads only indexes. */
+/** Rights that only one gateway has at a time. The search for waiting rows reads only indexes. */
 const shared = `
 CREATE TABLE leases (
   name text COLLATE "C" PRIMARY KEY,

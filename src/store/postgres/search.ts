@@ -16,7 +16,7 @@ export const selectSeq = (id: string) =>
 /**
  * Filters the rows between $7 and $2, the seqs of two places. With the collation C, `lower` changes ASCII letters only, and takes an eighth of
  * the time of `translate`. $10: the text as `encode` writes its bytes, because a body need not be a text. The text of each plan is searched
- * first, and then the message that a regular expression finds in it: to parse the plan would fail for some escapes. OFFSET 0 prevents a hash of
+ * first, and then the message that a regular expression finds in it: parsing the plan would fail for some escapes. OFFSET 0 prevents a hash of
  * the whole table.
  */
 const whereContains = (text: string) => `strpos(lower(${text} COLLATE "C"), $6) > 0`

@@ -47,7 +47,7 @@ export function createReadConnection(file: string, onMissing: () => void = () =>
       } catch (error) {
         const trouble = classifyError(error)
         if (!trouble) throw error
-        // at most once a second: a closed connection keeps its file descriptors until it is collected
+        // at most once a second: a closed connection keeps its file descriptors until it is garbage-collected
         if (trouble.reopen && performance.now() >= nextReset) {
           nextReset = performance.now() + 1000
           reset()

@@ -55,7 +55,7 @@ function selectPage({ name, key, columns }: CopiedTable): string {
       WHERE wake_id IS NOT NULL AND seq > ?2 + ${wakeOffset} ORDER BY deliveries.seq LIMIT ?1)) ORDER BY seq LIMIT ?1`
 }
 
-/** Here, the gateway that took a delivery follows from the seq of the delivery. A copy into a file does not keep it. */
+/** Here, the gateway that took a delivery follows from the seq of the delivery. A copy into a file does not keep the gateway. */
 function toColumnSql(column: string): string {
   if (column !== 'node') return column
   return '(SELECT n.id FROM nodes n WHERE n.first_seq <= deliveries.seq ORDER BY n.first_seq DESC, n.place DESC LIMIT 1) AS node'

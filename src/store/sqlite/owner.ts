@@ -111,7 +111,7 @@ function openWritable({ file, maxPages }: WriterOptions, prepare: (db: Database)
     trackWaitingBytes(db)
     return db
   } catch (error) {
-    // a closed connection lives until it is collected: its lock would block the next connection
+    // a closed connection lives until it is garbage-collected: its lock would block the next connection
     if (db.inTransaction) db.exec('ROLLBACK')
     db.close()
     throw error

@@ -89,7 +89,7 @@ export function createWatchdog(options: {
     onStalled(thread)
   }
 
-  /** The time limit counts from the start of the call, because its thread may be starting or blocked. The wait has its own limit. */
+  /** The time limit counts from the start of the call: before that, its thread may be starting or blocked. The wait has its own limit. */
   function isLate({ begunAt, postedAt }: InFlightCall, now: number): boolean {
     return begunAt === undefined ? now - postedAt >= 2 * timeoutMs + startMs : now - begunAt >= timeoutMs + tickMs
   }
