@@ -128,7 +128,7 @@ export function removeInvisible(text: string): string {
   return (
     text
       .replace(unseen, '')
-      // the search does not start in the middle of a run: it would take quadratic time
+      // the search does not start in the middle of a run: otherwise it would take quadratic time
       .replace(/(?<![ \t\u00A0])[ \t\u00A0]+$/gm, '')
       .replace(/\n{3,}/g, '\n\n')
   )

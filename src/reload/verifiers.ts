@@ -18,8 +18,8 @@ export type LoadedVerifiers = {
 
 /**
  * Loads the schemes. Throws `config-invalid` for the name of a built-in scheme, and for a name that two schemes have. A name that is similar to
- * that of a built-in scheme is unknown: it is a typo, not a missing module. `serving` has the last good version of each scheme, in case the new
- * one is broken.
+ * that of a built-in scheme is reported as unknown: it is a typo, not a missing module. `serving` has the last good version of each scheme, in
+ * case the new one is broken.
  */
 export async function loadVerifiers(
   {

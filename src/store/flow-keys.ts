@@ -118,7 +118,7 @@ function computeMoments(group: KeyGroup, now: number): readonly (string | number
   const waiting = isWaiting(group) ? known : undefined
   const firstAt = waiting?.firstAt ?? kept[0]?.createdAt ?? now
   let dueAt = waiting?.dueAt ?? Infinity
-  // a request that arrived after the quiet period ended does not begin it anew
+  // a request that arrived after the quiet period ended does not start it again
   for (const { createdAt } of jobs) if (createdAt < dueAt) dueAt = Math.min(createdAt + delayMs, firstAt + maxDelayMs)
   if (delayMs === 0) dueAt = Math.min(now, dueAt)
   const state = kept.length === 0 ? 'idle' : dueAt > now ? 'later' : 'ready'

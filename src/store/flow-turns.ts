@@ -86,7 +86,7 @@ export function* startTurns(
     const line = open.toSorted((one, other) => waitsSince(one) - waitsSince(other))[0]
     if (line === undefined) break
     const close = () => open.splice(open.indexOf(line), 1)
-    // if two lines are served in the same millisecond, the order between them stays
+    // if two lines are served in the same millisecond, their order stays the same
     const servedAt = Math.max(claim.now, line.servedAt + 1)
     if (line.plain !== undefined) {
       plain += 1

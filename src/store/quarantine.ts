@@ -1,4 +1,4 @@
-// Refused requests that are kept, sealed. The store knows their hooks and networks, but nothing of their content.
+// Sealed copies of refused requests. The store knows their hooks and networks, but nothing of their content.
 
 /** A refused request, as lists show it. `place`: its position in the order of arrival. */
 export type QuarantinedRequest = {

@@ -118,7 +118,7 @@ async function claimPlain(query: Query, { limit, leaseMs, only, now }: Claim): P
   return [...first, ...(await from(eachHead, limit - first.length))]
 }
 
-/** Queues the jobs of flows whose leases expired again. Returns whether there were any. */
+/** Queues again the jobs of flows whose leases have expired. Returns whether there were any. */
 async function requeueExpired(query: Query, now: string): Promise<boolean> {
   const sql = `WITH lost AS (SELECT seq FROM jobs j WHERE ${whereLapsed(now)} FOR UPDATE SKIP LOCKED)
     UPDATE jobs SET state = 'queued', queued_again = 1, gate = 3, lane = NULL, locked_until = NULL, attempts = attempts + 1, last_error = $1,

@@ -101,7 +101,7 @@ function buildTrimOf(root: string, barrels: readonly Barrel[], sources: readonly
   }
 }
 
-/** Files in packages that have many imports, and that the author's own files import. */
+/** Package files that have many imports and that the author's own files import. */
 function findCandidates(root: string, { inputs }: Metafile): Candidate[] {
   const specifiers = new Map<string, Set<string>>()
   for (const [importer, { imports }] of Object.entries(inputs)) {

@@ -8,7 +8,7 @@ import type { Thread } from './thread.ts'
 const startAgainMs = 1000
 
 export type Standby = {
-  /** The standby, for tests of bundles. It stays the standby. Undefined if no thread can be started. */
+  /** Returns the standby for a test of a bundle, without taking it. Undefined if no thread can be started. */
   peek(): Thread | undefined
   /** Takes the standby, or a new thread if the standby is busy. The next standby is started after this turn of the event loop. */
   take(): Thread | undefined

@@ -103,7 +103,7 @@ export function createWatchdog(options: {
       })
       return
     }
-    // a younger call that blocks the thread still has time, so the result of the older one may only be delayed
+    // a younger call that blocks the thread still has time, so the result of the older one may merely be delayed
     if (now - postedAt >= 2 * timeoutMs + startMs) onStuck(thread, undefined)
   }
 

@@ -51,7 +51,7 @@ export function startCoverage(): CoverageProbe {
   }
 }
 
-/** Inner ranges replace outer ones: they are nested, so the outer one is painted first. */
+/** Ranges are nested, and inner ranges replace outer ones, so the outer ones are painted first. */
 function paint(covered: Uint8Array, functions: readonly Profiler.FunctionCoverage[], start: number): void {
   const ranges = functions
     .flatMap(({ ranges: own }) => own)

@@ -47,7 +47,7 @@ export function createThreadServer({
   calls: AsyncLocalStorage<OpenCall>
   intrinsics: Intrinsics
   memory: { isOver(): boolean }
-  /** Undefined: nothing is measured. Calls must come one at a time so that they can be distinguished. */
+  /** If undefined, nothing is measured. Otherwise, calls must come one at a time so that they can be distinguished. */
   coverage: CoverageProbe | undefined
 }): ThreadServer {
   const bundles = createLoadedBundles(intrinsics)
@@ -135,7 +135,7 @@ export function createThreadServer({
     } else finish(call, outcome)
   }
 
-  /** A call reads each key once, so the number of the call and the key name its question. */
+  /** A call reads each key once, so the number of the call and the key together identify its question. */
   function askState(seq: number, key: string): Promise<string | undefined> {
     return new Promise((resolve, reject) => {
       questions.set(`${seq} ${key}`, ({ json, isRead }) => {
