@@ -16,7 +16,7 @@ export type QuarantinedRequest = {
 /** `sealed`: its head and its body, encrypted. */
 export type SealedRequest = Omit<QuarantinedRequest, 'place'> & {
   /**
-   * The hook. Together with `network`, it is the key of a share of the space. It is a configured name, so that strangers cannot create many shares.
+   * The hook. Together with `network`, it identifies a share of the space. It is a configured name, so that strangers cannot create many shares.
    */
   readonly hookLabel: string
   readonly network: string

@@ -109,7 +109,7 @@ export type Settlement = {
   readonly log: readonly string[]
   /**
    * Present if the request must be stored. A delivery that stays pending or parked keeps the request that was stored before. `too large`: the request
-   * should be stored and is not, and `kept` shows that.
+   * should be stored but is not; `kept` shows that.
    */
   readonly request?: KeptRequest | 'too large' | undefined
   /**

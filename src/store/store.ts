@@ -49,10 +49,10 @@ import type { CursorMoves } from './cursors.ts'
 /** The part of the store that a read-only process has. */
 export interface StoreReader extends AccountReader, AuditReader, ProgressReader, WaitReader {
   /**
-   * The newest `limit` deliveries, oldest first. `before` (the id of a delivery or of one of its jobs): only those that arrived before
-   * it; none if the store has no such id. `from` (such an id): only this one and those that arrived after it. `text`: only those whose id begins with it, or that have it in their hook, source, event, mapping, stored body, problem, message or session key,
-   * or in the error or reply of a run; of a long text, the beginning is searched (`searchedBytes`). The case of ASCII letters does not
-   * matter. A search for a text or a time reads each row between `from` and `before`, so the caller decides how long it takes.
+   * The newest `limit` deliveries, oldest first. `before` (the id of a delivery or of one of its jobs): only those that arrived before it; none if the store has no
+   * such id. `from` (such an id): only this one and those that arrived after it. `text`: only those whose id begins with it, or that have it in their hook, source,
+   * event, mapping, stored body, problem, message or session key, or in the error or reply of a run; of a long text, only the beginning (`searchedBytes`). The case of
+   * ASCII letters does not matter. A search for a text or a time reads each row between `from` and `before`, so the caller decides how long it takes.
    */
   deliveries(query: DeliveriesQuery): Promise<DeliveryRecord[]>
   /**

@@ -53,7 +53,7 @@ function buildOutsideProblem(why: string): Problem {
   )
 }
 
-/** The real path of a path. If it does not exist, the nearest existing directory above it is resolved. */
+/** Resolves a path to its real path. If it does not exist, the nearest existing directory above it is resolved. */
 export async function resolveRealPath(path: string): Promise<string> {
   try {
     return await realpath(path)

@@ -6,7 +6,7 @@ import type { Database, SqlValue } from './driver.ts'
 import { reopenFlow } from './flow.ts'
 import type { OperationOf } from './operations.ts'
 
-/** starts_at: the start of the period. alerted: the percentage that the operator has an alert about. nanos: billionths of a US dollar. */
+/** starts_at: the start of the period. alerted: the percentage of the last alert to the operator. nanos: billionths of a US dollar. */
 export const budgetsSchema = `
 CREATE TABLE accounts (
   name TEXT NOT NULL,

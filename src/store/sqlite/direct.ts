@@ -1,5 +1,5 @@
-// Commits on the calling thread, while nothing else waits and the disk is fast. A lone request then waits for one commit: to wake
-// the writer thread and to be woken by it takes several times as long. Every other operation goes to the writer thread.
+// Commits on the calling thread, while nothing else waits and the disk is fast. A lone request then waits for one commit: waking
+// the writer thread and being woken by it takes several times as long. Every other operation goes to the writer thread.
 import { runBatch, toBatchFailure } from './batch.ts'
 import { type Database, isLocked, openDatabase } from './driver.ts'
 import { readInodes } from './files.ts'

@@ -221,7 +221,7 @@ export function readSchemaVersion(db: Database, file: string): number {
 }
 
 /**
- * Applies the missing migrations, each in its own transaction, so that a process that is killed leaves a file with whole migrations. `upTo`: applies
+ * Applies the missing migrations, each in its own transaction, so that a process that is killed leaves no migration half applied. `upTo`: applies
  * only this many, as an older version did.
  */
 export function migrate(db: Database, file: string, upTo = migrations.length): void {

@@ -160,7 +160,7 @@ const nextDue = `SELECT min(at) AS at FROM (
   SELECT * FROM (SELECT run_at ${waitsForRetry} ORDER BY run_at LIMIT 1) UNION ALL
   SELECT min(until) FROM holds UNION ALL ${selectNextFlow})`
 /**
- * Reads only the head of the backlog. Jobs are in order of arrival, and a job that was never tried is due since its arrival,
+ * Reads only the head of the backlog. Jobs are in order of arrival, and a job that was never tried has been due since its arrival,
  * so no job behind the first such job has been due for longer.
  */
 const longestDue = `SELECT min(run_at) AS run_at FROM (

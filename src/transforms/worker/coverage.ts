@@ -1,4 +1,4 @@
-// Which code of a bundle ran since the last call of `take`, by V8's precise coverage of this thread. Threads that serve never start it.
+// Measures which code of a bundle ran since the last call of `take`, with V8's precise coverage of this thread. Threads that serve never start it.
 import { type Debugger, type Profiler, Session } from 'node:inspector'
 import type { BundlePost } from './messages.ts'
 
