@@ -14,7 +14,7 @@ export type FetchedToken =
   | { readonly kind: 'fetched'; readonly token: string; readonly until: number }
 
 export type TokenCache = {
-  /** The cached token, or a new one. Concurrent callers share one request, which the signal of a single caller does not stop. */
+  /** The cached token, or a new one. Concurrent callers share one request; the signal of one caller does not stop it. */
   get(): Promise<AccessToken>
   /** Called when a token was refused: the next call fetches a new one. */
   drop(token: string): void

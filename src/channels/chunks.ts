@@ -50,7 +50,7 @@ type Piece = {
 /** The next piece: as much of the rest as fits, cut back to a break. */
 function takePiece(rest: Rest): Piece {
   const { limit, measure } = rest
-  // invisible source only makes a piece shorter than necessary, so the work stays bounded
+  // source text that becomes invisible may make a piece shorter than necessary; this keeps the work bounded
   let room = limit
   for (;;) {
     const piece = cutPiece(rest, room)
@@ -72,7 +72,7 @@ function cutPiece({ text, blanks, at, open }: Rest, maxLength: number): Piece {
   }
   const next = blanks(stop).line
   const closing = readLineAt(text, next)
-  // the line that was added may occur in the text again
+  // the text may already have the closing line that was added
   const ends = next > stop && closesFence(closing, after)
   return {
     text: `${start}${body.trimEnd()}\n${after.closing}`,
@@ -176,7 +176,7 @@ type Fence = {
   readonly closing: string
 }
 
-/** Matches quotes and indentation or a bullet, then the marks, then the rest. The bounds keep the repeated line short. */
+/** Matches quotes and indentation or a bullet, then the marks, then the rest. The bounds keep the line short, because each piece repeats it. */
 const opener = /^([ \t>]{0,40})(?:([-*+]|\d{1,9}[.)])([ \t]{1,4}))?(`{3,16}|~{3,16})(?!`|~)(.*)$/
 const closer = /^[ \t>]*(`{3,}|~{3,})[ \t]*$/
 

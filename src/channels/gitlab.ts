@@ -112,7 +112,7 @@ export function createGitLabChannel(config: ChannelConfig<'gitlab'>, { fetch }: 
       const set = readSuccess(outcome, Posted)
       if (set !== undefined) return { kind: 'sent', id: String(set.id) }
       if (!isRefusedTransition(outcome)) return readFailure(outcome)
-      // another run, or an attempt whose answer was lost, has set it: the commit already has this state
+      // the commit already has this state: another run, or an attempt whose answer was lost, has set it
       const now = await find()
       if (now.kind === 'failed') return now.failed
       return now.status === wanted.state ? { kind: 'sent', id: now.id } : readFailure(outcome)

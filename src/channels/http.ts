@@ -136,7 +136,7 @@ export type SendFailure = Exclude<SendResult, { kind: 'sent' }>
 /** The meaning of a provider's error. An undefined field is derived from the status and the headers. */
 export type ErrorMeaning = {
   readonly kind?: SendFailure['kind'] | undefined
-  /** The cause and the next move, as sentences. */
+  /** The cause, and what the operator can do, as sentences. */
   readonly hint?: string | undefined
   readonly retryAfterMs?: number | undefined
 }

@@ -26,7 +26,7 @@ const SuccessAnswer = z.object({
     z.object({ guid: z.string() }),
   ]),
 })
-/** `data` is the message, if Messages accepted it and could not send it. */
+/** `data` is the message, if Messages accepted it but could not send it. */
 const ErrorAnswer = z.object({
   error: z.object({ message: z.string() }),
   data: z.object({ error: z.number() }).optional().catch(undefined),

@@ -34,7 +34,7 @@ const ErrorAnswer = z.object({
   errors: z.array(z.object({ extensions: z.object({ code: z.string().optional() }).optional() })).min(1),
 })
 
-/** The end of the limit of requests, or of the limit of complexity, in milliseconds since the epoch. */
+/** The headers that say when the limit of requests or of complexity resets, in milliseconds since the epoch. */
 const resets = ['x-ratelimit-requests-reset', 'x-ratelimit-complexity-reset'] as const
 
 function explain(status: number, headers: Headers, code: string | undefined): ErrorMeaning {
@@ -85,7 +85,7 @@ export function createLinearChannel(config: ChannelConfig<'linear'>, { fetch }: 
 
   return {
     id: 'linear',
-    // each attempt has the same id of the comment, and Linear makes no second comment with this id
+    // each attempt sends the same comment id, and Linear makes no second comment with this id
     dedupes: true,
     to: config.to,
     whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : explainRecipient(to)),
@@ -97,7 +97,7 @@ export function createLinearChannel(config: ChannelConfig<'linear'>, { fetch }: 
       if (readSuccess(outcome, Created) !== undefined) return { kind: 'sent', id }
       const failure = readFailure(outcome)
       if (maybeSince === undefined || failure.kind !== 'permanent') return failure
-      // perhaps refused because an earlier attempt has posted it
+      // Linear may refuse the comment because an earlier attempt has posted it
       const found = await call(find, { id }, signal)
       return readSuccess(found, Found) === undefined ? failure : { kind: 'sent', id }
     },

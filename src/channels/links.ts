@@ -35,7 +35,7 @@ export function isMisleading(text: string, address: string): boolean {
   const { host, mailbox, protocol } = toTarget(new URL(address))
   const named = read
     .split(/[^\p{L}\p{N}\p{M}.\-_~:/\\?#@%&=+[\]]+/u)
-    // a host name in another alphabet is never equal to its address, which has another name in ASCII
+    // a host name in another alphabet never equals its address, in which the name is written in ASCII
     .filter((word) => word !== mailbox && !(/^[!-~]*$/.test(word) && toSafeHref(word) === address))
     .flatMap(findHosts)
   return named.some((name) => name !== host && name !== `${host}${defaultPorts[protocol] ?? ''}`)
@@ -70,7 +70,7 @@ function looksLikeHost(name: string): boolean {
 }
 
 const schemes = new Set(['http:', 'https:', 'mailto:'])
-/** A name or an IP address, with or without a port. Any other text is no host, and could mean something else after it is decoded. */
+/** A name or an IP address, with or without a port. Any other text is not a host, and could mean something else after decoding. */
 const plainHost = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d+)?$/i
 
 /** The address in its normal form, safe inside quotes and angle brackets; undefined if a link must not lead there. */

@@ -6,7 +6,7 @@ import { decodeEntities, removeBidiControls } from './entities.ts'
 
 /** How a channel writes the elements of Markdown. `plain` is visible text; all other texts are already markup of the channel. */
 export type Markup = {
-  /** `source` is the Markdown of the reply, if it is safe. */
+  /** `source` is the Markdown of the reply; undefined if it is not safe. */
   text(plain: string, source?: string): string
   strong(inner: string): string
   emphasis(inner: string): string
@@ -21,11 +21,11 @@ export type Markup = {
   readonly rule: string
 }
 
-/** The maximum depth of nesting. People write nothing deeper, and the lexer can still parse it. */
+/** The maximum depth of nesting. People write nothing deeper, and the lexer can still parse this depth. */
 const tooDeep = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])[ \t])){16}/m
 
-// The lexer searches for the end of each delimiter, and copies a paragraph for each of its lines. Its work is the product of two lengths.
-// One of them is bounded, so the work is linear in the length of the text.
+// The lexer searches for the end of each delimiter, and copies a paragraph for each of its lines. Its work grows with the product of two
+// lengths. One of them is bounded, so the work is linear in the length of the text.
 const delimiter = /[\\<![*_]|[`~]+/g
 /** The maximum number of delimiters in one paragraph, item or cell. */
 const maxDelimiters = 600

@@ -119,7 +119,7 @@ const untrusted: ErrorMeaning = {
   kind: 'permanent',
   hint: 'The safety number of the recipient has changed. Compare it, then run signal-cli trust.',
 }
-/** Also the error for a connection that broke during the send. */
+/** signal-cli also reports this error if the connection broke during the send. */
 const disconnected: ErrorMeaning = { kind: 'ambiguous', hint: 'The connection to Signal failed.' }
 
 const recipientErrors = new Map<string, ErrorMeaning>([

@@ -19,7 +19,7 @@ import { render } from './markdown.ts'
 /** Slack's documentation: "For best results, limit the number of characters to 4,000." */
 const limit = 4_000
 
-/** In `:thread:<ts>`, `ts` is the time of the first message of the thread, and is named `ts` in the API and in events. */
+/** In `:thread:<ts>`, `ts` is the time of the first message of the thread, which the API and events also call `ts`. */
 const recipient = /^(?:(?:channel:)?([CGD][A-Z0-9]{6,20})(?::thread:(\d{9,12}\.\d{6}))?|user:([UW][A-Z0-9]{6,20}))$/
 
 const PostedAnswer = z.object({ ok: z.literal(true), ts: z.string() })
@@ -63,7 +63,7 @@ export function createSlackChannel(config: ChannelConfig<'slack'>, { fetch }: Ch
           text: render(text, slackMrkdwn),
           unfurl_links: false,
           unfurl_media: false,
-          // after an ambiguous attempt, conversations.history with include_all_metadata shows whether it arrived
+          // after an ambiguous attempt, conversations.history with include_all_metadata shows whether the message arrived
           metadata: { event_type: 'hookloom_reply', event_payload: { run_id: run.id, nonce } },
         },
         signal,

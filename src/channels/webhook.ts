@@ -81,7 +81,7 @@ const loopHint =
 const readFailure = createFailureReader({
   provider: 'The receiver',
   address: 'the URL of the endpoint',
-  // a receiver that is also a gateway refuses with a code
+  // a receiver that is also a Hookloom gateway refuses with a code
   schema: z.object({ code: z.literal('loop-detected') }),
   readCode: ({ code }) => code,
   explain: ({ status, code }) => ({ hint: code === undefined ? hints.get(status) : loopHint }),

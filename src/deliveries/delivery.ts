@@ -67,7 +67,7 @@ async function buildJsonRequest({ head, body }: InflatedRequest): Promise<Inflat
   return { head: { ...head, headers }, body: Buffer.from(JSON.stringify(payload)) }
 }
 
-/** Checks a body that was left to a transform: no delivery is answered 2xx before its body was parsed. Throws `body-invalid`. */
+/** Checks a body that was left to a transform: no delivery is answered 2xx before its body is parsed. Throws `body-invalid`. */
 export function checkBody({ body }: Delivery): void {
   readPayload(body)
 }

@@ -35,7 +35,7 @@ type Drain = ParkedCalls & {
   resume(): Promise<void>
   /**
    * Called when another gateway may have left waiting deliveries, because it died or has other code. Runs the pending deliveries, and those
-   * that are parked for a module that works here and whose code did not park them before. Looks at most once every five seconds.
+   * that are parked for a module that works here, unless the same code parked them. Looks at most once every five seconds.
    */
   look(): void
   /** Stops after the current delivery. */
@@ -98,7 +98,7 @@ export function createDrain(parts: DrainParts): Drain {
   }
 
   async function run(look: Promise<void> | undefined): Promise<DrainResult> {
-    // the look releases the lease of its module; the wait also lets `drain` set the state first
+    // at its end, the look releases the lease of its module; this await also lets `drain` set the state first
     await look?.catch(() => undefined)
     let settled = 0
     try {
@@ -223,7 +223,7 @@ export function createDrain(parts: DrainParts): Drain {
   async function drainOthers(): Promise<void> {
     const drained = { settled: 0, stillParked: 0 }
     const isOver = () => state.kind !== 'looking'
-    // while this call waits, the caller sets the state
+    // this await lets the caller set the state first
     await undefined
     for (const [module, hash] of [...findWorkingModules(), [missingMappingModule, undefined] as const]) {
       const notFailedBy = [generation().id, ...(hash === undefined ? [] : [hash])]

@@ -64,7 +64,7 @@ type DedupeHandlers = {
   onRepeat: (first: Answered) => void
   /** Called when the delivery is new. */
   runFirst: () => Promise<Answer>
-  /** Called when the delivery is parked, and runs again under its old id. `firstAnswer`: the answer if another request settles it first. */
+  /** Called when the delivery is parked, so that it runs again under its old id. `firstAnswer`: the answer if another request settles it first. */
   rerunParked: (deliveryId: string, firstAnswer: Answer) => Promise<Answer>
 }
 

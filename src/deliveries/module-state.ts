@@ -1,6 +1,6 @@
-// `context.state` of transforms: small values that a module keeps from one delivery to the next. A decision is made from the values that
-// it read, so its changes are written only while the store still has them, in the transaction of the delivery. Otherwise another delivery
-// was first, and the code runs again. So every change is based on the newest value, even with several gateways.
+// `context.state` of transforms: small values that a module keeps from one delivery to the next. A decision depends on the values that the
+// code read, so its changes are written, in the transaction of the delivery, only while the store still has these values. Otherwise another
+// delivery was first, and the code runs again. So every change is based on the newest value, even with several gateways.
 import { stateLimits } from '../model/transform.ts'
 import type { Log } from '../model/log.ts'
 import type { Decision } from '../pipeline/pipeline.ts'
@@ -141,12 +141,12 @@ function readStoredValue(
   return Number(until) > now ? { json, setAt: Number(setAt), until: Number(until) } : undefined
 }
 
-/** The number of bytes that a value counts in the limit. */
+/** The number of bytes by which a value counts towards the limit. */
 export function measureState({ key, json }: Pick<StateValue, 'key' | 'json'>): number {
   return Buffer.byteLength(key) + Buffer.byteLength(json)
 }
 
-/** The oldest values that are above the limits. */
+/** The oldest values, which are deleted if a module is above its limits. */
 function selectAboveLimits(values: readonly StateValue[]): StateValue[] {
   const { keysOfModule, bytesOfModule } = stateLimits
   let bytes = values.reduce((total, value) => total + measureState(value), 0)

@@ -8,7 +8,7 @@ import { listStateChanges, type ModuleState } from './module-state.ts'
 
 type Accepted = Extract<Decision, { kind: 'accept' }>
 
-/** The delivery that has the key, and the end of its time in milliseconds since the epoch. */
+/** The delivery that has the key, and the time until which it has the key, in milliseconds since the epoch. */
 type Taken = { readonly deliveryId: string; readonly until: number }
 
 export type DecisionParts = {

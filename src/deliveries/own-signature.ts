@@ -46,7 +46,7 @@ export function signAsSender(
   try {
     const toSign = { body: Buffer.from(body), now, method: 'POST', url, headers: given.headers }
     const proof = signRequest(settings, toSign, generation.verifiers)
-    // the proof of a recorded request is too old, and perhaps of another secret
+    // the proof of a recorded request is too old, and perhaps made with another secret
     return { ...given, headers: { ...given.headers, ...proof, ...fixed }, body, withToken, note: undefined }
   } catch (error) {
     const isSenders = error instanceof Problem && error.code === 'usage-invalid'

@@ -53,7 +53,7 @@ export function toShownFields(record: DeliveryRecord, waits: ReadonlyMap<string,
   }
 }
 
-/** Whether a job is queued and its last attempt failed. Not every failure counts as an attempt, such as a 503 of a busy provider. */
+/** Whether a job is queued and its last attempt failed. Some failures do not count as attempts, such as a 503 of a busy provider. */
 export function isFailing({
   state,
   attempts,

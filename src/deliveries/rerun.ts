@@ -161,7 +161,7 @@ export class Rerunner {
       const decision = parkRefusal(decided)
       // the stop interrupted the code, so this is not a failure: the delivery runs again at the next start
       if (this.#stopping.aborted && decision.kind === 'park') return 'waiting'
-      // a sender repeated it after an edit
+      // the sender repeated a parked delivery after an edit, and no mapping takes it now
       if (before === 'parked' && isUnmatched(decision)) return 'waiting'
       const toRows = (decided: StoredDecision) =>
         toSettlement(decided, delivery, { generation, newId, now: clock(), keepByDefault })

@@ -67,7 +67,7 @@ const cancelledReason = 'A later request matched flow.cancelOn.'
 
 const states = { accept: 'accepted', park: 'parked', skip: 'skipped' } as const
 
-/** The maximum bytes of head and body. Together with the size of the largest ring, this limits the space of a mapping. */
+/** The maximum number of bytes of a head and its body. Together with the size of the largest ring, this limits the space of a mapping. */
 const maxKeptBytes = 262_144
 
 function chooseKeptRequest(delivery: Delivery, retain: Retain): Pick<Settlement, 'request' | 'ring'> {

@@ -7,16 +7,16 @@ import type { DeliveryRecord, OpenDelivery, Settlement } from '../store/records.
 
 export type UnmatchedDecision = Extract<Decision, { kind: 'skip' }>
 
-/** Whether the mappings skip a delivery, rather than a transform. For a new delivery, this skip is the outcome. */
+/** Whether the mappings skip a delivery, not a transform. A new delivery then has the outcome `skipped`. */
 export function isUnmatched(decision: Decision): decision is UnmatchedDecision {
   return decision.kind === 'skip' && !decision.isByCode
 }
 
-/** The settlement of such a delivery. It keeps the request, the mapping that took the delivery, and the time since which no mapping takes it. */
+/** The settlement of a delivery that no mapping takes now. It keeps the request and the mapping that took it, and says since when none does. */
 export function buildUnmatchedSettlement(input: {
   readonly open: OpenDelivery
   readonly record: DeliveryRecord
-  /** Given if no mapping can read the body of the delivery. */
+  /** A problem if no mapping can read the body of the delivery. */
   readonly decision: UnmatchedDecision | Problem
   readonly generation: string
   readonly now: number

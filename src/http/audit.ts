@@ -43,7 +43,7 @@ export function createAuditor({ store, gateway, isLogged, log }: AuditorParts): 
   const stopping = new AbortController()
   let writing: Promise<void> | undefined
 
-  /** The line has the hash: whoever keeps the log elsewhere can prove with it that the newest entries were not removed. */
+  /** The log line includes the hash: with a copy of the log, anyone can prove that the newest entries were not removed. */
   async function write(entry: NewAuditEntry): Promise<AuditRow> {
     const row = await store.audit({ ...entry, gateway })
     const { act, outcome, by } = entry

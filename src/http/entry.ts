@@ -150,7 +150,7 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
 
   /**
    * Reads the body of a request with a wrong token, so that it can be kept: a sender with an outdated token looks like a client that guesses.
-   * The hook makes no difference.
+   * All hooks are treated alike.
    */
   function readBodyToKeep({ req, continueNow }: Incoming, { client }: CheckedHead, memory?: BodyMemory) {
     const take = (size: number) => memory?.take(client, size, size)
@@ -228,7 +228,7 @@ type ProvedRequest = {
   readonly take?: ((bytes: number) => void) | undefined
 }
 
-/** What a request that may enter becomes: its head without credentials, and its inflated body. */
+/** The admitted form of a request: its head without credentials, and its inflated body. */
 async function buildEntry({ request, hook, read, proof, trace, take }: ProvedRequest): Promise<EntryResult> {
   if (read.length > hook.maxBodyBytes) throw buildTooLargeProblem(hook.maxBodyBytes)
   const contentEncoding = request.headers['content-encoding']

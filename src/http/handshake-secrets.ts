@@ -69,7 +69,7 @@ function readSecretFile(file: string): Record<string, string[]> {
     // as: only this module writes the file
     return JSON.parse(readFileSync(file, 'utf8')) as Record<string, string[]>
   } catch (error) {
-    // the store is also in this folder, and reports that it cannot be opened
+    // no secret was stored; if the folder cannot be used, the store, which is also there, reports this
     if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return {}
     throw error
   }

@@ -75,7 +75,7 @@ export function createOperatorCheck({
       const operator = find(req, needed)
       if (operator !== undefined) return operator
       if (given.kind === 'token' && keys.hasKeyForm(given.token)) {
-        // not counted: pages that stay open after their key ended would lock out the operator, and nobody guesses 256 bits
+        // not counted: pages that stay open after their key has expired would lock out the operator, and nobody guesses 256 bits
         throw new Problem('unauthorized', 'The key of this page is no longer valid. "hookloom open" opens it again.')
       }
       const client = clientOf(req)

@@ -1,5 +1,5 @@
-// What the process uses, under the names that Prometheus' clients use. Everything is read when the metrics are read, so an idle gateway
-// does nothing for it.
+// The resources that the process uses, under the names that Prometheus' clients use. Everything is read when the metrics are read, so an
+// idle gateway does nothing for it.
 import { performance } from 'node:perf_hooks'
 import { Counter, Gauge, type Registry } from 'prom-client'
 

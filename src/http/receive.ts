@@ -140,7 +140,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
 
   return { receive, receiveRefused, stopWaiting: runs.stopWaiting }
 
-  /** What a request would become, without effects: its transform runs, and nothing is stored. */
+  /** Shows what would happen to a request, without effects: its transform runs, but nothing is stored. */
   async function previewRequest(entry: AdmittedRequest, generation: Generation, receivedAt: number) {
     const { hook } = entry
     const { head, body } = (await convertMultipart(entry, hook)) ?? entry
@@ -287,7 +287,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
   }
 }
 
-/** Only a client that holds a token or a run can wait: a request without the header costs nothing more. */
+/** Only a client that holds a token or a run can wait: for a request without the header `Prefer`, nothing more is read. */
 function mayWait(entry: EntryResult): entry is Parameters<typeof readWait>[0] & EntryResult {
   return entry.kind === 'run' || (entry.kind === 'delivery' && entry.head.headers['prefer'] !== undefined)
 }

@@ -1,4 +1,4 @@
-// The last refusals, in memory, so that the operator can find the reasons. In development, also the refused requests.
+// The last refusals, in memory, so that the operator can find the reasons. In development, the refused requests are kept too.
 import { findNearest } from '../base/text.ts'
 import type { Log } from '../model/log.ts'
 import { normalizeHookName } from '../model/config/mapping-rules.ts'

@@ -90,7 +90,7 @@ export function sendAnswer(ctx: Context, answer: StreamedAnswer): void {
 const headMs = 10_000
 const checkEveryMs = 2_000
 
-/** Requests that wait for a 100 before they send the body (`Expect: 100-continue`). */
+/** Requests whose clients wait for a response 100 before they send the body (`Expect: 100-continue`). */
 const awaitingContinue = new WeakSet<IncomingMessage>()
 
 function sendContinue(ctx: Context): void {

@@ -38,7 +38,7 @@ type StoredTokenParts = {
 
 export type StoredAccess = Access & { readonly tokens: StoredTokens }
 
-/** Opens the access. The tokens of the store are read first. */
+/** Reads the tokens of the store, then creates the access. */
 export async function openAccess(parts: StoredTokenParts): Promise<StoredAccess> {
   const tokens = await createStoredTokens(parts)
   return { ...createAccess({ clock: parts.clock, stored: tokens.set }), tokens }

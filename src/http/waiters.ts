@@ -57,7 +57,7 @@ export function createWaiters({
   let isFailing = false
 
   async function look(): Promise<void> {
-    // the read has no result for a wait that begins while it runs
+    // this read gives no result for a wait that begins during it
     const asked = [...waiting]
     const found = await store.progress([...new Set(asked.map(({ id }) => id))]).catch(noteFailure)
     if (found !== undefined) {

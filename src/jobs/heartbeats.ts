@@ -42,7 +42,7 @@ export type Heartbeats = {
 /** Wakes within this time cause one turn. */
 const coalesceMs = 250
 const storeRetryMs = 5_000
-/** The gateway that stored an event queues its turn within `coalesceMs`. If the event waits for much longer, this gateway is dead. */
+/** The gateway that stored an event queues its turn within `coalesceMs`. If the event waits for much longer, that gateway is dead. */
 const orphanedMs = 2_000
 /** The longest sleep. A timer cannot wait for more than 24 days, and somebody may set the clock of the machine. */
 const maxSleepMs = 900_000
@@ -105,7 +105,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
     const config = findConfig(agentId)
     if (schedule === undefined || config === undefined || isStopped) return
     const now = clock()
-    // the clock was set, or the hours ended while the timer slept
+    // the clock was set, or the active hours ended, while the timer slept
     if (findDueMoment(schedule, config, now) > now) return setTimer(agentId)
     const { wake: asked } = schedule
     if (asked.kind === 'asleep' && !hasDuty()) return

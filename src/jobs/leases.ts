@@ -134,7 +134,7 @@ export function createLeases(options: {
     const isOver = () => claim.state === 'over'
     if (what.outcome !== undefined && !isOver()) claim.state = 'ending'
     for (let failures = 0; !isOver(); failures += 1) {
-      // a job that must stop gets one try: its lease expires anyway
+      // for a job that must stop, the report is tried only once: the lease expires anyway
       const isLastTry = claim.abort.signal.aborted
       try {
         const { job } = claim
@@ -171,7 +171,7 @@ export function createLeases(options: {
       try {
         const reserved = await store.reserve(job, reservations)
         noteStoreAnswer()
-        // claimed again during the call
+        // the job was claimed again during the call
         if (reserved.kind === 'lost' && job !== claim.job) continue
         if (reserved.kind === 'lost' && !isOver()) lose(claim)
         if (reserved.kind === 'waits') claim.state = 'ending'
@@ -223,7 +223,7 @@ export function createLeases(options: {
     acquire(job, { isStopping }) {
       if (claims.size === 0) extendedAt = clock()
       const before = claims.get(job.id)
-      // claimed again under a new fence: the old claim has ended
+      // the job was claimed again under a new fence, so the old claim has ended
       if (before?.state === 'ending') end(before)
       else if (before !== undefined) lose(before)
       const claim: Claim = {
@@ -255,7 +255,7 @@ export function createLeases(options: {
     },
     renew(job) {
       const claim = claims.get(job.id)
-      // if the expired lease is not that of this claim, another worker had the job and may have started steps
+      // if the lease that expired is not the one of this claim, another worker had the job and may have started steps
       if (claim === undefined || job.lapsed !== claim.job.fence) return false
       claim.job = job
       claim.confirmedAt = readClocks(clock)

@@ -20,7 +20,7 @@ export function listSteps(planned: Planned): readonly StepName[] {
       return ['deliver']
     case 'agent': {
       const { deliver, wakeMode, alsoTo = [] } = planned.action
-      // a wake only asks for a turn, and a delivery may wait for its chat for a day: so the turn does not wait for the delivery
+      // `wake` comes before `deliver`: a reply may wait for its chat for a day, and the turn must not wait with it
       return [
         'run',
         'summary',

@@ -154,7 +154,7 @@ function failPost(
         ...details,
         retryAfterMs: result.retryAfterMs,
       }
-    // sent again only if the channel drops repeats, or if the operator accepts repeats
+    // the message is sent again only if the channel drops repeats, or if the operator accepts repeats
     case 'ambiguous':
       return { kind: again, ...details }
     case 'permanent':

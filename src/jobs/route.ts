@@ -66,13 +66,13 @@ function chooseChannel(
   to: string | undefined,
   { last, defaultRoute, channels }: RouteSources,
 ): ChannelName | undefined {
-  // the section of the channel may have been removed since
+  // the section of the channel may have been removed since then
   if (last !== undefined && channels.has(last.channel)) return last.channel
   // `channels.default` with the channel `last` names no channel
   if (defaultRoute !== undefined && defaultRoute.channel !== 'last') return defaultRoute.channel
   const addressed = [...channels].filter(([, channel]) => channel.to !== undefined)
   const [only] = addressed
-  // as: every key of the channels is the name of one
+  // as: the keys of `channels` are names of channels
   if (only !== undefined && addressed.length === 1) return only[0] as ChannelName
   const whatsapp = channels.get('whatsapp')
   return whatsapp !== undefined && (to ?? whatsapp.to) !== undefined ? 'whatsapp' : undefined

@@ -57,7 +57,7 @@ function buildRunnersAndChannels(
   own: readonly OwnChannel[],
   tools: RunnerAndChannelParts,
 ): RunnersAndChannels {
-  // each section is built at once, so that a load reports its faults; the built-in runners have none
+  // each section is built at once, so that a load reports its faults; the built-in runners need no section
   const runners = new Map<string, Runner | undefined>(
     Object.keys(config.runners).map((name) => [name, buildRunner(name, config, tools)]),
   )

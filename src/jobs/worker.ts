@@ -68,7 +68,7 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
   }
 
   async function runJob(job: ClaimedJob): Promise<void> {
-    // claimed while the gateway began to stop: released at once
+    // a job that was claimed while the gateway began to stop is released at once
     const lease = leases.acquire(job, { isStopping: state.kind === 'stopping' })
     try {
       await performJob(job, { ...options, ...settings(), lease, claimedAt: clock(), trackTurn })
@@ -107,13 +107,13 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
   /** Fills the free slots. Returns the milliseconds to sleep; undefined: until the worker is woken. */
   async function fill(): Promise<number | undefined> {
     if (state.kind === 'stopping') return undefined
-    // otherwise the worker would claim its own jobs again
+    // without this, the worker might claim its own jobs again, because their leases may have expired
     await leases.extendAfterGap()
     const { agents, limits, hooks } = settings().config
     const { maxConcurrent } = agents.defaults
     const free = maxConcurrent - leases.size
     const isCounted = [...hooks.mappings, hooks.agent].some(({ flow }) => flow?.onFull === 'refuse')
-    // a request that ends a running turn must not wait for a slot, and a request that counts the queue of its key reads every unsorted job
+    // a claim also sorts new jobs, even without a free slot: a request may end a running turn at once, or count the queue of its key quickly
     if (free > 0 || leases.hasFlows || isCounted) await claimJobs({ limit: Math.max(0, free), leaseMs, limits })
     if (leases.size >= maxConcurrent && mayHaveTask && !leases.hasTask)
       mayHaveTask = (await claimJobs({ limit: 1, leaseMs, limits, only: 'tasks' })) > 0

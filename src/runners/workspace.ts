@@ -45,7 +45,7 @@ export async function readWorkspaceFile(folder: string | undefined, name: Worksp
   if (folder === undefined) return {}
   const refuse = (why: string) => ({ refused: `${join(folder, name)} is not read: ${why}` })
   try {
-    // most workspaces have no such file, and then nothing else is asked
+    // most workspaces have no such file, and then this is the only access to the disk
     const path = await realpath(join(folder, name))
     if (!path.startsWith((await realpath(folder)) + sep)) {
       return refuse('it is a link that leads out of the workspace. Put the file itself there.')

@@ -99,7 +99,7 @@ export function createRefusedCalls(parts: {
     isWaiting: quarantine.isWaiting,
     async list(limit) {
       const kept = await store.quarantined({ limit })
-      // as: only the gateway writes it
+      // as: only the gateway writes this text
       return kept.map(({ refusal }) => JSON.parse(refusal) as RefusalRecord)
     },
     async retry(query, { isDry }) {
@@ -153,7 +153,7 @@ function describeRefusal(problem: Problem): string {
 /** A kept request as a refusal, with its present reason. */
 function toRefusal({ refusal }: QuarantinedRequest, problem: Problem): string {
   const { code, status, trace } = problem
-  // as: only the gateway writes it
+  // as: only the gateway writes this text
   return JSON.stringify({
     ...(JSON.parse(refusal) as RefusalRecord),
     code,

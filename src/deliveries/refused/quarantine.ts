@@ -52,7 +52,7 @@ export type RefusalRecord = {
   readonly code: ProblemCode
   readonly error: string
   readonly trace: readonly TraceEntry[]
-  /** The signature that its headers show, if no proof was tried. */
+  /** The signature that the headers of the request show, if no proof was tried. */
   readonly signature?: Signature | undefined
 }
 
@@ -231,8 +231,8 @@ function removeForeignCredentials(request: RawRequest): RawRequest {
 }
 
 /**
- * Requests that wait, in order. When the queue is full, a sender adds no more than its share, and each of many strangers adds only a little.
- * The decision needs no search, because the answer waits for the decision.
+ * The waiting requests, in order. When the queue is full, a sender adds no more than its share, and each of many strangers adds only a little.
+ * `add` searches nothing, because an answer waits for it.
  */
 function createFairQueue() {
   const all = new Map<string, Waiting>()

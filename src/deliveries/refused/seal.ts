@@ -55,8 +55,8 @@ async function deriveKey(token: string): Promise<SealKey> {
 type Arrival = Pick<QuarantinedRequest, 'requestId' | 'receivedAt' | 'hook'>
 
 /**
- * The data that is authenticated but not encrypted. It has the time of arrival, because this time is the clock of a later verification: nobody
- * who can write the store may change it.
+ * The data that is authenticated but not encrypted. It includes the time of arrival, because a later verification uses it as its clock: somebody
+ * who can write the store must not be able to change it.
  */
 function encodeAuthenticatedData({ requestId, receivedAt, hook }: Arrival): Buffer {
   return Buffer.from(JSON.stringify([requestId, receivedAt, hook]))

@@ -97,7 +97,7 @@ export function addSeen(before: SenderRecord, seen: SeenRequests, downs: readonl
 function addSilence(before: SenderRecord, to: number, downs: readonly Period[]): SenderRecord {
   if (to <= before.last) return before
   const expected = countExpected(before.hours, { from: before.last, to }, downs)
-  // an outage is not usual
+  // a silence that was reported is an outage, so it does not count as usual
   if (before.silent !== undefined)
     return { ...before, ended: [{ expected, at: to }, ...before.ended].slice(0, maxEnded) }
   return expected > readLongest(before, to) ? { ...before, longest: { expected, at: to } } : before

@@ -85,7 +85,7 @@ export function createSenderWatch({ store, generation, clock, duty, alert, log }
 
   async function readListening(): Promise<{ text: string | undefined; at: number; downs: readonly Period[] }> {
     const text = await store.cursor(watchCursor)
-    // as: only this file writes it
+    // as: only this file writes the cursor
     const { at, downs: known } = JSON.parse(text ?? `{"at":${clock()},"downs":[]}`) as { at: number; downs: Period[] }
     return { text, at, downs: known }
   }
@@ -98,7 +98,7 @@ export function createSenderWatch({ store, generation, clock, duty, alert, log }
     await store.appendAll([], { name: watchCursor, from: text, to: JSON.stringify(next) })
   }
 
-  /** A mapping that expects requests is watched from the moment that the configuration has it. */
+  /** A mapping that expects requests is watched as soon as it is in the configuration. */
   async function addExpected(): Promise<void> {
     const known = new Set(records.map(({ mapping }) => mapping))
     for (const { ring: mapping } of listExpectations(generation())) {

@@ -16,15 +16,15 @@ import { mostEvents } from './stored.ts'
 const minRequests = 20
 /** The minimum number of requests in a row that can show a change. */
 const minInRow = 3
-/** A change is reported if the earlier requests give its requests in a row a lower probability than this. */
+/** A change is reported if, judged by the earlier requests, so many such requests in a row are less probable than this. */
 const minChance = 1e-6
 /** A new event is unusual if at least this many requests came for each known event, and hardly any event came only once. */
 const requestsOfEvent = 10
 const maxSingleShare = 0.01
 
-/** The maximum number of records, because events and fields may have names from requests. */
+/** The maximum number of records, because the names of events and fields may come from requests. */
 const maxRecords = 5_000
-/** All alerts share one limit an hour, so most of it is left to failures. */
+/** All alerts share one hourly limit, so most of it is left for failures. */
 const maxNoticesPerHour = 4
 const hourMs = 3_600_000
 const retryAfterMs = 300_000
@@ -32,7 +32,7 @@ const maxListed = 5
 
 type Found = Kind | 'missing'
 
-/** The kinds of value that one path had in the requests of one event. `row`: the newest requests in a row with the same kind. */
+/** The kinds of value that one path had in the requests of one event. `row`: the kind that the newest requests in a row had, and their number. */
 type PathRecord = {
   total: number
   readonly counts: Map<Found, number>
@@ -86,7 +86,7 @@ export function createDriftWatch({ generation, alert, log }: DriftParts): DriftW
     return record
   }
 
-  /** Adds a value to the record of a path. Returns whether the path changed and this must be reported. */
+  /** Adds a value to the record of a path. Returns whether a change of the path must be reported. */
   function lookAtPath({ read, record }: Watched, payload: JsonValue): boolean {
     const value = readPath(payload, read.path)
     const found = value === undefined ? 'missing' : findKind(value)
@@ -128,7 +128,7 @@ export function createDriftWatch({ generation, alert, log }: DriftParts): DriftW
 
 type Watched = { readonly mappingId: string; readonly read: MappingRead; readonly record: PathRecord }
 
-/** Sends alerts about few changes an hour, and about each cause once an hour. After an alert that could not be queued, it waits. */
+/** Sends only a few alerts an hour, and one an hour about each cause. A cause whose alert could not be queued then waits some minutes. */
 function createNotices({ alert, log }: Pick<DriftParts, 'alert' | 'log'>) {
   /** `isLogged`: whether the change is already in the log. `until`: no alert about this cause is sent before this time. */
   const causes = new Map<string, { until: number; isLogged: boolean }>()
@@ -160,7 +160,7 @@ function createNotices({ alert, log }: Pick<DriftParts, 'alert' | 'log'>) {
   }
 }
 
-/** Cut, because events may have names from requests. */
+/** The maximum number of events that are remembered at once: their names may come from requests. */
 const maxKnown = 1_000
 
 /** The paths that the mappings of an event need, each once, with its record. */
@@ -203,7 +203,7 @@ function listSchemaReads({ transform }: CompiledMapping): MappingRead[] {
   }))
 }
 
-/** The record begins with the counts of the store, unless the path leads through an array, whose items are not counted by request. */
+/** The record begins with the counts of the store, unless the path leads through an array, whose items are not counted per request. */
 function createRecord(shape: EventShape | undefined, path: MappingRead['path']): PathRecord {
   const record: PathRecord = { total: 0, counts: new Map(), row: { found: 'missing', count: 0 }, isReported: false }
   const place = shape && path.every((step) => typeof step === 'string') ? findFieldShape(shape.shape, path) : undefined
@@ -222,7 +222,7 @@ function isChange({ total, counts, row }: PathRecord): boolean {
   return chance ** row.count < minChance
 }
 
-/** Whether a new event is unusual. By Good and Turing, the chance of a new event is the share of the requests whose event came only once. */
+/** Whether a new event is unusual. By the Good-Turing estimate, its chance is the share of the requests whose event came only once. */
 function isUnusual(known: ReadonlyMap<string, number>, name: string): boolean {
   const others = [...known].filter(([other]) => other !== name).map(([, count]) => count)
   const total = others.reduce((sum, count) => sum + count, 0)
@@ -230,7 +230,7 @@ function isUnusual(known: ReadonlyMap<string, number>, name: string): boolean {
   return total >= Math.max(minRequests, requestsOfEvent * others.length) && singles <= maxSingleShare * total
 }
 
-/** Whether a mapping names the event, so that it is expected. */
+/** Whether a mapping names the event, and so expects it. */
 function isNamed(generation: Generation, { hook, event }: EventKey): boolean {
   return generation.hook(hook).mappings.some(({ match }) => [match.event].flat().includes(event))
 }

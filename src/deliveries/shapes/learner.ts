@@ -69,7 +69,7 @@ export function createShapeLearner({
   let known: Set<string> | undefined
   let isFull = false
   let learnTimer: NodeJS.Timeout | undefined
-  /** No time was left when a request was to be learnt from. */
+  /** Whether the time ran out before the gateway could learn from a request. */
   let isOutOfTime = false
   /** When the pause after the last payload ends, in milliseconds of `performance.now()`. It applies even if nothing waits in between. */
   let pauseEndsAt = 0

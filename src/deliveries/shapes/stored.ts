@@ -9,7 +9,7 @@ import {
 import { takeTurn } from '../../base/serial.ts'
 import type { Store, StoreReader } from '../../store/store.ts'
 
-/** The maximum number of events, because events and senders have names from requests. */
+/** The maximum number of events, because the names of events and senders come from requests. */
 export const mostEvents = 200
 
 const folder = 'shape/'

@@ -129,7 +129,7 @@ function toAct(ctx: Context, found: FoundAct, fields: Readonly<Record<string, st
   return { act, target: param ?? target ?? null, details }
 }
 
-/** Only texts, and lists of texts: an entry needs no other value. */
+/** Picks only strings and lists of strings: an audit entry needs no other values. */
 function pickTexts(
   from: Readonly<Record<string, JsonValue | undefined>>,
   names: readonly string[],

@@ -25,7 +25,7 @@ export function addAuditRoutes(router: Router, guards: Guards, { store }: Pick<A
     const page: AuditPage = { entries, next: rows.length < limit ? null : (rows.at(-1)?.number ?? null) }
     answerJson(ctx, page)
   })
-  // the entry of this call is its only effect
+  // the only effect of this call is its entry in the audit log
   router.post('/api/writes', guards.admin, async (ctx) => {
     const { success } = WrittenFile.safeParse(tryParseJson((await readRequestText(ctx, maxBytes)) ?? ''))
     if (!success) throw new Problem('usage-invalid', 'The body must have "what" and "tool".')

@@ -57,7 +57,7 @@ export type AdminBench = {
   ): Promise<CapturedFields>
   /** Undefined if the page may not change the configuration. */
   readonly saveTemplate: ((template: Draft & { readonly hook: string }) => Promise<SavedMappingFields>) | undefined
-  /** Undefined: only the command makes transforms. */
+  /** Undefined except in `hookloom dev`. */
   readonly makeTransform: ((request: TypedRequest) => Promise<MadeTransformFields>) | undefined
 }
 
@@ -142,7 +142,7 @@ export function addBenchRoutes(router: Router, guards: Guards, parts: BenchParts
   })
 }
 
-/** The maximum number of JSON characters for one byte of a body, and the maximum bytes of all other fields. */
+/** The maximum number of JSON characters for one byte of a body, and the maximum number of bytes of all other fields. */
 const [maxEscaped, maxOthers] = [2, 500_000]
 
 /** Throws `usage-invalid` and `body-too-large`. */
@@ -222,7 +222,7 @@ function toMappingFields(
 ): HookFields['mappings'][number] {
   const { root, isEditable, warnings, shadow } = given
   const { path: _, headers, ...others } = match
-  // a header may be a shared secret
+  // a header may contain a shared secret
   const masked = headers && Object.fromEntries(Object.keys(headers).map((name) => [name, '…']))
   const conditions = masked === undefined ? others : { headers: masked, ...others }
   const { action, messageTemplate, textTemplate, transform: ref } = mapping

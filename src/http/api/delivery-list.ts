@@ -10,10 +10,10 @@ import { readLimit, readMoment, readParameter, readStateParameter, type RouteCon
 import { readRows, type RowParts } from './rows.ts'
 import type { DeliveryPage } from '../../model/api/answers.ts'
 
-/** The rows that a step reads from the catalog, or reads by time. Such a step takes some milliseconds. */
+/** The number of rows that a step reads from the catalog, or by time. Such a step takes some milliseconds. */
 const catalogRows = 25_000
 const timedRows = 10_000
-/** The rows that a step reads with their texts. It should take about as long, so its length depends on the time of the steps before. */
+/** The number of rows that a step reads with their texts. It is adapted to the duration of the previous step. */
 const textRows = { first: 20, min: 5, max: 800 }
 const shortStepMs = 4
 const longStepMs = 12

@@ -11,7 +11,7 @@ import { answerJson } from './answer.ts'
 import type { Slots } from '../../model/runner.ts'
 import type { ProblemFields, HealthFields, SlotFields } from '../../model/api/health.ts'
 
-/** The maximum number of queues that are shown, the longest first: an operator looks at few. */
+/** The maximum number of queues that are shown, the longest first: an operator looks at only a few. */
 const shownLanes = 20
 
 type HealthParts = Pick<ApiParts, 'store' | 'generation' | 'status' | 'dir' | 'hooksUrl' | 'minutes' | 'slots'>

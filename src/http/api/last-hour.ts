@@ -46,7 +46,7 @@ export function createLastHour(clock: Clock): LastHour {
       measured: 0,
       hooks: new Map(),
     }
-    // a clock that was set back begins a new order
+    // if the clock was set back, the minutes that seem to be later are dropped
     minutes = [...minutes.filter((each) => each.at < at), minute].slice(-minutesKept)
     return minute
   }

@@ -54,7 +54,7 @@ export async function readRequestText({ req, res }: Context, maxBytes: number): 
   const reading = bodies.get(req) ?? readLimitedBody(req.iterator({ destroyOnReturn: false }), maxBytes)
   bodies.set(req, reading)
   const text = await reading
-  // set now: a tick later, Node no longer shows that a part was not read, and the audit log is written before the answer
+  // called now: the audit log is written before the answer, and by then Node no longer shows that a part was not read
   if (text === undefined) dropRest(req, res)
   return text !== undefined && Buffer.byteLength(text) > maxBytes ? undefined : text
 }

@@ -53,7 +53,7 @@ export function addRefusalRoutes(router: Router, guards: Guards, parts: RefusalP
   }
 }
 
-/** `hook` and `since` filter; `after` is the `next` of the previous answer. */
+/** `hook` and `since` are filters; `after` is the `next` of the previous answer. */
 function readQuery(ctx: RouteContext): RefusedQuery {
   const after = readParameter(ctx, 'after')
   if (after !== undefined && !/^\d{1,15}$/.test(after)) {

@@ -1,4 +1,4 @@
-// /api/tokens: the tokens with few rights, of the configuration and of the store. Only the answer to a new token contains a token.
+// /api/tokens: the tokens with few rights, of the configuration and of the store. Only the call that makes a token returns it.
 import type Router from '@koa/router'
 import type { Context } from 'koa'
 import { z } from 'zod'

@@ -28,7 +28,7 @@ async function postEnd(
 ): Promise<StepOutcome> {
   const { runId, endpoint } = planned
   const run = await store.job(runId)
-  // possible if an operator has queued a dead run again
+  // this happens if an operator has queued a dead run again
   if (run !== undefined && !hasEnded(run.state))
     return { kind: 'later', afterMs: 5_000, reason: 'The run has not ended.' }
   const channel = channels.get('webhook')

@@ -197,7 +197,7 @@ async function readSession(
     store.messages({ agentId, sessionKey, limit: historyLimit }),
     store.session({ agentId, sessionKey }),
   ])
-  // as: only `toStepOutcome` writes it
+  // as: only `toStepOutcome` writes this state
   const kept = session?.runnerState as StoredRunnerState | undefined
   return { history: messages, state: kept?.runner === runner.id ? kept.state : undefined }
 }

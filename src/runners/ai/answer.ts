@@ -52,7 +52,7 @@ async function readFields(text: string, parse: (text: string) => Promise<unknown
   return isJsonObject(found) && Object.hasOwn(found, 'reply') ? found : undefined
 }
 
-/** Finds the end without a regular expression: one that begins with blanks would try each blank of a long run. */
+/** Finds the end without a regular expression: an expression that begins with blanks would start at each of many blanks. */
 function removeFence(text: string): string {
   const open = /^```(?:json)?/.exec(text)?.[0] ?? ''
   return (text.endsWith('```') ? text.slice(open.length, -3) : text.slice(open.length)).trim()

@@ -96,7 +96,7 @@ function describeUnknownProvider(name: string, known: readonly string[]): string
 /** A model with the version of the interface that the SDK can wrap. */
 export type OpenModel = Parameters<typeof wrapLanguageModel>[0]['model']
 
-/** Opens a model. The package of its provider is loaded at the first use: a gateway without a model starts without them. */
+/** Opens a model. The package of its provider is loaded at the first use, so a gateway without a model loads none. */
 export async function openModel({ config, baseUrl }: Provider, model: string, fetch: Fetch): Promise<OpenModel> {
   const settings = {
     baseURL: baseUrl,

@@ -157,7 +157,7 @@ async function hasOnlyZombies(id: number): Promise<boolean> {
   // only Linux has these files; elsewhere the system reaps orphans
   const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name))
   const stats = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '')))
-  // proc_pid_stat(5): pid (name) state parent group; a name may hold parentheses and spaces
+  // proc_pid_stat(5): pid (name) state parent group; a name may contain parentheses and spaces
   const states = stats.flatMap((stat) => {
     const [state, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ', 3)
     return Number(group) === id ? [state] : []

@@ -5,7 +5,7 @@ import type { CommandRunnerConfig } from '../../model/config/agents.ts'
 /** A place in the output of a command: a path, in the last event that matches all of `where`. */
 export type Field = { readonly path: string; readonly where?: Readonly<Record<string, string | boolean>> }
 
-/** Paths of numbers whose sum is a count. */
+/** Paths to numbers whose sum is a count. */
 type Sums = readonly string[]
 
 export type UsageFields = {
@@ -36,8 +36,8 @@ export type Profile = {
 }
 
 /**
- * Claude Code: it only reads files below its working directory: no shell, no edits, no MCP servers. Settings of the workspace are not read,
- * because hooks in them run commands, and outsiders may have written the files of a workspace. Seen with 2.1.197;
+ * Claude Code: it may only read files below its working directory, without a shell, edits or MCP servers. Settings of the workspace are not
+ * read, because hooks in them run commands, and outsiders may have written the files of a workspace. Checked with 2.1.197;
  * https://docs.anthropic.com/en/docs/claude-code/cli-reference
  */
 const claudeArgs: readonly string[] = [
@@ -49,7 +49,7 @@ const claudeArgs: readonly string[] = [
 
 /**
  * Codex: it runs commands in a sandbox that can neither write nor reach the network. It does not read rules that let commands leave the
- * sandbox, and web searches are off, because they could leak data. Seen with 0.169.0; https://developers.openai.com/codex/noninteractive
+ * sandbox, and web searches are off, because they could leak data. Checked with 0.169.0; https://developers.openai.com/codex/noninteractive
  */
 const codexArgs: readonly string[] = [
   ['exec', '--json', '--color', 'never', '--skip-git-repo-check'],
