@@ -161,7 +161,7 @@ function findLastMatch(window: string, pattern: RegExp): number {
 
 /** The last grapheme boundary up to `max`; inside a longer grapheme, the last code point boundary. At least one character. */
 function findLastCharacter(text: string, max: number): number {
-  // made at its first use: its tables take two megabytes
+  // the segmenter is made at its first use, because its tables take two megabytes
   graphemes ??= new Intl.Segmenter(undefined, { granularity: 'grapheme' })
   const boundary = graphemes.segment(text).containing(max)?.index ?? max
   if (boundary > 0) return boundary

@@ -1,5 +1,5 @@
 // Sends one HTTP request to a provider and classifies the outcome. Never repeats a request or follows a redirect. No detail quotes an
-// answer: it may contain the text.
+// answer, because an answer may contain the text of the message.
 import type { z } from 'zod'
 import { tryParseJson } from '../base/json.ts'
 import { readLimitedBody, readRetryAfterMs, toRetryWait } from '../base/http.ts'

@@ -60,7 +60,7 @@ export function createModuleState({
     runInTurn: (changes, work) => {
       const names = changes.map(toCursorName)
       const mine = Promise.all(names.map((name) => turns.get(name))).then(work)
-      // all names are taken at once, so two calls cannot wait for each other
+      // a call enters the queues of all its values at once, so two calls cannot wait for each other
       const end = mine.then(free, free)
       for (const name of names) turns.set(name, end)
       return mine

@@ -21,7 +21,7 @@ export type BodyOptions = {
  * `body-timeout`, `body-incomplete`, and the errors of `take`. After a throw the rest of the body is unread: call `dropRest` before the answer.
  */
 export async function readBody(req: IncomingMessage, options: BodyOptions): Promise<Buffer<ArrayBuffer>> {
-  // Node's parser accepts only digits here, and no length together with chunks
+  // Node's parser accepts only digits here, and refuses a length together with chunked encoding
   const declared = Number(req.headers['content-length'] ?? 0)
   if (declared > options.limit) throw buildTooLargeProblem(options.limit)
   readEncoding(req.headers['content-encoding'])

@@ -40,7 +40,7 @@ export type Effects = {
   onAccepted(jobs: readonly NewJob[]): void
   /** Called when a stored job may run again. */
   lookForJobs(): void
-  /** The runs of this gateway, and its maximum. */
+  /** The running jobs of this gateway, and their maximum number. */
   readonly slots: () => Slots
   /** Called when a delivery is parked. */
   readonly onParked: Alerts['reportParked']

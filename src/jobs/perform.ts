@@ -198,7 +198,7 @@ async function failJob(step: StepName, job: ClaimedJob, failure: Failure, contex
   if (!isDead) return
   const { planned, id: jobId } = job
   context.onDeath({ jobId, planned, step, why, quotes: failure.quotes === true, hops: countHops(job) })
-  // the event about the failure is in the session, and asks for a turn like a summary
+  // the event about the failure is in the session, and asks for a turn, as a summary does
   if (planned.kind === 'agent' && planned.action.wakeMode === 'now') context.onWake(planned.agentId)
 }
 

@@ -44,7 +44,7 @@ export function createListening({
   }
 }
 
-/** `not listening 10:02–10:07`, in UTC. A gap of more than a day has the dates. */
+/** `not listening 10:02–10:07`, in UTC. A gap of more than a day includes the dates. */
 export function describeGap({ what, from, to }: Gap): string {
   const format = (at: number) => {
     const time = new Date(at).toISOString()

@@ -1,4 +1,4 @@
-// Keeps refused requests, sealed, so that they can run when a secret is corrected. They are written after their answers, in small batches.
+// Keeps refused requests, sealed, so that they can run when a secret is corrected. They are stored after they are answered, in small batches.
 // Under a flood, requests are dropped, so that the gateway keeps its time, memory and disk for accepted requests.
 import type { HooksConfig } from '../../model/config/hooks.ts'
 import { hideFieldNames } from '../../model/config/issue.ts'
@@ -85,7 +85,7 @@ type QuarantineParts = {
 }
 
 const dayMs = 86_400_000
-/** The pause between two writes. It limits them to 256 requests and 2 MiB a second: the disk belongs to the requests that are accepted. */
+/** The pause between two writes. It limits them to 256 requests and 2 MiB a second, because the accepted requests need the disk. */
 const pauseMs = 250
 const batchRequests = 64
 const batchBytes = 512 * 1_024

@@ -62,7 +62,7 @@ function encodeAuthenticatedData({ requestId, receivedAt, hook }: Arrival): Buff
   return Buffer.from(JSON.stringify([requestId, receivedAt, hook]))
 }
 
-/** Seals a request. The result: nonce and tag, then the encrypted part: the length of the head, the head and the body. */
+/** Seals a request. The result is the nonce, the tag and the encrypted part, which has the length of the head, the head and the body. */
 export function seal({ body, ...head }: RawRequest, arrival: Arrival, { secret }: SealKey): Uint8Array {
   const nonce = randomBytes(nonceBytes)
   const cipher = createCipheriv('aes-256-gcm', secret, nonce)

@@ -16,7 +16,7 @@ export type SenderRecord = Likeness & {
   readonly source: string
   /** The ring of the mapping, if this record is for its `expectEvery`. Such a record has no hook, no source and no likeness. */
   readonly mapping?: string
-  /** The first and the last accepted request. */
+  /** The times of the first and the last accepted request. */
   readonly since: number
   readonly last: number
   /** The number of accepted requests. */

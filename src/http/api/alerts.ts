@@ -1,4 +1,4 @@
-// POST /api/alerts/test: queues a test alert like any other alert, so that its arrival shows that alerts arrive.
+// POST /api/alerts/test: queues a test alert like any other alert, so that the operator can see whether alerts arrive.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type Router from '@koa/router'
 import type { Job } from '../../model/job.ts'

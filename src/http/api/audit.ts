@@ -1,5 +1,5 @@
-// /api/audit: the log of all changes. An entry shows less than `read` shows anyway: no payload, and only the names of tokens. /api/writes: the
-// changes that a tool on the machine of the gateway made to its files.
+// /api/audit: the log of all changes. An entry shows less than the right `read` allows anyway: no payload, and only the names of tokens.
+// /api/writes: the changes that a tool on the machine of the gateway made to its files.
 import type Router from '@koa/router'
 import { tryParseJson } from '../../base/json.ts'
 import { type AuditPage, WrittenFile } from '../../model/api/audit.ts'

@@ -44,7 +44,7 @@ export function addSessionRoutes(router: Router, guards: Guards, parts: SessionP
   })
 }
 
-/** Rows in the order of their moments, which `toAt` reads. `next`: the moment of the oldest row; null if there are no older rows. */
+/** Rows ordered by time; `toAt` reads the time of a row. `next`: the time of the oldest row; null if there are no older rows. */
 async function readPage<Row>(
   ctx: RouteContext,
   read: (query: { limit: number; before: number | undefined }) => Promise<readonly Row[]>,

@@ -93,7 +93,7 @@ function describeUnknownProvider(name: string, known: readonly string[]): string
   return `models.providers has no "${asked}", only ${known.map((one) => `"${one}"`).join(', ')}.${hint}`
 }
 
-/** A model with the version of the interface that the SDK can wrap. */
+/** A model whose interface has the version that the SDK can wrap. */
 export type OpenModel = Parameters<typeof wrapLanguageModel>[0]['model']
 
 /** Opens a model. The package of its provider is loaded at the first use, so a gateway without a model loads none. */
