@@ -122,7 +122,7 @@ function findLastBreak({
   max: number
   open: Fence | undefined
 }): number {
-  // includes the character at max, because a piece may end just before it
+  // the window includes the character at `max`, because a piece may end just before it
   const window = text.slice(at, max + 1)
   const places = [
     ...findLineBreaks(window, open),

@@ -1,5 +1,5 @@
-// What the channels for GitHub and GitLab share: the text of a comment with its hidden marker, and the search for this marker before a second
-// post.
+// The parts that the channels for GitHub and GitLab share: the text of a comment with its hidden marker, and the search for this marker before a
+// second post.
 import { z } from 'zod'
 import type { SendResult } from '../model/channel.ts'
 import { toMarker } from '../model/comment.ts'

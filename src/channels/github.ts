@@ -77,7 +77,7 @@ export function createGitHubChannel(
       const mark = signNonce(nonce, config.token ?? config.privateKey ?? '')
       return await withCall(repository, signal, async (call) => {
         if (maybeSince !== undefined) {
-          // searches only the comments since the first attempt
+          // the search covers only the comments since the first attempt
           const recent = `${path}?since=${new Date(maybeSince - clocksDifferMs).toISOString()}`
           const before = await findMarked(mark, (page) => readComments(call, recent, page))
           if (before !== undefined) return before

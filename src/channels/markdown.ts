@@ -69,7 +69,7 @@ function tryRender(markdown: string, markup: Markup): string | undefined {
       .replace(/^\n+/, '')
       .trimEnd()
   } catch (thrown) {
-    // nested too deep for the lexer
+    // nested too deeply for the lexer
     if (thrown instanceof RangeError) return undefined
     throw thrown
   }

@@ -96,7 +96,7 @@ const readFailure = createFailureReader({
   readCode: ({ id }) => id,
   explain({ status, headers }) {
     const reset = headers.get('x-ratelimit-reset') ?? ''
-    // in seconds; not every version sends Retry-After
+    // this header is in seconds; not every version sends Retry-After
     return { hint: hints[status], retryAfterMs: /^\d{1,6}$/.test(reset) ? Number(reset) * 1_000 : undefined }
   },
 })

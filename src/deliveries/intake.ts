@@ -40,7 +40,7 @@ export function createIntake({ store, rerunner, log }: IntakeParts): Intake {
 
   return {
     async take(rows, move) {
-      // claimed before other gateways can see the rows
+      // the deliveries are claimed before other gateways can see the rows
       await rerunner.claim(rows.map(({ id }) => id))
       const stored = new Set<string>()
       try {

@@ -292,7 +292,7 @@ export async function* walkWaiting({
       left -= 1
       yield open
     }
-    // store reads of SQLite are synchronous: without this, a hundred thousand of them would block every request
+    // store reads of SQLite are synchronous: without this pause, a hundred thousand of them would block every request
     await nextTurn()
   }
 }

@@ -50,7 +50,7 @@ type NewRequest = {
   readonly label: string
   readonly client: string
   readonly dedupe: DedupeKey | undefined
-  /** The request was refused when it arrived. */
+  /** Whether the request was refused when it arrived. */
   readonly isLate: boolean
 }
 

@@ -42,7 +42,7 @@ export function createMalformedGuard(): MalformedGuard {
       if (refused.has(socket)) return
       refused.add(socket)
       const before = newest.get(socket)
-      // sent before that answer, this refusal would be read as the answer to a stored delivery
+      // if this refusal were sent before that answer, the sender would take it for the answer to a stored delivery
       if (before?.req.complete === true && !before.writableFinished) {
         before.once('close', () => writeRefusal(error, socket))
       } else {

@@ -52,7 +52,7 @@ export function createReadiness(parts: {
       // a request that a balancer forwards is not a check of the balancer
       if (peerOf(socket.remoteAddress) !== undefined || headers['x-forwarded-for'] !== undefined) return undefined
       const { trouble } = await store.health()
-      // read after the wait: a stop may have begun since
+      // the state is read after the wait, because a stop may have begun since then
       noteCheck(socket.remoteAddress ?? '', isRetiring)
       if (isRetiring && !isWaiting()) endWait()
       return !isRetiring && trouble === undefined

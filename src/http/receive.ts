@@ -225,7 +225,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
   async function storePending(deciding: Promise<Decision>, handling: Handling): Promise<Answer> {
     const { delivery, hook, generation, writer } = handling
     checkBodyLate(delivery, deciding)
-    // claimed before the row is stored, where other gateways can see it
+    // the delivery is claimed before its row is stored, where other gateways can see it
     await parts.rerunner.claim([delivery.id])
     const pending = toPendingSettlement(delivery, generation.id, findMapping(hook, delivery).mapping?.id)
     const { answer, isOurs } = await writer.storePending(pending).catch(async (error: unknown) => {

@@ -63,7 +63,7 @@ function toRunResource(job: Job, waits: string | undefined): RunResource & { ok:
 }
 
 /**
- * Why a run ended without a result. The reason of a dead run may quote a provider or a file, and that of a cancelled one has who cancelled it,
+ * Why a run ended without a result. The reason of a dead run may quote a provider or a file, and that of a cancelled run names who cancelled it,
  * so only the operator reads these.
  */
 function describeReason({ id, state, lastError }: Job): string | null {

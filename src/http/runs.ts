@@ -1,5 +1,5 @@
-// What a caller with a token learns about the runs that it started: `<hooks.path>/runs/<runId>`, and the answer to a request that waits
-// for its runs. A caller sees no text that is for the operator: no recipient, no error of a provider.
+// The runs as the caller that started them sees them: `<hooks.path>/runs/<runId>`, and the answer to a request that waits for its runs. A
+// caller sees no text that is for the operator: no recipient, no error of a provider.
 import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { hasEnded, type Job } from '../model/job.ts'
@@ -214,7 +214,7 @@ export function createRuns({ store, access, auditor, generation, lookForJobs, cl
     // the client has gone: no event would release the resources of a stream
     if (response.closed) return { status: 204, body: undefined }
     const lastId = request.headers['last-event-id']
-    // 204 makes a client that has everything stop connecting
+    // after a 204, a client that has everything does not connect again
     if (now.headers?.['retry-after'] === undefined && toEventId(now.body ?? '') === lastId)
       return { status: 204, body: undefined }
     const place = waiters.enter(response)

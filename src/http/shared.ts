@@ -129,7 +129,7 @@ function shareHandshakeSecrets(
     const text = await store.cursor(toCursorName(id))
     const before = known.get(id)
     if (before !== undefined && before.text === text) return before
-    // as: only this file writes it
+    // as: only this file writes the cursor
     const { secrets, armedUntil } = JSON.parse(text ?? '{"secrets":[],"armedUntil":0}') as Omit<SharedSecrets, 'text'>
     const found = { text, secrets, armedUntil }
     known.set(id, found)

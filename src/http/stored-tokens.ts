@@ -52,7 +52,7 @@ async function createStoredTokens({ store, clock, log }: StoredTokenParts): Prom
   async function read(): Promise<readonly StoredToken[]> {
     const found = await store.cursor(cursorName)
     if (found === text) return known
-    // as: only this file writes it
+    // as: only this file writes the cursor
     known = JSON.parse(found ?? '[]') as StoredToken[]
     text = found
     set = createTokenSet(

@@ -35,7 +35,7 @@ export const steps: Readonly<Record<StepKind, JobStep>> = {
     isLogged: false,
     describeDeath: undefined,
   }),
-  // asks for a heartbeat; its turn is another job
+  // the step only asks for a heartbeat, whose turn is another job
   wake: defineStep({
     about:
       'A heartbeat starts, unless `wakeMode` is `next-heartbeat` or heartbeats are off. Outside the active hours, it waits until they begin. It runs beside the step `deliver`: neither waits for the other.',

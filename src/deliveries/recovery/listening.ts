@@ -27,7 +27,7 @@ export function createListening({
 
   async function write(to: number): Promise<Gap | undefined> {
     const stored = await store.cursor(cursorName)
-    // another gateway has noted it at the same time
+    // another gateway has written its note at the same time
     if ((await store.appendAll([], { name: cursorName, from: stored, to: String(to) })) === 'moved') return undefined
     writtenAt = to
     const from = Number(stored ?? to)

@@ -16,7 +16,7 @@ type Scan = {
   readonly now: number | undefined
 }
 
-/** An attempt that is newer than this may still run, so that its result is not final. */
+/** An attempt that is newer than this may still run, so its result is not final. */
 export const settledAfterMs = 60_000
 /** The limits of the requests that one scan keeps in memory. The newest requests are left for the next scan. */
 const maxBytes = 32 * 1024 * 1024

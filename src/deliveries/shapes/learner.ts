@@ -95,7 +95,7 @@ export function createShapeLearner({
     if (waiting.length > 0) scheduleLearning()
   }
 
-  /** Reads the stored shapes. If that fails, it is tried again before the next payload or write. */
+  /** Reads the stored shapes. If the read fails, it is repeated before the next payload or write. */
   async function readKnown(): Promise<void> {
     if (known !== undefined) return
     try {

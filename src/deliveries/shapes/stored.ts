@@ -23,7 +23,7 @@ export async function* streamShapes(store: Pick<StoreReader, 'cursors'>, hook?: 
   const prefix = hook === undefined ? folder : `${folder}${encodeURIComponent(hook)}/`
   for (const { value } of await store.cursors(prefix)) {
     yield parseEventShape(value)
-    // a shape with two thousand places takes some milliseconds: without this, two hundred of them would block every request
+    // a shape with two thousand places takes some milliseconds: without this pause, two hundred of them would block every request
     await takeTurn()
   }
 }
