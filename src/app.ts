@@ -91,7 +91,7 @@ export type Hookloom = {
   readonly generation: () => Generation
   /** The live generation, and the saved files that are not live. */
   readonly status: () => LiveStatus
-  /** Stops listening, finishes or releases the running jobs, and closes the store, each within a time limit. `signal`: what it stops. */
+  /** Stops listening, finishes or releases the running jobs, and closes the store, each within a time limit. `signal`: the cause. */
   stop(signal?: string): Promise<void>
 }
 
@@ -283,7 +283,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   stops.add('the waiting deliveries', () => stopping.abort())
   const retention = createRetention({ store, days: () => generation().config.store, duty: duties.retention, log })
   stops.add('the deletion of old deliveries', () => retention.stop())
-  // added last, so stopped first: a balancer must know of the stop before the hook port closes, and no stop waits for a run
+  // added last, so stopped first: a balancer must know of the stop before the hook port closes, and no waiting request may delay it
   stops.add('the balancers', () => readiness.retire(graceMs), { limitMs: 2 * graceMs })
   stops.add('the requests that wait', receiver.stopWaiting)
   void drain.resume()

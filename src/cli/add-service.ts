@@ -44,7 +44,7 @@ export async function addService(context: Context, { kind }: { kind: ServiceKind
     )
   }
   const files = renderFiles(kind, facts)
-  // an earlier run may have written files for root, unedited ones can be replaced
+  // an earlier run may have written these files for root; they can be replaced if nobody has edited them
   const ofRoot = renderFiles(kind, { ...facts, user: 'root', group: '0', owner: '0:0' })
   const findOther = (file: string) => {
     const text = existsSync(join(dir, file)) ? readFileSync(join(dir, file), 'utf8') : undefined

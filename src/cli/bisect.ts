@@ -77,7 +77,7 @@ function compareWith(oldest: SaveOutcomes, later: SaveOutcomes): Compared {
   return compare({ before: oldest.outcomes[0], after: later.outcomes, recorded: undefined }, findAfterId)
 }
 
-/** Runs the request with the code of a save. Writes files files of each save to a new folder with the packages and variables of the config
+/** Runs the request with the code of a save. Writes the files of each save to a new folder, with the packages and variables of the config
  * directory. */
 function createRunner(context: Context, kept: KeptDelivery) {
   const folder = mkdtempSync(join(tmpdir(), 'hookloom-bisect-'))

@@ -94,8 +94,8 @@ async function callTool(
   }
 }
 
-/** Runs a tool. If the tool writes a file, an audit entry through the gateway gets an entry. If there is no gateway, the answer says that
- * no entry was made. */
+/** Runs a tool. If the tool writes a file, the audit log of the gateway gets an entry. If no gateway runs, the answer says that no entry
+ * was made. */
 async function runTool(context: Context, tool: Tool, input: Readonly<Record<string, unknown>>): Promise<unknown> {
   const value = await tool.run(context, input)
   const what = tool.writes?.(input)

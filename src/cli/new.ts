@@ -87,7 +87,7 @@ export async function createTransform(context: Context, { name, from, event }: N
   return exitCodes.ok
 }
 
-/** `createTransform` with a request that the page has, named like its hook. */
+/** Like `createTransform`, with a request that the page has. The module has the name of its hook. */
 export async function makeTransform(
   context: Context,
   { hook, headers, body }: TypedRequest,
@@ -244,7 +244,7 @@ function describeProof(sender: string, proof: Proof | undefined): string {
     : `${sender} does not sign its requests: it must send the hook token.`
 }
 
-/** Warns of an earlier mapping of the path, which has priority and may match every request. `edited`: the configuration with the new
+/** Warns of an earlier mapping of the same path, which has priority and may match every request. `edited`: the configuration with the new
  * mapping. */
 function describeShadowing({ config, env }: LoadedConfig, { path, edited }: Added, module: string): string {
   const { mappings } = (edited === undefined ? undefined : parseConfig(edited, env).config?.hooks) ?? config.hooks

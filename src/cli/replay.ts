@@ -65,8 +65,7 @@ function describeBase({ dir }: Context, { compared }: ReplayReportSchema): strin
   return names[compared]
 }
 
-/** Whether the command fails: after a change in `failOn`, and after a the command fails: after a compared, because its outcome is unknown.
- * */
+/** Whether the command fails: after a change in `failOn`, and after a request that could not be compared, because its outcome is unknown. */
 function mustFail({ notRun, problems, counts, total }: ReplayReportSchema, failOn: readonly Change[]): boolean {
   if (failOn.length === 0) return false
   const isCompared = notRun === 0 && problems.every(({ notCompared }) => notCompared === 0)
@@ -74,7 +73,7 @@ function mustFail({ notRun, problems, counts, total }: ReplayReportSchema, failO
   return !isCompared || failing > 0
 }
 
-/** Replays the requests of a file, with the config directory as the base, and with the edit. Needs no gateway, and no secrets of the
+/** Replays the requests of a file, with the config directory as the base, and with the edit. Needs neither a gateway nor the secrets of the
  * directories. */
 async function replayRecording(
   context: Context,

@@ -12,8 +12,8 @@ import { copyStore, openStore } from '../store/open.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { readUser } from './terminal/user.ts'
 
-/** `to`: a URL, or a file relative to the config directory. `${NAME}` reads a secret from a variable: other users see the command line.
- * */
+/** `to`: a URL, or a file relative to the config directory. `${NAME}` reads a secret from a variable, because other users can see the
+ * command line. */
 export async function storeCopy(context: Context, { to: given }: { to: string }): Promise<number> {
   const { config, env } = loadConfig(context)
   const from = toStorePlace(context.dir, config)

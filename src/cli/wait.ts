@@ -52,7 +52,7 @@ export async function waitForRuns(
   return codes.includes(exitCodes.broken) ? exitCodes.broken : Math.max(exitCodes.ok, ...codes)
 }
 
-/** The exit code for another verdict than the first in the mapping's list. */
+/** The exit code for a verdict other than the first in the mapping's list. */
 const otherVerdict = 1
 
 function toExitCode({ state, verdicts, verdict }: Run): number {

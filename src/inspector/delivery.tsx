@@ -231,7 +231,7 @@ async function readOpened(id: string, isRefusal: boolean, signal: AbortSignal): 
   const [first, second] = isRefusal ? [readRefusal, readDelivery] : [readDelivery, readRefusal]
   return first(id, signal).catch((error: unknown) => {
     if (!(error instanceof ApiError) || error.status !== 404) throw error
-    // if neither exists, the first error is shown: its id was probably the intended one
+    // if neither exists, the first error is shown: the id was probably meant for the first kind
     return second(id, signal).catch(() => Promise.reject(error))
   })
 }

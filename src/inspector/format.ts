@@ -1,6 +1,6 @@
 // Formats times, durations and text from outside for the page.
 
-/** Matches the same characters as in `toPrintable` of the terminal. The page cannot import code of the gateway. */
+/** Matches the same characters as `toPrintable` of the terminal. The page cannot import code of the gateway. */
 const unseen =
   /(?![\t\n])(?!(?<=\p{Emoji})[\uFE0E\uFE0F])(?!(?<=[\p{Emoji}\uFE0F])\u200D\p{Emoji})(?!(?<=(?![\p{ASCII}\p{Script=Latin}])[\p{L}\p{M}])[\u200C\u200D](?![\p{ASCII}\p{Script=Latin}])[\p{L}\p{M}])[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800]/gu
 

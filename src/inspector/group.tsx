@@ -82,8 +82,7 @@ export function Group({ group, title, names, isLive = false }: GroupProps): JSX.
   )
 }
 
-/** The changes of one delivery of a group: the example's the changes in the report; another delivery is replayed, again after each save.
- * */
+/** The changes of one delivery of a group. The report has those of the example; another delivery is replayed, again after each save. */
 function useMember({ example }: GroupFields, id: string): { shown: readonly ChangeFields[]; said: string } {
   const [other, setOther] = useState<{ readonly id: string; readonly changes: readonly ChangeFields[] }>()
   const [said, setSaid] = useState('')

@@ -1,4 +1,4 @@
-// The page about what makes runs wait, and about senders: pauses with a button to resume, budgets, senders.
+// The page about what makes runs wait, and about senders: the pauses, each with a button to resume, the budgets, and the senders.
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { BudgetFields, MeasureFields, PauseFields, SenderFields } from '../model/api/operations.ts'

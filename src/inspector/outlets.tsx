@@ -54,7 +54,7 @@ export function Outlets({ version }: { version: string }): JSX.Element | null {
 
 const marks = { failure: ['✕', 'bad'], warning: ['▲', 'warn'], well: ['✓', 'dim'] } as const
 
-/** The findings of `hookloom doctor`, after a click only: the checks load all modules, and ask the credentials of channels and runners whether they accept
+/** The findings of `hookloom doctor`, after a click only: the checks load all modules, and ask the channels and runners whether they accept
  * their credentials. */
 export function Doctor(): JSX.Element {
   const [findings, setFindings] = useState<readonly FindingFields[]>()

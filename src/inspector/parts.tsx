@@ -9,7 +9,7 @@ import { PayloadView } from './tree.tsx'
 /** The maximum number of characters of a reply that are shown below the trace. */
 const maxReplyChars = 400
 
-/** The beginning of the run's reply of each run. */
+/** The beginning of the reply of each run. */
 export function Replies({ runs, onOpen }: { runs: readonly RunFields[]; onOpen: () => void }): JSX.Element {
   return (
     <>

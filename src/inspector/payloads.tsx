@@ -8,7 +8,7 @@ import { go } from './place.ts'
 import { captureFixture, toCapturePath, useSaid } from './said.ts'
 import { Ago, Line, useNow } from './text.tsx'
 
-/** The maximum number of changes. The newest changes are shown, the newest ones. */
+/** The maximum number of changes that are shown, the newest ones. */
 const maxChanges = 12
 
 type PayloadsProps = { readonly hook: string; readonly hasCode: boolean }

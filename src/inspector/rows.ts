@@ -29,9 +29,9 @@ export const toRefusalRow = (refusal: RefusalFields): ListRow => ({
 })
 
 /**
- * Adds the new rows and replaces the changed rows. A row that no longer matches the filters is removed. Only the page does not have payloads and
- * replies, which only the gateway can search, so a row that the gateway found stays, whatever its text. `isFound`: a search found all of
- * `changed`.
+ * Adds the new rows and replaces the changed rows. A row that no longer matches the filters is removed. The page does not have the payloads
+ * and replies, which only the gateway can search, so a row that the gateway found stays, whatever its text. `isFound`: a search found all
+ * of `changed`.
  */
 export function mergeRows(
   rows: readonly ListRow[],

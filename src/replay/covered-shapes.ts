@@ -22,7 +22,7 @@ type ShapeParts = {
   readonly store: Pick<StoreReader, 'cursors'> | undefined
 }
 
-/** The learnt shapes of the mappings of a module, with the parts that its fixtures toCoveredShape, ordered by the number of their requests. */
+/** The learnt shapes of the mappings of a module, and which parts of them its fixtures cover. The shapes with the most requests come first. */
 export async function listCoveredShapes(module: string, parts: ShapeParts): Promise<CoveredShape[]> {
   const { generation, store } = parts
   const own = generation.mappings.filter(({ mapping }) => mapping.transform?.module === module)

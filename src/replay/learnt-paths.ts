@@ -73,7 +73,7 @@ function addPlaces(known: Map<string, Known>, { shape }: EventShape, render: (st
   })
 }
 
-/** Calls `take` for each place that a path can name: the keys of a map are unknown. A list has the path of its first item. */
+/** Calls `take` for each place that a path can name, so not for the unknown keys of a map. A list has the path of its first item. */
 function visit({ fields, items }: Shape, steps: Steps, take: (steps: Steps, shape: Shape) => void): void {
   const below = (step: string | number, shape: Shape) => {
     const inner = [...steps, step]

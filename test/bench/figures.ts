@@ -102,7 +102,7 @@ export const probes: readonly Probe[] = [
       { key: 'inline', title: 'a call of a transform inline, p50, µs' },
       { key: 'worker', title: 'the same in its worker, p50, µs' },
       { key: 'added', title: 'what the worker adds, p50, µs' },
-      // measured as 25 µs / 14.5 µs
+      // the goal is from a measurement of 25 µs / 14.5 µs
       { key: 'ratio', title: 'what the worker adds / the round trip', most: 1.72 },
     ],
   },

@@ -36,7 +36,7 @@ export function createVerifyProbe(): RunningProbe {
       const [proofs, hashes]: [number[], number[]] = [[], []]
       for (let window = 0; window < windows; window += 1) {
         const turns = [() => proofs.push(measure(verify)), () => hashes.push(measure(hash))]
-        // alternates the order, so that none of the two always collects the garbage of the other
+        // alternates the order, so that neither of the two always collects the garbage of the other
         for (const turn of (window + round) % 2 === 0 ? turns : turns.toReversed()) turn()
       }
       figures[`${scheme} added`] = computeMedian(proofs) - computeMedian(hashes)

@@ -62,7 +62,7 @@ const waiting: Variant = {
   server: { kind: 'sqlite', delayMs: 0, waits: true },
   path: '/hooks/bench-agent',
 }
-/** Variants of `waiting` with a flow. Its keys are the numbers of the issues, or all requests have the same key. */
+/** Variants of `waiting` with a flow. The keys of the flow are the numbers of the issues, or all requests have the same key. */
 const flows: Variant = { ...waiting, name: 'gateway, runs of a flow wait', path: '/hooks/bench-flow' }
 const hot: Variant = { ...waiting, name: 'gateway, runs of one key wait', path: '/hooks/bench-hot' }
 const signed: Variant = { ...newGateway('gateway, signed by GitHub'), path: '/hooks/bench-github', signed: true }

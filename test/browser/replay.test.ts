@@ -1,4 +1,4 @@
-// The replay on the page: it runs again after each save, shows the the save would of the save, and publishes a save that waits.
+// The replay on the page: it runs again after each save, shows what the save would change, and publishes a save that waits.
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'

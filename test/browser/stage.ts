@@ -37,7 +37,7 @@ export const transform = `export default ({ payload }, { log }) => {
 export type Stage = {
   readonly gateway: Inside
   readonly browser: Browser
-  /** The errors errors pages wrote to the console, and their uncaught exceptions. */
+  /** The errors that pages wrote to the console, and their uncaught exceptions. */
   readonly errors: string[]
   /** Posts JSON to a hook. Returns the id of the delivery. */
   post(hook: string, payload: unknown, others?: Readonly<Record<string, string>>): Promise<string>
@@ -152,7 +152,7 @@ export async function shoot(page: Page, name: string): Promise<void> {
   await page.screenshot({ path: join(folder, `${name}.png`) })
 }
 
-/** The findings of axe-core that are serious and critical The driver evaluates axe-core. script, because the page's policy forbids inline
+/** The findings of axe-core that are serious or critical. The driver evaluates the script, because the page's policy forbids inline
  * scripts. */
 export async function findBarriers(page: Page): Promise<string[]> {
   await page.evaluate(axe.source)

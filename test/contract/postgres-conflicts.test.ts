@@ -43,7 +43,7 @@ type Waiting = {
 
 /** Resolves when another connection waits for a lock of this connection. */
 async function waitForOthers(client: Client): Promise<void> {
-  // uses pg_locks, because a transaction reads only once
+  // uses pg_locks, because a transaction reads pg_stat_activity only once
   const sql = 'SELECT 1 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))'
   await vi.waitUntil(async () => (await client.query(sql)).rowCount !== 0, { timeout: 60_000, interval: 5 })
 }
@@ -95,7 +95,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
           clock.advance(60_000)
         }
         expect(await claim(one)).toEqual([])
-        // the later rounds changed no recorded again
+        // in the later rounds, no end was recorded again
         for (const [id, endedBy] of replaced) expect((await one.job(id))?.endedBy).toBe(endedBy)
         expect((await one.counts()).jobs).toMatchObject({ queued: 0, running: 0 })
       },

@@ -40,8 +40,8 @@ export async function newSchema(): Promise<{ schema: string; url: string; drop: 
 /** Empty schemas whose stores are closed. To empty a schema takes a tenth of the time that it takes to create one. */
 const free: Awaited<ReturnType<typeof newSchema>>[] = []
 
-/** Opens stores on the same empty schema. When the last of them are closed, the schema can be used again. It is is dropped at the end of the
- * test file. */
+/** Opens stores on the same empty schema. When all of them are closed, the schema can be used again. It is dropped at the end of the test
+ * file. */
 export async function openStores(count: number, clock: Clock): Promise<Store[]> {
   return (await openSchema(count, clock)).stores
 }
@@ -79,7 +79,7 @@ export function takeTurns(stores: readonly Store[]): Store {
       const store = stores[calls % stores.length] ?? first
       return Reflect.apply(store[name], store, given)
     }
-  const names = Object.keys(first) as (keyof Store)[] // as: the keys of a store
+  const names = Object.keys(first) as (keyof Store)[] // as: the object has every call of a store, under its name
   // as: every call of a store, under its name
   return Object.fromEntries(
     names.map((name) => [name, name === 'close' ? close : callInTurn(name)]),

@@ -103,7 +103,7 @@ export function describeWakes(stage: () => Stage): void {
       expect(await store.job(young.id)).toMatchObject({ id: young.id })
       expect((await store.events({ limit: 9 })).map(({ text }) => text)).toEqual(['young'])
       expect((await store.counts()).jobs.done).toBe(1)
-      // the store is empty now; new rows must not be confused with the were deleted
+      // the store is empty now; new rows must not be confused with the deleted ones
       clock.advance(1_000)
       expect(await store.sweep(500)).toBe(1)
       const next = newWake('next')

@@ -15,8 +15,7 @@ const timeout = 7_200_000
 type Engine = {
   readonly open: (clock: Walk['clock']) => Promise<Walk['stores']>
   readonly steps: number
-  /** The number of calls of one walk. In a longer walk the store grows, which In the longer walk the store grows: the walk is slower, and its failure harder to understand.
-   * */
+  /** The number of calls of one walk. In a longer walk the store grows, so the walk is slower, and its failure is harder to understand. */
   readonly stepsOfWalk: number
 }
 

@@ -389,8 +389,8 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     checkMost(lanes.length, new Set(lanes).size, () => 'a session has one turn at a time')
   }
 
-  /** Checks that no key starves. Counts the turns that others, key starves: counts the turns of start or less, that started while a key could have started.
-   * */
+  /** Checks that no key starves: counts the turns of others, with the same head start or a shorter one, that started while a key could have
+   * started. */
   function checkFairness(started: readonly Work[]): void {
     const able = new Map(unfinished.filter(canStart).map((work) => [work.name, work]))
     for (const name of passed.keys()) if (!able.has(name)) passed.delete(name)

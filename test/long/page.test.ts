@@ -44,7 +44,7 @@ test.skipIf(!hasBrowser)(
         await Promise.all(sent)
         await new Promise((done) => setTimeout(done, Math.max(0, end - performance.now())))
       }
-      // the same requests again, without deliveries; processor time, because it does not depend on other machine
+      // the same requests again, without deliveries; processor time, because other programs of the machine do not change it
       const alone = new Map<string, number[]>(queries.map((query) => [query, []]))
       for (let n = 0; n < 20 * queries.length; n += 1) {
         const query = queries[n % queries.length] ?? ''
@@ -78,8 +78,7 @@ test.skipIf(!hasBrowser)(
   },
 )
 
-/** Waits until a search has found the element. A search has found the element. A search reads the store in steps. After two seconds, it
- * continues only after a click. */
+/** Waits until a search has found the element. A search reads the store in steps. After two seconds, it continues only after a click. */
 async function searchUntil(page: Page, found: Locator): Promise<void> {
   const further = page.getByRole('button', { name: 'search further' })
   const end = Date.now() + 120_000

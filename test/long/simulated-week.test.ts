@@ -55,7 +55,7 @@ const end = second + 7 * day
 /** The watch looks once a minute. The test lets it look every third minute, to be fast. */
 const step = 3 * minute
 const outages: readonly Outage[] = [
-  // on a Tuesday outage of seven and a half and a half hours
+  // on a Tuesday in office hours, for seven and a half hours
   { index: 0, kind: 'refused', from: second + day + 9 * hour, to: second + day + 16.5 * hour },
   { index: 1, kind: 'silent', from: second + 2 * day + 9 * hour, to: second + 2 * day + 17 * hour },
   // for two nights and the day between them
@@ -135,7 +135,7 @@ test(
     expect(found.map(({ what }) => what).toSorted()).toEqual(expected.toSorted())
     for (const { index, kind, from } of outages) {
       const at = found.find(({ what }) => what === `${kind} hook-${index}`)?.at ?? 0
-      // since the first refused request; this sender sends every four minutes
+      // a sender of a request every four minutes is reported within half an hour of the first refusal
       if (kind === 'refused' && index === 0) expect(at - from).toBeLessThan(30 * minute)
       if (kind === 'silent') expect(at - from).toBeLessThan(2 * day)
     }

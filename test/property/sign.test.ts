@@ -35,8 +35,8 @@ function buildSettings(scheme: Scheme, secret: string): VerifySettings {
   return VerifySettings.parse({ scheme: scheme.id, secret, publicUrl: 'https://x.example/hooks/x', ...named })
 }
 
-/** Whether a verifier with the settings `asked` accepts a request that was signed with the settings `signed`, at this time and with this
- * `signed`. */
+/** Whether a verifier with the settings `asked` accepts a request that was signed with the settings `signed`. `now`: the time of the check.
+ * `sent`: the body that arrives. */
 async function isAccepted(
   { signed, asked = signed }: { signed: VerifySettings; asked?: VerifySettings },
   { body, sent = body, at = 1_700_000_000_000, now = at }: { body: string; sent?: string; at?: number; now?: number },

@@ -6,7 +6,7 @@ import { createStage, says } from './stage.ts'
 
 const rounds = 20
 
-/** The ways in which editors and tools write a file. Their pauses are what their writes. */
+/** The ways in which editors and tools write a file. Their pauses are a part of what is tested. */
 const styles: Record<string, (file: string, text: string) => Promise<void>> = {
   'in place': (file, text) => writeFile(file, text),
   'by rename': async (file, text) => {

@@ -17,8 +17,7 @@ export function createJsonLog(): Log {
   )
 }
 
-/** Escapes terminal controls and invisible characters, of which JSON terminal controls and invisible characters: JSON escapes only those below U+0020. The line feed at the end
- * stays. */
+/** Escapes terminal controls and invisible characters: JSON itself escapes only those below U+0020. The line feed at the end stays. */
 export function escapeLine(line: string): string {
   return replaceUnseen(line, (character) =>
     Array.from({ length: character.length }, (_, at) => escapeUnit(character.charCodeAt(at))).join(''),

@@ -70,7 +70,7 @@ async function findStorePlace(context: Context): Promise<StorePlace> {
   const known = recallStore(context)
   const running = findRunning(context.dir)?.store
   if (known !== undefined) return chooseStorePlace(running, { kind: 'file', file: known })
-  // imported late: to load the late, because loading the configuration takes as long as the whole rest of a command
+  // imported late, because the schema of the configuration takes as long to load as the whole rest of a command
   const { findConfigParts } = await import('./gateway.ts')
   const parts = findConfigParts(context)
   if (!parts.isStoreKnown && parts.problem !== undefined) throw parts.problem

@@ -6,7 +6,7 @@ import { findCounterpart } from '../../model/config/openclaw-keys.ts'
 import { generateToken } from '../scaffold/folder.ts'
 import { generatePlaceholder } from '../scaffold/placeholders.ts'
 
-/** `path`: a key of the imported file. `rest`: the end of a sentence about the the key: why it is not imported, and what to do
+/** `path`: a key of the imported file. `rest`: the end of a sentence that begins with the key: why it is not imported, and what to do
  * instead. */
 export type Note = { readonly path: ConfigPath; readonly rest: string }
 
@@ -84,7 +84,7 @@ export class Variable {
 export type Secrets = {
   /** Moves a value into `.env`. If the name has another value already, a number is appended to the name. */
   keep(name: string, value: string): Variable
-  /** Makes sure that a variable has a value: from the environment, from `.env`, or from the imported imported file, else a
+  /** Makes sure that a variable has a value: from the environment, from `.env`, or from the variables of the imported file, else a
    * placeholder. */
   requireVariable(name: string): Variable
   /** Makes a variable with a placeholder. If the name has a value already, a number is appended to the name. */

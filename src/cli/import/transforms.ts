@@ -169,7 +169,7 @@ export async function copyTransforms(dir: string, source: Source): Promise<FileR
 
 type DryRun = { readonly module: string; readonly ok: boolean; readonly detail: string }
 
-/** Runs each module once without effects, within a gateway and without effects. The request is a bundled one of the mapping's sender, or a
+/** Runs each module once, within the limits of a gateway and without effects. The request is a bundled one of the mapping's sender, or a
  * small sample. */
 export async function runEachOnce(context: Context): Promise<DryRun[]> {
   const bench = createBench(context)

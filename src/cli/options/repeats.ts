@@ -28,7 +28,7 @@ function addTargetOptions(command: Command, { order = '' }: { order?: string } =
     )
 }
 
-/** Throws `usage-invalid` unless the command line names names one target, and only options of that target. `kinds`: the kinds that the
+/** Throws `usage-invalid` unless the command line names exactly one target, and only options of that target. `kinds`: the kinds that the
  * command accepts. */
 function readTarget(id: string | undefined, options: TargetOptions, kinds: string): Target {
   const { dead = false, parked = false, refused = false, hook, since, dryRun = false } = options

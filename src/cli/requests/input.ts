@@ -76,8 +76,8 @@ function parsePayloadBytes(bytes: Buffer, file: string): JsonValue {
   }
 }
 
-/** The request of a fixture; undefined for a payload. A payload `request` of a fixture: it contains `payload`, too; in fields fixture, `request` contains `payload`,
- * payload only known a field are next to it. */
+/** The request of a fixture; undefined for a payload. A payload may have a field `request` too; in a fixture, `request` contains `payload`,
+ * and only known fields are next to it. */
 function findFixtureRequest(value: JsonValue): JsonObject | undefined {
   if (!isJsonObject(value)) return undefined
   const { request, ...rest } = value

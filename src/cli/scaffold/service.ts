@@ -125,7 +125,7 @@ const built = {
   folders: ['src', 'presets', 'transforms'],
 }
 
-/** Its Dockerfile. Its build context is a checkout of this package. The files are named one by one, because not every builder reads
+/** The Dockerfile. Its build context is a checkout of this package. The files are named one by one, because not every builder reads
  * .dockerignore. */
 export function renderDockerfile({ port, adminPort }: Pick<ServiceFacts, 'port' | 'adminPort'>): string {
   return `# the build leaves only what the program needs

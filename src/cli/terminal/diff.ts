@@ -8,8 +8,8 @@ const maxShownChars = 200
 /** The number of characters that are shown before the first difference of two long lines. */
 const lead = 40
 
-/** A line with "-": is line of the first value a line with "+": of the second only. Of equal lines, only the one before the first difference the last
- * one before the first difference. */
+/** Marks the lines that only the first value has with "-", and those that only the second has with "+". Of the equal lines at both ends,
+ * only the last one before the first difference is shown. */
 export function renderDiff(before: unknown, after: unknown): string[] {
   const [old, now] = [splitLines(before), splitLines(after)]
   const same = countSame(old, now)

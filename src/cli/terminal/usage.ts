@@ -24,8 +24,8 @@ export function renderExamples(...lines: readonly string[]): string {
   return [`\n${lines.length === 1 ? 'Example' : 'Examples'}:`, ...lines].join('\n  ')
 }
 
-/** Converts an error of commander to a Problem. Undefined if commander only showed the help or the version. `asked`: the name of the
- * command, such name of the command. */
+/** Converts an error of commander to a Problem. Undefined if commander only showed the help or the version. `asked`: the full name of the
+ * command, such as "hookloom gmail setup". */
 export function toUsageProblem(error: CommanderError, asked: string): Problem | undefined {
   if (error.exitCode === 0) return undefined
   if (error.code === 'commander.help') {
