@@ -219,7 +219,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const recovery = createRecovery({ ...inboxParts, duty: duties.recovery, onSwitchedOff: effects.reportSwitchedOff })
   const mailbox = createMailbox({ ...inboxParts, duty: duties.mailbox, pushGate })
 
-  // 4. The work after each new generation, and after a module may be called again.
+  // 4. The work when a new generation goes live, and when a module may be called again.
   live.onSwap(createMappingWarner({ dir, store, log }))
   runtime.onRetry((module) => void drain.drain([module], { again: true }))
   live.onSwap((next, { retryable, retired }) => {

@@ -101,7 +101,7 @@ function renderWelcome(
   const [token = ''] = listHookTokens(hooks)
   const fixture = toFixturePath(dir, 'opened.json')
   const curl = [
-    // a URL has an IPv6 address in brackets
+    // in a URL, an IPv6 address is in brackets
     'curl -sS --globoff',
     quoteShellWord(`${url}/agent`),
     `-H ${quoteShellWord(`Authorization: Bearer ${token}`)}`,

@@ -9,8 +9,8 @@ import { formatJson, parseJson } from './json.ts'
 import { go } from './place.ts'
 import { captureFixture, copyText, describeException, nothingSaid, type Said, toCapturePath } from './said.ts'
 
-/** How long a drop can be undone. The page asks the gateway only afterwards, because the gateway deletes the request of a dropped delivery.
- * */
+/** How long a drop can be undone. The page sends the drop only after this time, because the gateway deletes the request of a dropped
+ * delivery. */
 export const undoMs = 5_000
 
 type ActionsProps = {

@@ -67,7 +67,7 @@ function readError(text: string): string | undefined {
 
 export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   const answer = await callApi(path, signal === undefined ? {} : { signal })
-  // as: the gateway that serves this page sends the answers of api-types.ts
+  // as: the gateway that serves this page sends the answers that model/api describes
   return (await answer.json()) as T
 }
 

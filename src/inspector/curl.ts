@@ -2,10 +2,8 @@
 // request, and each character of the command is visible.
 import type { RequestFields } from '../model/api/answers.ts'
 
-/**
- * The headers of the connection, of browsers and of proxies, which say nothing about the request, and the idempotency key, with which the
- * copy would be a duplicate.
- */
+/** The headers that the command leaves out: those of the connection, of browsers and of proxies, and the idempotency key, with which the
+ * copy would be a duplicate. */
 const connectionHeader =
   /^(host|connection|keep-alive|content-length|transfer-encoding|te|expect|accept|accept-(encoding|language|charset)|cache-control|pragma|priority|dnt|origin|referer|sec-.*|upgrade-insecure-requests|via|forwarded|x-forwarded-.*|x-real-ip|idempotency-key)$/
 /** The characters of a header name (RFC 9110). A name with `@` would make curl read a file. */

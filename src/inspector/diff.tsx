@@ -12,7 +12,7 @@ const maxComparedLines = 400
 const context = 2
 /** The number of equal characters that are shown before and after the difference within a line. */
 const lead = 60
-/** The maximum number of characters of a difference within a line. An action that only one side has is a single such line. */
+/** The maximum number of characters of a difference within a line. An action that only one side has is a single line. */
 const maxDifferenceChars = 2_000
 const maxShownLines = 120
 

@@ -46,10 +46,8 @@ const pageSize = 25
 
 const draftId = 'draft'
 
-/**
- * Tries the draft, with the newest request first. It is tried alone: neither the order of the mappings nor a signature counts. Throws
- * `usage-invalid` if the draft is invalid.
- */
+/** Tries the draft, with the newest request first. The draft is tried alone: neither the order of the mappings nor a signature counts.
+ * Throws `usage-invalid` if the draft is invalid. */
 export async function tryDraft(
   draft: Draft,
   { edited, store, query, newId }: DraftParts & { readonly query: KeptQuery },

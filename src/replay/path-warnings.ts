@@ -31,7 +31,7 @@ export async function findPathWarnings(parts: ShapeParts): Promise<PathWarning[]
   return checks.flatMap(listWarnings)
 }
 
-/** What is known of the paths that a mapping reads. `near`: a similar path that exists. */
+/** The paths that a mapping reads, and whether a known request has them. `near`: a similar path that exists. */
 type Check = {
   readonly hook: string
   readonly compiled: CompiledMapping
@@ -65,7 +65,7 @@ function listWarnings({ compiled, reads, requests }: Check): PathWarning[] {
   })
 }
 
-/** Bundled requests of a sender show only the requests for mappings of this sender: the name of a hook alone does not show who sends to it. */
+/** Bundled requests of a sender are evidence only for the mappings of this sender: the name of a hook alone does not show who sends to it. */
 function isEvidence(shape: EventShape, { match, mapping, provenSender }: CompiledMapping): boolean {
   if (readRequests(shape).last > 0) return true
   return [match.source, mapping.verify?.scheme, provenSender?.source].includes(shape.source)

@@ -54,11 +54,11 @@ export async function collectShapes(parts: ShapeParts, name: string): Promise<Na
   return sortNamedShapes(named)
 }
 
-/** The events of a hook, one at a time, so that a requester needs the memory and the time of one. Between them, requests are served. */
+/** The events of a hook, one at a time, so that only one is in memory. Between two events, requests are served. */
 export async function* streamHookShapes(parts: ShapeParts, name: string): AsyncGenerator<EventShape> {
   const { generation, store } = parts
   const further = await learnFurther(parts, name)
-  // several requesters do not read the store in the same turn
+  // so that several callers do not read the store in the same turn of the event loop
   await takeTurn()
   const learnt = store === undefined ? [] : streamShapes(store, toHookLabel(generation.hook(name), name))
   for await (const each of learnt) {

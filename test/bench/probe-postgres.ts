@@ -1,4 +1,4 @@
-// Compares gateways on Postgres: one with SQLite, two with one, and with and without a backlog. Also measures the speed of claims.
+// Compares gateways: one on Postgres with one on SQLite, and two on Postgres with one. Also measures claims, with and without a backlog.
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'

@@ -40,7 +40,7 @@ describe.skipIf(!hasBrowser)('hookloom dev and its page in Chromium', () => {
         'transfer_id?',
       )
       expect(existsSync(join(gateway.dir, `hooks/transforms/${hook}.fixtures/first.json`))).toBe(true)
-      // what the link opens in an editor
+      // the link opens the module in an editor, at its first line
       const link = page.getByRole('link', { name: `${hook}.ts`, exact: true })
       expect(await link.getAttribute('href')).toContain(encodeURI(`${file.slice(1)}:1`))
       writeFileSync(file, code.replace('Look at this event_type: ${event_type}', 'Ask about ${payload.transfer_id}'))

@@ -280,7 +280,7 @@ describe.skipIf(!hasBrowser)(
         expect(await readShownClasses()).toEqual([['11', 'same', '100', '%']])
         expect(await other.locator('.group, .changed').count()).toBe(0)
         expect(await other.locator('.report').innerText()).not.toContain('problem.')
-        // after an edit of the other requests, the code frame has other lines
+        // the edit moves the lines of the code frame, which is not a difference
         const edited = second.replaceAll('Bye', 'So long').replace('{\n', '{\n  // one line more\n')
         writeFiles(same.gateway.dir, { [file]: edited })
         await other.locator('.replay > .said', { hasText: '11 requests, 8 would differ.' }).waitFor(wait)

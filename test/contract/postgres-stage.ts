@@ -79,8 +79,8 @@ export function takeTurns(stores: readonly Store[]): Store {
       const store = stores[calls % stores.length] ?? first
       return Reflect.apply(store[name], store, given)
     }
-  const names = Object.keys(first) as (keyof Store)[] // as: the object has every call of a store, under its name
-  // as: every call of a store, under its name
+  const names = Object.keys(first) as (keyof Store)[] // as: the keys of a store
+  // as: the object has every call of a store
   return Object.fromEntries(
     names.map((name) => [name, name === 'close' ? close : callInTurn(name)]),
   ) as unknown as Store

@@ -154,7 +154,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`a store with several owners (${why
     expect(await reader.lockouts('tokens')).toEqual([{ client: 'a', forMs: 1 }])
     clock.advance(1)
     expect(await reader.lockouts('tokens')).toEqual([])
-    // the window of these failures is over
+    // the window of the earlier failures is over
     await recordFailures(writer, 'b', 19)
     await recordFailures(writer, 'a', 19)
     expect(await reader.lockouts('tokens')).toEqual([])

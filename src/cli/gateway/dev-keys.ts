@@ -14,8 +14,8 @@ export const keysHelp = ['o + Enter opens the page', 'q + Enter stops the gatewa
   '\n',
 )
 
-/** Reads keys until the input ends, and ignores other lines, in which somebody may type notes into the log. Returns a function that stops reading.
- * */
+/** Reads keys until the input ends, and ignores other lines, because somebody may type notes into the log. Returns a function that stops
+ * reading. */
 export function readDevKeys(input: Readable, { open, quit, print }: DevKeys): () => void {
   const lines = createInterface({ input, terminal: false })
   lines.on('line', (line) => {

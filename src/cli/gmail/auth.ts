@@ -27,7 +27,7 @@ export async function auth(context: Context, flags: GmailFlags): Promise<number>
 
 type ConsentRequest = { readonly account: string; readonly mode: GmailMode; readonly endpoints: GmailEndpoints }
 
-/** Throws `gmail-consent-missing` if the person declines, or gives the consent of another mailbox. */
+/** Throws `gmail-consent-missing` if the person declines, or consents for another mailbox. */
 export async function storeConsent(
   context: Context,
   flags: GmailFlags,

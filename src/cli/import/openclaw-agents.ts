@@ -120,7 +120,7 @@ const kinds: Readonly<Record<string, string>> = {
   ollama: 'openai-compatible',
 }
 
-/** The providers that need no section in OpenClaw. Their URLs are from the pages of the providers. */
+/** The providers that need no section in OpenClaw. The URLs are from the documentation of the providers. */
 const known: Readonly<Record<string, { kind: string; baseUrl?: string; key?: string }>> = {
   anthropic: { kind: 'anthropic', key: 'ANTHROPIC_API_KEY' },
   openai: { kind: 'openai', key: 'OPENAI_API_KEY' },

@@ -140,8 +140,8 @@ const agentKeys = ['agentId', 'sessionMode', 'channel', 'to', 'model', 'thinking
 const plainKeys = ['action', 'wakeMode', 'forEach', 'allowUnsafeExternalContent', ...agentKeys]
 const templateKeys = ['name', 'sessionKey', 'messageTemplate', 'textTemplate']
 
-/** Converts a mapping. Undefined if the mapping cannot be imported; a note says why. No condition is left out, or the mapping would match
- * more requests. */
+/** Converts a mapping. Undefined if the mapping cannot be imported; a note says why. No condition is left out, because the mapping would
+ * then match more requests. */
 function convertMapping(section: Section, tools: Tools, known: Known): DraftMapping | undefined {
   const { notes } = tools
   const { path } = section

@@ -11,7 +11,7 @@ import type { Notes } from './notes.ts'
 
 export type Settled = { readonly config: Fields; readonly mappings: readonly DraftMapping[] }
 
-/** The keys that a mapping can lose: it still matches the same requests and answers in the same chat. */
+/** The keys that a mapping can lose: without them, it still matches the same requests and answers in the same chat. */
 const optional = new Set([
   'id',
   'name',

@@ -16,7 +16,7 @@ import type { DraftMapping } from './draft.ts'
 import type { Notes } from './notes.ts'
 
 const maxFiles = 500
-/** The maximum number of bytes. */
+/** The maximum number of bytes of a file. */
 const maxFileBytes = 1_000_000
 
 type Source = {

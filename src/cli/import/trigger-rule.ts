@@ -120,7 +120,7 @@ function findOnlyCondition({
 }
 
 const useToken = 'The hook token is asked for instead: send it as "Authorization: Bearer".'
-/** Matches the name of a secret. Not each name with `key` is one: `x-event-key` names an event. */
+/** Matches the name of a secret. Not every name with `key` is one: `x-event-key` names an event. */
 const secretName = /token|secret|passw|api[-_]?key|(?:^|[-_.])auth(?:$|[-_.]|orization)/i
 
 function convertMatchRule(match: { [key: string]: JsonValue }, path: ConfigPath, tools: Tools): Branch | undefined {

@@ -1,4 +1,4 @@
-// Converts a hooks.json of adnanh/webhook to mappings. Their commands are not run: the agent gets the arguments as a message.
+// Converts a hooks.json of adnanh/webhook to mappings. The commands of its hooks are not run: the agent gets the arguments as a message.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
 import { trimSlashes } from '../../base/text.ts'
 import { credentialHeaders, isSecretHeader } from '../../model/delivery.ts'

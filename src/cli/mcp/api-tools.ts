@@ -15,7 +15,7 @@ export type Tool = {
   readonly input: z.ZodObject
   /** How to see the part of a long answer that was left out. */
   readonly rest: string
-  /** Describes the files that the tool writes itself, for the audit log. The gateway records the API calls of a tool by itself. */
+  /** Describes the files that the tool writes itself, for the audit log. The gateway records API calls without this description. */
   writes?(input: Readonly<Record<string, unknown>>): string
   run(context: Context, input: Readonly<Record<string, unknown>>): Promise<unknown>
 }

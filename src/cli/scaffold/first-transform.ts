@@ -70,7 +70,7 @@ function renderDestructuring(steps: readonly string[]): string {
 const likely = ['title', 'subject', 'name', 'summary', 'text', 'message', 'description', 'action', 'event', 'type']
 const maxDepth = 3
 
-/** The text with the likeliest name for a message; among equals, the least deep. */
+/** The text with the likeliest name for a message; among equals, the least nested one. */
 function findText(payload: JsonValue): { steps: string[]; text: string } | undefined {
   const all = listTexts(payload, [])
   const named = likely.flatMap((name) => all.filter(({ steps }) => steps.at(-1) === name).toSorted(byDepth))

@@ -144,7 +144,7 @@ ${mounts.map((mount) => `            - ${mount}`).join('\n')}
         - { name: tmp, emptyDir: {} }`
 }
 
-/** The process with large bodies and turns needs at most half a gigabyte, in addition to the memory for the threads of transforms. */
+/** Even with large bodies and turns, the process needs at most half a gigabyte, in addition to the memory for the threads of transforms. */
 function computeMemoryMb(transformsMb: number): number {
   return Math.ceil((512 + transformsMb) / 256) * 256
 }
