@@ -164,7 +164,7 @@ function findHookUrl(dir: string, config: Config, path: string): string {
   try {
     return `${findGatewayAddress(dir, config).url}/${path}`
   } catch {
-    // no gateway runs, and its port is not known
+    // no gateway runs, and the port is not known
     return `${config.hooks.path}/${path}`
   }
 }

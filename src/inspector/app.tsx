@@ -247,7 +247,7 @@ function Announcer({ feed }: { feed: Feed }): JSX.Element {
   const newest = useRef('')
   const rows = useRef(feed.rows)
   rows.current = feed.rows
-  // rows of the first reading do not count as new
+  // the rows of the first read do not count as new
   useEffect(() => {
     newest.current ||= feed.rows[0]?.id ?? ''
   }, [feed.rows])

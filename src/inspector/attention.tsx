@@ -14,8 +14,8 @@ const everyMs = 15_000
 /** All changes within this time cause one request. */
 const gatherMs = 1_000
 
-/** Reads the deliveries and jobs that need a person, again when `version` changes. Shows their number in the title and the icon of the tab.
- * */
+/** Reads the deliveries and jobs that need a person, again when `version` changes. Shows their number in the title and the icon of the
+ * tab. */
 export function useAttention(version: number): AttentionFields | undefined {
   const [attention, setAttention] = useState<AttentionFields>()
   const [round, setRound] = useState(0)

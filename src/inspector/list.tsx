@@ -12,7 +12,7 @@ import { Age, Line, useNow } from './text.tsx'
 /** The number of rows that are in the document above the visible rows, and below them. */
 const spareRows = 8
 
-/** The items of the list. With the filter `refused`, no refusals are folded into one row. */
+/** The items of the list. With the filter `refused`, each refusal has its own row. */
 export function useListItems({ rows }: Feed, { state }: PagePlace): readonly ListItem[] {
   // the headings of the days change at midnight
   const today = new Date().toDateString()

@@ -63,7 +63,7 @@ function renderBlock(token: Token, key: number): ComponentChildren {
     case 'checkbox':
       return null
     case 'heading':
-      // the page has headings of higher levels
+      // no heading element, because the headings of the page have higher levels
       return (
         <p key={key} class="heading">
           {renderAll(one.tokens)}
@@ -163,8 +163,8 @@ const entities: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>',
 const decodeEntities = (text: string) =>
   text.replace(/&(amp|lt|gt|quot|#39);/g, (_, name: string) => entities[name] ?? '')
 
-/** A link to http, https or mailto; any other stays text. The target is shown next to the words, because the words are not to be trusted.
- * */
+/** A link to http, https or mailto; any other link stays text. The target is shown next to the words, because the words are not to be
+ * trusted. */
 function Link({ href, said }: { href: string; said: string }): JSX.Element {
   const target = readTarget(href)
   const words = markUnseen(decodeEntities(said))

@@ -133,7 +133,7 @@ async function tryKept(generation: Generation, kept: KeptDelivery, newId: () => 
   }
 }
 
-/** Given if no mapping can ever take the request. */
+/** The decision and the payload, or the reason why the draft cannot be tried with this request. */
 async function decideKept(
   generation: Generation,
   { deliveryId: id, receivedAt, request }: KeptDelivery,

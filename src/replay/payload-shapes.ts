@@ -43,7 +43,7 @@ export type ShapeParts = {
   readonly generation: Generation
   /** Undefined: there is no store yet. */
   readonly store: Pick<StoreReader, 'cursor' | 'cursors' | 'kept' | 'request'> | undefined
-  /** How many of the kept requests that came before the gateway learnt are read. Default: 1,000. */
+  /** The maximum number of kept requests to read, of those that came before the gateway learnt. Default: 1,000. */
   readonly maxKept?: number
 }
 
@@ -70,7 +70,7 @@ export async function* streamHookShapes(parts: ShapeParts, name: string): AsyncG
   yield* further.values()
 }
 
-/** What fixtures, bundled requests, and kept requests that came before the gateway learnt add to the learnt shapes, by event. */
+/** The shapes, by event, of the fixtures, of the bundled requests, and of the kept requests that came before the gateway learnt. */
 async function learnFurther(parts: ShapeParts, name: string): Promise<Map<string, EventShape>> {
   const { generation, store, maxKept = 1_000 } = parts
   const hook = generation.hook(name)

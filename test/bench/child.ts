@@ -22,8 +22,8 @@ const options = {
   logLevel: 'error',
 } satisfies BuildOptions
 
-/** Compiles the entries of the children, and the gateway with each stand-in, below the package, where dependencies resolve.
- * */
+/** Compiles the entries of the children, and the gateway with each stand-in, below the package, where dependencies
+ * resolve. */
 export async function compileChildren(folder: string): Promise<void> {
   await build({
     ...options,

@@ -165,7 +165,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
     expect(await rates.locator('tbody td').nth(2).innerText()).toMatch(/^[1-9]/)
     const plot = page.locator('.plot').first()
     expect(await plot.locator('.axes').innerText()).toMatch(/60 min ago/)
-    // hover again and again: the sections above the plot may still grow, and move it
+    // hovers again and again: the sections above the plot may still grow, and so move the plot
     const said = plot.locator('figcaption').getByText(/^\d\d:\d\d: /)
     await expect
       .poll(async () => {

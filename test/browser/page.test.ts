@@ -132,7 +132,7 @@ describe.skipIf(!hasBrowser)(
 
       test('yesterday’s rows are legible: no cell covers another one, and the day has a heading', async () => {
         const other = await stage.open()
-        // at noon tomorrow, the rows are of yesterday, at whatever time the test runs
+        // at noon tomorrow, the rows are from yesterday, at whatever time the test runs
         const tomorrow = new Date()
         tomorrow.setDate(tomorrow.getDate() + 1)
         await other.clock.setFixedTime(tomorrow.setHours(12))

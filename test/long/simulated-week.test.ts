@@ -30,7 +30,7 @@ const rhythms: readonly Rhythm[] = [
   () => 0.35,
 ]
 
-/** A job that posts many requests at once, at two in the night. */
+/** A job that posts many requests at once, at two in the morning. */
 const nightly: Rhythm = (at) => (at % 24 === 2 ? 30 : 0)
 
 const names = Array.from({ length: 20 }, (_, index) => `hook-${index}`)

@@ -118,8 +118,8 @@ function parseSource(text: string, name: string): unknown {
   }
 }
 
-/** The variables that OpenClaw's configuration uses. They come from its section `env` and from the `.env` next to it, which has priority.
- * */
+/** The variables that OpenClaw's configuration uses. They come from its section `env` and from the `.env` next to it, which has
+ * priority. */
 function readTheirs(file: string, { env }: JsonObject): Env {
   const inline = isJsonObject(env) ? { ...env, ...(isJsonObject(env['vars']) ? env['vars'] : {}) } : {}
   const texts = Object.entries(inline).filter((pair): pair is [string, string] => typeof pair[1] === 'string')

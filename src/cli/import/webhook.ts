@@ -8,7 +8,7 @@ import type { ImportDraft, DraftMapping, Fields, Tools } from './draft.ts'
 import { noteUnusedKeys, openSection, type Section } from './notes.ts'
 import { type Branch, checkParsable, convertRule } from './trigger-rule.ts'
 
-/** Every hook has a name: its place in the file, as the notes show it. */
+/** In the notes, the place of a mapping is the id of its hook. */
 export function convertWebhook(hooks: readonly JsonObject[], tools: Tools): ImportDraft {
   const mappings = hooks.flatMap((hook) => convertHook(hook, tools))
   const open = mappings.filter(({ mapping }) => mapping['verify'] === undefined).map(({ from }) => String(from[0]))
