@@ -72,7 +72,7 @@ export function Histogram({ rows, place }: { rows: readonly ListRow[]; place: Pa
             onPointerUp={() => {
               const first = drawnFrom.current
               drawnFrom.current = undefined
-              // on the same bar, a click event follows
+              // if the pointer stays on the same bar, a click event follows
               if (first !== undefined && first !== bin) choose(first, bin)
             }}
             onClick={() => choose(bin, bin)}

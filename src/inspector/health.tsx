@@ -162,7 +162,7 @@ function Verdict({ attention }: { attention: AttentionFields | undefined }): JSX
 /** The traffic of each hook in the last hour. Hooks with failures come first. */
 function HookRates({ version }: { version: string }): JSX.Element | null {
   const now = useNow(0)
-  // the version changes once a minute
+  // this text changes at least once a minute
   const { hooks } = useHooks(`${version} ${Math.floor(now / 60_000)}`)
   const busy = (hooks?.hooks ?? []).filter(
     ({ lastHour, lastFailure }) => lastHour.deliveries + lastHour.refused > 0 || lastFailure,

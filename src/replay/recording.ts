@@ -1,4 +1,4 @@
-// A recording: kept requests without their secrets, one JSON object a line, so that a change can be replayed where the store is not.
+// A recording: kept requests without their secrets, one JSON object a line, for a replay on a machine without the store.
 import { z } from 'zod'
 import { isJsonObject, type JsonValue, tryParseJson } from '../base/json.ts'
 import { toLocalHead } from '../deliveries/delivery.ts'

@@ -21,7 +21,7 @@ export type GatewayOptions = {
   readonly delayMs: number
   /** The transforms. Each module gets a hook with its name. Paths are relative to the transforms root. */
   readonly transforms?: { readonly files: Readonly<Record<string, string>>; readonly limits: { timeoutMs?: number } }
-  /** The URL of the model that runs call. */
+  /** The URL of the model for the runs. */
   readonly modelUrl?: string
   /** True: one turn takes longer than the measurement, so the jobs of all other runs wait. */
   readonly waits?: boolean

@@ -27,7 +27,7 @@ type Place = { readonly dir: string; readonly port: number; readonly token: stri
 
 type Kind = {
   readonly pinned: string
-  /** The meaning of an answer with success. */
+  /** What the peer has done when it answers with success. */
   readonly means: string
   readonly install: string
   /** The request for an event. Default: a POST to the path of the benched hook. */

@@ -56,7 +56,7 @@ export function describeDeliveries(stage: () => Stage): void {
       const { store, clock } = stage()
       const twins = [1, 2, 3].map(() => newDelivery({ at: clock(), ...keyed('k'), jobs: [newJob()] }))
       const appended = await Promise.all(twins.map((twin) => store.append(twin)))
-      // with two gateways, any of the twins may come first
+      // with two gateways, any of the three deliveries may come first
       const first = twins[appended.findIndex(({ kind }) => kind === 'stored')]
       const others = appended.filter(({ kind }) => kind === 'duplicate')
       expect(others).toMatchObject([1, 2].map(() => ({ first: { deliveryId: first?.id } })))

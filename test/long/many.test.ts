@@ -34,7 +34,7 @@ test(
     await write({ 'y.ts': 'export default () => 0' })
     const values: unknown[] = []
     for (let n = 1; n <= 300; n++) {
-      // the memory limit is far below 300 such modules with their source maps
+      // the memory limit is far below the size of 300 such modules with their source maps
       const text = `${n}`.padEnd(100_000, 'x')
       await write({ 'x.ts': `export default () => '${text}'.length + ${n}` })
       const modules = await load('x.ts', 'y.ts')

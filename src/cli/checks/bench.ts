@@ -1,4 +1,4 @@
-// Loads modules as a gateway does, in worker threads with the gateway's limits, and runs their fixtures as before a swap.
+// Loads modules in worker threads with the gateway's limits, and runs their fixtures, as a gateway does before a swap.
 import { realpathSync } from 'node:fs'
 import { extname, relative, resolve } from 'node:path'
 import { createAssembler } from '../../reload/assemble.ts'
