@@ -20,7 +20,7 @@ const config = {
   threads: 2,
   daemonize: false,
   database: 0,
-  // of a request
+  // the maximum number of bytes of a request
   http_max_request_size: 16 * 1024 * 1024,
   verbosity: 1,
   logfile: join(dir, 'webdis.log'),
