@@ -99,7 +99,7 @@ describe('the rooms of src/ and their floors', () => {
     expect(inRooms.filter(([, imports]) => imports.some(atTop)).map(([file]) => file)).toEqual([])
   })
 
-  test('of src/, presets and bundled transforms import only define.ts', () => {
+  test('presets and bundled transforms import nothing of src/ but define.ts', () => {
     const beyond = [...graph]
       .filter(([file]) => /^(presets|transforms)\//.test(file))
       .flatMap(([file, imports]) =>
@@ -108,7 +108,7 @@ describe('the rooms of src/ and their floors', () => {
     expect(beyond).toEqual([])
   })
 
-  test('of src/, the code of the page imports only the types of the admin API', () => {
+  test('the code of the page imports nothing of src/ but the types of the admin API', () => {
     const inside = (file: string) => file.startsWith('src/inspector/')
     const beyond = [...graph]
       .filter(([file]) => inside(file))

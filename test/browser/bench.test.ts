@@ -41,7 +41,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     await page.locator('.row', { hasText: 'The build of main failed' }).waitFor(wait)
   })
 
-  test('each hook is shown with its URL, proof, mappings in order, last hour and last failure', async () => {
+  test('each hook is shown with its URL, its proof, its mappings in order, the counts of the last hour and its last failure', async () => {
     const id = await stage.post('review', { title: 'x', bad: true })
     await stage.post('plain', { text: 'hello' })
     await page.keyboard.press('2')
@@ -146,7 +146,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     await expect.poll(() => card.getByText('Did you mean').count(), wait).toBe(0)
   })
 
-  test('the bench can send a request, save it as a fixture, copy it as a curl command, and load it from a delivery', async () => {
+  test('the bench can send a request, save it as a fixture, copy it as a curl command, and load a request from a delivery', async () => {
     await open('review')
     await body().fill('{"title": "sent"}')
     await prompt().getByText('Review sent').waitFor(wait)
@@ -184,7 +184,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     expect(await stage.ask('/api/attention')).toMatchObject({ count: 0 })
   })
 
-  test('the steps of a run are shown as bars on one time line', async () => {
+  test('the steps of a run are shown as bars on one timeline', async () => {
     const id = await stage.post('plain', { text: 'bars' })
     await show(page, `id=${id}`)
     await openTab(page, 'Trace')

@@ -107,7 +107,7 @@ describe.skipIf(!hasBrowser)('the readability of the page in Chromium', () => {
     await page.locator('#detail .title', { hasText: /took [1-9]/ }).waitFor(wait)
   })
 
-  test('the row and the title of a dead run show no duration, instead of 0 ms', async () => {
+  test('the row and the title of a dead run show no duration, not even 0 ms', async () => {
     const id = await stage.post('broken', { text: 'Fail' })
     await show(page, `id=${id}`)
     await openTab(page, 'Trace')

@@ -147,7 +147,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
     await row(id).getByText('done').waitFor(wait)
   })
 
-  test('health shows what a budget has spent of its limit, and each sender with its last request and its usual gap', async () => {
+  test('health shows what a budget has spent of its limit, and each sender with its last request and the usual time between two requests', async () => {
     await show(page, 'view=health')
     const budgets = page.getByRole('region', { name: 'Budgets' })
     await budgets.getByText(/\d+ of 40 turns/).waitFor(wait)
@@ -191,7 +191,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
     expect(await findBarriers(page)).toEqual([])
   })
 
-  test('the bar of a running turn grows on the time line, and its rendered reply has no active content except safe links', async () => {
+  test('the bar of a running turn grows on the timeline, and its rendered reply has no active content except safe links', async () => {
     await show(page, `id=${await stage.post('report', { text: 'Which build failed?' })}`)
     await openTab(page, 'Trace')
     const bar = page.locator('#detail .bar .running')

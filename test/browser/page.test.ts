@@ -428,7 +428,7 @@ describe.skipIf(!hasBrowser)(
         expect(masked.filter((name) => curl.includes(name))).toEqual([])
       })
 
-      test('a delivery can be copied as a curl command without a token, which a shell runs and which makes a new delivery', async () => {
+      test('a delivery can be copied as a curl command that contains no token and makes a new delivery when a shell runs it', async () => {
         const payload = { title: 'it\'s $(id) `id` \\ " !!\n', bad: true }
         const github = { 'x-github-event': 'push', 'x-github-delivery': 'sent-once' }
         const first = await stage.post('review', payload, github)
@@ -634,7 +634,7 @@ describe.skipIf(!hasBrowser)(
       await other.close()
     })
 
-    test('a session is shown as a chat, with the events that wait', async () => {
+    test('a session is shown as a chat, with its waiting events', async () => {
       await show(page, 'view=sessions&session=main/hook:review')
       await page.locator('.message.user').first().waitFor(wait)
       await page.locator('.message.assistant').first().waitFor(wait)
@@ -738,7 +738,7 @@ describe.skipIf(!hasBrowser)(
       })
     })
 
-    test('a page whose key has expired says to run hookloom open, and wrote no error to the console before', async () => {
+    test('the page writes no error to the console, and says to run hookloom open once its key has expired', async () => {
       expect(stage.errors).toEqual([])
       await page.evaluate("sessionStorage.setItem('hookloom-key', 'hlk_' + 'x'.repeat(43))")
       await show(page, '')

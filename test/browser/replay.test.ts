@@ -51,7 +51,7 @@ describe.skipIf(!hasBrowser)(
     })
     afterAll(() => stage.close())
 
-    test('the replay runs again after a save, and distinguishes a changed field, a skip, an exception and a value from the clock', async () => {
+    test('the replay runs again after a save, and lists changed fields, skips, exceptions and values that depend on the clock separately', async () => {
       const [began, used] = [performance.now(), process.cpuUsage()]
       save(second)
       await report().locator('ins', { hasText: 'green' }).first().waitFor(wait)
@@ -248,7 +248,7 @@ describe.skipIf(!hasBrowser)(
       rmSync(join(stage.gateway.dir, fixture))
     })
 
-    test('the deliveries of a difference can be opened and saved as a fixture, and run again after a second press', async () => {
+    test('the deliveries of a difference can be opened and saved as a fixture, and run again after a second press that confirms it', async () => {
       await show(page, 'view=replay')
       save(second)
       const group = page.locator('.group.changed').first()

@@ -115,7 +115,7 @@ export function describeBudgets(stage: () => Stage): void {
       expect(await read()).toMatchObject({ reserved: turns(3) })
     })
 
-    test('a job under an old fence can neither reserve nor settle', async () => {
+    test('a job with an outdated fence can neither reserve nor settle', async () => {
       const { store, clock, asked, jobs, settle, read } = await claimJobs(1)
       const [old] = jobs as [ClaimedJob]
       clock.advance(leaseMs)

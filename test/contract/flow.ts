@@ -422,7 +422,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await claimIds()).toEqual([later])
     })
 
-    test('a hold on a mapping keeps back its turns, and no others', async () => {
+    test('a hold on a mapping holds back its turns, and no others', async () => {
       const { store } = stage()
       const [a, b] = await add(flowJob({}), flowJob({}, { ring: 'other' }))
       await store.hold({ label: 'mapping:pr', kind: 'pause', reason: 'x', author: undefined, forMs: undefined })
@@ -455,7 +455,7 @@ export function describeFlow(stage: () => Stage): void {
       expect([...(await claimIds(1)), ...(await claimIds(1))]).toContain(quiet)
     })
 
-    test('a hold on a session keeps back its turns, and no others of the mapping', async () => {
+    test('a hold on a session holds back its turns, and no others of the mapping', async () => {
       const { store } = stage()
       const inSession = (key: string) =>
         flowJob({ key }, { labels: [`session:main/${key}`, 'mapping:pr', 'agent:main'] })
@@ -482,7 +482,7 @@ export function describeFlow(stage: () => Stage): void {
       expect((await store.gathered(ensure(late), 9)).jobs.map(({ id }) => id)).toEqual(ids)
     })
 
-    test('with onNew "gather", a turn that recorded a step ends by itself, even if its gateway stops before that', async () => {
+    test('with onNew "gather", a turn that recorded a step is not merged into a newer one, even if its gateway stops before the turn ends', async () => {
       const { store } = stage()
       const flow = { onNew: 'gather' }
       const [a] = await add(flowJob(flow))
@@ -515,7 +515,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await readStates(ids)).toEqual(['running', 'expired'])
     })
 
-    test('with a delay, a request after the turn of its key started begins a new quiet period', async () => {
+    test('with a delay, a request that arrives after the turn of its key has started begins a new quiet period', async () => {
       const { clock } = stage()
       const flow = { delay: '10s' }
       const [a] = await add(flowJob(flow))
@@ -567,7 +567,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await claimIds()).toEqual([next])
     })
 
-    test('a cancelling request applies before the moment at which a turn expires, even if new turns are not sorted yet', async () => {
+    test('a turn that is cancelled before it would expire ends as cancelled, even if new turns are not sorted yet', async () => {
       const { store, clock } = stage()
       const [a] = await add(flowJob({ expires: '20s' }))
       await store.claim({ limit: 0, leaseMs })

@@ -27,7 +27,7 @@ export function describeHolds(stage: () => Stage): void {
       return { store, clock, jobs, due: claimIds }
     }
 
-    test('a hold keeps back the jobs with its label, and no others, until it is removed', async () => {
+    test('a hold holds back the jobs with its label, and no others, until it is removed', async () => {
       const { store, clock, jobs, due } = await storeJobs()
       await store.hold({ label: 'mapping:a', ...pause })
       expect(await store.holds()).toEqual([{ label: 'mapping:a', ...pause, at: clock() }])
@@ -40,7 +40,7 @@ export function describeHolds(stage: () => Stage): void {
       expect(await due()).toEqual([jobs[0].id])
     })
 
-    test('a hold on everything keeps back the jobs of deliveries, and ends by itself at its time', async () => {
+    test('a hold on everything holds back the jobs of deliveries, and ends by itself at its time', async () => {
       const { store, clock, jobs, due } = await storeJobs()
       await store.hold({ label: 'all', ...pause, forMs: 500 })
       await store.hold({ label: 'agent:main', ...pause, forMs: 900 })

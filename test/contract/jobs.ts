@@ -33,7 +33,7 @@ export function describeJobs(stage: () => Stage): void {
       expect(await store.claim({ limit: 2, leaseMs })).toEqual([])
     })
 
-    test('a claim that begins before an append ends finds the appended jobs if claimsAppended() is true', async () => {
+    test('a claim that begins during an append finds the appended jobs if claimsAppended() is true', async () => {
       const { store, clock } = stage()
       const job = newJob({ lane: 'lane' })
       const later = newJob({ lane: 'lane' })
@@ -81,7 +81,7 @@ export function describeJobs(stage: () => Stage): void {
       expect((await claimOne(store)).lapsed).toBeUndefined()
     })
 
-    test('an expired lease counts as an attempt and sets the last error, and the report that ends the job counts another', async () => {
+    test('an expired lease counts as an attempt and sets the last error, and the report that ends the job counts as another one', async () => {
       const { store, clock } = stage()
       const job = newJob({ lane: 'a' })
       await store.append(newDelivery({ at: clock(), jobs: [job] }))

@@ -21,7 +21,7 @@ export function describeKept(stage: () => Stage): void {
   }
 
   describe('the ring of kept requests of a mapping', () => {
-    test('a ring keeps the newest requests of its mapping, and deletes older ones without their deliveries', async () => {
+    test('a ring keeps the newest requests of its mapping, and deletes older requests, but not their deliveries', async () => {
       const [first = '', second = '', third = ''] = await append(3, { ring: 2 })
       expect([await readText(first), await readText(second), await readText(third)]).toEqual([
         undefined,
@@ -31,7 +31,7 @@ export function describeKept(stage: () => Stage): void {
       expect(await stage().store.delivery(first)).toMatchObject({ deliveryId: first, state: 'accepted' })
     })
 
-    test('a ring deletes no request of another mapping, of a delivery without a mapping, or without a ring', async () => {
+    test('a ring deletes no request of another mapping, of a delivery without a mapping, or of a delivery without a ring', async () => {
       const [plain = ''] = await append(1, {})
       const [other = ''] = await append(1, { ring: 1, mappingId: 'other' })
       const [moved = ''] = await append(1, { ring: 1, mappingId: 'other', ringOf: 'content:moved' })

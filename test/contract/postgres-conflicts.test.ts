@@ -59,7 +59,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
   `conflicts between gateways (${whyNoPostgres ?? 'Postgres available'})`,
   () => {
     test(
-      'turns that are replaced while their owner reports end once, and the newer ones run',
+      'turns that are replaced during a report of their owner end once, and the newer ones run',
       { timeout: 120_000 },
       async () => {
         const { clock, one, other, add, claim } = await openPair()

@@ -40,7 +40,7 @@ export function describeQuarantine(stage: () => Stage): void {
       expect(await store.waitingBytes()).toBe(0)
     })
 
-    test('sealed requests are read in order of arrival: the newest ones, or those that follow one', async () => {
+    test('sealed requests are read in order of arrival: the newest ones, or those that follow a given one', async () => {
       const { store } = stage()
       const requests = buildSealedRequests(5)
       const ids = toIds(requests)

@@ -311,7 +311,7 @@ export function describeReads(stage: () => Stage): void {
       expect(await readIds('nobody')).toEqual([])
     })
 
-    test('a page of events or sessions has all or none of those of one moment, and the pages lose and repeat nothing', async () => {
+    test('events or sessions of one moment are never split between two pages, and the pages lose and repeat nothing', async () => {
       const { store, clock } = stage()
       const names: string[] = []
       // four moments, with one, two, three and four events; each event is in another session

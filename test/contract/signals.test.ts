@@ -136,7 +136,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`a store with several owners (${why
     expect(await readNodeIds()).toEqual(['b'])
   })
 
-  test('a client that failed too often at all gateways together is locked out, and no other client', async () => {
+  test('a client whose failures at all gateways add up to the limit is locked out, and no other client is', async () => {
     const { writer, reader } = await openTwo()
     const rule = { failures: 20, windowMs: 60_000, lockMs: 60_000 }
     const recordFailures = (store: Store, client: string, count: number, scope = 'tokens') =>

@@ -123,7 +123,7 @@ export function describeTasks(stage: () => Stage): void {
       await expect(store.addTask(twin)).rejects.toMatchObject({ code: 'store-unavailable' })
     })
 
-    test('a task is added once while it is queued, a retry included, and again while it runs', async () => {
+    test('a task is added only once while it is queued, even for a retry, and once more while it runs', async () => {
       const { store, clock } = stage()
       expect(await store.addTask(newTask())).toBe(true)
       expect(await store.addTask(newTask())).toBe(false)

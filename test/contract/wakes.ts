@@ -7,7 +7,7 @@ const main = { agentId: 'main', sessionKey: 'main' }
 
 export function describeWakes(stage: () => Stage): void {
   describe('a wake', () => {
-    test('a wake is a job that is done, and is found by its delivery, its id and a prefix of it, and counted', async () => {
+    test('a wake is counted as a job that is done, and is found by its delivery, its id and a prefix of its id', async () => {
       const { store, clock } = stage()
       const wake = newWake('Disk full')
       const delivery = newDelivery({ at: clock(), jobs: [wake] })

@@ -61,7 +61,7 @@ describe('accepted deliveries', () => {
     })
   })
 
-  test('the answer to a wake says deferred outside the active hours, and not if heartbeats are off', async () => {
+  test('the answer to a wake says "deferred" outside the active hours, but not if heartbeats are off', async () => {
     const formatUtcHour = (hour: number) => `${String((new Date().getUTCHours() + hour) % 24).padStart(2, '0')}:00`
     const answerWith = async (heartbeat: object) => {
       const { port } = await startInside({ config: { hooks, agents: { defaults: { heartbeat } } }, files })

@@ -34,7 +34,7 @@ function call({ adminUrl }: Pick<Inside, 'adminUrl'>, path: string, token = gate
 const pause = { what: 'all', reason: 'Night \u001B[2J', by: 'sam@desk' }
 
 test(
-  'the audit log has an entry before each act and one with its outcome, which say say acted and why',
+  'the audit log has an entry before each act and one with its outcome, which say who acted and why',
   slow,
   async () => {
     const gateway = await start()

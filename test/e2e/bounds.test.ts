@@ -24,7 +24,7 @@ test('a payload.source of 256 characters names the sender of a delivery, and a l
   expect(await findSource('s'.repeat(200_000))).toBeUndefined()
 })
 
-test('a hook name of 512 characters is accepted, and a longer one is unknown even to a mapping for every name', async () => {
+test('a hook name of 512 characters is accepted, and a longer one is unknown even if a mapping takes every name', async () => {
   const before = (await gateway.deliveries()).length
   expect(toVerdict(await post('n'.repeat(512), {}))).toBe('accepted')
   expect(toVerdict(await post('n'.repeat(513), {}))).toBe('hook-unknown')

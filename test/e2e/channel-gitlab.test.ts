@@ -82,7 +82,7 @@ it.each([
   expect(JSON.stringify(result)).not.toContain(gitlabApiToken)
 })
 
-it('a commit status is set once, however often it is tried, and an error is a failure at GitLab', async () => {
+it('a commit status is set once, however often it is tried, and the state "error" becomes "failed" at GitLab', async () => {
   const { channel, fake } = await start()
   fake.loseAnswers('reset')
   expect(await channel.setStatus?.(pending)).toMatchObject({ kind: 'ambiguous' })

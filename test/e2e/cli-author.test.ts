@@ -83,7 +83,7 @@ describe('hookloom new', () => {
     },
   )
 
-  test('hookloom new --from a sender that signs verifies its proof with a secret in .env, which check calls a placeholder', async () => {
+  test('for a sender that signs, hookloom new --from adds verify and a secret in .env, which hookloom check calls a placeholder', async () => {
     const dir = makeConfigDir()
     const { stdout } = await runCommand(['new', 'mine', '--from', 'github'], { dir })
     expect(stdout).toContain('GITHUB_WEBHOOK_SECRET is a placeholder in .env')

@@ -51,7 +51,7 @@ describe('hookloom check', () => {
     expect({ code, stderr }).toEqual({ code: 78, stderr: expect.stringContaining(`hookloom.jsonc:${line}:${column} `) })
   })
 
-  test('a mapping of a sender that signs is warned about at its line only if it has no verify and names no other sender', async () => {
+  test('hookloom check warns, with the line, about a mapping without verify of a sender that signs, and about no other mapping', async () => {
     const verify = { scheme: 'github', secret: 'the secret of the sender' }
     const mappings = [
       { match: { path: 'a', source: 'github' } },
@@ -252,7 +252,7 @@ describe('hookloom doctor', () => {
     await gateway.stop()
   })
 
-  test('hookloom doctor and add preset say whether a chat sends a message again that may have arrived', async () => {
+  test('hookloom doctor and add preset say whether a channel repeats a message that may have arrived', async () => {
     const botToken = '110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw'
     const fake = await startFakeTelegram({ botToken, chats: [42] })
     const dir = makeConfigDir({

@@ -3,7 +3,7 @@ import { runCommand } from './command.ts'
 import { hookToken, startGateway } from './gateway.ts'
 
 test(
-  'hookloom retry --dead runs again all that list --dead shows, and hookloom drop ends a dead run for good',
+  'hookloom retry --dead retries everything that list --dead shows, and hookloom drop ends a dead run for good',
   { timeout: 120_000 },
   async () => {
     const gateway = await startGateway({

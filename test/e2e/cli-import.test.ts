@@ -133,7 +133,7 @@ describe('hookloom init --from openclaw.json', () => {
     expect(env.match(/^# a placeholder: .*\n(\w+)/gm)).toHaveLength(2)
   })
 
-  test('an import lists each key that is not taken over, with the reason', async () => {
+  test('an import lists each key that it leaves out, with the reason', async () => {
     const { stdout } = await bring({ 'openclaw.json': openclaw, ...transforms })
     const [, list = ''] = /Not taken over from openclaw\.json, or changed\n((?: {2}.*\n)+)/.exec(stdout) ?? []
     const keys = list.trimEnd().split('\n')
@@ -153,7 +153,7 @@ describe('hookloom init --from openclaw.json', () => {
     for (const line of keys) expect(line).toMatch(/\.$/)
   })
 
-  test('an imported mapping takes no more requests than before, and answers no other chat', async () => {
+  test('an imported mapping accepts no more requests than in OpenClaw, and posts to no other chat', async () => {
     const mappings = [
       { id: 'unknown-condition', match: { path: 'a', branch: 'main' } },
       { id: 'missing-module', match: { path: 'b' }, transform: { module: 'missing.ts' } },
@@ -184,7 +184,7 @@ describe('hookloom init --from openclaw.json', () => {
     for (const [index] of mappings.entries()) expect(stdout).toContain(`hooks.mappings[${index}]`)
   })
 
-  test('an import copies the transforms without the targets of links, and runs each of them once', async () => {
+  test('an import copies the transforms, does not follow symlinks, and runs each transform once', async () => {
     const source = makeFolder()
     const outside = join(makeFolder(), 'outside.ts')
     writeFileSync(outside, 'export default () => null // outside\n')
@@ -347,7 +347,7 @@ describe('hookloom init --from hooks.json', () => {
     expect((await runCommand(['check'], { dir })).code).toBe(0)
   })
 
-  test('the imported proofs accept the requests that webhook accepts, and no others', async () => {
+  test('the imported proofs accept the requests that the program webhook accepts, and no others', async () => {
     const hooks = [{ id: 'deploy', 'trigger-rule': signed }]
     const { dir } = await bring({ 'hooks.json': JSON.stringify(hooks) })
     const explain = async (secret: string) => {

@@ -121,7 +121,7 @@ describe('hookloom send of a preset', () => {
     expect([unknown.code, unknown.stderr]).toEqual([64, expect.stringContaining('Did you mean issue-opened?')])
   })
 
-  test('hookloom send is refused if the gateway has another secret, and asks for a preset that is not enabled', async () => {
+  test('hookloom send is refused if the gateway has another secret, and names the command that adds a missing preset', async () => {
     const gateway = await startInside({ config: withGithub })
     // this directory has another configuration, and the address file of the same gateway
     const dir = makeConfigDir({ config: { hooks: { presets: [{ name: 'github', secret: 'another secret of it' }] } } })

@@ -14,7 +14,7 @@ describe('hookloom start', () => {
     expect(await third.stop()).toBe(0)
   })
 
-  test('hookloom start prints only JSON lines, and only the length of a reply on the console channel', async () => {
+  test('hookloom start prints only JSON lines, and the console channel shows only the length of a reply', async () => {
     const gateway = await startGateway()
     await post(gateway, 'agent', { message: 'Say hello', channel: 'console' })
     await gateway.printed(/a reply of \d+ characters for the console/)
@@ -31,7 +31,7 @@ describe('hookloom start', () => {
   })
 
   test.each(['SIGTERM', 'SIGINT'] as const)(
-    'the signal %s stops the gateway in order, with exit code 0',
+    'the signal %s shuts the gateway down cleanly, with exit code 0',
     async (signal) => {
       const gateway = await startGateway()
       const ended = new Promise((done) => gateway.child.once('exit', (code) => done(code)))

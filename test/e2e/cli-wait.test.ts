@@ -87,7 +87,7 @@ describe('the exit codes of a command that waits', () => {
     expect((await send(gateway, 'throws', {}, '--wait')).code).toBe(70)
   })
 
-  test('a run exits with 0 for the first verdict, with 1 for another one, and with 70 for none', async () => {
+  test('the exit code is 0 for the first verdict of the list, 1 for another one, and 70 for none', async () => {
     // the reply of this command is the message inside the boundary
     const script = String.raw`const text = require('node:fs').readFileSync(0, 'utf8'); console.log(/---\n(.*)/.exec(text)[1])`
     const gateway = await start({
@@ -109,7 +109,7 @@ describe('the exit codes of a command that waits', () => {
     }
   })
 
-  test('an id of a run that the token did not start is an error, and a missing gateway exits with 69', async () => {
+  test('an id of a run that the token did not start is an error, and the exit code without a gateway is 69', async () => {
     const gateway = await start()
     const unknown = await wait(gateway, '01a1fb45-0ff5-7758-aed7-b1b0c25eeb26')
     expect([unknown.code, unknown.stderr]).toEqual([65, '✗ No run that this token started has this id.\n'])

@@ -40,8 +40,8 @@ function makeDir(): string {
   return dir
 }
 
-describe.skipIf(!hasScript)('hookloom dev on a terminal (util-linux)', () => {
-  test('hookloom dev prints the link of its page, opens another one on o, shows its keys on ?, and ends in order on q', async () => {
+describe.skipIf(!hasScript)('hookloom dev on a terminal (needs script of util-linux)', () => {
+  test('hookloom dev prints the link of its page; o opens a new link, ? shows the keys, and q shuts the gateway down cleanly', async () => {
     const dir = makeDir()
     const terminal = startOnTerminal(dir)
     const start = terminal.next()
@@ -66,7 +66,7 @@ describe.skipIf(!hasScript)('hookloom dev on a terminal (util-linux)', () => {
     await expect(fetch(`${origin}/`)).rejects.toThrow('fetch failed')
   })
 
-  test('unknown keys change nothing in hookloom dev, and Ctrl-C still ends it in order', async () => {
+  test('unknown keys change nothing in hookloom dev, and Ctrl-C still shuts it down cleanly', async () => {
     const terminal = startOnTerminal(makeDir())
     await terminal.next().shows(/Page +http/)
     const after = terminal.next()

@@ -123,7 +123,7 @@ test('a commit status is pending and then success, and its receipt has one run',
   expect(fake.comments).toHaveLength(1)
 })
 
-test('a run whose reply cannot be delivered ends with the status error', async () => {
+test('a run whose reply cannot be delivered ends with the commit status "error"', async () => {
   const { fake, gateway, request } = await startWithStatus()
   const elsewhere = { ...request.payload, number: 99, repository: { full_name: 'harbour-works/loom' } }
   // as: the fixture has this form

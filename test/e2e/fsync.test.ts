@@ -11,7 +11,7 @@ const requests = 20
 const strace = 'strace'
 const hasStrace = spawnSync(strace, ['-V'], { stdio: 'ignore' }).status === 0
 
-test.skipIf(!hasStrace)('the log is flushed between a request and its 200 (skipped: there is no strace)', async () => {
+test.skipIf(!hasStrace)('the write-ahead log is flushed between a request and its 200 (needs strace)', async () => {
   const gateway = await startGateway()
   const calls = await traceCalls(gateway, async () => {
     for (let n = 0; n < requests; n++) {

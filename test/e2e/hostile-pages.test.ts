@@ -48,7 +48,7 @@ describe('requests from pages of another site', () => {
     expect(toVerdict(await ask(headers, { target: '/elsewhere' }))).toBe('hook-unknown')
   })
 
-  test('forty requests from a page of another site do not lock out its reader', async () => {
+  test('forty requests from a page of another site do not lock out the user of the browser', async () => {
     for (let count = 0; count < 40; count++) {
       await ask(count % 2 === 0 ? [['sec-fetch-site', 'cross-site']] : [['origin', 'https://evil.test']])
     }

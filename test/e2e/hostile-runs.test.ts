@@ -33,7 +33,7 @@ const start = async (gateway: Inside, given: Given = {}) => {
 
 describe('the run of another token', () => {
   const variable = /^(date|x-request-id|request-id|ratelimit.*)$/
-  test('a run of another token has the answer of an id that does not exist: the same status, body and headers, and at once', async () => {
+  test('a request for a run of another token gets the answer for an unknown id at once, with the same status, body and headers', async () => {
     const gateway = await startInside({ config: { hooks: { mappings }, tokens } })
     const { runId } = await start(gateway)
     const unknown = runId.replace(/.$/, (digit) => (digit === '0' ? '1' : '0'))

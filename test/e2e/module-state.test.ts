@@ -134,7 +134,7 @@ describe('context.state', () => {
     expect((await run()).stdout).toContain('No transform has set a value.')
   })
 
-  test('a call cannot store more than the limits of context.state, and a loop over set costs the gateway nothing', async () => {
+  test('a call cannot store more than the limits of context.state, and a loop that calls set costs the gateway nothing', async () => {
     const gateway = await startInside({ config, files })
     expect((await postTo(gateway, 'loop', { loop: 200_000, keys: stateLimits.keysOfCall })).status).toBe(204)
     expect(await readState(gateway.dir, 'loop.ts')).toHaveLength(stateLimits.keysOfCall)

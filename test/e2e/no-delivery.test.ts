@@ -39,7 +39,7 @@ describe('context.replay of a transform', () => {
     ['check', ['check']],
     ['run', ['run', 'x', 'payload.json']],
     ['replay', ['replay']],
-  ])('a transform never runs as a delivery in hookloom %s', async (name, args) => {
+  ])('hookloom %s runs transforms only with context.replay', async (name, args) => {
     const calls = makeCalls()
     const dir = makeConfigDir({
       config,

@@ -62,7 +62,7 @@ beforeAll(async () => {
   document = (await (await ask('/api/openapi.json')).json()) as Document
 })
 
-test('each call other than GET is either an act with a unique name or a question', () => {
+test('each call other than GET is either an act with a unique name or a query that changes nothing', () => {
   const asked = calls.filter(({ port, method, right }) => port === 'admin' && method !== 'get' && right !== 'none')
   const names = asked.map(({ method, path }) => `${method.toUpperCase()} ${path}`)
   expect(names.toSorted()).toEqual([...Object.keys(acts), ...questions].toSorted())

@@ -74,7 +74,7 @@ async function sendThrough(
 const toldApart = [200, new Set([401]), 429, 200]
 
 test.skipIf(!hasProgram('nginx', '-v') || !hasProgram('openssl', 'version'))(
-  'nginx with the block of the page forwards requests over TLS with the address of their sender (needs nginx, openssl)',
+  'nginx with the configuration of the page forwards requests over TLS with the address of their sender (needs nginx, openssl)',
   async () => {
     const dir = makeFolder()
     const port = await freePort()
@@ -104,7 +104,7 @@ test.skipIf(!hasProgram('nginx', '-v') || !hasProgram('openssl', 'version'))(
 )
 
 test.skipIf(!hasProgram('caddy', 'version'))(
-  'Caddy with the block of the page forwards requests with the address of their sender (needs caddy)',
+  'Caddy with the configuration of the page forwards requests with the address of their sender (needs caddy)',
   async () => {
     const dir = makeFolder()
     const port = await freePort()
@@ -180,7 +180,7 @@ describe('metrics in the pages about production', () => {
     expect(new Set(parsed.groups[0].rules.map(({ alert }) => alert)).size).toBe(parsed.groups[0].rules.length)
   })
 
-  test('the metrics include the version and totals of the process that grow', async () => {
+  test('the metrics include the version, and totals of the process that never shrink', async () => {
     const read = async () => await (await fetch(`${gateway.adminUrl}/metrics`)).text()
     const value = (text: string, name: string) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1])
     const [first, second] = [await read(), await read()]

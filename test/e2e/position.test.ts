@@ -41,7 +41,7 @@ const readState = async (store: Store) => {
 
 for (const [name, why, open] of engines) {
   describe.skipIf(why !== undefined)(`positions of mappings on ${name} (${why ?? 'available'})`, () => {
-    test('a parked delivery never runs in a mapping of another sender that now has its position', async () => {
+    test('a parked delivery never runs in the mapping of another sender, even if an edit gives that mapping the position of the removed one', async () => {
       const store = (await open())()
       const door = join(makeFolder(), 'door')
       const gateway = await start(store, door, [ofA, ofB])
@@ -71,7 +71,7 @@ for (const [name, why, open] of engines) {
       ])
     })
 
-    test('a secret from a handshake of one hook does not open another hook that now has its position', async () => {
+    test('a secret from a handshake of one hook does not open another hook, even if an edit gives its mapping the same position', async () => {
       const store = (await open())()
       const buildAsanaMapping = (path: string) => ({ match: { path }, verify: { scheme: 'asana' } })
       const gateway = await start(store, '/', [buildAsanaMapping('one')])

@@ -85,7 +85,7 @@ describe('requests that were refused because of a wrong secret', () => {
     expect(deliveries.filter(({ state }) => state === 'accepted')).toHaveLength(25)
   })
 
-  test('a stored proof is checked against the time of arrival: a signature that has become old runs, was valid then runs, too it is old now', async () => {
+  test('a stored proof is checked against its time of arrival: a signature that became too old later is valid, one that was too old then is not', async () => {
     let now = Date.UTC(2026, 5, 1)
     const sign = (body: string, seconds: number) => {
       const digest = createHmac('sha256', secret).update(`${seconds}.${body}`).digest('hex')

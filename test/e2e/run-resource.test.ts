@@ -279,7 +279,7 @@ describe('the stream of a run', () => {
   })
 })
 
-describe('a kill while somebody waits', () => {
+describe('a kill while a client waits', () => {
   test('a kill cuts the connection of a waiting client, and the run resource shows the outcome after the next start', async () => {
     const gateway = await startGateway({ config: { hooks } })
     await pause(gateway)

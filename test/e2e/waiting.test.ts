@@ -128,7 +128,7 @@ describe('a request that waits', () => {
     expect(read((await get(gateway, read(slow.body).runId)).body)['state']).toBe('done')
   })
 
-  test('a parked, skipped or refused request is answered at once, and so is one that only a signature let in', async () => {
+  test('a parked, skipped or refused request is answered at once, and so is one that only a signature proves', async () => {
     const gateway = await start()
     await pause(gateway)
     const parked = await post(gateway.port, '/hooks/throws', {}, waiting(30))

@@ -85,7 +85,7 @@ describe('a full disk', () => {
   )
 })
 
-test('a gateway in whose store too much waits answers 503, never 200 without a row, and accepts deliveries again when there is room', async () => {
+test('a gateway whose store has too much waiting work answers 503, never 200 without a row, and accepts deliveries again when there is room', async () => {
   const hooks = { mappings: [{ id: 'gone', match: { path: 'gone' }, transform: { module: 'gone.ts' } }] }
   const gateway = await startInside({ config: { hooks, store: { maxWaitingBytes: 100_000 } } })
   const deliver = () => post(gateway.port, '/hooks/gone', { more: 'x'.repeat(9_000) })

@@ -121,7 +121,7 @@ const ofRuns = (Object.keys(steps) as StepKind[]).filter((name) => steps[name].o
 const places = [...ofRuns, 'posts' as const].flatMap((step) => [[step, 'before'] as const, [step, 'after'] as const])
 
 test.each(places)(
-  'a run whose gateway is killed at %s, %s its record, ends with all its steps, and all posts of its reply have one id',
+  'a run whose gateway is killed at the step %s, %s it is recorded, ends with all its steps, and all posts of its reply have one id',
   async (step, when) => {
     calls = []
     const dir = makeDir()
@@ -154,7 +154,7 @@ test.each(places)(
 const ofCallbacks = (Object.keys(steps) as StepKind[]).filter((name) => steps[name].of.includes('callback'))
 
 test.each(ofCallbacks.flatMap((step) => [[step, 'before'] as const, [step, 'after'] as const]))(
-  'a callback whose gateway is killed at %s, %s its record, arrives, and its repeats have one id',
+  'a callback whose gateway is killed at the step %s, %s it is recorded, arrives, and its repeats have one id',
   { timeout: 120_000 },
   async (step, when) => {
     calls = []
@@ -197,7 +197,7 @@ const kills = engines.flatMap((engine) => [
 ])
 
 test.each(kills)(
-  'a gateway that is killed at $step, $when its record, leaves no reservation in $engine for longer than its lease',
+  'a gateway that is killed at the step $step, $when it is recorded, leaves no reservation in $engine for longer than its lease',
   { timeout: 120_000 },
   async ({ engine, step, when, asks }) => {
     calls = []
@@ -241,7 +241,7 @@ test.each(kills)(
 const ofStatuses = (Object.keys(steps) as StepKind[]).filter((name) => steps[name].of.includes('status'))
 
 test.each(ofStatuses.flatMap((step) => [[step, 'before'] as const, [step, 'after'] as const]))(
-  'a commit status whose gateway is killed at %s, %s its record, is set to each state once',
+  'a commit status whose gateway is killed at the step %s, %s it is recorded, is set to each state once',
   { timeout: 120_000 },
   async (step, when) => {
     calls = []

@@ -145,7 +145,7 @@ async function createStage() {
 }
 
 test(
-  'a script solves ten tasks with the MCP tools alone, and the check of each task fails before',
+  'a script solves ten tasks with the MCP tools alone, and the check of each task fails beforehand',
   { timeout: 300_000 },
   async () => {
     const { dir, stage } = await createStage()

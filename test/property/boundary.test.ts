@@ -108,7 +108,7 @@ describe('texts of markers, parts of markers, look-alikes, escapes and invisible
     expect(seen.filter((text) => countTokens(text) > 0).length).toBeGreaterThan(10)
   })
 
-  test('wrapped text has one start and one end for every reader', () => {
+  test('wrapped text has one start and one end, even if a reader decodes all escapes and look-alikes', () => {
     assert(
       property(hostile, hostile, hostile, hostile, (text, source, from, subject) => {
         const seen = read(wrapExternal({ text, source, from, subject, id }))

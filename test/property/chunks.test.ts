@@ -137,7 +137,7 @@ describe('render', () => {
     )
   })
 
-  it('every angle bracket in text for Slack opens an address', () => {
+  it('every < in text for Slack begins a link', () => {
     const hostile = array(
       constantFrom(
         '<!channel>',

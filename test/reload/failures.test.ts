@@ -125,7 +125,7 @@ describe('an edit of the configuration', () => {
     await stage.waitForLine(/hookloom\.jsonc is live/)
   })
 
-  test('a broken configuration keeps the last generation, and when fixed it goes live together with all other saves', async () => {
+  test('a broken configuration leaves the last generation live, and goes live with all other saves once it is fixed', async () => {
     const stage = await createStage({ 'x.ts': says('code') })
     const before = stage.live.current()
     const file = join(stage.dir, 'hookloom.jsonc')
