@@ -19,7 +19,7 @@ describe.skipIf(!hasBrowser)('hookloom dev and its page in Chromium', () => {
   afterAll(() => browser.close())
 
   test.each(['light', 'dark'] as const)(
-    'a request of an unknown sender becomes a typed and tested transform with three clicks, and an edit of it is shown, in %s',
+    'a request from an unknown sender becomes a typed and tested transform with three clicks, and an edit of it is shown, in %s',
     async (colorScheme) => {
       const hook = `sender-${colorScheme}`
       const file = join(gateway.dir, `hooks/transforms/${hook}.ts`)
@@ -66,7 +66,7 @@ describe.skipIf(!hasBrowser)('hookloom dev and its page in Chromium', () => {
     },
   )
 
-  test('no transform is made of a body that is not JSON, and none is overwritten', async () => {
+  test('no transform is made from a body that is not JSON, and no existing transform is overwritten', async () => {
     const make = async (hook: string, body: string) => {
       const headers = { authorization: `Bearer ${gateway.gatewayToken}` }
       const asked = { method: 'POST', headers, body: JSON.stringify({ hook, body }) }

@@ -101,7 +101,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
   })
   afterAll(() => stage.close())
 
-  test('a pause is shown above the list with its author, end and reason, and a button ends it; a run that it holds back says so', async () => {
+  test('a pause is shown above the list with its author, end and reason and a button that ends it, and a run that it holds back says so', async () => {
     const until = new Date(Date.now() + 3_600_000).toISOString()
     await post('/api/pauses', { what: 'mapping:plain', by: 'ada', reason: 'The repository moves.', until })
     const id = await stage.post('plain', { text: 'later' })

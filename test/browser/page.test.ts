@@ -72,7 +72,7 @@ describe.skipIf(!hasBrowser)(
     })
     afterAll(() => stage.close())
 
-    test('the page exchanges the code of its link, removes it from the address, and keeps no cookie', async () => {
+    test('the page exchanges the code of its link for a key, removes the code from the address, and keeps no cookie', async () => {
       expect(new URL(page.url()).hash).toBe('')
       expect(await page.context().cookies()).toEqual([])
       expect(await page.evaluate('document.cookie + JSON.stringify(localStorage)')).toBe('{}')

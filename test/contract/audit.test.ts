@@ -38,7 +38,7 @@ test.each<[how: string, found: number | undefined, tamper: (rows: AuditRow[]) =>
   ['the text of an entry', 3, (rows) => rows.with(2, withTarget(getRow(rows, 2)))],
   ['the time of an entry', 3, (rows) => rows.with(2, { ...getRow(rows, 2), at: 5 })],
   [
-    'an entry with its hash',
+    'an entry together with its hash',
     4,
     (rows) => rows.with(2, chainEntry({ ...retried, target: 'other' }, 1_002, getRow(rows, 1))),
   ],
@@ -58,7 +58,7 @@ test.each<[how: string, found: number | undefined, tamper: (rows: AuditRow[]) =>
     1,
     (rows) => rows.with(0, chainEntry(retried, 1_000, { number: 0, hash: 'x' })),
   ],
-  ['an entry, which is no JSON now,', 2, (rows) => rows.with(1, { ...getRow(rows, 1), entry: 'x' })],
+  ['an entry, which is no longer JSON,', 2, (rows) => rows.with(1, { ...getRow(rows, 1), entry: 'x' })],
 ])('in a chain in which somebody changed %s, the check finds entry %s', (_how, found, tamper) => {
   expect(findAuditBreak(tamper(copyChain()))).toBe(found)
 })

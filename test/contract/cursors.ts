@@ -43,7 +43,7 @@ export function describeCursors(stage: () => Stage): void {
       expect(await store.appendAll([], toMove('1', '4', 'other'))).toBe('moved')
     })
 
-    test('appendAll stores no duplicates of stored deliveries or of each other, and sets the cursor', async () => {
+    test('appendAll skips duplicates of stored deliveries and duplicates in the same call, and sets the cursor', async () => {
       const { store, clock } = stage()
       const known = newDelivery({ at: clock(), ...keyed('a') })
       await store.append(known)

@@ -296,7 +296,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await claimIds(1, limits)).toEqual([ids[0]])
     })
 
-    test('a rate limit skips the turns beyond it, with the reason', async () => {
+    test('a rate limit skips the turns beyond its limit, and gives the reason', async () => {
       const { store, clock } = stage()
       const buildRatedJob = (key: string) => flowJob({ key, rateLimit: { limit: 2, period: '1h' } })
       const ids = await add(buildRatedJob('a'), buildRatedJob('b'), buildRatedJob('c'))
@@ -344,7 +344,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(order).toEqual([plain[0], quiet, plain[1], plain[2]])
     })
 
-    test('a turn of a flow has its session to itself, and jobs without a flow wait for it', async () => {
+    test('a turn of a flow runs alone in its session, and jobs without a flow wait for its end', async () => {
       const [a, b, plain] = await add(
         flowJob({ key: 'a' }, { lane: 's' }),
         flowJob({ key: 'b' }, { lane: 's' }),

@@ -230,7 +230,7 @@ export function describeJobs(stage: () => Stage): void {
       expect(await claimOne(store)).toMatchObject({ attempts: 0, lastError: 'rate limited' })
     })
 
-    test('the end of a job counts as an attempt, unless it reports that nothing was tried', async () => {
+    test('the end of a job counts as an attempt, unless the report says that nothing was tried', async () => {
       const { store, clock } = stage()
       const jobs = [newJob(), newJob(), newJob()] as const
       await store.append(newDelivery({ at: clock(), jobs }))

@@ -27,7 +27,7 @@ export function describeNodes(stage: () => Stage): void {
       expect(await store.nodes()).toMatchObject([info])
     })
 
-    test('the deliveries that a gateway stored name it, even after it left, and no other deliveries do', async () => {
+    test('each delivery that a gateway stored names that gateway, even after it left, and no other delivery does', async () => {
       const { store, clock } = stage()
       const [before, first, second, third] = [0, 0, 0, 0].map(() => newDelivery({ at: clock(), jobs: [newJob()] }))
       if (!before || !first || !second || !third) throw new Error('four were made')

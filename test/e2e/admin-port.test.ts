@@ -220,7 +220,7 @@ describe('/readyz', () => {
   const file = { 'hooks/transforms/secret-name.ts': 'export default () => { throw new Error("a line of source") ' }
   const mapping = { id: 'm', match: { path: 'm' }, transform: { module: 'secret-name.ts' } }
 
-  test('/readyz without a token shows the number of broken modules and not their names', async () => {
+  test('/readyz without a token shows the number of broken modules, but not their names', async () => {
     const degraded = await startInside({ config: { hooks: { mappings: [mapping] } }, files: file })
     const reply = await send(toPort(degraded), { method: 'GET', target: '/readyz' })
     expect(JSON.parse(reply.body)).toEqual({
@@ -233,7 +233,7 @@ describe('/readyz', () => {
     })
   })
 
-  test('/readyz without a token shows that a saved configuration is not live, and not why', async () => {
+  test('/readyz without a token shows that a saved configuration is not live, but not why', async () => {
     const gateway = await startInside({ config: { hooks: { mappings: [{ ...mapping, transform: undefined }] } } })
     const readOutline = async () => JSON.parse((await send(toPort(gateway), { method: 'GET', target: '/readyz' })).body)
     expect(await readOutline()).toEqual({

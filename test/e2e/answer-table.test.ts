@@ -104,10 +104,10 @@ describe('accepted deliveries', () => {
 
 describe('skipped deliveries', () => {
   test.each([
-    ['null of a transform', 'echo', { result: null }],
-    ['no condition holds', 'only', { go: false }],
+    ['a transform returns null', 'echo', { result: null }],
+    ['no condition is met', 'only', { go: false }],
     ['the array is missing', 'each', {}],
-    ['the array is none', 'each', { items: 'x' }],
+    ['the value is not an array', 'each', { items: 'x' }],
     ['the array is empty', 'each', { items: [] }],
   ])('a skipped delivery is answered 204 and recorded with its reason: %s', async (_, hook, payload) => {
     const reply = await ask(hook, payload)
@@ -121,10 +121,10 @@ describe('skipped deliveries', () => {
 describe('parked deliveries', () => {
   test.each([
     ['code that throws', 'throws', {}, 'transform-failed'],
-    ['code that is not there', 'gone', {}, 'transform-missing'],
-    ['a result that is none', 'echo', { result: 7 }, 'transform-result-invalid'],
+    ['code that is missing', 'gone', {}, 'transform-missing'],
+    ['an invalid result', 'echo', { result: 7 }, 'transform-result-invalid'],
     ['no result', 'echo', {}, 'transform-result-invalid'],
-    ['a blank message of code', 'echo', { result: { message: ' ' } }, 'transform-result-invalid'],
+    ['a blank message from code', 'echo', { result: { message: ' ' } }, 'transform-result-invalid'],
     [
       'an attempt to leave the boundary',
       'echo',
@@ -155,7 +155,7 @@ describe('refused deliveries', () => {
   test.each([
     ['a template that renders blank', 'blank', {}, 'payload-invalid'],
     ['a session key that renders blank', 'blank-key', {}, 'payload-invalid'],
-    ['a payload that the schema of code does not take', 'checked', { n: 'x' }, 'payload-invalid'],
+    ['a payload that does not fit the schema of the code', 'checked', { n: 'x' }, 'payload-invalid'],
     [
       'more than two hundred items',
       'each',

@@ -32,7 +32,7 @@ beforeAll(async () => {
 const broken: [string, Buffer][] = [
   ['not JSON', Buffer.from('{"a":')],
   ['not UTF-8', Buffer.from([0x22, 0xff, 0x22])],
-  ['too deep', Buffer.from('['.repeat(65) + ']'.repeat(65))],
+  ['nested too deeply', Buffer.from('['.repeat(65) + ']'.repeat(65))],
   ['empty', Buffer.alloc(0)],
 ]
 

@@ -128,12 +128,12 @@ describe('POST /api/deliveries/<id>/capture', () => {
   )
 
   test.each([
-    ['another type', { name: 1 }],
+    ['a name of another type', { name: 1 }],
     ['an unknown key', { path: '/etc/passwd' }],
     ['a module that no mapping names', { module: '../../x.ts' }],
-    ['a module of the prototype', { module: 'constructor' }],
-    ['no JSON', '{'],
-    ['a long body', { name: 'x'.repeat(5_000) }],
+    ['a module named like a property of Object', { module: 'constructor' }],
+    ['invalid JSON', '{'],
+    ['a body that is too long', { name: 'x'.repeat(5_000) }],
   ])('a capture with %s is refused', async (_, body) => {
     expect((await capture(await send('x', { name: 'x' }), body)).status).toBe(400)
   })

@@ -34,7 +34,7 @@ describe('an invalid configuration next to a running gateway', () => {
   const edits: [string, () => void, string][] = [
     ['does not parse', () => save('{ "hooks": {{ '), 'hookloom.jsonc:1:'],
     ['has an unknown key', () => save(sound.replace('"hooks"', '"hoks": 1, "hooks"')), 'hoks is an unknown key'],
-    ['is gone', () => rmSync(join(gateway.dir, 'hookloom.jsonc')), 'There is no hookloom.jsonc'],
+    ['is missing', () => rmSync(join(gateway.dir, 'hookloom.jsonc')), 'There is no hookloom.jsonc'],
   ]
 
   test.each(edits)(

@@ -162,12 +162,12 @@ describe('body encodings', () => {
   )
 
   test.each<[string, string, Uint8Array]>([
-    ['gzip that is none', 'gzip', Buffer.from(wake)],
+    ['text declared as gzip', 'gzip', Buffer.from(wake)],
     ['half a gzip', 'gzip', gzipSync(wake).subarray(0, 15)],
-    ['gzip with a wrong sum', 'gzip', Buffer.concat([gzipSync(wake).subarray(0, -8), Buffer.alloc(8)])],
-    ['brotli that is none', 'br', Buffer.from(wake)],
+    ['gzip with a wrong checksum', 'gzip', Buffer.concat([gzipSync(wake).subarray(0, -8), Buffer.alloc(8)])],
+    ['text declared as br', 'br', Buffer.from(wake)],
     ['half a deflate', 'deflate', deflateSync(wake).subarray(0, 6)],
-    ['gzip called br', 'br', gzipSync(wake)],
+    ['gzip declared as br', 'br', gzipSync(wake)],
   ])('the invalid encoded body is refused: %s', async (_, encoding, body) => {
     expect(toVerdict(await ask(toEncodingHeaders(encoding), body))).toBe('body-invalid')
   })

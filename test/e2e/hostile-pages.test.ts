@@ -27,8 +27,8 @@ const splitWords = (text: string) => text.trim().split(/\s+/)
 
 describe('requests from pages of another site', () => {
   test.each<[string, Headers]>([
-    ['by its own word', [['sec-fetch-site', 'cross-site']]],
-    ['by its own word, in other letters', [['Sec-Fetch-Site', 'Cross-Site']]],
+    ['marked by sec-fetch-site', [['sec-fetch-site', 'cross-site']]],
+    ['marked by Sec-Fetch-Site', [['Sec-Fetch-Site', 'Cross-Site']]],
     ...splitWords(`null http://evil.test https://evil.test http://localhost.evil.test http://127.0.0.1 https://127.0.0.1:1
       http://127.0.0.1:1@evil.test file:// chrome-extension://abcdef http://evil.test,http://127.0.0.1`).map(
       (origin): [string, Headers] => [`from ${origin}`, [['origin', origin]]],

@@ -146,18 +146,21 @@ describe('texts that are almost JSON', () => {
 
   test.each<[string, string | Uint8Array]>([
     ['nothing', ''],
-    ['blanks', ' \n\t'],
+    ['white space', ' \n\t'],
     ['half an object', '{"text":"x"'],
-    ['an object and more', '{"text":"x"}{}'],
+    ['two objects in a row', '{"text":"x"}{}'],
     ['single quotes', "{'text':'x'}"],
-    ['a comma at the end', '{"text":"x",}'],
+    ['a trailing comma', '{"text":"x",}'],
     ['a comment', '{"text":"x"/**/}'],
     ['NaN', '{"text":"x","n":NaN}'],
     ['a line break in a string', '{"text":"a\nb"}'],
     ['a form', 'text=x'],
-    ['a byte that no UTF-8 has', Buffer.concat([Buffer.from('{"text":"'), toBytes(0xff), Buffer.from('"}')])],
+    ['a byte that is invalid in UTF-8', Buffer.concat([Buffer.from('{"text":"'), toBytes(0xff), Buffer.from('"}')])],
     ['an overlong slash', Buffer.concat([Buffer.from('{"text":"'), toBytes(0xc0, 0xaf), Buffer.from('"}')])],
-    ['a surrogate in bytes', Buffer.concat([Buffer.from('{"text":"'), toBytes(0xed, 0xa0, 0x80), Buffer.from('"}')])],
+    [
+      'a surrogate encoded in UTF-8',
+      Buffer.concat([Buffer.from('{"text":"'), toBytes(0xed, 0xa0, 0x80), Buffer.from('"}')]),
+    ],
     ['UTF-16', Buffer.from('{"text":"x"}', 'utf16le')],
     ['65 levels', buildNested(65)],
     ['a hundred thousand brackets', '['.repeat(100_000)],
@@ -169,10 +172,10 @@ describe('texts that are almost JSON', () => {
   test.each([
     ['64 levels', buildNested(64)],
     ['a byte order mark', '\uFEFF{"text":"x"}'],
-    ['a name twice', '{"text":1,"text":"x"}'],
+    ['a repeated name', '{"text":1,"text":"x"}'],
     ['half a surrogate pair', String.raw`{"text":"\ud800"}`],
-    ['a text of controls', String.raw`{"text":"\u0000\u001b[2J\u202e"}`],
-    ['fields that nobody knows', '{"text":"x","kind":"agent","allowUnsafeExternalContent":true,"ok":[1,{"a":null}]}'],
+    ['a string of control characters', String.raw`{"text":"\u0000\u001b[2J\u202e"}`],
+    ['unknown fields', '{"text":"x","kind":"agent","allowUnsafeExternalContent":true,"ok":[1,{"a":null}]}'],
   ])('the text %s is JSON', async (_, body) => {
     expect(toVerdict(await post(gateway.port, '/hooks/wake', body))).toBe('accepted')
   })

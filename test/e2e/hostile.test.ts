@@ -42,8 +42,8 @@ const huge: Headers = [['content-length', '99999999']]
 
 describe('order of the checks', () => {
   test.each<[string, RequestParts, ProblemCode]>([
-    ['outside the prefix, before the token in the query', { method: 'GET', target: '/else?token=x' }, 'hook-unknown'],
-    ['a prefix that only begins like it', { target: '/hooksy/wake' }, 'hook-unknown'],
+    ['the prefix, before a token in the query', { method: 'GET', target: '/else?token=x' }, 'hook-unknown'],
+    ['a path that only begins like the prefix', { target: '/hooksy/wake' }, 'hook-unknown'],
     ['a token in the query, before the method', { method: 'GET', target: '/hooks/wake?token=x' }, 'token-in-query'],
     ['a token in the query, before the credential', { target: '/hooks/wake?token=x' }, 'token-in-query'],
     ['a token in the query, before the name', { target: '/hooks/nobody?token=x', headers: bearer }, 'token-in-query'],

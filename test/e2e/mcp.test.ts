@@ -143,8 +143,8 @@ test('no answer has a secret from the configuration or .env, nor the value of a 
   expect(answers.flatMap(({ isError, text }) => (isError ? text : []))).toEqual([])
 })
 
-describeEngines('the tools', (start) => {
-  test('the audit log has an entry for each act of a tool, with the changes of a save, and none for a question', async () => {
+describeEngines('the MCP tools', (start) => {
+  test('the audit log has an entry for each act of a tool, with the changes of a save, and none for a query', async () => {
     const made = await start({
       config: {
         hooks: {

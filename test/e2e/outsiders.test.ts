@@ -175,7 +175,7 @@ describe('verifiers of integrators', () => {
     ['does not build', { [file]: 'export default {' }],
     ['throws as it loads', { [file]: 'throw new Error("no")' }],
     ['exports no verifier', { [file]: 'export default { scheme: "acme" }' }],
-    ['has another name than its file', { [file]: buildAcmeVerifier().replace("'acme'", "'amce'") }],
+    ['does not have the name of its file', { [file]: buildAcmeVerifier().replace("'acme'", "'amce'") }],
   ])('a request to a verifier that %s is answered 503, and the rest of the gateway works', async (_, files) => {
     const gateway = await startInside({ config, files })
     const refused = await post(gateway, 'acme', { 'x-acme-proof': sign(body) })
@@ -272,7 +272,7 @@ describe('presets of integrators', () => {
   test.each([
     ['nowhere', {}, /hooks\.presets\[0\]: there is no preset "weaver"\. .*hooks\/presets\/weaver\.ts/],
     [
-      'as no module that builds',
+      'in a file that does not build',
       { 'hooks/presets/weaver.ts': 'export default {' },
       /hooks\.presets\[0\]: hooks\/presets\/weaver\.ts does not build/,
     ],

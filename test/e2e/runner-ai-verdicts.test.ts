@@ -66,7 +66,7 @@ test.each([
   ['that ignores the schema', 'All good.\npass', 'All good.\npass'],
   ['that writes other JSON', '{"ok":true}', '{"ok":true}'],
   ['with a word that no list has', toJson({ reply, verdict: 'maybe' }), reply],
-  ['with a verdict that is no text', toJson({ reply, verdict: ['pass'] }), reply],
+  ['with a verdict that is not a string', toJson({ reply, verdict: ['pass'] }), reply],
   ['that was cut off', toJson({ reply, verdict: 'pass' }).slice(0, -4), reply],
 ])('a reply %s is delivered without a verdict', async (_, text, expected) => {
   const { result } = await ask(chatCompletions, [replyWith(text)])

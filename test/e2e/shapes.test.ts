@@ -24,7 +24,7 @@ import { z } from 'zod'
 const payload = z.object({ customer: z.object({ name: z.string().optional() }) })
 export default defineTransform({ payload, run: ({ payload }) => ({ message: 'An order: ' + payload.customer.name }) })`
 
-describeEngines('what a gateway learns', (start) => {
+describeEngines('the shapes that a gateway learns', (start) => {
   test(
     'types are made from the requests of a gateway, and contain no value of a request',
     { timeout: 120_000 },

@@ -55,8 +55,8 @@ const carriers: Readonly<Record<string, Headers>> = {
   'a wrong token in the other header': [['x-service-token', 'a-guess']],
   'a repeated token': [...guess, ...guess],
   'a forged signature': forged,
-  'a forged signature beside a wrong token': [...forged, ...guess],
-  'a forged signature of a header that the operator named': [['x-own', 'v1=00']],
+  'a forged signature and a wrong token': [...forged, ...guess],
+  'a forged signature in a header that the operator named': [['x-own', 'v1=00']],
   'a forged time and signature': [['stripe-signature', 't=1,v1=00']],
   'a wrong password': [['authorization', 'Basic dTpx']],
   'a forged token of an account': [['authorization', 'Bearer e30.e30.AAAA']],
@@ -77,9 +77,9 @@ const bodies: Readonly<Record<string, Request>> = {
   },
   'a body that inflates over the limit': { headers: [...json, ['content-encoding', 'gzip']], body: gzipSync(over) },
   'a body that does not inflate': { headers: [...json, ['content-encoding', 'gzip']], body: '{}' },
-  'an encoding that nobody takes': { headers: [...json, ['content-encoding', 'zstd']], body: '{}' },
-  'a media type that nobody takes': { headers: [['content-type', 'image/png']], body: '{}' },
-  'a body that is no JSON': { headers: json, body: '{' },
+  'an unsupported encoding': { headers: [...json, ['content-encoding', 'zstd']], body: '{}' },
+  'a media type that no hook accepts': { headers: [['content-type', 'image/png']], body: '{}' },
+  'a body that is not JSON': { headers: json, body: '{' },
 }
 
 const table = Object.entries(carriers).flatMap(([shown, carrier]) =>
@@ -137,9 +137,9 @@ describe('failures of one request', () => {
   ]
 
   test.each([
-    ['a wrong token beside a proof that holds', '198.51.100.1', () => [...guess, ...sign('{}')], 'both'],
-    ['a wrong token beside a forged signature', '198.51.100.2', () => [...guess, ...forged], 'both'],
-    ['a wrong token beside a proof that opens its hook', '198.51.100.3', () => [...guess, ...sign('{}')], 'signed'],
+    ['a wrong token and a valid proof', '198.51.100.1', () => [...guess, ...sign('{}')], 'both'],
+    ['a wrong token and a forged signature', '198.51.100.2', () => [...guess, ...forged], 'both'],
+    ['a wrong token and a proof that opens its hook', '198.51.100.3', () => [...guess, ...sign('{}')], 'signed'],
   ])('a request counts as one failure at most: %s', async (_, client, toHeaders, name) => {
     const request = { headers: [...toHeaders(), ...json], body: '{}' }
     for (let count = 0; count < 19; count++) await ask(name, request, client)

@@ -18,8 +18,8 @@ const edits: readonly [string, readonly object[]][] = [
   ['the mapping is commented out', []],
   ['its hook has another name', [{ ...mapping, match: { path: 'renamed' } }]],
   ['its conditions changed', [{ ...mapping, match: { path: 'x', payload: { kind: 'new' } } }]],
-  ['another mapping of the hook is left', [other]],
-  ['it asks for a proof now', [{ ...mapping, verify: github }]],
+  ['the hook has only another mapping now', [other]],
+  ['it now requires a proof', [{ ...mapping, verify: github }]],
   ['its forEach names another list', [{ ...mapping, forEach: 'items' }]],
 ]
 

@@ -15,7 +15,7 @@ const buildVersion = (name: string, isBroken: string) => `export default ({ payl
 const Shown = z.looseObject({ state: z.string(), generation: z.string(), transformHash: z.string() })
 
 test(
-  'a delivery shows the version of the code that ran it, which is the newest one if it had to wait',
+  'a delivery shows the version of the code that ran it, which is the newest version if the delivery had to wait',
   { timeout: 120_000 },
   async () => {
     const gateway = await startGateway({
