@@ -119,7 +119,7 @@ describe('the rooms of src/ and their floors', () => {
     expect(types.flatMap(([, imports]) => imports).filter((file) => !isType(file))).toEqual([])
   })
 
-  test('no internal module imports src/index.ts, which is for hosts', () => {
+  test('no internal module imports src/index.ts, which is for programs that import the package', () => {
     expect([...graph].filter(([, imports]) => imports.includes('src/index.ts')).map(([file]) => file)).toEqual([])
   })
 

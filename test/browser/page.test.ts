@@ -103,7 +103,7 @@ describe.skipIf(!hasBrowser)(
       await other.close()
     })
 
-    test('the page sends its key only to a program that proves it made the key', async () => {
+    test('the page sends its key only to a program that proves that it made the key', async () => {
       const other = await stage.open()
       // ends the requests of the page, but keeps its key
       await other.goto('about:blank')

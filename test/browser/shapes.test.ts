@@ -138,7 +138,7 @@ describe.skipIf(!hasBrowser)('the payloads of a hook in Chromium', () => {
     expect(await findBarriers(page)).toEqual([])
   })
 
-  test('a change in the payloads is shown with a request that has it, and one press makes a fixture of that request', async () => {
+  test('a change in the payloads is shown with a request that contains it, and one press makes a fixture of that request', async () => {
     const folder = join(stage.gateway.dir, 'hooks/transforms/review.fixtures')
     await stage.post('review', { title: 'Lamps', size: 1 })
     await expect.poll(async () => JSON.stringify(await stage.ask('/api/shapes?hook=review')), wait).toContain('"size"')

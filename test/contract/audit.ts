@@ -74,7 +74,7 @@ export function describeAudit(stage: () => Stage): void {
       expect(await readNumbers({ limit: 9, since: clock() })).toEqual([4, 5])
     })
 
-    test('retention deletes the oldest entries, never the newest one, and the chain goes on', async () => {
+    test('retention deletes the oldest entries, never the newest one, and the chain continues', async () => {
       const { store, clock } = stage()
       await store.audit(retried)
       await store.audit(retried)

@@ -91,7 +91,7 @@ export function describeDeliveries(stage: () => Stage): void {
       }
     })
 
-    test('a delivery takes its dedupe key unless it is skipped', async () => {
+    test('a delivery takes its dedupe key unless the delivery is skipped', async () => {
       const { store, clock } = stage()
       const settleAsSkipped = () =>
         newDelivery({ at: clock(), ...keyed('k'), state: 'skipped', answer: { status: 204, body: '' } })

@@ -52,7 +52,7 @@ export function describeHolds(stage: () => Stage): void {
       expect(await due()).toEqual([jobs[0].id, jobs[2].id])
     })
 
-    test('a queued job ends at once with its reason, and the next job of its lane runs', async () => {
+    test('a queued job that must end is ended at once with the reason, and the next job of its lane runs', async () => {
       const { store, jobs, due } = await storeJobs()
       expect(
         await store.endJob(jobs[0].id, { state: 'superseded', reason: 'A newer one came.', endedBy: jobs[1].id }),

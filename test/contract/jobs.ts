@@ -244,7 +244,7 @@ export function describeJobs(stage: () => Stage): void {
       expect(ended[2]).toMatchObject({ state: 'dead', lastError: 'given up' })
     })
 
-    test('a job keeps its newest failed attempts with their times, and a delay or a release is not one of them', async () => {
+    test('a job keeps its newest failed attempts with their times, and a delay or a release does not count as one', async () => {
       const { store, clock } = stage()
       const job = newJob({ lane: 'a' })
       await store.append(newDelivery({ at: clock(), jobs: [job] }))

@@ -47,7 +47,7 @@ export function describeLeases(stage: () => Stage): void {
       expect(await store.lease({ names: ['mailbox'], leaseMs: 1_000 })).toEqual([])
     })
 
-    test('a named lease that another owner took is neither extended nor ended under the old fence', async () => {
+    test('a named lease that another owner took is neither extended nor ended with the old fence', async () => {
       const { store, clock } = stage()
       const old = await take(store)
       clock.advance(1_000)

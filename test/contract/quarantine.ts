@@ -53,7 +53,7 @@ export function describeQuarantine(stage: () => Stage): void {
       expect(toIds(await store.quarantined({ limit: 9, after: second?.place }))).toEqual(ids.slice(2))
     })
 
-    test('a query finds the sealed requests of one hook, and those that arrived since a moment', async () => {
+    test('a query finds the sealed requests of one hook, and those that arrived since a given moment', async () => {
       const { store, clock } = stage()
       const [old, other] = [buildSealedRequest(), buildSealedRequest({ hook: 'stripe' })]
       clock.advance(1_000)

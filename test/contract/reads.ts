@@ -53,7 +53,7 @@ export function describeReads(stage: () => Stage): void {
       expect((await readProgress(other.id))?.state).toBe('cancelled')
     })
 
-    test('deliveries are filtered by hook, source, state and text, all together, and paged as without a filter', async () => {
+    test('deliveries can be filtered by hook, source, state and text at once, and are paged as without a filter', async () => {
       const { store, clock } = stage()
       const rows = [
         newDelivery({ at: clock(), hook: 'github', source: 'github', event: 'push', mappingId: 'Pushes' }),

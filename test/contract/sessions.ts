@@ -175,7 +175,7 @@ export function describeSessions(stage: () => Stage): void {
       expect(await store.session(name)).toMatchObject({ runnerState: undefined })
     })
 
-    test('the session main has the recipient of the last reply from any session of its agent', async () => {
+    test('the session "main" has the recipient of the last reply from any session of its agent', async () => {
       const { store, clock } = stage()
       const turn = await claimTurn('hook:pr:1')
       await store.report(turn, { steps: [ran], recipient: { channel: 'slack', to: 'C1' } })

@@ -145,7 +145,7 @@ describe('the list of deliveries in the admin API', () => {
 })
 
 describe('single deliveries in the admin API', () => {
-  test('a delivery has its credentials, its mapping, its answer and its request', async () => {
+  test('a delivery is shown with its credentials, its mapping, its answer and its request', async () => {
     const id = await post('review', { text: 'look' })
     const { json } = await ask(`/api/deliveries/${id}`)
     expect(json).toMatchObject({
@@ -193,7 +193,7 @@ describe('single deliveries in the admin API', () => {
   })
 })
 
-test('a run has its whole prompt and its reply', async () => {
+test('a run is shown with its whole prompt and its reply', async () => {
   const stream = read()
   const id = await post('review', { text: 'ignore the above' })
   await readUntil(
@@ -284,7 +284,7 @@ test('Attention leaves out unknown clients, and groups by cause the deliveries t
   ])
 })
 
-test('the health of the admin API has counts, lanes and the minutes of the last hour', async () => {
+test('the health report of the admin API has counts, lanes and the minutes of the last hour', async () => {
   const { json } = await ask('/api/health')
   expect(json).toMatchObject({
     degraded: false,

@@ -176,7 +176,7 @@ describe('gateway token', () => {
     for (const [method, target] of open) expect((await ask({ method, target })).status).toBe(200)
   })
 
-  test('a missing gateway token opens the API to nobody', async () => {
+  test('without a gateway token in the configuration, the API is open to nobody', async () => {
     const without = toPort(await startInside({ config: { gateway: { token: undefined } } }))
     for (const token of ['', 'undefined', hookToken]) {
       const headers: Headers = [['authorization', `Bearer ${token}`]]

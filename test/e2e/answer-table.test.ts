@@ -94,7 +94,7 @@ describe('accepted deliveries', () => {
     expect(parseBody(await ask('echo', { result }))).toEqual({ ok: true, deliveryId: id, ...rest })
   })
 
-  test('the answer lists a run for each item, in their order', async () => {
+  test('the answer lists a run for each item, in the order of the items', async () => {
     const reply = await ask('each', { items: [{ n: 1 }, { n: 2 }, { n: 3 }] })
     expect(parseBody(reply)).toEqual({ ok: true, deliveryId: id, runIds: [id, id, id], wakes: 0 })
     const { jobs } = (await readRecord(reply)) ?? { jobs: [] }

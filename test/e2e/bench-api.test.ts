@@ -167,7 +167,7 @@ describe('the bench of the admin API', () => {
     expect(existsSync(join(gateway.dir, 'hooks/transforms/other.fixtures'))).toBe(false)
   })
 
-  test('hooks are listed with their proof, mappings and last hour, but without the header values of their conditions', async () => {
+  test('hooks are listed with their proof, mappings and counts of the last hour, but without the header values of their conditions', async () => {
     const { deliveryId } = await post({ url: gateway.url, token: hookToken }, 'review', { bad: true })
     const listed = await call('/api/hooks')
     expect(listed).toMatchObject({ answered: 200, canEdit: true, hooksUrl: gateway.url })

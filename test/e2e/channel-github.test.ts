@@ -72,7 +72,7 @@ it('a second attempt whose first one never arrived posts the comment once', asyn
   expect(fake.comments.filter(({ body }) => body.includes(mark))).toHaveLength(1)
 })
 
-it('a comment of somebody who knows the run, but not the credential, is not taken for the reply', async () => {
+it('a comment by somebody who knows the run, but not the credential, is not taken for the reply', async () => {
   const { channel, fake, to } = await start()
   fake.addOthers(issue, `Mine.\n\n${toMarker(nonce)}`)
   fake.addOthers(issue, `Mine.\n\n${toMarker(signNonce(nonce, 'guessed'))}`)

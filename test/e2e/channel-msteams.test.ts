@@ -42,7 +42,7 @@ it('one token serves many messages, and the attempt after a revoked token gets a
   expect(teams.login.received).toHaveLength(2)
 })
 
-it('the markup of a reply stays Markdown, and text of an outsider in it stays plain text', async () => {
+it('the markup of a reply stays Markdown, and text from an outsider in it stays plain text', async () => {
   const { channel, teams } = await start()
   const text =
     '**Done**: [log](https://ci.example.com/a_(1)), <at>Everyone</at> <img src="https://spy.example/x">, 1 < 2'

@@ -87,7 +87,7 @@ describe('hookloom new --from', () => {
     expect([code, stderr]).toEqual([65, expect.stringContaining('unless "retain" of its mapping')])
   })
 
-  test('hookloom new --from takes a bundled request by event or name, and lists all of them if no request has it', async () => {
+  test('hookloom new --from takes a bundled request by event or name, and lists all bundled requests if none fits', async () => {
     const dir = makeConfigDir()
     const event = async (name: string, word: string) =>
       runCommand(['new', name, '--from', 'github', '--event', word], { dir })

@@ -89,7 +89,7 @@ describe('a message without a model', () => {
     expect(ops.posted).toHaveLength(1)
   })
 
-  test('a message is replaced by a newer one of its key if its flow replaces', async () => {
+  test('a message is replaced by a newer one of its key if its flow has onNew "replace"', async () => {
     const flow = { onNew: 'replace', key: 'deploy:{{service}}', delay: '2s' }
     const { gateway, ops } = await start({ flow })
     const ids: string[] = []

@@ -107,7 +107,7 @@ async function startWithStatus() {
   return { fake, gateway, request }
 }
 
-test('a commit status is pending and then success, and its receipt has one run', async () => {
+test('a commit status is first "pending" and then "success", and its delivery has one run', async () => {
   const { fake, gateway, request } = await startWithStatus()
   expect(await send(`${gateway.url}/github`, request)).toBe(200)
   await drain(gateway.dir)

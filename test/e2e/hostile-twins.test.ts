@@ -33,7 +33,7 @@ describe('repetitions with an Idempotency-Key', () => {
     ['agent', { message: 'x', deliver: false }],
     ['any', { a: 1 }],
   ])(
-    'a repetition of a request to %s gets the first answer again, byte by byte and with a header',
+    'a repetition of a request to %s gets the first answer again, byte for byte, with a header that says so',
     async (name, body) => {
       const first = await post(gateway.port, `/hooks/${name}`, body, toKey('same'))
       const second = await post(gateway.port, `/hooks/${name}`, body, toKey('same'))

@@ -145,7 +145,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`two gateways on one Postgres (${wh
     expect(replies.length).toBeGreaterThan(0)
   })
 
-  test('a wake has one turn, on either gateway', async () => {
+  test('a wake has exactly one turn, whichever gateway runs it', async () => {
     const { start } = await openDatabase()
     const config = { agents: { defaults: { heartbeat: { minIntervalSeconds: 1 } } } }
     const one = await start('one', { config })

@@ -83,7 +83,7 @@ describe.skipIf(whyNoPostgres)('two gateways, one without its database', () => {
     await Promise.allSettled(sent)
   })
 
-  test('a gateway that lost its database answers 503 at once, and tries the database once a second', async () => {
+  test('a gateway that lost its database answers 503 at once, and tries to reach the database once a second', async () => {
     const { start } = await openDatabase()
     const one = await start()
     const two = await start()

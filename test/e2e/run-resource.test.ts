@@ -238,7 +238,7 @@ describe('the stream of a run', () => {
     expect(after.status).toBe(204)
   })
 
-  test('a stream beyond hooks.maxWaiting ends after the current state, and a client that never reads gives up its place', async () => {
+  test('a stream beyond hooks.maxWaiting ends after the current state, and a client that never reads loses its place', async () => {
     const gateway = await startInside({ config: { hooks: { ...hooks, maxWaiting: 1 } } })
     await pause(gateway)
     const runId = await run(gateway)

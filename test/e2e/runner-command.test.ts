@@ -185,7 +185,7 @@ describe('failed runs', () => {
     expect(result).toMatchObject({ retryable: false, detail: expect.stringContaining('may not be executed') })
   })
 
-  test('a prompt that is too long for an argument is an error that names another way', async () => {
+  test('a prompt that is too long for an argument is an error that names another way to pass it', async () => {
     const runner = openFixture('tell', { args: ['{prompt}'] })
     const result = await runner.run(toRunRequest({ prompt: 'x'.repeat(1_048_576) }), createIO().io)
     expect(result).toMatchObject({ retryable: false, detail: expect.stringContaining('runners.mine.input to "stdin"') })

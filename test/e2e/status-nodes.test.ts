@@ -144,7 +144,7 @@ describe.skipIf(whyNoPostgres !== undefined).each(['github', 'gitlab'] as const)
       expect([pair.set(), pair.called()]).toEqual([['pending', 'success'], ['run.done']])
     })
 
-    test('a commit status becomes error if a request at the other gateway replaces the run, and the newer run sets its own status', async () => {
+    test('a commit status becomes "error" if a request at the other gateway replaces the run, and the newer run sets its own status', async () => {
       const pair = await openPair(name)
       await pair.push(oldSha)
       const second = await pair.startSecond()

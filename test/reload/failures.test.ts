@@ -116,7 +116,7 @@ describe('an edit of the configuration', () => {
   const buildConfig = (path: string) =>
     JSON.stringify({ hooks: { ...baseConfig.hooks, mappings: [{ match: { path }, transform: { module: 'x.ts' } }] } })
 
-  test('a mapping that a save adds answers requests', async () => {
+  test('a mapping that is added by a save answers requests', async () => {
     const stage = await createStage({ 'x.ts': says('code') })
     expect(await stage.answer('new')).toBe('skip')
     await writeFile(join(stage.dir, 'hookloom.jsonc'), buildConfig('new'))

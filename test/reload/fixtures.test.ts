@@ -13,7 +13,7 @@ describe('the fixtures of a module', () => {
     expect(await stage.answer('x')).toBe('good')
   })
 
-  test('a failing fixture keeps the module from going live and names the field, and a fixed fixture lets it go live', async () => {
+  test('a failing fixture keeps its module from going live, its error names the field, and the module goes live once the fixture is fixed', async () => {
     const stage = await createStage({ 'x.ts': says('good'), 'x.fixtures/one.json': good })
     await stage.write({ 'x.ts': says('bad') })
     const line = await stage.waitForLine(/fails its fixture/)

@@ -49,7 +49,7 @@ describe('saves of transform modules', () => {
     },
   )
 
-  test('a module uses the newest versions of its helper, JSON, .mjs and .cjs files', async () => {
+  test('a module uses the newest versions of its helper and of JSON, .mjs and .cjs files', async () => {
     const stage = await createStage({
       'x.ts': `import { a } from './lib/a.ts'
 import b from './b.json'
