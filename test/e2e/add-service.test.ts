@@ -62,7 +62,7 @@ describe('hookloom add service --kind systemd', () => {
       const file = join(makeFolder(), 'hookloom.service')
       writeFileSync(file, renderUnit(facts))
       const { stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', file], { encoding: 'utf8' })
-      // systemd units of this machine may have errors too
+      // the output also has the errors of other units of this machine
       expect(stderr.split('\n').filter((line) => line.includes('hookloom'))).toEqual([])
       const rated = spawnSync('systemd-analyze', ['security', '--offline=yes', '--threshold=20', file], {
         encoding: 'utf8',

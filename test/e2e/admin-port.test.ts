@@ -142,7 +142,7 @@ describe('gateway token', () => {
     ['the right one as Basic', [['authorization', `Basic ${gatewayToken}`]]],
     ['the right one in a cookie', [['cookie', `token=${gatewayToken}`]]],
   ])('the credential "%s" does not open /api', async (_, headers) => {
-    // the test needs several ports, because twenty wrong tokens lock a client out, and it makes each call twice
+    // each call is made twice, and twenty wrong tokens lock a client out, so the test needs several gateways
     const ports = await Promise.all(
       Array.from({ length: Math.ceil(api.length / 9) }, async () => toPort(await startInside())),
     )
@@ -202,7 +202,7 @@ test.each([
 })
 
 test('a call that changes something needs POST, and one that reads needs GET', async () => {
-  // these two paths have a call for each method
+  // these two paths accept both methods
   for (const [method, target] of api.filter(([, each]) => each !== '/api/recover' && each !== '/api/tokens')) {
     const other = method === 'GET' ? 'POST' : 'GET'
     expect(toVerdict(await ask({ method: other, target, headers: bearer }))).toBe('not-found')

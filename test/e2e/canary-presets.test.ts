@@ -136,7 +136,7 @@ async function sendEverything(gateway: Gateway): Promise<{ accepted: number; ski
   const target = `session:main/hook:${mark}`
   await postChange(gateway, 'pauses', target)
   for (const onNew of ['queue', 'skip', 'replace', 'gather']) {
-    // some of these requests never run
+    // some of these requests start no run
     for (const n of [1, 2, 3]) await send(`flow-${onNew}`, { text: mark, n }, {}, { isLeft: true })
     await send(`flow-${onNew}`, { text: mark, kind: 'cancel' }, {}, { isLeft: true })
     await send(`flow-${onNew}`, { text: mark, n: 4 }, {}, { isLeft: true })
@@ -175,7 +175,7 @@ describe.each([
       expect(counts.accepted).toBeGreaterThan(fixtures.length)
       expect(counts.skipped).toBeGreaterThan(0)
       expect(counts.refused).toBeGreaterThan(0)
-      // every kind of line occurred
+      // the log has every kind of line
       for (const line of [
         /"msg":"POST /,
         /"msg":"run /,

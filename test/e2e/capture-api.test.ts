@@ -112,7 +112,7 @@ describe('POST /api/deliveries/<id>/capture', () => {
     const list = await fetch(`${gateway.adminUrl}/api/deliveries?state=skipped`, {
       headers: { authorization: `Bearer ${gatewayToken}` },
     })
-    // as: api-types.ts
+    // as: the answer in api-types.ts
     const { deliveries } = (await list.json()) as { deliveries: { deliveryId: string }[] }
     const skipped = await capture(deliveries.at(-1)?.deliveryId ?? '', { name: 'skips' })
     expect(skipped).toMatchObject({ status: 200, decision: 'skip' })

@@ -1,4 +1,4 @@
-// `hookloom init --from`: the files are written after the public documentation of OpenClaw and of adnanh/webhook.
+// `hookloom init --from`: the files follow the public documentation of OpenClaw and of adnanh/webhook.
 import { createHmac } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

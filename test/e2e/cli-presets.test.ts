@@ -139,7 +139,7 @@ describe('hookloom send of a preset', () => {
 })
 
 describe('hookloom verify', () => {
-  // after https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries#testing-the-webhook-payload-validation
+  // from https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries#testing-the-webhook-payload-validation
   const published = {
     url: '/hooks/github',
     headers: {
@@ -192,7 +192,7 @@ describe('hookloom verify', () => {
       expect.stringMatching(/ no +refused +The header x-hub-signature-256/),
     ])
     expect(await explain('old.json')).toEqual([77, expect.stringContaining('behind the clock')])
-    // checked at the time of its capture, only the signature is wrong
+    // the request is checked at the time of its capture, so only its signature is wrong
     expect(await explain('then.json')).toEqual([77, expect.stringContaining('No signature matches')])
     expect((await explain('then.json'))[1]).toContain('v0:1531420618:{}')
   })

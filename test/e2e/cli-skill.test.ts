@@ -41,7 +41,7 @@ test('hookloom skill prints at most 120 lines, and its commands do what they say
   for (const line of commands) {
     const [program, ...words] = toWords(line)
     expect(program).toBe('hookloom')
-    // hookloom holds the new module back until it is published, once the gateway has seen the module
+    // the new module can be published once the gateway has seen it and holds it back
     const isReady = words[0] !== 'publish' || (await isHeld(dir))
     const ran = await runCommand(words, { dir })
     expect([line, isReady, ran.code, ran.code === 0 ? '' : ran.stdout + ran.stderr]).toEqual([line, true, 0, ''])

@@ -105,7 +105,7 @@ describe.skipIf(corpus === '')('a corpus of real payloads (skipped: HOOKLOOM_COR
   })
 })
 
-// after https://docs.github.com/webhooks/webhook-events-and-payloads#pull_request
+// a short form of https://docs.github.com/webhooks/webhook-events-and-payloads#pull_request
 const opened = {
   action: 'opened',
   number: 7,

@@ -129,7 +129,7 @@ export async function post(
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...headers },
     body: JSON.stringify(payload),
   })
-  // the gateway's bodies are JSON objects: a test that gets another thing fails where it reads it
+  // as: every body of the gateway is a JSON object, and a test fails if it reads anything else
   return (await answer.json()) as Record<string, unknown>
 }
 
@@ -153,7 +153,7 @@ export function writeConfig(dir: string, config: object | null | undefined): voi
   const base = {
     server: { port: 0, adminPort: 0 },
     gateway: { token: gatewayToken },
-    // the answer has the outcome, however busy the machine is; a test about an early answer sets a short time
+    // long enough that an answer always has the outcome, even on a busy machine; tests of early answers set a short time
     hooks: { enabled: true, token: hookToken, answerWithinMs: 60_000 },
     channels: { default: { channel: 'console' } },
   }

@@ -131,7 +131,7 @@ test('a credential is found even after a thousand other headers', async () => {
   expect(replies.map(toVerdict)).toEqual(['unauthorized'])
 })
 
-// Node 20 and later versions accept different hosts, and them accepts the hosts in this list
+// Node 20 and later versions differ in the hosts that they accept as a URL, but all of them refuse these hosts
 test.each(['http://[/hooks/wake?token=canary', 'http://a<b/hooks?token=canary', 'http://u:canary@[::1/hooks'])(
   'a target that is not a URL is refused on both ports, and its token is not logged: %s',
   async (target) => {

@@ -63,7 +63,7 @@ export async function connectMcp({
     async ask<Answer>(name: string, given?: Record<string, unknown>) {
       const { isError, text, data } = await call(name, given)
       if (isError) throw new Error(`${name}: ${text}`)
-      // as: a test that gets another answer fails where it reads it
+      // as: a test that gets another answer fails when it reads a field
       return JSON.parse(data) as Answer
     },
   }

@@ -98,7 +98,7 @@ test('tools that change something are listed and called only with --write', asyn
   const { tools } = await writer.client.listTools()
   for (const { name, annotations, inputSchema } of tools) {
     expect([name, annotations?.readOnlyHint]).toEqual([name, !writing.includes(name)])
-    // providers refuse a union at the top
+    // providers refuse a union at the top of a schema
     expect([name, 'anyOf' in inputSchema, inputSchema.type]).toEqual([name, false, 'object'])
   }
 })

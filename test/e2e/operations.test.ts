@@ -44,7 +44,7 @@ function send({ port, from, token, tls }: Sent): Promise<number | undefined> {
   })
 }
 
-/** Starts a proxy. Returns the statuses of a valid sender, of twenty guesses from another address, of the token from there, and of the sender. */
+/** Starts a proxy. Returns the statuses of a valid request, of twenty guesses from another address, of a valid request from there, and of the first request again. */
 async function sendThrough(
   run: () => ReturnType<typeof spawn>,
   proxy: Pick<Sent, 'port' | 'tls'>,
@@ -132,7 +132,7 @@ test.skipIf(!hasProgram('systemd-analyze', '--version'))('systemd accepts the un
   const file = join(dir, 'hookloom.service')
   writeFileSync(file, unit)
   const { status, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', file], { encoding: 'utf8' })
-  // systemd units of this machine may have errors too
+  // the output also has the errors of other units of this machine
   expect(stderr.split('\n').filter((line) => line.includes('hookloom'))).toEqual([])
   expect(status).not.toBeNull()
 })

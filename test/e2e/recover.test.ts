@@ -110,7 +110,7 @@ for (const [name, why, open] of engines) {
         gitlab.addAttempt({ payload: { n } })
         stripe.addEvent({ object: { n } })
       }
-      // these deliveries arrived somewhere, or are not for this webhook
+      // these deliveries succeeded, or are not for this webhook
       github.addAttempt({ guid, status: 200, redelivery: true })
       gitlab.addAttempt({ status: '200' })
       stripe.addEvent({ type: 'invoice.paid' })

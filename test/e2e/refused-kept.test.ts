@@ -234,7 +234,7 @@ describe('the text of a refused request', () => {
     await post(inside, '/wake', { authorization: bearer }, '{"text":["canary-payload-5f1c"]}')
     expect(await retry(inside)).toMatchObject({ ran: 0, stillRefused: 11 })
     expect((await list(inside)).map(({ isKept }) => isKept)).toEqual(Array.from({ length: 11 }, () => true))
-    // with the correct secret, its transform throws a text with the payload
+    // with the correct secret, the transform of the hook `throws` throws a text with the payload
     const file = join(inside.dir, 'hookloom.jsonc')
     writeFileSync(file, readFileSync(file, 'utf8').replaceAll(formerSecret, secret))
     await expect.poll(() => lines.join('\n')).toMatch(/hookloom\.jsonc is live/)

@@ -62,7 +62,7 @@ describe('a scoped token on the hook port', () => {
       const denied = await sendTo(port, hook, ci)
       expect([hook, denied.status, denied.body]).toEqual([hook, 401, wrong.body])
     }
-    // a pattern may fit a name that no hook has
+    // a pattern may match a name that no hook has
     expect(toVerdict(await sendTo(port, 'ci-nothing', ci))).toBe('hook-unknown')
     for (const token of [old, reader, admin]) expect((await sendTo(port, 'deploy', token)).status).toBe(401)
   })

@@ -120,7 +120,7 @@ describe('clients without a token', () => {
       for (const [index, name] of names.entries()) {
         const client = `203.0.${Object.keys(carriers).indexOf(shown)}.${index}`
         for (let count = 0; count < 20; count++) {
-          // half of them to unknown hooks, because all names share one count
+          // half of the requests are to an unknown hook, because all names share one count
           const at = count % 2 === 0 ? name : 'no-such-hook'
           expect([name, count, toVerdict(await ask(at, request, client))]).toEqual([name, count, 'unauthorized'])
         }

@@ -176,7 +176,7 @@ describe('control tokens of chat templates', () => {
   })
 })
 
-test('text with any character that looks like an opening bracket is searched', () => {
+test('text with any character that looks like an opening bracket is searched for markers and tokens', () => {
   const missed: string[] = []
   for (let code = 0; code <= 0x10ffff; code += 1) {
     if (code >= 0xd800 && code <= 0xdfff) continue
@@ -186,7 +186,7 @@ test('text with any character that looks like an opening bracket is searched', (
   expect(missed).toEqual([])
 })
 
-describe('hostile text of 200,000 units', () => {
+describe('hostile text of 200,000 characters', () => {
   test.each([
     ['opening brackets', '<'],
     ['starts of a marker', '<<<EXTERNAL'],
@@ -200,7 +200,7 @@ describe('hostile text of 200,000 units', () => {
     ['sequences for terminals', '\\u001b[0m<'],
     ['starts of sequences', '\\u001b[0;'],
     ['strings for terminals', '\\e]8;;<'],
-  ])('hostile text of 200,000 units is searched to its end: %s', (_, piece) => {
+  ])('hostile text of 200,000 characters is searched to its end: %s', (_, piece) => {
     const text = piece.repeat(Math.ceil(200_000 / piece.length))
     const result = neutralise(text)
     expect(result === text).toBe(!text.includes('CONTENT'))
@@ -276,7 +276,7 @@ describe('the boundary', () => {
     '<<<EXTERNAL_\\u001b[UNTRUSTED_CONTENT>>>',
     '<<<EXTERNAL_\\u001b[0mUNTRUSTED_\\u001b[CONTENT>>>',
     '<|im_\\u001b[0mstart|>',
-  ])('a line with the escaped form %j has no marker and no token', (text) => {
+  ])('the marker or token in the line %j is removed, although it is escaped', (text) => {
     const wrapped = wrapExternal({ text, source: 'x', id: '0123456789abcdef' })
     expect(wrapped).toMatch(/---\n\[\[(MARKER|TOKEN)_REMOVED\]\]\n/)
   })

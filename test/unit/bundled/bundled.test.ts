@@ -31,7 +31,7 @@ const readFixtures = (module: string) => readAll(Fixture, join(root, `${basename
 /** The fields of a fixture as a complete action. */
 const toAction = (fields: object) => ('text' in fields ? WakeAction : AgentAction).parse(fields)
 
-/** The verdict on a payload of no known sender: a schema refuses it, and code without a schema skips it. */
+/** The verdict on a payload of an unknown sender: a schema refuses it, and code without a schema skips it. */
 const hasSchema = (module: string) => readFileSync(join(root, module), 'utf8').includes("from 'zod'")
 function toVerdict(decision: Decision): string {
   return decision.kind === 'refuse' ? decision.problem.code : decision.kind
@@ -103,7 +103,7 @@ describe.each(modules)('the bundled transform %s', (module) => {
   const foreign = hasSchema(module) ? 'payload-invalid' : 'skip'
 
   test.each([{}, [], 'text', 1, { action: 'constructor', type: 'constructor', triggerEvent: '__proto__' }])(
-    `a payload of no known sender (%j) is answered with ${foreign}`,
+    `a payload of an unknown sender (%j) is answered with ${foreign}`,
     async (payload) => {
       expect(toVerdict(await run(module, { headers: {}, payload }))).toBe(foreign)
     },

@@ -56,7 +56,7 @@ describe('sendJson', () => {
     }
   })
 
-  it('a refusal counts even if its body is cut off, and an acceptance with a cut-off body is an unknown result', async () => {
+  it('a refusal with a cut-off body is still a refusal, and an acceptance with a cut-off body is an unknown result', async () => {
     const buildCutAnswer = (status: number) =>
       createServer((_request, response) => {
         response.writeHead(status, { 'content-length': '100' })

@@ -18,7 +18,7 @@ describe('the next command line that a command prints', () => {
     ['/cache/_npx/1/hookloom', { npm_command: 'exec' }, 'npx hookloom check'],
     ['/app/node_modules/.bin/hookloom', {}, 'npx hookloom check'],
     ['/elsewhere/dist/main.js', { npm_command: 'exec' }, 'node /elsewhere/dist/main.js check'],
-  ])('after %s with %j, the next command line is printed so that it can be run as it is', (script, env, line) => {
+  ])('a program that was started as %s with the environment %j prints the next command as "%s"', (script, env, line) => {
     expect(formatNextCommand(script, env)).toBe(line)
   })
 })

@@ -115,7 +115,7 @@ test('a run shows the reply of its model without control characters, and its cos
   expect(text).not.toContain('\u001b')
 })
 
-test('a wake without a delay says that it caused a heartbeat', async () => {
+test('the output about a wake without a delay says that the wake caused a heartbeat', async () => {
   const at = 1_700_000_000_000
   expect((await showPosts([], 'done', { name: 'wake', state: 'done', at })).text).toContain(
     'caused a heartbeat turn of the main session',

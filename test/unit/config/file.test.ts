@@ -26,7 +26,7 @@ afterEach(() => rmSync(dir, { recursive: true }))
 describe('a new configuration', () => {
   const tokens = { token: 'h'.repeat(43), gatewayToken: 'g'.repeat(43) }
 
-  test('the new configuration is valid and recommended, and doctor finds nothing in it', async () => {
+  test('the new configuration is valid, and doctor has no warning about it', async () => {
     const files = [join(dir, 'hookloom.jsonc'), join(dir, '.env')] as const
     await writeFileAtomic(files[0], renderNewConfig(), privateMode)
     await writeFileAtomic(files[1], renderEnv(tokens), privateMode)

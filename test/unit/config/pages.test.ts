@@ -1,4 +1,4 @@
-// The gateway accepts every configuration that a page shows; a part is first put in its place.
+// The gateway accepts every configuration that a page shows. A part of a configuration is first put into a whole one.
 import { parse, type ParseError } from 'jsonc-parser'
 import { expect, test } from 'vitest'
 import { parseConfig } from '../../../src/config/config.ts'

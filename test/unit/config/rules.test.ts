@@ -47,7 +47,7 @@ test('verdicts must be two to ten different words, and are refused for an OpenCl
   expect(checkMapping({ action: 'wake', verdicts: ['pass', 'fail'] })).not.toEqual([])
 })
 
-test('the recipients of an agent name channels that are configured, and one recipient is all that OpenClaw takes', () => {
+test('the recipients of an agent must name configured channels, and an OpenClaw agent may have only one recipient', () => {
   const slack = { channel: 'slack', to: 'C024BE91L' }
   const channels = { slack: { botToken: 'x' } }
   const forwarded = {
@@ -594,7 +594,7 @@ describe('rules for budgets', () => {
     )
   const all = ['daily', 'small', 'few']
 
-  test('budgets that exist, and models that fit into them, are accepted everywhere', () => {
+  test('a configured budget is accepted wherever a model can keep it', () => {
     expect(find({ budgets: all }, { list: [{ id: 'a', budgets: ['few'] }], mapping: { budgets: all } })).toEqual([])
     // a model without a price costs no tokens
     expect(find({ budgets: ['few'], model: 'local/plain' })).toEqual([])
@@ -650,12 +650,12 @@ describe('rules for budgets', () => {
     expect(report()).toEqual([expect.stringMatching(sentence)])
   })
 
-  test('a runner that names no price has its budget checked by name only', () => {
+  test('for a runner without prices, only the names of its budgets are checked', () => {
     expect(find({ budgets: ['daily'], runner: 'claude' })).toEqual([])
     expect(find({ budgets: ['dayly'], runner: 'claude' })).toHaveLength(1)
   })
 
-  test('a budget that no agent or mapping names, and one that a runner cannot keep, cause a warning', () => {
+  test('a warning names a budget that no agent or mapping uses, and one that a runner cannot keep', () => {
     const warn = (agents: object, runners: object = {}) =>
       findBudgetWarnings(Config.parse({ budgets: { daily: { usd: 1 }, few: { turns: 2 } }, agents, runners })).map(
         ({ text }) => text,

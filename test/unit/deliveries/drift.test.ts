@@ -40,7 +40,7 @@ function createStage(
   ) => {
     for (let count = 0; count < times; count += 1) drift.look({ hook: 'orders', source, event }, payload, 'd-1')
   }
-  /** `causes` has the causes of each try. */
+  /** `causes` has the causes of each attempt to report. */
   return { told, causes, warn, send, drift }
 }
 
@@ -355,7 +355,7 @@ describe.skipIf(corpus === '')('real payloads (skipped: HOOKLOOM_CORPUS names no
     expect(told).toEqual([])
   })
 
-  test.each(stages)('each of twenty planted changes of what %s read is reported', (_, create) => {
+  test.each(stages)('each of twenty planted changes of fields that %s read is reported', (_, create) => {
     const random = createRandom(11)
     const plants = sources.filter((source) => createCorpusStage(source).paths.length > 0).slice(0, 20)
     const missed = plants.filter((source, at) => {

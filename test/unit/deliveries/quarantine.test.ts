@@ -96,7 +96,7 @@ test('only requests that the operator can correct are kept, without cookies', as
   expect(Buffer.from(first.sealed).includes('X-Signature')).toBe(false)
 })
 
-test('a sealed request does not open under another token, with another arrival, or after a change', async () => {
+test('a sealed request does not open with another token, with another time of arrival, or after a change', async () => {
   const { quarantine, keys, refuse, written } = openQuarantine()
   refuse('192.0.2.1')
   await quarantine.stop()

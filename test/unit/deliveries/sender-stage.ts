@@ -102,7 +102,7 @@ export function createSenderStage({ mappings, config = {}, isHeld = () => true, 
       }
       for (const record of records.values()) await updateRecord(store, record, () => record)
     },
-    /** Lets time pass, with a look in each minute, as the gateway does. */
+    /** Lets time pass, and looks at the senders every minute, as the gateway does. */
     async pass(ms: number) {
       for (const end = now + ms; now < end;) {
         now = Math.min(end, now + minute)

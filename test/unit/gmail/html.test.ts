@@ -109,7 +109,7 @@ describe('the text of an HTML mail', () => {
     if (!html.startsWith('<body')) expect(text).toMatch(/before[^]*after/)
   })
 
-  test('text is kept if its style only resembles one that hides', () => {
+  test('text is kept if its style only resembles a style that hides text', () => {
     const html = `<p style="font-size:10px">a</p><p style="opacity:0.9">b</p><p style="font-family:none">c</p>
       <p style="max-height:0">d</p><p style="display:block;margin:0">e</p>`
     expect(toText(html).replaceAll('\n', '')).toBe('abcde')

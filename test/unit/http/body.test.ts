@@ -82,7 +82,7 @@ async function post(body: Buffer | string, encoding?: string, options: Partial<B
 }
 
 describe('reading a body', () => {
-  test('a body arrives byte for byte, in chunks or with a length', async () => {
+  test('a body is read byte for byte, in chunks or with a declared length', async () => {
     const bytes = Buffer.from([0, 255, 10, 13, 10, 128])
     expect((await post(bytes)).body?.bytes).toEqual(bytes)
     const { port, next } = await startServer()

@@ -64,7 +64,7 @@ describe('X-Forwarded-For', () => {
     '::g',
     '1.2.3.4; drop',
     '[::1',
-  ])('the entry %j of X-Forwarded-For, which is not an address, makes the hop that sent it the client', (garbage) => {
+  ])('if the entry %j of X-Forwarded-For is not an address, the client is the hop that sent the entry', (garbage) => {
     expect(findClient('127.0.0.1', garbage, trusted)).toBe('127.0.0.1')
     expect(findClient('127.0.0.1', `6.6.6.6, ${garbage}, 10.0.0.7`, trusted)).toBe('10.0.0.7')
   })

@@ -93,7 +93,7 @@ test('the client that has been quiet for the longest time is forgotten first', (
   expect(throttle.readLockSeconds('busy')).toBe(60)
 })
 
-test('a lock is forgotten only if the throttle is full of locks, and then the lock that ends first', () => {
+test('a lock is forgotten only if the throttle is full of locks, and the lock that ends first is forgotten first', () => {
   const { throttle, time } = start({ maxClients: 3 })
   for (const client of ['first', 'second', 'third']) {
     fail(throttle, client, 20)

@@ -103,7 +103,7 @@ test('the copied command has a new key, and no header of a browser or a proxy', 
   expect(Object.keys(headers).filter((name) => /^(accept-language|sec-|x-forwarded)/.test(name))).toEqual([])
 })
 
-test('the copied command sends a body without a content type without one', async () => {
+test('the copied command adds no content type to a request that had none', async () => {
   expect((await run({ body: 'x' })).headers['content-type']).toBeUndefined()
 })
 

@@ -101,7 +101,7 @@ describe('the age of a row', () => {
 })
 
 describe('the state of a row', () => {
-  test('a row shows the state of its delivery that needs most attention', () => {
+  test('a row shows the most urgent state among the delivery and its jobs', () => {
     const toWord = (jobs: Partial<DeliveryRow['jobs']>, state: DeliveryRow['state'] = 'accepted') =>
       findRowState(makeRow({ state, jobs }))
     expect(toWord({ dead: 1, queued: 1, failing: 1 })).toBe('dead')
@@ -186,7 +186,7 @@ describe('the bins of the histogram', () => {
     }
   })
 
-  test('a list of fewer than two rows has no bins, and a blank filter shows every moment', () => {
+  test('a list of fewer than two rows has no bins, and a blank time filter includes every moment', () => {
     expect(buildBins([makeRefusal()])).toEqual([])
     expect(isWithin(5, { since: '', until: '' })).toBe(true)
     expect(isWithin(5, { since: '5', until: '6' })).toBe(true)

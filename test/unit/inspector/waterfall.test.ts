@@ -41,7 +41,7 @@ test('the wait of a step begins when the step before it ends, and its bar ends w
   })
 })
 
-test('the bar of an unfinished run grows until now, and a step without a start time has a bar without length', () => {
+test('the bar of an unfinished run extends to the current time, and a step without a start time has a bar without length', () => {
   const { startedAt: _, ...instant } = buildStep('event', 0, 100)
   const running = buildJob({ state: 'running', steps: [instant] })
   const span = findSpan({ receivedAt: toTime(0), jobs: [running] }, 1_004_000)

@@ -4,7 +4,7 @@ import { findActiveMoment } from '../../../src/jobs/agents.ts'
 const toTime = (text: string) => Date.parse(text)
 const day = { start: '08:00', end: '20:00', timezone: 'Europe/Berlin' }
 
-test('a moment inside the active hours is returned unchanged, and for any other moment the next beginning of the hours', () => {
+test('a moment inside the active hours is returned unchanged, and any other moment becomes the next beginning of the hours', () => {
   expect(findActiveMoment(undefined, 7)).toBe(7)
   const noon = toTime('2026-01-05T11:00:00Z')
   expect(findActiveMoment(day, noon)).toBe(noon)

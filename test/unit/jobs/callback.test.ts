@@ -56,7 +56,7 @@ function open(statuses: number[] = [], answer?: () => RunResult | undefined) {
 const dead: RunResult = { status: 'error', retryable: false, detail: 'The model refuses: "secret words".' }
 
 describe('the callback of a run', () => {
-  test('the callback is sent again with the new end when a dead run was queued again', async () => {
+  test('if a dead run is queued again, another callback is sent when it ends', async () => {
     const { accept, posted, turns, store, lookForJobs } = open()
     const { runId } = await accept()
     turns[0]?.end(dead)
@@ -74,7 +74,7 @@ describe('the callback of a run', () => {
     ])
   })
 
-  test('only the new end is sent if the first one could not be posted before the run was queued again', async () => {
+  test('a callback that could not be posted before its run was queued again is replaced by that of the new end', async () => {
     const { accept, posted, turns, store, lookForJobs } = open([503, 503, 503, 503, 503, 503])
     const { runId } = await accept()
     turns[0]?.end(dead)

@@ -350,7 +350,7 @@ describe('several gateways on one store', () => {
 describe('a gateway without the heartbeat duty', () => {
   const never = () => false
 
-  test('a gateway without the duty queues no turn for an interval, and the turns of its own wakes at once', async () => {
+  test('a gateway without the duty queues no turn for an interval, but queues a turn for each of its own wakes at once', async () => {
     const stage = createStageWith({ every: '5m', prompt: 'Look.' })
     const { runner, turns } = scriptRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
@@ -555,7 +555,7 @@ describe('a turn of the main session', () => {
     expect(turns[1]?.request.history[0]?.text).toContain('first')
   })
 
-  test('a reply that only acknowledges is not delivered; any other reply is delivered without the token', async () => {
+  test('a reply that only acknowledges is not delivered; any other reply is delivered without the acknowledgement', async () => {
     const stage = createStageWith({ ackMaxChars: 20 })
     const replies = ['HEARTBEAT_OK all is well', 'HEARTBEAT_OK, but the oven is on and smoking']
     const { runner } = scriptRunner(() => ok(replies.shift() ?? ''))

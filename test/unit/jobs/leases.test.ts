@@ -289,7 +289,7 @@ describe('a stop', () => {
     expect(await stage.readJob(two)).toMatchObject({ state: 'queued', attempts: 0 })
   })
 
-  test('a stop releases the jobs that outlast the grace period, uncounted and due at once', async () => {
+  test('a stop releases the jobs that outlast the grace period: they are due at once, and the attempt does not count', async () => {
     const { runner, turns } = scriptRunner()
     const worker = stage.openWorker({ runner })
     const [id] = await stage.accept(planAgent())
@@ -321,7 +321,7 @@ describe('a stop', () => {
     expect(isStopped).toBe(true)
   })
 
-  test('a stop at once releases the jobs of a claim that had not returned', async () => {
+  test('a stop during a claim releases the jobs that the claim returns', async () => {
     const { runner, turns } = scriptRunner()
     let open = () => {}
     const gate = new Promise<void>((resolve) => (open = resolve))

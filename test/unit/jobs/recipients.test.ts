@@ -126,7 +126,7 @@ describe('a reply with three recipients', () => {
     expect(turns).toHaveLength(1)
   })
 
-  test('a reply repeats no message that was sent before the next one made the channel throw', async () => {
+  test('a message that was sent is not repeated if the channel throws at the next message of the reply', async () => {
     let isBroken = true
     const { taken } = open({
       slack: ({ text }) => {

@@ -84,7 +84,7 @@ describe('the status of a commit', () => {
   })
 
   test.each(['lost', '502', '503', 'limited', 'unwritten'] as const)(
-    'a status that meets the fault "%s" is set exactly once in the end',
+    'despite the fault "%s", each status is set exactly once',
     async (fault) => {
       const faults: Fault[] = [fault, fault]
       const commit = createCommit(() => faults.shift())

@@ -101,7 +101,7 @@ test.each([
   ['local/small', 1],
   ['customers', 3],
 ])(
-  'if one call is refused, the limit %s is paused accordingly, and %i of three turns call the model at first',
+  'if the provider refuses a call under the limit %s, %i of three turns call the model before the pause ends',
   async (limit, asked) => {
     let refusals = 0
     const { runner, turns } = scriptRunner(() =>

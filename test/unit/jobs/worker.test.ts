@@ -192,7 +192,7 @@ describe('the order of runs', () => {
     expect(turns).toHaveLength(3)
   })
 
-  test('fullSince is the time since which no slot has been free, even while runs follow one another, and each turn has its time limit', async () => {
+  test('fullSince is the time since which no slot has been free, even if runs have ended since, and each turn has its time limit', async () => {
     const { runner, turns } = scriptRunner()
     const worker = stage.openWorker({ runner, settings: { maxConcurrent: 2 } })
     const ids = await stage.accept(...['1', '2', '3'].map((key) => planAgent({ sessionKey: key, action: quiet })))

@@ -101,7 +101,7 @@ describe('the period of a budget', () => {
     ],
     ['a December', '2026-12-31T12:00:00.000Z', '1mo', 'UTC', '2026-12-01T00:00:00.000Z', '2027-01-01T00:00:00.000Z'],
   ])(
-    '%s as the period of a budget begins and ends at its calendar moments',
+    'a budget period begins and ends at calendar times: %s',
     (_, now, period, timezone, startsAt, endsAt) => {
       expect(findPeriodAt(now, { period, timezone })).toEqual([startsAt, endsAt])
     },

@@ -54,7 +54,7 @@ test('no header counts as a proof if no mapping is signed', () => {
   expect(findRules([{ match: { path: 'open' } }]).isProofShown({ 'x-hub-signature-256': 'sha256=00' })).toBe(false)
 })
 
-test('the trace names the credential that a mapping misses in the request: the token, the proof, or the token in addition to the proof', () => {
+test('the trace names the credential that the request lacks for a mapping: the token, the proof, or the token in addition to the proof', () => {
   const signed = { ...github, id: 'signed', match: { path: 'x' } }
   const generation = toGeneration([
     { id: 'plain', match: { path: 'x' } },

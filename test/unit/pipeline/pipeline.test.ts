@@ -20,7 +20,7 @@ async function refuse(path: string, payload: JsonValue, options?: Parameters<typ
 }
 
 describe('built-in hooks', () => {
-  test('a request to wake becomes a system event in the main session of the default agent', async () => {
+  test('a request to the hook wake becomes a system event in the main session of the default agent', async () => {
     const decision = await decideOn(toGeneration([]), toTestDelivery('wake', { text: 'It rains', extra: 1 }))
     expect(decision).toMatchObject({
       kind: 'accept',
@@ -28,7 +28,7 @@ describe('built-in hooks', () => {
     })
   })
 
-  test('a request to agent is delivered to the last channel, wakes at once and has its own session key by default', async () => {
+  test('a request to the hook agent is delivered to the last channel, wakes at once and has its own session key by default', async () => {
     const decision = await decideOn(toGeneration([]), toTestDelivery('agent', { message: 'Go' }))
     expect(decision).toMatchObject({
       actions: [{ sharesSession: false, action: { deliver: true, channel: 'last', wakeMode: 'now' } }],

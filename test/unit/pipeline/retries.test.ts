@@ -22,7 +22,7 @@ test('a scheme without a window says nothing about repeated requests', () => {
   expect(schemes.filter(({ id, retries }) => retries !== undefined && !known.has(id)).map(({ id }) => id)).toEqual([])
 })
 
-test('the window covers every attempt that may carry the time of the first', () => {
+test('the window covers every attempt that may have the signed time of the first attempt', () => {
   const narrow = timed.flatMap(({ id, window, retries }) =>
     retries?.time === 'first' && window < retries.seconds + skew ? [[id, window, retries.seconds]] : [],
   )

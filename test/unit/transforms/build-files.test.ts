@@ -151,7 +151,7 @@ describe('builds that do not end', () => {
 })
 
 describe('builds after the end of the esbuild process', () => {
-  /** Ends the children of this process that run esbuild, as a kernel without memory does. */
+  /** Ends the children of this process that run esbuild, as a kernel that is out of memory does. */
   function killEsbuild(): number {
     const lines = execFileSync('ps', ['-A', '-o', 'pid=,ppid=,args='], { encoding: 'utf8' }).split('\n')
     const children = lines

@@ -37,7 +37,7 @@ describe('build failures', () => {
     ['ms', 'ms'],
     ['@scope/name/deep.js', '@scope/name'],
   ])(
-    'the failure of %s without its package names the command that installs it, and the folder',
+    'if the package of the import %s is missing, the error names the command that installs the package, and the folder',
     async (specifier, name) => {
       const { message } = await problemOf({ 'x.ts': `import '${specifier}'` })
       expect(message).toBe(

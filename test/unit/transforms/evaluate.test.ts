@@ -233,7 +233,7 @@ describe('exceptions while a module loads', () => {
     })
   })
 
-  test('a module whose export throws becomes a stand-in', async () => {
+  test('a module whose export or exception is a hostile proxy is reported as not loaded', async () => {
     const trap = `const { proxy, revoke } = Proxy.revocable({}, {})\nrevoke()\nexport default proxy`
     expect(await valueOf({ 'x.ts': trap })).toMatchObject({ code: 'transform-load-failed' })
     expect(await valueOf({ 'x.ts': `throw new Proxy(new Error(), { getPrototypeOf() { throw 1 } })` })).toMatchObject({

@@ -19,7 +19,7 @@ function createClock() {
 }
 
 describe('breakers of modules', () => {
-  test('a breaker opens at the third stop within a minute, for its own module only, and reports until when', () => {
+  test('a breaker opens at the third stop within a minute, for its own module only, and reports until when it is open', () => {
     const { breakers, stop } = createClock()
     stop()
     stop()

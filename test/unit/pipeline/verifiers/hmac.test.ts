@@ -48,7 +48,7 @@ describe.each(hmacSchemes.map((scheme) => [scheme.id, scheme] as const))('the sc
     expect(verifierOf(settings).isClaimed(request.headers)).toBe(false)
   })
 
-  test('a request under another secret is proven only if that secret is configured as well', async () => {
+  test('a request that is signed with another secret is proven only if that secret is configured as well', async () => {
     const request = signed(scheme, { which: 'other' })
     expect(await isProven(settings, request)).toBe(false)
     const { secret: _secret, ...rest } = settings

@@ -15,7 +15,7 @@ describe.skipIf(all === undefined)(`published vectors (skipped when ${missingVec
   const vectors = (all ?? []).filter((vector) => !isForGateway(vector))
 
   test.each(vectors.map((vector) => [`${vector.name} is ${vector.valid ? 'proven' : 'refused'}`, vector] as const))(
-    'the published request %s by its verifier',
+    'the verifier gives the published result: %s',
     async (_, vector) => {
       const now = (vector.now ?? 1_700_000_000) * 1000
       // the real guard, over a transport that serves the certificates and keys of the vector

@@ -21,7 +21,7 @@ type Plan = {
 
 const list = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(list)]
 const tables = ['jobs', 'job_flow', 'job_parts']
-/** Indexes that have each row of their table. The others have those of unfinished jobs. */
+/** Indexes that contain every row of their table. The other indexes contain only the rows of unfinished jobs. */
 const wholeIndex = /_(?:pkey|key)$/
 /** Scans of jobs that read each row of the table. */
 const isWhole = (plan: Plan) =>
