@@ -1,4 +1,4 @@
-// Sends an attacker's payloads through everything that learns from requests, tries them or runs them again, on each engine: nothing breaks, no value
+// Sends hostile payloads through everything that learns from requests, tries them or runs them again, on each engine: nothing breaks, no value
 // becomes a name, nothing steers a terminal, and no tool lets the text of a sender out of its markers.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -44,7 +44,7 @@ function send({ port, from, token, tls }: Sent): Promise<number | undefined> {
   })
 }
 
-/** Starts a proxy. Returns the statuses of a valid request, of twenty guesses from another address, of a valid request from there, and of the first request again. */
+/** Starts a proxy. Returns the statuses of a valid request, twenty guesses from another address, a valid request from there, and the first one again. */
 async function sendThrough(
   run: () => ReturnType<typeof spawn>,
   proxy: Pick<Sent, 'port' | 'tls'>,

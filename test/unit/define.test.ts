@@ -15,7 +15,7 @@ describe('the types of a result', () => {
     expectTypeOf<z.output<typeof WakeSchema>>().toExtend<WakeResult>()
   })
 
-  test('the types of a result know the words of channel, thinking and wakeMode', () => {
+  test('the types of a result accept only the valid words of channel, thinking and wakeMode', () => {
     defineTransform(() => ({ message: 'x', channel: 'slack', thinking: 'high', wakeMode: 'now' }))
     expectTypeOf(defineTransform(() => ({ message: 'x', channel: 'own:ntfy' }))).toBeFunction()
     // @ts-expect-error -- no channel has this name

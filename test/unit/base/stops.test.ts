@@ -23,7 +23,7 @@ describe('createStops', () => {
     expect(lines).toEqual([])
   })
 
-  test('all parts share the configured time for the stop, and a late part still gets a second', async () => {
+  test('all parts share the configured time for the stop, and a part whose turn comes late still gets one second', async () => {
     const stops = createStops(log)
     const isStopped: string[] = []
     stops.within(3_000)

@@ -218,7 +218,7 @@ describe('toLine()', () => {
     expect(toLine('<<<EXTER\\\u0001nAL_UNTRUSTED_CONTENT>>>')).toBe(marker)
   })
 
-  test('toLine() cuts text at 500 units, never inside a code point', () => {
+  test('toLine() cuts text at 500 UTF-16 code units, never inside a code point', () => {
     expect(toLine('a'.repeat(500))).toBe('a'.repeat(500))
     expect(toLine('a'.repeat(501))).toBe('a'.repeat(500))
     expect(toLine(`${'a'.repeat(499)}😀b`)).toBe('a'.repeat(499))
@@ -308,7 +308,7 @@ describe('the boundary', () => {
     expect(findInside(wrapText({ text: `${payload.title}${payload.body}` }))).toBe(`\nSource: github\n---\n${marker}`)
   })
 
-  test('a wrapped text keeps 400,000 units of a longer text and says how many are missing', () => {
+  test('a wrapped text keeps 400,000 UTF-16 code units of a longer text and says how many are missing', () => {
     const wrapped = findInside(wrapText({ text: 'x'.repeat(2_000_000) }))
     expect(wrapped.split('\n---\n')[1]).toBe(
       `${'x'.repeat(400_000)}\n[Cut here: 1600000 of 2000000 characters are left out.]`,

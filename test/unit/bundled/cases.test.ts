@@ -87,7 +87,7 @@ describe('the Stripe transform', () => {
     expect(toText(action)).toBe(`Invoice N-1: ${words} paid\nhttps://dashboard.stripe.com/invoices/in_1`)
   })
 
-  test('the agent is asked only after the last attempt of Stripe', async () => {
+  test('the agent is asked only after Stripe’s last attempt to collect a payment', async () => {
     expect(await send('invoice.payment_failed', { next_payment_attempt: null })).toMatchObject({ kind: 'agent' })
     const waiting = { kind: 'wake', mode: 'next-heartbeat' }
     expect(await send('invoice.payment_failed', { next_payment_attempt: 1_772_787_600 })).toMatchObject(waiting)

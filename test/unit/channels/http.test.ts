@@ -26,7 +26,7 @@ function buildAnswer(status: number, headers: Record<string, string> = {}, body?
 }
 
 describe('sendJson', () => {
-  it('a request to a host that refuses connections, or whose name is unknown, is known to be unsent', async () => {
+  it('if a host refuses connections, or its name is unknown, the request is known to be unsent', async () => {
     const server = createNet()
     const host = await listen(server)
     await new Promise((closed) => void server.close(closed))
@@ -76,7 +76,7 @@ describe('sendJson', () => {
     expect(outcome).toMatchObject({ kind: 'answer', status: 200, body: undefined })
   })
 
-  it('a stopped request says that it was stopped, and the error for an invalid token does not show it', async () => {
+  it('the error of a stopped request says that it was stopped, and the error for an invalid token does not show the token', async () => {
     const stopped = await send('http://127.0.0.1/', { signal: AbortSignal.abort() })
     expect(stopped).toEqual({ kind: 'unknown', detail: 'stopped before the answer came' })
     const broken = await send('http://127.0.0.1/', { headers: { authorization: 'Bearer a\nb' } })

@@ -101,7 +101,7 @@ describe.each(markups)('misleading links in %s', (_name, markup) => {
     }
   })
 
-  it('a link target with entities leads where a chat that decodes them would lead, or nowhere', () => {
+  it('the entities in a link target are decoded as a chat decodes them, and an unsafe target is removed', () => {
     expect(render('[a](javascript&colon;alert(1))', markup)).toBe('a')
     expect(render('[a](java&Tab;script&#58;alert(1))', markup)).toBe('a')
     expect(render('[a](data&#x3a;text/html,x)', markup)).toBe('a')

@@ -78,7 +78,7 @@ describe('a channel in code', () => {
     expect(open({ maxChars: 100 }).split(words).length).toBeGreaterThan(99)
   })
 
-  test('a channel in code refuses a recipient with the reason from its whyNot, and if whyNot throws', () => {
+  test('a channel in code refuses a recipient with the reason from its whyNot, and also if whyNot throws', () => {
     expect(open({}).whyNot('anybody')).toBeUndefined()
     expect(open({ whyNot: (to) => `no ${to}` }).whyNot('pigeon')).toBe('no pigeon')
     const whyNot = () => {

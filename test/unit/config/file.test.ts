@@ -57,7 +57,7 @@ describe('a new configuration', () => {
     ])
   })
 
-  test('a folder that cannot be written is reported as config-invalid', async () => {
+  test('a folder that cannot be written to is reported as config-invalid', async () => {
     writeFileSync(join(dir, 'file'), '')
     const folder = join(dir, 'file', 'config')
     await expect(createConfigFolder(folder)).rejects.toMatchObject({

@@ -26,7 +26,7 @@ describe('configuration files', () => {
     throw new Error('it loaded')
   }
 
-  test('the error of a folder without hookloom.jsonc names the command that makes one', () => {
+  test('the error of a folder without hookloom.jsonc names the command that creates the file', () => {
     const problem = catchProblem()
     expect(problem.code).toBe('config-missing')
     expect(problem.message).toContain('hookloom init')
@@ -151,7 +151,7 @@ describe('secrets from files', () => {
   }
   const checkFile = (path: string) => checkData({ gateway: { token: `\${file:${path}}` } })[0]
 
-  test('a secret from a file loses its last line break, and is not substituted again', () => {
+  test('a secret from a file loses its last line break, and no variable in it is substituted', () => {
     const of = (text: string) =>
       parseConfig(JSON.stringify({ gateway: { token: `a-token-with \${file:${writeSecretFile(text)}} inside` } }), {
         A: 'x',
@@ -197,7 +197,7 @@ describe('variables in the configuration', () => {
   const readToken = (text: string, env: Record<string, string> = {}) =>
     parseConfig(JSON.stringify({ hooks: { token: text } }), env).config?.hooks.token
 
-  test('the error of an unset variable names the key once, the variable, and where to set it', () => {
+  test('the error of an unset variable names the key, only once, and the variable, and says where to set it', () => {
     expect(checkData({ hooks: { enabled: true, token: '${HOOK_TOKEN}' } })).toEqual([
       'hooks.token needs HOOK_TOKEN, which is not set. Set it in the environment or in .env.',
     ])

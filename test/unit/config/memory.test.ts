@@ -23,7 +23,7 @@ async function makeNoted(text: (dir: string) => string) {
 const sound = (dir: string) =>
   `{ "store": { "file": "kept.db" }, "gateway": { "token": "\${NAME}\${OTHER}\${file:${dir}/secret}-of-the-gateway" } }`
 
-test('the store of a remembered configuration is known until its text, .env, a variable or a secret file changes', async () => {
+test('the store of a configuration is remembered until the text of the configuration, .env, a variable or a secret file changes', async () => {
   const dir = await makeNoted(sound)
   const store = join(dir, 'kept.db')
   await vi.waitFor(() => expect(recallStore({ dir, env })).toBe(store), { timeout: 60_000 })

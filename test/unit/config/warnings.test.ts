@@ -164,7 +164,7 @@ describe('findings of doctor', () => {
     expect(found?.detail).toMatch(/^hookloom\.jsonc:4:9 hooks\.mappings\[0\]\.agentId is "x"/)
   })
 
-  test('doctor warns about a token below 24 characters, and says how many it has', () => {
+  test('doctor warns about a token of fewer than 24 characters, and says how many it has', () => {
     expect(listNames({ hooks: { token: 'x'.repeat(24) } })).toEqual([])
     const [warning] = findFailing({ hooks: { token: 'x'.repeat(23) } })
     expect(warning).toMatchObject({ name: 'token-length', detail: expect.stringContaining('23 characters') })

@@ -43,7 +43,7 @@ test('a busy process spends at most one and a half percent of its busy time on l
   }
 })
 
-test('shapes are learnt from each of the first hundreds of requests, and later from each request while requests are rare', () => {
+test('shapes are learnt from each of the first few hundred requests, and later from each request while requests are rare', () => {
   const stage = createStage({ work: 0.1 })
   expect(stage.learn()).toBeGreaterThan(900)
   for (let minute = 0; minute < 60; minute += 1) {

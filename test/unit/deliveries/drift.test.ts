@@ -145,7 +145,7 @@ describe('a field that a template reads', () => {
     expect(told[0]?.length).toBeLessThan(1_000)
   })
 
-  test('a field waits for an hour if another field of its event was reported', async () => {
+  test('the report of a field waits for an hour if another field of its event was reported', async () => {
     const pass = useFakeTime()
     const { told, send } = createStage([mapping])
     send(payload, { times: 25 })

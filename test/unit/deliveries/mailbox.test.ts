@@ -7,7 +7,7 @@ import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
 import { makeFolder } from '../../e2e/gateway.ts'
 import { toGeneration } from '../pipeline/decide.ts'
 
-test('the gateway with the duty watches the mailbox until it loses the duty', async () => {
+test('the gateway that has the mailbox duty watches the mailbox until it loses the duty', async () => {
   const gmail = { account: 'a@example.com', mode: 'poll' }
   const generation = toGeneration([], { hooks: { gmail } })
   let isHeld = false

@@ -24,7 +24,7 @@ test.each([
   expect(toNetwork(client)).toBe(network)
 })
 
-test('a customer of a host has one network however its addresses are written, and two customers have two networks', () => {
+test('a customer of a hosting provider has one network, however its addresses are written, and two customers have two networks', () => {
   expect(new Set(['2001:db8:1:2:3:4:5:6', '2001:db8:1::9', '2001:db8:1:ffff::/64'].map(toNetwork)).size).toBe(1)
   expect(new Set(['2001:db8::1', '2001:db8:1::1', '2001:db9::1', '2001::1'].map(toNetwork)).size).toBe(4)
 })

@@ -24,7 +24,7 @@ function createStage() {
 }
 
 describe('repetitions of deliveries', () => {
-  test('all repetitions of a second are one write, with one entry for each delivery', async () => {
+  test('all repetitions within one second are one write, with one entry for each delivery', async () => {
     const { written, noteRepeat } = createStage()
     noteRepeat('a')
     noteRepeat('b')

@@ -114,7 +114,7 @@ describe('a sender that was accepted before', () => {
     expect(stage.told).toHaveLength(1)
   })
 
-  test('an alert about a sender that cannot be queued is queued at the next look', async () => {
+  test('if an alert about a sender cannot be queued, it is queued at the next look', async () => {
     let canTell = false
     const stage = await openKnown(github, { canTell: () => canTell })
     stage.refuse(github, { trace })
@@ -124,7 +124,7 @@ describe('a sender that was accepted before', () => {
     expect(stage.told).toHaveLength(1)
   })
 
-  test('refusals at two gateways are reported once, by the gateway that judges, and not again after a restart', async () => {
+  test('refusals at two gateways are reported once, by the gateway that judges the senders, and not again after a restart', async () => {
     const stage = await openKnown()
     const other = createSenderStage({ store: stage.store, isHeld: () => false })
     await other.look()

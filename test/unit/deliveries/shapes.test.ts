@@ -94,7 +94,7 @@ describe.each(engines)('shapes in %s', (_, openStore) => {
   })
 })
 
-test('an event beyond the limit does not cause an earlier write', async () => {
+test('a new event beyond the limit does not make the next write earlier', async () => {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
   const store = createMemoryStore({ clock: Date.now })

@@ -33,7 +33,7 @@ describe('a fetch', () => {
 })
 
 describe('a sync', () => {
-  test('a sync that is requested during another one runs once more, however many requests there are', async () => {
+  test('requests for a sync during another one cause one more sync, however many requests there are', async () => {
     const { runs, startWork } = createWork()
     const sync = coalesce(startWork)
     const first = sync()

@@ -222,7 +222,7 @@ describe('a sync of a mailbox', () => {
     expect(google.requests.filter((request) => request === 'POST /token')).toHaveLength(2)
   })
 
-  test('a sync does not repeat a call that Google refuses permanently, and names the API that is off', async () => {
+  test('a sync does not repeat a call that Google refuses permanently, and names the API that is turned off', async () => {
     const stage = createStage(google)
     google.fail('/profile', { status: 403, body: { error: { errors: [{ reason: 'accessNotConfigured' }] } } })
     await expect(stage.sync()).rejects.toThrow(/accessNotConfigured.*Enable this API/)

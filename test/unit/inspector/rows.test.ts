@@ -87,7 +87,7 @@ describe('the age of a row', () => {
     ])
   })
 
-  test('an age fits into twelve characters, whenever it was', () => {
+  test('an age fits into twelve characters, however old the row is', () => {
     for (let days = 0; days < 800; days += 1) expect(toAge(days * 23.7 * hour).length).toBeLessThanOrEqual(12)
   })
 

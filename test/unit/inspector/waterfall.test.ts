@@ -25,7 +25,7 @@ const buildStep = (name: string, startedAt: number, endedAt: number) => ({
   detail: null,
 })
 
-test('the wait of a step begins when the step before it ends, and its bar ends when it was recorded', () => {
+test('the wait of a step begins when the previous step ends, and the bar of a step ends when the step was recorded', () => {
   const done = buildJob({
     state: 'done',
     steps: [buildStep('run', 200, 900), { ...buildStep('summary', 0, 910), startedAt: toTime(905) }],

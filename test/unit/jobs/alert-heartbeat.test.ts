@@ -94,7 +94,7 @@ test('a ping that fails is tried again before the next interval, follows no redi
   expect(lines.join('\n')).not.toContain('secret-of-the-monitor')
 })
 
-test('a gateway without the duty does not ping, and begins at once when it gets the duty', async () => {
+test('a gateway without the duty to ping does not ping, and begins at once when it gets the duty', async () => {
   let isHeld = false
   const { pass, monitor } = await createHeartbeatStage({ isPinging: () => isHeld })
   await pass(20 * minute)

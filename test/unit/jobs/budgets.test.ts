@@ -122,7 +122,7 @@ describe('turns of a budget', () => {
     expect(stage.turns).toHaveLength(2)
   })
 
-  test('a retry is settled too: each call to the provider counts its usage', async () => {
+  test('a retry is settled too: the usage of each call to the provider counts', async () => {
     const answers: RunResult[] = [
       { status: 'error', retryable: true, detail: 'cut', usage: { inputTokens: 0, outputTokens: 30 } },
       used(12),
@@ -133,7 +133,7 @@ describe('turns of a budget', () => {
     expect(await account()).toMatchObject({ spent: { tokens: 42, turns: 2 }, reserved: { turns: 0 } })
   })
 
-  test('a fallback is reserved and settled at its own price, and a model that reports no usage counts as much as was reserved', async () => {
+  test('a turn of a fallback is reserved and settled at the price of the fallback, and a model that reports no usage counts as much as was reserved', async () => {
     const dear = { id: 'dear', cost: { input: 0, output: 100 }, maxTokens: 1_000 }
     const config = priced({ usd: 1 }, { modelFallbacks: ['local/dear'] }, [model, dear])
     const { turns, acceptTurns, account } = open(config)

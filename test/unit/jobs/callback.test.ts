@@ -74,7 +74,7 @@ describe('the callback of a run', () => {
     ])
   })
 
-  test('a callback that could not be posted before its run was queued again is replaced by that of the new end', async () => {
+  test('a callback that could not be posted before its run was queued again is replaced by the callback of the new end', async () => {
     const { accept, posted, turns, store, lookForJobs } = open([503, 503, 503, 503, 503, 503])
     const { runId } = await accept()
     turns[0]?.end(dead)
@@ -124,7 +124,7 @@ describe('the callback of a run', () => {
     expect(posted).toHaveLength(1)
   })
 
-  test('the callback has the reply only if the mapping shows it', async () => {
+  test('the callback has the reply only if the mapping allows that', async () => {
     const { accept, posted } = open([], () => ok('It boils.'))
     await accept()
     await accept({ result: 'text' })

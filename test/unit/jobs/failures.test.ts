@@ -217,7 +217,7 @@ describe('a run that fails', () => {
 })
 
 describe('a run that does not end', () => {
-  test('a run is aborted at timeoutSeconds, its job is dead, and the main session gets the timeout', async () => {
+  test('a run is aborted at timeoutSeconds, its job is dead, and the main session is told about the timeout', async () => {
     const { runner, turns } = scriptRunner()
     stage.openWorker({ runner })
     const [id] = await stage.accept(planAgent({ action: { timeoutSeconds: 1.5 } }))

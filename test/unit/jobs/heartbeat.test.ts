@@ -243,7 +243,7 @@ describe('a wake', () => {
     expect((await waitingOf(stage)).count).toBe(0)
   })
 
-  test('a wake outside the active hours says that it is deferred, and gets its turn when they begin', async () => {
+  test('the step of a wake outside the active hours says that the wake is deferred, and its turn comes when the hours begin', async () => {
     vi.setSystemTime(night)
     const stage = createStageWith(quiet)
     const { runner, turns } = scriptRunner(() => ok('HEARTBEAT_OK'))

@@ -187,7 +187,7 @@ describe('a reply with three recipients', () => {
     expect(listSteps(job)).toEqual(['run done', 'summary done', 'deliver done', 'deliver-3 done'])
   })
 
-  test('a reply to a channel that is not configured has a reason, and the other recipients still get the reply', async () => {
+  test('a reply to a channel that is not configured fails with the reason, and the other recipients still get the reply', async () => {
     const { taken } = open({ slack: () => sent('s') })
     const [id] = await stage.accept(planThree())
     await pass(0)

@@ -101,7 +101,7 @@ test.each([
   ['local/small', 1],
   ['customers', 3],
 ])(
-  'if the provider refuses a call under the limit %s, %i of three turns call the model before the pause ends',
+  'under the limit %s, %i of three turns call a provider that asks to wait',
   async (limit, asked) => {
     let refusals = 0
     const { runner, turns } = scriptRunner(() =>

@@ -125,7 +125,7 @@ describe('the period of a budget', () => {
 describe('the price of a turn', () => {
   const cost = { input: 3, output: 15, cacheRead: 0.3 }
 
-  test('a turn costs its tokens at their price for a million, and cached tokens at the cached price', () => {
+  test('a turn costs its tokens at their price per million, and cached tokens at the cached price', () => {
     expect(toTurnNanos({ inputTokens: 1_000_000, outputTokens: 0 }, cost)).toBe(3_000_000_000)
     expect(toTurnNanos({ inputTokens: 1_000, outputTokens: 100, cachedInputTokens: 900 }, cost)).toBe(
       100 * 3_000 + 900 * 300 + 100 * 15_000,

@@ -32,7 +32,7 @@ test('a mapping with an id is identified by it, and still accepts identities fro
   expect(before.isOpenedBy('own')).toBe(false)
 })
 
-test('the ring of a mapping depends on its conditions, and the name of its secrets only on its path and scheme', () => {
+test('the ring of kept requests of a mapping depends on its conditions, and the name of its secrets only on its path and scheme', () => {
   const push = findIdentity({}, { match: { path: 'x', event: 'push' } })
   const ping = findIdentity({}, { match: { path: 'x', event: 'ping' } })
   expect(push.ring).not.toBe(ping.ring)

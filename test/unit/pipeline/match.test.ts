@@ -103,7 +103,7 @@ describe('conditions of a mapping', () => {
     expect(isTaken({ event: 'push' }, { event: undefined })).toBe(false)
   })
 
-  test('the name of a header is compared in any case, and its value exactly', () => {
+  test('the letter case of the name of a header does not matter, and its value is compared exactly', () => {
     const headers = { 'x-env': 'prod' }
     expect(isTaken({ headers: { 'X-Env': 'prod' } }, { headers })).toBe(true)
     expect(isTaken({ headers: { 'X-Env': ['test', 'prod'] } }, { headers })).toBe(true)

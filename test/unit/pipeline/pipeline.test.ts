@@ -365,7 +365,7 @@ describe('forEach', () => {
     expect(decision).toMatchObject({ kind: 'refuse', problem: { code: 'too-many-items', status: 400 } })
   })
 
-  test('forEach cannot repeat long text outside the array for each item without a limit', async () => {
+  test('forEach refuses a payload whose long text outside the array would be repeated for too many items', async () => {
     const mapping: MappingInput = { ...each, messageTemplate: '{{big}} {{items[0].n}}' }
     const payload = { big: 'x'.repeat(100_000), items: Array.from({ length: 100 }, () => ({ n: 'a' })) }
     const decision = await decideOn(toGeneration([mapping]), toTestDelivery('in', payload))
@@ -459,7 +459,7 @@ describe('transforms', () => {
     }
   })
 
-  test('a session key from code needs no permission for requests, and a rendered one still does', async () => {
+  test('a session key that code returns needs no permission, and one that is rendered from the payload still needs it', async () => {
     const open: MappingInput = { ...coded, sessionKey: '{{text}}' }
     expect(await run({ sessionKey: 'anything' }, open)).toMatchObject({ actions: [{ sessionKey: 'anything' }] })
     expect(await run({}, open)).toMatchObject({ kind: 'park' })

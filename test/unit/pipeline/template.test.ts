@@ -111,7 +111,7 @@ describe('the filter truncate', () => {
     ['😀😀', 2, '…'],
     ['', 3, ''],
   ])(
-    'truncate shortens %s to at most %i units, with the ellipsis and without half a character',
+    'truncate shortens %s to at most %i UTF-16 code units, with the ellipsis and without half a character',
     (text, limit, expected) => {
       expect(render(`{{text | truncate: ${limit}}}`, { payload: { text } })).toBe(expected)
     },

@@ -70,7 +70,7 @@ describe('the comparison of two outcomes', () => {
     })
   })
 
-  test('a comparison shows the recorded value of a change if the live code differs from it', () => {
+  test('a comparison shows the recorded value of a changed field if the live code gives another value', () => {
     const found = compareOutcomes(says('live'), says('edit'), says('edit'), says('recorded'))
     expect(found.changes).toEqual([{ path: 'actions[0].message', before: 'live', after: 'edit', recorded: 'recorded' }])
     expect(found.drift).toEqual([{ path: 'actions[0].message', before: 'recorded', after: 'live' }])

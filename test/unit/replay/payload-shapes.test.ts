@@ -70,7 +70,7 @@ describe('requests are served between two events while', () => {
   })
 })
 
-test('between two events of one requester, no other requester reads an event in the same turn', async () => {
+test('between two events of one requester, no other requester reads an event in the same turn of the event loop', async () => {
   const { parts } = await createStage()
   const turns = await countTurns(() => Promise.all([readPaths(parts), readPaths(parts), readPaths(parts)]))
   expect(turns).toBeGreaterThanOrEqual(3 * letters.length)

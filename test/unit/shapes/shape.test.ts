@@ -30,7 +30,7 @@ describe('a shape', () => {
     ])
   })
 
-  test('a shape survives the store, and two merged halves equal the shape of all requests', () => {
+  test('a shape is the same after it was stored, and two merged halves equal the shape of all requests', () => {
     const one = [
       { a: 1, status: 'paid' },
       { a: 'x', b: [1] },

@@ -9,7 +9,7 @@ const day = 86_400_000
 beforeEach(() => void vi.useFakeTimers({ now: 40 * day }))
 afterEach(() => void vi.useRealTimers())
 
-test('old deliveries are deleted a minute after the start and every hour, by the gateway with the duty', async () => {
+test('old deliveries are deleted a minute after the start and every hour, by the gateway that has the retention duty', async () => {
   const store = createMemoryStore({ clock: Date.now })
   const swept: number[] = []
   const sweep = async (olderThanMs: number) => {

@@ -117,7 +117,7 @@ describe('fetched URLs', () => {
     expect(asked).toEqual([good])
   })
 
-  test('a certificate is fetched once while it is fresh, even if many deliveries need it at a time', async () => {
+  test('a certificate is fetched once while it is fresh, even if many deliveries need it at the same time', async () => {
     const { fetch, asked, clock } = createWorld({ status: 200, body: 'pem' })
     await Promise.all([fetch(good, rule), fetch(good, rule), fetch(good, rule)])
     expect(asked.length).toBe(1)

@@ -66,7 +66,7 @@ describe.skipIf(whyNoPostgres)('a gateway that stops in the middle of a transact
     await expect(cut).rejects.toMatchObject({ code: 'store-unavailable' })
   })
 
-  test('the time limit for a transaction of a stopped gateway is shorter than the limit of an answer', () => {
+  test('the time limit for a transaction of a stopped gateway is shorter than the time limit for an answer', () => {
     expect(limits.idleMs).toBeLessThan(limits.lockMs)
     expect(limits.lockMs).toBeLessThan(limits.statementMs)
     expect(limits.statementMs).toBeLessThan(limits.answerMs)

@@ -16,7 +16,7 @@ function listening() {
 }
 
 describe('a store in which too much waits', () => {
-  test('a full store refuses deliveries that would wait, reports it before and after, and accepts them again when a job has ended', async () => {
+  test('a full store refuses deliveries that would wait, and accepts them again when others have ended; each change is logged', async () => {
     const { told, log } = listening()
     const store = openStore(join(newFolder(), 'x.db'), { maxWaitingBytes: () => maxBytes, log })
     const stored: string[] = []
