@@ -38,7 +38,7 @@ export async function drain(dir: string): Promise<void> {
   }
 }
 
-/** Each acknowledged delivery exists once, with each of its effects once, and there is nothing else. */
+/** Expects that each acknowledged delivery exists once, with each of its effects once, and that nothing else exists. */
 export async function expectEachOnce(dir: string, acknowledged: readonly Sent[]): Promise<void> {
   const reader = createSqliteReader({ file: toFile(dir) })
   try {

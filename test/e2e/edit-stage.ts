@@ -1,4 +1,4 @@
-// A gateway whose parked deliveries wait for an edit of its mappings, on each engine. Both are closed after each test.
+// A gateway whose parked deliveries wait for an edit of its mappings, on each engine. Gateway and store are closed after each test.
 import { join } from 'node:path'
 import { afterEach, expect } from 'vitest'
 import { createPostgresStore } from '../../src/store/postgres/postgres.ts'
@@ -20,7 +20,7 @@ export function closeAfterEach(): void {
 
 export const slow = { timeout: 60_000 }
 
-/** A module that fails until the file `door` exists. `message`: the code of its message. */
+/** A module that fails until the file `door` exists. `message`: the expression that makes its message. */
 export const waits = (door: string, message: string) => `import { existsSync } from 'node:fs'
   export default ({ payload }) => {
     if (!existsSync('${door}')) throw new Error('closed')

@@ -68,7 +68,7 @@ export function toShape({ status, headers, body }: Reply) {
   return { status, type, body, sniffing, caching }
 }
 
-/** The type is text by default. */
+/** The expected shape of an answer, by default plain text. */
 export function answer({ status = 200, type = asText, body = '' }: { status?: number; type?: string; body?: string }) {
   return { status, type: status === 204 ? undefined : type, body, sniffing: 'nosniff', caching: 'no-store' }
 }

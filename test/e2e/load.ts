@@ -61,7 +61,7 @@ export function createLoad({ connections, below, kinds = ['wake', 'wake', 'agent
         return
       }
       if (answer !== undefined && answer.status !== 503) unexpected.push(answer.status)
-      // the sender waits, because a gateway that is gone would answer nothing in a loop
+      // the sender waits for a change, because it would retry in a tight loop while the gateway is gone
       if (answer === undefined && state.gate?.url === url) await waitForChange()
     }
   }

@@ -251,7 +251,7 @@ describe('locked-out clients of signed hooks', () => {
     await sendFailing(25, forged)
     expect(toVerdict(await post(forged))).toBe('rate-limited')
     expect(toVerdict(await post(signValid()))).toBe('accepted')
-    // the guess did not try the token
+    // the guesses were signatures, so the token is not locked out
     expect(toVerdict(await post(bearer))).toBe('accepted')
   })
 

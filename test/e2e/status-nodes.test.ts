@@ -51,7 +51,7 @@ const forges = {
   },
 }
 
-/** Two gateways. The first one takes requests, and claims nothing until it `works`. The model answers when `release` is called. */
+/** Two gateways. The first one takes requests, and claims no job until `works` is called. The model answers when `release` is called. */
 async function openPair(name: keyof typeof forges) {
   const { url, drop } = await newSchema()
   onTestFinished(drop)

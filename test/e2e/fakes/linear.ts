@@ -1,4 +1,4 @@
-// A fake of Linear's GraphQL API for comments (https://linear.app/developers/graphql): errors come with 200 or 400, as documented.
+// A fake of Linear's GraphQL API for comments (https://linear.app/developers/graphql): errors have the status 200 or 400, as documented.
 import { type Loopback, type Received, type Reply, startLoopback } from './loopback.ts'
 
 type Comment = { readonly id: string; readonly issueId: string; readonly body: string }

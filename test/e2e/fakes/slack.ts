@@ -19,7 +19,7 @@ const Open = z.strictObject({ users: z.string() })
 type SlackMessage = z.infer<typeof Message>
 export type FakeSlack = Loopback & { readonly baseUrl: string; readonly posted: readonly SlackMessage[] }
 
-/** `channels`: those to which the app was invited. `others`: channels that exist without it. */
+/** `channels`: those to which the app was invited. `others`: channels without the app. */
 export async function startFakeSlack({
   botToken,
   channels = [],

@@ -283,7 +283,7 @@ describe.skipIf(corpus === '')('real payloads (skipped: HOOKLOOM_CORPUS names no
     })
   }
 
-  /** A template that reads each field of one request that is a plain value, and its first fields one level below. */
+  /** The paths of the plain values of one request, and those of the fields one level below. */
   function listPaths({ payload: sent }: Request): string[] {
     return Object.entries(sent).flatMap(([key, value]) => {
       if (!/^\w+$/.test(key) || ['event', 'path', 'source', 'now', 'body', 'query', 'headers', 'payload'].includes(key))

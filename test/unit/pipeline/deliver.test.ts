@@ -77,7 +77,7 @@ describe('a mapping with the action deliver', () => {
     })
   })
 
-  test('an agent mapping with a list of recipients is one run that delivers to all of them, unless its code names one', async () => {
+  test('an agent mapping with a list of recipients is one run that delivers to all of them, unless its code names a single recipient', async () => {
     const agent: MappingInput = { match: { path: 'in' }, messageTemplate: 'Look at {{service}}', to: [...chats] }
     const [first, second] = chats
     expect(await decideWith(agent)).toMatchObject({

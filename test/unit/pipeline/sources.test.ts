@@ -174,7 +174,7 @@ describe('authors and subjects', () => {
   const gmail = recogniseSender({ headers: {}, namedSource: 'gmail' })
   if (gmail === undefined) throw new Error('no gmail')
 
-  test('the author and the subject of a delivery are read from the first mail', () => {
+  test('the author and the subject of a delivery of mails are read from the first mail', () => {
     const payload = { source: 'gmail', messages: [{ from: 'Ada <ada@example.com>', subject: 'Lunch' }] }
     expect(readCorrespondent(gmail, { body: toJsonBody(payload) })).toEqual({
       from: 'Ada <ada@example.com>',

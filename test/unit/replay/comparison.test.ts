@@ -58,7 +58,7 @@ describe('the comparison of two outcomes', () => {
     ])
   })
 
-  test('a comparison leaves out a difference that also appears between two runs of the edit', () => {
+  test('a comparison leaves out a difference that also appears between two runs of the edited code', () => {
     const found = compareOutcomes(says('a', 'x'), says('b', 'y'), says('b', 'z'))
     expect(found).toMatchObject({ class: 'changed', unstable: ['actions[1].message'] })
     expect(found.changes.map(({ path }) => path)).toEqual(['actions[0].message'])

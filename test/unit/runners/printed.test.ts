@@ -84,7 +84,7 @@ describe('token counts in the output of a command', () => {
     expect(read({ in: -1, out: 3 })).toBeUndefined()
   })
 
-  test('the token counts of a session become those of a turn, unless the session began anew', () => {
+  test('the token counts of a turn are the increase of those of its session, unless the session began anew', () => {
     const total = { inputTokens: 10, outputTokens: 6, reasoningTokens: 2 }
     expect(toTurnUsage(total, undefined)).toEqual(total)
     expect(toTurnUsage(total, { inputTokens: 4, outputTokens: 6 })).toEqual({

@@ -67,7 +67,7 @@ describe('calls in a worker', () => {
     }
   })
 
-  test('each of hundreds of calls in one turn gets its own outcome', async () => {
+  test('each of hundreds of calls in one turn of the event loop gets its own outcome', async () => {
     const { write, load } = await createStage()
     await write({
       'x.ts': `export default async ({ payload, deliveryId }) => { if (payload.n % 3 === 0) await 1; return [payload.n, payload.text.length, deliveryId] }`,

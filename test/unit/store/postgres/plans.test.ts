@@ -39,8 +39,8 @@ function createQuery(client: Client, slow: string[]): Query {
 }
 
 /**
- * Jobs that wait, and some that ended before a claim gave them a key, as skipped ones do. Postgres counts both apart, and expects to find a
- * job that waits without a key soon.
+ * Jobs that wait, and some that ended before a claim gave them a key, as skipped ones do. Postgres has separate statistics of states and
+ * keys, so it expects to find a waiting job without a key soon.
  */
 const fill = `WITH filled AS (INSERT INTO jobs (id, state, agent_id, session_key, bytes, labels, flow, gate, created_at, run_at, ended_at)
     SELECT 'old' || n, CASE WHEN n % 10 = 0 THEN 'skipped' ELSE 'queued' END, 'main', 'x', 9, '[]', CASE WHEN n % 10 = 0 THEN 0 ELSE 1000 + n % 20 END, 3,

@@ -68,7 +68,7 @@ describe.skipIf(whyNoPostgres)('the settings of a database', () => {
     expect(row).toEqual({ isolation: 'read committed' })
   })
 
-  test('database settings are checked on each new connection, and a change that would lose deliveries stops the next one', async () => {
+  test('database settings are checked on each new connection, and a new connection is refused if a changed setting would lose deliveries', async () => {
     const { url, set } = await newRole()
     const connections = connectTo(url)
     const answer = () => connections.query('SELECT 1 AS one')
@@ -162,7 +162,7 @@ describe.skipIf(whyNoPostgres)('an error of a database', () => {
     expect(toMessages(error)).not.toContain('secretuser')
   })
 
-  test('the error for a missing file in the URL of the store names the file, and does not end a process that listens', async () => {
+  test('the error for a missing file in the URL of the store names the file, and does not end a process that waits for notifications', async () => {
     const { url } = await newUrl()
     const store = createPostgresStore({ url: `${url}&sslmode=verify-full&sslrootcert=/nope` })
     onTestFinished(() => store.close())
