@@ -49,7 +49,7 @@ async function openExample(mark: string, mood = '') {
     readStarted,
     releaseRuns: () => writeFileSync(join(folder, 'go'), ''),
     wait: (ms: number) => void (moved += ms),
-    /** Waits until a run of this head has started. Returns the id of its process. */
+    /** Waits until a run of this head commit has started. Returns the id of its process. */
     findRun: (head: number) =>
       vi.waitFor(() => {
         const line = readStarted().find((each) => each.endsWith(` ${head}`))

@@ -58,7 +58,7 @@ async function openReviews(flow: object, { mood = '', maxConcurrent = 4, isByCod
     readStarted,
     send: (push: Push) => send(gateway, push),
     releaseRuns: () => writeFileSync(join(folder, 'go'), ''),
-    /** Waits until a run of this head has started. Returns the id of its process. */
+    /** Waits until a run of this head commit has started. Returns the id of its process. */
     findRun: (head: number) =>
       vi.waitFor(() => {
         const [pid] = readStarted().find(([, heads]) => heads?.split(',').includes(String(head))) ?? []

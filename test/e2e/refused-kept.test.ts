@@ -50,7 +50,7 @@ async function retry({ dir }: Inside, ...more: string[]) {
   return Retried.parse(json()[0])
 }
 
-/** Starts a gateway with the former secret, lets `refuse` send, and starts it again with the new one. */
+/** Starts a gateway with the former secret, calls `refuse` with it, and starts it again with the new secret. */
 async function startCorrected(
   refuse: (inside: Inside) => Promise<unknown>,
   { hooks = {}, clock = Date.now }: { hooks?: object; clock?: () => number } = {},

@@ -38,7 +38,7 @@ const files = Object.fromEntries(Object.entries(modules).map(([name, code]) => [
 const toHook = (module: string) => module.replace(/\.ts$/, '')
 const toMapping = (module: string) => ({ id: toHook(module), match: { path: toHook(module) }, transform: { module } })
 
-/** A real package without dependencies, installed as by `npm install --prefix`. */
+/** A real package without dependencies, installed as `npm install --prefix` does it. */
 function install(dir: string): void {
   const [, name = ''] =
     /^npm install --prefix ~\/\.hookloom\/hooks\/transforms (\S+)$/m.exec(readExample('sh', 'npm install')) ?? []

@@ -19,7 +19,7 @@ const Vector = z.object({
   /** Seconds since the epoch. */
   now: z.number().optional(),
   valid: z.boolean(),
-  /** URL → PEM. */
+  /** Certificates in PEM form, by their URL. */
   certs: z.record(z.string(), z.string()).optional(),
   jwks: z.object({ keys: z.array(z.unknown()) }).optional(),
 })

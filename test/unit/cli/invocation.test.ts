@@ -18,9 +18,12 @@ describe('the next command line that a command prints', () => {
     ['/cache/_npx/1/hookloom', { npm_command: 'exec' }, 'npx hookloom check'],
     ['/app/node_modules/.bin/hookloom', {}, 'npx hookloom check'],
     ['/elsewhere/dist/main.js', { npm_command: 'exec' }, 'node /elsewhere/dist/main.js check'],
-  ])('a program that was started as %s with the environment %j prints the next command as "%s"', (script, env, line) => {
-    expect(formatNextCommand(script, env)).toBe(line)
-  })
+  ])(
+    'a program that was started as %s with the environment %j prints the next command as "%s"',
+    (script, env, line) => {
+      expect(formatNextCommand(script, env)).toBe(line)
+    },
+  )
 })
 
 test.each(['a b', "it's $(id) `id` !!", 'a\n\u001b[201~b', "\u009b'\\u0041", '-x', '\ttab'])(

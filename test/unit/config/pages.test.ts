@@ -38,7 +38,7 @@ function toConfig(text: string): Part {
   const part: Part = parse(isWhole(text) ? text : `{${text}}`, errors, { allowTrailingComma: true })
   expect(errors).toEqual([])
   const place = places.find(({ keys }) => Object.keys(part).every((key) => keys.includes(key)))
-  // otherwise the part is one runner under its name
+  // otherwise the part consists of runners by name
   return place?.put(part) ?? { runners: part }
 }
 

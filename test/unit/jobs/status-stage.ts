@@ -104,7 +104,7 @@ export const shown = (statuses: readonly Status[]) =>
 
 const never = new Promise<never>(() => {})
 
-/** A store and a commit for one process. From one of its calls on, before or after its effect, no call returns. */
+/** A store and a commit for a process that dies: one of its calls, with or without its effect, and all later calls never return. */
 function createMortal({ store: living }: Stage, commit: ReturnType<typeof createCommit>, random: () => number) {
   let left = Math.floor(random() * 60)
   const hasDied = () => (left -= 1) < 0

@@ -100,35 +100,32 @@ test.each([
   ['local', 1],
   ['local/small', 1],
   ['customers', 3],
-])(
-  'under the limit %s, %i of three turns call a provider that asks to wait',
-  async (limit, asked) => {
-    let refusals = 0
-    const { runner, turns } = scriptRunner(() =>
-      (refusals += 1) <= asked ? { status: 'unavailable', detail: 'slow down', retryAfterMs: 90_000 } : ok('Done.'),
-    )
-    const stage = createStage(
-      buildConfig({
-        limits: { [limit]: { total: 1 } },
-        models: { providers: { local: { kind: 'openai-compatible', baseUrl: 'http://127.0.0.1:1/v1' } } },
-        agents: { defaults: { model: 'local/small', runner: 'ai' } },
-      }),
-    )
-    stage.openWorker({ runner })
-    const ids = await stage.accept(...['a', 'b', 'c'].map((key) => planLimited(`hook:${key}`, limit)))
-    await pass(minute)
-    expect(turns).toHaveLength(asked)
-    const isPaused = asked === 1
-    expect(await stage.store.holds()).toEqual(
-      isPaused
-        ? [expect.objectContaining({ label: `limit:${limit}`, kind: 'provider', reason: 'the provider asked to wait' })]
-        : [],
-    )
-    await pass(minute)
-    expect(await stage.store.holds()).toEqual([])
-    for (const id of ids) expect((await stage.readJob(id)).state).toBe('done')
-  },
-)
+])('under the limit %s, %i of three turns call a provider that asks to wait', async (limit, asked) => {
+  let refusals = 0
+  const { runner, turns } = scriptRunner(() =>
+    (refusals += 1) <= asked ? { status: 'unavailable', detail: 'slow down', retryAfterMs: 90_000 } : ok('Done.'),
+  )
+  const stage = createStage(
+    buildConfig({
+      limits: { [limit]: { total: 1 } },
+      models: { providers: { local: { kind: 'openai-compatible', baseUrl: 'http://127.0.0.1:1/v1' } } },
+      agents: { defaults: { model: 'local/small', runner: 'ai' } },
+    }),
+  )
+  stage.openWorker({ runner })
+  const ids = await stage.accept(...['a', 'b', 'c'].map((key) => planLimited(`hook:${key}`, limit)))
+  await pass(minute)
+  expect(turns).toHaveLength(asked)
+  const isPaused = asked === 1
+  expect(await stage.store.holds()).toEqual(
+    isPaused
+      ? [expect.objectContaining({ label: `limit:${limit}`, kind: 'provider', reason: 'the provider asked to wait' })]
+      : [],
+  )
+  await pass(minute)
+  expect(await stage.store.holds()).toEqual([])
+  for (const id of ids) expect((await stage.readJob(id)).state).toBe('done')
+})
 
 test('a provider that asks to wait pauses its limit for at most 15 minutes, and pauses nothing if the agent has a fallback', async () => {
   const day = 24 * hour

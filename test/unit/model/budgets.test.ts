@@ -100,12 +100,9 @@ describe('the period of a budget', () => {
       '2028-03-01T00:00:00.000Z',
     ],
     ['a December', '2026-12-31T12:00:00.000Z', '1mo', 'UTC', '2026-12-01T00:00:00.000Z', '2027-01-01T00:00:00.000Z'],
-  ])(
-    'a budget period begins and ends at calendar times: %s',
-    (_, now, period, timezone, startsAt, endsAt) => {
-      expect(findPeriodAt(now, { period, timezone })).toEqual([startsAt, endsAt])
-    },
-  )
+  ])('a budget period begins and ends at calendar times: %s', (_, now, period, timezone, startsAt, endsAt) => {
+    expect(findPeriodAt(now, { period, timezone })).toEqual([startsAt, endsAt])
+  })
 
   test('a period ends where the next one begins, even if the clocks change or a date does not exist', () => {
     for (const timezone of ['Europe/Berlin', 'America/St_Johns', 'Pacific/Apia', 'Africa/Cairo']) {
