@@ -75,7 +75,7 @@ function findMarkers(skeleton: Skeleton): Span[] {
 
 /** Names in square brackets: Mistral and Llama 2, GLM. `[ARGS]`, `[IMG]` and similar tokens are kept, because people write them too. */
 const bracketed = 'INST|AVAILABLE_TOOLS|TOOL_(?:CALLS|RESULTS|CONTENT)|SYSTEM_PROMPT|THINK|IMG_(?:BREAK|END)|GMASK'
-/** Names in angle brackets: Gemma, Command R. `<s>` and `</s>` are kept, because they are HTML. */
+/** Tokens in angle brackets, of Gemma and Command R. `<s>` and `</s>` are kept, because they are HTML. */
 const angled = '(?:START|END)_OF_(?:TURN|IMAGE)|[BE]OS_TOKEN'
 /**
  * ChatML, Llama 3 and 4, DeepSeek, Phi, Command R and similar models write `<|…|>`, Llama 2 `<<SYS>>`, EXAONE `[|user|]`, DeepSeek also

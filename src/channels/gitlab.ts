@@ -30,7 +30,7 @@ const Statuses = z.array(
 )
 const ErrorAnswer = z.object({ message: z.unknown() })
 
-/** GitLab has no state `error`, so a run that failed for another reason is `failed` too. The description shows the difference. */
+/** GitLab has no state `error`, so `error` becomes `failed`, like `failure`. The description shows the difference. */
 const states: Readonly<Record<CommitStatus['state'], string>> = {
   pending: 'pending',
   success: 'success',

@@ -1,5 +1,4 @@
-// Runs the gateway on a developer's terminal: creates the config directory, shows problems in the gateway's answers, and prints commands to
-// try.
+// Runs the gateway in a developer's terminal: creates the config directory, lets answers explain problems, and prints commands to try.
 import { existsSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import colors from 'picocolors'

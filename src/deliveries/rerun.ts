@@ -89,7 +89,7 @@ export class Rerunner {
     log.info({ deliveries: settled }, 'deliveries that were pending at the last stop ran again')
   }
 
-  /** Runs a delivery through the current generation. Returns its state afterwards; `waiting` if this gateway did not settle it. */
+  /** Runs a delivery through the current generation. Returns its new state, `already settled`, or `waiting` if it is still open. */
   async rerun(open: OpenDelivery): Promise<string> {
     const { deliveryId: id } = open
     if (this.#running.has(id)) return 'waiting'

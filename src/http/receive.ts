@@ -287,7 +287,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
   }
 }
 
-/** Only a client that holds a token or a run can wait: for a request without the header `Prefer`, nothing more is read. */
+/** Whether a request may ask to wait: a request for a run, or a delivery with the header `Prefer`. `readWait` decides. */
 function mayWait(entry: EntryResult): entry is Parameters<typeof readWait>[0] & EntryResult {
   return entry.kind === 'run' || (entry.kind === 'delivery' && entry.head.headers['prefer'] !== undefined)
 }

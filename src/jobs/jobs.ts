@@ -24,7 +24,7 @@ export type EffectsOptions = RunnerAndChannelParts & {
   /** The live channels that are written in code. */
   readonly ownChannels: () => readonly OwnChannel[]
   readonly store: Store
-  /** `heartbeats`: whether this gateway queues the heartbeats of the intervals. `senders`: whether it pings the monitor of the alerts. */
+  /** `heartbeats`: to queue the regular heartbeats. `senders`: to watch the senders, and so to ping the outside monitor. */
   readonly duties: Readonly<Record<'heartbeats' | 'senders', Duty>>
   readonly clock: Clock
   readonly newId: () => string

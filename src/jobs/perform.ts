@@ -225,7 +225,7 @@ function buildFailureReport(
   if (choice.kind === 'retry') {
     const runAt = new Date(clock() + choice.afterMs).toISOString()
     log.warn({ ...fields, runAt }, `${name} failed, and is tried again: ${why}`)
-    // a job that an earlier version began may still be in its lane
+    // a job that an earlier version began has not left its lane yet
     return { ...settled, outcome: choice, leavesLane: leavesLaneBefore(job.planned, name) }
   }
   log.error(fields, `${name} failed permanently: ${why} "hookloom retry ${job.id}" runs it again.`)

@@ -47,7 +47,7 @@ function removeQuotes(fields: object): object {
   return Object.fromEntries(kept.map(([name, value]) => [name, name === 'err' ? toLoggedError(value) : value]))
 }
 
-/** The counters and their labels. `hook` is a configured name (`toHookLabel`), because requests could choose any number of labels. */
+/** The counters and their labels. `hook` is a configured name (`toHookLabel`): names from requests would have no limit. */
 export type MeterLabels = {
   /** Accepted requests, by outcome. `duplicate`: the request repeats a delivery. */
   readonly deliveries: { readonly outcome: DeliveryState | 'duplicate'; readonly hook: string }

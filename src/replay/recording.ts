@@ -84,8 +84,8 @@ export function parseRecording(text: string, file: string): RecordedRequest[] {
 }
 
 /**
- * Reads a recording like a store: the newest request first. `generations`: the generations that will run the requests. A request that was
- * proved opens the mappings of the same sender in each of them, because a recording has neither signatures nor secrets.
+ * Reads a recording like a store: the newest request first. `generations`: the generations that will run the requests. In each of
+ * them, a proved request counts as proved for all mappings of its sender, because a recording has neither signatures nor secrets.
  */
 export function createRecordingReader(
   requests: readonly RecordedRequest[],

@@ -123,7 +123,7 @@ export function describeTasks(stage: () => Stage): void {
       await expect(store.addTask(twin)).rejects.toMatchObject({ code: 'store-unavailable' })
     })
 
-    test('a task is added only once while it is queued, even for a retry, and once more while it runs', async () => {
+    test('no second task is added while one is queued, even for a retry; while one runs, exactly one more is added', async () => {
       const { store, clock } = stage()
       expect(await store.addTask(newTask())).toBe(true)
       expect(await store.addTask(newTask())).toBe(false)

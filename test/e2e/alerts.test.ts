@@ -114,7 +114,7 @@ describe.each(stores)('alerts on %s', (name, why) => {
 })
 
 test(
-  'hookloom alert --test says which chat accepted the message, or why none did and what to do; the monitor is pinged accordingly',
+  'hookloom alert --test says which chat accepted the message, or why none did and what to do; only a delivered alert pings the monitor',
   slow,
   async () => {
     const { telegram, monitor, toConfig } = await startOutside()

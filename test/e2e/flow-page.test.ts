@@ -17,7 +17,7 @@ const page = 'src/pipeline/README.md'
 const waits = { timeout: 60_000, interval: 20 }
 const readExample = (mark: string) => parse(readBlock(page, 'jsonc', mark)) as Record<string, object>
 
-/** A gateway with an example of the page, whose runs are processes that wait for the file `go`. Only the test moves its clock. */
+/** A gateway with an example of the page. Its runs are processes that wait for the file `go`. The test can move its clock forward. */
 async function openExample(mark: string, mood = '') {
   const folder = makeFolder()
   const posts: string[] = []

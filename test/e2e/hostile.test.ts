@@ -131,7 +131,7 @@ describe('paths of requests', () => {
 
 describe('methods of requests', () => {
   test.each(['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND'])(
-    'the method %s is answered 405, and the answer names the right one',
+    'the method %s is answered with 405, and the answer names the right one',
     async (method) => {
       for (const headers of [[], bearer]) {
         const reply = await ask({ method, target: '/hooks/wake', headers })

@@ -191,7 +191,7 @@ describe('failed runs', () => {
     expect(result).toMatchObject({ retryable: false, detail: expect.stringContaining('runners.mine.input to "stdin"') })
   })
 
-  test('an exit code is reported with the last lines of stderr, without terminal sequences and secrets', async () => {
+  test('an exit code is reported with the last lines of stderr: terminal sequences are visible, secrets are hidden', async () => {
     const complaint = 'one\ntwo\nthree\n\u001b[31mkey sk-secret-1 was refused\u001b[0m\n\nfive\nsix\n'
     const result = await runFailing('fail', {
       args: ['1', complaint],

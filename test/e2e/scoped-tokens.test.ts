@@ -1,4 +1,4 @@
-// Tokens with few rights on both ports: what each one may do, and that everything else is the same 401 as for a wrong token.
+// Tokens with few rights on both ports: what each one may do. A call without the right gets the same 401 as a wrong token.
 import { afterEach, describe, expect, test } from 'vitest'
 import { createPostgresStore } from '../../src/store/postgres/postgres.ts'
 import { newSchema, whyNoPostgres } from '../contract/postgres-stage.ts'

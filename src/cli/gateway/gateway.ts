@@ -106,7 +106,7 @@ export function findAdmin(context: Context): { adminUrl: string; token: string }
   return { adminUrl: findAdminUrl(context.dir, parts), token }
 }
 
-/** Lists the parked deliveries, of all hooks or of one, in as many requests as the gateway needs. */
+/** Runs or drops the parked deliveries, of all hooks or of one, in as many requests as the gateway needs. */
 export async function* rerunOrDropParked<T extends { readonly next?: string | undefined }>(
   context: Context,
   { what, hook, answer }: { what: 'retry' | 'drop'; hook: string | undefined; answer: z.ZodType<T> },
@@ -123,7 +123,7 @@ export async function* rerunOrDropParked<T extends { readonly next?: string | un
   } while (after !== undefined)
 }
 
-/** The requests on which `retry` and `drop` act. Without `hook`: those of all hooks. `since`: milliseconds since the epoch. */
+/** The deliveries, dead jobs or refused requests on which `retry` and `drop` act. No `hook` means all hooks. `since`: milliseconds since the epoch. */
 export type Target =
   | { readonly kind: 'one'; readonly id: string }
   | { readonly kind: 'dead' }

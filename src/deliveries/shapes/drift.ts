@@ -128,7 +128,7 @@ export function createDriftWatch({ generation, alert, log }: DriftParts): DriftW
 
 type Watched = { readonly mappingId: string; readonly read: MappingRead; readonly record: PathRecord }
 
-/** Sends only a few alerts an hour, and one an hour about each cause. A cause whose alert could not be queued then waits some minutes. */
+/** Sends at most a few alerts an hour, and at most one about each cause. If an alert cannot be queued, its cause waits some minutes. */
 function createNotices({ alert, log }: Pick<DriftParts, 'alert' | 'log'>) {
   /** `isLogged`: whether the change is already in the log. `until`: no alert about this cause is sent before this time. */
   const causes = new Map<string, { until: number; isLogged: boolean }>()

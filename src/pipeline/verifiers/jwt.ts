@@ -1,4 +1,4 @@
-// JSON Web Tokens. The scheme sets the algorithm, not the token.
+// JSON Web Tokens. The scheme, and not the token, decides the algorithm.
 import { createHash, createSecretKey, type KeyObject } from 'node:crypto'
 import { compactVerify, type CryptoKey, decodeProtectedHeader } from 'jose'
 import { isJsonObject, type JsonObject, type JsonValue, tryParseJson } from '../../base/json.ts'

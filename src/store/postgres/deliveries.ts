@@ -228,7 +228,7 @@ async function lockEnded(query: Query, seqs: readonly number[], before: number):
   return seqs.filter((seq) => !busy.has(seq))
 }
 
-/** Deletes old events, messages, sessions and tasks. Returns how many rows it changed; call it until it returns 0. */
+/** Deletes old rows that belong to no delivery, such as events, sessions and tasks. Returns how many rows it changed; call it until it returns 0. */
 export async function pruneStep(query: Query, before: number, now: string): Promise<number> {
   const statements = [
     `UPDATE jobs SET state = 'dropped', ended_at = ${now} WHERE seq IN

@@ -1,5 +1,5 @@
-// Named leases, the gateways, and the clients that are locked out, as rows. They are not advisory locks, because a pooler may give such a lock
-// to another client.
+// Named leases, the gateways, and the clients that are locked out, as rows. Leases are not advisory locks, because a pooler may
+// give the connection that has the lock to another gateway.
 import type { FailuresQuery, Lease, NodeInfo } from '../owners.ts'
 import type { Query } from './pool.ts'
 import { newFence } from './flow.ts'

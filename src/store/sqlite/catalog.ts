@@ -3,7 +3,7 @@
 // that it makes anyway.
 import type { Database, SqlValue } from './driver.ts'
 
-/** A batch of the writer completes the catalog when this many rows of a table are behind it. Readers visit at most that many rows. */
+/** When the catalog lacks this many rows of a table, the next batch of the writer adds them. Readers visit at most that many of these rows. */
 const maxBehind = 500
 /** Less than every seq, even those of rows that were copied from another engine. */
 export const firstSeq = -Number.MAX_SAFE_INTEGER

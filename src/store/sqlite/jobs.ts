@@ -273,7 +273,7 @@ export function extend(db: Database, { jobs, until }: OperationOf<'extend'>): st
   return held.map(({ id }) => id)
 }
 
-/** The job of a lane that has a gate other than 1; if there is none, the earliest unfinished job. It takes one read of `jobs_lane`. */
+/** The job of a lane whose gate is not 1, or else its earliest unfinished job. The query reads one row of the index `jobs_lane`. */
 const firstOfLane = `(SELECT seq FROM jobs WHERE lane = ?1 AND ended_at IS NULL
   ORDER BY CASE gate WHEN 1 THEN seq ELSE 0 END LIMIT 1)`
 

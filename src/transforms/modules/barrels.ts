@@ -21,7 +21,7 @@ export type Trim = {
   isUsable(metafile: Metafile, inputs: readonly BuildInput[]): boolean
 }
 
-/** Keeps the results of the builds of one module for the next build. */
+/** Learns from the builds of one module which barrels it uses, and makes the trim for its next build. */
 export type Trimmer = {
   learn(metafile: Metafile, inputs: readonly BuildInput[]): void
   /** Resolves with undefined if nothing can be left out. Never rejects. */

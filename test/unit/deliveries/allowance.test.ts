@@ -52,7 +52,7 @@ test('shapes are learnt from each of the first few hundred requests, and later f
   }
 })
 
-test('a process that was stopped for a minute during its work learns shapes again within twenty busy seconds', () => {
+test('after a pause of a minute while it learns, a process learns again within twenty seconds of busy event loop', () => {
   const stage = createStage({ work: 0.1 })
   expect(stage.learn(60_000)).toBe(1)
   stage.pass(18_000, 18_000)

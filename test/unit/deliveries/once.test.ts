@@ -43,7 +43,7 @@ describe('the key of an action', () => {
     expect(await write('d')).toContain('a duplicate of c')
   })
 
-  test('an expiry of a key with a fraction of a millisecond is rounded, so that the key can be read again', async () => {
+  test('an expiry with a fraction of a millisecond is rounded, so that the key can be read again', async () => {
     const { write } = openStage()
     const forMs = readDurationMs('1.0592581m') ?? 0
     await write('a', { ...once, forMs })

@@ -95,7 +95,7 @@ describe('reading a body', () => {
     expect(body?.bytes.buffer.byteLength).toBe(body?.bytes.length)
   })
 
-  test('a request without a body has an empty one', async () => {
+  test('a request without a body has an empty body', async () => {
     const { port, next } = await startServer()
     openConnection(port, toHead())
     expect((await next()).body?.bytes).toHaveLength(0)

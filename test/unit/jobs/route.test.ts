@@ -86,7 +86,7 @@ test('the channel "last" without a default means the only channel that has a rec
   })
 })
 
-test('the channel "last" means none of several channels with a recipient, except WhatsApp', () => {
+test('if several channels have a recipient, the channel "last" means WhatsApp, or none without WhatsApp', () => {
   expect(findRoute('last', { own: { slack: 'C1', telegram: '7' } })).toHaveProperty('kind', 'none')
   const own = { slack: 'C1', telegram: '7', whatsapp: '+1' }
   expect(findRoute('last', { own, configured: ['slack', 'telegram', 'whatsapp'] })).toMatchObject({

@@ -228,7 +228,7 @@ describe('alternatives of conditions', () => {
   }
   const body = (ref: string, type = 'User') => toJsonBody({ ref, sender: { type } })
 
-  test('a mapping takes a delivery for which one alternative is true as a whole, with its other conditions', () => {
+  test('a mapping takes a delivery if one alternative is completely true, and its other conditions are true too', () => {
     expect(isTaken(match, { event: 'push', body: body('refs/heads/main') })).toBe(true)
     expect(isTaken(match, { event: 'release', body: body('x') })).toBe(true)
     expect(isTaken(match, { event: 'ping', body: body('x'), headers: { 'x-env': 'a' } })).toBe(true)

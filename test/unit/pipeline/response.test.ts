@@ -70,7 +70,7 @@ describe('the response of a mapping', () => {
 })
 
 describe('the response of a transform', () => {
-  test('the response of the mapping stays if the result of a transform has no response, even if the kind changes', async () => {
+  test('the response of the mapping stays if the result of a transform has no response, even if it changes the kind of the action', async () => {
     for (const result of [{}, { kind: 'wake', text: 'x' }]) {
       expect(await decideByCode(result)).toMatchObject({ kind: 'accept', response: { body: 'of the mapping' } })
     }

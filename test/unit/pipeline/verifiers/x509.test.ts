@@ -82,7 +82,7 @@ describe('notifications of SNS', () => {
     }
   })
 
-  test('under an old signature, the subject cannot be moved into the id', async () => {
+  test('with a captured signature, the Subject of a message cannot be moved into its MessageId', async () => {
     const { Signature } = buildMessage({ Subject: 'a subject' })
     const joined = { ...buildMessage(), MessageId: 'm-1\nSubject\na subject', Signature }
     expect(await sends(joined)).toMatchObject({ ok: false, reason: expect.stringContaining('more than one line') })
