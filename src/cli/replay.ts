@@ -30,7 +30,7 @@ export type ReplayOptions = {
   readonly source?: string
   readonly since?: number
   readonly from?: string
-  /** The changes after which the command fails. `changed` stands for every change. */
+  /** The classes of changes that make the command fail. `changed`: any change. */
   readonly failOn?: readonly Change[]
   readonly recording?: string
   readonly format?: 'text' | 'markdown'

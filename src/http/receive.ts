@@ -112,7 +112,8 @@ export function createReceiver(parts: ReceiverParts): Receiver {
       const entry = await admitRequest(incoming, generation)
       if (entry.kind === 'delivery') answer = await receiveDelivery(entry, generation)
       else answer = entry.kind === 'run' ? await runs.answer(entry) : entry.answer
-      if (mayWait(entry)) requested = readWait(entry)
+      const mayWait = entry.kind === 'run' || (entry.kind === 'delivery' && entry.head.headers['prefer'] !== undefined)
+      if (mayWait) requested = readWait(entry)
       if (parts.refusals.keepsRequests) parts.refusals.forget(incoming.requestId)
     } catch (error) {
       return answerRefusal(toProblem(error), incoming, generation)
@@ -285,11 +286,6 @@ export function createReceiver(parts: ReceiverParts): Receiver {
     if (stored === 'stale') return undefined
     return 'written' in stored ? stored.written.answer : await storeIfFresh(stored.instead, handling)
   }
-}
-
-/** Whether a request may ask to wait: a request for a run, or a delivery with the header `Prefer`. `readWait` decides. */
-function mayWait(entry: EntryResult): entry is Parameters<typeof readWait>[0] & EntryResult {
-  return entry.kind === 'run' || (entry.kind === 'delivery' && entry.head.headers['prefer'] !== undefined)
 }
 
 /** Whether the mapping of a decision has code that loaded. Only code changes state, takes a dedupe key and has a shadow. */

@@ -101,9 +101,10 @@ export function createSenderWatch({ store, generation, clock, duty, alert, log }
   /** A mapping that expects requests is watched as soon as it is in the configuration. */
   async function addExpected(): Promise<void> {
     const known = new Set(records.map(({ mapping }) => mapping))
-    for (const { ring: mapping } of listExpectations(generation())) {
-      const key = { hook: '', source: '', mapping }
-      if (!known.has(mapping)) await updateRecord(store, key, (before) => before ?? createRecord(key, clock()))
+    for (const { identity, mapping } of generation().mappings) {
+      const key = { hook: '', source: '', mapping: identity.ring }
+      if (mapping.expectEvery === undefined || known.has(identity.ring)) continue
+      await updateRecord(store, key, (before) => before ?? createRecord(key, clock()))
     }
   }
 
@@ -127,9 +128,11 @@ export function createSenderWatch({ store, generation, clock, duty, alert, log }
   function gatherFacts(record: SenderRecord): JudgeFacts | undefined {
     const now = clock()
     if (record.mapping !== undefined) {
-      const found = listExpectations(generation()).find(({ ring }) => ring === record.mapping)
+      const found = generation().mappings.find(
+        ({ identity, mapping }) => mapping.expectEvery !== undefined && identity.ring === record.mapping,
+      )
       if (found === undefined) return undefined
-      return { now, downs, name: found.id, expectation: found.everyMs === 0 ? 'off' : found.everyMs }
+      return { now, downs, name: found.id, expectation: found.mapping.expectEvery || 'off' }
     }
     const name = findSender(record.source)?.label ?? record.source
     if (now - record.last > forgottenAfterMs) return undefined
@@ -163,13 +166,4 @@ function groupByHook(records: readonly SenderRecord[]): Map<string, SenderRecord
   const groups = new Map<string, SenderRecord[]>()
   for (const record of records) groups.set(record.hook, [...(groups.get(record.hook) ?? []), record])
   return groups
-}
-
-/** A mapping whose `expectEvery` says how often it takes a request. */
-type Expectation = { readonly id: string; readonly ring: string; readonly everyMs: number }
-
-function listExpectations({ mappings }: Generation): Expectation[] {
-  return mappings.flatMap(({ id, identity, mapping: { expectEvery: everyMs } }) =>
-    everyMs === undefined ? [] : [{ id, ring: identity.ring, everyMs }],
-  )
 }

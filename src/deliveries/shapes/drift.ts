@@ -10,7 +10,7 @@ import { listReads, type MappingRead, mayMatch } from '../../pipeline/reads.ts'
 import { type EventKey, type EventShape, readRequests } from '../../shapes/event-shape.ts'
 import { findFieldShape, renderPath } from '../../shapes/places.ts'
 import { countSeen, findKind, type Kind } from '../../shapes/shape.ts'
-import { mostEvents } from './stored.ts'
+import { maxEvents } from './stored.ts'
 
 /** The number of known requests before a change can be unusual. */
 const minRequests = 20
@@ -68,7 +68,7 @@ export function createDriftWatch({ generation, alert, log }: DriftParts): DriftW
     events.set(hook, known)
     const name = JSON.stringify([source, event])
     const before = known.get(name)
-    if (before === undefined && known.size >= mostEvents) return
+    if (before === undefined && known.size >= maxEvents) return
     known.set(name, (before ?? 0) + 1)
     if (before !== undefined || event === '' || !isUnusual(known, name) || isNamed(generation(), key)) return
     const text = `${describeHook(key)} got the event "${event}"${source === '' ? '' : ` of ${source}`} for the first time. ${describeNext(key, deliveryId)}`

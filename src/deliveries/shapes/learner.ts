@@ -10,7 +10,7 @@ import { createEventShape, type EventShape, learnPayload, mergeEventShape } from
 import type { Store } from '../../store/store.ts'
 import { type Allowance, createAllowance } from './allowance.ts'
 import { createDriftWatch, type DriftParts } from './drift.ts'
-import { addToStored, mostEvents, readShapes } from './stored.ts'
+import { addToStored, maxEvents, readShapes } from './stored.ts'
 
 /** After work, learning pauses for this many times as long as the work took, so that it delays few answers. */
 const pauseFactor = 9
@@ -110,7 +110,7 @@ export function createShapeLearner({
 
   function scheduleWrite(key: string): void {
     // an event beyond the limit is not written
-    const isNew = known === undefined || (!known.has(key) && known.size < mostEvents)
+    const isNew = known === undefined || (!known.has(key) && known.size < maxEvents)
     const ms = isNew ? firstWriteAfterMs : writeAfterMs
     writeTimer ??= setTimeout(() => void write(), development ? developmentWriteAfterMs : ms).unref()
   }
@@ -149,9 +149,9 @@ export function createShapeLearner({
     if (known === undefined) throw new Error('the shapes of payloads could not be read')
     for (const [key, shape] of learnt) {
       learnt.delete(key)
-      if (!known.has(key) && known.size >= mostEvents) {
+      if (!known.has(key) && known.size >= maxEvents) {
         if (!isFull)
-          log.warn({}, `requests of more than ${mostEvents} events came: the shapes of further events are not learnt`)
+          log.warn({}, `requests of more than ${maxEvents} events came: the shapes of further events are not learnt`)
         isFull = true
         continue
       }

@@ -10,7 +10,7 @@ import { takeTurn } from '../../base/serial.ts'
 import type { Store, StoreReader } from '../../store/store.ts'
 
 /** The maximum number of events, because the names of events and senders come from requests. */
-export const mostEvents = 200
+export const maxEvents = 200
 
 const folder = 'shape/'
 

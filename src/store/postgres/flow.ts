@@ -102,15 +102,16 @@ export const dialect: Dialect = {
 export async function runScript<Result>(query: Query, script: Script<Result>): Promise<Result> {
   for (let step = script.next([]); ;) {
     if (step.done === true) return step.value
-    const { sql, params } = toOne(step.value)
+    const { sql, params } = joinStatements(step.value)
     step = script.next(await query(sql, ...params))
   }
 }
 
-function toOne({ sql, params, also = [] }: Statement): Statement {
+/** One statement, which runs those of `also` too. */
+function joinStatements({ sql, params, also = [] }: Statement): Statement {
   const all = [...params]
   const others = also.map((other, place) => {
-    const own = other.sql.replaceAll(/\$(\d)/g, (_, number: string) => `$${all.length + Number(number)}`)
+    const own = other.sql.replaceAll(/\$(\d+)/g, (_, number: string) => `$${all.length + Number(number)}`)
     all.push(...other.params)
     return `other${place} AS (${own})`
   })
