@@ -11,6 +11,7 @@ import { readShapes } from '../deliveries/shapes/stored.ts'
 import { trimSlashes } from '../base/text.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
+import { findSender } from '../pipeline/sources.ts'
 import { collectShapes } from '../replay/payload-shapes.ts'
 import { assemble } from '../reload/assemble.ts'
 import type { NamedShape } from '../shapes/event-shape.ts'
@@ -74,8 +75,8 @@ export async function writeTypes(
   await mkdir(folder, { recursive: true, mode: codeFolderMode })
   const name = toFileName(hook)
   const files = [
-    [`${name}.d.ts`, renderTypes(hook, shapes)],
-    ...(zod ? [[`${name}.zod.ts`, renderSchemas(hook, shapes)] as const] : []),
+    [`${name}.d.ts`, renderTypes(hook, shapes, hasNumbersAsTexts)],
+    ...(zod ? [[`${name}.zod.ts`, renderSchemas(hook, shapes, hasNumbersAsTexts)] as const] : []),
   ] as const
   const written: WrittenTypes[] = []
   for (const [base, parts] of files) {
@@ -92,6 +93,8 @@ export async function writeTypes(
   }
   return written
 }
+
+const hasNumbersAsTexts = (source: string) => findSender(source)?.hasNumbersAsTexts === true
 
 async function collectHookShapes(
   context: Context,

@@ -28,6 +28,8 @@ export type SenderFacts = {
    * and the ids inside batches.
    */
   readonly deliveryId?: readonly Fact[]
+  /** True: a number of the payload can also be a text, so few payloads do not show which of them the next one has. */
+  readonly hasNumbersAsTexts?: true
   readonly from?: ValuePath
   readonly subject?: ValuePath
 }

@@ -92,6 +92,17 @@ function toPascalCase(text: string): string {
   return /^[A-Z]/.test(name) ? name : `Hook${name}`
 }
 
+/** What the type of a place depends on, besides its shape. */
+export type Learnt = {
+  /** The number of requests that the shape of the event was learnt from. */
+  readonly requests: number
+  /** Whether the sender writes some numbers as texts. */
+  readonly hasNumbersAsTexts: boolean
+}
+
+/** Whether the sender with this name writes some numbers as texts. */
+export type HasNumbersAsTexts = (source: string) => boolean
+
 /** Fewer requests prove nothing: a field that all of them have may be missing in the next one, or be null. */
 const fewestCertain = 20
 
@@ -108,10 +119,14 @@ export function isNullable(field: Shape, requests: number): boolean {
   return field.kinds.has('null') || Math.min(countSeen(field), requests) < fewestCertain
 }
 
-/** The kinds of a place except null, in a fixed order. */
-export function listKinds(shape: Shape): Kind[] {
-  return kinds.filter((kind) => kind !== 'null' && shape.kinds.has(kind))
+/** The kinds that a place may have, except null, in a fixed order. */
+export function listKinds(shape: Shape, { requests, hasNumbersAsTexts }: Learnt): Kind[] {
+  const isNumber = shape.kinds.has('number') || shape.form === 'an integer'
+  const isUnknown = hasNumbersAsTexts && isNumber && Math.min(countSeen(shape), requests) < fewestCertain
+  return kinds.filter((kind) => (kind !== 'null' && shape.kinds.has(kind)) || (isUnknown && isNumberOrText(kind)))
 }
+
+const isNumberOrText = (kind: Kind) => kind === 'number' || kind === 'string'
 
 /** The words that were seen more than once, in alphabetical order. */
 export function listWords({ words = new Map() }: Shape): string[] {

@@ -68,6 +68,7 @@ const forms = [
   ['a URL', /^https?:\/\/\S+$/],
   ['a UUID', /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i],
   ['an email address', /^[^\s@]{1,64}@[^\s@]{1,255}$/],
+  ['an integer', /^-?\d{1,20}$/],
 ] as const
 
 export type Form = (typeof forms)[number][0] | 'text'

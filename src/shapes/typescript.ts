@@ -1,22 +1,35 @@
 // Shapes as TypeScript. Lists of words stay open, because traffic never shows that a list is complete: a type accepts every payload that
 // differs from the earlier ones in values only.
-import { buildUnionName, isNullable, isOptional, listKinds, listWords, type NamedShape } from './event-shape.ts'
+import {
+  buildUnionName,
+  type HasNumbersAsTexts,
+  isNullable,
+  isOptional,
+  type Learnt,
+  listKinds,
+  listWords,
+  type NamedShape,
+} from './event-shape.ts'
 import { countSeen, type Shape } from './shape.ts'
 
-/** `requests`: the number of requests that the shape was learnt from. */
-type Place = { readonly indent: string; readonly requests: number }
+type Place = Learnt & { readonly indent: string }
 
 const renderHead = (hook: string) =>
   `// What the requests of the hook ${JSON.stringify(hook)} have in common. "hookloom types" writes this file.\n`
 
 /** The parts of a declaration file with one type for each event, and their union. A part may take some milliseconds. */
-export function* renderTypes(hook: string, shapes: readonly NamedShape[]): Generator<string> {
+export function* renderTypes(
+  hook: string,
+  shapes: readonly NamedShape[],
+  hasNumbersAsTexts: HasNumbersAsTexts,
+): Generator<string> {
   const union = buildUnionName(hook)
   yield renderHead(hook)
   for (const { event, source, name, shape } of shapes) {
     const about = [event && `event ${JSON.stringify(event)}`, source && `source ${JSON.stringify(source)}`]
     const comment = about.filter((part) => part !== '').join(', ')
-    const type = renderType(shape, { indent: '', requests: countSeen(shape) })
+    const learnt = { requests: countSeen(shape), hasNumbersAsTexts: hasNumbersAsTexts(source) }
+    const type = renderType(shape, { indent: '', ...learnt })
     yield `\n${comment === '' ? '' : `/** ${comment} */\n`}export type ${name} = ${type}\n`
   }
   const names = shapes.map(({ name }) => name)
@@ -25,7 +38,7 @@ export function* renderTypes(hook: string, shapes: readonly NamedShape[]): Gener
 }
 
 function renderType(shape: Shape, place: Place): string {
-  const found = listKinds(shape).map((kind) => {
+  const found = listKinds(shape, place).map((kind) => {
     if (kind === 'object') return renderObject(shape, place)
     if (kind === 'array') return shape.items === undefined ? 'unknown[]' : renderArray(shape.items, place)
     return kind === 'string' ? renderText(shape) : kind
@@ -36,7 +49,7 @@ function renderType(shape: Shape, place: Place): string {
 function renderArray(items: Shape, place: Place): string {
   const type = renderType(items, place)
   if (items.kinds.has('null') && type !== 'unknown') return `Array<${type} | null>`
-  return listKinds(items).length > 1 || listWords(items).length > 0 ? `Array<${type}>` : `${type}[]`
+  return listKinds(items, place).length > 1 || listWords(items).length > 0 ? `Array<${type}>` : `${type}[]`
 }
 
 function renderText(shape: Shape): string {

@@ -1,22 +1,34 @@
 // Shapes as schemas of Zod, with the same meaning as the TypeScript types. Fields that were never seen are accepted.
-import { isNullable, isOptional, listKinds, listWords, type NamedShape } from './event-shape.ts'
+import {
+  type HasNumbersAsTexts,
+  isNullable,
+  isOptional,
+  type Learnt,
+  listKinds,
+  listWords,
+  type NamedShape,
+} from './event-shape.ts'
 import { renderKey } from './typescript.ts'
 import { countSeen, type Shape } from './shape.ts'
 
-/** `requests`: the number of requests that the shape was learnt from. */
-type Place = { readonly indent: string; readonly requests: number }
+type Place = Learnt & { readonly indent: string }
 
 /** The parts of a module with one schema for each event, named like its type, but with a lower-case first letter. */
-export function* renderSchemas(hook: string, shapes: readonly NamedShape[]): Generator<string> {
+export function* renderSchemas(
+  hook: string,
+  shapes: readonly NamedShape[],
+  hasNumbersAsTexts: HasNumbersAsTexts,
+): Generator<string> {
   yield `// What the requests of the hook ${JSON.stringify(hook)} have in common. "hookloom types --zod" writes this file.\nimport { z } from 'zod'\n`
-  for (const { name, shape } of shapes) {
-    const schema = renderSchema(shape, { indent: '', requests: countSeen(shape) })
+  for (const { name, source, shape } of shapes) {
+    const learnt = { requests: countSeen(shape), hasNumbersAsTexts: hasNumbersAsTexts(source) }
+    const schema = renderSchema(shape, { indent: '', ...learnt })
     yield `\nexport const ${name.charAt(0).toLowerCase()}${name.slice(1)} = ${schema}\n`
   }
 }
 
 function renderSchema(shape: Shape, place: Place): string {
-  const found = listKinds(shape).map((kind) => {
+  const found = listKinds(shape, place).map((kind) => {
     if (kind === 'object') return renderObject(shape, place)
     if (kind === 'array')
       return `z.array(${shape.items === undefined ? 'z.unknown()' : renderNullable(shape.items, place)})`

@@ -1,5 +1,18 @@
 // Clouds. Facts are from the senders' public documentation.
-import { userAgent, all, body, header, sent, type Sender } from './sender.ts'
+import { userAgent, all, body, header, sent, type SchemeRow, type Sender } from './sender.ts'
+
+/** The token that Google adds to a push request. Its account and its audience are the operator's choice. */
+const googleToken = {
+  kind: 'jwt',
+  header: 'authorization',
+  bearer: true,
+  algorithm: 'RS256',
+  issuers: ['https://accounts.google.com', 'accounts.google.com'],
+  jwksUrl: 'https://www.googleapis.com/oauth2/v3/certs',
+  requires: ['exp', 'iat'],
+  forAccount: true,
+  confidence: 'verified',
+} satisfies SchemeRow
 
 export const cloudSenders: readonly Sender[] = [
   {
@@ -34,17 +47,18 @@ export const cloudSenders: readonly Sender[] = [
     ],
     event: [body('message.attributes.eventType')],
     deliveryId: [header('x-goog-pubsub-message-id'), body('message.messageId')],
-    scheme: {
-      kind: 'jwt',
-      header: 'authorization',
-      bearer: true,
-      algorithm: 'RS256',
-      issuers: ['https://accounts.google.com', 'accounts.google.com'],
-      jwksUrl: 'https://www.googleapis.com/oauth2/v3/certs',
-      requires: ['exp', 'iat'],
-      forAccount: true,
-      confidence: 'verified',
-    },
+    scheme: googleToken,
+  },
+  {
+    source: 'google-cloudevents',
+    label: 'Google Cloud (Eventarc)',
+    docs: 'https://cloud.google.com/eventarc/docs/cloudevents',
+    marks: [{ header: 'ce-source', like: /^\/\/[a-z\d-]+\.googleapis\.com\//, beside: 'ce-specversion' }],
+    event: [header('ce-type')],
+    deliveryId: [all(header('ce-source'), header('ce-id'))],
+    // https://protobuf.dev/programming-guides/json/: a 64-bit integer is a text, and a number is accepted too
+    hasNumbersAsTexts: true,
+    scheme: googleToken,
   },
   {
     source: 'google-channel',

@@ -319,7 +319,7 @@ describe.skipIf(corpus === '')('real payloads (skipped: HOOKLOOM_CORPUS names no
     const requests = readRequestsOf(source)
     const learnt = createEventShape({ hook: source })
     for (const request of requests) learnPayload(learnt, request.payload, 1)
-    const text = [...renderSchemas(source, nameShapes([learnt]))]
+    const text = [...renderSchemas(source, nameShapes([learnt]), () => false)]
       .join('')
       .replace(/^import .*$/m, '')
       .replace(/^export const \w+ =/m, 'return')

@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import type { JsonValue } from '../../../src/base/json.ts'
 import { toJsonBody } from '../../../src/model/body.ts'
-import { readEvent, recogniseSender } from '../../../src/pipeline/sources.ts'
+import { findSender, readEvent, recogniseSender } from '../../../src/pipeline/sources.ts'
 import {
   createEventShape,
   type EventKey,
@@ -24,13 +24,15 @@ function learnShapes(payloads: readonly JsonValue[], key: Partial<EventKey> = {}
   return nameShapes([learnt])
 }
 
+const hasNumbersAsTexts = (source: string) => findSender(source)?.hasNumbersAsTexts === true
+
 function toTypes(hook: string, shapes: readonly NamedShape[]): string {
-  return [...renderTypes(hook, shapes)].join('')
+  return [...renderTypes(hook, shapes, hasNumbersAsTexts)].join('')
 }
 
 /** The schema that `hookloom types --zod` writes for the only event. */
 function toSchema(shapes: readonly NamedShape[]): z.ZodType {
-  const text = [...renderSchemas('orders', shapes)]
+  const text = [...renderSchemas('orders', shapes, hasNumbersAsTexts)]
     .join('')
     .replace(/^import .*$/m, '')
     .replace(/^export const \w+ =/m, 'return')
@@ -121,6 +123,20 @@ export type OrdersPayload =
     expect(toTypes('orders', learnShapes([{ id: 1 }]))).toContain('id?: number | null')
   })
 
+  test('after few requests, a number of a sender that also writes numbers as texts may be either, and later it is what came', () => {
+    const declare = (source: string, payloads: readonly JsonValue[]) =>
+      toTypes('files', learnShapes(payloads, { source, event: 'finalized' }))
+    const text = [{ size: '352', name: 'a' }]
+    const number = [{ size: 0 }]
+    expect(declare('google-cloudevents', text)).toContain('size?: number | string | null')
+    expect(declare('google-cloudevents', text)).toContain('name?: string | null')
+    expect(declare('google-cloudevents', number)).toContain('size?: number | string | null')
+    expect(declare('google-cloudevents', many({ size: '352' }))).toContain('size: string')
+    expect(declare('google-cloudevents', many({ size: 0 }))).toContain('size: number')
+    expect(declare('shop', text)).toContain('size?: string | null')
+    expect(declare('shop', number)).toContain('size?: number | null')
+  })
+
   test('the name of a generated type stays the same, whatever requests follow', () => {
     const listNames = (...keys: Partial<EventKey>[]) =>
       nameShapes(keys.map((key) => createEventShape({ hook: 'github', ...key }))).map(({ name }) => name)
@@ -180,13 +196,13 @@ describe.skipIf(corpus === '')('real payloads (skipped: HOOKLOOM_CORPUS names no
   type Half = { readonly shapes: readonly NamedShape[]; readonly others: readonly JsonValue[] }
 
   /** The events with two requests or more, twice: each half provides the types for the other half. */
-  function listHalves(samples: readonly Sample[]): Half[] {
+  function listHalves(source: string, samples: readonly Sample[]): Half[] {
     return [...new Set(samples.map(({ event }) => event))].flatMap((event) => {
       const same = samples.filter((sample) => sample.event === event).map(({ payload }) => payload)
       const parity = (wanted: number) => same.filter((_, at) => at % 2 === wanted)
       return same.length < 2
         ? []
-        : [0, 1].map((taught) => ({ shapes: learnShapes(parity(taught)), others: parity(1 - taught) }))
+        : [0, 1].map((taught) => ({ shapes: learnShapes(parity(taught), { source }), others: parity(1 - taught) }))
     })
   }
 
@@ -195,7 +211,7 @@ describe.skipIf(corpus === '')('real payloads (skipped: HOOKLOOM_CORPUS names no
     const refusedByZod = new Set<string>()
     let requests = 0
     for (const source of readdirSync(corpus)) {
-      for (const { shapes, others } of listHalves(readSamples(source))) {
+      for (const { shapes, others } of listHalves(source, readSamples(source))) {
         const schema = toSchema(shapes)
         for (const payload of others) {
           requests += 1
@@ -211,9 +227,8 @@ describe.skipIf(corpus === '')('real payloads (skipped: HOOKLOOM_CORPUS names no
     // the compiler takes two objects with only optional fields and no common field for a typing error, which is left out here
     const errors = compile(files).filter(({ text }) => !text.includes('has no properties in common'))
     const refused = errors.map(({ file }) => file.replace(/^\/virtual\/|-\d+\.use\.ts$/g, ''))
-    // Google's samples of one event have 64-bit numbers once as texts and once as numbers
-    expect([...refusedByZod]).toEqual(['google-cloudevents'])
-    expect([...new Set(refused)]).toEqual(['google-cloudevents'])
+    expect([...refusedByZod]).toEqual([])
+    expect([...new Set(refused)]).toEqual([])
     expect(requests).toBeGreaterThan(50)
   })
 })
