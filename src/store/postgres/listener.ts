@@ -1,5 +1,4 @@
-// Signals between gateways: LISTEN on a separate connection, which pings check. Once a second, the listeners look for work whose signal was
-// lost.
+// Signals between gateways: LISTEN on a separate connection, which pings check. Once a second, a query looks for work whose signal was lost.
 import { randomBytes } from 'node:crypto'
 import { toBackoffMs } from '../../base/retry.ts'
 import type { Log } from '../../model/log.ts'
