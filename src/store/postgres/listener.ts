@@ -117,6 +117,8 @@ export function createListener(parts: {
       client.on('notification', ({ payload }) => receive(payload))
       // first a query of the pool, which creates the tables
       await query('SELECT 1')
+      // a socket that `close` destroyed would connect again
+      if (!isCurrent(attempt)) return
       await client.connect()
       const { rows } = await client.query(`SELECT ${channel} AS name`)
       await client.query(`LISTEN "${String(rows[0].name)}"`)
