@@ -1,4 +1,4 @@
-// Claims and tasks. The clock is the database's. A claim does not start a job that another gateway has locked, and does not wait for it.
+// Claims and tasks. The clock is the database's. A claim leaves out the jobs that another gateway has locked.
 import { type Row, toClaimedJob } from '../rows.ts'
 import { clockSetBackMs, leaseLost, runTaskKinds, toRunTaskName } from '../rules.ts'
 import type { SharedLimits } from '../../model/config/flow.ts'
