@@ -131,7 +131,7 @@ function isSuccessOf({ status }: ApiAnswer, { allow = [] }: ApiRequest): boolean
   return (status >= 200 && status < 300) || allow.includes(status)
 }
 
-/** Whether the answer is for a limit. GitHub answers 403 or 429: https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api */
+/** Whether the status may mean that a limit is reached. GitHub answers 403 or 429: https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api */
 function isLimited({ status }: ApiAnswer): boolean {
   return status === 429 || status === 403 || status === 503
 }

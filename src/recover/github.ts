@@ -8,7 +8,7 @@ import { type ApiAnswer, type ApiTools, createApiCall, readAnswer } from './call
 import { isSuccess, type Outbox, type OutboxPage, type SentRequest, tenMinutes, toSentHeaders } from './outbox.ts'
 import { readRawValue } from './raw-value.ts'
 
-const Listed = z.array(
+const DeliveryList = z.array(
   z.object({
     // a text if the id has more digits than a JavaScript number can have
     id: z.union([z.string().regex(/^\d+$/), z.int()]).transform(String),
@@ -38,7 +38,7 @@ export function openGitHub(settings: GitHubRecover, tools: ApiTools): Outbox {
       for (let cursor: string | undefined = ''; cursor !== undefined;) {
         const more: string = cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`
         const answer: ApiAnswer = await call({ path: `${hookPath}/deliveries?per_page=100${more}` })
-        const listed = readAnswer(Listed, { text: quoteLongIds(answer.text) }, 'GitHub’s list of deliveries')
+        const listed = readAnswer(DeliveryList, { text: quoteLongIds(answer.text) }, 'GitHub’s list of deliveries')
         const attempts = listed.map(({ id, guid, delivered_at: at, status_code: status, event }) => ({
           id: guid,
           headers: { 'x-github-delivery': guid, 'x-github-event': event },

@@ -6,7 +6,7 @@ import { type ApiTools, createApiCall, readAnswer } from './call.ts'
 import { type SentAttempt, isSuccess, type Outbox, type OutboxPage, toSentHeaders } from './outbox.ts'
 import { readRawItems, readRawValue } from './raw-value.ts'
 
-const Listed = z.array(
+const EventList = z.array(
   z.object({
     id: z.int(),
     url: z.string().optional(),
@@ -38,7 +38,7 @@ export function openGitLab(settings: GitLabRecover, tools: ApiTools): Outbox {
       // an event that arrives between two pages moves older ones to the next page, where they are seen twice, not missed
       for (let page = 1; ; page += 1) {
         const { text } = await call({ path: `${hookPath}/events?per_page=${perPage}&page=${page}` })
-        const listed = readAnswer(Listed, { text }, 'GitLab’s list of events')
+        const listed = readAnswer(EventList, { text }, 'GitLab’s list of events')
         const texts = readRawItems(text)
         yield { attempts: listed.map((event, index) => toAttempt(event, texts[index] ?? '')) }
         if (listed.length < perPage) return
@@ -68,7 +68,7 @@ export function openGitLab(settings: GitLabRecover, tools: ApiTools): Outbox {
   }
 }
 
-function toAttempt(event: z.infer<typeof Listed>[number], text: string): SentAttempt {
+function toAttempt(event: z.infer<typeof EventList>[number], text: string): SentAttempt {
   const headers = toSentHeaders(event.request_headers ?? {})
   const body = new TextEncoder().encode(readRawValue(text, ['request_data']) ?? '')
   return {

@@ -18,8 +18,10 @@ const createMutation = `mutation ($topic: WebhookSubscriptionTopic!, $uri: Strin
   webhookSubscriptionCreate(topic: $topic, webhookSubscription: { uri: $uri, format: JSON }) { userErrors { message } }
 }`
 
-const Failed = z.object({ errors: z.array(z.object({ extensions: z.looseObject({ code: z.string() }).optional() })) })
-const Listed = z.object({
+const ErrorAnswer = z.object({
+  errors: z.array(z.object({ extensions: z.looseObject({ code: z.string() }).optional() })),
+})
+const SubscriptionList = z.object({
   data: z.object({
     webhookSubscriptions: z.object({
       nodes: z.array(z.object({ topic: z.string(), uri: z.string() })),
@@ -27,7 +29,7 @@ const Listed = z.object({
     }),
   }),
 })
-const Created = z.object({
+const CreateAnswer = z.object({
   data: z.object({ webhookSubscriptionCreate: z.object({ userErrors: z.array(z.object({ message: z.string() })) }) }),
 })
 
@@ -41,7 +43,7 @@ export function openShopify({ shop, baseUrl, topics, url, token }: ShopifyRecove
   async function ask<T>(schema: z.ZodType<T>, query: string, variables: object): Promise<T> {
     const answer = await call({ method: 'POST', path: apiPath, body: { query, variables } })
     // an error, such as THROTTLED, has the status 200
-    const failed = Failed.safeParse(tryParseJson(answer.text))
+    const failed = ErrorAnswer.safeParse(tryParseJson(answer.text))
     if (!failed.success) return readAnswer(schema, answer, 'Shopify’s subscriptions')
     const code = failed.data.errors[0]?.extensions?.code.slice(0, 40) ?? 'an error'
     throw new Problem('recover-unavailable', `Shopify answers ${code}. It is asked again.`)
@@ -51,7 +53,7 @@ export function openShopify({ shop, baseUrl, topics, url, token }: ShopifyRecove
     const found = new Set<string>()
     let after: string | null = null
     for (let pages = 0; pages < maxPages; pages += 1) {
-      const page: z.infer<typeof Listed> = await ask(Listed, listQuery, { after })
+      const page: z.infer<typeof SubscriptionList> = await ask(SubscriptionList, listQuery, { after })
       const { nodes, pageInfo } = page.data.webhookSubscriptions
       for (const { topic, uri } of nodes) if (uri === url) found.add(topic)
       if (!pageInfo.hasNextPage || pageInfo.endCursor === null)
@@ -76,7 +78,7 @@ export function openShopify({ shop, baseUrl, topics, url, token }: ShopifyRecove
     },
     async turnOn() {
       for (const topic of await listMissing()) {
-        const { data } = await ask(Created, createMutation, { topic: toGraphQLTopic(topic), uri: url })
+        const { data } = await ask(CreateAnswer, createMutation, { topic: toGraphQLTopic(topic), uri: url })
         const [error] = data.webhookSubscriptionCreate.userErrors
         if (error !== undefined)
           throw new Problem(

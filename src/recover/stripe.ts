@@ -6,7 +6,7 @@ import { type ApiTools, createApiCall, readAnswer } from './call.ts'
 import { type SentAttempt, type Outbox, type OutboxPage, tenMinutes } from './outbox.ts'
 import { readRawItems, readRawValue } from './raw-value.ts'
 
-const Listed = z.object({
+const EventList = z.object({
   has_more: z.boolean(),
   data: z.array(z.object({ id: z.string().min(1), created: z.number(), type: z.string() })),
 })
@@ -34,7 +34,7 @@ export function openStripe({ baseUrl, hookId, token }: StripeRecover, tools: Api
       for (let after = ''; ;) {
         const more = after === '' ? '' : `&starting_after=${encodeURIComponent(after)}`
         const { text, now } = await call({ path: `/v1/events?delivery_success=false&limit=100${filter}${more}` })
-        const { data, has_more: hasMore } = readAnswer(Listed, { text }, 'Stripe’s list of events')
+        const { data, has_more: hasMore } = readAnswer(EventList, { text }, 'Stripe’s list of events')
         const texts = readRawItems(readRawValue(text, ['data']) ?? '')
         const attempts = data.flatMap((event, index) =>
           isAll || wanted.includes(event.type) ? toAttempt(event, texts[index] ?? '', url) : [],
@@ -58,7 +58,7 @@ export function openStripe({ baseUrl, hookId, token }: StripeRecover, tools: Api
   }
 }
 
-type ListedEvent = z.infer<typeof Listed>['data'][number]
+type ListedEvent = z.infer<typeof EventList>['data'][number]
 
 function toAttempt({ id, created }: ListedEvent, text: string, url: string | undefined): SentAttempt {
   const body = new TextEncoder().encode(text)

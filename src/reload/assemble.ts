@@ -28,8 +28,8 @@ export type Assembled = LoadedVerifiers &
 
 export type Assembler = {
   /**
-   * Combines a configuration with presets and with the modules of integrators. Throws `config-invalid`, but not for a verifier that does
-   * not load: its last good version keeps serving.
+   * Combines a configuration with presets and with the modules of integrators. Throws `config-invalid`, but not for a verifier or a channel that
+   * does not load: its last good version, if there is one, keeps serving.
    */
   assemble(config: Config, serving?: Assembled): Promise<Assembled>
   /** All files of the integrators' modules, each with its state when it was read. */

@@ -89,7 +89,7 @@ async function buildFrom(
   return { generation, edited, assembled, parts, modules: [...reports, ...modules] }
 }
 
-/** Whether the candidate equals the serving generation. A placeholder has no code, only a reason, which answers show in development. */
+/** Whether the candidate equals the serving generation. The reasons of placeholders are compared too, because answers show them in development. */
 export function isSameAsServing(one: Candidate, serving: Candidate): boolean {
   const [its, theirs] = [one, serving].map(({ generation: { id, problems }, assembled: { channels } }) => {
     const codes = channels.map((channel) => (channel.kind === 'sound' ? channel.hash : channel.problem))

@@ -21,7 +21,7 @@ export async function loadChannels(
   const known = await listNames(dir, 'channel')
   const chosen = names.map((name, index) => {
     const module = loaded[index]?.label ?? toNamedLabel('channel', name)
-    const definition = loaded[index]?.definition ?? reportMissing(module, name, known)
+    const definition = loaded[index]?.definition ?? buildMissingProblem(module, name, known)
     return chooseVersion(
       module,
       checkChannel({ name, module, section: config.channels.own[name] ?? {} }, definition),
@@ -31,7 +31,7 @@ export async function loadChannels(
   return { channels: chosen.map(({ taken }) => taken), reports: chosen.map(({ report }) => report) }
 }
 
-function reportMissing(module: string, name: string, known: readonly string[]): Problem {
+function buildMissingProblem(module: string, name: string, known: readonly string[]): Problem {
   const near = findNearest(name, known)
   const hint = near === undefined ? 'Create it, or remove the section.' : `Did you mean "${near}"?`
   return new Problem('channel-failed', `${module} does not exist, and channels.own.${name} needs it. ${hint}`)

@@ -1,4 +1,4 @@
-// Loads preset packs: first the bundled ones, then those from hooks/presets or from a package in the config directory.
+// Loads preset packs. A pack is bundled, or comes from hooks/presets or from a package in the config directory.
 import { presets } from '../../presets/index.ts'
 import { findPresetFile, findPresetPackage, type PresetFile } from '../transforms/definition-files.ts'
 import { createDefinitions, type Definition, type Definitions } from '../transforms/definitions.ts'

@@ -13,10 +13,10 @@ export type CompareKept = (
   query: KeptQuery & { readonly limitMs: number },
 ) => Promise<Replay>
 
-/** Whether all deliveries were compared in time. */
-type Recent = { readonly differ: number; readonly of: number; readonly isWhole: boolean }
+/** `differ` of the `of` recent deliveries would have another result. `isWhole`: whether all of them were compared in time. */
+type RecentChange = { readonly differ: number; readonly of: number; readonly isWhole: boolean }
 /** The changes, by the label in the log line: a module, hookloom.jsonc, or .env. */
-export type RecentChanges = ReadonlyMap<string, Recent>
+export type RecentChanges = ReadonlyMap<string, RecentChange>
 
 const recentDeliveries = 20
 
@@ -28,7 +28,7 @@ export async function compareRecent(
   compare: CompareKept | undefined,
   { before, after, limitMs }: { before: Candidate; after: Candidate; limitMs: number },
 ): Promise<RecentChanges> {
-  const changes = new Map<string, Recent>()
+  const changes = new Map<string, RecentChange>()
   const until = performance.now() + limitMs
   for (const [label, mappings] of compare === undefined ? [] : listChanged(before, after)) {
     const query = { limit: recentDeliveries, mappings, limitMs: until - performance.now() }
@@ -62,7 +62,7 @@ export function describeRecent(changes: RecentChanges, label: string): string {
   return `${describeDifference(found)}: hookloom replay`
 }
 
-function describeDifference({ differ, of }: Recent): string {
+function describeDifference({ differ, of }: RecentChange): string {
   return of === 1 ? 'the last delivery would differ' : `${differ} of the last ${of} deliveries would differ`
 }
 

@@ -30,7 +30,7 @@ export function isSameProblem(one: FoundProblem, other: FoundProblem): boolean {
 /** The number of parked deliveries that wait for a module. */
 type ParkedCounts = ReadonlyMap<string, number>
 
-type Reloaded = {
+type ReloadFacts = {
   /** The earlier problems. */
   readonly before: readonly FoundProblem[]
   /** The problems now. */
@@ -76,7 +76,7 @@ export function listSavedFiles(dir: string, files: readonly string[], inputs: re
 const authored = /\.([cm]?[jt]s|json|txt)$/
 
 /** Whether the reload itself logs a line. */
-function hasNews({ before, problems, modules }: Reloaded): boolean {
+function hasNews({ before, problems, modules }: ReloadFacts): boolean {
   const isNew = problems.some((problem) => !before.some((other) => isSameProblem(other, problem)))
   const isOver = modules.some(
     (report) => report.problem === undefined && before.some(({ module }) => module === report.module),
@@ -85,7 +85,7 @@ function hasNews({ before, problems, modules }: Reloaded): boolean {
 }
 
 /** Logs the lines of a save. Every save gets a line, even one that changes nothing. */
-function logSaved(log: Log, { saved, problems }: Reloaded & { readonly saved: readonly SavedFile[] }): void {
+function logSaved(log: Log, { saved, problems }: ReloadFacts & { readonly saved: readonly SavedFile[] }): void {
   // the imports of a broken module are unknown
   const used = problems.length > 0 ? saved : saved.filter(({ isUsed }) => isUsed)
   for (const { label } of used.length > 0 ? [] : saved) log.info({}, `${label} was saved; nothing uses it`)
@@ -98,10 +98,10 @@ function logSaved(log: Log, { saved, problems }: Reloaded & { readonly saved: re
 
 export function logReload(
   log: Log,
-  reload: Reloaded & {
+  reload: ReloadFacts & {
     readonly tookMs: number
     readonly recent: RecentChanges
-    /** Logs a reload. `saved`: the saved files, if no generation was replaced. */
+    /** The saved files if no new generation was built from them; else an empty list. */
     readonly saved: readonly SavedFile[]
   },
 ): void {
@@ -122,7 +122,7 @@ export function logReload(
   logProblems(log, reload)
 }
 
-export function logProblems(log: Log, reload: Reloaded): void {
+export function logProblems(log: Log, reload: ReloadFacts): void {
   for (const problem of reload.problems) {
     if (reload.before.some((other) => isSameProblem(other, problem))) continue
     const frame = problem.frame === undefined ? {} : { frame: problem.frame }
@@ -142,7 +142,7 @@ function toSentence(detail: string): string {
   return /[.!?]$/.test(detail) ? detail : `${detail}.`
 }
 
-function describeConsequence({ module, code }: FoundProblem, { modules, parked, drain }: Reloaded): string {
+function describeConsequence({ module, code }: FoundProblem, { modules, parked, drain }: ReloadFacts): string {
   if (module === undefined) return ' The last good configuration keeps serving.'
   const kind = modules.find((report) => report.module === module)?.kind
   const rest = describeWaiting(parked.get(module) ?? 0, drain)
@@ -153,7 +153,7 @@ function describeConsequence({ module, code }: FoundProblem, { modules, parked, 
   return code === 'verifier-failed' ? ' Its deliveries are answered 503.' : ` Its deliveries park.${rest}`
 }
 
-function describeWaiting(count: number, drain: Reloaded['drain']): string {
+function describeWaiting(count: number, drain: ReloadFacts['drain']): string {
   if (count === 0) return ''
   const waiting = count === 1 ? '1 parked delivery' : `${count} parked deliveries`
   if (drain === 'auto') return ` ${waiting} will run again when it is fixed.`

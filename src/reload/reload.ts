@@ -124,7 +124,7 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, onReload
     state = { ...requireLoaded(), newest: built }
     const saved = listFreshFiles()
     saves.clear()
-    const before = health.problems
+    const { problems: before, lastGoodAt } = health
     recordProblems(built, saved)
     const candidate = built instanceof Problem || signal.aborted ? undefined : built
     const modules = candidate?.modules ?? []
@@ -134,6 +134,7 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, onReload
     const mayWait = next !== undefined && serving.parts.config.hooks.transforms.hold
     const changes = mayWait ? await compare(serving, next, beforeSwapMs) : none
     const waits = mustWait(changes)
+    if (waits) health = { ...health, lastGoodAt }
     const swapped = next !== undefined && !waits
     const tookMs = performance.now() - startedAt
     if (swapped) swap(next)
@@ -229,9 +230,16 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, onReload
     reload,
     publish: () =>
       inOrder(() => {
-        if (state.kind !== 'waiting') throw new Problem('conflict', 'No save waits: the files on disk are live.')
+        const isGood = health.problems.length === 0
+        if (state.kind !== 'waiting') {
+          const why = isGood
+            ? 'the files on disk are live.'
+            : 'a file on disk has a problem. "hookloom check" shows it.'
+          throw new Problem('conflict', `No save waits: ${why}`)
+        }
         const { waiting } = state
         swap(waiting)
+        if (isGood) health = { ...health, lastGoodAt: clock() }
         onReload?.()
         for (const { module } of waiting.modules.filter(({ kind }) => kind === 'live'))
           log.info({}, `${module} is live`)

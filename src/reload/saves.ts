@@ -18,14 +18,14 @@ import type { Live } from './live-types.ts'
 /** `at`: the time when the save went live. `files`: the texts, by their paths in the config directory. */
 export type Save = { readonly at: number; readonly files: Readonly<Record<string, string>> }
 
-/** The maximum size of all saves: enough for weeks of edits. A save of fifty modules has 40 kB. */
+/** The limits of all saves together: enough for weeks of edits. A save of fifty modules has 40 kB. */
 const maxSaves = 200
 const maxBytes = 16_000_000
 /** The limits of one save. A larger save is not remembered. */
 const maxFiles = 2_000
 const maxSaveBytes = 8_000_000
 
-/** `state/` is the folder of the store. */
+/** The folder whose files are remembered, with the configuration. `state/` is left out: it is the folder of the store. */
 const folder = 'hooks'
 const isLeftOut = (name: string) => name === 'node_modules' || name.startsWith('.') || name.endsWith('.fixtures')
 

@@ -37,21 +37,21 @@ export async function loadVerifiers(
 ): Promise<LoadedVerifiers> {
   const own = await listNames(dir, 'verifier')
   for (const name of own) checkNotBuiltIn(name, `hooks/verifiers/${name}`)
-  const brought = packs.flatMap(listPackVerifiers)
-  const twice = brought.find(({ scheme }, index) => brought.findIndex((other) => other.scheme === scheme) !== index)
-  const both = brought.find(({ scheme }) => own.includes(scheme))
-  if (twice !== undefined || both !== undefined) {
-    const name = (twice ?? both)?.scheme ?? ''
+  const ofPacks = packs.flatMap(listPackVerifiers)
+  const duplicate = ofPacks.find(({ scheme }, index) => ofPacks.findIndex((other) => other.scheme === scheme) !== index)
+  const clash = ofPacks.find(({ scheme }) => own.includes(scheme))
+  if (duplicate !== undefined || clash !== undefined) {
+    const name = (duplicate ?? clash)?.scheme ?? ''
     throw new Problem('config-invalid', `Two verifiers have the scheme "${name}": rename one of them.`)
   }
   const named = new Set(mappings.flatMap(({ verify }) => verify?.scheme ?? []))
-  const known = new Set([...schemeNames, ...brought.map(({ scheme }) => scheme)])
+  const known = new Set([...schemeNames, ...ofPacks.map(({ scheme }) => scheme)])
   const wanted = [...named].filter((scheme) => !known.has(scheme) && isPlainName(scheme)).toSorted()
   const loaded = await loadNamed(definitions, { dir, kind: 'verifier', names: wanted })
   const results = wanted.flatMap((scheme, index) => {
     const found = loaded[index]
     if (found !== undefined) return [checkDefinition(scheme, found.label, found.definition)]
-    return findNearest(scheme, schemeNames) === undefined ? [reportMissing(scheme, own)] : []
+    return findNearest(scheme, schemeNames) === undefined ? [buildMissingVerifier(scheme, own)] : []
   })
   const chosen = results.map(({ module, verifier }) =>
     chooseVersion(
@@ -61,7 +61,7 @@ export async function loadVerifiers(
     ),
   )
   return {
-    verifiers: [...brought, ...chosen.map(({ taken }) => taken)],
+    verifiers: [...ofPacks, ...chosen.map(({ taken }) => taken)],
     reports: chosen.map(({ report }) => report),
   }
 }
@@ -82,7 +82,7 @@ function checkNotBuiltIn(scheme: string, what: string): void {
 
 type Result = { readonly module: string; readonly verifier: DefinedVerifier }
 
-function reportMissing(scheme: string, own: readonly string[]): Result {
+function buildMissingVerifier(scheme: string, own: readonly string[]): Result {
   const near = findNearest(scheme, own)
   const module = toNamedLabel('verifier', scheme)
   const hint = near === undefined ? '' : ` Did you mean "${near}"?`

@@ -6,24 +6,24 @@ import { kinds, type Shape } from './shape.ts'
  * `k`: the kinds, each as [index in `kinds`, count, first, last]. The other keys are short names for the other facts of a `Shape`. The key of an
  * absent fact is left out.
  */
-type Stored = {
+type EncodedShape = {
   k: [number, number, number, number][]
   o?: number
-  f?: [string, Stored][]
-  r?: Stored
-  i?: Stored
+  f?: [string, EncodedShape][]
+  r?: EncodedShape
+  i?: EncodedShape
   w?: [string, number][]
   t?: Form
   p?: 1
   m?: 1
 }
 
-export function encodeShape(shape: Shape): Stored {
+export function encodeShape(shape: Shape): EncodedShape {
   const { opened, fields, others, items, words, form, isPartial, isMap } = shape
   return {
     k: [...shape.kinds].map(([kind, { count, first, last }]) => [kinds.indexOf(kind), count, first, last]),
     ...(opened > 0 && { o: opened }),
-    ...(fields.size > 0 && { f: [...fields].map(([key, field]): [string, Stored] => [key, encodeShape(field)]) }),
+    ...(fields.size > 0 && { f: [...fields].map(([key, field]): [string, EncodedShape] => [key, encodeShape(field)]) }),
     ...(others && { r: encodeShape(others) }),
     ...(items && { i: encodeShape(items) }),
     ...(words && { w: [...words] }),
@@ -33,7 +33,7 @@ export function encodeShape(shape: Shape): Stored {
   }
 }
 
-export function decodeShape({ k, o = 0, f = [], r, i, w, t, p, m }: Stored): Shape {
+export function decodeShape({ k, o = 0, f = [], r, i, w, t, p, m }: EncodedShape): Shape {
   return {
     kinds: new Map(k.map(([kind, count, first, last]) => [kinds[kind] ?? 'null', { count, first, last }])),
     opened: o,

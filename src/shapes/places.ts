@@ -6,7 +6,7 @@ export type FieldPlace = {
   readonly path: string
   readonly kinds: readonly Kind[]
   readonly count: number
-  /** The number of objects that could have had the field, which is the number of objects that were read one level above. */
+  /** The number of objects that could have had the field: those that were read one level above. For items and `<any>`, the number of values. */
   readonly of: number
 }
 

@@ -15,7 +15,7 @@ export type Shape = {
   /** The number of objects whose fields were read. A field that fewer objects have is optional. */
   opened: number
   readonly fields: Map<string, Shape>
-  /** The values of all keys that are not field names: the object is a map, or has one more field than a shape may have. */
+  /** The shape of the values of all other keys: keys of a map, keys that do not read like names of fields, and keys beyond `maxFields`. */
   others: Shape | undefined
   /** True: the keys differ from object to object, so all of them are in `others`. */
   isMap: boolean
@@ -33,8 +33,8 @@ export type Shape = {
 const maxPlaces = 2_000
 const maxWords = 12
 const maxFields = 200
-const deepest = 16
-/** The limits of one payload. */
+const maxDepth = 16
+/** The maximum number of objects and arrays that are read in one payload, and of items in each array. */
 const maxVisits = 5_000
 const maxItems = 50
 /** A place is a map if its objects have at least this many fields, all of one kind, and each object has few of them. */
@@ -92,7 +92,7 @@ function addValue(shape: Shape, value: JsonValue, { at, depth, room }: Place): v
   }
   if (typeof value !== 'object' || value === null) return
   room.visits -= 1
-  if (depth >= deepest || room.visits < 0) {
+  if (depth >= maxDepth || room.visits < 0) {
     shape.isPartial = true
     return
   }

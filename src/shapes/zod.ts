@@ -39,7 +39,7 @@ function renderSchema(shape: Shape, place: Place): string {
   return second === undefined ? only : `z.union([${found.join(', ')}])`
 }
 
-/** Items and values of maps are excluded: their number says nothing about the number of requests. */
+/** The schema of items or of values of a map. They may be null only if null was seen: `isNullable` needs the number of requests, which their number does not show. */
 function renderNullable(shape: Shape, place: Place): string {
   return `${renderSchema(shape, place)}${shape.kinds.has('null') ? '.nullable()' : ''}`
 }

@@ -97,8 +97,8 @@ export type AuditBreak = { readonly number: number; readonly why: string }
 
 /**
  * Checks rows in the order of their numbers. The first row of a log need not be number 1, because retention deletes the oldest entries; it
- * contains the hash of the entry that was deleted last. Only a removal of the newest entries stays unnoticed: to find it, compare the last hash
- * with a copy that is kept elsewhere, such as the log line of the entry.
+ * contains the hash of the entry that was deleted last. Somebody who can write the store can remove the oldest or the newest entries, or write new
+ * hashes for all entries, unnoticed. To find this, compare hashes with a copy that is kept elsewhere, such as the log lines of the entries.
  */
 export function createChainCheck(): (row: AuditRow) => AuditBreak | undefined {
   let last: AuditRow | undefined

@@ -67,7 +67,7 @@ export const wokenBySettling = 2
 /** How many waiting jobs retry soon, because a turn that reserved a part of the budget may die without being settled. */
 const maxThatPoll = 4
 const pollMs = 30_000
-/** The longest `clockSetBackMs`: a job that would wait for longer is a sign that the clock was set back. */
+/** Less than `clockSetBackMs`: a job whose time is further ahead than that would be due at once, because the clock was set back. */
 const longestWaitMs = 86_400_000
 
 export type Shortage = { readonly reservation: Reservation; readonly account: Account; readonly measure: Measure }

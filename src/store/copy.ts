@@ -15,7 +15,8 @@ export type CopiedTable = {
 const events = { seq: 'integer', at: 'integer', agent_id: 'text', session_key: 'text', text: 'text' } as const
 
 /**
- * The tables in an order in which each row follows the rows that it refers to. Leases and gates are not copied: the next owner makes new ones.
+ * The tables in an order in which each row follows the rows that it refers to. Named leases, gateways, reservations, gates and the keys of flows are
+ * not copied: the next owner makes new ones.
  */
 export const copiedTables: readonly CopiedTable[] = [
   {

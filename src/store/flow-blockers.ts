@@ -4,7 +4,7 @@ import { type Dialect, type EarlyReads, readFlowSettings, run, type Script } fro
 import type { Row } from './rows.ts'
 import { sessionMark } from './rules.ts'
 
-/** The maximum number of keys that one script opens for each blocker. */
+/** The maximum number of keys that one script makes ready for each blocker. */
 const openedAtOnce = 200
 
 export type Place = Pick<FlowSettings, 'limits'> & { readonly id: number; readonly ring: string; readonly key: string }

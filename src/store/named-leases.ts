@@ -58,7 +58,7 @@ export function createNamedLeases(parts: {
 
   /** Renews the leases that are held, and takes the duties that are free. */
   async function renewAll(): Promise<void> {
-    // after a pause of the process, these duties were reported as not held, so their `changed` must be called again
+    // after a pause of the process, `isHeld` may have returned false for these duties, so their `changed` must be called even if they are held again
     const lapsed = new Set([...duties].flatMap(([name, { wasHeld }]) => (wasHeld && !isHeld(name) ? [name] : [])))
     try {
       await extend()

@@ -13,7 +13,7 @@ export type QuarantinedRequest = {
   readonly keyId: string
 }
 
-/** `sealed`: its head and its body, encrypted. */
+/** `sealed`: the head and the body of the request, encrypted. */
 export type SealedRequest = Omit<QuarantinedRequest, 'place'> & {
   /**
    * The hook. Together with `network`, it identifies a share of the space. It is a configured name, so that strangers cannot create many shares.

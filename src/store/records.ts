@@ -44,8 +44,7 @@ export type FlowCancel = Pick<PlannedFlow, 'ring' | 'key'> & { readonly reason: 
 export type NewJob = {
   readonly id: string
   readonly planned: PlannedAction | CommitStatusPlan | CallbackPlan
-  /** If it is set, the job is a task: no delivery causes it or is dropped with it, and it runs even
-   * if all slots are full. */
+  /** If it is set, the job is a task: it belongs to no delivery, so it is not dropped with one. It runs even if all slots are full. */
   readonly standsFor?: string | undefined
   /** Jobs in one lane run one at a time, in arrival order. A job without a lane waits for no other job. */
   readonly lane: string | undefined
@@ -70,7 +69,7 @@ export type NewTask = {
   readonly standsFor: string
   /** The names by which holds find the task. Default: none, so that no hold keeps it back. */
   readonly labels?: readonly string[]
-  /** No task is added if another owner added one with the same `standsFor` within this time. Default 0. */
+  /** No task is added if one with the same `standsFor` was added within this time. Default 0. */
   readonly unlessWithinMs?: number
 }
 
@@ -217,7 +216,7 @@ export type DeliveryRecord = {
   readonly bodyDiffered: boolean
   /** True: the gateway fetched it from its sender, because no request brought it. */
   readonly recovered: boolean
-  /** The gateway that stored it; undefined if that gateway had not joined, or if the delivery was copied from another store. */
+  /** The gateway that stored it; undefined if that gateway had not joined, or if the delivery was copied into a file. */
   readonly node: string | undefined
   /** When it was accepted, skipped or dropped; undefined while it waits. */
   readonly settledAt: number | undefined

@@ -3,8 +3,8 @@ import type { Log } from '../model/log.ts'
 import { Problem } from '../model/problem.ts'
 
 /**
- * Shares of the limit: a warning begins at `warn`. A full store is reported until the waiting bytes are below `reopen` of those at the first refusal,
- * so that the report does not come and go.
+ * Shares: a warning begins at the share `warn` of the limit. A full store is reported until the waiting bytes are below the share `reopen` of the bytes
+ * that waited when it became full, so that the report does not come and go.
  */
 const shares = { warn: 0.8, reopen: 0.95 }
 
@@ -28,7 +28,7 @@ export type Capacity = {
 export function createCapacity({ maxBytes, log }: { maxBytes: () => number; log: Log }): Capacity {
   let bytes = 0
   let isTight = false
-  /** The bytes that waited at the first refusal, and the limit then. */
+  /** The bytes that waited when the store became full, and the limit at that time. */
   let full: { readonly bytes: number; readonly limit: number } | undefined
 
   const isFull = () => full !== undefined && full.limit === maxBytes() && bytes >= shares.reopen * full.bytes

@@ -1,4 +1,4 @@
-// Rows as records. All engines name their columns alike: texts, numbers (0 and 1 for false and true), bytes, and JSON as text.
+// Turns rows into records. All engines use the same names of columns. A column has a text, a number (0 and 1 for false and true), bytes, or JSON as text.
 import type { JobState } from '../model/api/answers.ts'
 import { jobStates } from '../model/api/job-states.ts'
 import { deliveryStates, type DeliveryHead, type DeliveryState } from '../model/delivery.ts'
@@ -277,7 +277,8 @@ export function toQuarantineValues(request: SealedRequest): SqlValue[] {
   const bytes = sealed.byteLength + refusal.length
   return [requestId, receivedAt, hook, hookLabel, network, isKnown ? 1 : 0, bytes, keyId, refusal, sealed]
 }
-/** An account, with columns that are null where it does not exist or nothing is reserved. */
+
+/** The columns are null if the account does not exist, or if nothing is reserved. */
 export function toAccount(row: Row): Account {
   const read = (prefix: string): Spending => ({
     nanos: Number(row[`${prefix}nanos`] ?? 0),

@@ -10,6 +10,7 @@
 //                ▲           │
 //                └── retry ──┘
 //              queued, dead ──▶ dropped, and their delivery from accepted to dropped
+//              queued, running ──▶ superseded · cancelled · expired · skipped, by `endJob` or by their flow
 //
 // All times are milliseconds since the epoch. Several owners may share a store, each on a machine with its own clock. So the clock of the
 // store decides about leases and due times: calls take and return durations for them, and the moments in records are for people.
@@ -63,7 +64,7 @@ export interface StoreReader extends AccountReader, AuditReader, ProgressReader,
   /** Finds a delivery by its id or by the id of one of its jobs. `request` returns undefined if the request is not stored. */
   delivery(id: string): Promise<DeliveryRecord | undefined>
   request(id: string): Promise<KeptRequest | undefined>
-  /** The newest `limit` deliveries whose request is stored, newest first. Pending deliveries are left out. */
+  /** The newest `limit` deliveries whose request is stored, or was too large to be stored, newest first. Pending deliveries are left out. */
   kept(query: KeptQuery): Promise<KeptDelivery[]>
   /**
    * The newest `limit` system events, oldest first, consumed ones included. `before` (milliseconds since the epoch): only those that
@@ -98,9 +99,7 @@ export interface StoreReader extends AccountReader, AuditReader, ProgressReader,
   cursors(prefix: string): Promise<{ name: string; value: string }[]>
   /** The newest `limit` messages of a session's transcript, oldest first. `runId`: only those of this run, found by an index. */
   messages(query: { agentId: string; sessionKey: string; limit: number; runId?: string }): Promise<Message[]>
-  /**
-   * The turns in the transcript of a session, newest first: the milliseconds since each ended. Only the newest `limit` that ended within `withinMs`.
-   */
+  /** For each turn in the transcript of a session: the milliseconds since it ended. Only the newest `limit` within `withinMs`, newest first. */
   turnAgesMs(query: { agentId: string; sessionKey: string; limit: number; withinMs: number }): Promise<number[]>
   /** The lanes with unfinished jobs, those with the most jobs first. */
   lanes(query: { limit: number }): Promise<LaneLoad[]>
@@ -110,7 +109,7 @@ export interface StoreReader extends AccountReader, AuditReader, ProgressReader,
   holds(): Promise<Hold[]>
   /** The number of deliveries and of jobs in each state, for `hookloom doctor` and /metrics. */
   counts(): Promise<{ deliveries: Record<DeliveryState, number>; jobs: Record<JobState, number> }>
-  /** The number of deliveries in a state. Reads only the index entries of this state. */
+  /** The number of deliveries in a state. Reads only index entries of this state, and in SQLite the rows behind the catalog. */
   inState(state: DeliveryState): Promise<number>
   /** The number of parked deliveries that wait for a module, or for `someMapping`. Reads no requests. */
   parkedFor(name: string): Promise<number>
@@ -122,7 +121,7 @@ export interface StoreReader extends AccountReader, AuditReader, ProgressReader,
   dueForMs(): Promise<number | undefined>
   /**
    * The gateways that are on the store, in the order of their ids. A gateway that has not joined again for half a minute is left out. An engine
-   * with one owner has at most one gateway: the last that joined and did not leave.
+   * with one owner has at most one gateway: the one that joined last, unless it left.
    */
   nodes(): Promise<NodeRecord[]>
   /**
@@ -137,8 +136,8 @@ export interface StoreReader extends AccountReader, AuditReader, ProgressReader,
 
 /**
  * The part of the store that only an owner has. Durability: a call that writes resolves after its transaction is committed and, on disk, synced.
- * It rejects with `store-unavailable` if the commit failed or its result is unknown. Atomicity: each call except `sweep` is one transaction.
- * After a rejection, either all of its writes are stored or none. Ownership: an engine has one owner or several. With one (SQLite), writes of a
+ * It rejects with `store-unavailable` if the commit failed or its result is unknown. Atomicity: each call is one transaction, except `sweep` and a
+ * `claim` that sorts many new jobs. After a rejection, either all writes of a transaction are stored or none. Ownership: an engine has one owner or several. With one (SQLite), writes of a
  * second owner reject with `store-locked`. With several (Postgres), every promise applies to all owners together. Rows have a sequence number,
  * drawn when they are inserted; "arrival order" and "oldest first" are its order. Two deliveries that two owners store at the same moment have
  * the same order for every reader, but not necessarily the order of their requests.
@@ -247,7 +246,7 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
   hold(hold: NewHold): Promise<void>
   /** Removes a hold. Returns false if there is no such hold. */
   unhold(hold: Pick<Hold, 'label' | 'kind'>): Promise<boolean>
-  /** Drops a delivery that is pending, parked, or has queued or dead jobs, and these jobs, but no running job. False if nothing changed. */
+  /** Drops a delivery that is pending, parked, or has queued or dead jobs. These jobs are dropped too; running jobs go on. False if nothing changed. */
   drop(deliveryId: string): Promise<boolean>
   /**
    * Takes those of the named leases that are free, each for `leaseMs` and under a new, random fence, and returns them. A lease that expired is

@@ -8,7 +8,7 @@ import { type Row, toHold } from './rows.ts'
 /** The position of a job among the jobs that wait for the same thing. `place`: 1 is next; undefined beyond 1,000. */
 type Queue = { readonly place: number | undefined; readonly oldestForMs: number }
 
-/** The first thing that keeps a queued job back. Moments are milliseconds from now, by the clock of the store. */
+/** The first thing that keeps a queued job back. `…Ms`: milliseconds from now or until now, by the clock of the store. */
 export type Wait = { readonly jobId: string } & (
   | { readonly kind: 'hold'; readonly hold: Hold; readonly agoMs: number }
   | { readonly kind: 'budget'; readonly name: string; readonly forMs: number }
@@ -46,8 +46,9 @@ export interface WaitReader {
 }
 
 /**
- * The numbers of keys and jobs that wait, by reason. Keys of flows: `quiet` wait for a moment; `blocked` for a turn of their key or session, or for
- * their share of a limit; `ready` for a limit or a slot. Jobs: `paused` have no flow and wait for the end of a hold; `budget` wait for a budget.
+ * The numbers of keys and jobs that wait, by reason. Keys of flows: `quiet` wait for a moment; `blocked` for a turn of their key or session, for their
+ * share of a limit, or for the end of a hold of their session; `ready` for a limit or a slot. Jobs: `paused` have no flow and wait for the end of a
+ * hold; `budget` wait for a budget.
  */
 export type WaitCounts = { readonly [Reason in 'quiet' | 'blocked' | 'ready' | 'paused' | 'budget']: number }
 

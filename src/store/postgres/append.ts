@@ -90,8 +90,8 @@ const buildChildInserts = (now: string, first: number) => `
       WHERE excluded.updated_at > sessions.updated_at)`
 
 /**
- * A row that does not take its dedupe key waits for no other insert. It is a duplicate if a stored row has the key. The statement is its
- * own transaction, so it sets its own limit for locks, before it writes its first row, and asks for a durable commit.
+ * A row that does not take its dedupe key waits for no other insert. It is a duplicate if a stored row has the key. The statement is usually a
+ * transaction by itself. So it sets the limit for locks before it writes its first row, and asks for a durable commit.
  */
 const insertBatch = (now: string, lockMs: number, ifTaken: string) => `
   WITH input AS (SELECT input.* FROM (SELECT concat(set_config('lock_timeout', '${lockMs}', true), ${setDurable}) AS are_set) settings, ${unnest(

@@ -1,4 +1,4 @@
-// Appends that arrive while a batch commits form the next batch. Each of two connections has one batch in flight. There is no timer.
+// Up to two batches are in flight, each on one connection. Appends that arrive meanwhile form the next batch. There is no timer.
 import { Problem } from '../../model/problem.ts'
 import { storeUnavailable } from '../rules.ts'
 import type { Appended, NewDelivery } from '../records.ts'

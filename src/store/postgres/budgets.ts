@@ -72,13 +72,13 @@ export async function readAccounts(
   return (await query(selectAccounts(now), ...toNames(names), besides)).map(toAccount)
 }
 
-type Asked = {
+type ReserveCall = {
   readonly job: { readonly id: string; readonly fence: number }
   readonly reservations: readonly Reservation[]
   readonly now: string
 }
 
-export async function reserve(query: Query, { job: { id, fence }, reservations, now }: Asked): Promise<Reserved> {
+export async function reserve(query: Query, { job: { id, fence }, reservations, now }: ReserveCall): Promise<Reserved> {
   const [job] = await query(
     `SELECT seq, ${now} AS now FROM jobs WHERE id = $1 AND fence = $2 AND state = 'running' FOR UPDATE`,
     id,
@@ -120,9 +120,9 @@ function toValues({ nanos, tokens, turns }: Spending) {
   return [nanos, tokens, turns] as const
 }
 
-type Hold = { readonly afterMs: number; readonly reason: string; readonly budget: string; readonly now: string }
+type BudgetWait = { readonly afterMs: number; readonly reason: string; readonly budget: string; readonly now: string }
 
-async function queueAgain(query: Query, seq: number, { afterMs, reason, budget, now }: Hold): Promise<void> {
+async function queueAgain(query: Query, seq: number, { afterMs, reason, budget, now }: BudgetWait): Promise<void> {
   const [ending] = await query('SELECT 1 AS one FROM endings WHERE job_seq = $1', seq)
   if (ending !== undefined) return void (await query(endAsAskedSql(now, 'j.seq = $1'), seq))
   await query(

@@ -39,7 +39,7 @@ type DatabaseConnections = {
    * `config-invalid` if this program must not use the database.
    */
   open(): Promise<void>
-  /** Runs one statement that only reads: a write outside of `transaction` may be lost if `synchronous_commit` is off. */
+  /** Runs one statement. It must only read, or ask for a durable commit itself: otherwise, a write is lost in a crash if `synchronous_commit` is off. */
   readonly query: Query
   readonly patientQuery: Query
   /**

@@ -1,4 +1,4 @@
-// Changes of stored deliveries. Each function runs in a transaction of its caller.
+// Changes of stored deliveries, appends that move cursors, and the deletion of old rows. Each function runs in a transaction of its caller.
 import { type Appended, type NewDelivery, type Settlement } from '../records.ts'
 import { type CursorMove, type CursorMoves, listMoves, expiringPrefixes } from '../cursors.ts'
 import { pruneAccounts } from './budgets.ts'

@@ -119,8 +119,8 @@ function joinStatements({ sql, params, also = [] }: Statement): Statement {
 }
 
 /**
- * Everything that changes queued jobs of flows takes this lock before it locks a job: claims, and the calls that end, drop or wake jobs. A report
- * does not: it has locked only its own job, which runs, before it waits for the key of this job.
+ * Everything that changes queued jobs of flows takes this lock before it locks a job: claims, and the calls that end, drop or wake jobs. A report that
+ * settles no budget wakes no other job, and does not take it: it has locked only its own job, which runs, before it waits for the key of this job.
  */
 const lock = `pg_advisory_xact_lock(hashtextextended('hookloom flow ' || current_schema(), 0))::text`
 

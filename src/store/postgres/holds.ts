@@ -90,7 +90,7 @@ export async function endJob(
   return 'ending'
 }
 
-/** Ends a running job as `endings` says: the job `$1`, or all jobs whose lease has expired. */
+/** Ends running jobs as `endings` says. `which`: the condition for the job `j`, for example that its lease has expired. */
 export const endAsAskedSql = (
   now: string,
   which: string,

@@ -1,4 +1,4 @@
-// Claims and tasks. The clock is the database's. No statement waits for a job that another gateway has locked.
+// Claims and tasks. The clock is the database's. A claim leaves out the jobs that another gateway has locked.
 import { type Row, toClaimedJob } from '../rows.ts'
 import { clockSetBackMs, leaseLost, runTaskKinds, toRunTaskName } from '../rules.ts'
 import type { SharedLimits } from '../../model/config/flow.ts'
@@ -12,7 +12,7 @@ import { dialect, lockIfFlows, newFence, runScript } from './flow.ts'
 import { endAsAskedSql, endHolds, whereHeld, whereLapsed, reopenFlows } from './holds.ts'
 import type { Query } from './pool.ts'
 
-/** The columns that `toJob` reads, with the id of the job's delivery. */
+/** The columns that `toClaimedJob` reads, with the id of the job's delivery. */
 const jobColumns = `j.id, p.planned, j.state, j.attempts, j.created_at, j.run_at, j.locked_until, j.last_error, j.ended_by,
   j.failing_since, j.failures, p.steps, p.posts, j.fence, j.seq, j.delivery_seq, j.flow,
   (SELECT d.id FROM deliveries d WHERE d.seq = j.delivery_seq) AS delivery_id`

@@ -51,7 +51,7 @@ export async function join(query: Query, node: NodeInfo, now: string): Promise<v
   )
 }
 
-/** Clients are locked in a fixed order, so that two gateways do not wait for each other in a circle. */
+/** The rows are locked in the order of the clients, so that two gateways do not wait for each other in a circle. */
 const noteFailuresSql = (now: string) => `
   INSERT INTO lockouts AS l (scope, client, count, since, locked_until)
     SELECT $1, client, count, ${now}, CASE WHEN count >= $4::int THEN ${now} + $6::bigint ELSE 0 END

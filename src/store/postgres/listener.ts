@@ -1,5 +1,4 @@
-// Signals between gateways: LISTEN on a separate connection, which pings check. Once a second, the listeners look for work whose signal was
-// lost.
+// Signals between gateways: LISTEN on a separate connection, which pings check. Once a second, a query looks for work whose signal was lost.
 import { randomBytes } from 'node:crypto'
 import { toBackoffMs } from '../../base/retry.ts'
 import type { Log } from '../../model/log.ts'
@@ -118,6 +117,8 @@ export function createListener(parts: {
       client.on('notification', ({ payload }) => receive(payload))
       // first a query of the pool, which creates the tables
       await query('SELECT 1')
+      // a socket that `close` destroyed would connect again
+      if (!isCurrent(attempt)) return
       await client.connect()
       const { rows } = await client.query(`SELECT ${channel} AS name`)
       await client.query(`LISTEN "${String(rows[0].name)}"`)

@@ -242,7 +242,7 @@ function toSignals(batch: readonly Pick<Settlement, 'state' | 'jobs' | 'cancel'>
   return [...(queues ? (['jobs'] as const) : []), ...(waits ? (['waiting'] as const) : [])]
 }
 
-/** The bytes of a delivery that will wait: its request while it is pending or parked, and its queued jobs. */
+/** The bytes of a delivery that will wait, roughly: the body of its request while it is pending or parked, and the plans of its queued jobs. */
 function measureOwnWaitingBytes({ state, request, jobs }: Parameters<Store['append']>[0]): number {
   const waits = state === 'pending' || state === 'parked'
   const body = waits && typeof request === 'object' ? request.body.byteLength : 0

@@ -89,9 +89,9 @@ const selectCountsByState = (table: string, usualEnd: string) => `
 const selectFirstFree = (condition: string) => `WITH RECURSIVE ${heads}
   SELECT min(j.run_at) AS run_at FROM jobs j WHERE j.seq = ANY (ARRAY(${eachHead})) AND ${whereFree} AND ${condition}`
 
-/** A gateway joins again every ten seconds. */
 const selectTexts = (param: string) => `SELECT json_array_elements_text(CAST(${param} AS json))`
 
+/** A gateway joins again every ten seconds. */
 const aliveMs = 30_000
 /** Greater than every seq and every moment. */
 const end = Number.MAX_SAFE_INTEGER

@@ -10,7 +10,7 @@ import type { Query } from './pool.ts'
 const touchSession = (now: string) => `INSERT INTO sessions (agent_id, session_key, updated_at) VALUES ($1, $2, ${now})
   ON CONFLICT (agent_id, session_key) DO UPDATE SET updated_at = greatest(sessions.updated_at, excluded.updated_at)`
 
-type Held = {
+type LeasedJob = {
   readonly seq: number
   readonly id: string
   readonly deliveryId: string | null
@@ -38,7 +38,7 @@ export async function report(
     const [ended] = await query(sql, job.id, job.fence)
     return ended !== undefined && ended['state'] === what.outcome?.kind
   }
-  const held: Held = {
+  const leased: LeasedJob = {
     seq: Number(row['seq']),
     id: job.id,
     deliveryId: row['delivery_id'] === null ? null : String(row['delivery_id']),
@@ -47,16 +47,17 @@ export async function report(
   }
   await settleSpending(query, { id: job.id, settled, now })
   if (posts !== undefined) {
-    await query('UPDATE job_parts SET posts = $2 WHERE job_seq = $1', held.seq, JSON.stringify(posts))
+    await query('UPDATE job_parts SET posts = $2 WHERE job_seq = $1', leased.seq, JSON.stringify(posts))
   }
   // if a job must end, only the posts of its report are written: they show what was sent
-  if (row['must_end'] === 1 || (queuesAgain(what) && (await mustEnd(query, held.seq)))) {
-    if (what.outcome !== undefined) await query(endAsAskedSql(now, 'j.seq = $1'), held.seq)
+  if (row['must_end'] === 1 || (queuesAgain(what) && (await mustEnd(query, leased.seq)))) {
+    if (what.outcome !== undefined) await query(endAsAskedSql(now, 'j.seq = $1'), leased.seq)
     return false
   }
-  if (what.leavesLane === true) await query('UPDATE jobs SET lane = NULL WHERE seq = $1 AND lane IS NOT NULL', held.seq)
-  await endAttempt(query, { held, what, now, isNewStep: steps.length > 0 && row['recorded'] !== 1 })
-  if (row['recorded'] !== 1) await recordTurn(query, { held, what, now })
+  if (what.leavesLane === true)
+    await query('UPDATE jobs SET lane = NULL WHERE seq = $1 AND lane IS NOT NULL', leased.seq)
+  await endAttempt(query, { leased, what, now, isNewStep: steps.length > 0 && row['recorded'] !== 1 })
+  if (row['recorded'] !== 1) await recordTurn(query, { leased, what, now })
   return true
 }
 
@@ -69,10 +70,10 @@ async function mustEnd(query: Query, seq: number): Promise<boolean> {
   return (await query('SELECT 1 AS one FROM endings WHERE job_seq = $1', seq)).length > 0
 }
 
-type Recording = { readonly held: Held; readonly what: JobReport; readonly now: string }
+type Recording = { readonly leased: LeasedJob; readonly what: JobReport; readonly now: string }
 
-async function recordTurn(query: Query, { held, what, now }: Recording): Promise<void> {
-  const { seq, id, deliveryId, agentId, sessionKey } = held
+async function recordTurn(query: Query, { leased, what, now }: Recording): Promise<void> {
+  const { seq, id, deliveryId, agentId, sessionKey } = leased
   const { steps = [], events = [], messages = [], consumed = [], runnerState, recipient } = what
   if (steps.length > 0) {
     await query(
@@ -127,10 +128,10 @@ async function recordTurn(query: Query, { held, what, now }: Recording): Promise
   }
 }
 
-type Ending = Recording & { readonly isNewStep: boolean }
+type AttemptEnd = Recording & { readonly isNewStep: boolean }
 
-async function endAttempt(query: Query, { held, what, now, isNewStep }: Ending): Promise<void> {
-  const { seq } = held
+async function endAttempt(query: Query, { leased, what, now, isNewStep }: AttemptEnd): Promise<void> {
+  const { seq } = leased
   const { outcome, leaseMs } = what
   if (isNewStep) await query('UPDATE jobs SET failing_since = NULL WHERE seq = $1 AND failing_since IS NOT NULL', seq)
   switch (outcome?.kind) {

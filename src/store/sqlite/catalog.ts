@@ -12,8 +12,8 @@ export const firstSeq = -Number.MAX_SAFE_INTEGER
  * `catalog`: the last row of each table that the catalog has. The triggers keep it correct when such a row changes or is deleted. They also delete the
  * rows that belong to a deleted delivery, in place of foreign keys, which would need an index in each child.
  *
- * `listed` has the columns by which lists filter and search, so that a search of the whole store reads no wide row. Within a state, its rows are
- * in the order of arrival.
+ * `listed` has the columns by which lists filter, so that a filtered list of the whole store reads no wide row. Within a state, its rows are in the
+ * order of arrival. No statement reads its columns event, mapping_id and id.
  */
 export const catalogSchema = `
 CREATE TABLE catalog (

@@ -123,7 +123,7 @@ function closeQuietly(db: Database): void {
   try {
     db.close()
   } catch {
-    // the file was closed before it got its name
+    // after a complete copy, the connection is closed already
   }
 }
 

@@ -8,7 +8,7 @@ import { trackWaitingBytes } from './waiting-bytes.ts'
 
 type DirectWriter = {
   /**
-   * Commits the operations on this thread. Returns undefined if nothing was written: then the writer thread must execute the operations. Never throws.
+   * Commits the operations on this thread. Returns undefined if it wrote nothing, because the writer thread must execute the operations. Never throws.
    */
   run(operations: readonly Operation[]): BatchResult | undefined
   /** Called for each commit of the writer thread, with the milliseconds that it took. */

@@ -78,7 +78,7 @@ END;
 
 const reopenKey = reopenAnyKey.replaceAll('$', '?')
 
-/** 53 random bits, and never 0, which means that nobody claimed the job. */
+/** A random odd number of at most 53 bits: a fence of 0 means that nobody claimed the job. */
 export const newFence = '(random() & 9007199254740991) | 1'
 
 type FlowRow = { flow: NonNullable<JobValues['flow']>; seq: number; deliverySeq: number; at: number }

@@ -16,7 +16,7 @@ const insertJob = `INSERT INTO jobs (id, delivery_seq, planned, lane, state, ste
 
 /** The plan of the only job of a delivery is in the row of the delivery, which no report writes again. */
 const planOf = `CASE j.planned WHEN '' THEN d.plan ELSE j.planned END`
-/** The columns of `jobs` that outlive an owner, with the id of the job's delivery. */
+/** The columns of `jobs` that a copy keeps, with the id of the job's delivery. */
 export const selectJob = `SELECT j.id, ${planOf} AS planned, j.state, j.attempts, j.created_at, j.run_at, j.locked_until,
     j.last_error, j.failing_since, j.failures, j.steps, j.posts, j.fence, j.seq, j.delivery_seq,
     j.lane, j.stands_for, j.ended_at, j.ended_by, j.labels, j.flow, j.queued_again, j.budget, d.id AS delivery_id
@@ -47,14 +47,14 @@ const selectDueTasks = buildSelectDue(
 
 const selectRunning = `SELECT seq, lane, EXISTS (SELECT 1 FROM endings WHERE job_seq = seq) AS must_end FROM jobs WHERE state = 'running' AND ended_at IS NULL`
 
-const selectHeld = `SELECT j.seq, j.lane, d.id AS delivery_id,
+const selectLeased = `SELECT j.seq, j.lane, d.id AS delivery_id,
     (${planOf}) ->> '$.agentId' AS agent_id, (${planOf}) ->> '$.sessionKey' AS session_key,
     EXISTS (SELECT 1 FROM json_each(j.steps) WHERE value ->> '$.name' IN (SELECT value FROM json_each(?3))) AS recorded,
     e.state AS ending
   FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq LEFT JOIN endings e ON e.job_seq = j.seq
   WHERE j.id = ?1 AND j.fence = ?2 AND j.state = 'running'`
 
-/** INDEXED BY: otherwise SQLite chooses jobs_queued and reads every job that waits for a retry. */
+/** INDEXED BY: with another index, SQLite would read every job that waits for a retry. */
 const openLater = `UPDATE jobs INDEXED BY jobs_later SET gate = 0 WHERE state = 'queued' AND gate = 2`
 
 const flowHints = `SELECT ${hintColumns('?1')},
@@ -153,7 +153,7 @@ export function toGate(lane: SqlValue): number {
 
 export function report(db: Database, operation: OperationOf<'report'>): boolean {
   const { id, fence, steps, posts, at } = operation
-  const job = db.get(selectHeld, id, fence, JSON.stringify(steps.map(({ name }) => name)))
+  const job = db.get(selectLeased, id, fence, JSON.stringify(steps.map(({ name }) => name)))
   if (!job) {
     const ended = db.get('SELECT state FROM jobs WHERE id = ? AND fence = ? AND ended_at IS NOT NULL', id, fence)
     return ended?.['state'] === operation.outcome.kind

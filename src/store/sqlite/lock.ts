@@ -6,7 +6,7 @@ import { openDatabase } from './driver.ts'
 import { ensurePrivate, readInode, toLockFile, describeFile } from './files.ts'
 
 export type StoreLock = {
-  /** True: the lock file was deleted or replaced, so another process could lock a new one. */
+  /** True: the lock file was deleted or replaced, so another process could lock the new file. */
   hasMoved(): boolean
   release(): void
 }

@@ -30,12 +30,12 @@ export function openMemory(): { readonly connection: ReadConnection; readonly wr
   }
   return {
     connection: { use: (_empty, query) => use(query), reset: () => {}, close },
-    writer: { ...createDirectWriter(use), facts: () => facts, close: async () => close() },
+    writer: { ...createMemoryWriter(use), facts: () => facts, close: async () => close() },
   }
 }
 
 /** Commits each operation on the calling thread, in a separate transaction, before `run` returns. */
-function createDirectWriter(use: Use): Pick<Writer, 'run' | 'state'> {
+function createMemoryWriter(use: Use): Pick<Writer, 'run' | 'state'> {
   let commits = 0
   let waitingBytes = 0
   return {

@@ -3,10 +3,10 @@ import { randomInt } from 'node:crypto'
 import type { Lease } from '../owners.ts'
 import type { Clock, Store } from '../store.ts'
 
-type Shared = Pick<Store, 'lease' | 'extendLeases' | 'endLeases' | 'subscribe' | 'noteFailures' | 'lockouts'>
+type SingleOwnerCalls = Pick<Store, 'lease' | 'extendLeases' | 'endLeases' | 'subscribe' | 'noteFailures' | 'lockouts'>
 
 /** The lock of the engine proves that no other owner is alive, so memory is enough. */
-export function createOneOwner(clock: Clock): Shared {
+export function createOneOwner(clock: Clock): SingleOwnerCalls {
   const leases = new Map<string, { readonly fence: number; until: number }>()
   const isHeld = ({ name, fence }: Lease) => leases.get(name)?.fence === fence
 

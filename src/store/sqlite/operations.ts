@@ -261,7 +261,7 @@ export type WriterOptions = {
   readonly file: string
   /** Milliseconds that the writer sleeps before each commit, to simulate a slow disk. */
   readonly commitDelayMs: number
-  /** When jobs that a dead owner left running are due again. Only the first writer thread of a process gets it. */
+  /** When jobs that a dead owner left running are due again. Undefined once a writer thread of this process has opened the file. */
   readonly recoverAt: number | undefined
   /** The maximum number of pages that the file may have, to simulate a full disk. */
   readonly maxPages?: number

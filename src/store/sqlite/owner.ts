@@ -1,4 +1,4 @@
-// The writer's connection. It opens on first use, checks before each batch that the file is still the same one, and opens the
+// The connection of the writer thread. It opens on first use, checks before each batch that the file is still the same one, and opens the
 // file again after a failure.
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -17,7 +17,7 @@ const pageBytes = 2_048
 
 const opensPerSecond = 10
 
-type Owner = {
+type WriterConnection = {
   /** The open database; `opened` is set if this call opened it. Throws a Problem, or an error of the system or of SQLite. */
   acquire(): { db: Database; opened: Opened | undefined }
   /** Closes the database, at most once a second, so that the next `acquire` opens it again. Keeps the lock. */
@@ -25,7 +25,7 @@ type Owner = {
   close(): void
 }
 
-export function createOwner(options: WriterOptions): Owner {
+export function createOwner(options: WriterOptions): WriterConnection {
   const { file } = options
   let { recoverAt } = options
   let lock: StoreLock | undefined

@@ -1,4 +1,5 @@
-// The embedded store: SQLite in WAL mode with synchronous=FULL. A writer thread commits; the main thread only reads.
+// The embedded store: SQLite in WAL mode with synchronous=FULL. A writer thread commits. The main thread reads, and commits lone operations while
+// the disk is fast.
 import { type Log, silentLog } from '../../model/log.ts'
 import type { ClaimedJob } from '../../model/job.ts'
 import { Problem } from '../../model/problem.ts'

@@ -42,7 +42,7 @@ export function requeue(db: Database, { id, at }: OperationOf<'requeue'>): boole
   return true
 }
 
-/** The fence of the task is not that of its last claim, so a report of that claim is refused. */
+/** The fence becomes 0, so a report of the last claim of the task is refused. */
 function restartTask(db: Database, standsFor: string, at: number): void {
   for (const { seq = null, lane = null } of db.all('SELECT seq, lane FROM jobs WHERE stands_for = ?', standsFor)) {
     db.run('DELETE FROM endings WHERE job_seq = ?', seq)

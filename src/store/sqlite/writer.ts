@@ -1,4 +1,4 @@
-// The writer thread. It has the only connection that writes, and executes one batch at a time.
+// The writer thread. It owns the file, and executes one batch at a time. Only a lone operation may be committed elsewhere: see direct.ts.
 import { parentPort, workerData } from 'node:worker_threads'
 import { runBatch, toBatchFailure } from './batch.ts'
 import { classifyError } from './driver.ts'
@@ -13,7 +13,7 @@ const longWalBytes = 4 * 1024 * 1024
 
 // as: queue.ts starts this thread with these options
 const options = workerData as WriterOptions
-const owner = createOwner(options)
+const connection = createOwner(options)
 const sleeper = new Int32Array(new SharedArrayBuffer(4))
 let pause: NodeJS.Timeout | undefined
 
@@ -25,7 +25,7 @@ function answer(operations: readonly Operation[]): BatchReply {
   let opened: Opened | undefined
   const startedAt = performance.now()
   try {
-    const acquired = owner.acquire()
+    const acquired = connection.acquire()
     opened = acquired.opened
     // on a full disk SQLite can still overwrite existing pages, so a successful write alone does not prove that there is room
     if (operations.some(({ kind }) => kind === 'probe')) probeDiskSpace(options.file)
@@ -33,7 +33,7 @@ function answer(operations: readonly Operation[]): BatchReply {
     const result = { outcomes: outcomes.every(isStored) ? undefined : outcomes, waitingChange }
     return { opened, tookMs: performance.now() - startedAt, result }
   } catch (error) {
-    if (classifyError(error)?.reopen) owner.reset()
+    if (classifyError(error)?.reopen) connection.reset()
     return { opened, tookMs: performance.now() - startedAt, result: { failure: toBatchFailure(error) } }
   }
 }
@@ -46,7 +46,7 @@ function isStored(outcome: OperationResult): boolean {
 
 function checkpoint(): void {
   try {
-    if (readSize(`${options.file}-wal`) > longWalBytes) owner.acquire().db.exec('PRAGMA wal_checkpoint(PASSIVE)')
+    if (readSize(`${options.file}-wal`) > longWalBytes) connection.acquire().db.exec('PRAGMA wal_checkpoint(PASSIVE)')
   } catch {
     // the next batch fails too, and reports it
   }
@@ -55,7 +55,7 @@ function checkpoint(): void {
 parentPort?.on('message', (request: Request) => {
   clearTimeout(pause)
   if (request.kind === 'close') {
-    owner.close()
+    connection.close()
     parentPort?.close()
     return
   }

@@ -1,0 +1,60 @@
+// A save that waits to be published, as the status and `publish` describe it.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { silentLog } from '../../src/model/log.ts'
+import { createLive } from '../../src/reload/reload.ts'
+import { emptyReplay } from '../../src/replay/replay.ts'
+
+const buildConfig = (text: string) => ({
+  hooks: { transforms: { hold: true }, mappings: [{ match: { path: 'x' }, messageTemplate: text }] },
+})
+
+/** Each save must wait, because its comparison with the kept deliveries is never complete. */
+async function createStage() {
+  const dir = await mkdtemp(join(tmpdir(), 'hookloom-publish-'))
+  const write = (text: string) => writeFile(join(dir, 'hookloom.jsonc'), text)
+  await write(JSON.stringify(buildConfig('one')))
+  const time = { now: 1_000 }
+  const live = createLive({
+    dir,
+    env: {},
+    meter: () => {},
+    clock: () => time.now,
+    log: silentLog,
+    load: async () => ({ transforms: new Map(), inputs: [] }),
+    compareKept: async () => ({ ...emptyReplay, notRun: 1 }),
+  })
+  onTestFinished(async () => {
+    await live.close()
+    await rm(dir, { recursive: true, force: true })
+  })
+  await live.start()
+  return { live, time, write }
+}
+
+test('a save that waits does not count as the last good reload until it is published', async () => {
+  const { live, time, write } = await createStage()
+  time.now = 2_000
+  await write(JSON.stringify(buildConfig('two')))
+  await live.reload()
+  expect(live.status()).toMatchObject({ held: true, degraded: true, lastReloadAt: 2_000, lastGoodAt: 1_000 })
+  time.now = 3_000
+  await live.publish()
+  expect(live.status()).toMatchObject({ held: false, degraded: false, lastGoodAt: 3_000 })
+})
+
+test('publish does not call files live that are invalid', async () => {
+  const { live, write } = await createStage()
+  await expect(live.publish()).rejects.toMatchObject({
+    code: 'conflict',
+    message: 'No save waits: the files on disk are live.',
+  })
+  await write('{ "hooks": ')
+  await live.reload()
+  await expect(live.publish()).rejects.toMatchObject({
+    code: 'conflict',
+    message: 'No save waits: a file on disk has a problem. "hookloom check" shows it.',
+  })
+})
