@@ -289,7 +289,7 @@ describe('a budget that the configuration raises', () => {
     const stage = open(priced({ turns: 1 }), () => used(1))
     await stage.acceptTurns(2)
     const countWaiting = async () => {
-      const { startsAt } = findPeriod({ turns: 1, period: '1d', timezone: 'UTC' }, Date.now())
+      const { startsAt } = findPeriod({ period: '1d', timezone: 'UTC' }, Date.now())
       return (await stage.store.accounts([{ name: 'daily', startsAt }]))[0]?.waiting
     }
     expect(await countWaiting()).toBe(1)
