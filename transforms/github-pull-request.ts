@@ -38,7 +38,7 @@ export default defineTransform<PullRequestEvent>(({ payload }, { log }) => {
     log(`skipped: ${action || 'no pull request event'}`)
     return null
   }
-  // the "match" of a mapping cannot express this rule, because it compares fields only with fixed values
+  // the "match" of a mapping could test both fields too, but it would not log which pull request was skipped
   if (pull.draft || unfinished.test(pull.title)) {
     log(`skipped: #${number} is unfinished`)
     return null

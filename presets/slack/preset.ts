@@ -1,8 +1,8 @@
 // Mentions of the app, new channels and new members become agent turns.
 import { defineSignedPreset } from '../signed.ts'
 
-// `message` events are left out: a template cannot exclude the messages of the app itself, so an agent that answers in Slack would answer
-// itself without end. transforms/slack-message.ts can tell people from bots.
+// `message` events are left out: edits, joins and the messages of the app itself are among them, so an agent that answers in Slack could answer
+// itself without end. transforms/slack-message.ts takes only what people write.
 
 /** Source: https://docs.slack.dev/reference/events */
 export default defineSignedPreset({

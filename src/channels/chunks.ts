@@ -1,4 +1,4 @@
-// Splits a reply into pieces that a channel accepts. Only white space at a break is lost, and each piece is valid Markdown.
+// Splits a reply into pieces that a channel accepts. Only white space at a break is lost, and no code block is left open in a piece.
 
 type ChunkLimits = {
   /** The maximum that `measure` may return for a piece. */
@@ -9,8 +9,8 @@ type ChunkLimits = {
 
 /**
  * The pieces of `markdown`, in order. Each piece fits, and none is blank. A piece ends after a paragraph, a line, a sentence or a word: after
- * the first of these that makes it at least a third full. Otherwise it ends between two graphemes. An open code fence is closed at the end of a
- * piece, and opened again in the next one. A blank text is one piece.
+ * the first of these that makes it at least a third full, or else after the last of them. A piece that has none of them ends between two
+ * graphemes. An open code fence is closed at the end of a piece, and opened again in the next one. A blank text is one piece.
  */
 export function splitMarkdown(markdown: string, { limit, measure = (piece) => piece.length }: ChunkLimits): string[] {
   // providers treat half a surrogate pair differently

@@ -55,7 +55,7 @@ export function createDiscordChannel(config: ChannelConfig<'discord'>, { fetch }
       fetch,
     })
 
-  const toDirect = createDirectMessages(async (user, signal) => {
+  const openDirectMessage = createDirectMessages(async (user, signal) => {
     const outcome = await call('users/@me/channels', { recipient_id: user }, signal)
     const channel = readSuccess(outcome, CreatedAnswer)
     return channel === undefined ? toFailureBeforePost(readFailure(outcome)) : { kind: 'open', id: channel.id }
@@ -71,7 +71,7 @@ export function createDiscordChannel(config: ChannelConfig<'discord'>, { fetch }
     async send({ to = config.to, text, nonce, signal }) {
       const [, kind = 'channel', id] = recipient.exec(to ?? '') ?? []
       if (id === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
-      const channel = kind === 'user' ? await toDirect(id, signal) : { kind: 'open' as const, id }
+      const channel = kind === 'user' ? await openDirectMessage(id, signal) : { kind: 'open' as const, id }
       if (channel.kind !== 'open') return channel
       const outcome = await call(
         `channels/${encodeURIComponent(channel.id)}/messages`,

@@ -36,7 +36,7 @@ export function createGitHubChannel(
 ): Channel {
   const credential = createGitHubCredential(config, { fetch, clock })
 
-  /** Calls `perform` with the call for a repository. If GitHub refused a token of an App, the next attempt fetches a new token. */
+  /** Calls `perform` with a function that calls the API of a repository. If GitHub refused a token of an App, the next attempt fetches a new one. */
   async function withCall(
     repository: string,
     signal: AbortSignal,

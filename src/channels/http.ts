@@ -1,5 +1,5 @@
-// Sends one HTTP request to a provider and classifies the outcome. Never repeats a request or follows a redirect. No detail quotes an
-// answer, because an answer may contain the text of the message.
+// Sends one HTTP request to a provider and classifies the outcome. Never repeats a request or follows a redirect. No detail quotes more of an
+// answer than its error code, because an answer may contain the text of the message.
 import type { z } from 'zod'
 import { tryParseJson } from '../base/json.ts'
 import { readLimitedBody, readRetryAfterMs, toRetryWait } from '../base/http.ts'
@@ -157,7 +157,7 @@ type Refusals<Body> = {
   /** The part of the configuration that has the address. Default: `baseUrl`. */
   readonly address?: string
   readonly schema?: z.ZodType<Body>
-  /** Whether the provider also refuses with status 200. By default, only a status of 300 or higher is a refusal. */
+  /** Whether errors have a status of 2xx, and only such an answer has a body that `schema` describes. By default, errors have 300 or higher. */
   readonly refusesWith200?: boolean
   readCode?(body: Body): unknown
   explain?(refusal: Refusal<Body>): ErrorMeaning | undefined

@@ -14,6 +14,7 @@ import {
   readSuccess,
   type SendFailure,
   sendJson,
+  toFailureBeforePost,
 } from './http.ts'
 import { render } from './markdown.ts'
 import { forgeMarkdown } from './markup.ts'
@@ -23,9 +24,10 @@ const limit = 20_000
 
 const recipient = /^(?:[a-z][a-z\d]{0,9}-\d{1,9}|[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})$/i
 
-const create = 'mutation ($input: CommentCreateInput!) { commentCreate(input: $input) { success comment { id } } }'
-const find = 'query ($id: String!) { comment(id: $id) { id } }'
-const whoAmI = '{ viewer { id } }'
+const createComment =
+  'mutation ($input: CommentCreateInput!) { commentCreate(input: $input) { success comment { id } } }'
+const findComment = 'query ($id: String!) { comment(id: $id) { id } }'
+const findViewer = '{ viewer { id } }'
 
 const Created = z.object({ data: z.object({ commentCreate: z.object({ comment: z.object({ id: z.string() }) }) }) })
 const Found = z.object({ data: z.object({ comment: z.object({ id: z.string() }) }) })
@@ -35,11 +37,11 @@ const ErrorAnswer = z.object({
 })
 
 /** The headers that say when the limit of requests or of complexity resets, in milliseconds since the epoch. */
-const resets = ['x-ratelimit-requests-reset', 'x-ratelimit-complexity-reset'] as const
+const resetHeaders = ['x-ratelimit-requests-reset', 'x-ratelimit-complexity-reset'] as const
 
 function explain(status: number, headers: Headers, code: string | undefined): ErrorMeaning {
   if (code === 'RATELIMITED' || status === 429) {
-    const ends = resets.map((name) => Number(headers.get(name))).filter((end) => end > 0)
+    const ends = resetHeaders.map((name) => Number(headers.get(name))).filter((end) => end > 0)
     const waitMs = ends.length === 0 ? undefined : Math.max(0, Math.max(...ends) - Date.now())
     const asked = headers.has('retry-after') ? undefined : waitMs
     return { kind: 'rate-limited', retryAfterMs: asked, hint: 'Its rate limit is used up.' }
@@ -93,16 +95,23 @@ export function createLinearChannel(config: ChannelConfig<'linear'>, { fetch }: 
     async send({ to = config.to, text, nonce, maybeSince, signal }) {
       if (to === undefined || !recipient.test(to)) return { kind: 'permanent', detail: explainRecipient(to) }
       const id = toCommentId(signNonce(nonce, config.apiKey))
-      const outcome = await call(create, { input: { id, issueId: to, body: render(text, forgeMarkdown) } }, signal)
+      const outcome = await call(
+        createComment,
+        { input: { id, issueId: to, body: render(text, forgeMarkdown) } },
+        signal,
+      )
       if (readSuccess(outcome, Created) !== undefined) return { kind: 'sent', id }
       const failure = readFailure(outcome)
       if (maybeSince === undefined || failure.kind !== 'permanent') return failure
       // Linear may refuse the comment because an earlier attempt has posted it
-      const found = await call(find, { id }, signal)
-      return readSuccess(found, Found) === undefined ? failure : { kind: 'sent', id }
+      const found = await call(findComment, { id }, signal)
+      if (readSuccess(found, Found) !== undefined) return { kind: 'sent', id }
+      // if Linear did not say whether the comment is there, the next attempt asks again
+      const unanswered = toFailureBeforePost(readFailure(found))
+      return unanswered.kind === 'permanent' ? failure : unanswered
     },
     async probe(signal) {
-      const outcome = await call(whoAmI, {}, signal)
+      const outcome = await call(findViewer, {}, signal)
       if (readSuccess(outcome, Viewer) !== undefined) return { ok: true, detail: 'Linear accepts the API key.' }
       return { ok: false, detail: readFailure(outcome).detail }
     },

@@ -21,7 +21,7 @@ export type Markup = {
   readonly rule: string
 }
 
-/** The maximum depth of nesting. People write nothing deeper, and the lexer can still parse this depth. */
+/** Matches a line in 16 nested quotes or lists. People write nothing deeper, and the lexer can still parse this depth. */
 const tooDeep = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])[ \t])){16}/m
 
 // The lexer searches for the end of each delimiter, and copies a paragraph for each of its lines. Its work grows with the product of two
@@ -115,7 +115,7 @@ function renderList({ items, ordered, start, loose }: Tokens.List, markup: Marku
   const between = loose ? '\n\n' : '\n'
   return items
     .map((item, index) => {
-      const marker = ordered ? `${Number(start || 1) + index}.` : markup.bullet
+      const marker = ordered ? `${(start === '' ? 1 : start) + index}.` : markup.bullet
       const box = item.task ? (item.checked === true ? '[x] ' : '[ ] ') : ''
       const indent = ' '.repeat(marker.length + 1)
       return `${marker} ${box}${renderBlocks(item.tokens, markup, between).replace(/\n(?!\n|$)/g, `\n${indent}`)}`

@@ -44,7 +44,8 @@ export function createMattermostChannel(config: ChannelConfig<'mattermost'>, { f
       fetch,
     })
 
-  async function open(path: string, body: object | undefined, signal: AbortSignal): Promise<DirectMessage> {
+  /** Calls the API, and reads the id of the answer. */
+  async function fetchId(path: string, body: object | undefined, signal: AbortSignal): Promise<DirectMessage> {
     const outcome = await call(path, body, signal)
     const found = readSuccess(outcome, Id)
     return found === undefined ? toFailureBeforePost(readFailure(outcome)) : { kind: 'open', id: found.id }
@@ -52,12 +53,12 @@ export function createMattermostChannel(config: ChannelConfig<'mattermost'>, { f
 
   /** `person`: a user id, or a user name with @. */
   const openDirectMessage = createDirectMessages(async (person, signal) => {
-    const bot = await open('users/me', undefined, signal)
+    const bot = await fetchId('users/me', undefined, signal)
     if (bot.kind !== 'open') return bot
     const user: DirectMessage = person.startsWith('@')
-      ? await open(`users/username/${person.slice(1)}`, undefined, signal)
+      ? await fetchId(`users/username/${person.slice(1)}`, undefined, signal)
       : { kind: 'open', id: person }
-    return user.kind === 'open' ? open('channels/direct', [bot.id, user.id], signal) : user
+    return user.kind === 'open' ? fetchId('channels/direct', [bot.id, user.id], signal) : user
   })
 
   return {

@@ -1,4 +1,4 @@
-// Channels in the operator's own code. A failure counts as `ambiguous` unless the code says that nothing was posted.
+// Channels in the operator's own code. A failure counts as `ambiguous`, unless the code says that nothing was posted or no connection was made.
 import { z } from 'zod'
 import type { Channel, OwnChannel, SendResult } from '../model/channel.ts'
 import { cut, toPrintableLine } from '../base/text.ts'
@@ -13,15 +13,15 @@ const brokenRetryMs = 60_000
 const maxDetailChars = 500
 
 const detail = z.string().transform((text) => cut(toPrintableLine(text), maxDetailChars))
-const passing = { retryAfterMs: z.number().nonnegative().optional(), detail }
+const retryFields = { retryAfterMs: z.number().nonnegative().optional(), detail }
 const Result = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('sent'), id: z.string() }),
-  z.object({ kind: z.literal('rate-limited'), ...passing }),
-  z.object({ kind: z.literal('transient'), ...passing }),
+  z.object({ kind: z.literal('rate-limited'), ...retryFields }),
+  z.object({ kind: z.literal('transient'), ...retryFields }),
   z.object({ kind: z.literal('ambiguous'), detail }),
   z.object({ kind: z.literal('permanent'), detail }),
 ])
-const Probed = z.object({ ok: z.boolean(), detail })
+const ProbeResult = z.object({ ok: z.boolean(), detail })
 
 export function createOwnChannel(own: OwnChannel, to: string | undefined): Channel {
   const id = `own:${own.name}`
@@ -65,7 +65,7 @@ export function createOwnChannel(own: OwnChannel, to: string | undefined): Chann
     ...(definition.probe && {
       async probe(signal) {
         try {
-          const probed = Probed.safeParse(await definition.probe?.(options, signal))
+          const probed = ProbeResult.safeParse(await definition.probe?.(options, signal))
           return probed.data ?? { ok: false, detail: describe('must return { ok, detail } from probe.') }
         } catch (thrown) {
           return { ok: false, detail: describeException(thrown) }

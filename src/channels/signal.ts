@@ -20,7 +20,7 @@ const maxBytes = 2_000
 
 const SuccessAnswer = z.object({ result: z.object({ timestamp: z.number() }) })
 
-const isUuid = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i
+const uuid = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i
 
 /** The parameters of `send` that name a recipient. */
 type Recipient =
@@ -83,7 +83,7 @@ function readRecipient(to = ''): Recipient | undefined {
   const [, form = '', rest = ''] = /^(uuid|username|group):(\S+)$/i.exec(text) ?? []
   switch (form.toLowerCase()) {
     case 'uuid':
-      return isUuid.test(rest) ? { recipient: [rest.toLowerCase()] } : undefined
+      return uuid.test(rest) ? { recipient: [rest.toLowerCase()] } : undefined
     case 'username':
       return { username: [rest] }
     case 'group':
@@ -181,7 +181,7 @@ function mark(style: Style, inner: string): string {
   return `${String.fromCharCode(opening)}${inner}${String.fromCharCode(opening + 1)}`
 }
 
-const marked: Markup = {
+const signalMarkup: Markup = {
   ...plainText,
   strong: (inner) => mark('BOLD', inner),
   emphasis: (inner) => mark('ITALIC', inner),
@@ -192,7 +192,7 @@ const marked: Markup = {
 }
 
 export function toStyledText(markdown: string): { readonly text: string; readonly ranges: readonly StyleRange[] } {
-  const written = render(markdown.replace(marks, ''), marked)
+  const written = render(markdown.replace(marks, ''), signalMarkup)
   const starts = new Map<Style, number[]>(styles.map((style) => [style, []]))
   const ranges: StyleRange[] = []
   let text = ''

@@ -8,7 +8,7 @@ const historyId = z.string().regex(/^\d+$/)
 const labels = z.array(z.string()).default([])
 
 const Profile = z.object({ emailAddress: z.string(), historyId })
-const Watched = z.object({ historyId, expiration: z.coerce.number() })
+const WatchAnswer = z.object({ historyId, expiration: z.coerce.number() })
 const History = z.object({
   historyId,
   nextPageToken: z.string().optional(),
@@ -20,7 +20,7 @@ const History = z.object({
     )
     .default([]),
 })
-const Listed = z.object({
+const MessageList = z.object({
   nextPageToken: z.string().optional(),
   messages: z.array(z.object({ id: z.string() })).default([]),
 })
@@ -63,7 +63,7 @@ export type GmailApi = {
   /** The current position of the mailbox. */
   profile(): Promise<z.infer<typeof Profile>>
   /** Starts or renews notifications. They end at `expiration`, in milliseconds since the epoch. */
-  watch(topic: string, labelIds: readonly string[]): Promise<z.infer<typeof Watched>>
+  watch(topic: string, labelIds: readonly string[]): Promise<z.infer<typeof WatchAnswer>>
   stop(): Promise<void>
   /** The changes since a position; 'expired' if Gmail no longer has them. */
   history(
@@ -114,7 +114,7 @@ export function createGmailApi({ call, base }: { call: GoogleCall; base: string 
     profile: async () => parseAnswer(Profile, await call({ method: 'GET', url: `${users}/profile` }), 'getProfile'),
     async watch(topicName, labelIds) {
       const body = { topicName, labelIds, labelFilterBehavior: 'INCLUDE' }
-      return parseAnswer(Watched, await call({ method: 'POST', url: `${users}/watch`, body }), 'watch')
+      return parseAnswer(WatchAnswer, await call({ method: 'POST', url: `${users}/watch`, body }), 'watch')
     },
     async stop() {
       await call({ method: 'POST', url: `${users}/stop` })
@@ -132,7 +132,7 @@ export function createGmailApi({ call, base }: { call: GoogleCall; base: string 
     async list(q, { max, labelId, pageToken }) {
       const query = toQuery({ q, maxResults: String(max), labelIds: labelId, pageToken })
       const page = parseAnswer(
-        Listed,
+        MessageList,
         await call({ method: 'GET', url: `${users}/messages?${query}` }),
         'messages.list',
       )

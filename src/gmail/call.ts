@@ -1,5 +1,5 @@
-// One request to a Google API: it is authorised, limited in time and size, and repeated after the wait that Google asks for. A failure becomes
-// a sentence with the next step, and quotes only error codes of Google.
+// One request to a Google API: it is authorised, limited in time and size, and repeated after the wait that Google asks for, at most a minute. A
+// failure becomes a sentence with the next step, and quotes only error codes of Google.
 import { type Sleep, toBackoffMs } from '../base/retry.ts'
 import { tryParseJson } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
@@ -41,7 +41,8 @@ export function createCall({ tokens, pause, random, signal }: CallTools & { toke
       }
       if (answer.kind === 'answer' && !isTransient(answer))
         throw toGoogleProblem(request, answer, tokens?.kind ?? chooseCredentialKind(request))
-      if (attempt === tries) {
+      // not `===`: a fresh token may have taken the last attempt
+      if (attempt >= tries) {
         throw answer.kind === 'answer'
           ? toGoogleProblem(request, answer, tokens?.kind ?? chooseCredentialKind(request))
           : toNetworkProblem(request, answer.cause)

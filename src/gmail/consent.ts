@@ -90,6 +90,8 @@ function readCode(answer: string, state: string): string {
   throw new Problem('gmail-consent-missing', 'The consent was declined. Run the command again to ask once more.')
 }
 
+const loopback = 'http://127.0.0.1'
+
 type Redirect = { readonly uri: string; readonly arrived: Promise<string>; close(): void }
 
 /** Listens on loopback for one visit of the browser. Any page can send a request, but only the redirect of Google has the right `state`. */
@@ -97,7 +99,9 @@ async function listenForRedirect(state: string): Promise<Redirect> {
   let resolveArrived: (url: string) => void = () => {}
   const arrived = new Promise<string>((resolve) => (resolveArrived = resolve))
   const server = createServer((request, response) => {
-    const url = new URL(request.url ?? '/', 'http://127.0.0.1')
+    // any page can send a request, even one whose path is no URL, such as "//"
+    const path = request.url ?? '/'
+    const url = new URL(URL.canParse(path, loopback) ? path : '/', loopback)
     const isAnswer = request.method === 'GET' && url.pathname === '/' && url.searchParams.get('state') === state
     response.writeHead(isAnswer ? 200 : 404, { 'content-type': 'text/plain; charset=utf-8', connection: 'close' })
     response.end(isAnswer ? 'You may close this page and go back to the terminal.\n' : 'Not found\n')
@@ -112,5 +116,5 @@ async function listenForRedirect(state: string): Promise<Redirect> {
     server.closeAllConnections()
   }
   // a listening TCP server always has an address with a port
-  return { uri: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, arrived, close }
+  return { uri: `${loopback}:${(server.address() as AddressInfo).port}`, arrived, close }
 }

@@ -43,7 +43,7 @@ function toConsentFile(dir: string): string {
   return join(dir, 'state', 'gmail-consent.json')
 }
 
-/** Throws `gmail-consent-missing` if there is no consent, or if it belongs to another account. */
+/** Throws `gmail-consent-missing` if there is no consent, or if it belongs to another account, and `config-invalid` for a key that cannot be read. */
 export function readCredentials(dir: string, { account, serviceAccountKey }: WatchedGmail): Credentials {
   if (serviceAccountKey !== undefined) return readServiceAccount(resolve(dir, serviceAccountKey))
   const consent = readConsent(dir)
@@ -59,7 +59,7 @@ export function readCredentials(dir: string, { account, serviceAccountKey }: Wat
   return consent
 }
 
-/** The stored consent; undefined if there is none. */
+/** The stored consent; undefined if there is none, or if the file cannot be read. */
 export function readConsent(dir: string): Consent | undefined {
   const text = tryRead(toConsentFile(dir))
   return text === undefined ? undefined : Consent.safeParse(tryParseJson(text)).data

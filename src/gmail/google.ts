@@ -43,7 +43,7 @@ export const scopes = {
 } as const
 
 /** An access token is not used in the last minute before it expires. */
-const sparedMs = 60_000
+const marginMs = 60_000
 const assertionSeconds = 3_600
 
 const Token = z.object({ access_token: z.string().min(1), expires_in: z.coerce.number().default(3_600) })
@@ -69,7 +69,7 @@ export function createTokens(parts: TokenParts): AccessTokens {
       credentials.kind === 'consent' ? buildRefreshForm(credentials) : await signAssertion(credentials, parts)
     const answer = await call({ method: 'POST', url: tokenUrl, body })
     const { access_token: token, expires_in: seconds } = parseAnswer(Token, answer, 'the token endpoint')
-    kept = { token, until: clock() + seconds * 1000 - sparedMs }
+    kept = { token, until: clock() + seconds * 1000 - marginMs }
     return token
   })
 

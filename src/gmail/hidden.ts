@@ -137,7 +137,7 @@ function readTransparent(value: string): boolean | undefined {
     const hasShare = /^(?:rgba?|hsla?|hwb|(?:ok)?l(?:ab|ch))$/.test(call.name) && call.words.length > 3
     return hasShare && readFaint(call.words[3] ?? '') === true
   }
-  return /^[a-z]+$/.test(value) && value !== 'inherit' && value !== 'currentcolor' ? false : undefined
+  return value === 'initial' || readColour(value) !== undefined ? false : undefined
 }
 
 /** Whether the letters are transparent because they show a picture or a gradient. */

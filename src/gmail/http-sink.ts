@@ -1,4 +1,5 @@
-// Sends mails to the hook of a gateway over HTTP, for `gmail run`. The position is in a file, and moves after every 200.
+// Sends mails to the hook of a gateway over HTTP, for `gmail run`. The position is in a file. It moves only after the gateway has accepted every
+// mail, or has skipped it.
 import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { writeStateFile } from '../base/files.ts'

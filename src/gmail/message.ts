@@ -78,7 +78,7 @@ function readHeader(part: MailPart | undefined, name: string): string | undefine
   return part?.headers?.find((header) => header.name.toLowerCase() === name)?.value
 }
 
-/** The text that a mail client shows: all parts in order, and the last readable one of several alternatives. */
+/** The text that a mail client shows: all parts in order, and of several alternatives the last one with HTML, or else the last readable one. */
 function readBody(payload: MailPart | undefined): { text: string; isCut: boolean } {
   const shown = findShownParts(payload, 0).map((part) => {
     if (isStoredApart(part)) return { text: '', isCut: true }

@@ -7,7 +7,7 @@ export function isConsentMissing(error: unknown): error is Problem {
   return error instanceof Problem && error.code === 'gmail-consent-missing'
 }
 
-type Patience = {
+type RetryOptions = {
   /** The waits before the second, third, … try, in milliseconds. All further tries use the last value. */
   readonly waits: readonly number[]
   readonly pause: Sleep
@@ -16,15 +16,15 @@ type Patience = {
 }
 
 /** Retries `work` until it succeeds. Rejects when the consent is missing or the signal ends. */
-export async function retryUntilDone<T>(work: () => Promise<T>, patience: Patience): Promise<T> {
-  const { waits, signal, onFailure } = patience
+export async function retryUntilDone<T>(work: () => Promise<T>, options: RetryOptions): Promise<T> {
+  const { waits, pause, signal, onFailure } = options
   for (let failures = 0; ; failures++) {
     try {
       return await work()
     } catch (error) {
       if (signal.aborted || isConsentMissing(error)) throw error
       onFailure(error)
-      await patience.pause(waits[Math.min(failures, waits.length - 1)] ?? 60_000, signal)
+      await pause(waits[Math.min(failures, waits.length - 1)] ?? 60_000, signal)
     }
   }
 }

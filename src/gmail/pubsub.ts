@@ -23,7 +23,7 @@ const Subscription = z.looseObject({
     })
     .optional(),
 })
-const Pulled = z.object({
+const PullAnswer = z.object({
   receivedMessages: z
     .array(z.object({ ackId: z.string(), message: z.object({ data: z.string().default('') }).default({ data: '' }) }))
     .default([]),
@@ -94,7 +94,7 @@ export function createPubSubApi({ call, base }: { call: GoogleCall; base: string
     },
     async pull(subscription) {
       const answer = await call({ method: 'POST', url: toUrl(`${subscription}:pull`), body: { maxMessages: 100 } })
-      const { receivedMessages } = parseAnswer(Pulled, answer, 'subscriptions.pull')
+      const { receivedMessages } = parseAnswer(PullAnswer, answer, 'subscriptions.pull')
       return receivedMessages.map(({ ackId, message: { data } }) => ({ ackId, data }))
     },
     async acknowledge(subscription, ackIds) {

@@ -1,4 +1,4 @@
-// The receiver of pushes, on its own port and path: no token in the URL, and separate from the hook endpoints.
+// The receiver of pushes. It has its own port and path, separate from the hook endpoints, and its URL contains no token.
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { z } from 'zod'

@@ -23,11 +23,11 @@ type RenewalParts = {
 }
 
 /** Starts the watch now, and renews it until the signal is aborted. Rejects then, or when the consent is missing. */
-export async function keepWatching({ api, gmail, clock, onRenewed, ...patience }: RenewalParts): Promise<never> {
-  const { pause, signal } = patience
+export async function keepWatching({ api, gmail, clock, onRenewed, ...retry }: RenewalParts): Promise<never> {
+  const { pause, signal } = retry
   for (;;) {
     const { expiration } = await retryUntilDone(() => api.watch(toTopic(gmail), gmail.labels), {
-      ...patience,
+      ...retry,
       waits: retryMs,
     })
     const renewedAt = clock()
@@ -38,7 +38,7 @@ export async function keepWatching({ api, gmail, clock, onRenewed, ...patience }
   }
 }
 
-/** Whether `renewMinutes` have passed. If the watch expires within a day, `checkMs` are enough. */
+/** Whether `renewMinutes` have passed since the last renewal. A watch that expires within a day is renewed after `checkMs`. */
 export function isRenewalDue({
   now,
   renewedAt,

@@ -94,7 +94,7 @@ async function writeStatus(file: string, status: GmailStatus): Promise<void> {
   await writeStateFile(file, `${JSON.stringify(status)}\n`)
 }
 
-/** The stored status; undefined if no watcher has ever run here. */
+/** The stored status; undefined if no watcher has ever run here, or if the file cannot be read. */
 export async function readStatus(file: string): Promise<GmailStatus | undefined> {
   try {
     return GmailStatus.parse(JSON.parse(await readFile(file, 'utf8')))

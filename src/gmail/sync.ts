@@ -1,5 +1,5 @@
 // One sync of a mailbox: delivers every new mail since the stored position, once and in order. The position moves with the last mail. No
-// mail blocks another: if one cannot be fetched, the position stays, and all others are delivered.
+// mail blocks another: if one cannot be fetched, the position stays, and all others are delivered, unless Gmail returns none at all.
 import type { Log } from '../model/log.ts'
 import type { WatchedGmail } from '../model/config/gmail.ts'
 import { Problem } from '../model/problem.ts'
@@ -115,7 +115,7 @@ async function listRecent({ api, gmail }: SyncParts, { syncedAt }: GmailState): 
   return { added, historyId }
 }
 
-/** `failed`: the reason why mails could not be fetched. `isDown`: several fetches all failed, so no more were tried. */
+/** `failed`: the reasons why mails could not be fetched. `isDown`: all fetches of a group failed, so no more were tried. */
 type FetchedMails = {
   readonly payloads: readonly GmailPayload[]
   readonly failed: readonly unknown[]
@@ -166,8 +166,9 @@ async function pickMatching(
   messages: readonly GmailMessage[],
 ): Promise<readonly GmailMessage[]> {
   if (gmail.query === undefined || messages.length === 0) return messages
-  const oldest = Math.min(...messages.map(({ internalDate }) => internalDate))
-  const query = `(${gmail.query}) after:${Math.floor(oldest / 1000) - 1}`
+  const times = messages.map(({ internalDate }) => Math.floor(internalDate / 1000))
+  // without the end, the newest mails of a long backlog would fill the pages
+  const query = `(${gmail.query}) after:${Math.min(...times) - 1} before:${Math.max(...times) + 2}`
   const open = new Set(messages.map(({ id }) => id))
   let pageToken: string | undefined
   for (let page = 0; page < maxPages && open.size > 0; page++) {

@@ -27,7 +27,7 @@ type WatcherParts = {
 
 export type MailWatcher = {
   status(): GmailStatus
-  /** Resolves with a sentence when the consent is missing: only a person can give it. */
+  /** Resolves with the error when the consent is missing: only a person can give it. */
   readonly consentLost: Promise<Error>
   /** Stops the watcher. Resolves when all its parts have ended. The next start finds the undelivered mails. */
   stop(): Promise<void>
@@ -71,7 +71,7 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
    */
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
-      const before = readConsentText()
+      const before = readCredentialsText()
       const ending = new AbortController()
       const signal = AbortSignal.any([stopping.signal, ending.signal])
       try {
@@ -83,7 +83,7 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
         if (isConsentMissing(error)) loseConsent(error)
         await waitForNewConsent(before, part === 'start' ? minute : consentRetryMs)
         // the same consent counts as refused until Google accepts it
-        if (part === 'start' || readConsentText() !== before) board.setProblem(part, undefined)
+        if (part === 'start' || readCredentialsText() !== before) board.setProblem(part, undefined)
       }
     }
   }
@@ -91,7 +91,7 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
   /** Waits for a new consent, up to a time limit. */
   async function waitForNewConsent(before: string, ms: number): Promise<void> {
     const end = clock() + ms
-    while (!stopping.signal.aborted && clock() < end && readConsentText() === before) {
+    while (!stopping.signal.aborted && clock() < end && readCredentialsText() === before) {
       await pause(consentCheckMs, stopping.signal).catch(() => undefined)
     }
   }
@@ -188,7 +188,11 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
     )
     board.setProblem('push', undefined)
     try {
-      return await new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+      return await new Promise<never>((_, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason))
+        // the signal may have been aborted while the server began to listen
+        if (signal.aborted) reject(signal.reason)
+      })
     } finally {
       receiver.close()
     }
@@ -203,8 +207,8 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
     void board.waitUntilWritten().then(() => log.error(fields, `Gmail: ${said}`))
   }
 
-  /** The text of the consent file. Another text means another consent. */
-  function readConsentText(): string {
+  /** The credentials as one text; empty if they cannot be read. Another text means other credentials. */
+  function readCredentialsText(): string {
     try {
       return JSON.stringify(readCredentials(dir, gmail))
     } catch {

@@ -1,4 +1,5 @@
-// HEARTBEAT_OK is the reply of an agent with nothing to report. The token is never posted; a reply with nothing else is not posted at all.
+// HEARTBEAT_OK is the reply of an agent with nothing to report. A reply with nothing else is not posted. From any other reply, the token is
+// removed at the beginning and at the end.
 
 /** A longer reply is never an acknowledgement. The limit also protects the patterns below from endless output. */
 const maxChars = 12_000
@@ -7,7 +8,7 @@ const maxChars = 12_000
 const leadingTokens = /^(?:HEARTBEAT_OK(?![\p{L}\p{N}_])[^\p{L}\p{N}_]{0,4})+/u
 const trailingTokens = /(?:(?<![\p{L}\p{N}_])HEARTBEAT_OK[^\p{L}\p{N}_]{0,4})+$/u
 
-/** Removes Markdown emphasis, code and quote marks, and HTML tags around the token. */
+/** Replaces HTML tags by spaces, and removes the Markdown marks of emphasis, code and quotes at both ends. */
 function unwrap(text: string): string {
   return text
     .replace(/<[^<>]*>|&nbsp;/gi, ' ')
@@ -46,9 +47,9 @@ function removeTokens(reply: string): string {
   return text
 }
 
-/** The number of tokens that are removed at one end. */
+/** The maximum number of tokens that are removed at each end. */
 const maxTokens = 20
-/** The number of UTF-16 units at the end of a text that are searched for the token. */
+/** The number of UTF-16 units at each end of a text that are searched for the token. On a longer text, the patterns could take minutes. */
 const endChars = 200
 
 const leadingToken = /^(?:[>#\s]|&nbsp;)*(?<tags>(?:<[a-z][^<>]{0,100}>\s*)*)(?<marks>[*_`~([]*)\s*HEARTBEAT_OK/i
@@ -57,10 +58,11 @@ const trailingToken =
 
 /** Marks that close right after the token are removed with it; marks that close later stay. */
 function removeLeadingToken(text: string): string {
-  const found = leadingToken.exec(text)
+  const start = text.trimStart()
+  const found = leadingToken.exec(start.slice(0, endChars))
   if (found === null || !found[0].endsWith('HEARTBEAT_OK')) return text
   const { tags = '', marks = '' } = found.groups ?? {}
-  const behind = text.slice(found[0].length)
+  const behind = start.slice(found[0].length)
   const end = closeMarks(marks)
   const isClosed = behind.trimStart().startsWith(end)
   const rest = isClosed ? (end === '' ? behind : behind.trimStart().slice(end.length)) : behind

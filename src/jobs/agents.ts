@@ -28,7 +28,7 @@ export type Agent = {
   readonly budgets: readonly string[]
 }
 
-/** An unknown agent gets the settings of the default agent under this id, so that its sessions stay separate. */
+/** An agent that the list lacks has the settings of `agents.defaults`. It keeps its id, so that its sessions stay separate. */
 export function toAgent(config: Config, id: string, dir: string): Agent {
   const { defaults, list } = config.agents
   const own = list.find((agent) => agent.id === id)

@@ -7,7 +7,7 @@ import type { Config } from '../model/config/config.ts'
 import type { Log } from '../model/log.ts'
 import type { Clock, Store } from '../store/store.ts'
 
-/** The end of an attempt to deliver an alert. `why`: the reason in the log, without a recipient. */
+/** The end of an attempt to deliver an alert. `why`: the reason for the log. It names no recipient. */
 export type AlertAttempt = { readonly isDelivered: true } | { readonly isDelivered: false; readonly why: string }
 
 export type AlertHeartbeat = {
@@ -112,7 +112,7 @@ export function createAlertHeartbeat(parts: HeartbeatParts): AlertHeartbeat {
     else
       log.warn(
         {},
-        `The heartbeat of the alerts is not sent: ${why} It is tried again. After a correction, "hookloom alert --test" shows whether alerts arrive.`,
+        `The heartbeat of the alerts is not sent: ${why}${why.endsWith('.') ? '' : '.'} It is tried again. After a correction, "hookloom alert --test" shows whether alerts arrive.`,
       )
   }
 

@@ -1,5 +1,5 @@
-// Reports dead jobs, parked deliveries and senders that are refused or silent to the operator: at most one message an hour for each cause. An
-// alert is a job, so it survives a failing channel and a crash.
+// Reports to the operator what failed or needs attention, such as a dead job, a parked delivery, or a sender that is refused or silent: at most
+// one message an hour for each cause. An alert is a job, so it survives a failing channel and a crash.
 import { createHash } from 'node:crypto'
 import type { Config } from '../model/config/config.ts'
 import { findDefaultAgentId } from '../model/config/config.ts'
@@ -27,7 +27,7 @@ export type Death = {
   readonly hops: number
 }
 
-/** `waitsFor`: the module that parked the delivery, or `someMapping`. */
+/** `waitsFor`: the module that parked the delivery, or `missingMappingModule`. */
 type ParkedDelivery = {
   readonly deliveryId: string
   readonly hook: string
@@ -74,7 +74,7 @@ export function createAlerts({ store, config, clock, newId, onAdded, meter, log 
   /** The causes of the last hour. `more`: the number of times that the cause occurred since its message. */
   const causes = new Map<string, { at: number; more: number }>()
 
-  /** Queues the message of a cause. Resolves to false if nothing was queued and the operator has not got the message in another way. */
+  /** Queues the message of a cause, unless the cause had a message in the last hour. Resolves to false if a later attempt may queue it. */
   async function raise(cause: string, text: string, what: Pick<Alert, 'event' | 'hops'>): Promise<boolean> {
     const route = config().hooks.alerts
     if (route === undefined && !what.event) return true
@@ -84,7 +84,7 @@ export function createAlerts({ store, config, clock, newId, onAdded, meter, log 
       before.more += 1
       return true
     }
-    for (const [name, { at }] of causes) if (name !== cause && !isRecent(at, now)) causes.delete(name)
+    for (const [name, { at }] of causes) if (!isRecent(at, now)) causes.delete(name)
     if (causes.size >= maxCausesAnHour) return false
     const known = { at: now, more: 0 }
     causes.set(cause, known)

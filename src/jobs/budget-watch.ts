@@ -43,7 +43,7 @@ export function createBudgetWatch(parts: {
       ]
     })
     const most = shares.toSorted((one, other) => other.share - one.share)[0]
-    // not yet spent: other turns may have reserved the rest, and release most of it when they end
+    // while other turns have reserved the rest, the budget is not spent: they release most of it when they end
     const isSpent = isWaiting && account.reserved.turns === 0
     if (most === undefined || (!isSpent && most.share * 100 < warnAtPercent)) return
     const percent = isSpent || most.share >= 1 ? 100 : warnAtPercent

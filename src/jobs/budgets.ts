@@ -17,7 +17,7 @@ import { repairChars } from './prompt.ts'
 import type { Failure, StepOutcome } from './retry.ts'
 import type { JobContext } from './step.ts'
 
-/** The request of a turn, which was built but not sent yet. */
+/** The request of a turn, before it is sent. */
 type Draft = Pick<RunRequest, 'model' | 'system' | 'history' | 'prompt' | 'verdicts'>
 
 type Turn = { readonly planned: AgentPlan | Heartbeat; readonly agent: Agent; readonly draft: Draft }
@@ -148,7 +148,7 @@ function failWithoutPrice(model: string | undefined, budget: string): Failure {
   return { kind: 'permanent', status: 'error', detail }
 }
 
-type Metering = {
+type MeterParts = {
   readonly turn: Turn
   readonly candidates: readonly Candidate[]
   /** The spending of each call, in order. */
@@ -156,7 +156,7 @@ type Metering = {
   readonly context: JobContext
 }
 
-function createMeteredRunner(runner: Runner, { turn, candidates, calls, context }: Metering): Runner {
+function createMeteredRunner(runner: Runner, { turn, candidates, calls, context }: MeterParts): Runner {
   return {
     id: runner.id,
     async run(request, io) {
@@ -197,10 +197,14 @@ function countTokens({ inputTokens, outputTokens }: Usage): number {
   return inputTokens + outputTokens
 }
 
-type Metered = { readonly turn: Turn; readonly model: string | undefined; readonly cost: ModelConfig['cost'] }
+type MeteredCall = { readonly turn: Turn; readonly model: string | undefined; readonly cost: ModelConfig['cost'] }
 
 /** Counts the tokens and the cost of a call for the metrics. No label comes from a request: other agents and models are `*`. */
-function meterTurn(result: RunResult, { turn: { agent }, model, cost }: Metered, { config, meter }: JobContext): void {
+function meterTurn(
+  result: RunResult,
+  { turn: { agent }, model, cost }: MeteredCall,
+  { config, meter }: JobContext,
+): void {
   const labels = {
     agent: listAgentIds(config).includes(agent.id) ? agent.id : '*',
     model: toModelLabel(model, config),

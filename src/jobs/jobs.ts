@@ -16,6 +16,7 @@ import { createHeartbeats, type Heartbeats } from './heartbeats.ts'
 import { createRunnersAndChannels, type RunnerAndChannelParts } from './runners-and-channels.ts'
 import { createWorkspaceReader } from '../runners/workspace.ts'
 import { createWorker } from './worker.ts'
+import { toErrorName } from '../base/exceptions.ts'
 
 export type EffectsOptions = RunnerAndChannelParts & {
   /** The config directory: relative workspaces start there. */
@@ -68,8 +69,12 @@ export function createEffects(options: EffectsOptions): Effects {
     readWorkspaceFile: createWorkspaceReader(log),
     newBoundaryId: () => randomBytes(8).toString('hex'),
     settings() {
-      const now = config()
-      return { config: now, agent: (id) => toAgent(now, id, dir), ...runnersAndChannelsOf(now, ownChannels()) }
+      const current = config()
+      return {
+        config: current,
+        agent: (id) => toAgent(current, id, dir),
+        ...runnersAndChannelsOf(current, ownChannels()),
+      }
     },
     onWake: (agentId) => heartbeats.wake(agentId),
     onAlertAttempt: (attempt) => pings.noteAttempt(attempt),
@@ -111,15 +116,22 @@ export function createEffects(options: EffectsOptions): Effects {
     log,
   })
 
-  let limits = JSON.stringify(config().budgets)
+  /** The budgets by which turns wait. Undefined at the start: the configuration may have changed while no gateway ran. */
+  let knownBudgets: string | undefined
 
   /** Wakes the turns that wait for a budget, because its limit may have been raised or removed. */
   async function wakeForNewBudgets(): Promise<void> {
     const next = JSON.stringify(config().budgets)
-    if (next === limits) return
-    limits = next
-    const isWoken = await store.wakeBudgets().catch(() => false)
-    if (isWoken) worker.lookForJobs()
+    if (next === knownBudgets) return
+    try {
+      if (await store.wakeBudgets()) worker.lookForJobs()
+      knownBudgets = next
+    } catch (thrown) {
+      log.warn(
+        { thrown: toErrorName(thrown) },
+        'the turns that wait for a budget could not be woken; the next save tries again',
+      )
+    }
   }
 
   return {
@@ -127,6 +139,7 @@ export function createEffects(options: EffectsOptions): Effects {
       if (hasNoChannel(config())) log.warn({}, noChannelWarning)
       worker.start()
       void heartbeats.start()
+      void wakeForNewBudgets()
       pings.start()
     },
     lookForNew(jobs, cancel) {

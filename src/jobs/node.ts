@@ -68,8 +68,8 @@ export function createNode(parts: {
     start(given) {
       actors = given
       const { effects, mailbox, drain, recovery } = given
-      // the duties may have been acquired before the start
       timer = setInterval(() => void join(), joinEveryMs).unref()
+      // the duties may have been acquired before the start
       effects.reloadSchedules()
       mailbox.apply()
       recovery.apply()

@@ -23,12 +23,12 @@ import { runInSpan } from '../base/trace.ts'
 
 /** Performs the missing steps and records each one. If the lease is aborted, the job is released and the attempt is not counted. */
 export async function performJob(claimed: ClaimedJob, given: JobContext): Promise<void> {
-  const { lease, deferRecord: hold } = deferRecords(given.lease)
+  const { lease, deferRecord } = deferRecords(given.lease)
   const context = { ...given, lease }
   const { clock, retry = defaultRetry } = context
   const missing = findMissingSteps(claimed.planned, claimed.steps)
   const [first] = missing
-  // after each end of the process during the job, an attempt was counted; a status must not stay pending because of such attempts
+  // each end of the process during the job was counted as an attempt; such attempts end no task of a status, which would stay pending
   if (first !== undefined && claimed.attempts >= retry.attempts && claimed.planned.kind !== 'status') {
     const detail = `The gateway ended during attempt ${claimed.attempts}, in the step "${first}". See the last lines of its log. "hookloom retry ${claimed.id}" runs it again.`
     return await failJob(first, claimed, { kind: 'permanent', status: 'error', detail }, context)
@@ -55,7 +55,7 @@ export async function performJob(claimed: ClaimedJob, given: JobContext): Promis
     const at = clock()
     const step: Step = { name, ...outcome.step, ...(at > startedAt && { startedAt }), at }
     const { kind: _, step: __, leavesWakes = false, ...rows } = outcome
-    hold({ ...rows, steps: [step], leavesLane: leavesLaneBefore(job.planned, next) }, () => {
+    deferRecord({ ...rows, steps: [step], leavesLane: leavesLaneBefore(job.planned, next) }, () => {
       context.meter('steps', { step: toStepKind(name), outcome: step.state }, (step.at - startedAt) / 1_000)
       if (name === 'run') countTurn(job, step.state, context)
       if (isAlertPost(job, name))
@@ -87,15 +87,18 @@ function isAlertPost({ planned }: ClaimedJob, step: StepName): boolean {
 
 /**
  * A lease that keeps the records that it gets, and writes them with its next report, so that a turn, its summary and the mark of the first
- * message are one commit. `written` is called after that commit.
+ * message are one commit. `onWritten` is called after that commit.
  */
-function deferRecords(lease: JobLease): { lease: JobLease; deferRecord(record: JobReport, written: () => void): void } {
+function deferRecords(lease: JobLease): {
+  lease: JobLease
+  deferRecord(record: JobReport, onWritten: () => void): void
+} {
   let held: JobReport = {}
   let callbacks: readonly (() => void)[] = []
   return {
-    deferRecord(record, written) {
+    deferRecord(record, onWritten) {
       held = mergeReports(held, record)
-      callbacks = [...callbacks, written]
+      callbacks = [...callbacks, onWritten]
     },
     lease: {
       ...lease,
@@ -204,7 +207,7 @@ async function failJob(step: StepName, job: ClaimedJob, failure: Failure, contex
 
 /**
  * Builds the report of a failed step. If the step failed permanently, the main session may get an event, in the transaction that makes the job
- * dead. No step is recorded for it: a job that the operator queues again starts with the run, and its next end makes another event.
+ * dead. No step is recorded for the event: if the operator queues the job again, it continues with the failed step, and may make another event.
  */
 function buildFailureReport(
   name: StepName,

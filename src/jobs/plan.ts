@@ -174,7 +174,7 @@ function planCallback({ id: runId, planned }: NewJob, newId: () => string): NewJ
   return { id: newId(), planned: plan, standsFor, lane: standsFor, state: 'queued', steps: [], events: [] }
 }
 
-/** The purposes of the tasks that wait for the end of a run. */
+/** The names (`standsFor`) of the tasks that wait for the end of a run. */
 export function listRunTasks({ id, planned }: Pick<Job, 'id' | 'planned'>): readonly string[] {
   if (planned.kind !== 'agent') return []
   return [

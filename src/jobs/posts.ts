@@ -1,5 +1,5 @@
 // Sends the messages of a reply, one after the other. A message is repeated only if the channel did not accept it, if the channel drops
-// repeats, or after a crash during the send.
+// repeats, if the operator accepts repeats (`onUnknown`), or after a crash during the send.
 import type { Channel, Outgoing, SendResult } from '../model/channel.ts'
 import type { ClaimedJob, Post, StoredPost } from '../model/job.ts'
 import { toErrorName, toErrorText } from '../base/exceptions.ts'
@@ -43,7 +43,7 @@ export async function postAll(
     if (!isOurs) return { kind: 'aborted' }
     const maybeSince = post.state === 'sending' ? job.createdAt : undefined
     const sending = postOne(begun, channel, { run, signal: lease.signal, maybeSince })
-    const result = await sending.catch((thrown: unknown): Threw => {
+    const result = await sending.catch((thrown: unknown): SendException => {
       if (!isOneOfSeveral || lease.signal.aborted) throw thrown
       // the step of the next recipient writes all messages of the job, so it must know these
       log.warn({ jobId: job.id, thrown: toErrorName(thrown) }, 'a channel threw')
@@ -80,12 +80,12 @@ function markSending(post: Post, { dedupes }: Channel): Post {
   return { ...post, state: 'sending', ...(mayBeTwice ? { mayBeTwice } : {}) }
 }
 
-/** `detail`: the text of the exception, which may quote anything. */
-type Threw = { readonly kind: 'threw'; readonly detail: string }
+/** An exception of a channel. `detail`: its text, which may quote anything. */
+type SendException = { readonly kind: 'threw'; readonly detail: string }
 type FailedSend =
   | Exclude<SendResult, { kind: 'sent' }>
   | { readonly kind: 'aborted'; readonly isBegun: boolean }
-  | Threw
+  | SendException
 
 /**
  * The state of a message after a failed attempt. A message that may have arrived is sent again only if the channel drops repeats, or if the

@@ -45,7 +45,7 @@ function askForVerdict(words: readonly string[]): string {
   ].join('\n')
 }
 
-/** The maximum number of UTF-16 units of a reply in the second question: its end, which usually has the conclusion. */
+/** The second question has at most this many UTF-16 units of the reply: its end, which usually has the conclusion. */
 export const repairChars = 4_000
 
 /** The second question about a reply without a verdict. It needs no history: the reply is in it. */

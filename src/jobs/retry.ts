@@ -7,7 +7,7 @@ import type { JobReport } from '../store/records.ts'
 export type RetryPolicy = Backoff & {
   /** The maximum number of counted attempts of a job, including the first; after the last one the job is dead. */
   readonly attempts: number
-  /** The share by which a wait is lengthened or shortened, so that jobs that failed together do not return together. */
+  /** The maximum share by which a wait is lengthened or shortened, so that jobs that failed together do not return together. */
   readonly jitter: number
 }
 

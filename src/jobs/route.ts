@@ -43,7 +43,7 @@ export function resolveRoute(
           { isWithoutChannels: true },
         )
       : buildNoRoute(
-          'channel is "last", the main session has no last recipient, and channels.default is not set. ' +
+          'channel is "last", the main session has no last recipient on a configured channel, and channels.default names no channel. ' +
             'Set channels.default to {"channel": …, "to": …}, or name a channel in the mapping or the request.',
         )
   }

@@ -74,7 +74,7 @@ export function createPacedRunner(
   }
 }
 
-type Asked = { readonly model: string | undefined; readonly runner: string }
+type CalledModel = { readonly model: string | undefined; readonly runner: string }
 
 /** A runner that records each call of a model as a span, with its tokens. The name of a model is left out if a request may have named it. */
 export function createTracedRunner(
@@ -112,7 +112,7 @@ export function createTracedRunner(
   }
 }
 
-/** The attributes of a span. Undefined values are left out. */
+/** The attributes of a span. The span leaves out undefined values. */
 function toTokenAttributes(usage: Usage | undefined) {
   return {
     'gen_ai.usage.input_tokens': usage?.inputTokens,
@@ -123,7 +123,10 @@ function toTokenAttributes(usage: Usage | undefined) {
 }
 
 /** Finds the limit of a turn, by the name of its model, of its provider, or of a runner that calls no model. */
-function findProviderLimit({ model = '', runner }: Asked, { config }: Pick<Pacing, 'config'>): string | undefined {
+function findProviderLimit(
+  { model = '', runner }: CalledModel,
+  { config }: Pick<Pacing, 'config'>,
+): string | undefined {
   const names = runner === 'ai' ? [model, model.slice(0, Math.max(0, model.indexOf('/')))] : [runner]
   return names.find((name) => Object.hasOwn(config.limits, name))
 }

@@ -118,7 +118,7 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
     if (leases.size >= maxConcurrent && mayHaveTask && !leases.hasTask)
       mayHaveTask = (await claimJobs({ limit: 1, leaseMs, limits, only: 'tasks' })) > 0
     await leases.stopEnding()
-    // a slot that was filled at once does not count as free
+    // a slot that is free only for a moment, until the claim above fills it, does not count as free
     fullSince = leases.size < maxConcurrent ? undefined : (fullSince ?? clock())
     if (leases.size >= maxConcurrent) return maxSleepMs
     const untilDue = await store.nextDueInMs()

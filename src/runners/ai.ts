@@ -1,4 +1,5 @@
-// The runner that calls a model over HTTP with the AI SDK. One request for each run: the worker retries.
+// The runner that calls a model over HTTP with the AI SDK. It does not retry, because the worker does. It asks again only if the provider refuses
+// the form of a verdict.
 import type { LanguageModelUsage } from 'ai'
 import type { Thinking } from '../model/action.ts'
 import { firstByteDefaults, type ModelsConfig, type ProviderConfig } from '../model/config/agents.ts'
@@ -77,9 +78,9 @@ type Question = {
 }
 
 /** `refusesForm`: the model was not asked, because the provider or the model does not support the form of the answer. */
-type Asked = { readonly result: RunResult; readonly refusesForm: boolean }
+type AskResult = { readonly result: RunResult; readonly refusesForm: boolean }
 
-async function ask(question: Question, answer: AnswerForm | undefined): Promise<Asked> {
+async function ask(question: Question, answer: AnswerForm | undefined): Promise<AskResult> {
   const { provider, model, io, fetch, now } = question
   const { signal, log } = io
   const { stream, kind, firstByteSeconds = firstByteDefaults[kind] } = provider.config
@@ -96,7 +97,7 @@ async function ask(question: Question, answer: AnswerForm | undefined): Promise<
   }
   const reply = plain?.kind === 'reply' ? plain : first
   if (reply.kind === 'failed') {
-    const fail = (result: RunResult): Asked => ({ result, refusesForm: false })
+    const fail = (result: RunResult): AskResult => ({ result, refusesForm: false })
     if (signal.aborted) return fail(toStoppedFailure(signal))
     if (bounded.isOver()) return fail(toTooLongFailure(provider, maxAnswerBytes))
     const silence = watched.silence()
@@ -158,7 +159,7 @@ async function readRunResult(
   provider: Provider,
   answer: AnswerForm | undefined,
 ): Promise<RunResult> {
-  const text = provider.config.kind === 'openai-compatible' ? removeThoughts(reply.text) : reply.text
+  const text = provider.config.kind === 'openai-compatible' ? removeReasoning(reply.text) : reply.text
   const { toolInput } = reply
   const said =
     answer === undefined ? { text } : await readVerdictReply({ text, toolInput }, answer, parseIncompleteJson)
@@ -192,7 +193,7 @@ function describeRemedy(finish: ModelReply['finish']): string {
 }
 
 /** Removes the reasoning from a reply: servers without a field for reasoning put it at the beginning of the text. */
-function removeThoughts(text: string): string {
+function removeReasoning(text: string): string {
   return text.replace(/^\s*<think>[^]*?<\/think>\s*/, '')
 }
 

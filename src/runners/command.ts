@@ -42,7 +42,7 @@ type Execution = {
   readonly end: ChildEnd
   /** The output; undefined if the program did not end by itself, or if its output is not the expected JSON. */
   readonly printed: PrintedResult | undefined
-  /** The id of the session that the run continued; undefined for a new session. */
+  /** The session that the run continued; undefined for a new session. */
   readonly state: SessionState | undefined
   /** The session id that the runner passed to the program; undefined if the program accepts none. */
   readonly givenId: string | undefined

@@ -29,8 +29,8 @@ function isUnknownToOpenClaw(channel: ChannelName): boolean {
 }
 
 /**
- * `POST {baseUrl}/agent`, and `/wake` for a heartbeat, with the run id as `Idempotency-Key`: a repeated request does not start a second run. A
- * session key is never sent, because OpenClaw refuses it by default, and the system text is not sent either.
+ * `POST {baseUrl}/agent`, and `/wake` for a heartbeat, with the run id as `Idempotency-Key`: for five minutes, a repeated request does not start
+ * a second run. A session key is never sent, because OpenClaw refuses it by default, and the system text is not sent either.
  */
 export function createOpenClawRunner(
   id: string,
@@ -70,7 +70,7 @@ export function createOpenClawRunner(
       } catch (thrown) {
         return toNetworkFailure(id, config, { thrown, isStopped: signal.aborted })
       }
-      return readForwarded(request, answered) ?? toRefusalFailure(id, config, answered)
+      return readAcceptance(request, answered) ?? toRefusalFailure(id, config, answered)
     },
     async probe(signal) {
       try {
@@ -108,8 +108,8 @@ function findDestination({ deliver, channel, to }: AgentAction): { channel: Chan
   return { channel, to }
 }
 
-/** The id of the run in an answer; undefined if the run was not accepted. */
-function readForwarded({ runId, action }: RunRequest, { status, body }: OpenClawAnswer): RunResult | undefined {
+/** The result of an accepted run; undefined if OpenClaw did not accept it. */
+function readAcceptance({ runId, action }: RunRequest, { status, body }: OpenClawAnswer): RunResult | undefined {
   if ((status !== 200 && status !== 202) || body?.['ok'] !== true) return undefined
   if (action === undefined) return { status: 'forwarded', id: runId, detail: 'Forwarded to OpenClaw as a wake.' }
   const theirs = body['runId']
@@ -145,8 +145,8 @@ type OpenClawAnswer = {
 const maxWords = 300
 
 /**
- * The result of a request. OpenClaw recognises a repeated key for only five minutes, so later only a request that never arrived may be
- * repeated.
+ * The errors of a request that certainly never arrived. Such a request may be repeated at any time, although OpenClaw recognises a repeated key
+ * for only five minutes.
  */
 const notConnectedCodes: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
@@ -156,7 +156,7 @@ const notConnectedCodes: ReadonlySet<string> = new Set([
   'ENETUNREACH',
   'UND_ERR_CONNECT_TIMEOUT',
 ])
-/** Statuses of OpenClaw, or of a proxy in front of it, after which the run was certainly not accepted. */
+/** Statuses with which OpenClaw, or a proxy that does not reach it, says that it cannot accept a run now. */
 const unavailableStatuses: ReadonlySet<number> = new Set([429, 502, 503, 521, 523])
 
 /** The advice after a refusal that a retry does not change, by status. */
@@ -202,7 +202,7 @@ function toAnswerFailure(
   return status === 413 ? { status: 'too-long', detail } : permanentFailure(detail)
 }
 
-/** The failure if there was no answer. A repeat is safe: with the same idempotency key, OpenClaw starts no second run. */
+/** The failure if there was no answer. A repeat within five minutes is safe: with the same idempotency key, OpenClaw starts no second run. */
 function toNetworkFailure(
   id: string,
   { baseUrl, timeoutMs }: OpenClawRunnerConfig,

@@ -49,6 +49,14 @@ it('a second attempt whose first one never arrived posts the comment once', asyn
   expect(fake.comments).toHaveLength(1)
 })
 
+it('a second attempt does not fail permanently while Linear does not say whether the comment is there', async () => {
+  const { channel, fake, to } = await start()
+  fake.planAnswers(toLinearError(200, 'INPUT_ERROR'), toLinearError(400, 'RATELIMITED'))
+  expect(await channel.send(toOutgoing({ to, nonce, maybeSince: Date.now() }))).toMatchObject({ kind: 'rate-limited' })
+  fake.planAnswers(toLinearError(200, 'INPUT_ERROR'), { status: 502, body: 'Bad Gateway' })
+  expect(await channel.send(toOutgoing({ to, nonce, maybeSince: Date.now() }))).toMatchObject({ kind: 'transient' })
+})
+
 it('a second attempt to an unknown issue is refused, because no comment is there', async () => {
   const { channel, fake } = await start()
   const result = await channel.send(toOutgoing({ to: 'ENG-99', nonce, maybeSince: Date.now() }))

@@ -200,6 +200,17 @@ describe('hookloom gmail auth', () => {
     expect(google.faults).toEqual([])
   })
 
+  test('hookloom gmail auth goes on if another page requests a path that is no URL', async () => {
+    const google = await startGoogle()
+    const dir = makeFreshDir(google)
+    const args = ['auth', '--account', account, '--credentials', writeClientFile(dir)]
+    const { code } = await runWithConsent(dir, args, async (url) => {
+      expect((await fetch(`${new URL(url).searchParams.get('redirect_uri')}//`)).status).toBe(404)
+      return await visit(google)(url)
+    })
+    expect(code).toBe(0)
+  })
+
   test('hookloom gmail auth fails if the person declines, or the address belongs to another request', async () => {
     const google = await startGoogle()
     const dir = makeFreshDir(google)

@@ -100,23 +100,27 @@ async function runTurn(
   const traced = createTracedRunner(runner, { agent, job })
   // with a fallback, the next turn can use another provider, so it need not wait
   const paced = agent.modelFallbacks.length > 0 ? traced : createPacedRunner(traced, { agent, context })
-  const asked = createVerdictRunner(budget.meter(paced), context)
+  const verdictRunner = createVerdictRunner(budget.meter(paced), context)
   const ask = async (shown: TurnContext, given: ReturnType<typeof draft>, limit: AbortSignal) => {
-    const result = await runWithFallbacks(asked, given, { models: agent.modelFallbacks, log: note, signal: limit })
+    const result = await runWithFallbacks(verdictRunner, given, {
+      models: agent.modelFallbacks,
+      log: note,
+      signal: limit,
+    })
     return { shown, prompt: given.prompt, result }
   }
   // the next turn of the session must not start while a child process of this turn still works in the same folder
   const times = { outer: lease.signal, ms, endingMs, waitsAfterAbort: lease.mustEnd }
-  const over = context.trackTurn({ jobId: job.id, since: request.deadline - ms, until: request.deadline })
+  const untrack = context.trackTurn({ jobId: job.id, since: request.deadline - ms, until: request.deadline })
   const ended = await withDeadline(times, async (limit) => {
-    let asked = await ask(whole, first, limit)
+    let last = await ask(whole, first, limit)
     for (const shown of smaller) {
-      if (asked.result.status !== 'too-long' || limit.aborted) break
+      if (last.result.status !== 'too-long' || limit.aborted) break
       note(describeShorterPrompt(shown))
-      asked = await ask(shown, draft(shown), limit)
+      last = await ask(shown, draft(shown), limit)
     }
-    return asked
-  }).finally(over)
+    return last
+  }).finally(untrack)
   if (ended.kind === 'aborted') return ended
   if (ended.kind === 'timeout') {
     return { kind: 'permanent', status: 'timeout', detail: describeTimeout(planned, agent, seconds) }

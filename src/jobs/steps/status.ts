@@ -21,9 +21,9 @@ const minLookMs = 2_000
 const maxLookMs = 60_000
 const maxRetryMs = 300_000
 /** The time limit of a call that reads a status and sets it, in milliseconds. */
-const setTimeoutMs = 60_000
-/** The lease of the task that calls. If this task is killed, the others wait at most this long. */
-const turnMs = setTimeoutMs + 15_000
+const callTimeoutMs = 60_000
+/** The time of the lease under which a task calls. If this task is killed, the others wait at most this long. */
+const callLeaseMs = callTimeoutMs + 15_000
 
 const shared = { of: ['status'], retry: undefined, reportsFirst: false, describeDeath: undefined } as const
 
@@ -100,8 +100,8 @@ async function setStatus(result: Result, input: Input, context: JobContext): Pro
     return { kind: 'permanent', status: 'error', detail }
   }
   const name = toStatusKey(planned)
-  const turn = await store.lease({ names: [name], leaseMs: turnMs })
-  if (turn.length === 0) return { kind: 'later', afterMs: minLookMs, reason: 'Another run sets this status now.' }
+  const leases = await store.lease({ names: [name], leaseMs: callLeaseMs })
+  if (leases.length === 0) return { kind: 'later', afterMs: minLookMs, reason: 'Another run sets this status now.' }
   try {
     const newer = await claimStatus(name, job, context)
     if (newer !== undefined) {
@@ -115,7 +115,7 @@ async function setStatus(result: Result, input: Input, context: JobContext): Pro
     return await callChannel(result, input, { ...context, setStatus: channel.setStatus })
   } finally {
     // if the lease cannot be ended, it expires
-    await store.endLeases(turn).catch(() => undefined)
+    await store.endLeases(leases).catch(() => undefined)
   }
 }
 
@@ -155,7 +155,7 @@ async function callChannel(
   { lease, setStatus: set }: JobContext & { readonly setStatus: NonNullable<Channel['setStatus']> },
 ): Promise<StepOutcome> {
   const { channel: name, commit, runId } = planned
-  const ended = await withDeadline({ outer: lease.signal, ms: setTimeoutMs }, (signal) =>
+  const ended = await withDeadline({ outer: lease.signal, ms: callTimeoutMs }, (signal) =>
     set({ commit, name: planned.name, state, description: `Run ${runId} ${text}.`, signal }),
   )
   if (ended.kind === 'aborted') return ended
@@ -164,7 +164,7 @@ async function callChannel(
     return { kind: 'later', afterMs: clampAskedMs(afterMs) ?? growingMs, reason, logged }
   }
   if (ended.kind === 'timeout') {
-    const why = `${name}: there was no answer in ${setTimeoutMs / 1_000} s.`
+    const why = `${name}: there was no answer in ${callTimeoutMs / 1_000} s.`
     return failed(why, why)
   }
   const { value: result } = ended

@@ -38,7 +38,7 @@ type Part = TextStreamPart<ToolSet>
 type PartOf<Type extends Part['type']> = Extract<Part, { type: Type }>
 type Warning = PartOf<'start-step'>['warnings'][number]
 
-/** Never rejects. The connection is closed at the end in every case. */
+/** Returns a failure of the call as a result. The connection is closed at the end in every case. */
 export async function callModel(call: Call, { stream }: { stream: boolean }): Promise<ModelReply | CallFailure> {
   const sdk = await import('ai')
   // the SDK prints its warnings; here they become log lines of the run, unless the host handles them
@@ -120,7 +120,7 @@ async function readStream(sdk: Sdk, settings: ReturnType<typeof toCallSettings>)
     kind: 'reply',
     text,
     toolInput,
-    // the initial value in a provider's package: it stays if the stream breaks off
+    // `other` without a raw reason is the initial value in the package of a provider: it stays if the stream breaks off
     finish: finishReason === 'other' && rawFinishReason === undefined ? 'none' : finishReason,
     model: response.modelId,
     usage,

@@ -56,10 +56,15 @@ const statusOf: Readonly<Record<string, number>> = {
 const overflow =
   /context[ _-]?(length|window|size|limit)|maximum (context|prompt|model) |(prompt|input) (is )?too long|input token count|input tokens exceed|too many (input )?tokens|model token limit|reduce the length/i
 /** OpenAI's error for a single prompt above the token limit of a minute: waiting does not help. */
-const overRate = /request too large/i
+const requestTooLarge = /request too large/i
 const noCredit = /^(insufficient_quota|billing_error|billing_not_active|billing_hard_limit_reached)$/
 /** These errors occur only after a connection was made. */
-const brokenOff: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED', 'ERR_STREAM_PREMATURE_CLOSE'])
+const cutConnectionCodes: ReadonlySet<string> = new Set([
+  'ECONNRESET',
+  'EPIPE',
+  'ECONNABORTED',
+  'ERR_STREAM_PREMATURE_CLOSE',
+])
 
 export function toModelFailure(thrown: unknown, asked: ModelCall, now: number): RunFailure {
   const code = findErrorCode(thrown)
@@ -88,7 +93,7 @@ export function isFormRefused(thrown: unknown): boolean {
 }
 
 function toNetworkFailure(code: string, { provider: { name, baseUrl } }: ModelCall): RunFailure {
-  if (brokenOff.has(code)) return retryableFailure(describeCutConnection(name, code))
+  if (cutConnectionCodes.has(code)) return retryableFailure(describeCutConnection(name, code))
   return unavailableFailure(
     `${name} cannot be reached at ${new URL(baseUrl).host} (${code}). Check that it runs, and check models.providers.${name}.baseUrl.`,
   )
@@ -160,7 +165,7 @@ function toStatusFailure(
 
 function isTooLong(status: number, { code, type, message }: ProviderError): boolean {
   // "Too many tokens" with 429 is a rate limit of Bedrock
-  if (status === 429) return overRate.test(`${message}`)
+  if (status === 429) return requestTooLarge.test(`${message}`)
   return status === 413 || ([400, 422].includes(status) && overflow.test(`${code} ${type} ${message}`))
 }
 

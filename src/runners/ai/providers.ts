@@ -59,7 +59,7 @@ type ProviderResult =
   | { readonly ok: true; readonly provider: Provider }
   | { readonly ok: false; readonly reason: string }
 
-/** A provider with its key, or the missing key of the configuration. */
+/** A provider that can be called, or the reason why it cannot, such as a missing API key. */
 function findProvider(name: string, { providers }: ModelsConfig): ProviderResult {
   const config = Object.hasOwn(providers, name) ? providers[name] : undefined
   if (config === undefined) return { ok: false, reason: describeUnknownProvider(name, Object.keys(providers)) }

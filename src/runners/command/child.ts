@@ -1,4 +1,5 @@
-// Runs one command without a shell and with bounded output. No process is left when the promise settles.
+// Runs one command without a shell and with bounded output. When the promise settles, each process of its group has ended, unless the system
+// cannot kill it.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Readable } from 'node:stream'

@@ -10,15 +10,15 @@ const maxWords = 500
 const maxLines = 5
 
 /** The wait after a rate limit. It is long, so that many waiting jobs do not retry every few seconds. */
-const limitedMs = 300_000
+const limitWaitMs = 300_000
 
 /** Exit codes after which a retry does not help: usage (2, 64), permission, configuration, not executable, not found. */
 const permanentCodes = new Set([2, 64, 77, 78, 126, 127])
 /** Temporary errors of the system: too many processes or files, no memory, a program that is being replaced. */
 const transientCodes = new Set(['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM', 'ETXTBSY'])
 
-const limited = /rate.?limit|usage limit|too many requests|overloaded/i
-const refused = /\b401\b|unauthorized|not logged in|invalid api key|authentication_error/i
+const limitWords = /rate.?limit|usage limit|too many requests|overloaded/i
+const refusalWords = /\b401\b|unauthorized|not logged in|invalid api key|authentication_error/i
 const sessionGone =
   /no (conversation|session|thread|rollout) (was )?found|(conversation|session|thread|rollout)\b.{0,80}(not found|does not exist|is unknown)|unknown (conversation|session|thread)/i
 
@@ -90,12 +90,12 @@ export function toTextFailure({ id, command }: FailedCommand, path: string): Run
 
 /** `said`: the reason in the command's JSON; if it is undefined, the last lines of stderr count. */
 export function toRunFailure(
-  culprit: FailedCommand,
+  failed: FailedCommand,
   end: Extract<ChildEnd, { kind: 'exited' }>,
   said: string | undefined,
 ): RunFailure {
-  const { id, command } = culprit
-  const words = redactWords(said ?? takeLastLines(end.complaint), culprit)
+  const { id, command } = failed
+  const words = redactWords(said ?? takeLastLines(end.complaint), failed)
   const how =
     end.code === 0 ? 'failed' : end.code === null ? `was ended by ${end.signal}` : `ended with exit code ${end.code}`
   const detail = `The command ${JSON.stringify(command)} (runners.${id}) ${how}${
@@ -103,9 +103,9 @@ export function toRunFailure(
   }`
   const quotes = words !== ''
   // only the JSON counts here: stderr may quote outside text
-  if (said !== undefined && limited.test(said))
-    return { status: 'unavailable', retryAfterMs: limitedMs, detail, quotes }
-  const isHopeless = permanentCodes.has(end.code ?? 0) || (said !== undefined && refused.test(said))
+  if (said !== undefined && limitWords.test(said))
+    return { status: 'unavailable', retryAfterMs: limitWaitMs, detail, quotes }
+  const isHopeless = permanentCodes.has(end.code ?? 0) || (said !== undefined && refusalWords.test(said))
   return { ...(isHopeless ? permanentFailure(detail) : retryableFailure(detail)), quotes }
 }
 

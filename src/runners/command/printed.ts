@@ -91,7 +91,7 @@ function toText(value: JsonValue): string {
 }
 
 const count = z.number().nonnegative()
-/** A turn without both counts has no usage. */
+/** The usage of a turn. Output that lacks one of the two required counts has no usage. */
 export const PrintedUsage = z.object({
   inputTokens: count,
   outputTokens: count,

@@ -25,6 +25,8 @@ export type FakeMailbox = {
   expire(): void
   /** The number of messages on one page of the history. */
   pageSize: number
+  /** The maximum number of messages that a search finds. */
+  listSize: number
   /** The number of watches so far. */
   watches: number
   answer(seen: Received): Reply | undefined
@@ -43,6 +45,7 @@ export function createFakeMailbox(options: {
   const box: FakeMailbox = {
     historyId: 1000,
     pageSize: 100,
+    listSize: 500,
     watches: 0,
     receive(...received) {
       for (const mail of received) {
@@ -94,18 +97,19 @@ export function createFakeMailbox(options: {
     return { body: { ...(history.length === 0 ? {} : { history }), ...next, historyId: String(box.historyId) } }
   }
 
-  /** `after:` in seconds, and words that the subject must have. */
+  /** `after:` and `before:` in seconds, and words that the subject must have. */
   function list(query: URLSearchParams): Reply {
     const q = query.get('q') ?? ''
     const after = Number(/after:(\d+)/.exec(q)?.[1] ?? 0) * 1000
+    const before = Number(/before:(\d+)/.exec(q)?.[1] ?? Infinity) * 1000
     const [, word] = /\(subject:(\w+)\)/.exec(q) ?? []
     const label = query.get('labelIds')
     const found = [...mails.values()]
-      .filter(({ internalDate }) => internalDate >= after)
+      .filter(({ internalDate }) => internalDate >= after && internalDate < before)
       .filter(({ labels = ['INBOX'] }) => label === null || labels.includes(label))
       .filter(({ subject = '' }) => word === undefined || subject.includes(word))
       .toReversed()
-      .slice(0, Number(query.get('maxResults')))
+      .slice(0, Math.min(box.listSize, Number(query.get('maxResults'))))
     return {
       body: { messages: found.map(({ id }) => ({ id, threadId: `t-${id}` })), resultSizeEstimate: found.length },
     }

@@ -217,3 +217,10 @@ describe('Markdown beyond the limits of the lexer', () => {
     expect(render(`**before**\n\n${dense}\n\n**behind**`, telegramHtml)).toMatch(/^<b>before<\/b>[^]*<b>behind<\/b>$/)
   })
 })
+
+it.each([
+  ['0. zero\n1. one', '0. zero\n1. one'],
+  ['7. seven\n8. eight', '7. seven\n8. eight'],
+])('the list %j keeps its numbers', (list, written) => {
+  expect(render(list, plainText)).toBe(written)
+})

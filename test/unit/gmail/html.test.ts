@@ -96,6 +96,17 @@ describe('the text of an HTML mail', () => {
       '<div style="background:#123456"><p style="color:#123456">X</p></div>',
     ],
     ['a colour that has no number, on itself', '<p style="background:tomato;color:tomato">X</p>'],
+    [
+      'a background whose later value is invalid',
+      '<p style="background-color:#fff;background-color:nocolour;color:#fff">X</p>',
+    ],
+    [
+      'a background whose later values are invalid',
+      '<p style="background:#fff;background:nocolour #000;color:#fff">X</p>',
+    ],
+    ['a colour whose later value is invalid', '<p style="color:#fff;color:nocolour">X</p>'],
+    ['a transparent colour whose later value is invalid', '<p style="color:transparent;color:nocolour">X</p>'],
+    ['a colour by its name on the same colour', '<p style="background:#ff6347;color:tomato">X</p>'],
     ['a background that a later one replaces', '<p style="background:#000;background:#fff;color:#fff">X</p>'],
     ['a colour of a class', '<style>.h{color:#FFFFFF}</style><p class="h">X</p>'],
     ['a colour of the body', '<body text="#ffffff">X</body>'],
@@ -147,6 +158,9 @@ describe('the text of an HTML mail', () => {
       'white on a class that is black',
       '<style>.h{background:#000}</style><div class="h"><p style="color:#fff">X</p></div>',
     ],
+    ['white on a colour in another notation', '<p style="background:lab(20% 0 0);color:#fff">X</p>'],
+    ['white on a colour behind lengths', '<p style="background:0px 0em no-repeat black;color:#fff">X</p>'],
+    ['white on a colour with a variable', '<p style="background:var(--dark);color:#fff">X</p>'],
     ['white on a picture', '<div style="background:url(a.png)"><p style="color:#fff">X</p></div>'],
     [
       'white on a gradient',

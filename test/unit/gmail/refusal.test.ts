@@ -1,7 +1,8 @@
 // The refusals of Google, and the next move that each one names.
 import { describe, expect, test } from 'vitest'
-import { toGoogleProblem } from '../../../src/gmail/call.ts'
+import { createCall, toGoogleProblem } from '../../../src/gmail/call.ts'
 import { GmailConfig } from '../../../src/model/config/gmail.ts'
+import { startLoopback } from '../../e2e/fakes/loopback.ts'
 
 const request = { method: 'GET' as const, url: 'https://gmail.example/gmail/v1/users/me/profile' }
 const refusals: [number, object][] = [
@@ -30,5 +31,17 @@ describe('renewMinutes', () => {
     expect(GmailConfig.safeParse({ renewMinutes: 14 }).error?.issues).toMatchObject([
       { path: ['renewMinutes'], message: expect.stringContaining('must be at least 15') },
     ])
+  })
+})
+
+describe('a call to Google', () => {
+  test('a call that fails again and again ends, even if the token is renewed at its last attempt', async () => {
+    const fake = await startLoopback(() => ({ status: 503, body: {} }))
+    const failed = { status: 503, body: {} }
+    fake.planAnswers(failed, failed, failed, failed, { status: 401, body: {} })
+    const tokens = { kind: 'consent' as const, token: async () => 'token', forget() {} }
+    const call = createCall({ tokens, pause: async () => {}, random: () => 0.5, signal: AbortSignal.timeout(5_000) })
+    await expect(call({ method: 'GET', url: fake.url })).rejects.toMatchObject({ code: 'gmail-unavailable' })
+    expect(fake.received).toHaveLength(6)
   })
 })

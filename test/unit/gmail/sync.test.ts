@@ -59,6 +59,21 @@ describe('a sync of a mailbox', () => {
     expect(stage.listIds()).toEqual(['yes'])
   })
 
+  test('a backlog that is longer than a search can list loses no mail that the operator’s search finds', async () => {
+    let now = Date.now()
+    google = await startGoogle({ clock: () => now })
+    const stage = createStage(google, { query: 'subject:bill' })
+    await stage.sync()
+    google.mailbox.listSize = 55
+    const ids = Array.from({ length: 60 }, (_, index) => `m${index}`)
+    for (const id of ids) {
+      now += 1_000
+      google.mailbox.receive({ id, subject: 'the bill' })
+    }
+    await stage.sync()
+    expect(stage.listIds()).toEqual(ids)
+  })
+
   test('a sync skips a message that was deleted before it was fetched', async () => {
     const stage = createStage(google)
     await stage.sync()

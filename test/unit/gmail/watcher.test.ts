@@ -12,7 +12,7 @@ import { readStatus } from '../../../src/gmail/status.ts'
 import { toStatusFile } from '../../../src/gmail/status.ts'
 import { type MailWatcher, startWatcher } from '../../../src/gmail/watcher.ts'
 import { type Log, silentLog } from '../../../src/model/log.ts'
-import { account, type FakeGoogle, startGoogle } from '../../e2e/fakes/google.ts'
+import { account, type FakeGoogle, pushServiceAccount, startGoogle } from '../../e2e/fakes/google.ts'
 import { consent, createMemorySink, toGmail } from './stage.ts'
 
 let google: FakeGoogle
@@ -258,5 +258,14 @@ describe('the watch that Gmail must renew', () => {
   ])('the renewal of a watch with the times %j is due: %s', ({ age, remains }, due) => {
     const now = 1_000 * hour
     expect(isRenewalDue({ now, renewedAt: now - age, expiresAt: now + remains, renewMinutes: 720 })).toBe(due)
+  })
+})
+
+describe('a watched mailbox, by push', () => {
+  test('a watcher that is stopped while its receiver begins to listen stops at once', async () => {
+    const push = { port: 0, endpoint: 'https://mail.example.org/gmail-pubsub', serviceAccount: pushServiceAccount }
+    const stopped = start(createEvents(), { mode: 'push', project, push })
+    await stopped.stop()
+    expect(stopped.status().state).toBe('stopped')
   })
 })

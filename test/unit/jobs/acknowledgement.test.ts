@@ -95,3 +95,11 @@ test('text with many acknowledgements is read in linear time', () => {
     expect(removeAcknowledgement(`x${part.repeat(100_000)}x`)).toContain('x')
   }
 })
+
+test.each([' ', '\n', '\u00A0', '> ', '<b> '])(
+  'a reply that begins with %j 200,000 times is read in linear time',
+  (part) => {
+    // quadratic time would be minutes
+    expect(removeAcknowledgement(`${part.repeat(200_000)}x`)).toContain('x')
+  },
+)

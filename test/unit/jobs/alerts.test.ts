@@ -158,4 +158,18 @@ describe('a delivery that is parked', () => {
     await pass(minute)
     expect(sent).toHaveLength(20)
   })
+
+  test('a cause of an earlier hour does not take one of the twenty messages of this hour', async () => {
+    const stage = createStage(config)
+    const { sent } = openDying(stage)
+    const report = (hook: string) =>
+      stage.alerts().reportParked({ deliveryId: 'd', hook, waitsFor: undefined, hops: 0 })
+    report('h0')
+    await pass(hour / 2)
+    for (let hook = 1; hook < 20; hook += 1) report(`h${hook}`)
+    await pass(hour / 2 + minute)
+    report('h0')
+    await pass(minute)
+    expect(sent).toHaveLength(21)
+  })
 })

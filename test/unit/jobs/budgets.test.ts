@@ -1,8 +1,14 @@
 // Turns under a budget: the reservation before a turn, the cost after it, and when a turn waits.
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { RunRequest, RunResult } from '../../../src/model/runner.ts'
 import { findPeriod } from '../../../src/model/budgets.ts'
 import { toAgent } from '../../../src/jobs/agents.ts'
+import { createEffects } from '../../../src/jobs/jobs.ts'
+import { silentLog } from '../../../src/model/log.ts'
+import type { Store } from '../../../src/store/store.ts'
 import { planAgent, buildConfig, createStage, ok, pass, scriptChannel, scriptRunner, listSteps } from './stage.ts'
 
 beforeEach(() => {
@@ -253,5 +259,65 @@ describe('turns of a budget', () => {
     await pass(1_000)
     expect(listSteps(await stage.readJob(id))).toContain('run done')
     expect((await stage.account())?.spent.turns).toBe(1)
+  })
+})
+
+describe('a budget that the configuration raises', () => {
+  const duty = { isHeld: () => true, stop: async () => {} }
+
+  /** The parts of a gateway that run jobs, with a configuration that can change. */
+  function openEffects(store: Store, config: () => ReturnType<typeof buildConfig>) {
+    const dir = mkdtempSync(join(tmpdir(), 'hookloom-budgets-'))
+    onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
+    return createEffects({
+      dir,
+      config,
+      ownChannels: () => [],
+      store,
+      write: () => {},
+      env: {},
+      duties: { heartbeats: duty, senders: duty },
+      clock: () => Date.now(),
+      newId: () => 'id',
+      meter: () => {},
+      log: silentLog,
+    })
+  }
+
+  /** A turn has used up the budget, and another one waits. */
+  async function openWaiting() {
+    const stage = open(priced({ turns: 1 }), () => used(1))
+    await stage.acceptTurns(2)
+    const countWaiting = async () => {
+      const { startsAt } = findPeriod({ period: '1d', timezone: 'UTC' }, Date.now())
+      return (await stage.store.accounts([{ name: 'daily', startsAt }]))[0]?.waiting
+    }
+    expect(await countWaiting()).toBe(1)
+    return { store: stage.store, countWaiting }
+  }
+
+  test('turns that wait for a budget start with the gateway, if its limit was raised while no gateway ran', async () => {
+    const { store, countWaiting } = await openWaiting()
+    const effects = openEffects(store, () => priced({ turns: 5 }))
+    effects.start()
+    await pass(0)
+    expect(await countWaiting()).toBe(0)
+    await effects.stop({ graceMs: 0 })
+  })
+
+  test('turns that wait for a budget start at the next save, if the store failed at the save that raised its limit', async () => {
+    const { store, countWaiting } = await openWaiting()
+    let config = priced({ turns: 1 })
+    const effects = openEffects(store, () => config)
+    const failing = vi.spyOn(store, 'wakeBudgets').mockRejectedValue(new Error('disk full'))
+    config = priced({ turns: 5 })
+    effects.refresh()
+    await pass(0)
+    expect(await countWaiting()).toBe(1)
+    failing.mockRestore()
+    effects.refresh()
+    await pass(0)
+    expect(await countWaiting()).toBe(0)
+    await effects.stop({ graceMs: 0 })
   })
 })
