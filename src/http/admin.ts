@@ -134,8 +134,8 @@ export function createAdminApp(parts: AdminParts): RequestListener {
 }
 
 /**
- * `ok`: deliveries are stored durably. `degraded`: a saved file is not live, or its deliveries are parked. `warnings`: limits that are
- * almost reached.
+ * `ok`: deliveries are stored durably, and the gateway is not stopping. `degraded`: a saved file is not live, or the mailbox has a problem.
+ * `warnings`: limits of the store that are almost reached.
  */
 async function readReadiness({ store, status, generation, unnamedProxies, readiness, slots }: AdminParts) {
   const [{ warning, ...health }, nodes, paused] = await Promise.all([

@@ -8,7 +8,7 @@ import { Problem, type TraceEntry } from '../model/problem.ts'
 import { compileComparison, quote } from './condition.ts'
 import { parsePath, readPath } from './path.ts'
 
-/** Conditions on one word of a delivery, which must be one of the words in the mapping. */
+/** The fields of a delivery that are one word. A condition compares the word. */
 const words = ['source', 'event'] as const
 type Word = (typeof words)[number]
 

@@ -141,7 +141,10 @@ function isMarked(mark: Mark, headers: Headers): boolean {
 
 type MarkedHeader = {
   readonly marks: readonly { readonly mark: Mark; readonly rank: number }[]
-  /** One pattern for the values of all its marks, in place of a test for each sender. Undefined if a mark takes any value. */
+  /**
+   * One pattern for the values of all its marks, in place of a test for each sender. Undefined if a mark takes any value, or if the patterns have
+   * different flags.
+   */
   readonly like: RegExp | undefined
 }
 

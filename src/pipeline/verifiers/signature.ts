@@ -107,7 +107,7 @@ export function buildSignatureHint(
   if (signature.kind === 'fields') {
     return {
       why: `${signature.header} looks like a signature with several fields, and no mapping of this hook verifies it`,
-      next: `"generic-hmac" cannot read such a header. ${page} explains how to verify it in code (hooks/verifiers).`,
+      next: `"generic-hmac" cannot read such a header. See ${page}, which explains how to verify it in code (hooks/verifiers).`,
       config: null,
     }
   }
