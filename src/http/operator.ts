@@ -119,8 +119,11 @@ export function createGuards({ operators, token, acts }: GuardParts): Guards {
         if (known !== undefined) acts.refuse(ctx, known, `The token has expired, or has not the right "${needed}".`)
         throw error
       }
-      if (operator === undefined || !isAccepted(operator)) {
-        if (operator !== undefined) acts.refuse(ctx, operator, 'A key of the page may not do this.')
+      if (operator !== undefined && !isAccepted(operator)) {
+        acts.refuse(ctx, operator, 'A key of the page may not do this.')
+        throw new Problem('unauthorized', 'A key of the page may not do this. Send a token with the right "admin".')
+      }
+      if (operator === undefined) {
         throw new Problem(
           'unauthorized',
           'The gateway token is missing. Send it as "Authorization: Bearer <gateway.token>".',
