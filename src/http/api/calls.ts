@@ -119,15 +119,9 @@ export const calls: readonly Call[] = [
     body: AskedChange,
   }),
   read('/api/pauses', 'Lists what keeps runs back.', object({ pauses: list(operations.PauseFields) })),
-  change(
-    'operate',
-    '/api/pauses',
-    'Pauses the runs of a mapping, an agent, a limit, a sender or a session, or all runs.',
-    object({ pause: operations.PauseFields.nullable() }),
-    {
-      body: AskedPause,
-    },
-  ),
+  change('operate', '/api/pauses', 'Pauses runs.', object({ pause: operations.PauseFields.nullable() }), {
+    body: AskedPause,
+  }),
   change('operate', '/api/resume', 'Ends a pause.', object({ what: string() }), { body: AskedChange }),
   read('/api/sessions', 'Lists the sessions, the newest last.', sessions.SessionPage, older),
   read('/api/sessions/{key}', 'Shows one session with its newest messages.', sessions.ShownSession, session),
