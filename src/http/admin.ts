@@ -20,6 +20,7 @@ import { addHealthRoutes, toSlotFields } from './api/health.ts'
 import { addOutletRoutes } from './api/outlets.ts'
 import type { ApiParts } from './api/parts.ts'
 import { addOpenApiRoute } from './api/openapi.ts'
+import { addParkedRoutes } from './api/parked.ts'
 import { addPauseRoutes, listPauses } from './api/pauses.ts'
 import { addRecoverRoutes } from './api/recover.ts'
 import { addReplayRoutes, type AdminReplayer } from './api/replays.ts'
@@ -31,7 +32,7 @@ import { createPageKeys } from './api/page-keys.ts'
 import { addPageRoutes } from './api/page.ts'
 import { addTokenRoutes } from './api/tokens.ts'
 import { addStreamRoute } from './api/streams.ts'
-import type { ParkedCalls, ParkedQuery } from '../deliveries/parked-calls.ts'
+import type { ParkedCalls } from '../deliveries/parked-calls.ts'
 import type { RefusedCalls } from '../deliveries/refused/calls.ts'
 import type { Recovery } from '../deliveries/recovery/recovery.ts'
 import type { Auditor } from './audit.ts'
@@ -95,12 +96,7 @@ export function createAdminApp(parts: AdminParts): RequestListener {
   })
   addRefusalRoutes(router, guards, parts)
   addDeliveryRoutes(router, guards, parts)
-  router.post('/api/parked/retry', guards.operate, async (ctx) =>
-    answerJson(ctx, await parts.drain.retryParked(readParkedQuery(ctx))),
-  )
-  router.post('/api/parked/drop', guards.operate, async (ctx) =>
-    answerJson(ctx, await parts.drain.dropParked(readParkedQuery(ctx))),
-  )
+  addParkedRoutes(router, guards, parts)
   addSessionRoutes(router, guards, parts)
   addPauseRoutes(router, guards, parts)
   addBudgetRoutes(router, guards, parts)
@@ -134,8 +130,8 @@ export function createAdminApp(parts: AdminParts): RequestListener {
 }
 
 /**
- * `ok`: deliveries are stored durably. `degraded`: a saved file is not live, or its deliveries are parked. `warnings`: limits that are
- * almost reached.
+ * `ok`: deliveries are stored durably, and the gateway is not stopping. `degraded`: a saved file is not live, or the mailbox has a problem.
+ * `warnings`: limits of the store that are almost reached.
  */
 async function readReadiness({ store, status, generation, unnamedProxies, readiness, slots }: AdminParts) {
   const [{ warning, ...health }, nodes, paused] = await Promise.all([
@@ -169,12 +165,6 @@ function toOutline({ ok, degraded, held, problems, warnings, paused }: Awaited<R
     paused: paused.length,
     warnings,
   }
-}
-
-/** Reads `?hook=`, which selects one hook, and `?after=`, the `next` of the previous answer. */
-function readParkedQuery({ query: { hook, after } }: Context): ParkedQuery {
-  const toText = (value: string | string[] | undefined) => (typeof value === 'string' ? value : undefined)
-  return { hook: toText(hook), after: toText(after) }
 }
 
 /** The mapping with this id, if its sender gives its secret in a handshake. Throws `not-found` or `conflict`. */

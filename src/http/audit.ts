@@ -55,17 +55,17 @@ export function createAuditor({ store, gateway, isLogged, log }: AuditorParts): 
   }
 
   async function writeWaiting(): Promise<void> {
-    for (;;) {
-      const [entry] = waiting
-      if (entry === undefined) return
+    for (let entry = waiting[0]; entry !== undefined; entry = waiting[0]) {
       try {
         await write(entry)
         waiting.shift()
       } catch {
-        if (stopping.signal.aborted) return
+        if (stopping.signal.aborted) break
         await sleep(againMs, undefined, { signal: stopping.signal, ref: false }).catch(() => undefined)
       }
     }
+    // in the same turn as the last look at the list, so that a new entry is never left behind
+    writing = undefined
   }
 
   function note(entry: NewAuditEntry): void {
@@ -75,7 +75,7 @@ export function createAuditor({ store, gateway, isLogged, log }: AuditorParts): 
       return
     }
     waiting.push(entry)
-    writing ??= writeWaiting().finally(() => (writing = undefined))
+    writing ??= writeWaiting()
   }
 
   return {
@@ -142,10 +142,14 @@ function noteReload({ note }: Pick<Auditor, 'note'>, { generation, swapped, held
   note({ by, act: 'reload', target: generation, outcome: swapped ? 'done' : 'refused', reason })
 }
 
-type Noting = Pick<Auditor, 'note'>
+type AuditNotes = Pick<Auditor, 'note'>
 
 /** Notes that a sender gave its secret, and returns the id of the mapping; if the mapping was removed, the name of its secrets. */
-export function noteSecret({ note }: Noting, { mappings }: Pick<Generation, 'mappings'>, secretsName: string): string {
+export function noteSecret(
+  { note }: AuditNotes,
+  { mappings }: Pick<Generation, 'mappings'>,
+  secretsName: string,
+): string {
   const mapping = mappings.find(({ identity }) => identity.secretsName === secretsName)
   const id = mapping?.id ?? secretsName
   const by = { kind: 'sender', name: mapping?.provenSender?.source ?? id } as const
@@ -160,7 +164,7 @@ type Started = { readonly generation: string; readonly version: string }
 
 /** Notes that the program started, and notes each save from then on. */
 export function noteStart(
-  { note }: Noting,
+  { note }: AuditNotes,
   { generation, version }: Started,
   { onReload }: { onReload(listener: (reload: Reload) => void): void },
 ): void {
@@ -169,7 +173,7 @@ export function noteStart(
 }
 
 /** Notes who ended the program, before `run` ends it. */
-export function noteStop<Ended>({ note }: Noting, signal: string | undefined, run: () => Ended): Ended {
+export function noteStop<Ended>({ note }: AuditNotes, signal: string | undefined, run: () => Ended): Ended {
   note({ by: signal === undefined ? program : { kind: 'signal', name: signal }, act: 'stop', outcome: 'done' })
   return run()
 }

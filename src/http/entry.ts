@@ -27,7 +27,7 @@ export type Incoming = {
   body?: Buffer<ArrayBuffer> | undefined
 }
 
-/** A request that was admitted, with its inflated body; or the answer to a sender's handshake. */
+/** A request that was admitted, with its inflated body; the answer to a sender's handshake; or a request for a run. */
 export type EntryResult =
   | {
       readonly kind: 'delivery'
@@ -54,7 +54,10 @@ export const unclaimedReason = 'the request has no proof of the scheme'
 export function createEntry({ admission, handed, refusals, quarantine }: EntryParts) {
   const unproven = createUnprovenBodies()
 
-  /** Throws the refusal of a request, in this order: 404, 403, 400, 405, 429 or 401, 404, then those of the body. */
+  /**
+   * Throws the refusal of a request, in this order: 404, 403, 400, 405, 429 or 401, 404, then those of the body. If the headers have a proof, or the
+   * body may have one, the body is read before the proof is refused with 401 or 429.
+   */
   async function admitRequest(incoming: Incoming, generation: Generation): Promise<EntryResult> {
     const request = admission.checkHead(incoming.req, generation)
     if (isRunsPath(request.path)) return readRunCall(request, admission)

@@ -20,16 +20,17 @@ type MalformedGuard = {
 }
 
 export function createMalformedGuard(): MalformedGuard {
-  /** The newest response of each connection. When it is sent, all earlier responses are sent. */
-  const newest = new WeakMap<Socket, ServerResponse>()
+  /** The last two responses of each connection, the newest first. When a response is sent, all earlier responses are sent. */
+  const responses = new WeakMap<Socket, readonly [ServerResponse, ServerResponse | undefined]>()
   /** The parser repeats its error for every further byte. */
   const refused = new WeakSet<Socket>()
 
   return {
     watch: (listener) => (req, res) => {
       // RFC 9112, 9.6: the sender was told that the connection ends, so it may send this request again elsewhere
-      if (refused.has(req.socket) || newest.get(req.socket)?.getHeader('connection') === 'close') return
-      newest.set(req.socket, res)
+      const [before] = responses.get(req.socket) ?? []
+      if (refused.has(req.socket) || before?.getHeader('connection') === 'close') return
+      responses.set(req.socket, [res, before])
       const problem = findAmbiguity(req)
       if (problem === undefined) return void listener(req, res)
       refused.add(req.socket)
@@ -41,9 +42,11 @@ export function createMalformedGuard(): MalformedGuard {
       if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
       if (refused.has(socket)) return
       refused.add(socket)
-      const before = newest.get(socket)
+      const [newest, previous] = responses.get(socket) ?? []
+      // if the newest request is incomplete, it is the malformed one
+      const before = newest?.req.complete === false ? previous : newest
       // if this refusal were sent before that answer, the sender would take it for the answer to a stored delivery
-      if (before?.req.complete === true && !before.writableFinished) {
+      if (before !== undefined && !before.writableFinished) {
         before.once('close', () => writeRefusal(error, socket))
       } else {
         writeRefusal(error, socket)

@@ -87,7 +87,7 @@ export function createMetrics({
   const jobs = gauge('jobs', 'Jobs in the store, by state.', ['state'])
   const bytes = gauge(
     'waiting_bytes',
-    'Bytes of parked deliveries and unfinished jobs. The limit is store.maxWaitingBytes.',
+    'Bytes of parked and pending deliveries and of unfinished jobs. The limit is store.maxWaitingBytes.',
   )
   const age = gauge('queue_age_seconds', 'Seconds that the oldest due job has waited.')
 

@@ -27,10 +27,11 @@ export type Guards = {
 
 export type OperatorCheck = {
   /**
-   * Returns the operator whose token, or key of the page, includes the right; undefined without any token. Any other token counts as a failure
-   * and throws `unauthorized`, or `rate-limited` for a client that is locked out: a valid token without the right is treated like a wrong
-   * one. An operator with the right is never locked out. A request without a token does not count: a web page in the operator's browser cannot
-   * send `Authorization`, so it cannot lock the operator out.
+   * Returns the operator whose token, or key of the page, includes the right; undefined without any token, or if `gateway.token` is not set. Any
+   * other token counts as a failure and throws `unauthorized`, or `rate-limited` for a client that is locked out: a valid token without the right
+   * is treated like a wrong one. A key of the page that is not valid throws `unauthorized` and does not count. An operator with the right is never
+   * locked out. A request without a token does not count: a web page of another site in the operator's browser cannot send `Authorization`, so it
+   * cannot lock the operator out.
    */
   require(req: IncomingMessage, needed: AdminRight): Operator | undefined
   /** Checks again the operator of a request that is still open. Undefined after the token was revoked or has expired. Counts no failure. */
@@ -118,8 +119,11 @@ export function createGuards({ operators, token, acts }: GuardParts): Guards {
         if (known !== undefined) acts.refuse(ctx, known, `The token has expired, or has not the right "${needed}".`)
         throw error
       }
-      if (operator === undefined || !isAccepted(operator)) {
-        if (operator !== undefined) acts.refuse(ctx, operator, 'A key of the page may not do this.')
+      if (operator !== undefined && !isAccepted(operator)) {
+        acts.refuse(ctx, operator, 'A key of the page may not do this.')
+        throw new Problem('unauthorized', 'A key of the page may not do this. Send a token with the right "admin".')
+      }
+      if (operator === undefined) {
         throw new Problem(
           'unauthorized',
           'The gateway token is missing. Send it as "Authorization: Bearer <gateway.token>".',

@@ -10,7 +10,10 @@ import { buildSignatureHint, type Signature } from '../pipeline/verifiers/signat
 import type { Caller } from './admission.ts'
 import type { RefusalFields } from '../model/api/answers.ts'
 
-/** Only the operator sees any of this, except `status`, `code` and `error`, which are the answer. */
+/**
+ * A refusal for the operator. Its sender sees only `requestId`, `status`, `code` and `error` in the answer. If the payload is invalid, `error` names
+ * fewer fields than the answer.
+ */
 export type Refusal = Caller & {
   readonly requestId: string
   readonly receivedAt: number
@@ -160,7 +163,7 @@ function findSignatureHint(signature: Signature, hook: string, generation: Gener
   return buildSignatureHint(signature, { hook, mapping: open?.id })
 }
 
-/** Whether a request had no hook token, and no mapping tried to verify it. */
+/** Whether a request had no valid hook token, and its trace names no mapping. The trace of a 401 names each mapping of the hook that has `verify`. */
 export function isStranger({ credential, trace }: Pick<Refusal, 'credential' | 'trace'>): boolean {
   return credential !== 'hook-token' && trace.length === 0
 }

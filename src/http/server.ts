@@ -98,7 +98,7 @@ function sendContinue(ctx: Context): void {
 }
 
 /**
- * Listens. Port 0 is any free port. `bodyTimeoutMs` is the longest time for a request to arrive. `ports` are both ports of the gateway.
+ * Listens. Port 0 is any free port. `bodyTimeoutMs` is the longest time for a body to arrive. `ports` are both ports of the gateway.
  * `peerOf` gives the client of a connection; without it no proxy is trusted.
  */
 export async function listen(

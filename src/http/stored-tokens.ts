@@ -45,18 +45,21 @@ export async function openAccess(parts: StoredTokenParts): Promise<StoredAccess>
 }
 
 async function createStoredTokens({ store, clock, log }: StoredTokenParts): Promise<StoredTokens> {
-  let text: string | undefined
-  let known: readonly StoredToken[] = []
+  let known: { readonly text: string | undefined; readonly list: readonly StoredToken[] } = {
+    text: undefined,
+    list: [],
+  }
   let set = createTokenSet([])
 
-  async function read(): Promise<readonly StoredToken[]> {
-    const found = await store.cursor(cursorName)
-    if (found === text) return known
+  /** The list, with its text: another read may replace `known` before the caller continues. */
+  async function read(): Promise<typeof known> {
+    const text = await store.cursor(cursorName)
+    if (text === known.text) return known
     // as: only this file writes the cursor
-    known = JSON.parse(found ?? '[]') as StoredToken[]
-    text = found
+    const list = JSON.parse(text ?? '[]') as StoredToken[]
+    known = { text, list }
     set = createTokenSet(
-      known.map(({ name, id, digest, may, expiresAt }) => ({
+      list.map(({ name, id, digest, may, expiresAt }) => ({
         name: `token ${name}`,
         id,
         digest: Buffer.from(digest, 'hex'),
@@ -70,8 +73,8 @@ async function createStoredTokens({ store, clock, log }: StoredTokenParts): Prom
   /** Applies a change to the newest list. Tries again if another gateway wrote in between. */
   async function update(change: (now: readonly StoredToken[]) => readonly StoredToken[]): Promise<void> {
     for (;;) {
-      const now = await read()
-      const move = { name: cursorName, from: text, to: JSON.stringify(change(now)) }
+      const { text, list } = await read()
+      const move = { name: cursorName, from: text, to: JSON.stringify(change(list)) }
       if ((await store.appendAll([], move)) !== 'moved') break
     }
     await read()
@@ -84,7 +87,7 @@ async function createStoredTokens({ store, clock, log }: StoredTokenParts): Prom
 
   return {
     set: () => set,
-    list: read,
+    list: async () => (await read()).list,
     async add({ name, may, expiresAt }) {
       const token = `hookloom_${randomBytes(32).toString('base64url')}`
       const digest = toTokenDigest(token).toString('hex')

@@ -89,7 +89,8 @@ export function createWaiters({
           const late = setTimeout(() => end('late'), ms)
           const end = (how: WaitEnd) => {
             clearTimeout(late)
-            waiting.delete(entry)
+            // a read that began earlier may end a wait again, after the place has begun its next one
+            if (!waiting.delete(entry)) return
             current = undefined
             resolve(how)
           }

@@ -7,6 +7,7 @@ import { Mapping } from '../model/config/mapping.ts'
 import { readPayload } from '../model/body.ts'
 import type { Transform } from '../model/transform.ts'
 import type { CompiledMapping } from './compile.ts'
+import { mergeResult, renderDraft, splitTargets, toTemplateScope } from './merge.ts'
 import { type Decision, decide } from './pipeline.ts'
 import type { Generation } from './generation.ts'
 import type { Hook } from './hook.ts'
@@ -37,12 +38,15 @@ export async function explain(generation: Generation, delivery: Delivery, newId:
   const decision = await decide(delivery, { hook: { ...hook, find }, config: generation.config, newId })
   const { defaultSessionKey } = generation.config.hooks
   const actions = decision.kind === 'accept' ? decision.actions : []
+  const resultOfAction = taken === undefined || actions.length === 0 ? [] : repeatForTargets(results, taken, delivery)
   return {
     decision,
     trace: hook.kind === 'built-in' ? [] : generation.explain(delivery),
     origins: actions.map((planned, index) => {
       const fields =
-        taken === undefined ? toRequestOrigins(planned, delivery) : toMappedOrigins(planned, taken, results[index])
+        taken === undefined
+          ? toRequestOrigins(planned, delivery)
+          : toMappedOrigins(planned, taken, resultOfAction[index])
       return planned.kind !== 'agent' ? fields : { ...toPolicyOrigins(defaultSessionKey), ...fields }
     }),
   }
@@ -61,6 +65,13 @@ function recordResults(transform: Transform, results: unknown[]): Transform {
       return outcome
     },
   }
+}
+
+/** The result of each action: a message with a list of recipients is one action for each of them. */
+function repeatForTargets(results: readonly unknown[], compiled: CompiledMapping, delivery: Delivery): unknown[] {
+  const draft = renderDraft(compiled, toTemplateScope(delivery))
+  const module = compiled.transform?.module ?? ''
+  return results.flatMap((result) => splitTargets(mergeResult(draft, result, module)).map(() => result))
 }
 
 /** The origin of fields that policy sets by default. */

@@ -97,11 +97,11 @@ export function readPlace({ sender, body }: Pick<Delivery, 'sender' | 'body'>): 
 export function isAboutOwnComment({ sender, body }: Pick<Delivery, 'sender' | 'body'>): boolean {
   const channel = findForge(sender)
   if (channel === undefined) return false
-  const { mark: sign, isOwn } = forges[channel]
+  const { mark: ownMark, isOwn } = forges[channel]
   // a payload that only a transform reads is parsed in the thread of the transform
   const { bytes, parsed } = body
-  const isUnread = sign !== undefined && parsed === undefined
-  if (isUnread && !Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).includes(sign)) return false
+  const isUnread = ownMark !== undefined && parsed === undefined
+  if (isUnread && !Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).includes(ownMark)) return false
   return isOwn(createReader(readPayload(body)))
 }
 

@@ -20,15 +20,20 @@ export type Identity = {
   readonly ring: string
 }
 
-type Named = Pick<Mapping, 'match' | 'verify'> & { readonly id: string; readonly isUnnamed?: boolean | undefined }
+type IdentityInput = Pick<Mapping, 'match' | 'verify'> & {
+  readonly id: string
+  readonly isUnnamed?: boolean | undefined
+}
 
 /** The digests are computed when they are first needed: each takes 10 ms, and a save must be live sooner. */
-export function toIdentity(mapping: Named): Identity {
+export function toIdentity(mapping: IdentityInput): Identity {
   const { id, match, verify, isUnnamed = false } = mapping
-  const { secrets, ...open } = readParts(verify)
-  const toContentName = (what: unknown) => `content:${hash('sha256', JSON.stringify([what, open]), 'hex').slice(0, 24)}`
+  const { secrets, ...publicParts } = readParts(verify)
+  const toContentName = (what: unknown) =>
+    `content:${hash('sha256', JSON.stringify([what, publicParts]), 'hex').slice(0, 24)}`
   const contentName = toContentName(match.path)
-  const readDigests = () => (secrets.length > 0 ? secrets.map((secret) => toDigest(open, secret)) : [contentName])
+  const readDigests = () =>
+    secrets.length > 0 ? secrets.map((secret) => toDigest(publicParts, secret)) : [contentName]
   return {
     get proves() {
       return isUnnamed ? readDigests() : [id]
@@ -38,7 +43,7 @@ export function toIdentity(mapping: Named): Identity {
     },
     isOpenedBy(proof) {
       if (!isUnnamed && proof === id) return true
-      const mayBeDigest = proof.startsWith(secrets.length > 0 ? `${open.scheme}:` : 'content:')
+      const mayBeDigest = proof.startsWith(secrets.length > 0 ? `${publicParts.scheme}:` : 'content:')
       return mayBeDigest && readDigests().includes(proof)
     },
     secretsName: isUnnamed ? contentName : id,
@@ -46,10 +51,10 @@ export function toIdentity(mapping: Named): Identity {
   }
 }
 
-type Open = { readonly scheme: string | undefined; readonly settings: object }
+type PublicParts = { readonly scheme: string | undefined; readonly settings: object }
 
 /** The public settings, and the secrets. `also` is checked separately; `verifyToken` is only a secret of handshakes. */
-function readParts(verify: VerifySettings | undefined): Open & { readonly secrets: readonly string[] } {
+function readParts(verify: VerifySettings | undefined): PublicParts & { readonly secrets: readonly string[] } {
   if (verify === undefined) return { scheme: undefined, settings: {}, secrets: [] }
   const { scheme, secret, secrets, also: _also, verifyToken: _verifyToken, ...settings } = verify
   const inOrder = Object.fromEntries(Object.entries(settings).toSorted(([one], [other]) => (one < other ? -1 : 1)))
@@ -60,12 +65,12 @@ function readParts(verify: VerifySettings | undefined): Open & { readonly secret
 const rounds = 10_000
 const digests = new Map<string, string>()
 
-function toDigest(open: Open, secret: string): string {
-  const salt = JSON.stringify(open)
+function toDigest(publicParts: PublicParts, secret: string): string {
+  const salt = JSON.stringify(publicParts)
   const value = JSON.stringify([salt, secret])
   const known = digests.get(value)
   if (known !== undefined) return known
-  const digest = `${open.scheme}:${pbkdf2Sync(secret, salt, rounds, 12, 'sha256').toString('hex')}`
+  const digest = `${publicParts.scheme}:${pbkdf2Sync(secret, salt, rounds, 12, 'sha256').toString('hex')}`
   digests.set(value, digest)
   return digest
 }

@@ -8,7 +8,7 @@ import { Problem, type TraceEntry } from '../model/problem.ts'
 import { compileComparison, quote } from './condition.ts'
 import { parsePath, readPath } from './path.ts'
 
-/** Conditions on one word of a delivery, which must be one of the words in the mapping. */
+/** The fields of a delivery that are one word. A condition compares the word. */
 const words = ['source', 'event'] as const
 type Word = (typeof words)[number]
 
@@ -69,17 +69,22 @@ export function createRouter<T extends Routable>(mappings: readonly T[]): Router
     mappingsFor: (path) => byPath.get(path) ?? anywhere,
     explain(delivery) {
       let first: string | undefined
-      return rules.map(({ mapping, path, conditions, hit }) => {
-        const why =
+      return rules.map((rule) => {
+        const { mapping, path } = rule
+        const entry =
           path !== undefined && path !== delivery.path
-            ? `path is ${quote(delivery.path)}, this mapping takes ${quote(path)}`
-            : findMiss(conditions, delivery)
-        if (why !== undefined) return { mappingId: mapping.id, matched: false, why }
+            ? {
+                mappingId: mapping.id,
+                matched: false,
+                why: `path is ${quote(delivery.path)}, this mapping takes ${quote(path)}`,
+              }
+            : tryRule(rule, delivery)
+        if (!entry.matched) return entry
         if (first !== undefined) {
           return { mappingId: mapping.id, matched: false, why: `it matches too, but ${quote(first)} comes first` }
         }
         first = mapping.id
-        return hit
+        return entry
       })
     },
   }
@@ -90,21 +95,26 @@ function buildHookMappings<T extends { readonly id: string }>(rules: readonly Ru
     mappings: rules.map(({ mapping }) => mapping),
     find(delivery, findClosure = () => undefined) {
       const trace: TraceEntry[] = []
-      for (const { mapping, conditions, cancels, hit } of rules) {
-        const why = findClosure(mapping) ?? findMiss(conditions, delivery)
-        if (why === undefined) {
-          trace.push(hit)
-          return { mapping, trace }
-        }
-        if (cancels !== undefined && findClosure(mapping) === undefined && findMiss(cancels, delivery) === undefined) {
-          trace.push({ mappingId: mapping.id, matched: true, why: 'flow.cancelOn matches' })
-          return { mapping, trace }
-        }
-        trace.push({ mappingId: mapping.id, matched: false, why })
+      for (const rule of rules) {
+        const { mapping } = rule
+        const closure = findClosure(mapping)
+        const entry =
+          closure === undefined ? tryRule(rule, delivery) : { mappingId: mapping.id, matched: false, why: closure }
+        trace.push(entry)
+        if (entry.matched) return { mapping, trace }
       }
       return { mapping: undefined, trace }
     },
   }
+}
+
+/** Whether the conditions of a mapping, or those of its `flow.cancelOn`, are true. */
+function tryRule<T extends { readonly id: string }>(rule: Rule<T>, delivery: MatchInput): TraceEntry {
+  const { mapping, conditions, cancels, hit } = rule
+  const why = findMiss(conditions, delivery)
+  if (why === undefined) return hit
+  const isCancelled = cancels !== undefined && findMiss(cancels, delivery) === undefined
+  return { mappingId: mapping.id, matched: isCancelled, why: isCancelled ? 'flow.cancelOn matches' : why }
 }
 
 function findMiss(conditions: readonly Condition[], delivery: MatchInput): string | undefined {

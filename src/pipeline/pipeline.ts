@@ -280,7 +280,10 @@ export type Decision =
       readonly once: OnceKey | undefined
       readonly state?: readonly StateChange[]
     })
-  /** `isByCode`: a transform returned null. Otherwise no mapping matches, or `forEach` finds nothing. */
+  /**
+   * `isByCode`: a transform returned nothing, `flow.cancelOn` is true, or the request is about a comment of Hookloom. False: no mapping matches, or
+   * `forEach` finds nothing.
+   */
   | (Reasons & {
       readonly kind: 'skip'
       readonly isByCode: boolean

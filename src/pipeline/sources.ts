@@ -12,7 +12,7 @@ import { senders } from './senders.ts'
 type Headers = Delivery['headers']
 
 /** Longer event names and ids are ignored: if they were cut, two of these texts could become equal. */
-const longest = 256
+const maxFactChars = 256
 
 /** The marks by header name: the lookup takes one step for each header, not one for each sender. */
 const byHeader = indexMarks()
@@ -97,7 +97,7 @@ function readLine(path: Path, payload: JsonValue): string | undefined {
 function readFirst(facts: readonly Fact[] | undefined, delivery: ReadableDelivery, joint: string): string | undefined {
   for (const fact of facts ?? []) {
     const text = readFact(fact, delivery, joint)
-    if (text !== undefined && text.length <= longest) return text
+    if (text !== undefined && text.length <= maxFactChars) return text
   }
   return undefined
 }
@@ -141,7 +141,10 @@ function isMarked(mark: Mark, headers: Headers): boolean {
 
 type MarkedHeader = {
   readonly marks: readonly { readonly mark: Mark; readonly rank: number }[]
-  /** One pattern for the values of all its marks, in place of a test for each sender. Undefined if a mark takes any value. */
+  /**
+   * One pattern for the values of all its marks, in place of a test for each sender. Undefined if a mark takes any value, or if the patterns have
+   * different flags.
+   */
   readonly like: RegExp | undefined
 }
 

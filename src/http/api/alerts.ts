@@ -18,26 +18,34 @@ const waitMs = 20_000
 const lookEveryMs = 200
 
 export function addAlertRoutes(router: Router, guards: Guards, { store, testAlert }: AlertParts): void {
-  router.post('/api/alerts/test', guards.operate, async (ctx) =>
-    answerJson(ctx, await readTest(store, await testAlert())),
-  )
-  router.get('/api/alerts/test/:id', guards.read, async (ctx) =>
-    answerJson(ctx, await readTest(store, ctx.params['id'] ?? '')),
-  )
-}
+  /** The ids of the tests that run. The job of a test is like that of any other alert. */
+  const tests = new Set<string>()
 
-async function readTest(store: AlertParts['store'], jobId: string): Promise<TestAlertFields> {
-  for (const startedAt = performance.now(); ;) {
-    const job = await store.job(jobId)
-    if (job?.planned.kind !== 'alert') throw new Problem('not-found', 'No test alert has this id.')
-    const ended = readEnd(job)
-    if (ended?.state === 'failed' && job.state === 'queued') {
-      // an alert is tried again for hours, and a test alert that arrives after hours would only confuse
-      await store.endJob(jobId, { state: 'cancelled', reason: 'The test alert could not be delivered.' })
+  router.post('/api/alerts/test', guards.operate, async (ctx) => {
+    const jobId = await testAlert()
+    tests.add(jobId)
+    answerJson(ctx, await readTest(jobId))
+  })
+  router.get('/api/alerts/test/:id', guards.read, async (ctx) =>
+    answerJson(ctx, await readTest(ctx.params['id'] ?? '')),
+  )
+
+  async function readTest(jobId: string): Promise<TestAlertFields> {
+    for (const startedAt = performance.now(); ;) {
+      const job = await store.job(jobId)
+      if (job?.planned.kind !== 'alert') throw new Problem('not-found', 'No test alert has this id.')
+      const ended = readEnd(job)
+      if (ended?.state === 'failed' && job.state === 'queued' && tests.has(jobId)) {
+        // an alert is tried again for hours, and a test alert that arrives after hours would only confuse
+        await store.endJob(jobId, { state: 'cancelled', reason: 'The test alert could not be delivered.' })
+      }
+      if (ended !== undefined) {
+        tests.delete(jobId)
+        return { jobId, ...ended }
+      }
+      if (performance.now() - startedAt > waitMs) return { jobId, state: 'running', detail: '' }
+      await sleep(lookEveryMs)
     }
-    if (ended !== undefined) return { jobId, ...ended }
-    if (performance.now() - startedAt > waitMs) return { jobId, state: 'running', detail: '' }
-    await sleep(lookEveryMs)
   }
 }
 

@@ -142,7 +142,10 @@ export function addBenchRoutes(router: Router, guards: Guards, parts: BenchParts
   })
 }
 
-/** The maximum number of JSON characters for one byte of a body, and the maximum number of bytes of all other fields. */
+/**
+ * The bytes of JSON that are allowed for each byte of a body, and those for all other fields. JSON needs two for a quote or a line break; it needs six
+ * for other control characters, which bodies rarely have.
+ */
 const [maxEscaped, maxOthers] = [2, 500_000]
 
 /** Throws `usage-invalid` and `body-too-large`. */

@@ -119,7 +119,7 @@ export const calls: readonly Call[] = [
     body: AskedChange,
   }),
   read('/api/pauses', 'Lists what keeps runs back.', object({ pauses: list(operations.PauseFields) })),
-  change('operate', '/api/pauses', 'Lets runs wait.', object({ pause: operations.PauseFields.nullable() }), {
+  change('operate', '/api/pauses', 'Pauses runs.', object({ pause: operations.PauseFields.nullable() }), {
     body: AskedPause,
   }),
   change('operate', '/api/resume', 'Ends a pause.', object({ what: string() }), { body: AskedChange }),

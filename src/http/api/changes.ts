@@ -1,7 +1,7 @@
 // The ids of changed deliveries, in order, for the stream. A change costs one write into an array; the last ten thousand are kept.
 import type { Store } from '../../store/store.ts'
 
-const kept = 10_000
+const maxKept = 10_000
 
 export type Changes = {
   /** The number of all changes. */
@@ -18,13 +18,13 @@ export function createChanges(): Changes {
   return {
     latest: () => latest,
     noteChange(id) {
-      ids[latest % kept] = id
+      ids[latest % maxKept] = id
       latest += 1
     },
     since(place) {
-      if (place > latest || latest - place > kept) return undefined
+      if (place > latest || latest - place > maxKept) return undefined
       const found = new Set<string>()
-      for (let at = place; at < latest; at += 1) found.add(ids[at % kept] ?? '')
+      for (let at = place; at < latest; at += 1) found.add(ids[at % maxKept] ?? '')
       return found
     },
   }

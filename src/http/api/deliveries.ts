@@ -33,12 +33,10 @@ export function addDeliveryRoutes(router: Router, guards: Guards, parts: Deliver
     answerJson(ctx, toRequestFields(await findRequest(store, record)))
   })
   router.post('/api/deliveries/:id/retry', guards.operate, async (ctx) => {
-    const heartbeat = await findHeartbeat(store, ctx)
+    const task = await findTask(store, ctx)
     answerJson(
       ctx,
-      heartbeat === undefined
-        ? await retryDelivery(parts, await findDelivery(store, ctx))
-        : await retryHeartbeat(parts, heartbeat),
+      task === undefined ? await retryDelivery(parts, await findDelivery(store, ctx)) : await retryTask(parts, task),
     )
   })
   router.post('/api/deliveries/:id/drop', guards.operate, async (ctx) => {
@@ -154,8 +152,8 @@ function toRequestFields({ head, body }: KeptRequest): RequestFields {
   }
 }
 
-/** Finds a heartbeat, the only kind of run without a delivery. */
-async function findHeartbeat(store: Store, ctx: RouteContext): Promise<Job | undefined> {
+/** Finds a job that no delivery caused, such as a heartbeat or an alert. */
+async function findTask(store: Store, ctx: RouteContext): Promise<Job | undefined> {
   const job = await store.job(ctx.params['id'] ?? '')
   return job?.deliveryId === undefined ? job : undefined
 }
@@ -179,9 +177,9 @@ async function retryDelivery(
   return { deliveryId, state: record.state, jobs }
 }
 
-async function retryHeartbeat({ store, lookForJobs }: DeliveryParts, { id, state }: Job): Promise<RetryFields> {
+async function retryTask({ store, lookForJobs }: DeliveryParts, { id, state }: Job): Promise<RetryFields> {
   if (!(await store.requeue(id)))
-    throw new Problem('conflict', `The heartbeat cannot be retried: its state is ${state}, not dead.`)
+    throw new Problem('conflict', `The job cannot be retried: its state is ${state}, not dead.`)
   lookForJobs()
   return { deliveryId: null, state: 'queued', jobs: [id] }
 }

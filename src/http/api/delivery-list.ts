@@ -87,7 +87,11 @@ async function listDead(parts: ListParts, { limit, before, ...filters }: Deliver
     const record = await store.delivery(deliveryId)
     if (record !== undefined && matches(record, filters)) found.set(deliveryId, record)
   }
-  return buildPage([...found.values()].toReversed(), parts, limit)
+  const page = await buildPage([...found.values()].toReversed(), parts, limit)
+  const oldestRead = jobs.find(({ deliveryId }) => deliveryId !== undefined)
+  if (page.next !== null || jobs.length < maxDead || oldestRead?.deliveryId === undefined) return page
+  // older dead jobs were not read
+  return { ...page, next: oldestRead.deliveryId, searchedTo: toIsoTime(oldestRead.createdAt) }
 }
 
 /** In a dead run, only the message and the error are searched, not the payload. */

@@ -21,13 +21,13 @@ export function addOpenApiRoute(router: Router, guards: Guards, parts: OpenApiPa
   })
 }
 
-type Documented = {
+type DocumentParts = {
   readonly calls: readonly Call[]
   readonly named: Readonly<Record<string, z.ZodType>>
   readonly hooksUrl: string
 }
 
-function buildDocument({ calls, named, hooksUrl }: Documented): object {
+function buildDocument({ calls, named, hooksUrl }: DocumentParts): object {
   const registry = z.registry<{ id: string }>()
   for (const [id, schema] of Object.entries(named)) registry.add(schema, { id })
   calls.forEach(({ answer, body }, index) => {

@@ -7,9 +7,10 @@ import type { Rerunner } from '../../deliveries/rerun.ts'
 import type { Changes } from './changes.ts'
 import type { MinuteFields } from '../../model/api/health.ts'
 
-/** Whether all saved files are live. Times are milliseconds since the epoch. */
+/** Whether all saved files are live, and what does not work. Times are milliseconds since the epoch. */
 export type SavedFilesStatus = {
   readonly generation: string
+  /** Whether a saved file is not live, or the mailbox has a problem. */
   readonly degraded: boolean
   /** Whether a save is held back until the operator publishes it. */
   readonly held: boolean
@@ -28,7 +29,7 @@ export type ApiParts = {
   /** The config directory. */
   readonly dir: string
   readonly generation: () => Generation
-  /** The live generation, and the saved files that are not live. */
+  /** The live generation, the saved files that are not live, and the problems of the mailbox. */
   readonly status: () => SavedFilesStatus
   readonly store: Store
   readonly changes: Pick<Changes, 'latest' | 'since'>

@@ -11,8 +11,8 @@ export type PauseTarget = { readonly label: string; readonly name: string }
 const all: PauseTarget = { label: 'all', name: 'all' }
 
 /**
- * `all`, `mapping:<id>`, `agent:<id>`, `limit:<name>`, `source:<name>` or `session:<agent>/<key>`, or only `<id>`, `<name>` or `<key>` if one
- * target has it. Throws `not-found`, and `conflict` for a name that several targets have.
+ * `what`: `all`, `mapping:<id>`, `agent:<id>`, `limit:<name>`, `source:<name>` or `session:<agent>/<key>`. An `<id>` or a `<name>` alone is enough if
+ * the configuration has one target with it. Throws `not-found`, and `conflict` for a name that several targets have.
  */
 export function findPauseTarget(what: string, generation: Generation): PauseTarget {
   if (what === 'all') return all

@@ -123,7 +123,7 @@ async function cancel(parts: PauseParts, asked: AskedChange): Promise<CancelledF
     state: 'cancelled',
     reason: `cancelled by ${by}${reason === undefined ? '' : `: ${reason}`}`,
   } as const
-  const jobs = await findCancelled(parts, what)
+  const jobs = await findJobsToCancel(parts, what)
   const runs: { runId: string; state: 'cancelled' | 'ending' }[] = []
   for (const { id } of jobs) {
     const ended = await store.endJob(id, ending)
@@ -140,7 +140,7 @@ async function cancel(parts: PauseParts, asked: AskedChange): Promise<CancelledF
   return { runs }
 }
 
-async function findCancelled({ store }: PauseParts, what: string): Promise<readonly Job[]> {
+async function findJobsToCancel({ store }: PauseParts, what: string): Promise<readonly Job[]> {
   const job = await store.job(what)
   if (job !== undefined) return [job]
   const delivery = await store.delivery(what)

@@ -1,5 +1,5 @@
-// Reads the parameters and the body of a request to the admin API. A wrong parameter is refused: a filter with a typo must not show
-// everything.
+// Reads the parameters and the body of a request to the admin API. A wrong value is refused: a filter with a typo in its value must not show
+// everything. Parameters of other names are ignored.
 import type { IncomingMessage } from 'node:http'
 import type { Context } from 'koa'
 import { readLimitedBody } from '../../base/http.ts'

@@ -1,4 +1,4 @@
-// HMAC inside the body. These are the only proofs for which a body is parsed before it is verified.
+// HMAC inside the body: the body is parsed before it is verified.
 import { createHmac, type KeyObject } from 'node:crypto'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
 import {

@@ -9,12 +9,12 @@ import { readSecrets } from './keys.ts'
 import { coversNothing, readHeader, refuseProof } from './proof.ts'
 
 /** The same limit as for a fetch of the built-in schemes: the sender waits for the result. */
-const longestMs = 5_000
-const longestReason = 300
-const longestId = 256
+const timeLimitMs = 5_000
+const maxReasonChars = 300
+const maxIdChars = 256
 
 const Answer = z.union([
-  z.object({ ok: z.literal(true), id: z.string().min(1).max(longestId).optional() }),
+  z.object({ ok: z.literal(true), id: z.string().min(1).max(maxIdChars).optional() }),
   z.object({ ok: z.literal(false), fault: z.enum(['sender', 'gateway']), reason: z.string() }),
 ])
 
@@ -31,13 +31,13 @@ export function createDefinedVerifier(
     let answered: { readonly given: unknown } | undefined
     try {
       const answering = async () => ({ given: await definition.verify(request, { secrets, settings, now: at }) })
-      answered = await within(longestMs, answering())
+      answered = await within(timeLimitMs, answering())
     } catch (thrown) {
       // for example, a comparison throws for a signature of the wrong length: the proof is invalid
       return refuseProof(`The verifier "${scheme}" threw ${describeThrown(thrown)}.`)
     }
     if (answered === undefined)
-      return gatewayFault(`The verifier "${scheme}" did not answer within ${longestMs / 1000} s.`)
+      return gatewayFault(`The verifier "${scheme}" did not answer within ${timeLimitMs / 1000} s.`)
     const answer = Answer.safeParse(answered.given)
     if (!answer.success)
       return gatewayFault(`The verifier "${scheme}" must return { ok: true, id? } or { ok: false, fault, reason }.`)
@@ -89,5 +89,5 @@ function gatewayFault(reason: string): Verified {
 /** One line for the list of refusals, without secrets and signatures. */
 function redactReason(reason: string, hidden: readonly string[]): string {
   const safe = hidden.reduce((text, secret) => (secret === '' ? text : text.replaceAll(secret, '…')), reason)
-  return toPrintableLine(safe).slice(0, longestReason)
+  return toPrintableLine(safe).slice(0, maxReasonChars)
 }

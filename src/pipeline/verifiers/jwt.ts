@@ -23,7 +23,7 @@ import { toPublicUrl } from './url.ts'
 const leewaySeconds = 60
 
 /** The largest age, in seconds, of a token with an issue time and no expiry time. */
-const endlessSeconds = 300
+const maxAgeWithoutExpirySeconds = 300
 
 export function createJwtProof(scheme: JwtScheme, { settings, secrets, fetch, now }: ProofTools): Proof {
   const { audience = scheme.forAccount === true ? settings.publicUrl : undefined } = settings
@@ -33,7 +33,7 @@ export function createJwtProof(scheme: JwtScheme, { settings, secrets, fetch, no
     if (audience === undefined) requireSetting(settings, 'audience', 'the audience that the token must name')
   }
   const live = scheme.algorithm === 'HS256' ? secrets().map((secret) => createSecretKey(secret, 'utf8')) : []
-  const findKey = scheme.algorithm === 'HS256' ? undefined : createKeySet(scheme, settings, fetch)
+  const findKey = scheme.algorithm === 'HS256' ? undefined : createKeySet(scheme, { settings, fetch, now })
   if (scheme.requires?.includes('exp') === true && settings.toleranceSeconds !== undefined) {
     throw toSettingProblem(
       settings,
@@ -83,7 +83,8 @@ export function createJwtProof(scheme: JwtScheme, { settings, secrets, fetch, no
     if (typeof nbf === 'number' && seconds < nbf - leewaySeconds) return 'The token is not valid yet.'
     if (typeof iat === 'number' && seconds < iat - leewaySeconds) return 'The token was issued in the future.'
     // without an expiry time in the token, this limit ends it
-    const maxAge = settings.toleranceSeconds ?? maxAgeSeconds ?? (exp === undefined ? endlessSeconds : undefined)
+    const maxAge =
+      settings.toleranceSeconds ?? maxAgeSeconds ?? (exp === undefined ? maxAgeWithoutExpirySeconds : undefined)
     if (maxAge !== undefined && typeof iat === 'number' && seconds - iat > maxAge) return 'The token is too old.'
     const { issuers, bodyHashClaim, bodyHashEncoding = 'hex', forAccount } = scheme
     if (issuers !== undefined && !issuers.some((issuer) => issuer === claims['iss']))

@@ -28,8 +28,8 @@ export type SignatureHint = { readonly why: string; readonly next: string; reado
 
 /** A stranger sends the headers, so only a few short ones are read. */
 const maxHeaders = 60
-const longestName = 64
-const longestValue = 512
+const maxNameChars = 64
+const maxValueChars = 512
 
 /** Headers that look like a signature by name or value, but contain none, or one that is not for a webhook. */
 const otherHeaders =
@@ -42,7 +42,7 @@ export function findSignature(headers: Headers): Signature | undefined {
   if (known !== undefined && schemes.some(({ source }) => source === known)) return { kind: 'sender', source: known }
   let found: Signature | undefined
   for (const [name, value] of Object.entries(headers).slice(0, maxHeaders)) {
-    if (name.length > longestName || value.length > longestValue || otherHeaders.test(name)) continue
+    if (name.length > maxNameChars || value.length > maxValueChars || otherHeaders.test(name)) continue
     const read = readDigest(name, value) ?? readFields(name, value)
     // the strongest of several signatures: some senders send one for each algorithm
     if (read !== undefined && rank(read) > rank(found)) found = read
@@ -88,7 +88,7 @@ const timeForms: readonly (readonly [RegExp, TimestampUnit])[] = [
 
 function findTime(headers: Headers): TimeHeader | undefined {
   for (const [header, value] of Object.entries(headers).slice(0, maxHeaders)) {
-    if (!/time|date|(^|-)ts$/.test(header) || header.length > longestName || value.length > 40) continue
+    if (!/time|date|(^|-)ts$/.test(header) || header.length > maxNameChars || value.length > 40) continue
     const [, unit] = timeForms.find(([form]) => form.test(value)) ?? []
     if (unit !== undefined) return { header, unit }
   }
@@ -107,7 +107,7 @@ export function buildSignatureHint(
   if (signature.kind === 'fields') {
     return {
       why: `${signature.header} looks like a signature with several fields, and no mapping of this hook verifies it`,
-      next: `"generic-hmac" cannot read such a header. ${page} explains how to verify it in code (hooks/verifiers).`,
+      next: `"generic-hmac" cannot read such a header. See ${page}, which explains how to verify it in code (hooks/verifiers).`,
       config: null,
     }
   }

@@ -88,7 +88,7 @@ export function describeSignedText(pieces: readonly (string | Uint8Array)[]): st
 }
 
 /** The maximum number of entries that are compared. No sender rotates through more keys. */
-const most = 100
+const maxEntries = 100
 
 /** The signatures that count, in order; empty if there is none with the right name. */
 export function readSignatures(header: string, syntax: Syntax | undefined): readonly string[] {
@@ -103,7 +103,7 @@ export function readSignatures(header: string, syntax: Syntax | undefined): read
 /** The values of all entries with this name. */
 export function readEntries(header: string, syntax: Exclude<Syntax, { prefix: string }>, name: string): string[] {
   const values: string[] = []
-  for (const entry of header.split(syntax.separator, most)) {
+  for (const entry of header.split(syntax.separator, maxEntries)) {
     const at = entry.indexOf(syntax.joint)
     if (at < 0 || entry.slice(0, at).trim() !== name) continue
     const value = entry.slice(at + 1).trim()

@@ -77,3 +77,18 @@ test('a stop closes a connection after the answer to its newest request, and ign
   ])
   expect(responses).toHaveLength(3)
 })
+
+test('the refusal of a body with malformed chunks comes after the answers to the requests before it', async () => {
+  const { port, responses, waitFor } = await startServer()
+  const asking = await openConnection(port)
+  ask(asking.socket, '/1')
+  asking.socket.write('POST /2 HTTP/1.1\r\nhost: hooks.test\r\ntransfer-encoding: chunked\r\n\r\n')
+  await waitFor(2)
+  const socket = responses[1]?.req.socket
+  const before = socket?.bytesRead ?? 0
+  asking.socket.write('no chunk\r\n')
+  await vi.waitFor(() => expect(socket?.bytesRead).toBeGreaterThan(before), { timeout: 60_000 })
+  endAnswer(responses[0])
+  await asking.closed
+  expect(asking.seen.text).toMatch(/^HTTP\/1\.1 200 [^]*answer to \/1HTTP\/1\.1 400 [^]*request-malformed/)
+})

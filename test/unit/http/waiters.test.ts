@@ -106,3 +106,23 @@ test('a wait ends at its time, with its client or with the gateway, and continue
   waiters.stop()
   expect([await stopped, waiters.enter(toResponse())]).toEqual(['over', undefined])
 })
+
+test('a stop ends a wait at once, even if an old read ends an earlier wait of the same request', async () => {
+  vi.useFakeTimers()
+  try {
+    const reads: ((found: Progress[]) => void)[] = []
+    const store: ProgressReader = { progress: () => new Promise((resolve) => reads.push(resolve)) }
+    const waiters = createWaiters({ store, maxWaiting: () => 10, log: silentLog })
+    const place = waiters.enter(toResponse())
+    const earlier = place?.until('a', isDone, 300)
+    await vi.advanceTimersByTimeAsync(300)
+    expect([await earlier, reads.length]).toEqual(['late', 1])
+    const wait = place?.until('a', isDone, 3_600_000)
+    reads[0]?.([{ id: 'a', state: 'done', change: '' }])
+    await vi.advanceTimersByTimeAsync(0)
+    waiters.stop()
+    expect(await wait).toBe('over')
+  } finally {
+    vi.useRealTimers()
+  }
+})

@@ -60,6 +60,25 @@ describe('explanations of decisions', () => {
     ])
   })
 
+  test('the origins of fields are right for each recipient of a message', async () => {
+    const to = ['1', '2'].map((user) => ({ channel: 'telegram' as const, to: user }))
+    const mapping = {
+      match: { path: 'x' },
+      action: 'deliver' as const,
+      name: 'Kept',
+      to,
+      transform: { module: 'a.ts' },
+    }
+    const transforms = {
+      'a.ts': () => [
+        { message: 'one', name: 'Named' },
+        { message: 'two', channel: 'telegram', to: '3' },
+      ],
+    }
+    const { origins } = await explainOn(toGeneration([mapping], { transforms }), 'x', {})
+    expect(origins.map(({ name }) => name)).toEqual(['transform a.ts', 'transform a.ts', 'literal name'])
+  })
+
   test('the origins of fields are right for each item of a forEach, even after a skipped item', async () => {
     const generation = toGeneration(
       [{ match: { path: 'x' }, forEach: 'items', name: 'Kept', transform: { module: 'a.ts' } }],

@@ -292,3 +292,15 @@ describe('reasons of a trace', () => {
     expect(explain({ event }, {})).toMatch(/"e0", .*"e5" or 44 more$/)
   })
 })
+
+test('an explanation names the mapping that takes a delivery because flow.cancelOn is true', () => {
+  const taking = { ...toMapping('a', { path: 'github', event: 'opened' }), cancelOn: { event: 'closed' } }
+  const router = createRouter([taking, toMapping('b', { path: 'github' })])
+  const delivery = toDelivery({ event: 'closed' })
+  const { mapping, trace } = find(router, delivery)
+  expect(mapping?.id).toBe('a')
+  expect(router.explain(delivery)).toEqual([
+    ...trace,
+    { mappingId: 'b', matched: false, why: 'it matches too, but "a" comes first' },
+  ])
+})

@@ -1,0 +1,32 @@
+import Router from '@koa/router'
+import { expect, test } from 'vitest'
+import { addAlertRoutes } from '../../../src/http/api/alerts.ts'
+import type { Job } from '../../../src/model/job.ts'
+import type { Store } from '../../../src/store/store.ts'
+import { openGuards, startRoutes } from './routes.ts'
+
+async function startAlerts() {
+  const ended: string[] = []
+  const planned: Job['planned'] = { kind: 'alert', agentId: 'main', sessionKey: 'main', text: 'x', event: false }
+  const rest = { createdAt: 0, attempts: 1, steps: [], posts: [], lastError: 'The chat is down.' }
+  const store: Pick<Store, 'job' | 'endJob'> = {
+    job: async (id) => ({ id, planned, state: 'queued', ...rest }) as unknown as Job,
+    endJob: async (id) => (ended.push(id), 'ended'),
+  }
+  const router = new Router()
+  // as: the routes use only these two calls
+  addAlertRoutes(router, openGuards, { store: store as Store, testAlert: async () => 'a-test' })
+  return { ended, call: await startRoutes(router) }
+}
+
+test('a test that fails ends', async () => {
+  const { ended, call } = await startAlerts()
+  expect(await call('POST', '/api/alerts/test')).toBe(200)
+  expect(ended).toEqual(['a-test'])
+})
+
+test('to look at an alert that is not a test does not end it', async () => {
+  const { ended, call } = await startAlerts()
+  expect(await call('GET', '/api/alerts/test/an-alert')).toBe(200)
+  expect(ended).toEqual([])
+})

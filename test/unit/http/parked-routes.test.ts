@@ -1,0 +1,33 @@
+import Router from '@koa/router'
+import { expect, test } from 'vitest'
+import type { ParkedQuery } from '../../../src/deliveries/parked-calls.ts'
+import { addParkedRoutes } from '../../../src/http/api/parked.ts'
+import { openGuards, startRoutes } from './routes.ts'
+
+async function startParked() {
+  const queries: ParkedQuery[] = []
+  const router = new Router()
+  addParkedRoutes(router, openGuards, {
+    drain: {
+      retryParked: async (query) => (queries.push(query), { settled: 0, stillParked: 0, next: undefined }),
+      dropParked: async (query) => (queries.push(query), { dropped: 0, next: undefined }),
+    },
+  })
+  return { queries, call: await startRoutes(router) }
+}
+
+test.each(['retry', 'drop'])('%s refuses a hook that is given twice, instead of taking all hooks', async (what) => {
+  const { queries, call } = await startParked()
+  expect(await call('POST', `/api/parked/${what}?hook=a&hook=b`)).toBe(400)
+  expect(queries).toEqual([])
+})
+
+test('without a hook all hooks are meant, and a blank hook is none of them', async () => {
+  const { queries, call } = await startParked()
+  expect(await call('POST', '/api/parked/drop?after=x')).toBe(200)
+  expect(await call('POST', '/api/parked/drop?hook=')).toBe(200)
+  expect(queries).toEqual([
+    { hook: undefined, after: 'x' },
+    { hook: '', after: undefined },
+  ])
+})

@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest'
+import { openAccess } from '../../../src/http/stored-tokens.ts'
+import { silentLog } from '../../../src/model/log.ts'
+
+test('a new token does not replace a token that another gateway makes at the same time', async () => {
+  let text: string | undefined
+  const reads: ((found: string | undefined) => void)[] = []
+  let isHeld = false
+  const { tokens } = await openAccess({
+    clock: () => 0,
+    log: silentLog,
+    store: {
+      cursor: async () => (isHeld ? await new Promise((resolve) => reads.push(resolve)) : text),
+      async appendAll(_, moves) {
+        const [move] = [moves ?? []].flat()
+        if (move?.from !== text) return 'moved'
+        text = move?.to
+        return []
+      },
+    },
+  })
+  isHeld = true
+  const adding = tokens.add({ name: 'mine', may: ['read'] })
+  const listing = tokens.list()
+  const before = text
+  const other = { name: 'other', id: 'x', digest: '00'.repeat(32), may: ['read'], createdAt: 0 }
+  text = JSON.stringify([other])
+  isHeld = false
+  // the first read began before the other gateway wrote, and the second one after it
+  reads[0]?.(before)
+  reads[1]?.(text)
+  await Promise.all([adding, listing])
+  expect((await tokens.list()).map(({ name }) => name)).toEqual(['other', 'mine'])
+  await tokens.stop()
+})
