@@ -63,10 +63,11 @@ function findSecretsAt(path: readonly string[], text: string): string[] {
   return classifySecretName(name) === 'no' ? [] : [text, text.replace(/^[^:]*:|^whsec_/, '')]
 }
 
-/** The header that a condition of a mapping compares. */
+/** The header that a condition of a mapping compares, in `match` or in `flow.cancelOn`. */
 function findConditionHeader(path: readonly string[]): string | undefined {
-  const at = path.indexOf('headers', path.indexOf('match'))
-  return path.includes('match') && at >= 0 ? path[at + 1] : undefined
+  const start = path.findIndex((key) => key === 'match' || key === 'cancelOn')
+  const at = start < 0 ? -1 : path.indexOf('headers', start)
+  return at < 0 ? undefined : path[at + 1]
 }
 
 /** Header names that show a secret. `x-event-key` is not one of them: Bitbucket sends the name of the event in it. */
