@@ -30,9 +30,10 @@ export function isSessionKeyAllowed(
   return origin === 'operator' || prefixes.includes(key) || (origin === 'code' && isOpen)
 }
 
-/** Whether a key with this beginning can have one of the prefixes. */
-export function isBeginningAllowed(beginning: string, prefixes: readonly string[] | undefined): boolean {
-  return isSessionKeyAllowed(beginning, prefixes) || (prefixes ?? []).some((prefix) => prefix.startsWith(beginning))
+/** Whether a key that is longer than this beginning can have one of the prefixes. Without a list, or with an empty one, it can. */
+export function isBeginningAllowed(beginning: string, prefixes: readonly string[] | undefined = []): boolean {
+  const isPossible = (prefix: string) => beginning.startsWith(prefix) || prefix.startsWith(beginning)
+  return prefixes.length === 0 || prefixes.some(isPossible)
 }
 
 /** Keys are printed, logged and compared, so a line break in one is an attack. */
