@@ -61,16 +61,20 @@ export function toTypedRequest(hook: string, { body, headers, query }: BenchInpu
 export function buildPayload(mappings: HookFields['mappings']): string {
   const payload: Record<string, unknown> = {}
   for (const { template } of mappings) {
-    for (const [, path = ''] of template?.matchAll(/\{\{\s*([\w.-]+)/g) ?? []) addField(payload, path.split('.'))
+    for (const [, path = ''] of template?.matchAll(/\{\{\s*([\w.-]+)/g) ?? []) {
+      if (!notField.test(path)) addField(payload, path.replace(/^payload\./, '').split('.'))
+    }
   }
   return JSON.stringify(payload, undefined, 2)
 }
 
-const notFields = new Set(['payload', 'headers', 'query', '__proto__', 'prototype', 'constructor'])
+/** The placeholders of the request itself, and the keys that no template reads. */
+const notField =
+  /^(payload|path|source|event|now|(headers|query)(\..*)?)$|(^|\.)(__proto__|prototype|constructor)(\.|$)/
 
 function addField(payload: Record<string, unknown>, steps: readonly string[]): void {
   const [step = '', ...rest] = steps
-  if (step === '' || notFields.has(step)) return
+  if (step === '') return
   const known = Object.hasOwn(payload, step) ? payload[step] : undefined
   if (rest.length === 0) {
     payload[step] ??= step
