@@ -9,8 +9,8 @@ const secretWords: ReadonlySet<string> = new Set(
 const secretKeys: ReadonlySet<string> = new Set(['api', 'private', 'access', 'secret', 'signing', 'auth', 'encryption'])
 
 /**
- * Whether a value is a secret, by the last word of its key: `access_token`, `clientSecret` and `api-key` are secrets, `token_type` is not.
- * A plural such as `tokens` may also name a count.
+ * Whether a value is a secret, by the last one or two words of its key: `access_token`, `clientSecret` and `api-key` are secrets, `token_type`
+ * is not. A plural such as `tokens` may also name a count.
  */
 export function classifySecretName(key: string): 'yes' | 'plural' | 'no' {
   const words = key
@@ -33,8 +33,8 @@ export function noteSubstituted(config: Config, values: readonly string[]): void
 }
 
 /**
- * Every secret of a configuration, or of its parsed text, and of `verify` in its mappings: values whose key names a secret, headers, URLs that may contain a
- * secret, and all values from a variable or a file.
+ * Every secret of a configuration, or of its parsed text, and of `verify` in its mappings: values whose key names a secret, values of headers,
+ * URLs that may contain a secret, and all values from a variable or a file.
  */
 export function listConfigSecrets(config: object, mappings: readonly { readonly verify?: unknown }[]): string[] {
   const leaves = findLeaves({ config, verify: mappings.map(({ verify }) => verify) }, [])
@@ -88,7 +88,7 @@ function isOpenCondition(header: string, text: string): boolean {
   })
 }
 
-/** A URL named `url` may have a token in its path; others are secrets if they have a password or parameters. */
+/** A URL named `url` may have a token in its path. Any other URL is a secret if it has a user, a password or parameters. */
 function findSecretsOfUrl(name: string, text: string): string[] {
   const [, password] = /^[^/]*:\/\/[^/?#:@]*:([^/?#]*)@/.exec(text) ?? []
   if (password !== undefined) return [text, password, decode(password)]

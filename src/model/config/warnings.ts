@@ -1,4 +1,4 @@
-// Reports parts of a valid configuration that have no effect. They do not stop a gateway: `check` and `doctor` print them.
+// Reports parts of a valid configuration that have no effect or refer to nothing. They do not stop a gateway: `check` and `doctor` print them.
 import { isJsonObject, isSameJson } from '../../base/json.ts'
 import { findNearest } from '../../base/text.ts'
 import { isOwnChannel } from '../action.ts'
@@ -48,9 +48,7 @@ function findUnknownProviderIssues({ model, agentId: named }: Mapping, config: C
   const agentId = findMappingAgentId({ agentId: named }, config)
   const own = agents.list.find(({ id }) => id === agentId)
   if (model === undefined || (own?.runner ?? agents.defaults.runner ?? 'ai') !== 'ai') return []
-  return findModelFault(model, agentId, config) === undefined
-    ? findModelNameIssues(model, config, at)
-    : []
+  return findModelFault(model, agentId, config) === undefined ? findModelNameIssues(model, config, at) : []
 }
 
 /** Channels that need no recipient, or get it elsewhere. */
