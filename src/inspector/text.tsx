@@ -22,7 +22,7 @@ export function LongText({ text, label, className = '' }: LongTextProps): JSX.El
       </pre>
       {isCut && (
         <p class="note">
-          {formatCount(maxShownChars)} of {formatCount(text.length)} characters. "Copy" takes all of them.
+          {formatCount(maxShownChars)} of {formatCount(text.length)} characters.
         </p>
       )}
     </>
