@@ -68,9 +68,8 @@ export function buildPayload(mappings: HookFields['mappings']): string {
   return JSON.stringify(payload, undefined, 2)
 }
 
-/** The placeholders of the request itself, and the keys that no template reads. */
-const notField =
-  /^(payload|path|source|event|now|(headers|query)(\..*)?)$|(^|\.)(__proto__|prototype|constructor)(\.|$)/
+/** The placeholders of the request itself. */
+const notField = /^(payload|path|source|event|now|(headers|query)\..*)$/
 
 function addField(payload: Record<string, unknown>, steps: readonly string[]): void {
   const [step = '', ...rest] = steps
