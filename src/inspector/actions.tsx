@@ -9,8 +9,9 @@ import { formatJson, parseJson } from './json.ts'
 import { go } from './place.ts'
 import { captureFixture, copyText, describeException, nothingSaid, type Said, toCapturePath } from './said.ts'
 
-/** How long a drop can be undone. The page sends the drop only after this time, because the gateway deletes the request of a dropped
- * delivery. */
+/**
+ * How long a drop can be undone. The page sends the drop only after this time, because the gateway deletes the request of a dropped delivery.
+ */
 export const undoMs = 5_000
 
 type ActionsProps = {
@@ -159,7 +160,7 @@ export function Actions({ delivery, request, hooksUrl, said, onSay, onDone }: Ac
 
 type DropProps = { readonly path: string; readonly onSay: (said: Said) => void; readonly onDone: () => void }
 
-/** The button that drops a delivery. The drop happens after some seconds, or at once when another delivery is opened. */
+/** The button that drops a delivery. The drop happens after some seconds, or at once when the delivery is closed. */
 function Drop({ path, onSay, onDone }: DropProps): JSX.Element {
   const [isWaiting, setWaiting] = useState(false)
   const isWanted = useRef(false)

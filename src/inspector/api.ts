@@ -16,8 +16,10 @@ export function onKeyExpired(listener: (why: string) => void): void {
   onExpired = listener
 }
 
-/** Whether the gateway has proved, since the connection was last lost, that it issued the key. Undefined: no proof was asked for, so no key
- * may be sent. */
+/**
+ * Whether the gateway has proved, since the connection was last lost, that it issued the key. Undefined: no proof was asked for, so no key
+ * may be sent.
+ */
 let proof: { readonly key: string; readonly isGiven: Promise<boolean> } | undefined
 
 /** Called when the connection is lost: another program may have the port now. */

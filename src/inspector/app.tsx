@@ -53,7 +53,7 @@ export function App(): JSX.Element {
     if (id !== undefined) go({ id }, { replaces: place.id !== '' })
     focusList()
   }
-  /** outside of the list, the arrow keys scroll */
+  /** Selects a row by an arrow key. Outside of the list, the arrow keys scroll. */
   const stepInList = (by: number): 'unused' | undefined => {
     const { activeElement } = document
     if (place.view !== 'list' || (activeElement !== document.body && activeElement?.id !== 'list')) return 'unused'

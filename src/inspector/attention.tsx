@@ -1,4 +1,4 @@
-// Deliveries and jobs that need a person: parked, dead, failing and refused, grouped by cause, with the actions for a whole group.
+// What needs a person, grouped by cause: parked deliveries, dead and failing runs, and refused requests, with the actions for a whole group.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { AttentionFields, AttentionGroup } from '../model/api/operations.ts'
@@ -14,8 +14,10 @@ const everyMs = 15_000
 /** All changes within this time cause one request. */
 const gatherMs = 1_000
 
-/** Reads the deliveries and jobs that need a person, again when `version` changes. Shows their number in the title and the icon of the
- * tab. */
+/**
+ * Reads the groups that need a person every 15 seconds, and soon after `version` changes. Shows the number of their items in the title and the icon
+ * of the tab.
+ */
 export function useAttention(version: number): AttentionFields | undefined {
   const [attention, setAttention] = useState<AttentionFields>()
   const [round, setRound] = useState(0)
@@ -134,10 +136,10 @@ function Group({ group, chosen, now, saved }: GroupProps): JSX.Element {
 /** The maximum number of ids in a request for the decisions of the live code. */
 const maxTried = 100
 
-type MendedProps = { readonly ids: readonly string[]; readonly saved: string }
+type RetryPreviewProps = { readonly ids: readonly string[]; readonly saved: string }
 
 /** A button that asks how many of the parked deliveries the live code would take. After a click, it asks again after each save. */
-function RetryPreview({ ids, saved }: MendedProps): JSX.Element {
+function RetryPreview({ ids, saved }: RetryPreviewProps): JSX.Element {
   const [said, setSaid] = useState('')
   const [isAsked, setAsked] = useState(false)
   useEffect(() => {

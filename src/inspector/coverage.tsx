@@ -1,4 +1,4 @@
-// The coverage of a transform: which code its fixtures run, and which of the learnt payloads its fixtures have. Measured on demand.
+// The coverage of a transform: which code its fixtures run, and which of the learnt payloads its fixtures have. It is measured after a click.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { CoverageFields, ModuleCoverageFields } from '../model/api/shapes.ts'
@@ -54,7 +54,7 @@ export function CoverageView({ module, file, saved }: CoverageProps): JSX.Elemen
       {coverage === null && <p class="note">Neither a fixture nor a kept request runs it.</p>}
       {coverage != null && (
         <>
-          <Code coverage={coverage} root={file?.slice(0, -module.length)} />
+          <FileCoverage coverage={coverage} root={file?.slice(0, -module.length)} />
           <Uncovered coverage={coverage} report={report} />
         </>
       )}
@@ -62,8 +62,8 @@ export function CoverageView({ module, file, saved }: CoverageProps): JSX.Elemen
   )
 }
 
-/** `root`: the transforms directory, with a slash at its end. */
-function Code({
+/** The covered lines of each file, and the code that fixtures do not run. `root`: the transforms directory, with a slash at its end. */
+function FileCoverage({
   coverage: { files },
   root,
 }: {

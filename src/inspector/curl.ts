@@ -2,12 +2,14 @@
 // request, and each character of the command is visible.
 import type { RequestFields } from '../model/api/answers.ts'
 
-/** The headers that the command leaves out: those of the connection, of browsers and of proxies, and the idempotency key, with which the
- * copy would be a duplicate. */
+/**
+ * The headers that the command leaves out: those of the connection, of browsers and of proxies, and the idempotency key, with which the copy
+ * would be a duplicate.
+ */
 const connectionHeader =
   /^(host|connection|keep-alive|content-length|transfer-encoding|te|expect|accept|accept-(encoding|language|charset)|cache-control|pragma|priority|dnt|origin|referer|sec-.*|upgrade-insecure-requests|via|forwarded|x-forwarded-.*|x-real-ip|idempotency-key)$/
 /** The characters of a header name (RFC 9110). A name with `@` would make curl read a file. */
-const isHeaderName = /^[\w!#$%&'*+.^`|~-]+$/
+const headerName = /^[\w!#$%&'*+.^`|~-]+$/
 
 /** False for a body with a NUL or with bytes that are no text: an argument cannot contain them. */
 export function isCopyable({ body, encoding }: RequestFields): boolean {
@@ -19,7 +21,7 @@ export function toCurl({ method, url, headers, body }: RequestFields, hooksUrl: 
   const search = url.includes('?') ? url.slice(url.indexOf('?')) : ''
   const sent = Object.entries(headers).filter(
     ([name, value]) =>
-      isHeaderName.test(name) && !connectionHeader.test(name) && value !== '[secret]' && !/[\r\n\0]/.test(value),
+      headerName.test(name) && !connectionHeader.test(name) && value !== '[secret]' && !/[\r\n\0]/.test(value),
   )
   // without this header, curl would add a content type
   const untyped = sent.some(([name]) => name === 'content-type') ? [] : [`-H 'content-type:'`]

@@ -48,7 +48,7 @@ export function OpenedView({ id, isRefusal, version, hooksUrl }: OpenedProps): J
   }, [id, version, readings])
   useEffect(() => {
     if (opened?.kind !== 'delivery' || !opened.delivery.tasks.some(isWaiting)) return
-    // the stream has no event for the delivery of a task
+    // the stream reports changes of deliveries, and a task belongs to none
     const timer = setTimeout(() => setReadings((before) => before + 1), taskMs)
     return () => clearTimeout(timer)
   }, [opened])

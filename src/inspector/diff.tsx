@@ -6,8 +6,10 @@ import { markUnseen } from './format.ts'
 /** `noted`: a recorded line that the live code does not produce. */
 type Piece = { readonly kind: 'same' | 'removed' | 'added' | 'noted' | 'gap'; readonly text: string }
 
-/** The maximum number of lines of both values together for a comparison line by line. With more, all lines between the equal ends count
- * as different. */
+/**
+ * The maximum number of lines of both values together for a comparison line by line. With more lines, all lines between the equal beginning and the
+ * equal end count as different.
+ */
 const maxComparedLines = 400
 const context = 2
 /** The number of equal characters that are shown before and after the difference within a line. */
@@ -122,7 +124,7 @@ function Side({
   )
 }
 
-/** The line that replaced this line, or that it replaced. Undefined unless exactly one line did. Both lines then show where they differ. */
+/** The other line of a pair: exactly one removed line, followed by exactly one added line. Undefined for any other line. A pair shows where its lines differ. */
 function findTwin(pieces: readonly Piece[], at: number): string | undefined {
   const kind = (index: number) => (pieces[index]?.kind === 'noted' ? 'added' : pieces[index]?.kind)
   if (kind(at) === 'removed' && kind(at + 1) === 'added' && kind(at + 2) !== 'added' && kind(at - 1) !== 'removed') {

@@ -6,7 +6,7 @@ const unseen =
 
 /**
  * Replaces characters that are invisible, or that change how a line reads: controls, ANSI escapes, direction marks, tags and fillers.
- * `\u001b` becomes ␛, the other controls become their pictures, and other characters their numbers. Line breaks and tabs stay.
+ * ASCII controls become their pictures (`\u001b` becomes ␛), and other characters their numbers. Line breaks and tabs stay.
  */
 export function markUnseen(text: string): string {
   // most texts pass this check, which is a hundred times as fast as the replacement
@@ -49,8 +49,7 @@ export function formatClock(at: number, now = Date.now()): string {
   return isSameDay(at, now) ? clock.format(at) : `${formatDay(new Date(at))} ${clock.format(at)}`
 }
 
-/** Converts UTC times in a sentence, such as `14:03:10Z`, to the time zone of the page. A time without a date is a time
- * of today. */
+/** Converts UTC times in a sentence, such as `14:03:10Z`, to the time zone of the browser. A time without a date is a time of the present UTC day. */
 export function toLocalTimes(sentence: string, now = Date.now()): string {
   return sentence.replace(/(?:\b(\d{4}-\d\d-\d\d) )?\b(\d\d:\d\d:\d\d)Z/g, (written, day, time) => {
     const at = Date.parse(`${day ?? new Date(now).toISOString().slice(0, 10)}T${time}Z`)

@@ -20,11 +20,11 @@ type GroupProps = {
   readonly title: string
   readonly names: readonly [string, string]
   /** True: the files on disk cause the difference. False: the live code differs from the record. */
-  readonly isLive?: boolean
+  readonly isEdit?: boolean
 }
 
 /** A group, with the changes of its example. If another delivery is chosen, it is replayed and its changes are shown. */
-export function Group({ group, title, names, isLive = false }: GroupProps): JSX.Element {
+export function Group({ group, title, names, isEdit = false }: GroupProps): JSX.Element {
   const { paths, count, percent, deliveryIds, example } = group
   const [chosen, setChosen] = useState(0)
   const at = Math.min(chosen, count - 1)
@@ -44,7 +44,7 @@ export function Group({ group, title, names, isLive = false }: GroupProps): JSX.
         </span>
       </h3>
       <div class="tools">
-        {isLive && count > 1 ? (
+        {isEdit && count > 1 ? (
           <>
             <button type="button" disabled={at === 0} onClick={() => setChosen(at - 1)}>
               previous
@@ -61,7 +61,7 @@ export function Group({ group, title, names, isLive = false }: GroupProps): JSX.
         )}
         <Link id={id} />
       </div>
-      {isLive && <GroupTools shown={id} ids={deliveryIds} />}
+      {isEdit && <GroupTools shown={id} ids={deliveryIds} />}
       {said !== '' && (
         <p class="note" role="status">
           {markUnseen(said)}

@@ -33,7 +33,7 @@ export function Health({ health, held, attention }: HealthProps): JSX.Element {
   const { problems, store, minutes } = health
   return (
     <div class="health" id="view" tabIndex={0} role="region" aria-label="Health">
-      <Verdict attention={attention} />
+      <AttentionSummary attention={attention} />
       <section aria-label="Live code">
         <h2>Live code</h2>
         <p class={health.degraded ? 'warn' : 'good'}>
@@ -132,7 +132,7 @@ export function Health({ health, held, attention }: HealthProps): JSX.Element {
   )
 }
 
-/** The maximum number of causes in the verdict, and of characters of each cause. */
+/** The maximum number of causes in the summary, and of characters of each cause. */
 const [maxCauses, maxCauseChars] = [4, 120]
 
 /** The cause without its full stop. A long cause is cut and ends with an ellipsis. */
@@ -140,7 +140,7 @@ const cutCause = (cause: string) =>
   cause.length > maxCauseChars ? cause.slice(0, maxCauseChars).replace(/\s+\S*$/, ' …') : cause.replace(/\.$/, '')
 
 /** Says in one sentence what needs attention. */
-function Verdict({ attention }: { attention: AttentionFields | undefined }): JSX.Element | null {
+function AttentionSummary({ attention }: { attention: AttentionFields | undefined }): JSX.Element | null {
   if (attention === undefined) return null
   const { count, groups } = attention
   if (count === 0) return <p class="verdict">Nothing needs attention.</p>

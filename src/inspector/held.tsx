@@ -1,4 +1,4 @@
-// The page about what makes runs wait, and about senders: the pauses, each with a button to resume, the budgets, and the senders.
+// Parts of the health view: the pauses, each with a button to resume, the budgets, and the senders. The list shows the pauses too.
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { BudgetFields, MeasureFields, PauseFields, SenderFields } from '../model/api/operations.ts'

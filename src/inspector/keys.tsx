@@ -26,7 +26,9 @@ function switchLetters(isOn: boolean): void {
   else localStorage.setItem(storageName, 'off')
 }
 
-/** Returns `unused` if the key keeps its usual meaning. In a text field, only Escape is a shortcut. */
+/**
+ * Calls the action of a pressed key. An action returns `unused` if the key keeps its usual meaning. In a text field, only Escape is a shortcut.
+ */
 export function useKeys(actions: Readonly<Record<string, () => unknown>>): void {
   const now = useRef(actions)
   now.current = actions

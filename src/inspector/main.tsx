@@ -9,7 +9,7 @@ import { describeException } from './said.ts'
 /** Shows why there is no key; undefined hides this notice. The page sets the function when it is rendered. */
 let showNotice: (why: string | undefined) => void = () => {}
 
-// registered before the page reads its address, so that the code is removed first
+// this listener is registered before that of `usePlace`, so the code is removed before the page reads its address
 const firstCode = takeCode()
 addEventListener('hashchange', () => {
   const code = takeCode()

@@ -6,8 +6,10 @@ import { useMemo, useState } from 'preact/hooks'
 import { markUnseen } from './format.ts'
 import { LongText } from './text.tsx'
 
-/** The limits of a text that is rendered as Markdown. The lexer searches for the end of each delimiter in its block, and copies a block for
- * each of its lines, so both are limited. */
+/**
+ * The limits of a text that is rendered as Markdown. The lexer searches for the end of each delimiter in its block, and copies a block for each of
+ * its lines, so the delimiters and the lines of a block are limited.
+ */
 const [maxChars, maxDelimiters, maxLines, maxWordChars] = [20_000, 600, 500, 2_048]
 const tooDeep = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])[ \t])){8}/m
 
@@ -163,8 +165,9 @@ const entities: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>',
 const decodeEntities = (text: string) =>
   text.replace(/&(amp|lt|gt|quot|#39);/g, (_, name: string) => entities[name] ?? '')
 
-/** A link to http, https or mailto; any other link stays text. The target is shown next to the words, because the words are not to be
- * trusted. */
+/**
+ * A link to http, https or mailto; any other link stays text. The target is shown next to the words, because the words may name another target.
+ */
 function Link({ href, said }: { href: string; said: string }): JSX.Element {
   const target = readTarget(href)
   const words = markUnseen(decodeEntities(said))

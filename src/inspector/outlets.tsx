@@ -54,8 +54,10 @@ export function Outlets({ version }: { version: string }): JSX.Element | null {
 
 const marks = { failure: ['✕', 'bad'], warning: ['▲', 'warn'], well: ['✓', 'dim'] } as const
 
-/** The findings of `hookloom doctor`, after a click only: the checks load all modules, and ask the channels and runners whether they accept
- * their credentials. */
+/**
+ * The findings of `hookloom doctor`, after a click only: the checks load all modules, and ask the channels and runners whether they accept
+ * their credentials.
+ */
 export function Doctor(): JSX.Element {
   const [findings, setFindings] = useState<readonly FindingFields[]>()
   const [said, setSaid] = useState('')

@@ -1,8 +1,10 @@
 // Values that the page reads again at an interval.
 import { useEffect, useState } from 'preact/hooks'
 
-/** Reads at once, when `version` changes, and every `everyMs` milliseconds while the page is visible. Undefined until the first answer. If
- * a read fails, the last value stays. */
+/**
+ * Reads at once, when `version` changes, and every `everyMs` milliseconds while the page is visible. Undefined until the first answer. If a read
+ * fails, the last value stays.
+ */
 export function usePolled<T>(
   read: (signal: AbortSignal) => Promise<T>,
   { everyMs, version }: { readonly everyMs: number; readonly version: string },

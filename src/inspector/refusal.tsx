@@ -1,4 +1,4 @@
-// One refused request: who sent it, and why it was refused. With `hookloom dev`, also its headers and its body.
+// One refused request: who sent it, and why it was refused. With `hookloom dev`, also its body.
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { RefusalFields } from '../model/api/answers.ts'
@@ -12,7 +12,7 @@ import { emptyBenchInput, keepBenchInput } from './typed.ts'
 
 export type OpenedRefusal = {
   readonly refusal: RefusalFields
-  /** The request, with its body in base64. Null if the gateway does not keep refused requests; `hookloom dev` keeps them. */
+  /** The request, with its body in base64. Null unless `hookloom dev` runs the gateway and still has the request in memory. */
   readonly request: { readonly body: string } | null
 }
 
@@ -132,7 +132,7 @@ async function retryRefused(hook: string | undefined, isDry: boolean): Promise<s
   return `${sum.ran} ${isDry ? 'would run' : 'ran'}, ${sum.repeated} repeat a delivery, ${sum.stillRefused} ${isDry ? 'would be' : 'are'} still refused${why}.`
 }
 
-/** The kept, sealed refusals of a hook. */
+/** The buttons that verify the kept refusals of a hook again. */
 function KeptRefusals({ hook }: { hook: string | undefined }): JSX.Element {
   const { said, report } = useSaid()
   const [isBusy, setBusy] = useState(false)
@@ -158,7 +158,7 @@ function KeptRefusals({ hook }: { hook: string | undefined }): JSX.Element {
   )
 }
 
-/** A button that opens the bench for the hook name of a refusal, which no mapping has yet, with the refused body. */
+/** Opens the bench for the hook name of a refusal, which no mapping has yet, with the refused body. */
 function addHook(hook: string, request: OpenedRefusal['request']): void {
   const body = request === null || request.body === '' ? '{}' : decodeBody(request.body)
   keepBenchInput(hook, { ...emptyBenchInput, body, template: 'Look at {{payload}}' })

@@ -58,7 +58,7 @@ export function Report({ report, isFiltered }: { report: ReplayReport; isFiltere
         ))}
       </ul>
       {groups.slice(0, maxGroups).map((group, at) => (
-        <Group key={`${group.class} ${at}`} group={group} title={group.class} names={sides[compared]} isLive />
+        <Group key={`${group.class} ${at}`} group={group} title={group.class} names={sides[compared]} isEdit />
       ))}
       {groups.length > maxGroups && <p class="note">{groups.length - maxGroups} more groups.</p>}
       {unstable.length > 0 && (

@@ -1,5 +1,5 @@
-// The rows of the list: deliveries and refusals, sorted newest first. Their number is limited, so that the memory of a long-open page is
-// limited.
+// The rows of the list: deliveries and refusals, sorted newest first. Their number is limited, so that a page that stays open for long does not fill
+// the memory.
 import type { DeliveryRow, JobFields, RefusalFields } from '../model/api/answers.ts'
 import { formatDuration, formatTimes, toLocalTimes } from './format.ts'
 
@@ -126,7 +126,7 @@ export function findState({ state, jobs }: Pick<DeliveryRow, 'state' | 'jobs'>):
   return endsWithoutEffect.find((end) => jobs[end] > 0) ?? 'done'
 }
 
-/** Counts the jobs of one delivery in the same way as the API does for the list. */
+/** Counts the jobs of one delivery for `findState`. A queued job with an error counts as failing. */
 export function countJobs(jobs: readonly JobFields[]): DeliveryRow['jobs'] {
   const count = (isCounted: (job: JobFields) => boolean) => jobs.filter(isCounted).length
   return {
@@ -161,7 +161,7 @@ export const glyphs: Readonly<Record<RowState, string>> = {
 
 export type ListItem = { readonly kind: 'day'; readonly id: string; readonly at: number } | ListRow
 
-/** The rows, with a heading for each day. Between two other rows, all refusals of one client with one status become one row. */
+/** The rows, with a heading for each day. Between two other rows, all refusals of strangers with the same client and status become one row. */
 export function toListItems(rows: readonly ListRow[], foldsRefusals: boolean): ListItem[] {
   const items: ListItem[] = []
   const places = new Map<string, number>()

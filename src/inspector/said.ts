@@ -1,4 +1,4 @@
-// The sentence that a page shows after the work of a button: the result, or why the work failed.
+// The sentence that the page shows after a click on a button: the result of the work, or why it failed.
 import { useState } from 'preact/hooks'
 import type { CapturedFields } from '../model/api/replay.ts'
 import { post } from './api.ts'
@@ -23,7 +23,7 @@ export function useSaid(): { readonly said: Said; setSaid(said: Said): void; rep
   return { said, setSaid, report }
 }
 
-/** `what`: the subject of the sentence, such as `The path`. */
+/** Copies a text, and resolves to a sentence about it. `what`: the subject of the sentence, such as `The path`. */
 export function copyText(what: string, text: string): Promise<string> {
   return navigator.clipboard.writeText(text).then(
     () => `${what} is in the clipboard.`,

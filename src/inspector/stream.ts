@@ -14,10 +14,10 @@ type StreamListener = {
 
 const firstRetryMs = 500
 const maxRetryMs = 10_000
-/** How long a silence may be. The gateway writes at least every 15 seconds. */
+/** The stream is cut after a longer silence. The gateway writes at least every 15 seconds. */
 const maxSilenceMs = 40_000
 
-/** Reads until `signal` is aborted. Connects again after a cut or a silence. */
+/** Reads until `signal` is aborted, or until the key is no longer valid. Connects again after a cut or a silence. */
 export async function followChanges(listener: StreamListener, signal: AbortSignal): Promise<void> {
   let lastId: string | undefined
   let retryMs = firstRetryMs

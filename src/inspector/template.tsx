@@ -35,9 +35,9 @@ export function TemplateBox({
 }: TemplateBoxProps): JSX.Element {
   const { template, mappingId, body } = typed
   const box = useRef<HTMLTextAreaElement>(null)
-  const open = mappings.filter(({ transform }) => transform === null)
-  const chosen = open.find(({ id }) => id === mappingId)
-  const start = open.find(({ id }) => id === takenBy) ?? (mappings.length === 0 ? undefined : open[0])
+  const templateMappings = mappings.filter(({ transform }) => transform === null)
+  const chosen = templateMappings.find(({ id }) => id === mappingId)
+  const start = templateMappings.find(({ id }) => id === takenBy) ?? templateMappings[0]
   const isSaved = chosen !== undefined && chosen.template === template
 
   function insert(path: string): void {

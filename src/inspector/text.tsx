@@ -3,8 +3,7 @@ import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { formatAge, formatClock, formatCount, formatFullTime, isRecent, markUnseen } from './format.ts'
 
-/** The maximum number of characters that are rendered at once: a browser lays out some hundred kilobytes quickly, but not five
- * megabytes. */
+/** The maximum number of characters that are rendered at once: a browser lays out some hundred kilobytes quickly, but not five megabytes. */
 const maxShownChars = 20_000
 
 /** The lines of a file around a failure. They are not wrapped, because a mark below a line shows the column. */
@@ -23,7 +22,7 @@ export function LongText({ text, label, className = '' }: LongTextProps): JSX.El
       </pre>
       {isCut && (
         <p class="note">
-          {formatCount(maxShownChars)} of {formatCount(text.length)} characters. "Copy" takes all of them.
+          {formatCount(maxShownChars)} of {formatCount(text.length)} characters.
         </p>
       )}
     </>

@@ -14,14 +14,14 @@ const maxFound = 2_000
 /** The maximum number of keys that a folded object shows. */
 const maxKeys = 4
 
-type Chosen = { readonly path: readonly PathStep[]; readonly node: JsonNode }
+type ChosenNode = { readonly path: readonly PathStep[]; readonly node: JsonNode }
 
 type Choice = {
   /** Branches above this depth are open at first. */
   readonly openDepth: number
   /** The nodes that a search found. Undefined without a search. */
   readonly found: ReadonlySet<JsonNode> | undefined
-  readonly onChoose: (chosen: Chosen) => void
+  readonly onChoose: (chosen: ChosenNode) => void
 }
 
 type PayloadViewProps = {
@@ -37,12 +37,12 @@ export function PayloadView({ text, onCopy, onPick }: PayloadViewProps): JSX.Ele
   const [isRaw, setRaw] = useState(false)
   const [openDepth, setOpenDepth] = useState(2)
   const [word, setWord] = useState('')
-  const [chosen, setChosen] = useState<Chosen>()
+  const [chosen, setChosen] = useState<ChosenNode>()
   useEffect(() => setChosen(undefined), [root])
   const found = useMemo(() => (root === undefined || word === '' ? undefined : findNodes(root, word)), [root, word])
   if (root === undefined) return <LongText text={text} label="Payload" />
   const path = chosen && formatPath(chosen.path)
-  const choose = (picked: Chosen) => {
+  const choose = (picked: ChosenNode) => {
     setChosen(picked)
     const placeholder = formatPath(picked.path)
     if (placeholder !== undefined && picked.node.kind !== 'object' && picked.node.kind !== 'array') {
@@ -141,7 +141,7 @@ function Tree({ node, path, choice }: TreeProps): JSX.Element {
         {name && <span class="name">{name}</span>}
         {name && <span class="dim">: </span>}
         <span class="dim">
-          <Line text={isOpen && children.length > 0 ? (node.kind === 'array' ? '[' : '{') : fold(node)} />
+          <Line text={isOpen && children.length > 0 ? (node.kind === 'array' ? '[' : '{') : describeBranch(node)} />
         </span>
       </summary>
       {isOpen && (
@@ -160,7 +160,8 @@ function Tree({ node, path, choice }: TreeProps): JSX.Element {
   )
 }
 
-function fold(node: JsonNode): string {
+/** A folded object or array in one line. */
+function describeBranch(node: JsonNode): string {
   if (node.kind === 'array') return `[ ${node.items.length || ''} ]`
   if (node.kind !== 'object') return node.source
   const names = node.entries.slice(0, maxKeys).map(([key]) => key.slice(0, 40))

@@ -1,4 +1,4 @@
-// The request that somebody types on the bench of a hook. It is kept while the tab is open.
+// The request that somebody types on the bench of a hook. It is kept until the page is loaded again.
 import type { HookFields, TypedRequest } from '../model/api/bench.ts'
 import type { RequestFields } from '../model/api/answers.ts'
 
@@ -44,8 +44,8 @@ export function toBenchInput({ headers, query, body }: Pick<RequestFields, 'head
   return { ...emptyBenchInput, body, query, headers: lines.map(([name, value]) => `${name}: ${value}`).join('\n') }
 }
 
-/** Parses the typed headers. Lines without a colon are ignored, because somebody may still be typing them. */
-function parseHeaders(text: string): Record<string, string> {
+/** Reads the typed headers. Lines without a colon are ignored, because somebody may still be typing them. */
+function readHeaders(text: string): Record<string, string> {
   const pairs = text.split('\n').flatMap((line) => {
     const [, name, value = ''] = /^([!#$%&'*+.^_`|~\w-]+):(.*)$/.exec(line.trim()) ?? []
     return name === undefined ? [] : [[name.toLowerCase(), value.trim()] as const]
@@ -54,23 +54,26 @@ function parseHeaders(text: string): Record<string, string> {
 }
 
 export function toTypedRequest(hook: string, { body, headers, query }: BenchInput): TypedRequest {
-  return { hook, body, headers: parseHeaders(headers), query }
+  return { hook, body, headers: readHeaders(headers), query }
 }
 
 /** A payload with the fields that the templates of a hook read. The value of each field is its name. */
 export function buildPayload(mappings: HookFields['mappings']): string {
   const payload: Record<string, unknown> = {}
   for (const { template } of mappings) {
-    for (const [, path = ''] of template?.matchAll(/\{\{\s*([\w.-]+)/g) ?? []) addField(payload, path.split('.'))
+    for (const [, path = ''] of template?.matchAll(/\{\{\s*([\w.-]+)/g) ?? []) {
+      if (!notField.test(path)) addField(payload, path.replace(/^payload\./, '').split('.'))
+    }
   }
   return JSON.stringify(payload, undefined, 2)
 }
 
-const notFields = new Set(['payload', 'headers', 'query', '__proto__', 'prototype', 'constructor'])
+/** The placeholders of the request itself. */
+const notField = /^(payload|path|source|event|now|(headers|query)\..*)$/
 
 function addField(payload: Record<string, unknown>, steps: readonly string[]): void {
   const [step = '', ...rest] = steps
-  if (step === '' || notFields.has(step)) return
+  if (step === '') return
   const known = Object.hasOwn(payload, step) ? payload[step] : undefined
   if (rest.length === 0) {
     payload[step] ??= step

@@ -23,7 +23,7 @@ const channelNames = [
   'console',
 ] as const
 
-/** The key of an agent's main session. It receives the system events, and its turns are the heartbeats. */
+/** The key of an agent's main session. It receives the system events. Heartbeats and the runs that name it are its turns. */
 export const mainSessionKey = 'main'
 
 /** Aliases that senders use for two channels. */
@@ -64,6 +64,7 @@ function isChannelName(name: string): name is ChannelName {
 export function toChannelKey(name: ChannelName): string {
   return `channels.${name.replace(':', '.')}`
 }
+
 /** The time limit of a run in seconds, at most a day. */
 export const TimeoutSeconds = z.number().positive().max(86_400)
 
@@ -104,7 +105,7 @@ export const WakeAction = WakePayload.extend({
 })
 export type WakeAction = z.infer<typeof WakeAction>
 
-/** One isolated agent turn. */
+/** One agent turn. */
 export const AgentAction = AgentPayload.extend({
   kind: z.literal('agent'),
   /** The recipients of the reply after the first one. Only the configuration can set them. */
@@ -150,8 +151,8 @@ export type Origin = {
 }
 
 /**
- * An action that the policy has accepted, with its final agent and session key. `sharesSession`: the key is only the default
- * `hooks.defaultSessionKey`, so runs under it do not wait for one another.
+ * An action that the policy has accepted, with its final agent and session key. `sharesSession`: the run is isolated, and its key is only the
+ * default `hooks.defaultSessionKey`, so runs under it do not wait for one another.
  */
 export type PlannedAction =
   | { kind: 'wake'; action: WakeAction; agentId: string; sessionKey: string; origin: Origin }

@@ -115,16 +115,16 @@ function isUtf8Parameter(parameter: string): boolean {
 /** The maximum nesting of objects and arrays. A single one counts as one level. */
 const maxDepth = 64
 
-/** The bytes of a body, and its payload after the first call of `readPayload`. */
+/** The bytes of a body, and its payload, at the latest after the first call of `readPayload`. */
 export type Body = {
   readonly bytes: Uint8Array
   readonly syntax: BodySyntax
-  /** Only `readPayload` and `forgetPayload` set it. A payload is never undefined. */
+  /** Undefined if the payload is not parsed, or was released. Only `readPayload` and `forgetPayload` change it. */
   parsed: JsonValue | undefined
 }
 
 /**
- * Decides how a body is read, and does not parse it. Throws `media-type-unsupported`, even for a multipart form, which `parseMultipart` reads.
+ * Decides how a body is read, and does not parse it. Throws `media-type-unsupported`, also for a multipart form: `parseMultipart` reads those.
  */
 export function openBody(sent: SentBody, accepts: Accepts): Body {
   const syntax = chooseSyntax(sent, accepts)
@@ -144,7 +144,7 @@ export function readPayload(body: Body): JsonValue {
   return body.parsed
 }
 
-/** Releases the payload, which needs three times the memory of its bytes. The next `readPayload` parses the body again. */
+/** Releases an object or an array, which needs three times the memory of its bytes. The next `readPayload` parses the body again. */
 export function forgetPayload(body: Body): void {
   if (typeof body.parsed === 'object' && body.parsed !== null) body.parsed = undefined
 }

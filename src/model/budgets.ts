@@ -67,8 +67,8 @@ const longestMs: Readonly<Record<BudgetConfig['period'], number>> = {
 }
 
 /**
- * The calendar period at a moment. Hours begin at full hours of UTC. A day begins at its first moment in the time zone, which is not
- * midnight where the clocks are changed then, and may have 23 or 25 hours.
+ * The calendar period at a moment. Hours begin at full hours of UTC. A day begins at its first moment in the time zone: this is not midnight
+ * if the clocks skip midnight on that day. A day may have 23 or 25 hours.
  */
 export function findPeriod(
   { period, timezone: zone }: Pick<BudgetConfig, 'period' | 'timezone'>,
@@ -78,12 +78,12 @@ export function findPeriod(
     const startsAt = now - (now % hourMs)
     return { startsAt, endsAt: startsAt + hourMs }
   }
-  const number = createPeriodNumber(period, zone)
-  const mine = number(now)
+  const readNumber = buildNumberReader(period, zone)
+  const current = readNumber(now)
   const max = longestMs[period]
   return {
-    startsAt: findFirst(now - max, now, (at) => number(at) >= mine),
-    endsAt: findFirst(now, now + max, (at) => number(at) > mine),
+    startsAt: findFirst(now - max, now, (at) => readNumber(at) >= current),
+    endsAt: findFirst(now, now + max, (at) => readNumber(at) > current),
   }
 }
 
@@ -98,8 +98,8 @@ function findFirst(from: number, to: number, test: (at: number) => boolean): num
   return after
 }
 
-/** The number of the period at a moment. It grows from period to period. */
-function createPeriodNumber(period: '1d' | '1w' | '1mo', timeZone: string): (at: number) => number {
+/** Returns a function that reads the number of the period at a moment. The number grows from period to period. */
+function buildNumberReader(period: '1d' | '1w' | '1mo', timeZone: string): (at: number) => number {
   const format = new Intl.DateTimeFormat('en', { timeZone, year: 'numeric', month: 'numeric', day: 'numeric' })
   return (at) => {
     const parts = Object.fromEntries(format.formatToParts(at).map(({ type, value }) => [type, Number(value)]))

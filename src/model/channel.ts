@@ -26,8 +26,11 @@ export type Outgoing = {
 /**
  * - `sent`: accepted. `id` is the provider's id.
  * - `rate-limited`: not accepted for now. It does not count as an attempt.
- * - `transient`: certainly not accepted. A later attempt may succeed. - `ambiguous`: a timeout or reset after the text was sent, so it may have been accepted.
- * - `permanent`: no attempt will be accepted. `detail` is one sentence for the operator, without the text.
+ * - `transient`: certainly not accepted. A later attempt may succeed.
+ * - `ambiguous`: a timeout or a reset after the text was sent, so it may have been accepted.
+ * - `permanent`: no attempt will be accepted.
+ *
+ * `detail` is one sentence for the operator, without the text.
  */
 export type SendResult =
   | { readonly kind: 'sent'; readonly id: string }
@@ -96,8 +99,8 @@ export type ChannelDefinition<Options = Readonly<Record<string, unknown>>> = {
   /** Why the recipient cannot be used, in one sentence. Undefined if it can. Default: every recipient can be used. */
   whyNot?(to: string | undefined, options: Options): string | undefined
   /**
-   * Makes one attempt. An exception counts as `transient` if no connection was made yet, and otherwise as `ambiguous`. So does an invalid
-   * result, and an attempt of more than 60 seconds.
+   * Makes one attempt. An exception counts as `transient` if no connection was made yet, and otherwise as `ambiguous`. An invalid result and
+   * an attempt of more than 60 seconds count as `ambiguous`.
    */
   send(message: Outgoing, options: Options): SendResult | Promise<SendResult>
   /** Checks the provider without posting anything, for `hookloom doctor`. */

@@ -5,14 +5,15 @@ import { createHash, createHmac } from 'node:crypto'
 const marker = /(?:^|\n)<!-- hookloom:[\da-f]{25} -->\s*$/
 
 /**
- * The nonce that a comment shows. Everybody can read the id of a run in a commit status, and compute the nonces of its messages from it. If it were
- * not signed, a stranger could post it first, and that comment would be taken for the reply. `credential`: that of the channel.
+ * The nonce that a comment shows. Everybody can read the id of a run in a commit status, and compute the nonces of its messages from it. If a
+ * comment showed such a nonce unsigned, a stranger could post it first, and that comment would count as the reply. `credential`: that of the
+ * channel.
  */
 export function signNonce(nonce: string, credential: string): string {
   return createHmac('sha256', credential).update(nonce).digest('hex').slice(0, 25)
 }
 
-/** An HTML comment with the nonce, which no reader sees. `nonce`: that of the message, 25 lower-case hex digits. */
+/** An HTML comment with the nonce, which no reader sees. `nonce`: 25 lower-case hex digits, as `signNonce` returns them. */
 export function toMarker(nonce: string): string {
   return `<!-- hookloom:${nonce} -->`
 }

@@ -16,7 +16,8 @@ export type DeliveryState = (typeof deliveryStates)[number]
 
 /** The maximum length of a hook name. It is limited because names are stored, logged and listed. */
 export const maxHookChars = 512
-/** Runs are at `<hooks.path>/runs/<runId>`, so no hook may be named `runs` or begin with `runs/`. Takes a normalised name. */
+
+/** Runs are at `<hooks.path>/runs/<runId>`, so no hook may be named `runs` or begin with `runs/`. `name`: a normalised name. */
 export function isRunsPath(name: string): boolean {
   return name === 'runs' || name.startsWith('runs/')
 }

@@ -145,7 +145,7 @@ type FailedAttempt = { readonly at: number; readonly error: string }
 /** An accepted action on its way to its effects. `id` is the run id of an agent action. */
 export type Job = {
   readonly id: string
-  /** The id of the delivery; undefined for a heartbeat or an alert, because no single delivery caused it. */
+  /** The id of the delivery; undefined for a task, such as a heartbeat, an alert or a callback. */
   readonly deliveryId: string | undefined
   readonly planned: Planned
   readonly state: JobState

@@ -32,27 +32,30 @@ export type ModelConfig = z.infer<typeof ModelConfig>
 /** The maximum number of output tokens of a turn under a budget whose model sets no limit. */
 export const defaultMaxTokens = 16_384
 
-/** A price of one dollar for a million tokens is a thousand nanos for one token. Rounded up, so that no sum of turns is too low. */
-const nanosPerToken = (price: number): number => price * 1_000
+/** A price of one dollar for a million tokens is a thousand nanos for one token. */
+const toNanosPerToken = (usdPerMillion: number): number => usdPerMillion * 1_000
 
-/** The cost of a turn: by the prices of its model, or as its runner reported it. */
+/**
+ * The cost of a turn: by the prices of its model, or without prices as its runner reported it. It is rounded up, so that no sum of turns is too
+ * low.
+ */
 export function toTurnNanos(usage: Usage, cost: ModelCost | undefined): number {
   if (cost === undefined) return Math.ceil(toNanos(usage.costUsd ?? 0))
   const { inputTokens, outputTokens, cachedInputTokens: read = 0, cacheWriteTokens: written = 0 } = usage
   const { input, output, cacheRead = input, cacheWrite = input } = cost
   const fresh = Math.max(0, inputTokens - read - written)
   return Math.ceil(
-    fresh * nanosPerToken(input) +
-      read * nanosPerToken(cacheRead) +
-      written * nanosPerToken(cacheWrite) +
-      outputTokens * nanosPerToken(output),
+    fresh * toNanosPerToken(input) +
+      read * toNanosPerToken(cacheRead) +
+      written * toNanosPerToken(cacheWrite) +
+      outputTokens * toNanosPerToken(output),
   )
 }
 
-/** The maximum cost of a turn. */
-export function toMaxNanos(most: { readonly input: number; readonly output: number }, cost: ModelCost): number {
+/** The maximum cost of a turn with at most this many tokens. */
+export function toMaxNanos(tokens: { readonly input: number; readonly output: number }, cost: ModelCost): number {
   const { input, output, cacheRead = input, cacheWrite = input } = cost
   return Math.ceil(
-    most.input * nanosPerToken(Math.max(input, cacheRead, cacheWrite)) + most.output * nanosPerToken(output),
+    tokens.input * toNanosPerToken(Math.max(input, cacheRead, cacheWrite)) + tokens.output * toNanosPerToken(output),
   )
 }

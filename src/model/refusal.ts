@@ -7,7 +7,10 @@ export type PayloadSchema<Payload> = {
   safeParse(payload: unknown): { success: true; data: Payload } | { success: false; error?: unknown }
 }
 
-/** A mark instead of a class: the code that throws a refusal and the code that catches it are bundled separately. */
+/**
+ * The key of the sentence in a thrown refusal. It is a registered symbol and not a class, because the code that throws a refusal and the code that
+ * catches it are bundled separately.
+ */
 export const refusalMark = Symbol.for('hookloom.refusal')
 
 /** The key under which a function of `defineTransform` has its schema. It is a registered symbol, because the two sides are bundled separately. */

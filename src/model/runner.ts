@@ -100,7 +100,7 @@ export function unavailableFailure(detail: string, wait: { readonly retryAfterMs
 /** A turn that runs in this gateway. Its times are by the clock of the gateway. `until`: when its time limit ends it. */
 export type RunningTurn = { readonly jobId: string; readonly since: number; readonly until: number }
 
-/** The runs of this gateway. `most`: `agents.defaults.maxConcurrent`. `fullSince`: undefined if a slot is free. `turns`: the oldest first. */
+/** The slots for runs of this gateway. `most`: `agents.defaults.maxConcurrent`. `fullSince`: undefined if a slot is free. `turns`: the oldest first. */
 export type Slots = {
   readonly used: number
   readonly most: number

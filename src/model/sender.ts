@@ -3,7 +3,7 @@
 /** The keys of objects and the indexes of arrays on the way to a value. */
 type ValuePath = readonly (string | number)[]
 
-/** The place of a fact. `key`: the name of a top-level field; `all`: every part, joined. */
+/** The place of a fact. `key`: the name of the top-level field that matches `like`. `all`: all parts, joined. */
 export type Fact =
   | { readonly in: 'header'; readonly name: string }
   | { readonly in: 'body'; readonly path: ValuePath }

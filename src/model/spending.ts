@@ -7,6 +7,7 @@ export const measures = ['nanos', 'tokens', 'turns'] as const satisfies readonly
 export const noSpending: Spending = { nanos: 0, tokens: 0, turns: 0 }
 
 const nanosPerUsd = 1_000_000_000
+
 export function addSpendings(amounts: readonly Spending[]): Spending {
   const add = (sum: Spending, { nanos, tokens, turns }: Spending) => ({
     nanos: sum.nanos + nanos,
@@ -32,11 +33,12 @@ export function formatSpending(measure: Measure, amount: number): string {
 }
 
 /**
- * Formats dollars with two decimals, and without an exponent. An amount below a dollar that is not a whole number of cents has three significant
- * digits.
+ * Formats dollars without an exponent, with two decimals. An amount below a dollar that is not a whole number of cents has up to three
+ * significant digits, and then as many decimals as it needs.
  */
 function formatUsd(nanos: number): string {
   const usd = toUsd(nanos)
-  const cents = usd.toFixed(2)
-  return `$${Number(cents) === usd || Math.abs(usd) >= 1 ? cents : Number(usd.toPrecision(3)).toFixed(9).replace(/0+$/, '')}`
+  const rounded = Math.abs(usd) >= 1 ? usd : Number(usd.toPrecision(3))
+  const cents = rounded.toFixed(2)
+  return `$${Math.abs(rounded) >= 1 || Number(cents) === rounded ? cents : rounded.toFixed(9).replace(/0+$/, '')}`
 }

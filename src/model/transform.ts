@@ -72,8 +72,8 @@ export type TransformContext = {
   /** Adds a line to the log of this delivery, which `hookloom show` prints: at most 100 lines of 500 characters. */
   log: TransformLog
   /**
-   * False only while the call serves a delivery. Otherwise its result is shown or compared and then discarded: in fixtures, `hookloom run`,
-   * `test`, `check`, `capture`, `replay` and `init --from`. Skip calls that change anything outside.
+   * False only while the call serves a delivery. Otherwise its result is shown or compared and then discarded: in fixtures, shadows, the page,
+   * and `hookloom run`, `test`, `check`, `capture`, `replay` and `init --from`. Then skip calls that change anything outside.
    */
   replay: boolean
   /** The memory of this module: a small number of small values that it keeps from one delivery to the next. */

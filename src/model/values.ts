@@ -20,10 +20,10 @@ function findUrlFault(text: string): string | undefined {
   return 'must not contain a user name or a password: no request can be made to such a URL'
 }
 
-/** A segment that is removed from a path, together with the segment before it. */
+/** A segment `.` or `..`, also percent-encoded, that a client resolves before it sends the path. */
 const dotSegment = /[/\\](?:\.|%2e){1,2}(?=[/\\?#]|$)/i
 
-/** URL of an API: http or https, without a query and without slashes at its end. */
+/** URL of an API: http or https, without a query. Slashes at its end are removed. */
 export const httpUrl = z
   .string()
   .regex(/^https?:\/\/[^\s?#\\]+$/i, { error: 'must be an http or https URL without query', abort: true })

@@ -5,14 +5,14 @@ import type { Job, RunVerdict } from './job.ts'
 export function matchVerdict(text: unknown, words: readonly string[]): string | undefined {
   if (typeof text !== 'string' || text.length > longestLine) return undefined
   const bare = text.replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, '').toLowerCase()
-  const said = bare.replace(/^verdict[^\p{L}\p{N}]+/u, '')
-  return words.find((word) => word.toLowerCase() === said)
+  const unlabelled = bare.replace(/^verdict[^\p{L}\p{N}]+/u, '')
+  return words.find((word) => word.toLowerCase() === unlabelled)
 }
 
 /** More characters than any word with a label and punctuation has. */
 const longestLine = 200
 
-/** The verdict on the last line of a reply that is not blank. */
+/** The verdict on the last line of a reply. Blank lines after it are ignored. Undefined if the line is not a verdict. */
 export function readLastLine(reply: string, words: readonly string[]): string | undefined {
   return matchVerdict(reply.trimEnd().split('\n').at(-1), words)
 }

@@ -4,7 +4,7 @@ import type { VerifySettings } from './config/verify.ts'
 
 /** A request whose sender must be verified. */
 export type VerifyRequest = {
-  /** The method of the request: `POST`. */
+  /** The method of the request: `POST`, except in some handshakes. */
   readonly method: string
   /** Path and query as received. */
   readonly url: string

@@ -78,10 +78,6 @@ export const DeliveryRow = DeliverySummary.extend({
 })
 export type DeliveryRow = z.infer<typeof DeliveryRow>
 
-/**
- * `searchedTo`: where a search stopped because it took long. The next page, `next`, continues there. Null: the search is complete, or found
- * enough.
- */
 export const DeliveryPage = z.object({
   deliveries: readonlyList(DeliveryRow),
   next: z.string().nullable().describe('`before` of the page of older rows; null if there is none.'),
@@ -89,7 +85,7 @@ export const DeliveryPage = z.object({
     .string()
     .nullable()
     .describe(
-      'A search ended there, because it took long; it goes on with `next`. Null: it looked at everything, or found enough.',
+      'Where a search stopped because it took long; the page `next` continues there. Null: the search is complete, or found enough.',
     ),
 })
 export type DeliveryPage = z.infer<typeof DeliveryPage>
@@ -112,7 +108,7 @@ const StepFields = z.object({
 type StepFields = z.infer<typeof StepFields>
 
 const PostFields = z.object({
-  step: z.string().describe('The step that sends it: `deliver`, or of a further recipient `deliver-2` and so on.'),
+  step: z.string().describe('The step that sends it: `deliver`, or for a further recipient `deliver-2` and so on.'),
   part: z.number(),
   channel: z.string(),
   to: z.string().nullable(),
@@ -121,7 +117,10 @@ const PostFields = z.object({
   at: z.string().nullable(),
   nonce: z.string(),
   mayBeTwice: z.boolean(),
-  failed: z.string().nullable().describe('Of one of several recipients: why only `hookloom retry` sends it again.'),
+  failed: z
+    .string()
+    .nullable()
+    .describe('Only for one of several recipients: why only `hookloom retry` sends it again.'),
 })
 type PostFields = z.infer<typeof PostFields>
 
@@ -143,8 +142,14 @@ export const JobFields = VerdictFields.partial().extend({
   sessionKey: z.string(),
   state: JobState,
   attempts: z.number(),
-  lastError: z.string().nullable().describe('Of a run that ended early: the reason.'),
-  endedBy: z.string().nullable().describe('Of a superseded run: the run that replaced it, or that reads its message.'),
+  lastError: z
+    .string()
+    .nullable()
+    .describe('The error of the last failed attempt; for a run that ended early, the reason.'),
+  endedBy: z
+    .string()
+    .nullable()
+    .describe('Only for a superseded run: the id of the run that replaced it, or that reads its message.'),
   waits: z
     .string()
     .optional()
@@ -221,7 +226,7 @@ export const ShownDelivery = ShownFields.extend({
   madeBy: MadeBy.nullable(),
   isRequestKept: z.boolean(),
   tasks: readonlyList(JobFields).describe(
-    'What reports the ends of its first ten runs: commit statuses and callbacks.',
+    'The tasks that report the ends of its first ten runs: commit statuses and callbacks.',
   ),
 })
 export type ShownDelivery = z.infer<typeof ShownDelivery>
@@ -271,7 +276,7 @@ export type RefusalFields = z.infer<typeof RefusalFields>
 export const StatusFields = z.object({
   generation: z.string(),
   degraded: z.boolean(),
-  held: z.boolean().describe('A save waits for `POST /api/publish`.'),
+  held: z.boolean().describe('True: a save waits for `POST /api/publish`.'),
   problems: z.number(),
   lastReloadAt: z.string().nullable(),
   lastSave: z

@@ -57,7 +57,7 @@ export const HookFields = z.object({
       title: z.string(),
     })
     .nullable()
-    .describe('The newest delivery that needs a person.'),
+    .describe('The newest delivery, run or refused request that needs a person.'),
 })
 export type HookFields = z.infer<typeof HookFields>
 

@@ -58,7 +58,9 @@ export const OutletFields = z.object({
   lastAt: z.string().nullable().describe('Its last success among the newest deliveries; null if there is none.'),
   failed: z
     .number()
-    .describe('Its runs that are dead or will be tried again, with the delivery and the error of the newest.'),
+    .describe(
+      'The number of its runs that are dead or will be tried again. `failedId`, `error`: the delivery and the error of the newest.',
+    ),
   failedId: z.string().nullable(),
   error: z.string().nullable(),
 })

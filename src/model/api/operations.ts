@@ -22,7 +22,7 @@ export const MeasureFields = z.object({
   limit: z.number().nullable(),
   raised: z.number(),
   spent: z.number(),
-  reserved: z.number().describe('What the turns that run now may use.'),
+  reserved: z.number().describe('The amount that the turns that run now may use.'),
   left: z.number().nullable(),
 })
 export type MeasureFields = z.infer<typeof MeasureFields>
@@ -44,9 +44,9 @@ export type BudgetFields = z.infer<typeof BudgetFields>
 /** A sender with at least one accepted request. The facts are at most a minute old. */
 export const SenderFields = z.object({
   hook: z.string(),
-  source: z.string().nullable().describe('Both null for a sender that is not recognised.'),
+  source: z.string().nullable().describe('Null, like `sourceName`, for a sender that is not recognised.'),
   sourceName: z.string().nullable(),
-  since: z.string().describe('The first and the last of its accepted requests.'),
+  since: z.string().describe('The time of its first accepted request. `lastAt`: the time of its last one.'),
   lastAt: z.string(),
   requests: z.number(),
   usualMs: z
@@ -56,7 +56,7 @@ export const SenderFields = z.object({
   silentSince: z
     .string()
     .nullable()
-    .describe('Since when nothing came, if the operator was told; null if the sender is not silent.'),
+    .describe('Since when no request has come, if the operator was told; null if the sender is not silent.'),
   refused: readonlyList(
     z.object({
       code: z.string(),
@@ -67,7 +67,7 @@ export const SenderFields = z.object({
       why: z.string(),
       requestId: z.string(),
     }),
-  ).describe('What is refused now, by cause. `why`: the first reason, without a word of the request.'),
+  ).describe('The requests that are refused now, by cause. `why`: the first reason, without a word of the request.'),
 })
 export type SenderFields = z.infer<typeof SenderFields>
 
@@ -77,7 +77,7 @@ export type SenderFields = z.infer<typeof SenderFields>
  */
 export const AttentionGroup = z.object({
   kind: z.enum(['parked', 'dead', 'failing', 'refused']),
-  title: z.string().describe('The error of the newest one.'),
+  title: z.string().describe('The error of the newest item.'),
   code: z.string().nullable(),
   place: z.string().nullable().describe('`<file>:<line>`.'),
   hooks: readonlyList(z.string()),
@@ -98,7 +98,7 @@ export const TokenFields = z.object({
   name: z.string(),
   from: z.enum(['configuration', 'store']),
   may: readonlyList(z.string()).describe('Such as `send:deploy`, `runs` or `read`.'),
-  createdAt: z.string().nullable().describe('Null for one of the configuration.'),
+  createdAt: z.string().nullable().describe('Null for a token of the configuration.'),
   expiresAt: z.string().nullable().describe('Null: it never expires.'),
   expired: z.boolean(),
 })

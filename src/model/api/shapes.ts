@@ -21,7 +21,9 @@ export const ShapeFields = z.object({
       path: z.string().describe('`[]`: all items. `<any>`: all values of a map.'),
       kinds: Kinds,
       count: z.number(),
-      of: z.number().describe('How many could have had it: the objects that were read one level above.'),
+      of: z
+        .number()
+        .describe('The number of objects one level above that were read: each of them could have had the field.'),
     }),
   ),
   changes: readonlyList(
@@ -38,7 +40,7 @@ export type ShapeFields = z.infer<typeof ShapeFields>
 
 /** The paths that templates of a hook can read. */
 export const LearntPaths = z.object({
-  requests: z.number().describe('Those that came in, with fixtures and bundled requests.'),
+  requests: z.number().describe('The number of requests: those that came in, fixtures and bundled requests.'),
   paths: readonlyList(
     z.object({
       path: z.string().describe('As a placeholder of a template has it, such as `commits[0].author.name`.'),

@@ -37,7 +37,7 @@ export function findAgentIssues(config: Config): ConfigIssue[] {
   ]
 }
 
-/** Checks the runner and the model of an agent, or of `agents.defaults`. */
+/** Checks the runner and the models of an agent, or of `agents.defaults`. */
 function findRunnerIssues(
   { model, modelFallbacks = [], runner }: Pick<Config['agents']['defaults'], 'model' | 'modelFallbacks' | 'runner'>,
   config: Config,
@@ -88,12 +88,12 @@ export function findModelNameIssues(model: string, { models }: Config, at: Confi
   ]
 }
 
-/** The entry of a model in `models.providers`. `asked`: `<provider>/<model>` or an alias. */
+/** The entry of a model in `models.providers`. `nameOrAlias`: `<provider>/<model>` or an alias. */
 export function findModelConfig(
-  asked: string | undefined,
+  nameOrAlias: string | undefined,
   { providers, aliases }: Config['models'],
 ): ModelConfig | undefined {
-  const name = resolveModelName(asked ?? '', aliases)
+  const name = resolveModelName(nameOrAlias ?? '', aliases)
   const provider = readProviderName(name)
   if (!Object.hasOwn(providers, provider)) return undefined
   return providers[provider]?.models.find(({ id }) => id === name.slice(provider.length + 1))
@@ -131,14 +131,14 @@ export function isForwarded(agentId: string, config: Config): boolean {
 }
 
 /**
- * Checks the model of a hook against the aliases and the allowed models. Only if `ai` performs every turn: a command has its own model
- * names, and `echo` calls no model.
+ * Reports a model of the configuration, such as an allowed model or the target of an alias, without a configured provider. It does so only if `ai`
+ * performs every turn: a command has its own model names, and `echo` calls no model.
  */
 export function findAllowedModelIssues(model: string | undefined, config: Config, at: ConfigPath): ConfigIssue[] {
   const { agents, models } = config
   const runners = [agents.defaults, ...agents.list].map(({ runner = 'ai' }) => runner)
-  const isAsked = Object.keys(models.providers).length > 0 && runners.every((runner) => runner === 'ai')
-  return model === undefined || !isAsked ? [] : findModelNameIssues(model, config, at)
+  const isChecked = Object.keys(models.providers).length > 0 && runners.every((runner) => runner === 'ai')
+  return model === undefined || !isChecked ? [] : findModelNameIssues(model, config, at)
 }
 
 function describeAlternatives(word: string, known: readonly string[]): string {

@@ -153,11 +153,11 @@ export const channelSections = {
         .record(
           z.string(),
           z.strictObject({
-            url: endpointUrl.describe('URL that receives the replies.'),
+            url: endpointUrl.describe('URL that receives the replies and the callbacks.'),
             secret: nonBlank
               .regex(/^(?!whsec_)|^whsec_[A-Za-z0-9+/]+={0,2}$/, 'must go on in base64 after whsec_')
               .describe(
-                'Secret that signs the replies by Standard Webhooks: whsec_… or plain text, of at least 16 bytes.',
+                'Secret that signs each request by Standard Webhooks: whsec_… or plain text, of at least 16 bytes.',
               ),
           }),
         )

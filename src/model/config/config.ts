@@ -66,9 +66,9 @@ export const Config = z.strictObject({
           'The least important lines in the log. info: one line for each delivery, run and reply. Set it to warn to log only what needs your attention.',
         ),
     })
-    .superRefine(({ host, port: ofHooks, adminHost, adminPort }, context) => {
-      if (ofHooks === 0 || adminPort !== ofHooks || adminHost !== host) return
-      const message = `must differ from server.port, which is ${ofHooks} too`
+    .superRefine(({ host, port: hookPort, adminHost, adminPort }, context) => {
+      if (hookPort === 0 || adminPort !== hookPort || adminHost !== host) return
+      const message = `must differ from server.port, which is ${hookPort} too`
       context.addIssue({ code: 'custom', path: ['adminPort'], message })
     })
     .prefault({})

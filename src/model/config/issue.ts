@@ -116,9 +116,10 @@ function readAt(input: unknown, path: readonly PropertyKey[]): unknown {
 }
 
 export type ConfigPath = readonly (string | number)[]
+
 /**
- * `text` is one whole sentence that begins with the path. It never shows a value that may be a secret. `missed` is set if the section is
- * missing, and not if it has a mistake.
+ * `text` is one whole sentence that begins with the path. It never shows a value that may be a secret. `missed`: the path of the section that is
+ * missing; absent if the section is there and has a mistake.
  */
 export type ConfigIssue = { readonly path: ConfigPath; readonly text: string; readonly missed?: ConfigPath }
 
@@ -126,7 +127,7 @@ export function toIssue(path: ConfigPath, rest: string, missed?: ConfigPath): Co
   return { path, text: `${toDottedPath(path)} ${rest}`, ...(missed && { missed }) }
 }
 
-/** Every name that occurs more than once. */
+/** Reports every name that occurs more than once. */
 export function findDuplicates(
   names: readonly (string | undefined)[],
   at: (index: number) => ConfigPath,

@@ -101,7 +101,7 @@ export const Mapping = z.strictObject({
     .union([nonBlank, z.array(MessageTarget).min(1).max(20)])
     .optional()
     .describe(
-      'Recipient on the channel, such as a chat id. Also a list of {channel, to}: each gets the reply, or the message of the action deliver, independently of the others. Default: the last recipient of the main session, if it is on this channel; else `to` of the section of the channel, such as `channels.telegram`; else `to` of `channels.default`, if that names this channel.',
+      'Recipient on the channel, such as a chat id. Also a list of {channel, to}: each gets the reply, or the message of the action deliver, independently of the others. Default: the issue, pull request or merge request of the event, if it is on this channel; else the last recipient of the main session, if it is on this channel; else `to` of the section of the channel, such as `channels.telegram`; else `to` of `channels.default`, if that names this channel.',
     )
     .register(keyRules, { onlyForAgent: true, alsoForDeliver: true, isLiteral: true }),
   model: nonBlank

@@ -15,19 +15,22 @@ const Expression = nonBlank
     const error = findExpressionError(expression)
     if (error !== undefined) context.addIssue(`must be a regular expression of RE2: ${error}`)
   })
-  .describe('A regular expression in the syntax of RE2 that the text contains. `(?i)` at its start ignores case.')
+  .describe(
+    'A regular expression in the syntax of RE2, which must match a part of the text. `(?i)` at its start ignores case.',
+  )
 
 const needsTest = 'must have at least one test, such as "not" or "exists"'
 const hasTest = (tests: object): boolean => Object.keys(tests).length > 0
 
-const not = 'A value, a list of values, or an expression that the value must not be. A missing value is none of them.'
+const notDescription =
+  'A value, a list of values, or an expression that the value must not be. A missing value is none of them.'
 
 /** Tests of one text, which must all be true. */
 const textTests = {
   not: z
     .union([z.string(), z.array(z.string()).min(1), z.strictObject({ matches: Expression })])
     .optional()
-    .describe(not),
+    .describe(notDescription),
   exists: z.boolean().optional().describe('Whether there is a value. Null is a value.'),
   matches: Expression.optional(),
 }
@@ -40,7 +43,7 @@ const ValueTests = z
     not: z
       .union([Scalar, z.array(Scalar).min(1), z.strictObject({ matches: Expression })])
       .optional()
-      .describe(not),
+      .describe(notDescription),
     gt: z.number().optional().describe('The value is a number greater than this one.'),
     gte: z.number().optional().describe('The value is a number greater than this one, or equal to it.'),
     lt: z.number().optional().describe('The value is a number less than this one.'),

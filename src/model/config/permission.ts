@@ -30,9 +30,10 @@ export function isSessionKeyAllowed(
   return origin === 'operator' || prefixes.includes(key) || (origin === 'code' && isOpen)
 }
 
-/** Whether a key with this beginning can have one of the prefixes. */
-export function isBeginningAllowed(beginning: string, prefixes: readonly string[] | undefined): boolean {
-  return isSessionKeyAllowed(beginning, prefixes) || (prefixes ?? []).some((prefix) => prefix.startsWith(beginning))
+/** Whether a key that is longer than this beginning can have one of the prefixes. Without a list, or with an empty one, it can. */
+export function isBeginningAllowed(beginning: string, prefixes: readonly string[] | undefined = []): boolean {
+  const isPossible = (prefix: string) => beginning.startsWith(prefix) || prefix.startsWith(beginning)
+  return prefixes.length === 0 || prefixes.some(isPossible)
 }
 
 /** Keys are printed, logged and compared, so a line break in one is an attack. */
@@ -48,17 +49,17 @@ export function isModelName(name: string): boolean {
 }
 
 /** Resolves a model name: an alias is replaced once, and its case is ignored; any other name is returned. */
-export function resolveModelName(asked: string, aliases: Readonly<Record<string, string>>): string {
-  const name = asked.trim()
+export function resolveModelName(nameOrAlias: string, aliases: Readonly<Record<string, string>>): string {
+  const name = nameOrAlias.trim()
   if (name.includes('/')) return name
   const folded = name.toLowerCase()
   return Object.entries(aliases).find(([alias]) => alias.toLowerCase() === folded)?.[1] ?? name
 }
 
 /** Whether `agents.defaults.models` lists the model. The list and the model may use aliases. Without a list, any model is allowed. */
-export function isModelAllowed(asked: string, { agents, models }: Pick<Config, 'agents' | 'models'>): boolean {
+export function isModelAllowed(nameOrAlias: string, { agents, models }: Pick<Config, 'agents' | 'models'>): boolean {
   const allowed = agents.defaults.models
   if (allowed === undefined) return true
-  const model = resolveModelName(asked, models.aliases)
+  const model = resolveModelName(nameOrAlias, models.aliases)
   return allowed.some((name) => resolveModelName(name, models.aliases) === model)
 }

@@ -87,7 +87,9 @@ const BasecampRecover = z.strictObject({
 export type BasecampRecover = z.infer<typeof BasecampRecover>
 
 const ShopifyRecover = z.strictObject({
-  sender: z.literal('shopify').describe('No deliveries: whether the subscriptions are still there.'),
+  sender: z
+    .literal('shopify')
+    .describe('Shopify lists no deliveries. The gateway checks whether the subscriptions still exist.'),
   shop: z
     .string()
     .regex(/^[a-z\d][a-z\d-]*\.myshopify\.com$/, 'must be <name>.myshopify.com')

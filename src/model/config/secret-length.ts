@@ -9,8 +9,8 @@ const minSecretBytes = 16
 export function decodeSecret(secret: string, encoding: SecretEncoding = 'utf8', prefix = ''): Buffer | undefined {
   if (encoding === 'utf8') return Buffer.from(secret)
   const text = secret.startsWith(prefix) ? secret.slice(prefix.length) : secret
-  const isWritten = encoding === 'hex' ? /^(?:[\da-f]{2})+$/i.test(text) : /^[A-Za-z0-9+/_-]+={0,2}$/.test(text)
-  return isWritten ? Buffer.from(text, encoding) : undefined
+  const isEncoded = encoding === 'hex' ? /^(?:[\da-f]{2})+$/i.test(text) : /^[A-Za-z0-9+/_-]+={0,2}$/.test(text)
+  return isEncoded ? Buffer.from(text, encoding) : undefined
 }
 
 /** Why a secret of this length is refused: the rest of a sentence that begins with its path. Undefined if it is long enough. */

@@ -9,8 +9,8 @@ const secretWords: ReadonlySet<string> = new Set(
 const secretKeys: ReadonlySet<string> = new Set(['api', 'private', 'access', 'secret', 'signing', 'auth', 'encryption'])
 
 /**
- * Whether a value is a secret, by the last word of its key: `access_token`, `clientSecret` and `api-key` are secrets, `token_type` is not.
- * A plural such as `tokens` may also name a count.
+ * Whether a value is a secret, by the last one or two words of its key: `access_token`, `clientSecret` and `api-key` are secrets, `token_type`
+ * is not. A plural such as `tokens` may also name a count.
  */
 export function classifySecretName(key: string): 'yes' | 'plural' | 'no' {
   const words = key
@@ -33,8 +33,8 @@ export function noteSubstituted(config: Config, values: readonly string[]): void
 }
 
 /**
- * Every secret of a configuration, or of its parsed text, and of `verify` in its mappings: values whose key names a secret, headers, URLs that may contain a
- * secret, and all values from a variable or a file.
+ * Every secret of a configuration, or of its parsed text, and of `verify` in its mappings: values whose key names a secret, values of headers,
+ * URLs that may contain a secret, and all values from a variable or a file.
  */
 export function listConfigSecrets(config: object, mappings: readonly { readonly verify?: unknown }[]): string[] {
   const leaves = findLeaves({ config, verify: mappings.map(({ verify }) => verify) }, [])
@@ -63,10 +63,11 @@ function findSecretsAt(path: readonly string[], text: string): string[] {
   return classifySecretName(name) === 'no' ? [] : [text, text.replace(/^[^:]*:|^whsec_/, '')]
 }
 
-/** The header that a condition of a mapping compares. */
+/** The header that a condition of a mapping compares, in `match` or in `flow.cancelOn`. */
 function findConditionHeader(path: readonly string[]): string | undefined {
-  const at = path.indexOf('headers', path.indexOf('match'))
-  return path.includes('match') && at >= 0 ? path[at + 1] : undefined
+  const start = path.findIndex((key) => key === 'match' || key === 'cancelOn')
+  const at = start < 0 ? -1 : path.indexOf('headers', start)
+  return at < 0 ? undefined : path[at + 1]
 }
 
 /** Header names that show a secret. `x-event-key` is not one of them: Bitbucket sends the name of the event in it. */
@@ -87,7 +88,7 @@ function isOpenCondition(header: string, text: string): boolean {
   })
 }
 
-/** A URL named `url` may have a token in its path; others are secrets if they have a password or parameters. */
+/** A URL named `url` may have a token in its path. Any other URL is a secret if it has a user, a password or parameters. */
 function findSecretsOfUrl(name: string, text: string): string[] {
   const [, password] = /^[^/]*:\/\/[^/?#:@]*:([^/?#]*)@/.exec(text) ?? []
   if (password !== undefined) return [text, password, decode(password)]

@@ -1,4 +1,4 @@
-// Reports parts of a valid configuration that have no effect. They do not stop a gateway: `check` and `doctor` print them.
+// Reports parts of a valid configuration that have no effect or refer to nothing. They do not stop a gateway: `check` and `doctor` print them.
 import { isJsonObject, isSameJson } from '../../base/json.ts'
 import { findNearest } from '../../base/text.ts'
 import { isOwnChannel } from '../action.ts'
@@ -23,7 +23,7 @@ export function findConfigWarnings(config: Config): ConfigIssue[] {
     ),
     ...hooks.mappings.flatMap((mapping, index) => [
       ...findAgentIdIssues(mapping.agentId, config, [...at(index), 'agentId']),
-      ...findUnusedModelIssues(mapping, config, [...at(index), 'model']),
+      ...findUnknownProviderIssues(mapping, config, [...at(index), 'model']),
       ...(mapping.transform === undefined || isForwarded(findMappingAgentId(mapping, config), config)
         ? []
         : findChannelIssues(mapping.channel, config, [...at(index), 'channel'])),
@@ -42,14 +42,13 @@ function findAgentIdIssues(id: string | undefined, { agents }: Config, at: Confi
   return [toIssue(at, `is "${id}", which is not in agents.list: it runs with agents.defaults. ${next}`)]
 }
 
-/** Reports a model without a configured provider for an agent with the runner `ai`, unless the model is already reported as an error. */
-function findUnusedModelIssues({ model, agentId }: Mapping, config: Config, at: ConfigPath): ConfigIssue[] {
+/** Reports a model without a configured provider, unless another runner than `ai` is configured, or the model is already reported as an error. */
+function findUnknownProviderIssues({ model, agentId: named }: Mapping, config: Config, at: ConfigPath): ConfigIssue[] {
   const { agents } = config
+  const agentId = findMappingAgentId({ agentId: named }, config)
   const own = agents.list.find(({ id }) => id === agentId)
   if (model === undefined || (own?.runner ?? agents.defaults.runner ?? 'ai') !== 'ai') return []
-  return findModelFault(model, findMappingAgentId({ agentId }, config), config) === undefined
-    ? findModelNameIssues(model, config, at)
-    : []
+  return findModelFault(model, agentId, config) === undefined ? findModelNameIssues(model, config, at) : []
 }
 
 /** Channels that need no recipient, or get it elsewhere. */

@@ -303,6 +303,13 @@ describe('mappings in the configuration', () => {
         bad: checkMapping({ sessionKey: 'other:{{id}}' }, hooks),
       }),
     ).toEqual(toBad('hooks.mappings[0].sessionKey'))
+    // no rendered key is allowed: not even "main", which only a fixed key may be
+    expect(
+      toPaths({
+        good: checkMapping({ sessionKey: 'main{{id}}' }),
+        bad: checkMapping({ sessionKey: 'main{{id}}' }, hooks),
+      }),
+    ).toEqual(toBad('hooks.mappings[0].sessionKey'))
   })
 
   test('a session key that begins with a placeholder needs hooks.allowRequestSessionKey', () => {

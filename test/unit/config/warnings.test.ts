@@ -95,6 +95,10 @@ describe('findings of doctor', () => {
       { hooks: { mappings: [{ model: 'x/y' }] }, rest: { agents: { defaults: { runner: 'claude' } } } },
     ],
     [
+      'a model of the default agent, whose runner has its own names',
+      { hooks: { mappings: [{ model: 'opus' }] }, rest: { agents: { list: [{ id: 'dev', runner: 'claude' }] } } },
+    ],
+    [
       'a channel whose section has a recipient',
       { rest: { channels: { telegram: { ...telegram, to: '1' }, default: { channel: 'telegram' } } } },
     ],

@@ -154,7 +154,9 @@ test('an amount is shown in its unit, and a fraction of a cent is not shown as z
     formatSpending('nanos', 20_000_000_000),
     formatSpending('nanos', 1_234_567),
     formatSpending('nanos', 1),
+    formatSpending('nanos', 999_900_000),
+    formatSpending('nanos', 499_960_000),
     formatSpending('tokens', 1),
     formatSpending('turns', 3),
-  ]).toEqual(['$20.00', '$0.00123', '$0.000000001', '1 token', '3 turns'])
+  ]).toEqual(['$20.00', '$0.00123', '$0.000000001', '$1.00', '$0.50', '1 token', '3 turns'])
 })

@@ -107,6 +107,8 @@ describe('listConfigSecrets', () => {
         [],
       )
     }
+    const mapping = { match: { path: 'a' }, flow: { key: '{{id}}', cancelOn: { headers: { [name]: value } } } }
+    expect(findSecrets({ hooks: { mappings: [{ ...mapping, messageTemplate: 'x' }] } })).toEqual([])
   })
 
   test.each([
@@ -120,9 +122,14 @@ describe('listConfigSecrets', () => {
     ['x-sender', 'qwjdkxzmvbnqwplkjhgfdsaz'],
   ])('the value of the condition %s: %s is a secret, even in a list or under "not"', (name, value) => {
     for (const wanted of [value, [value], { not: value }]) {
-      const mapping = { match: { path: 'a', headers: { [name]: wanted } }, messageTemplate: 'x' }
+      const mappings = [
+        { match: { path: 'a', headers: { [name]: wanted } }, messageTemplate: 'x' },
+        { match: { path: 'a' }, flow: { cancelOn: { headers: { [name]: wanted } } }, messageTemplate: 'x' },
+      ]
       // the text of an invalid configuration is shown too, and no condition may read a credential
-      expect(listConfigSecrets({ hooks: { mappings: [mapping] } }, [])).toContain(value)
+      for (const mapping of mappings) {
+        expect(listConfigSecrets({ hooks: { mappings: [mapping] } }, [])).toContain(value)
+      }
     }
   })
 

@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest'
+import { buildPayload } from '../../../src/inspector/typed.ts'
+
+/** The payload for a hook with a mapping for each template. */
+function buildFor(...templates: string[]): unknown {
+  const facts = { id: 'a', action: 'agent', conditions: null, scheme: null, transform: null } as const
+  const mappings = templates.map((template) => ({ ...facts, template, isEditable: true, warnings: [] }))
+  return JSON.parse(buildPayload(mappings))
+}
+
+test('the first payload of the bench has each field that a template reads', () => {
+  expect(buildFor('{{title}} by {{ author.name | truncate: 9 }}', '{{author.id}}')).toEqual({
+    title: 'title',
+    author: { name: 'name', id: 'id' },
+  })
+  expect(buildFor('{{payload.event.type}} {{event.type}}')).toEqual({ event: { type: 'type' } })
+})
+
+test('the first payload of the bench has no field for a placeholder that reads the request itself', () => {
+  expect(buildFor('{{source}} {{event}} {{path}} {{now}} {{payload}} {{headers.x-id}} {{query.page}}')).toEqual({})
+})
