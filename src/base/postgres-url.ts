@@ -3,7 +3,7 @@
 const encoded = String.raw`(?:[^\s%@/?#\p{Cc}]|%[\da-f]{2})*`
 const host = String.raw`\[[\da-f:.]+\]|[\w.-]*`
 
-/** A character that would end a part too early, such as a slash in a password, must be percent-encoded. */
+/** The URLs that are accepted. A character that would end a part too early, such as a slash in a password, must be percent-encoded. */
 const form = new RegExp(
   `^postgres(?:ql)?://(?:${encoded}@)?(?<host>(?:${host})(?::\\d{1,5})?)(?:/(?<database>${encoded}))?(?:\\?(?<query>[^\\s@#]*))?$`,
   'iu',

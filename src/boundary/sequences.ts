@@ -1,4 +1,4 @@
-// Finds terminal sequences between the signs of a text, as in `EXTERNAL_\u001b[0mUNTRUSTED`. A reader may leave them out.
+// Finds terminal sequences between the signs of a text, as in `EXTERNAL_\u001b[0mUNTRUSTED`. A terminal may hide them from its reader.
 import { joinLast, type Sign } from './escapes.ts'
 
 /**
@@ -16,12 +16,12 @@ const stringEnd = '\u009C'
 export const terminalCodes: readonly number[] = [bell, start, shortStart, stringEnd].map((sign) => sign.charCodeAt(0))
 
 /** How code and people write the first control: `\033`, `\e`, `^[`. The letters are capitals, because the signs are. */
-const written = ['\\033', '\\E', '^[']
-const writtenStart = /(?:\\033|\\E|\^\[)[[\]]/
+const startSpellings = ['\\033', '\\E', '^[']
+const spelledStart = /(?:\\033|\\E|\^\[)[[\]]/
 
 /** Whether a text has a character that may begin a sequence. `known`: the code points that were folded. */
 export function hasSequences(signs: string, known: ReadonlyMap<number, string>): boolean {
-  return known.has(start.charCodeAt(0)) || known.has(shortStart.charCodeAt(0)) || writtenStart.test(signs)
+  return known.has(start.charCodeAt(0)) || known.has(shortStart.charCodeAt(0)) || spelledStart.test(signs)
 }
 
 /** `signs`: the signs of the skeleton that is being built. */
@@ -30,9 +30,9 @@ export function createSequences(signs: Sign[], terminal: Terminal) {
   let stringAt = -1
 
   /** Replaces an escaped control before the newest sign with the control itself. */
-  const readWritten = () => {
+  const readSpelledStart = () => {
     const before = joinLast(signs, 5).slice(0, -1)
-    const word = written.find((each) => before.endsWith(each)) ?? ''
+    const word = startSpellings.find((each) => before.endsWith(each)) ?? ''
     const at = signs.length - 1 - word.length
     const first = signs[at]
     if (word !== '' && first !== undefined) signs.splice(at, word.length, { ...first, sign: start })
@@ -51,7 +51,7 @@ export function createSequences(signs: Sign[], terminal: Terminal) {
     drop(): void {
       const newest = terminal === 'none' ? '' : (signs.at(-1)?.sign ?? '')
       if (newest === '[' || newest === ']') {
-        readWritten()
+        readSpelledStart()
         if (newest === ']' && signs.at(-2)?.sign === start) stringAt = signs.length - 2
       } else if (newest >= '@' && newest <= 'Z') {
         if (terminal === 'all' || newest === 'M') removeCommand()
