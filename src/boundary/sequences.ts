@@ -19,6 +19,9 @@ export const terminalCodes: readonly number[] = [bell, start, shortStart, string
 const startSpellings = ['\\033', '\\E', '^[']
 const spelledStart = /(?:\\033|\\E|\^\[)[[\]]/
 
+/** The sign that ends `ESC [ …` (ECMA-48, 5.4). Brackets and the backslash are not here: below, they begin or end other sequences. */
+const commandEnd = /^[@-Z^-~]$/
+
 /** Whether a text has a character that may begin a sequence. `known`: the code points that were folded. */
 export function hasSequences(signs: string, known: ReadonlyMap<number, string>): boolean {
   return known.has(start.charCodeAt(0)) || known.has(shortStart.charCodeAt(0)) || spelledStart.test(signs)
@@ -38,7 +41,7 @@ export function createSequences(signs: Sign[], terminal: Terminal) {
     if (word !== '' && first !== undefined) signs.splice(at, word.length, { ...first, sign: start })
   }
 
-  /** `ESC [ 1 ; 31 m`. Each search back ends at a letter, so the total work is linear. */
+  /** `ESC [ 1 ; 31 m`. Each search back ends at the sign where the last one began, so the total work is linear. */
   const removeCommand = () => {
     let at = signs.length - 2
     while (/[0-9:;<=>?]/.test(signs[at]?.sign ?? '')) at -= 1
@@ -53,7 +56,7 @@ export function createSequences(signs: Sign[], terminal: Terminal) {
       if (newest === '[' || newest === ']') {
         readSpelledStart()
         if (newest === ']' && signs.at(-2)?.sign === start) stringAt = signs.length - 2
-      } else if (newest >= '@' && newest <= 'Z') {
+      } else if (commandEnd.test(newest)) {
         if (terminal === 'all' || newest === 'M') removeCommand()
       } else if (newest === bell || newest === stringEnd || (newest === '\\' && signs.at(-2)?.sign === start)) {
         if (terminal === 'all' && signs[stringAt]?.sign === start) signs.length = stringAt
