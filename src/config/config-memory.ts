@@ -9,7 +9,7 @@ import { computeFingerprint } from './recall.ts'
 export function createConfigMemory({ dir, env }: { dir: string; env: Env }): (loaded: LoadedConfig) => void {
   let noted: string | undefined
   return ({ config, text, envText }) => {
-    const fingerprint = computeFingerprint({ text, envText, env })
+    const fingerprint = computeFingerprint({ dir, text, envText, env })
     if (fingerprint === undefined || fingerprint === noted) return
     const place = toStorePlace(dir, config)
     if (place.kind === 'url') return
