@@ -125,6 +125,13 @@ const unwritable: Readonly<Record<string, string>> = {
   ENOTDIR: 'a part of its path is a file',
   EEXIST: 'a file has its name',
 }
+/** What to do, apart from choosing another folder. */
+const remedies: Readonly<Record<string, string>> = {
+  EACCES: 'Change its owner or its mode',
+  EPERM: 'Change its owner or its mode',
+  ENOSPC: 'Free some space',
+  EDQUOT: 'Free some space',
+}
 
 /** Runs code that writes below a folder of the configuration. Throws `config-invalid` if the system does not allow the write. */
 export async function reportUnwritable<Result>(folder: string, write: () => Promise<Result>): Promise<Result> {
@@ -134,7 +141,8 @@ export async function reportUnwritable<Result>(folder: string, write: () => Prom
     const code = findErrorCode(error) ?? ''
     const why = unwritable[code]
     if (why === undefined) throw error
-    const next = 'Change its owner or its mode, or choose another folder with --config-dir.'
+    const remedy = remedies[code]
+    const next = `${remedy === undefined ? 'Choose' : `${remedy}, or choose`} another folder with --config-dir.`
     throw new Problem('config-invalid', `${folder} cannot be written: ${why} (${code}). ${next}`, { cause: error })
   }
 }
