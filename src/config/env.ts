@@ -21,7 +21,7 @@ export function parseEnv(text: string): { values: Env; problems: string[] } {
     const [, name, rest] = /^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)$/.exec(line) ?? []
     const value = rest === undefined ? undefined : readEnvValue(rest.trim())
     if (name === undefined) problems.push(`.env:${index + 1} must be NAME=value.`)
-    else if (value === undefined) problems.push(`.env:${index + 1} has an unterminated quote: ${name}.`)
+    else if (value === undefined) problems.push(`.env:${index + 1} has ${describeQuoteFault(rest)}: ${name}.`)
     else values[name] = value
   }
   return { values, problems }
@@ -32,6 +32,10 @@ function readEnvValue(rest: string): string | undefined {
   const [, single, double] = /^(?:'([^']*)'|"((?:[^"\\]|\\.)*)")\s*(?:#.*)?$/.exec(rest) ?? []
   const escapes: Record<string, string> = { n: '\n', r: '\r', t: '\t' }
   return single ?? double?.replace(/\\(.)/g, (_, character: string) => escapes[character] ?? character)
+}
+
+function describeQuoteFault(rest = ''): string {
+  return /^\s*(?:'[^']*'|"(?:[^"\\]|\\.)*")/.test(rest) ? 'text after the closing quote' : 'an unterminated quote'
 }
 
 /** One line of `.env`, from which `parseEnv` reads the same value. */
