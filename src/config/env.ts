@@ -57,7 +57,7 @@ export function pickEnv(names: readonly string[], env: Env): Record<string, stri
 
 /**
  * Returns a copy in which `${NAME}` and `${file:/path}` are replaced in all strings; `$${` is a literal `${`. A string with an issue is not changed.
- * `values`: the inserted texts. A file is read each time: when the gateway starts and at each reload. `isWithoutSecrets`: a variable that is not set
+ * `values`: the inserted texts. Each call reads the files again. `isWithoutSecrets`: a variable that is not set
  * and a file that cannot be read get a fixed text, which does not count as a secret.
  */
 export function substituteEnv(
@@ -71,7 +71,7 @@ export function substituteEnv(
     if (typeof node === 'string')
       return substituteText(node, env, {
         report: (rest) => issues.push({ path: at, text: `${toDottedPath(at)} ${rest}` }),
-        found: (text) => values.add(text),
+        noteValue: (text) => values.add(text),
         replaceMissing: isWithoutSecrets ? renderPlaceholder : () => undefined,
       })
     if (Array.isArray(node)) return node.map((item: unknown, index) => visit(item, [...at, index]))
@@ -83,16 +83,16 @@ export function substituteEnv(
 
 type Substitution = {
   readonly report: (rest: string) => void
-  readonly found: (value: string) => void
+  readonly noteValue: (value: string) => void
   readonly replaceMissing: (name: string) => string | undefined
 }
 
-/** A fixed text, which is different for each name: the hook token must differ from the gateway token. */
+/** A fixed text in place of a missing value. It is different for each name, because the hook token must differ from the gateway token. */
 function renderPlaceholder(name: string): string {
   return `unset-${hash('sha256', name, 'hex').slice(0, 32)}`
 }
 
-function substituteText(text: string, env: Env, { report, found: note, replaceMissing }: Substitution): string {
+function substituteText(text: string, env: Env, { report, noteValue, replaceMissing }: Substitution): string {
   let isWhole = true
   const refuse = (rest: string): string => {
     isWhole = false
@@ -105,7 +105,7 @@ function substituteText(text: string, env: Env, { report, found: note, replaceMi
     if (found === '$${') return '${'
     if (file !== undefined) {
       const read = readSecret(file)
-      if (read.ok) note(read.value)
+      if (read.ok) noteValue(read.value)
       return read.ok
         ? read.value
         : (replaceMissing(file) ?? refuse(`needs the file ${JSON.stringify(cut(file, 200))}, ${read.why}`))
@@ -113,7 +113,7 @@ function substituteText(text: string, env: Env, { report, found: note, replaceMi
     if (name === undefined)
       return refuse('contains "${" without NAME or file:/path and "}". Write "$${" for a literal "${".')
     const value = Object.hasOwn(env, name) ? env[name] : undefined
-    if (value !== undefined) note(value)
+    if (value !== undefined) noteValue(value)
     return (
       value ?? replaceMissing(name) ?? refuse(`needs ${name}, which is not set. Set it in the environment or in .env.`)
     )
