@@ -4,7 +4,12 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { writeAddress } from '../../../src/config/address.ts'
 
-const address = (pid: number) => ({ pid, url: 'http://x/hooks', adminUrl: 'http://x', startedAt: '2026-01-02T03:04:05Z' })
+const address = (pid: number) => ({
+  pid,
+  url: 'http://x/hooks',
+  adminUrl: 'http://x',
+  startedAt: '2026-01-02T03:04:05Z',
+})
 
 test('a gateway that stops removes its address, but not that of the gateway which replaced it', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'hookloom-address-'))
