@@ -82,7 +82,7 @@ async function verifyAudit(context: Context): Promise<number> {
     context.print(`The entries ${first.number} to ${last.number} fit. The hash of the last one is ${last.hash}`)
     if (first.number > 1) {
       context.note(
-        `Retention deleted the entries before ${first.number}: store.retainAuditDays. Entry ${first.number} has the hash of the one before it.`,
+        `The entries before ${first.number} are gone: retention deletes entries after store.retainAuditDays. Entry ${first.number} has the hash of the one before it.`,
       )
     }
   }
