@@ -29,7 +29,7 @@ export function toLoggedError(thrown: unknown): object {
   }
 }
 
-/** The error code of the operating system, such as ECONNREFUSED. fetch puts it into a nested cause. */
+/** The first code in capitals of an exception or its causes, such as ECONNREFUSED or CERT_HAS_EXPIRED. fetch puts it into a nested cause. */
 export function findErrorCode(thrown: unknown): string | undefined {
   let below = thrown
   for (let depth = 0; depth < 5 && below instanceof Error; depth++) {
@@ -39,13 +39,13 @@ export function findErrorCode(thrown: unknown): string | undefined {
   return undefined
 }
 
-/** Kind and message on one line, for the record of the job, which only the operator sees. */
+/** Kind and message on one line, for the operator only: the message may quote a payload. */
 export function toErrorText(thrown: unknown): string {
   try {
-    const words = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : `${typeof thrown}: ${String(thrown)}`
+    const text = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : `${typeof thrown}: ${String(thrown)}`
     // cut before the replacement too, because the message may be very long
     return cut(
-      words
+      text
         .slice(0, 2 * maxReasonChars)
         .replace(/\s+/g, ' ')
         .trim(),

@@ -3,7 +3,7 @@
 import { createRequire } from 'node:module'
 import type { RE2JS } from 're2js'
 
-/** Finds the expression anywhere in a text. Throws an error with the reason if the expression does not parse. */
+/** Returns a function that finds the expression anywhere in a text. Throws an error with the reason if the expression does not parse. */
 export function compileExpression(expression: string): (text: string) => boolean {
   const pattern = loadEngine().compile(expression)
   return (text) => pattern.test(text)

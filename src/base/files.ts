@@ -7,11 +7,11 @@ import { findErrorCode } from './exceptions.ts'
 /** Mode of files that may hold a secret. */
 export const privateMode = 0o600
 
-/** Modes of modules and their folders: anyone who could write them could run code here, so no umask may allow it. */
+/** Modes of modules and their folders. Only the owner may write them, because anyone who can write them can run code here. */
 export const codeMode = 0o644
 export const codeFolderMode = 0o755
 
-/** Replaces a file, or a symlink in its place. The mode is exact and does not depend on the umask. The folder must exist. */
+/** Creates or replaces a file. A symlink in its place is replaced. The mode is exact and does not depend on the umask. The folder must exist. */
 export function replaceFile(file: string, text: string, mode: number): Promise<void> {
   return writeDraft(file, { text, mode, put: (draft) => rename(draft, file) })
 }
@@ -37,7 +37,7 @@ export async function writeStateFile(file: string, text: string): Promise<void> 
 }
 
 async function linkNew(draft: string, file: string): Promise<boolean> {
-  // some file systems have no hard links
+  // some file systems have no hard links: there, a power cut during the copy can leave a part of the text
   const create = () =>
     link(draft, file).catch((error: unknown) => {
       if (!['EPERM', 'ENOTSUP', 'ENOSYS'].includes(findErrorCode(error) ?? '')) throw error

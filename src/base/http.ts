@@ -1,4 +1,5 @@
-// Reads HTTP messages from other programs: bodies up to a limit, and the time that a server asks its callers to wait.
+// Reads HTTP messages of other programs: bodies up to a limit, the time that a server asks its callers to wait, and the site that a browser's
+// request comes from. Builds the URLs of local servers.
 import type { IncomingHttpHeaders } from 'node:http'
 
 /** The body; undefined if it exceeds the limit. In that case, the rest is not read. Throws if the connection breaks. */
@@ -18,7 +19,7 @@ export async function readLimitedBody(
 
 /**
  * Reads `Retry-After`, in seconds or as a date (RFC 9110, 10.2.3), or OpenAI's `retry-after-ms`, which is more exact. Returns milliseconds from
- * `now`.
+ * `now`; undefined if neither header is valid.
  */
 export function readRetryAfterMs(headers: Headers, now: number = Date.now()): number | undefined {
   const exact = headers.get('retry-after-ms')?.trim() ?? ''
@@ -34,24 +35,25 @@ export function readRetryAfterMs(headers: Headers, now: number = Date.now()): nu
 }
 
 /** GitHub's documentation says to wait a minute if no header says how long. */
-const unsaidLimitMs = 60_000
+const defaultRateLimitMs = 60_000
 
 /**
- * The time until the API accepts requests again, in milliseconds; undefined if it does not say. `Retry-After` takes precedence. Otherwise, if the
- * limit is used up, the time is in `X-RateLimit-Reset` (GitHub) or `RateLimit-Reset` (GitLab), in seconds since the epoch by the clock of the API.
- * `now`: that clock. `text`: the body of the answer.
+ * The time until the API accepts requests again, in milliseconds. `Retry-After` takes precedence. Otherwise, if the limit is used up, the time is
+ * in `X-RateLimit-Reset` (GitHub) or `RateLimit-Reset` (GitLab), in seconds since the epoch by the clock of the API. If no header has the time: a
+ * minute for the refusal of a rate limit, undefined for any other answer. `now`: the clock of the API. `text`: the body of the answer.
  */
-export function readRateLimitMs({ headers, now, status, text }: RateLimited): number | undefined {
-  const isUnsaidLimit = status === 429 || (status === 403 && /rate limit/i.test(text))
+export function readRateLimitMs({ headers, now, status, text }: ApiAnswer): number | undefined {
+  const isRateLimited = status === 429 || (status === 403 && /rate limit/i.test(text))
   const asked = status >= 300 ? readRetryAfterMs(headers, now) : undefined
   if (asked !== undefined) return asked
   const read = (name: string) => headers.get(`x-ratelimit-${name}`) ?? headers.get(`ratelimit-${name}`)
   const [left, reset] = [read('remaining'), read('reset')]
-  if (left !== '0' || reset === null || !/^\d{9,11}$/.test(reset)) return isUnsaidLimit ? unsaidLimitMs : undefined
+  if (left !== '0' || reset === null || !/^\d{9,11}$/.test(reset)) return isRateLimited ? defaultRateLimitMs : undefined
+  // the reset is in whole seconds, so it may be up to a second too early
   return Math.max(0, Number(reset) * 1_000 - now) + 1_000
 }
 
-type RateLimited = {
+type ApiAnswer = {
   readonly status: number
   readonly headers: Headers
   readonly text: string

@@ -1,4 +1,4 @@
-// Waits before the next attempt.
+// The pauses between the attempts of a repeated call.
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export type Backoff = {

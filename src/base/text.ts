@@ -9,7 +9,8 @@ export function cut(text: string, max: number): string {
 }
 
 /**
- * The text without the slashes at both ends. It is read in one pass: a regular expression would take quadratic time in the number of slashes inside.
+ * The text without the slashes at both ends. One pass reads it, because a regular expression would take quadratic time in the number of slashes
+ * inside.
  */
 export function trimSlashes(text: string): string {
   let from = 0
@@ -65,11 +66,14 @@ const unseenCharacter =
 const plainText = /^[\n -~→]*$/
 
 /** Replaces each invisible character. */
-export function replaceUnseen(text: string, toOther: (character: string) => string): string {
-  return plainText.test(text) ? text : text.replace(unseenCharacter, toOther)
+export function replaceUnseen(text: string, toReplacement: (character: string) => string): string {
+  return plainText.test(text) ? text : text.replace(unseenCharacter, toReplacement)
 }
 
-/** Replaces invisible characters: ESC becomes ␛, other ASCII controls become their pictures, and all others become U+FFFD. */
+/**
+ * Replaces invisible characters: ESC becomes ␛, other ASCII controls become their pictures, and all others become U+FFFD. CRLF becomes a line
+ * feed.
+ */
 export function toPrintable(text: string): string {
   return replaceUnseen(text.replaceAll('\r\n', '\n'), toControlPicture)
 }

@@ -37,8 +37,9 @@ async function race<T>(ms: number, late: T, start: () => PromiseLike<T>): Promis
 type DeadlineResult<T> = { kind: 'finished'; value: T } | { kind: 'timeout' } | { kind: 'aborted' }
 
 /**
- * Runs `work` under a signal that is aborted with `outer` or after `ms`. Rethrows an exception that `work` throws before then. After `ms`, the work
- * has `endingMs` to end, so that nothing new starts while it still runs. After `outer` is aborted, nobody waits, unless `waitsAfterAbort` says so.
+ * Runs `work` with a signal that is aborted when `outer` is aborted, or after `ms`. Rethrows an exception that `work` throws before then. After
+ * `ms`, it waits up to `endingMs` until the work has ended, so that nothing new starts while the work still runs. After `outer` is aborted, it does
+ * the same only if `waitsAfterAbort()` is true. If `outer` is aborted already, it does not start the work.
  */
 export async function withDeadline<T>(
   {

@@ -1,5 +1,5 @@
-// Spans for OpenTelemetry. Without its SDK in the process, every call does nothing. All spans of a delivery belong to one trace, even after
-// a restart: the id of the delivery is the id of the trace.
+// Spans for OpenTelemetry. Without its SDK in the process, no span is made. All spans of a delivery belong to one trace, even after a restart:
+// the id of the delivery is the id of the trace.
 import {
   type Attributes,
   type Context,
@@ -59,7 +59,7 @@ function startSpan(
   const isInside = side === 'client' && hasSameTrace(context.active(), root)
   const parent = isInside ? context.active() : root
   const kind = side === undefined ? SpanKind.INTERNAL : side === 'server' ? SpanKind.SERVER : SpanKind.CLIENT
-  const options = { kind, attributes: describeStart(), links: parseLinks(traceparent) }
+  const options = { kind, attributes: describeStart(), links: readLinks(traceparent) }
   // read each time: an SDK that registers later uses another copy of the API than this bundle
   return { parent, span: trace.getTracer(name).startSpan(spanName, options, parent) }
 }
@@ -89,8 +89,8 @@ async function runTraced<T>(
 }
 
 /**
- * The 32 hex digits of a UUID are the id of the trace. Its last 16 digits are the id of the root span, the parent of all other spans in the
- * trace.
+ * The 32 hex digits of a UUID are the id of the trace. Its last 16 digits are the id of a root span, which is never recorded. It is the parent of
+ * each span that begins outside of an active span.
  */
 function toParentContext(uuid: string) {
   const traceId = uuid.replaceAll('-', '')
@@ -102,7 +102,7 @@ function toParentContext(uuid: string) {
   })
 }
 
-function parseLinks(traceparent: string | undefined): Link[] {
+function readLinks(traceparent: string | undefined): Link[] {
   const [, traceId, spanId, flags] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/.exec(traceparent ?? '') ?? []
   if (traceId === undefined || spanId === undefined || flags === undefined) return []
   return [{ context: { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true } }]

@@ -69,7 +69,7 @@ export function joinLast(signs: readonly Sign[], count: number): string {
     .join('')
 }
 
-/** The text from the nearest `first` to the newest sign; undefined if `first` is too far away. */
+/** The text after the nearest `first`, up to the newest sign. Undefined if `first` is too far away, or if a sign between them ends an escape. */
 function joinSince(signs: readonly Sign[], first: string): string | undefined {
   for (let back = 2; back <= longestEscape; back += 1) {
     const sign = signs.at(-back)?.sign
@@ -95,7 +95,7 @@ function findBracedAtEnd(signs: readonly Sign[]): Escape | undefined {
 }
 
 /** HTML reads these names without a semicolon too. */
-const bare: readonly (readonly [name: string, sign: string])[] = [
+const bareEntities: readonly (readonly [name: string, sign: string])[] = [
   ['&LT', '<'],
   ['&GT', '>'],
   ['&AMP', '&'],
@@ -105,8 +105,8 @@ const bare: readonly (readonly [name: string, sign: string])[] = [
 const hexDigits = new Set('0123456789ABCDEF')
 
 /**
- * The unterminated numeric escape that ends before `next`, such as `&#60` in `&#60b`. Undefined before `&` or a backslash, which may begin the escape
- * of another digit. `next`: `''` at the end of the text.
+ * The numeric escape without a semicolon that ends before `next`, such as `&#60` in `&#60b`. Undefined before `&` or a backslash, which may begin the
+ * escape of another digit. `next`: the sign that follows; `''` at the end of the text.
  */
 export function findNumberBefore(signs: readonly Sign[], next: string): Escape | undefined {
   if (!hexDigits.has(signs.at(-1)?.sign ?? '') || next === '&' || next === '\\' || next === ';') return undefined
@@ -116,8 +116,8 @@ export function findNumberBefore(signs: readonly Sign[], next: string): Escape |
   return toEscape(name.length + 1, isHex ? readCode(name.slice(2), 16) : readCode(name.slice(1), 10))
 }
 
-function findBareAtEnd(signs: readonly Sign[]): Escape | undefined {
-  const [name = '', sign = ''] = bare.find(([each]) => joinLast(signs, each.length) === each) ?? []
+function findBareEntityAtEnd(signs: readonly Sign[]): Escape | undefined {
+  const [name = '', sign = ''] = bareEntities.find(([each]) => joinLast(signs, each.length) === each) ?? []
   return toEscape(name.length, sign.codePointAt(0))
 }
 
@@ -127,7 +127,7 @@ export function findEscapeAtEnd(signs: readonly Sign[], text: string): Escape | 
   if (newest === ';') return findEntityAtEnd(signs)
   if (newest === '}') return findBracedAtEnd(signs)
   if (newest === 'T' || newest === 'P') {
-    const escape = findBareAtEnd(signs)
+    const escape = findBareEntityAtEnd(signs)
     if (escape !== undefined) return escape
   }
   if (signs.at(-2)?.sign === '\\') {

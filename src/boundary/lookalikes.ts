@@ -66,9 +66,9 @@ export const opener = new RegExp(`[<\\[&\\\\${signs['<']}${signs['[']}${openerFo
  * The first code points of letters in a dark circle or square and of regional indicators: each range is A–Z in order, and has no compatibility
  * form in Unicode.
  */
-const enclosed = [0x1f150, 0x1f170, 0x1f1e6]
+const enclosedStarts = [0x1f150, 0x1f170, 0x1f1e6]
 
-/** No ligature of Latin letters has more letters. A single Arabic sign (U+FDFA) would unfold to eighteen letters. */
+/** The maximum number of signs for one character. No ligature of Latin letters has more letters. A single Arabic sign (U+FDFA) would unfold to eighteen letters. */
 const maxUnfolded = 4
 
 const invisible = /^[\p{C}\p{M}\p{Default_Ignorable_Code_Point}]$/u
@@ -100,7 +100,7 @@ export function foldCodePoint(code: number): string {
   if (known !== undefined) return known
   // Han and Hangul: frequent, slow to normalise, and never look-alikes
   if ((code >= 0x3400 && code <= 0x9fff) || (code >= 0xac00 && code <= 0xd7a3)) return foreignLetter
-  for (const first of enclosed) {
+  for (const first of enclosedStarts) {
     if (code >= first && code < first + 26) return String.fromCharCode(0x41 + code - first)
   }
   const char = String.fromCodePoint(code)

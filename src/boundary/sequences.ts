@@ -1,4 +1,4 @@
-// Finds terminal sequences between the signs of a text, as in `EXTERNAL_\u001b[0mUNTRUSTED`. A reader may leave them out.
+// Finds terminal sequences between the signs of a text, as in `EXTERNAL_\u001b[0mUNTRUSTED`. A terminal may hide them from its reader.
 import { joinLast, type Sign } from './escapes.ts'
 
 /**
@@ -16,12 +16,15 @@ const stringEnd = '\u009C'
 export const terminalCodes: readonly number[] = [bell, start, shortStart, stringEnd].map((sign) => sign.charCodeAt(0))
 
 /** How code and people write the first control: `\033`, `\e`, `^[`. The letters are capitals, because the signs are. */
-const written = ['\\033', '\\E', '^[']
-const writtenStart = /(?:\\033|\\E|\^\[)[[\]]/
+const startSpellings = ['\\033', '\\E', '^[']
+const spelledStart = /(?:\\033|\\E|\^\[)[[\]]/
+
+/** The sign that ends `ESC [ …` (ECMA-48, 5.4). Brackets and the backslash are not here: below, they begin or end other sequences. */
+const commandEnd = /^[@-Z^-~]$/
 
 /** Whether a text has a character that may begin a sequence. `known`: the code points that were folded. */
 export function hasSequences(signs: string, known: ReadonlyMap<number, string>): boolean {
-  return known.has(start.charCodeAt(0)) || known.has(shortStart.charCodeAt(0)) || writtenStart.test(signs)
+  return known.has(start.charCodeAt(0)) || known.has(shortStart.charCodeAt(0)) || spelledStart.test(signs)
 }
 
 /** `signs`: the signs of the skeleton that is being built. */
@@ -30,15 +33,15 @@ export function createSequences(signs: Sign[], terminal: Terminal) {
   let stringAt = -1
 
   /** Replaces an escaped control before the newest sign with the control itself. */
-  const readWritten = () => {
+  const readSpelledStart = () => {
     const before = joinLast(signs, 5).slice(0, -1)
-    const word = written.find((each) => before.endsWith(each)) ?? ''
+    const word = startSpellings.find((each) => before.endsWith(each)) ?? ''
     const at = signs.length - 1 - word.length
     const first = signs[at]
     if (word !== '' && first !== undefined) signs.splice(at, word.length, { ...first, sign: start })
   }
 
-  /** `ESC [ 1 ; 31 m`. Each search back ends at a letter, so the total work is linear. */
+  /** `ESC [ 1 ; 31 m`. Each search back ends at the sign where the last one began, so the total work is linear. */
   const removeCommand = () => {
     let at = signs.length - 2
     while (/[0-9:;<=>?]/.test(signs[at]?.sign ?? '')) at -= 1
@@ -51,9 +54,9 @@ export function createSequences(signs: Sign[], terminal: Terminal) {
     drop(): void {
       const newest = terminal === 'none' ? '' : (signs.at(-1)?.sign ?? '')
       if (newest === '[' || newest === ']') {
-        readWritten()
+        readSpelledStart()
         if (newest === ']' && signs.at(-2)?.sign === start) stringAt = signs.length - 2
-      } else if (newest >= '@' && newest <= 'Z') {
+      } else if (commandEnd.test(newest)) {
         if (terminal === 'all' || newest === 'M') removeCommand()
       } else if (newest === bell || newest === stringEnd || (newest === '\\' && signs.at(-2)?.sign === start)) {
         if (terminal === 'all' && signs[stringAt]?.sign === start) signs.length = stringAt

@@ -40,7 +40,7 @@ export function toSkeleton(text: string, terminal: Terminal = 'none'): Skeleton 
   if (terminal !== 'none') for (const code of terminalCodes) known.set(code, String.fromCharCode(code))
   const sequences = createSequences(signs, terminal)
   // The latest position where an escape may have begun; far behind it, no search is needed
-  let opened = -longestEscape
+  let escapeAt = -longestEscape
   /** Signs that are not read yet, the next one last: an unescaped sign comes before the rest of the text. */
   const waiting: Sign[] = []
   const enqueue = (code: number, place: Omit<Sign, 'sign'>) => {
@@ -49,13 +49,13 @@ export function toSkeleton(text: string, terminal: Terminal = 'none'): Skeleton 
   }
   const undoEscape = (escape: Escape, end: number) => {
     const { code, start, depth } = unescape(signs, escape)
-    opened = signs.length
+    escapeAt = signs.length
     enqueue(code, { start, end, depth })
   }
   const readWaiting = () => {
     for (let next = waiting.at(-1); next !== undefined; next = waiting.at(-1)) {
       const before = signs.at(-1)
-      const number = signs.length - opened > longestEscape ? undefined : findNumberBefore(signs, next.sign)
+      const number = signs.length - escapeAt > longestEscape ? undefined : findNumberBefore(signs, next.sign)
       if (before !== undefined && number !== undefined) {
         undoEscape(number, before.end)
         continue
@@ -66,9 +66,9 @@ export function toSkeleton(text: string, terminal: Terminal = 'none'): Skeleton 
         signs[signs.length - 1] = { ...before, end: next.end }
         continue
       }
-      if (next.sign === '\\' || next.sign === '&') opened = signs.length
+      if (next.sign === '\\' || next.sign === '&') escapeAt = signs.length
       signs.push(next)
-      const escape = signs.length - opened > longestEscape ? undefined : findEscapeAtEnd(signs, text)
+      const escape = signs.length - escapeAt > longestEscape ? undefined : findEscapeAtEnd(signs, text)
       if (escape === undefined) sequences.drop()
       else undoEscape(escape, next.end)
     }

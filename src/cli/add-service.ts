@@ -44,16 +44,16 @@ export async function addService(context: Context, { kind }: { kind: ServiceKind
     )
   }
   const files = renderFiles(kind, facts)
-  // an earlier run may have written these files for root; they can be replaced if nobody has edited them
+  // an earlier run may have written these files when root owned the directory; they are replaced unless somebody edited them
   const ofRoot = renderFiles(kind, { ...facts, user: 'root', group: '0', owner: '0:0' })
   const findOther = (file: string) => {
     const text = existsSync(join(dir, file)) ? readFileSync(join(dir, file), 'utf8') : undefined
     return text === undefined || text === files[file] ? undefined : { file, isOfRoot: text === ofRoot[file] }
   }
   const others = Object.keys(files).flatMap((file) => findOther(file) ?? [])
-  const there = others.find(({ isOfRoot }) => !isOfRoot)?.file
-  if (there !== undefined) {
-    throw new Problem('conflict', `${join(dir, there)} exists already. Nothing was written. Move it away first.`)
+  const edited = others.find(({ isOfRoot }) => !isOfRoot)?.file
+  if (edited !== undefined) {
+    throw new Problem('conflict', `${join(dir, edited)} exists already. Nothing was written. Move it away first.`)
   }
   await reportUnwritable(dir, async () => {
     for (const [file, text] of Object.entries(files)) {
@@ -94,7 +94,6 @@ async function prepareCompose(dir: string): Promise<void> {
   await writeFileAtomic(file, text.replace(/([^\n])$/, '$1\n') + line, privateMode)
 }
 
-/** An invalid configuration is replaced by the defaults: its variables may be set in the service only. */
 function readFacts(context: Context): ServiceFacts {
   const { dir } = context
   const { uid, gid } = statSync(dir)
@@ -120,6 +119,7 @@ function findUserName(uid: number): string {
   }
 }
 
+/** Reads an invalid configuration as the default one, because its variables may be set in the service only. */
 function readServerFacts({ dir, env }: Context) {
   const config = readConfig()
   const { server, hooks, agents } = config
@@ -154,7 +154,7 @@ function describeNextSteps(kind: ServiceKind, { dir, program, owner }: ServiceFa
   const isRoot = owner.startsWith('0:')
   if (kind === 'systemd') {
     const root = isRoot
-      ? `The gateway would run as root: give ${dir} to a user of its own first, and run this command again.\n\n`
+      ? `The gateway would run as root: give ${dir} to another user first, and run this command again.\n\n`
       : ''
     const file = quoteShellWord(join(dir, 'hookloom.service'))
     return `${root}As root:\n\n  cp ${file} /etc/systemd/system/\n  systemctl daemon-reload\n  systemctl enable --now hookloom`

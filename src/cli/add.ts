@@ -62,8 +62,8 @@ export async function addPreset(
       context.print(`Secret  ${fresh}\n        in .env as ${variable}: give it to the sender.`)
     else context.print(`Key     ${variable} in .env is a placeholder: replace it with the key that the sender shows.`)
   } else if (variable !== undefined) context.print(`Secret  ${variable}, which is set already.`)
-  const chats = createRunnersAndChannels({ write: () => {}, env: {} })(added).channels
-  for (const note of [...chats.values()].flatMap((chat) => describeUnknownOutcome(chat) ?? []))
+  const channels = createRunnersAndChannels({ write: () => {}, env: {} })(added).channels
+  for (const note of [...channels.values()].flatMap((channel) => describeUnknownOutcome(channel) ?? []))
     context.print(`Chat    ${note}.`)
   context.print(`\nAll steps, of which "hookloom add preset" is done:\n\n${readSteps(pack)}`)
   return exitCodes.ok
@@ -80,9 +80,9 @@ export async function addTransform(context: Context, { name }: { name: string })
   const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
   const module = `${stem}.ts`
   const files = [module, ...listFixtures(stem)]
-  const there = files.filter((file) => existsSync(join(root, file)))
-  if (there.length > 0) {
-    throw new Problem('config-invalid', `${join(root, there[0] ?? '')} exists already. Nothing was overwritten.`)
+  const existing = files.find((file) => existsSync(join(root, file)))
+  if (existing !== undefined) {
+    throw new Problem('config-invalid', `${join(root, existing)} exists already. Nothing was overwritten.`)
   }
   for (const file of files) {
     await mkdir(dirname(join(root, file)), { recursive: true, mode: codeFolderMode })

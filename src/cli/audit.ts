@@ -45,14 +45,14 @@ function toCells({ number, at, by, act, target, details, outcome, reason, began 
 
 const rowsAtOnce = 500
 
-type Checked = {
+type HashReport = {
   readonly first: AuditRow | undefined
   readonly last: AuditRow | undefined
   readonly broken: { readonly number: number; readonly why: string } | undefined
 }
 
-/** Checks the hashes of the entries, until one is wrong. */
-async function checkHashes(store: StoreReader): Promise<Checked> {
+/** Checks the hashes of the entries in their order. Stops at the first wrong one. */
+async function checkHashes(store: StoreReader): Promise<HashReport> {
   const checkNext = createChainCheck()
   let first: AuditRow | undefined
   let last: AuditRow | undefined
@@ -69,7 +69,7 @@ async function checkHashes(store: StoreReader): Promise<Checked> {
 }
 
 async function verifyAudit(context: Context): Promise<number> {
-  const none: Checked = { first: undefined, last: undefined, broken: undefined }
+  const none: HashReport = { first: undefined, last: undefined, broken: undefined }
   const { first, last, broken } = await readStore(context, none, checkHashes)
   if (context.json) {
     const [from, to] = [first?.number ?? null, last?.number ?? null]
@@ -82,7 +82,7 @@ async function verifyAudit(context: Context): Promise<number> {
     context.print(`The entries ${first.number} to ${last.number} fit. The hash of the last one is ${last.hash}`)
     if (first.number > 1) {
       context.note(
-        `Retention deleted the entries before ${first.number}: store.retainAuditDays. Entry ${first.number} has the hash of the one before it.`,
+        `The entries before ${first.number} are gone: retention deletes entries after store.retainAuditDays. Entry ${first.number} has the hash of the one before it.`,
       )
     }
   }

@@ -51,7 +51,7 @@ async function search(context: Context, kept: KeptDelivery, saves: readonly Save
     const runAt = (index: number): Promise<SaveOutcomes> => {
       const save = saves[index]
       if (save === undefined) throw new Error('there is a save at each index')
-      return runner.look(save)
+      return runner.run(save)
     }
     let [low, high] = [0, saves.length - 1]
     const oldest = await runAt(low)
@@ -110,7 +110,7 @@ function createRunner(context: Context, kept: KeptDelivery) {
       await bench.close()
     }
   }
-  return { look: runSave, close: () => rmSync(folder, { recursive: true, force: true }) }
+  return { run: runSave, close: () => rmSync(folder, { recursive: true, force: true }) }
 }
 
 /** Throws `not-found`, and `conflict` if the request of the delivery is not kept. */

@@ -79,7 +79,7 @@ const Outline = z.object({
   modules: z.int(),
 })
 
-/** Checks the answers of /readyz, with the gateway token and without it. */
+/** The answer of /readyz to a request with the gateway token, or to one without it. */
 const Readiness = z.union([
   z.object({
     degraded: z.boolean(),

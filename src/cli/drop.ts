@@ -1,4 +1,4 @@
-// Cancels the unfinished jobs of a delivery, or drops all parked deliveries or refused requests.
+// Drops a parked delivery, or the unfinished jobs of an accepted one. Or drops all parked deliveries, or all refused requests.
 import { z } from 'zod'
 import { Problem } from '../model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'

@@ -17,7 +17,7 @@ export async function init(context: Context, { from }: { from?: string | undefin
   if (made.every(({ what }) => what === 'exists')) {
     throw new Problem('config-invalid', `${dir} has a configuration already. Nothing was overwritten or changed.`)
   }
-  // an existing token is not printed, only a new one
+  // the token of an existing configuration is not printed
   if (!made.some(({ file, what }) => file === configFile && what === 'created')) return 0
   const { config } = loadConfig({ dir, env })
   context.print(

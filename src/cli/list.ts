@@ -139,7 +139,7 @@ async function printDead(context: Context, { limit, before: given }: ListOptions
   return 0
 }
 
-/** Runs dead jobs by id. "last" is the newest dead run. */
+/** The id of the run that the user named: a whole id, a unique prefix of one, or "last", the newest dead run. */
 async function findDeadId(context: Context, given: string): Promise<string> {
   return readStore(context, given, async (store) => {
     if (given === 'last') return (await store.deadJobs({ limit: 1 }))[0]?.id ?? given

@@ -87,7 +87,7 @@ export async function createTransform(context: Context, { name, from, event }: N
   return exitCodes.ok
 }
 
-/** Like `createTransform`, with a request that the page has. The module has the name of its hook. */
+/** Like `createTransform`, with a request that somebody typed on the page. The module has the name of its hook. */
 export async function makeTransform(
   context: Context,
   { hook, headers, body }: TypedRequest,

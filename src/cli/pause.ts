@@ -48,7 +48,7 @@ export async function resume(context: Context, what: string, { reason }: { reaso
 
 async function printPauses(context: Context, options: PauseOptions): Promise<number> {
   if (Object.keys(options).some((name) => name === 'until' || name === 'reason')) {
-    throw new Problem('usage-invalid', 'Say what to pause: a mapping, an agent, a source, a limit, or all.')
+    throw new Problem('usage-invalid', 'Say what to pause: a mapping, an agent, a source, a limit, a session, or all.')
   }
   const answer = z.object({ pauses: z.array(Pause) })
   const { pauses } = await askAdmin(context, { method: 'GET', path: '/api/pauses', answer })

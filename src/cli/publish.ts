@@ -68,7 +68,7 @@ async function publishShadow(context: Context, mappingId: string): Promise<numbe
     context.print(
       `${toModuleLabel(module)} is the code of ${toModuleLabel(shadow)} now. A running gateway tests it with its fixtures and loads it.`,
     )
-    context.print(`The code before is in ${toModuleLabel(previous)}.`)
+    context.print(`The old code is in ${toModuleLabel(previous)}.`)
   }
   return 0
 }

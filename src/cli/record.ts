@@ -17,7 +17,7 @@ export type RecordOptions = {
   readonly since?: number
 }
 
-/** The number of requests that are in memory at the same time. */
+/** The number of requests that one query of the store reads. */
 const pageSize = 25
 const maxShown = 10
 

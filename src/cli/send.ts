@@ -94,14 +94,14 @@ async function buildRequest(
     const path = trimSlashes(hook)
     const proved = await signInput({ dir, config }, path, await readInput(context, { file: given, headers }))
     if (proved.note !== undefined) note(proved.note)
-    return proved.withToken ? { ...proved, headers: withToken(config, proved.headers) } : proved
+    return proved.withToken ? { ...proved, headers: addHookToken(config, proved.headers) } : proved
   }
   // `buildSample` reports a preset that is missing or invalid
   const { verifiers } = await assemble(dir, config)
   const sample = buildSample(config, pack, { word: given, now: Date.now(), headers, verifiers })
   // a new key for each send: all sends of a sample have the same delivery id, so only the first one would run
   const keyed = { 'idempotency-key': randomUUID(), ...sample.headers }
-  return { ...sample, headers: sample.isSigned ? keyed : withToken(config, keyed) }
+  return { ...sample, headers: sample.isSigned ? keyed : addHookToken(config, keyed) }
 }
 
 /** Signs the request if its mapping requires that. Throws `usage-invalid` if only the sender can sign. */
@@ -112,7 +112,7 @@ async function signInput({ dir, config }: { dir: string; config: Config }, path:
   return signAsSender(generation, handed.find, { path, ...input })
 }
 
-/** Adds the hook token, unless the request has a proof in its `Authorization` header. */
-function withToken(config: Config, headers: Readonly<Record<string, string>>): Record<string, string> {
+/** Adds the hook token, unless the request has an `Authorization` header. */
+function addHookToken(config: Config, headers: Readonly<Record<string, string>>): Record<string, string> {
   return { authorization: `Bearer ${findHookToken(config)}`, ...headers }
 }

@@ -15,7 +15,7 @@ export async function shadow(context: Context, { mappingId }: { mappingId: strin
   const found = shadows.filter((each) => mappingId === undefined || each.mappingId === mappingId)
   if (context.json) for (const each of found) context.printJson(each)
   else if (found.length === 0) {
-    const what = mappingId === undefined ? 'No mapping has' : `The mapping "${cutLine(mappingId, 60)}" has not`
+    const what = mappingId === undefined ? 'No mapping has' : `The mapping "${cutLine(mappingId, 60)}" does not have`
     context.print(`${what} a transform with a shadow. "transform": {"module": "x.ts", "shadow": "x.next.ts"} sets one.`)
   } else
     for (const each of found)

@@ -11,7 +11,7 @@ import { cutLine, formatTime, indent, renderTable } from './terminal/print.ts'
 
 type TryOptions = {
   readonly template: string
-  /** The conditions; see `readMatch`. */
+  /** The conditions; see `parseMatch`. */
   readonly match: readonly string[]
   readonly last: number
   readonly hook?: string
@@ -21,7 +21,7 @@ export async function tryTemplate(
   context: Context,
   { template, match: given, last, hook }: TryOptions,
 ): Promise<number> {
-  const match = { ...(hook === undefined ? {} : { path: hook }), ...readMatch(given) }
+  const match = { ...(hook === undefined ? {} : { path: hook }), ...parseMatch(given) }
   const body = { last, hook, draft: { template, match } }
   const { tried, empty } = await askAdmin(context, { method: 'POST', path: '/api/try', body, answer: TriedDraftSchema })
   if (context.json) for (const one of tried) context.printJson(one)
@@ -36,11 +36,11 @@ export async function tryTemplate(
 type Draft = { readonly match: JsonObject; readonly template: string }
 
 /** Parses conditions. Each is `<place>=<value>`, or a JSON object as in the configuration. Throws `usage-invalid`. */
-function readMatch(given: readonly string[]): JsonObject {
+function parseMatch(given: readonly string[]): JsonObject {
   const match: Record<string, JsonObject[string]> = {}
   for (const text of given) {
     for (const [name, value] of Object.entries(
-      text.trimStart().startsWith('{') ? readObject(text) : readCondition(text),
+      text.trimStart().startsWith('{') ? parseObject(text) : parseCondition(text),
     )) {
       const before = match[name]
       match[name] = isJsonObject(before) && isJsonObject(value) ? { ...before, ...value } : value
@@ -49,7 +49,7 @@ function readMatch(given: readonly string[]): JsonObject {
   return match
 }
 
-function readObject(text: string): JsonObject {
+function parseObject(text: string): JsonObject {
   const value = tryParseJson(text)
   if (value !== undefined && isJsonObject(value)) return value
   throw new Problem(
@@ -58,7 +58,7 @@ function readObject(text: string): JsonObject {
   )
 }
 
-function readCondition(text: string): JsonObject {
+function parseCondition(text: string): JsonObject {
   const [, place, root = '', name, value = ''] =
     /^((event|source|path)|(?:headers|payload)\.([^=]+))=([^]*)$/.exec(text) ?? []
   if (place === undefined) {

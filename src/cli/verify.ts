@@ -31,7 +31,7 @@ export async function arm(context: Context, { mappingId }: { mappingId: string }
 }
 
 /** `candidate`: whether the request has a proof of this scheme. If not, `ok` is false, and no key was tried. */
-type Verdict = {
+type ProofReport = {
   readonly mappingId: string
   readonly scheme: string
   readonly candidate: boolean
@@ -51,11 +51,11 @@ export async function explainProofs(
   const capture = isRequestId(file) ? await fetchCapture(context, file) : readCapture(file)
   const now = capture.receivedAt ?? Date.now()
   const asked = chooseMappings(await compileSigned(dir, config, now), config, { capture, mappingId })
-  const verdicts: Verdict[] = []
-  for (const mapping of asked) verdicts.push(await checkProof(mapping, toRequest(capture, mapping, config)))
-  if (context.json) for (const verdict of verdicts) context.printJson(verdict)
-  else print(context, verdicts, capture)
-  return verdicts.some(({ ok }) => ok) ? exitCodes.ok : exitCodes.denied
+  const reports: ProofReport[] = []
+  for (const mapping of asked) reports.push(await checkProof(mapping, toRequest(capture, mapping, config)))
+  if (context.json) for (const report of reports) context.printJson(report)
+  else print(context, reports, capture)
+  return reports.some(({ ok }) => ok) ? exitCodes.ok : exitCodes.denied
 }
 
 const Headers = z.record(z.string(), z.string())
@@ -192,7 +192,7 @@ function toRequest({ method, url, path, headers, rawBody }: Capture, { match }: 
   return { method, url: url ?? `${hooks.path}/${path ?? normalizeName(match.path ?? '')}`, headers, rawBody }
 }
 
-async function checkProof({ id, mapping, verifier }: CompiledMapping, request: VerifyRequest): Promise<Verdict> {
+async function checkProof({ id, mapping, verifier }: CompiledMapping, request: VerifyRequest): Promise<ProofReport> {
   if (verifier === undefined) throw new Error(`mapping ${id} has no verifier`)
   const candidate = verifier.isClaimed(request.headers)
   const verified = await verifier.verify(request)
@@ -209,13 +209,13 @@ async function checkProof({ id, mapping, verifier }: CompiledMapping, request: V
   }
 }
 
-/** Hides secrets: a template of an operator may sign a header, and that header may contain the secret. */
+/** Hides the secrets in a signed text. A template of an operator may sign a header that contains the secret. */
 function replaceSecrets(text: string, secrets: readonly string[]): string {
   return secrets.reduce((rest, secret) => rest.replaceAll(secret, '…'), text)
 }
 
-function print(context: Context, verdicts: readonly Verdict[], { isRaw }: Capture): void {
-  const rows = verdicts.map(({ mappingId, scheme, candidate, ok, reason }) => [
+function print(context: Context, reports: readonly ProofReport[], { isRaw }: Capture): void {
+  const rows = reports.map(({ mappingId, scheme, candidate, ok, reason }) => [
     mappingId,
     scheme,
     candidate ? 'yes' : 'no',
@@ -224,7 +224,7 @@ function print(context: Context, verdicts: readonly Verdict[], { isRaw }: Captur
   ])
   context.print(renderTable(['mapping', 'scheme', 'candidate', 'proof', 'why'], rows))
   // mappings of one preset sign the same text, so each text is shown once
-  const texts = new Map(verdicts.map(({ scheme, signed }) => [`${scheme}\n${signed}`, { scheme, signed }]))
+  const texts = new Map(reports.map(({ scheme, signed }) => [`${scheme}\n${signed}`, { scheme, signed }]))
   for (const { scheme, signed } of texts.values()) {
     context.print(`\nThe text that ${scheme} signs${signed === null ? ' cannot be shown.' : `:\n${indent(signed)}`}`)
   }

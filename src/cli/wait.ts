@@ -1,4 +1,4 @@
-// Waits for runs through the hook port, as any caller with the hook token can. The exit code says how they ended.
+// Waits for runs through the hook port, as any caller with the hook token can. The exit code shows how they ended.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import { tryParseJson } from '../base/json.ts'

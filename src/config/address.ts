@@ -1,5 +1,5 @@
 // The file in the config directory with the address of this gateway. Commands read it.
-import { rmSync } from 'node:fs'
+import { readFileSync, rmSync } from 'node:fs'
 import { writeStateFile } from '../base/files.ts'
 import { toGatewayFile } from '../model/places.ts'
 
@@ -8,17 +8,28 @@ type Address = {
   readonly url: string
   readonly adminUrl: string
   readonly startedAt: string
-  /** The store of the configuration; absent if the program passed another store. */
+  /** The store of the configuration, as `describeStorePlace` shows it. Absent if the program passed another store. */
   readonly store?: string
 }
 
-/** Writes the file. Returns a function that removes it. */
+/** Writes the file. Returns a function that removes it, unless another gateway on the same directory has replaced it. */
 export async function writeAddress(dir: string, address: Address): Promise<() => void> {
   const file = toGatewayFile(dir)
+  const text = `${JSON.stringify(address)}\n`
   try {
-    await writeStateFile(file, `${JSON.stringify(address)}\n`)
+    await writeStateFile(file, text)
   } catch {
-    // the store is in this folder too, and reports that it is not writable
+    // without the file, commands use the configured ports
   }
-  return () => rmSync(file, { force: true })
+  return () => {
+    if (readIfPossible(file) === text) rmSync(file, { force: true })
+  }
+}
+
+function readIfPossible(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return undefined
+  }
 }

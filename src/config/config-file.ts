@@ -1,4 +1,4 @@
-// Writes hookloom.jsonc and .env: completely or not at all, readable by the owner only. Keeps every comment of an edited file.
+// Writes the files of the configuration completely or not at all. Keeps every comment of an edited hookloom.jsonc.
 import { realpath } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { applyEdits, type JSONPath, modify } from 'jsonc-parser'
@@ -15,17 +15,17 @@ import { parseJsonc } from './jsonc.ts'
  */
 export function renderNewConfig({ schema }: { schema?: string } = {}): string {
   return `// Configuration of Hookloom. Comments and trailing commas are welcome; an unknown key is an error.
-// \${NAME} reads the environment, or .env beside this file; \${file:/path} reads a file. "hookloom check" checks all of it.
+// \${NAME} reads the environment, or .env in the same folder; \${file:/path} reads a file. "hookloom check" checks all of it.
 {${schema === undefined ? '' : `\n  "$schema": ${JSON.stringify(schema)},\n`}
   "server": {
     // Loopback: put a reverse proxy or a tunnel in front, and name it in "trustedProxies".
     "host": "127.0.0.1",
     "port": 8790,
-    // Health pages and commands, on loopback only.
+    // The port of health pages and commands. It listens on loopback only.
     "adminPort": 8791,
   },
 
-  // Opens the admin port to commands. Never the hook token.
+  // The token that commands send to the admin port. It must differ from the hook token.
   "gateway": { "token": "\${HOOKLOOM_GATEWAY_TOKEN}" },
 
   "hooks": {
@@ -125,6 +125,13 @@ const unwritable: Readonly<Record<string, string>> = {
   ENOTDIR: 'a part of its path is a file',
   EEXIST: 'a file has its name',
 }
+/** What to do, apart from choosing another folder. */
+const remedies: Readonly<Record<string, string>> = {
+  EACCES: 'Change its owner or its mode',
+  EPERM: 'Change its owner or its mode',
+  ENOSPC: 'Free some space',
+  EDQUOT: 'Free some space',
+}
 
 /** Runs code that writes below a folder of the configuration. Throws `config-invalid` if the system does not allow the write. */
 export async function reportUnwritable<Result>(folder: string, write: () => Promise<Result>): Promise<Result> {
@@ -134,7 +141,8 @@ export async function reportUnwritable<Result>(folder: string, write: () => Prom
     const code = findErrorCode(error) ?? ''
     const why = unwritable[code]
     if (why === undefined) throw error
-    const next = 'Change its owner or its mode, or choose another folder with --config-dir.'
+    const remedy = remedies[code]
+    const next = `${remedy === undefined ? 'Choose' : `${remedy}, or choose`} another folder with --config-dir.`
     throw new Problem('config-invalid', `${folder} cannot be written: ${why} (${code}). ${next}`, { cause: error })
   }
 }

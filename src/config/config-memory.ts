@@ -1,4 +1,4 @@
-// Stores facts about a valid configuration, so that commands that only read the store need not check it again.
+// Stores where the store of a valid configuration is, so that commands that only read the store need not check the configuration again.
 import { toMemoryFile, toStorePlace } from '../model/places.ts'
 import type { LoadedConfig } from './config.ts'
 import { writeStateFile } from '../base/files.ts'
@@ -7,13 +7,13 @@ import { computeFingerprint } from './recall.ts'
 
 /** Writes down the path of the store, and a hash of everything that was read. The URL of a database is a secret, so it is not stored. */
 export function createConfigMemory({ dir, env }: { dir: string; env: Env }): (loaded: LoadedConfig) => void {
-  let noted: string | undefined
+  let storedFingerprint: string | undefined
   return ({ config, text, envText }) => {
-    const fingerprint = computeFingerprint({ text, envText, env })
-    if (fingerprint === undefined || fingerprint === noted) return
+    const fingerprint = computeFingerprint({ dir, text, envText, env })
+    if (fingerprint === undefined || fingerprint === storedFingerprint) return
     const place = toStorePlace(dir, config)
     if (place.kind === 'url') return
-    noted = fingerprint
+    storedFingerprint = fingerprint
     const known = { fingerprint, store: place.file }
     // without the file, the commands check the configuration themselves
     void writeStateFile(toMemoryFile(dir), `${JSON.stringify(known)}\n`).catch(() => undefined)

@@ -43,7 +43,7 @@ function readParts(dir: string, env: Env): Omit<ConfigParts, 'problem'> {
     isStoreKnown: !hasUrl || url !== undefined,
     server: {
       adminHost: host ?? server.adminHost,
-      adminPort: typeof port === 'number' && Number.isInteger(port) ? port : server.adminPort,
+      adminPort: isPort(port) ? port : server.adminPort,
     },
     gateway: token === undefined ? {} : { token },
   }
@@ -67,6 +67,11 @@ function readLeaf(root: unknown, path: readonly string[], env: Env): unknown {
 function readChild(value: unknown, key: string): unknown {
   if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined
   return Reflect.get(value, key)
+}
+
+/** Another number would make a URL that cannot be parsed. */
+function isPort(value: unknown): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 65_535
 }
 
 function readFilledText(value: unknown): string | undefined {

@@ -27,7 +27,7 @@ export type LoadedConfig = {
  * Throws `config-missing`, or `config-invalid` whose frame has one line for each problem. `env` wins over `.env`. `isWithoutSecrets`: see
  * `substituteEnv`.
  */
-export function loadConfig({ dir, env, ...lacks }: ConfigPlace): LoadedConfig {
+export function loadConfig({ dir, env, ...options }: ConfigPlace): LoadedConfig {
   const files = [join(dir, configFile), join(dir, envFile)]
   const [text, envText] = [readConfigText(dir, configFile), readConfigText(dir, envFile)]
   if (text === undefined) {
@@ -35,18 +35,18 @@ export function loadConfig({ dir, env, ...lacks }: ConfigPlace): LoadedConfig {
   }
   const fromFile = parseEnv(envText ?? '')
   const all = { ...fromFile.values, ...dropUnset(env) }
-  const { config, problems } = findProblems(text, all, lacks)
+  const { config, problems } = checkText(text, all, options)
   const wrong = [...fromFile.problems, ...problems.map((problem) => formatPlacedIssue(problem, text))]
   if (config === undefined || wrong.length > 0) throw toConfigProblem(wrong)
   return { config, env: all, text, envText, files }
 }
 
-type ConfigPlace = { readonly dir: string; readonly env: Env } & Lacks
-type Lacks = { readonly isWithoutSecrets?: boolean | undefined }
+type ConfigPlace = { readonly dir: string; readonly env: Env } & LoadOptions
+type LoadOptions = { readonly isWithoutSecrets?: boolean | undefined }
 
 /** The configuration in a text, or every reason why it is invalid. */
 export function parseConfig(text: string, env: Env): ConfigResult<string> {
-  const { config, problems } = findProblems(text, env)
+  const { config, problems } = checkText(text, env)
   return config === undefined ? { config, problems: problems.map((one) => one.text) } : { config, problems: [] }
 }
 
@@ -71,7 +71,7 @@ export function placeProblem(problem: Problem, { config, text }: Pick<LoadedConf
   })
 }
 
-/** The path of the key that the line of a problem names: by its path, or by mapping and field, as in `mapping "github": sessionKey:`. */
+/** The path of the key that the line of a problem names. The line has the path, or a mapping and a field, as in `mapping "github": sessionKey:`. */
 function findNamedPath(line: string, config: Config): ConfigPath | undefined {
   const [, id, field = ''] = /\bmappings?\b[^"]*"([^"]*)"(?:: ([\w.]+):)?/i.exec(line) ?? []
   const index = config.hooks.mappings.findLastIndex((mapping, at) => (mapping.id ?? `mapping-${at + 1}`) === id)
@@ -81,7 +81,8 @@ function findNamedPath(line: string, config: Config): ConfigPath | undefined {
   return path?.match(/[\w-]+/g)?.map((key) => (/^\d+$/.test(key) ? Number(key) : key))
 }
 
-function findProblems(text: string, env: Env, lacks: Lacks = {}): ConfigResult<PlacedProblem> {
+/** Parses a text, reads the variables and files that it names, and checks the result. */
+function checkText(text: string, env: Env, options: LoadOptions = {}): ConfigResult<PlacedProblem> {
   const parsed = parseJsonc(text, configFile)
   if (parsed.problems.length > 0)
     return { config: undefined, problems: parsed.problems.map((line) => ({ text: line })) }
@@ -92,7 +93,7 @@ function findProblems(text: string, env: Env, lacks: Lacks = {}): ConfigResult<P
       problems: [{ text: `${configFile}:1:1 must contain one object, found ${describeValueKind(root)}.` }],
     }
   }
-  const substituted = substituteEnv(root, env, lacks)
+  const substituted = substituteEnv(root, env, options)
   const unset = substituted.issues
   const data = unset.reduce((rest, issue) => removeKey(rest, issue.path), substituted.value)
   const result = Config.safeParse(data)

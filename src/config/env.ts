@@ -21,7 +21,7 @@ export function parseEnv(text: string): { values: Env; problems: string[] } {
     const [, name, rest] = /^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)$/.exec(line) ?? []
     const value = rest === undefined ? undefined : readEnvValue(rest.trim())
     if (name === undefined) problems.push(`.env:${index + 1} must be NAME=value.`)
-    else if (value === undefined) problems.push(`.env:${index + 1} has an unterminated quote: ${name}.`)
+    else if (value === undefined) problems.push(`.env:${index + 1} has ${describeQuoteFault(rest)}: ${name}.`)
     else values[name] = value
   }
   return { values, problems }
@@ -32,6 +32,10 @@ function readEnvValue(rest: string): string | undefined {
   const [, single, double] = /^(?:'([^']*)'|"((?:[^"\\]|\\.)*)")\s*(?:#.*)?$/.exec(rest) ?? []
   const escapes: Record<string, string> = { n: '\n', r: '\r', t: '\t' }
   return single ?? double?.replace(/\\(.)/g, (_, character: string) => escapes[character] ?? character)
+}
+
+function describeQuoteFault(rest = ''): string {
+  return /^\s*(?:'[^']*'|"(?:[^"\\]|\\.)*")/.test(rest) ? 'text after the closing quote' : 'an unterminated quote'
 }
 
 /** One line of `.env`, from which `parseEnv` reads the same value. */
@@ -53,7 +57,7 @@ export function pickEnv(names: readonly string[], env: Env): Record<string, stri
 
 /**
  * Returns a copy in which `${NAME}` and `${file:/path}` are replaced in all strings; `$${` is a literal `${`. A string with an issue is not changed.
- * `values`: the inserted texts. A file is read each time: when the gateway starts and at each reload. `isWithoutSecrets`: a variable that is not set
+ * `values`: the inserted texts. Each call reads the files again. `isWithoutSecrets`: a variable that is not set
  * and a file that cannot be read get a fixed text, which does not count as a secret.
  */
 export function substituteEnv(
@@ -67,7 +71,7 @@ export function substituteEnv(
     if (typeof node === 'string')
       return substituteText(node, env, {
         report: (rest) => issues.push({ path: at, text: `${toDottedPath(at)} ${rest}` }),
-        found: (text) => values.add(text),
+        noteValue: (text) => values.add(text),
         replaceMissing: isWithoutSecrets ? renderPlaceholder : () => undefined,
       })
     if (Array.isArray(node)) return node.map((item: unknown, index) => visit(item, [...at, index]))
@@ -79,16 +83,16 @@ export function substituteEnv(
 
 type Substitution = {
   readonly report: (rest: string) => void
-  readonly found: (value: string) => void
+  readonly noteValue: (value: string) => void
   readonly replaceMissing: (name: string) => string | undefined
 }
 
-/** A fixed text, which is different for each name: the hook token must differ from the gateway token. */
+/** A fixed text in place of a missing value. It is different for each name, because the hook token must differ from the gateway token. */
 function renderPlaceholder(name: string): string {
   return `unset-${hash('sha256', name, 'hex').slice(0, 32)}`
 }
 
-function substituteText(text: string, env: Env, { report, found: note, replaceMissing }: Substitution): string {
+function substituteText(text: string, env: Env, { report, noteValue, replaceMissing }: Substitution): string {
   let isWhole = true
   const refuse = (rest: string): string => {
     isWhole = false
@@ -101,7 +105,7 @@ function substituteText(text: string, env: Env, { report, found: note, replaceMi
     if (found === '$${') return '${'
     if (file !== undefined) {
       const read = readSecret(file)
-      if (read.ok) note(read.value)
+      if (read.ok) noteValue(read.value)
       return read.ok
         ? read.value
         : (replaceMissing(file) ?? refuse(`needs the file ${JSON.stringify(cut(file, 200))}, ${read.why}`))
@@ -109,7 +113,7 @@ function substituteText(text: string, env: Env, { report, found: note, replaceMi
     if (name === undefined)
       return refuse('contains "${" without NAME or file:/path and "}". Write "$${" for a literal "${".')
     const value = Object.hasOwn(env, name) ? env[name] : undefined
-    if (value !== undefined) note(value)
+    if (value !== undefined) noteValue(value)
     return (
       value ?? replaceMissing(name) ?? refuse(`needs ${name}, which is not set. Set it in the environment or in .env.`)
     )

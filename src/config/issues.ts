@@ -30,11 +30,11 @@ function buildUnknownKeyIssue(parent: readonly (string | number)[], key: string)
   return { path, text: `${toDottedPath(path)} is an unknown key. ${hint}` }
 }
 
-/** Reports the alternative that matched furthest. If no alternative matched at all, the message names all alternatives. */
+/** Reports the issues of the first alternative whose kind is that of the value. If there is none, the message names the kinds of all alternatives. */
 function buildUnionIssues(issue: UnionIssue, input: unknown): ConfigIssue[] {
-  const begun = issue.errors.find((branch) => !branch.every(isWrongKind))
-  if (begun !== undefined) {
-    return begun.flatMap((inner) => toConfigIssues({ ...inner, path: [...issue.path, ...inner.path] }, input))
+  const fitting = issue.errors.find((branch) => !branch.every(isWrongKind))
+  if (fitting !== undefined) {
+    return fitting.flatMap((inner) => toConfigIssues({ ...inner, path: [...issue.path, ...inner.path] }, input))
   }
   const path = toPath(issue.path)
   // no alternative was tried: the value of the key that selects one is unknown

@@ -39,15 +39,16 @@ export async function saveTemplate(
   }
   const file = join(dir, configFile)
   await writeFileAtomic(file, edited, privateMode)
-  const earlier = mappings.slice(0, at < 0 ? mappings.length : 0).findIndex(({ match }) => isTaken(match.path, path))
+  const earlier = mappings.slice(0, at < 0 ? mappings.length : 0).findIndex(({ match }) => hasHook(match.path, path))
   return { file, mappingId: id, shadowedBy: earlier < 0 ? null : toId(config, earlier) }
 }
 
-function isTaken(other: string | undefined, path: string): boolean {
+/** Whether a mapping with the path `other` can match requests of the hook. */
+function hasHook(other: string | undefined, path: string): boolean {
   return other === undefined || trimSlashes(other) === path
 }
 
-/** The position of a mapping without an id is its id. */
+/** The id of a mapping. A mapping without an id is named by its position. */
 function toId({ hooks }: Config, at: number): string {
   return hooks.mappings[at]?.id ?? `mapping-${at + 1}`
 }

@@ -4,7 +4,7 @@ import { Config } from '../model/config/config.ts'
 
 type Schema = z.core.JSONSchema.BaseSchema
 
-/** JSON Schema (draft-7) of the file `hookloom.jsonc`, for editors. */
+/** The JSON Schema (draft-7) of `hookloom.jsonc`. */
 function buildConfigSchema(): Schema {
   return z.toJSONSchema(Config, {
     io: 'input',
@@ -32,12 +32,12 @@ const maxExamples = 100
 /** The text of the schema file next to `hookloom.jsonc`. */
 export function renderConfigSchema(known?: KnownPayloads): string {
   const schema = buildConfigSchema()
-  if (known !== undefined) suggest(schema, known)
+  if (known !== undefined) addSuggestions(schema, known)
   return `${JSON.stringify(schema, undefined, 2)}\n`
 }
 
-/** Adds the suggestions of editors to the conditions and templates of the mappings. */
-function suggest(schema: Schema, { paths, lists, sources, events }: KnownPayloads): void {
+/** Adds the facts to the conditions and templates of the mappings, as suggestions of editors. */
+function addSuggestions(schema: Schema, { paths, lists, sources, events }: KnownPayloads): void {
   const find = (...path: PropertyKey[]) =>
     path.reduce<Schema[]>((found, key) => found.flatMap((each) => listChildren(each, key)), [schema])
   const mapping = ['hooks', 'mappings', 0]
@@ -48,7 +48,7 @@ function suggest(schema: Schema, { paths, lists, sources, events }: KnownPayload
   ]) {
     for (const found of find(...match, 'source')) found.examples = [...sources]
     for (const found of find(...match, 'event')) found.examples = events.slice(0, maxExamples)
-    for (const found of find(...match, 'payload')) suggestKeys(schema, found, paths)
+    for (const found of find(...match, 'payload')) addKnownPaths(schema, found, paths)
   }
   for (const found of find(...mapping, 'forEach')) found.examples = [...lists]
   for (const name of ['messageTemplate', 'textTemplate']) {
@@ -56,8 +56,8 @@ function suggest(schema: Schema, { paths, lists, sources, events }: KnownPayload
   }
 }
 
-/** Suggests the known keys. Each of them refers to the schema of all keys, which is written once. */
-function suggestKeys(root: Schema, conditions: Schema, paths: KnownPayloads['paths']): void {
+/** Adds the known paths as keys of a condition. Each of them refers to the schema of all keys, which is written once. */
+function addKnownPaths(root: Schema, conditions: Schema, paths: KnownPayloads['paths']): void {
   const { additionalProperties } = conditions
   if (!isSchema(additionalProperties)) return
   root.definitions = Object.assign({}, root.definitions, { condition: additionalProperties })

@@ -6,7 +6,6 @@ import { readRegularFile, describeReadFault } from './env.ts'
 export const configFile = 'hookloom.jsonc'
 export const envFile = '.env'
 
-/** The maximum number of bytes. */
 const maxFileBytes = 10_000_000
 
 /** The text of the file; undefined if it does not exist. Throws `config-invalid` if it cannot be read. */

@@ -106,6 +106,20 @@ describe('hookloom gmail setup', () => {
     expect(google.faults).toEqual([])
   })
 
+  test('an edit of the configuration during the consent is kept', async () => {
+    const google = await startGoogle()
+    const dir = makeFreshDir(google)
+    const file = join(dir, 'hookloom.jsonc')
+    const edit = () => writeFileSync(file, readFileSync(file, 'utf8').replace('// mine', '// mine, edited'))
+    const args = ['setup', '--account', account, '--mode', 'poll', '--credentials', writeClientFile(dir)]
+    const { code } = await runWithConsent(dir, args, async (url) => {
+      edit()
+      return await visit(google)(url)
+    })
+    expect(code).toBe(0)
+    expect(readFileSync(file, 'utf8')).toMatch(/^\/\/ mine, edited\n[^]*"account": "desk@example.org"/)
+  })
+
   test('hookloom gmail setup skips the API step if the consent does not allow it, and says where to look', async () => {
     const google = await startGoogle()
     const dir = makeMailDir(google, { mode: 'pull', project })

@@ -66,8 +66,8 @@ export function createBench({
     const mapped = mappings.flatMap(({ transform }) => transform ?? [])
     const known = [...new Set(mapped.map(({ module }) => module))]
     const modules = names.length === 0 ? known : await Promise.all(names.map((name) => findModule(root, known, name)))
-    const bare = modules.filter((module) => !known.includes(module)).map((module) => ({ module }))
-    const refs = [...mapped.filter(({ module }) => modules.includes(module)), ...bare]
+    const unmapped = modules.filter((module) => !known.includes(module)).map((module) => ({ module }))
+    const refs = [...mapped.filter(({ module }) => modules.includes(module)), ...unmapped]
     const transforms = await runtime.load({ root, refs, settings })
     return {
       root,

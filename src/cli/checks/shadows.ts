@@ -8,7 +8,7 @@ import type { Context } from '../terminal/context.ts'
 import { createBench } from './bench.ts'
 import { buildFailure, type CheckFinding } from './findings.ts'
 
-/** One finding for each shadow of the configuration. If the configuration does not load, there is none: `checkConfig` reports it. */
+/** One finding for each shadow of the configuration. If the mappings cannot be loaded, there is none: `checkMappings` reports that. */
 export async function checkShadows(context: Context, { config, text }: LoadedConfig): Promise<CheckFinding[]> {
   const shadowed = config.hooks.mappings.flatMap((mapping, index) => {
     const { transform: ref } = mapping.transform?.shadow === undefined ? {} : withShadow(mapping)

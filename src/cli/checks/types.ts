@@ -17,9 +17,9 @@ const hint =
   'TypeScript is not installed, so types are not checked. Run "npm install --save-dev typescript" in the config directory.'
 const shownErrors = 50
 
-/** The TypeScript compiler that is installed for the config directory. With `orOwn`, the compiler of this package is the fallback. */
-function findTypeScript(dir: string, orOwn: boolean): typeof TypeScript | undefined {
-  for (const from of [join(dir, 'hooks', 'any.js'), ...(orOwn ? [import.meta.url] : [])]) {
+/** The TypeScript compiler that is installed for the config directory. With `allowsOwn`, the compiler of this package is the fallback. */
+function findTypeScript(dir: string, allowsOwn: boolean): typeof TypeScript | undefined {
+  for (const from of [join(dir, 'hooks', 'any.js'), ...(allowsOwn ? [import.meta.url] : [])]) {
     try {
       // as: a package with this name is the compiler; if its API is missing, the compiler counts as missing
       const found = createRequire(from)('typescript') as Partial<typeof TypeScript>
@@ -31,10 +31,10 @@ function findTypeScript(dir: string, orOwn: boolean): typeof TypeScript | undefi
   return undefined
 }
 
-/** Checks the TypeScript modules and the files that they import. Undefined if no TypeScript is installed for the config directory. */
-export function checkTypes({ dir, root, modules }: CheckedModules, orOwn = false): TypeReport | undefined {
+/** Checks the TypeScript modules and the files that they import. Undefined if `findTypeScript` finds no compiler. */
+export function checkTypes({ dir, root, modules }: CheckedModules, allowsOwn = false): TypeReport | undefined {
   const names = modules.filter((module) => /\.m?ts$/.test(module)).map((module) => join(root, module))
-  const ts = findTypeScript(dir, orOwn)
+  const ts = findTypeScript(dir, allowsOwn)
   if (ts === undefined) return undefined
   if (names.length === 0) return { modules: 0, errors: [] }
   const file = join(dir, 'hooks', 'tsconfig.json')

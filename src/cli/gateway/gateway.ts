@@ -1,9 +1,8 @@
 // How a command finds a running gateway and asks its admin port.
 import { z } from 'zod'
 import { type Config, listHookTokens } from '../../model/config/config.ts'
-import { toLocalUrl } from '../../base/http.ts'
+import { toCallableUrl, toLocalUrl } from '../../base/http.ts'
 import { tryParseJson } from '../../base/json.ts'
-import { toCallableUrl } from '../../base/http.ts'
 import { Problem, type ProblemCode, problems } from '../../model/problem.ts'
 import { type ConfigParts, loadConfigParts } from '../../config/config-parts.ts'
 import type { Context } from '../terminal/context.ts'

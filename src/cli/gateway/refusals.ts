@@ -13,7 +13,7 @@ export async function fetchRefusals(context: Context): Promise<RefusalFields[]> 
   return (await askAdmin(context, { method: 'GET', path: '/api/refusals', answer })).refusals
 }
 
-/** The refusal whose request id begins with `given`, if only one does. Undefined if no gateway runs. */
+/** The refusal whose request id begins with `given`. Undefined if there is none, or if no gateway answers. Throws `conflict` if there are several. */
 export async function findRefusal(context: Context, given: string): Promise<RefusalFields | undefined> {
   const refusals = await fetchRefusals(context).catch((error: unknown) => {
     if (error instanceof Problem) return []

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { isJsonObject, tryParseJson } from '../../base/json.ts'
 import { toGatewayFile } from '../../model/places.ts'
 
-/** `store`: the absolute path of its store. */
+/** `store`: the absolute path of its store, or the URL of its database without user, password and parameters. */
 export type RunningGateway = {
   readonly pid: number
   readonly url: string

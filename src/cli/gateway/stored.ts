@@ -15,7 +15,7 @@ import { findRunning } from './running.ts'
 /** The result of `read`; `empty` if there is no store yet. Throws `store-unreadable` if this user may not read the store. */
 export async function readStore<T>(context: Context, empty: T, read: (reader: StoreReader) => Promise<T>): Promise<T> {
   const place = await findStorePlace(context)
-  if (place.kind === 'file' && !isReadable(place.file)) return empty
+  if (place.kind === 'file' && !hasReadableFile(place.file)) return empty
   const reader = await openReader(place)
   try {
     return await read(reader)
@@ -44,10 +44,10 @@ export async function readWaitsOf(context: Context, store: StoreReader, jobs: re
 
 export type Turn = SlotFields['turns'][number]
 
-/** The turns, by run id. */
+/** The turns, by job id. */
 export type Turns = ReadonlyMap<string, Turn>
 
-/** The turns of those jobs that this directory's gateway runs. Empty if the gateway does not answer. */
+/** All turns that the gateway of this directory runs. Empty if none of the jobs runs, or if the gateway does not answer. */
 export async function fetchTurns(context: Context, jobs: readonly Job[]): Promise<Turns> {
   if (!jobs.some(({ state }) => state === 'running') || findRunning(context.dir) === undefined) return new Map()
   const [{ z }, { askAdmin }] = await Promise.all([import('zod'), import('./gateway.ts')])
@@ -75,7 +75,7 @@ async function findStorePlace(context: Context): Promise<StorePlace> {
   const parts = findConfigParts(context)
   if (!parts.isStoreKnown && parts.problem !== undefined) throw parts.problem
   const place = chooseStorePlace(running, toStorePlace(context.dir, parts))
-  const isThere = place.kind === 'url' || isReadable(place.file)
+  const isThere = place.kind === 'url' || hasReadableFile(place.file)
   if (parts.problem?.code === 'config-missing' && !isThere) throw parts.problem
   return place
 }
@@ -93,8 +93,8 @@ export function chooseStorePlace(running: string | undefined, configured: StoreP
   )
 }
 
-/** Whether the file could be opened. False if it does not exist. */
-function isReadable(file: string): boolean {
+/** Whether the file exists. Throws `store-unreadable` if this user may not read it. */
+function hasReadableFile(file: string): boolean {
   try {
     accessSync(file, constants.R_OK)
     return true

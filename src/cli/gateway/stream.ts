@@ -9,15 +9,16 @@ type StreamEvent = { readonly event: string; readonly data: string }
 
 const retryMs = 1_000
 
-/** Yields the events until `signal` is aborted or the gateway stops. Throws `gateway-unreachable` if the first request gets no answer. */
+/** Yields the events until `signal` is aborted. If the connection breaks later, it asks again each second. Throws `gateway-unreachable` if the first
+ * request gets no answer. */
 export async function* followStream(context: Context, signal: AbortSignal): AsyncGenerator<StreamEvent> {
   let lastId: string | undefined
-  let isKnown = false
+  let hasAnswered = false
   while (!signal.aborted) {
     try {
       const headers = lastId === undefined ? {} : { 'last-event-id': lastId }
       const body = await openAdmin(context, { path: '/api/stream', headers, signal })
-      isKnown = true
+      hasAnswered = true
       const events = body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream())
       for await (const { id, event = 'message', data } of events) {
         lastId = id ?? lastId
@@ -27,7 +28,7 @@ export async function* followStream(context: Context, signal: AbortSignal): Asyn
       if (signal.aborted) return
       // a gateway that has answered before may be restarting
       const isAway = error instanceof Problem ? error.code === 'gateway-unreachable' : error instanceof TypeError
-      if (!isKnown || !isAway) throw error
+      if (!hasAnswered || !isAway) throw error
     }
     await sleep(retryMs, undefined, { signal }).catch(() => undefined)
   }

@@ -3,12 +3,13 @@ import { createHttpSink } from '../../gmail/http-sink.ts'
 import { toStateFile } from '../../gmail/mail.ts'
 import { startWatcher } from '../../gmail/watcher.ts'
 import { loadConfig } from '../../config/config.ts'
-import { type Config, listHookTokens } from '../../model/config/config.ts'
-import { exitCodes, Problem } from '../../model/problem.ts'
+import { toCallableUrl } from '../../base/http.ts'
+import type { Config } from '../../model/config/config.ts'
+import { exitCodes } from '../../model/problem.ts'
 import { createClientLookup } from '../../http/client.ts'
 import { createThrottle } from '../../http/throttle.ts'
 import type { Context } from '../terminal/context.ts'
-import { findGatewayAddress } from '../gateway/gateway.ts'
+import { findGatewayAddress, findHookToken } from '../gateway/gateway.ts'
 import { requireWatched } from './flags.ts'
 import { createJsonLog } from '../gateway/log.ts'
 
@@ -36,12 +37,5 @@ export async function run({ dir, env }: Context): Promise<number> {
 
 /** The URL at which the gateway receives requests now, and a hook token. */
 export function findHooksUrl(dir: string, config: Config): { url: string; token: string } {
-  const [token] = listHookTokens(config.hooks)
-  if (token === undefined) {
-    throw new Problem('config-invalid', 'hooks.token is not set, so the gateway accepts no request.')
-  }
-  return {
-    url: findGatewayAddress(dir, config).url.replace(/(?<=^http:\/\/)(0\.0\.0\.0|\[::\])(?=:)/, '127.0.0.1'),
-    token,
-  }
+  return { url: toCallableUrl(findGatewayAddress(dir, config).url), token: findHookToken(config) }
 }

@@ -31,7 +31,7 @@ const dayMs = 86_400_000
 export async function setup(context: Context, flags: GmailFlags): Promise<number> {
   const { dir, env } = context
   const loaded = loadConfig({ dir, env })
-  const { gmail, text } = await planConfig(dir, loaded, flags)
+  const { gmail } = await planConfig(dir, loaded, flags)
   const isDry = flags.dryRun === true
   const step = createStep(context, isDry)
   await step('consent', gmail.account, () => ensureConsent(context, flags, gmail))
@@ -39,7 +39,10 @@ export async function setup(context: Context, flags: GmailFlags): Promise<number
   if (gmail.mode !== 'poll') await ensureCloud(google, gmail, step)
   if (gmail.mode !== 'poll') await step('watch', toTopic(gmail), () => ensureWatch(dir, google, { gmail, isDry }))
   await step('config', `hooks.gmail in ${configFile}`, async () => {
-    if (text === loaded.text) return 'ok'
+    // planned again: the file may have been edited while the person consented
+    const now = loadConfig({ dir, env })
+    const { text } = await planConfig(dir, now, flags)
+    if (text === now.text) return 'ok'
     if (!isDry) await writeFileAtomic(join(dir, configFile), text, privateMode)
     return 'changed'
   })
@@ -61,8 +64,8 @@ async function planConfig(dir: string, { config, env, text }: LoadedConfig, flag
   const has = presets.some((entry) => (typeof entry === 'string' ? entry : entry.name) === 'gmail')
   const withPreset = has ? text : editConfig(text, ['hooks', 'presets', -1], 'gmail')
   // a value that is set already is not written again, so the file keeps the author's spelling
-  const news = edits.filter(({ path, value }) => JSON.stringify(readAt(config, path)) !== JSON.stringify(value))
-  const edited = news.reduce((rest, { path, value }) => editConfig(rest, [...path], value), withPreset)
+  const changes = edits.filter(({ path, value }) => JSON.stringify(readAt(config, path)) !== JSON.stringify(value))
+  const edited = changes.reduce((rest, { path, value }) => editConfig(rest, [...path], value), withPreset)
   const parsed = parseConfig(edited, env)
   if (parsed.config === undefined) {
     throw new Problem(
@@ -149,7 +152,7 @@ async function ensureWatch(
   return 'changed'
 }
 
-/** Runs the same steps, but only prints the calls. Each call is answered as if nothing existed yet. */
+/** A Google that prints each call and sends none. Each call is answered as if nothing existed yet. */
 function createDryGoogle(context: Context, { endpoints }: WatchedGmail): Google {
   const call = async ({ method, url, body, allow }: GoogleRequest): Promise<GoogleAnswer> => {
     if (context.json) context.printJson({ call: method, url, ...(body === undefined ? {} : { body }) })
@@ -178,8 +181,8 @@ type Step = (name: string, what: string, work: () => Promise<Outcome>) => Promis
 function createStep(context: Context, isDry: boolean): Step {
   return async (name, what, work) => {
     const outcome = await work()
-    const said = typeof outcome === 'string' ? outcome : 'skipped'
-    const state = isDry && said === 'changed' ? 'to do' : said
+    const word = typeof outcome === 'string' ? outcome : 'skipped'
+    const state = isDry && word === 'changed' ? 'to do' : word
     const detail = typeof outcome === 'string' ? what : `${what}: ${outcome.skipped}`
     if (context.json) context.printJson({ name, state, detail })
     else context.print(`${state.padEnd(7)}  ${name.padEnd(12)}  ${detail}`)

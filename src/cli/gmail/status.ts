@@ -1,7 +1,6 @@
-// Prints whether the mailbox is watched, and which problems it has. The exit code says the same.
+// Prints whether the mailbox is watched, and which problems it has. The exit code shows the same.
 import { readCredentials } from '../../gmail/credentials.ts'
-import { toStatusFile } from '../../gmail/status.ts'
-import { type GmailStatus, readStatus } from '../../gmail/status.ts'
+import { type GmailStatus, readStatus, toStatusFile } from '../../gmail/status.ts'
 import { loadConfig } from '../../config/config.ts'
 import { exitCodes, Problem } from '../../model/problem.ts'
 import type { WatchedGmail } from '../../model/config/gmail.ts'

@@ -63,8 +63,8 @@ export function copyKeys(section: Section, keys: readonly string[]): Fields {
   return Object.fromEntries(pairs)
 }
 
-/** How a secret is stored. `name`: its variable in `.env`. `isTheirs`: the imported file names the URL to which the secret is sent. */
-type Place = { readonly name: string; readonly isTheirs?: boolean }
+/** How a secret is stored. `name`: its variable in `.env`. `hasImportedUrl`: the imported file names the URL to which the secret is sent. */
+type Place = { readonly name: string; readonly hasImportedUrl?: boolean }
 
 /** Moves a secret of the section into `.env`, and returns its variable. Undefined if the section has no such secret. */
 export function moveSecret(section: Section, key: string, place: Place, tools: Tools): Variable | undefined {
@@ -78,11 +78,11 @@ export function moveSecret(section: Section, key: string, place: Place, tools: T
 export function moveSecretValue(
   value: JsonValue | undefined,
   path: ConfigPath,
-  { name, isTheirs = false }: Place,
+  { name, hasImportedUrl = false }: Place,
   { secrets, notes }: Tools,
 ): Variable | undefined {
   const requireSecret = (asked?: string): Variable => {
-    const variable = isTheirs ? secrets.addPlaceholder(name) : secrets.requireVariable(name)
+    const variable = hasImportedUrl ? secrets.addPlaceholder(name) : secrets.requireVariable(name)
     const from = asked === undefined ? 'is not in the file' : `reads ${asked}, which the file does not bring along`
     if (variable.name !== asked) notes.add(path, `${from}. Put its value into .env as ${variable.name}.`)
     return variable

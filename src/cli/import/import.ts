@@ -129,7 +129,7 @@ function readTheirs(file: string, { env }: JsonObject): Env {
 function renderConfig(file: string, { server, gateway, hooks, ...rest }: Settled['config']): string {
   const text = JSON.stringify({ $schema: `./${schemaFile}`, server, gateway, hooks, ...rest }, undefined, 2)
   return `// Made from ${toPrintableLine(file)} by "hookloom init --from". Comments and trailing commas are welcome.
-// \${NAME} reads the environment, or .env beside this file. "hookloom check" checks all of it.
+// \${NAME} reads the environment, or .env in the same folder. "hookloom check" checks all of it.
 ${text}
 `
 }

@@ -57,9 +57,9 @@ export function openSection(path: ConfigPath, value: JsonValue | undefined): Sec
 }
 
 /** Lists the unused keys of a section: a line for each key that has a counterpart, and one line for all others. */
-export function noteUnusedKeys(notes: Notes, { path, listUnused: left }: Section, why = ''): void {
+export function noteUnusedKeys(notes: Notes, { path, listUnused }: Section, why = ''): void {
   const others: string[] = []
-  for (const key of left()) {
+  for (const key of listUnused()) {
     const counterpart = findCounterpart([...path, key])
     if (counterpart === undefined) others.push(key)
     else notes.add([...path, key], counterpart)
@@ -130,7 +130,7 @@ export function createSecrets(env: Env, theirs: Env): Secrets {
   }
   return {
     keep,
-    requireVariable: requireVariable,
+    requireVariable,
     addPlaceholder: (name) => add(name, generatePlaceholder(), true),
     requireToken: (name) => (read(name) === undefined ? keep(name, generateToken()) : getVariable(name)),
     has: (name) => read(name) !== undefined || readTheirs(name) !== undefined,
@@ -154,7 +154,7 @@ export function readEnv(text: string | undefined): Env {
   return parseEnv(text ?? '').values
 }
 
-/** Converts `acme-deploy` to `ACME_DEPLOY`. */
+/** The name of a variable for a text: `acme-deploy` becomes `ACME_DEPLOY`, and `4711` becomes `HOOK_4711`. */
 export function toVariableName(text: string): string {
   const name = text
     .toUpperCase()

@@ -111,7 +111,7 @@ type Models = {
   buildSection(): Fields
 }
 
-/** the `api` of a provider in OpenClaw, and its `kind` in Hookloom */
+/** The `kind` of a provider in Hookloom, by its `api` in OpenClaw. */
 const kinds: Readonly<Record<string, string>> = {
   'openai-completions': 'openai-compatible',
   'openai-responses': 'openai',
@@ -121,7 +121,7 @@ const kinds: Readonly<Record<string, string>> = {
 }
 
 /** The providers that need no section in OpenClaw. The URLs are from the documentation of the providers. */
-const known: Readonly<Record<string, { kind: string; baseUrl?: string; key?: string }>> = {
+const knownProviders: Readonly<Record<string, { kind: string; baseUrl?: string; key?: string }>> = {
   anthropic: { kind: 'anthropic', key: 'ANTHROPIC_API_KEY' },
   openai: { kind: 'openai', key: 'OPENAI_API_KEY' },
   google: { kind: 'google', key: 'GEMINI_API_KEY' },
@@ -148,7 +148,7 @@ function openModels(file: Section, defaults: Section, tools: Tools): Models {
     const [provider = ''] = name.split('/')
     if (!/^[^/\s]+\/\S+$/.test(name)) return false
     if (Object.hasOwn(providers, provider)) return true
-    const row = Object.hasOwn(known, provider) ? known[provider] : undefined
+    const row = Object.hasOwn(knownProviders, provider) ? knownProviders[provider] : undefined
     if (row === undefined) return false
     const { key, ...rest } = row
     providers[provider] = { ...rest, ...(key === undefined ? {} : { apiKey: tools.secrets.requireVariable(key) }) }
@@ -178,14 +178,14 @@ function convertProvider(name: string, section: Section, tools: Tools): Fields |
     return undefined
   }
   const { baseUrl } = copyKeys(section, ['baseUrl'])
-  const apiKey = moveSecret(section, 'apiKey', { name: `${toVariableName(name)}_API_KEY`, isTheirs: true }, tools)
+  const apiKey = moveSecret(section, 'apiKey', { name: `${toVariableName(name)}_API_KEY`, hasImportedUrl: true }, tools)
   const given = section.take('headers')
   const headers = Object.entries(isJsonObject(given) ? given : {}).flatMap(([header, value]: [string, JsonValue]) => {
     const path = [...section.path, 'headers', header]
     const text = moveSecretValue(
       value,
       path,
-      { name: `${toVariableName(name)}_${toVariableName(header)}`, isTheirs: true },
+      { name: `${toVariableName(name)}_${toVariableName(header)}`, hasImportedUrl: true },
       tools,
     )
     return text === undefined ? [] : [[header, text] as const]

@@ -97,9 +97,9 @@ function convertChannel(section: Section, { to, secret, plain }: Row, tools: Too
   const channel: Fields = {}
   if (secret !== undefined) {
     const [theirs, ours, variable] = secret
-    const isTheirs = plain.some(([key, own]) => own === 'baseUrl' && section.has(key))
-    const kept = moveSecret(section, theirs, { name: variable, isTheirs }, tools)
-    channel[ours] = kept ?? (isTheirs ? secrets.addPlaceholder(variable) : secrets.requireVariable(variable))
+    const hasImportedUrl = plain.some(([key, own]) => own === 'baseUrl' && section.has(key))
+    const kept = moveSecret(section, theirs, { name: variable, hasImportedUrl }, tools)
+    channel[ours] = kept ?? (hasImportedUrl ? secrets.addPlaceholder(variable) : secrets.requireVariable(variable))
   }
   for (const [theirs, ours] of plain) {
     const value = copyKeys(section, [theirs])[theirs]

@@ -12,7 +12,7 @@ import type { Notes } from './notes.ts'
 export type Settled = { readonly config: Fields; readonly mappings: readonly DraftMapping[] }
 
 /** The keys that a mapping can lose: without them, it still matches the same requests and answers in the same chat. */
-const optional = new Set([
+const optionalKeys = new Set([
   'id',
   'name',
   'wakeMode',
@@ -23,7 +23,7 @@ const optional = new Set([
   'timeoutSeconds',
 ])
 const maxRounds = 1_000
-const needed = new Set(['hooks.token', 'gateway.token'])
+const requiredPaths = new Set(['hooks.token', 'gateway.token'])
 
 /** Leaves out the parts that the gateway would refuse. `env`: every variable of the draft. Throws `config-invalid` if it refuses a required
  * part. */
@@ -38,7 +38,7 @@ export function dropRefusedParts(draft: ImportDraft, env: Env, notes: Notes): Se
     const [issue] = findIssues(whole, env)
     if (issue === undefined) return { config: whole, mappings }
     const { path } = issue
-    if (needed.has(toDottedPath(path)))
+    if (requiredPaths.has(toDottedPath(path)))
       throw new Problem('config-invalid', `The file cannot be taken over: ${issue.text}`)
     const rest = issue.text.slice(toDottedPath(path).length).trim()
     const index = path[0] === 'hooks' && path[1] === 'mappings' ? path[2] : undefined
@@ -49,16 +49,16 @@ export function dropRefusedParts(draft: ImportDraft, env: Env, notes: Notes): Se
       continue
     }
     const [key = ''] = path.slice(3)
-    const isKept = path.length === 4 && optional.has(String(key)) && Object.hasOwn(mapping.mapping, key)
+    const isKept = path.length === 4 && optionalKeys.has(String(key)) && Object.hasOwn(mapping.mapping, key)
     const { [String(key)]: _left, ...kept } = mapping.mapping
     mappings = mappings.flatMap((other) => {
       if (other !== mapping) return [other]
       return isKept ? [{ from: other.from, mapping: kept }] : []
     })
-    const said = rest.startsWith(':') ? `${rest}.` : rest
+    const sentence = rest.startsWith(':') ? `${rest}.` : rest
     notes.add(
       [...mapping.from, ...path.slice(3)],
-      `${said} The ${isKept ? 'key is left out' : 'mapping is not taken over'}.`,
+      `${sentence} The ${isKept ? 'key is left out' : 'mapping is not taken over'}.`,
     )
   }
   throw new Problem('config-invalid', 'The file has too many keys that Hookloom does not take. Nothing was written.')

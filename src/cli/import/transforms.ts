@@ -35,7 +35,10 @@ export async function readTransforms(
     root = await resolveTransformsRoot({ configDir: dir, transformsDir: folder })
   } catch (error) {
     if (!(error instanceof Problem)) throw error
-    notes.add(['hooks', 'transformsDir'], 'leads out of hooks/transforms beside the file. Copy its modules by hand.')
+    notes.add(
+      ['hooks', 'transformsDir'],
+      'leads out of hooks/transforms in the folder of the file. Copy its modules by hand.',
+    )
     return undefined
   }
   const files: { name: string; contents: Uint8Array }[] = []
@@ -148,7 +151,7 @@ export default async function callAsOpenClaw(input: TransformInput, context: Tra
   const result: unknown = await transform({ ...input, url: new URL(input.url, 'http://localhost') }, context)
   if (result === undefined || result === false) return {}
   if (typeof result !== 'object' || result === null) return result
-  // null keeps the value of the mapping there
+  // in OpenClaw, null keeps the value of the mapping
   return Object.fromEntries(Object.entries(result).filter(([, value]) => value !== null))
 }
 `

@@ -119,7 +119,7 @@ function findOnlyCondition({
   return verify === undefined && needsToken === undefined && keys.length === 1 ? keys[0] : undefined
 }
 
-const useToken = 'The hook token is asked for instead: send it as "Authorization: Bearer".'
+const tokenHint = 'The hook token is asked for instead: send it as "Authorization: Bearer".'
 /** Matches the name of a secret. Not every name with `key` is one: `x-event-key` names an event. */
 const secretName = /token|secret|passw|api[-_]?key|(?:^|[-_.])auth(?:$|[-_.]|orization)/i
 
@@ -163,7 +163,7 @@ function convertMatchRule(match: { [key: string]: JsonValue }, path: ConfigPath,
     case 'query':
       if (!secretName.test(name))
         return noteUnsupported(tools, path, 'is a query parameter. Write a transform that reads query.')
-      notes.add(path, `is a secret in the URL, which ends up in logs. ${useToken}`)
+      notes.add(path, `is a secret in the URL, which ends up in logs. ${tokenHint}`)
       return withToken
     default:
       if (source === 'request' && name === 'method' && value.toUpperCase() === 'POST') return always

@@ -38,7 +38,7 @@ export function convertWebhook(hooks: readonly JsonObject[], tools: Tools): Impo
   }
 }
 
-const ignored = ['execute-command', 'command-working-directory', 'incoming-payload-content-type']
+const ignoredKeys = ['execute-command', 'command-working-directory', 'incoming-payload-content-type']
 
 function convertHook(hook: JsonObject, tools: Tools): DraftMapping[] {
   const { notes } = tools
@@ -49,7 +49,7 @@ function convertHook(hook: JsonObject, tools: Tools): DraftMapping[] {
   }
   const path: ConfigPath = [id]
   const section = openSection(path, hook)
-  for (const key of ['id', ...ignored]) section.take(key)
+  for (const key of ['id', ...ignoredKeys]) section.take(key)
   const branches = convertRule(section.take('trigger-rule'), [...path, 'trigger-rule'], tools)
   const messageTemplate = buildMessage(section, tools)
   const methods = section.take('http-methods')
@@ -88,12 +88,12 @@ function unwrapSingles(conditions: Readonly<Record<string, readonly unknown[]>>)
   )
 }
 
-const listed = ['pass-arguments-to-command', 'pass-environment-to-command']
-const unread = ['pass-file-to-command', 'parse-parameters-as-json']
+const argumentKeys = ['pass-arguments-to-command', 'pass-environment-to-command']
+const unsupportedKeys = ['pass-file-to-command', 'parse-parameters-as-json']
 
 /** A template with a line for each argument. Undefined if there is no argument: the message is then the whole payload. */
 function buildMessage(section: Section, { notes }: Tools): string | undefined {
-  const lines = listed.flatMap((key) => {
+  const lines = argumentKeys.flatMap((key) => {
     const given = section.take(key)
     const all = Array.isArray(given) ? given : []
     return all.flatMap((argument, index) => {
@@ -103,7 +103,7 @@ function buildMessage(section: Section, { notes }: Tools): string | undefined {
       return line ?? []
     })
   })
-  for (const key of unread) {
+  for (const key of unsupportedKeys) {
     if (section.take(key) !== undefined) notes.add([...section.path, key], 'has no counterpart. Write a transform.')
   }
   return lines.length === 0 ? undefined : lines.join('\n')

@@ -34,7 +34,10 @@ export function renderAnswer(value: unknown, { secrets, offset, rest }: AnswerOp
     const more = end === text.length ? place : `${place} Call this tool with "offset": ${end} for the rest.`
     return [wrap(text.slice(offset, end)), ...(isWhole ? [] : [more])].join('\n')
   }
-  const text = maskSecrets(JSON.stringify(value, cutText, 1), secrets)
+  const text = maskSecrets(
+    JSON.stringify(value, (_key, item: unknown) => cutText(item, secrets), 1),
+    secrets,
+  )
   return [
     wrap(text),
     ...(text.length > maxAnswerChars ? [`The answer is cut after ${maxAnswerChars} characters. ${rest}`] : []),
@@ -54,9 +57,12 @@ function wrap(text: string): string {
   return wrapExternal({ text, source: 'Hookloom, with texts of senders', id, maxChars: maxAnswerChars })
 }
 
-function cutText(_key: string, value: unknown): unknown {
+function cutText(value: unknown, secrets: readonly string[]): unknown {
   if (typeof value !== 'string' || value.length <= maxTextChars) return value
-  return `${value.slice(0, maxTextChars)} [Cut here: ${value.length - maxTextChars} of ${value.length} characters are left out.]`
+  // masked before the cut, which could leave a part of a secret
+  const text = maskSecrets(value, secrets)
+  if (text.length <= maxTextChars) return text
+  return `${text.slice(0, maxTextChars)} [Cut here: ${text.length - maxTextChars} of ${text.length} characters are left out.]`
 }
 
 /** Replaces secrets. `text` may be JSON, in which a secret has escapes. */

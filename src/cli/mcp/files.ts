@@ -26,7 +26,7 @@ export async function listCodeFiles({ dir }: Pick<Context, 'dir'>): Promise<stri
   const names = found
     .filter((entry) => entry.isFile())
     .map((entry) => [folder, ...relative(root, join(entry.parentPath, entry.name)).split(/[/\\]/)].join('/'))
-  return [configFile, ...names.filter(isOpen).toSorted()].slice(0, maxFiles)
+  return [configFile, ...names.filter(isAllowedName).toSorted()].slice(0, maxFiles)
 }
 
 /** Reads the text of a file. Throws `usage-invalid` for a file that may not be read, and `not-found`. */
@@ -44,7 +44,7 @@ export async function readCodeFile({ dir }: Pick<Context, 'dir'>, name: string):
 export type Edit = { readonly file: string; readonly text: string; readonly replaces?: string | undefined }
 
 /**
- * Writes the whole file, or nothing. Throws `usage-invalid` for a forbidden file, and for an edit whose `replaces` is not in the file once.
+ * Writes the whole file, or nothing. Throws `usage-invalid` for a forbidden file, and for an edit whose `replaces` is not in the file exactly once.
  * Throws `config-invalid` if hookloom.jsonc would be invalid.
  */
 export async function writeCodeFile(context: Pick<Context, 'dir' | 'env'>, edit: Edit): Promise<{ written: string }> {
@@ -86,7 +86,7 @@ function checkEdited({ dir, env }: Pick<Context, 'dir' | 'env'>, text: string): 
 async function findFile(dir: string, name: string): Promise<string> {
   if (name === configFile) return join(dir, configFile)
   const root = await resolveTransformsRoot({ configDir: dir, transformsDir: undefined })
-  if (isOpen(name)) {
+  if (isAllowedName(name)) {
     // a folder in the path may be a symlink
     const file = await resolveRealPath(join(root, name.slice(folder.length + 1)))
     if (isInside(root, file)) return file
@@ -97,7 +97,7 @@ async function findFile(dir: string, name: string): Promise<string> {
   )
 }
 
-function isOpen(name: string): boolean {
+function isAllowedName(name: string): boolean {
   if (!name.startsWith(`${folder}/`) || /[\\:\0%~]/.test(name)) return false
   const parts = name.split('/')
   return parts.every((part) => /^[^.]/.test(part) && part !== 'node_modules') && extensions.includes(extname(name))

@@ -30,7 +30,7 @@ export function addAuthoringCommands(program: Command, inContext: InContext): vo
   addAgentCommands(program, inContext)
 }
 
-/** Adds the commands that write files. */
+/** Adds the commands that write modules, fixtures and other files. */
 function addWritingCommands(program: Command, inContext: InContext): void {
   const add = program
     .commandsGroup('Write and try mappings:')
@@ -120,7 +120,7 @@ function addWritingCommands(program: Command, inContext: InContext): void {
     )
 }
 
-/** Adds the commands `run`, `verify` and `test`. */
+/** Adds the commands that try, send, publish and test. */
 function addCheckingCommands(program: Command, inContext: InContext): void {
   program
     .command('run')
@@ -143,10 +143,10 @@ function addCheckingCommands(program: Command, inContext: InContext): void {
 
   program
     .command('publish')
-    .summary('make a save live that waits')
+    .summary('publish a save that waits, or a shadow')
     .description(
-      'Makes a save live that waits because it changes recent deliveries: see hooks.transforms.hold. With a mapping: puts the shadow of its ' +
-        'transform in the place of the module, and keeps the code before.',
+      'Publishes a save that waits because it changes recent deliveries: see hooks.transforms.hold. With a mapping: replaces the module of ' +
+        'its transform with the shadow, and keeps the old code next to it.',
     )
     .argument('[mapping]', 'the mapping whose shadow is published')
     .addOption(jsonOption())

@@ -51,8 +51,8 @@ export function addRepeatCommands(program: Command, inContext: InContext): void 
       .command('retry')
       .summary('run parked deliveries, refused requests or dead runs again')
       .description(
-        'Runs a parked delivery again, or the dead runs of an accepted one, or all dead runs or parked deliveries. Or verifies the refused ' +
-          'requests that are kept again, with the time of their arrival as the clock, and runs those that prove themselves now.',
+        'Runs a parked delivery again, or the dead runs of an accepted one, or all dead runs or parked deliveries. With --refused: verifies ' +
+          'once more the refused requests that are kept, with the time of their arrival as the clock, and runs those whose proof is valid now.',
       ),
     { order: ', the oldest first' },
   )

@@ -1,4 +1,4 @@
-// Reads the file for `run` and `send`: a payload, or a fixture {request: {headers, payload}, expect}.
+// Reads the file for `run`, `send` and `new`: a payload, or a fixture {request: {headers, payload}, expect}.
 import { readFile } from 'node:fs/promises'
 import { buffer } from 'node:stream/consumers'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
@@ -25,7 +25,7 @@ export async function readInput(
   return parseInput(await readBytes(stdin, file), { file, headers })
 }
 
-/** Parses a file in the form of a fixture, whose payload is JSON. */
+/** Reads the headers and the payload of a payload or a fixture. `file`: `-` is standard input. */
 export async function readRequest(
   { stdin }: Pick<Context, 'stdin'>,
   file: string,

@@ -1,4 +1,4 @@
-// The sample requests of a preset, signed with the key of this configuration, and sent to the path of this configuration.
+// Builds the sample requests of a preset: signed with the key of this configuration, for the path of its hook.
 import { trimSlashes } from '../../base/text.ts'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -41,12 +41,13 @@ export function buildSample(
   const { word, now, headers = [], verifiers } = asked
   const { path, verify } = findPackHook(config, pack)
   const { file, payload } = findFixture(pack, word)
-  const { headers: given } = parseInput(readFileSync(file), { file, headers })
+  const { headers: given, fixed } = parseInput(readFileSync(file), { file, headers })
   const body = serializeBody(verify === undefined ? payload : stampPayload(verify, payload, now), given['content-type'])
   if (verify === undefined) return { path, isSigned: false, headers: given, body }
   const url = `${config.hooks.path}/${path}`
   const proof = signRequest(verify, { body: Buffer.from(body), now, method: 'POST', url, headers: given }, verifiers)
-  return { path, isSigned: true, headers: { ...proof, ...given }, body }
+  // a fixture may be a recorded request, whose proof is old
+  return { path, isSigned: true, headers: { ...given, ...proof, ...fixed }, body }
 }
 
 /** The path and the `verify` of the preset's first mapping. */

@@ -23,7 +23,7 @@ export function renderFirstTransform(
   const expect =
     found === undefined
       ? { decision: 'skip', actions: [] }
-      : { decision: 'accept', actions: [{ kind: 'agent', message: `${renderDestructuring(steps)} ${found.text}` }] }
+      : { decision: 'accept', actions: [{ kind: 'agent', message: `${renderOpening(steps)} ${found.text}` }] }
   const fixture = { request: { path, headers, payload }, expect }
   const typed = type !== undefined && hasField(type.shape, steps) ? type : undefined
   return { module: renderModule(steps, typed), fixture: `${JSON.stringify(fixture, undefined, 2)}\n` }
@@ -57,23 +57,23 @@ export default defineTransform<${name}>(({ payload }, { log }) => {
     return null // no action: the sender gets 204
   }
   // one action; return an array for several, or {} to keep the values of the mapping
-  return { message: \`${renderDestructuring(steps)} \${${field}}\` }
+  return { message: \`${renderOpening(steps)} \${${field}}\` }
 })
 `
 }
 
-function renderDestructuring(steps: readonly string[]): string {
+function renderOpening(steps: readonly string[]): string {
   const field = steps.at(-1) ?? ''
   return field === 'name' ? 'Hello' : `Look at this ${field}:`
 }
 
-const likely = ['title', 'subject', 'name', 'summary', 'text', 'message', 'description', 'action', 'event', 'type']
+const likelyNames = ['title', 'subject', 'name', 'summary', 'text', 'message', 'description', 'action', 'event', 'type']
 const maxDepth = 3
 
 /** The text with the likeliest name for a message; among equals, the least nested one. */
 function findText(payload: JsonValue): { steps: string[]; text: string } | undefined {
   const all = listTexts(payload, [])
-  const named = likely.flatMap((name) => all.filter(({ steps }) => steps.at(-1) === name).toSorted(byDepth))
+  const named = likelyNames.flatMap((name) => all.filter(({ steps }) => steps.at(-1) === name).toSorted(byDepth))
   return named[0] ?? all.toSorted(byDepth)[0]
 }
 

@@ -120,7 +120,7 @@ function quoteUnitArgument(text: string): string {
 }
 
 /** The files from which the image is built. The config directory may be in the same folder, so all other files are excluded. */
-const built = {
+const buildInputs = {
   files: ['package.json', 'package-lock.json', 'tsconfig.json'],
   folders: ['src', 'presets', 'transforms'],
 }
@@ -131,8 +131,8 @@ export function renderDockerfile({ port, adminPort }: Pick<ServiceFacts, 'port' 
   return `# the build leaves only what the program needs
 FROM node:24-slim AS build
 WORKDIR /opt/hookloom
-COPY ${built.files.join(' ')} ./
-${built.folders.map((folder) => `COPY ${folder} ${folder}`).join('\n')}
+COPY ${buildInputs.files.join(' ')} ./
+${buildInputs.folders.map((folder) => `COPY ${folder} ${folder}`).join('\n')}
 RUN npm ci && npm prune --omit=dev && rm -r src tsconfig.json package-lock.json
 
 FROM node:24-slim
@@ -153,7 +153,7 @@ CMD ["node", "dist/main.js", "start"]
 export function renderDockerignore({ dir, program }: Pick<ServiceFacts, 'dir' | 'program'>): string {
   const inside = relative(program, dir)
   const own = inside === '' || inside.startsWith('..') ? [] : [escapeIgnorePattern(`/${inside}`)]
-  const kept = [...built.files, ...built.folders].map((name) => `!/${name}`)
+  const kept = [...buildInputs.files, ...buildInputs.folders].map((name) => `!/${name}`)
   const never = ['**/.env*', '**/hookloom.jsonc*', '**/*.db*', '**/state', '**/node_modules', ...own]
   return ['/*', ...kept, ...never, ''].join('\n')
 }

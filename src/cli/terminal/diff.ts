@@ -6,7 +6,7 @@ import { toPrintableLine } from '../../base/text.ts'
 const maxLines = 12
 const maxShownChars = 200
 /** The number of characters that are shown before the first difference of two long lines. */
-const lead = 40
+const leadChars = 40
 
 /** Marks the lines that only the first value has with "-", and those that only the second has with "+". Of the equal lines at both ends,
  * only the last one before the first difference is shown. */
@@ -41,7 +41,7 @@ function findDivergence(one: string, other: string): number {
   if (Math.max(one.length, other.length) <= maxShownChars) return 0
   let same = 0
   while (same < one.length && one[same] === other[same]) same += 1
-  return Math.max(0, same - lead)
+  return Math.max(0, same - leadChars)
 }
 
 function renderSide(mark: string, lines: readonly string[], from: number): string[] {

@@ -9,10 +9,10 @@ export type InContext = <Given extends unknown[]>(
   work: (context: Context, ...given: Given) => Promise<number>,
 ) => (this: Command, ...given: Given) => Promise<void>
 
-/** The help of an argument that is passed to `findId`. */
 /** The id in the examples of the help. */
 export const exampleId = '01a1fb45-0fdd-7713-8f98-02441594b06c'
 
+/** The help of an argument that is passed to `findId`. */
 export const idArgument = 'delivery id or run id, a unique prefix of one, or "last"'
 
 export function jsonOption(): Option {

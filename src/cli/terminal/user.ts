@@ -6,7 +6,7 @@ export function readUser(): string {
   return `${findUserName()}@${hostname()}`
 }
 
-/** a container may run under a user id that has no name */
+/** The name, or the id: a container may run under a user id that has no name. */
 function findUserName(): string {
   try {
     return userInfo().username

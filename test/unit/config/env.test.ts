@@ -39,11 +39,12 @@ describe('.env', () => {
   })
 
   test('the error of an invalid line has its number and does not show the line', () => {
-    const { values, problems } = parseEnv('A=1\nhush-hush\nB="open hush\n2C=hush')
+    const { values, problems } = parseEnv('A=1\nhush-hush\nB="open hush\n2C=hush\nD="hush" hush')
     expect(problems).toEqual([
       '.env:2 must be NAME=value.',
       '.env:3 has an unterminated quote: B.',
       '.env:4 must be NAME=value.',
+      '.env:5 has text after the closing quote: D.',
     ])
     expect({ ...values }).toEqual({ A: '1' })
   })

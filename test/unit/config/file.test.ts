@@ -13,7 +13,13 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { loadConfig, parseConfig } from '../../../src/config/config.ts'
 import { privateMode, writeStateFile } from '../../../src/base/files.ts'
-import { editConfig, renderEnv, renderNewConfig, writeFileAtomic } from '../../../src/config/config-file.ts'
+import {
+  editConfig,
+  renderEnv,
+  renderNewConfig,
+  reportUnwritable,
+  writeFileAtomic,
+} from '../../../src/config/config-file.ts'
 import { createConfigFolder } from '../../../src/cli/scaffold/folder.ts'
 import { checkRisks } from '../../../src/config/warnings.ts'
 
@@ -63,6 +69,17 @@ describe('a new configuration', () => {
     await expect(createConfigFolder(folder)).rejects.toMatchObject({
       code: 'config-invalid',
       message: expect.stringContaining(`${folder} cannot be written: a part of its path is a file (ENOTDIR).`),
+    })
+  })
+
+  test.each([
+    ['EACCES', 'permission denied', 'Change its owner or its mode, or choose another folder with --config-dir.'],
+    ['ENOSPC', 'the disk is full', 'Free some space, or choose another folder with --config-dir.'],
+    ['EROFS', 'the file system is read-only', 'Choose another folder with --config-dir.'],
+  ])('a write that fails with %s is reported with a remedy for that', async (code, why, next) => {
+    const write = () => Promise.reject(Object.assign(new Error('no'), { code }))
+    await expect(reportUnwritable('/x', write)).rejects.toMatchObject({
+      message: `/x cannot be written: ${why} (${code}). ${next}`,
     })
   })
 

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -43,6 +43,15 @@ test('the store of a configuration is remembered until the text of the configura
   }
   writeFileSync(join(dir, 'state/config.json'), '[]')
   expect(recallStore({ dir, env })).toBe(undefined)
+})
+
+test('a copy of the config directory does not remember the store of the original', async () => {
+  const dir = await makeNoted(() => '{}')
+  await vi.waitFor(() => expect(recallStore({ dir, env })).toBe(join(dir, 'state/hookloom.db')), { timeout: 60_000 })
+  const copy = mkdtempSync(join(tmpdir(), 'hookloom-memory-'))
+  onTestFinished(() => rmSync(copy, { recursive: true, force: true }))
+  cpSync(dir, copy, { recursive: true })
+  expect(recallStore({ dir: copy, env })).toBe(undefined)
 })
 
 test('a configuration in which an escape may hide the name of a variable is not remembered', async () => {

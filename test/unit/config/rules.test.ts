@@ -209,6 +209,10 @@ describe('store.file and store.url', () => {
   test('a database is shown by host, port and name only', () => {
     expect(describeDatabase('postgres://user:canary@db:5432/hooks?password=canary')).toBe('db:5432/hooks')
     expect(describeDatabase('postgres://user:canary@/hooks?host=%2Frun%2Fpg')).toBe('/run/pg/hooks')
+    // the driver connects to the host and the port of the parameters, if there are any
+    expect(describeDatabase('postgres://user:canary@db:5432/hooks?host=other')).toBe('other:5432/hooks')
+    expect(describeDatabase('postgres://user:canary@[::1]:5432/hooks?port=6432')).toBe('[::1]:6432/hooks')
+    expect(describeDatabase('postgres://user:canary@[::1]/hooks')).toBe('[::1]/hooks')
   })
 })
 
