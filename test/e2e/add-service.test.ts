@@ -239,7 +239,7 @@ describe('paths with a control character', () => {
     ['agents.list[0].workspace', { agents: { list: [{ id: 'a', workspace: bad }] } }],
     ['hooks.transformsDir', { hooks: { transformsDir: 'a\tb' } }],
     ['store.file', { store: { file: '/srv/x\u007f.db' } }],
-  ])('a control character in %s makes the configuration invalid, and nothing is written', async (key, config) => {
+  ])('a control character in %s makes the configuration invalid, and no unit contains it', async (key, config) => {
     const dir = makeConfigDir({ config })
     const checked = await runCommand(['check'], { dir })
     expect(checked.code).toBe(78)

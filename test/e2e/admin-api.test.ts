@@ -145,7 +145,7 @@ describe('the list of deliveries in the admin API', () => {
 })
 
 describe('single deliveries in the admin API', () => {
-  test('a delivery is shown with its credentials, its mapping, its answer and its request', async () => {
+  test('a delivery is shown with the kind of its credential, the code or template that decided it, its answer and its request', async () => {
     const id = await post('review', { text: 'look' })
     const { json } = await ask(`/api/deliveries/${id}`)
     expect(json).toMatchObject({

@@ -105,7 +105,7 @@ test(
 )
 
 test(
-  'the chain of the audit log is intact after a kill during acts, and each outcome follows the entry of its act',
+  'the chain of the audit log is intact after a kill during acts, and each outcome names the entry of its act',
   slow,
   async () => {
     const first = await startGateway({ config: { hooks: { mappings } } })

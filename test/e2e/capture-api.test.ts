@@ -112,7 +112,7 @@ describe('POST /api/deliveries/<id>/capture', () => {
     const list = await fetch(`${gateway.adminUrl}/api/deliveries?state=skipped`, {
       headers: { authorization: `Bearer ${gatewayToken}` },
     })
-    // as: the answer in api-types.ts
+    // as: the answer of the admin port
     const { deliveries } = (await list.json()) as { deliveries: { deliveryId: string }[] }
     const skipped = await capture(deliveries.at(-1)?.deliveryId ?? '', { name: 'skips' })
     expect(skipped).toMatchObject({ status: 200, decision: 'skip' })
@@ -152,7 +152,7 @@ describe('POST /api/deliveries/<id>/capture', () => {
     expect(await capture(plain, { module: 'a/b.ts', name: 'borrowed' })).toMatchObject({ status: 200 })
   })
 
-  test('a request that is too large for a fixture is refused quickly, whatever its payload', async () => {
+  test('a request that is too large for a fixture is refused whatever its payload, and the answer for a large one stays short', async () => {
     for (const text of ['x'.repeat(1_100_000), 'https://a.example/'.padEnd(1_100_000, '?')]) {
       expect(await capture(await send('x', { text }))).toMatchObject({
         status: 409,

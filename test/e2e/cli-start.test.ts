@@ -40,7 +40,7 @@ describe('hookloom start', () => {
     },
   )
 
-  test('a second signal ends the gateway without waiting for running jobs', async () => {
+  test('a second signal ends the gateway without waiting for open requests', async () => {
     const gateway = await startGateway()
     const { port } = new URL(gateway.url)
     const socket = connect(Number(port), '127.0.0.1')

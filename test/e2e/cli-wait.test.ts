@@ -109,7 +109,7 @@ describe('the exit codes of a command that waits', () => {
     }
   })
 
-  test('an id of a run that the token did not start is an error, and the exit code without a gateway is 69', async () => {
+  test('the exit code for the id of an unknown run is 65, and without a gateway it is 69', async () => {
     const gateway = await start()
     const unknown = await wait(gateway, '01a1fb45-0ff5-7758-aed7-b1b0c25eeb26')
     expect([unknown.code, unknown.stderr]).toEqual([65, '✗ No run that this token started has this id.\n'])

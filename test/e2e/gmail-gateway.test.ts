@@ -85,8 +85,8 @@ describe('mailboxes inside the gateway', () => {
   })
 })
 
-describe('hookloom gmail run next to the gateway', () => {
-  test('hookloom gmail run keeps its position while no gateway answers, and continues when one does', async () => {
+describe('a mailbox that a separate process reads', () => {
+  test('hookloom gmail sync keeps its position while no gateway answers, and continues when one does', async () => {
     const google = await startGoogle()
     const dir = makeMailDir(google)
     expect((await runCommand(['gmail', 'sync'], { dir })).stdout).toMatch(/read from now on/)

@@ -238,7 +238,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`two gateways on one Postgres (${wh
     await expect.poll(async () => (await one.store.delivery(deliveryId))?.repeats, slow).toBe(3)
   })
 
-  test('a client that guesses tokens at one gateway is locked out at the other one too', async () => {
+  test('guesses of the token at all gateways are counted together, and the client is locked out at each', async () => {
     const { start } = await openDatabase()
     const one = await start('one')
     const two = await start('two')

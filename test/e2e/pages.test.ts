@@ -85,19 +85,22 @@ describe('commands in the pages', { timeout: 300_000 }, () => {
     await (await shared)?.gateway.stop()
   })
 
-  test.each(typed)('the commands of $page do what the page says', async ({ page, blocks }) => {
-    const stage = stages[page] === undefined ? await (shared ??= setStage(page)) : await setStage(page)
-    for (const [index, block] of blocks.entries()) {
-      if (!isTyped(block)) continue
-      let printed = ''
-      for (const command of toCommands(block.text)) printed = await stage.type(command)
-      const next = blocks[index + 1]
-      if (next?.language === 'json' && toCommands(block.text).at(-1)?.startsWith('curl ') === true) {
-        expect(toShape(printed)).toEqual(toShape(next.text))
+  test.each(typed)(
+    'the commands of $page succeed as printed, and their answers are those that the page shows',
+    async ({ page, blocks }) => {
+      const stage = stages[page] === undefined ? await (shared ??= setStage(page)) : await setStage(page)
+      for (const [index, block] of blocks.entries()) {
+        if (!isTyped(block)) continue
+        let printed = ''
+        for (const command of toCommands(block.text)) printed = await stage.type(command)
+        const next = blocks[index + 1]
+        if (next?.language === 'json' && toCommands(block.text).at(-1)?.startsWith('curl ') === true) {
+          expect(toShape(printed)).toEqual(toShape(next.text))
+        }
       }
-    }
-    if (stages[page] !== undefined) expect(await stage.gateway.stop()).toBe(0)
-  })
+      if (stages[page] !== undefined) expect(await stage.gateway.stop()).toBe(0)
+    },
+  )
 })
 
 describe('the table "When webhooks do not arrive"', () => {

@@ -37,7 +37,7 @@ function settingsOf(scheme: Scheme) {
   })
 }
 
-/** A body that can be read as JSON, and as a form with another payload. */
+/** A text in a JSON body. With it, the body can also be read as a form that has another payload. */
 const forged = '&payload=%7B%22forged%22%3Atrue%7D&'
 
 let gateway: Proving

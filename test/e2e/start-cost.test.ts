@@ -46,7 +46,7 @@ describe('modules that a command loads', () => {
     expect(text).not.toMatch(/^\s*\/\*\*/m)
   })
 
-  test('the first npx command of a fresh clone does not build the package again', () => {
+  test('an npx command does not build a package that is already built', () => {
     const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
     const before = statSync(join(dist, 'main.js')).mtimeMs
     execSync(scripts.prepare, { cwd: root, env: { ...process.env, npm_command: 'exec' } })

@@ -14,7 +14,7 @@ const secret = 'a-secret-of-the-webhook'
 const callbackSecret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 const [oldSha, newSha] = ['0123456789abcdef0123456789abcdef01234567', '89abcdef0123456789abcdef0123456789abcdef']
 
-/** A forge with two commits, and a function that sends a signed push of a commit. */
+/** Forges with two commits. `push` builds the signed push of a commit. */
 const forges = {
   async github() {
     const fake = await startFakeGitHub({ commits: [`acme/app@${oldSha}`, `acme/app@${newSha}`] })
