@@ -231,7 +231,7 @@ async function setStage(page: string) {
       const args = typedHere.split(/ +/).map((word) => (existsSync(join(cwd, word)) ? join(cwd, word) : word))
       const { code, stdout, stderr } = await runCommand(args, { env: { HOME: home } })
       expect([command, code, code === 0 ? '' : `${stdout}${stderr}`]).toEqual([command, 0, ''])
-      if (saves) await isLiveAgain(gateway, before)
+      if (saves) await waitUntilLive(gateway, before)
       return stdout
     }
     const ran = spawnSync('sh', ['-c', `${read}${line}`], {
@@ -240,7 +240,7 @@ async function setStage(page: string) {
       encoding: 'utf8',
     })
     expect([command, ran.status, ran.status === 0 ? '' : `${ran.stdout}${ran.stderr}`]).toEqual([command, 0, ''])
-    if (saves) await isLiveAgain(gateway, before)
+    if (saves) await waitUntilLive(gateway, before)
     return ran.stdout
   }
   return { gateway, type }
@@ -265,6 +265,6 @@ function countLive(gateway: Gateway): number {
   return gateway.output().match(/hookloom\.jsonc is live/g)?.length ?? 0
 }
 
-async function isLiveAgain(gateway: Gateway, before: number): Promise<void> {
+async function waitUntilLive(gateway: Gateway, before: number): Promise<void> {
   await gateway.printed(new RegExp(`^(?:[^]*?hookloom\\.jsonc is live){${before + 1}}`))
 }
