@@ -79,6 +79,8 @@ describe('reading commands next to a running gateway', () => {
 
   test('hookloom list shows a summary of each delivery, and the error and the line of a parked delivery', async () => {
     const { stdout } = await runCommand(['list'], { dir: gateway.dir })
+    expect(stdout).toMatch(new RegExp(`accepted .* The kettle boils +${String(wake['deliveryId'])}`))
+    expect(stdout).toMatch(new RegExp(`accepted .*tea.* +${String(ticket['deliveryId'])}`))
     expect(stdout).toMatch(new RegExp(`parked .* Error: not yet · later.ts:2 +${String(parked['deliveryId'])}`))
   })
 

@@ -27,7 +27,7 @@ async function startLogged(dir: string, env: Record<string, string> = {}) {
       waiting.add(look)
       look()
     })
-  return { ...gateway, waitForLine }
+  return { ...gateway, lines, waitForLine }
 }
 
 const watchedLine = /watched from now on/
@@ -48,6 +48,7 @@ describe('mailboxes inside the gateway', () => {
     const google = await startGoogle()
     const gateway = await startLogged(makeMailDir(google), { HOOKLOOM_SKIP_GMAIL: '1' })
     await gateway.stop()
+    expect(gateway.lines.filter((line) => line.includes('watches the mailbox'))).toEqual([])
     expect(google.requests).toEqual([])
   })
 

@@ -192,6 +192,8 @@ describe('requests of refusals', () => {
     const last = await Promise.all(Array.from({ length: 18 }, () => refuse(gateway, '/github', wrong, large)))
     expect(last.map(({ status }) => status)).not.toContain(200)
     expect((await readRequest(gateway, first.requestId)).request).toBeNull()
+    const kept = await Promise.all(last.map(async ({ requestId }) => (await readRequest(gateway, requestId)).request))
+    expect(kept.filter((request) => request !== null)).toHaveLength(16)
   })
 
   test('a refused request is not kept by `hookloom start`', async () => {

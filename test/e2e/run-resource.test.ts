@@ -154,11 +154,11 @@ describe('a run as a resource', () => {
     })
     const runId = await run(gateway)
     const [first = ''] = runId
-    const unknown = [`${first === 'f' ? 'e' : 'f'}${runId.slice(1)}`, runId.toUpperCase(), `${runId}/`, `${runId}x`, '']
+    const unknown = [`${first === 'f' ? 'e' : 'f'}${runId.slice(1)}`, runId.toUpperCase(), `${runId}x`, '']
     const expected = { ok: false, error: 'No run that this token started has this id.', code: 'not-found' }
     for (const id of [...unknown, '%00', "'; DROP TABLE jobs; --".replaceAll(' ', '+'), 'x'.repeat(2_000)]) {
       const reply = await ask(gateway, id)
-      if (id !== `${runId}/`) expect([reply.status, read(reply)]).toEqual([404, expected])
+      expect([reply.status, read(reply)]).toEqual([404, expected])
     }
     for (const method of ['GET', 'DELETE']) {
       const reply = await ask(gateway, runId, { token: former, method })
