@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { calls } from '../../src/http/api/calls.ts'
 import type { Log } from '../../src/model/log.ts'
 import { createMemoryStore } from '../../src/store/sqlite/sqlite.ts'
 import { toVerdict } from './answers.ts'
@@ -25,58 +26,13 @@ const toPort = ({ adminUrl }: Inside) => Number(new URL(adminUrl).port)
 const bearer: Headers = [['authorization', `Bearer ${gatewayToken}`]]
 const ask = (parts: RequestParts) => send(port, { method: 'GET', ...parts })
 
+/** Every call that needs a token. */
 const api: readonly (readonly [method: string, target: string])[] = [
-  ['GET', '/api/refusals'],
-  ['GET', '/api/refusals/x'],
-  ['GET', '/api/deliveries'],
-  ['GET', '/api/deliveries/x'],
-  ['GET', '/api/deliveries/x/request'],
-  ['GET', '/api/stream'],
-  ['GET', '/api/sessions'],
-  ['GET', '/api/state'],
-  ['POST', '/api/state/drop?module=a.ts'],
-  ['GET', '/api/events'],
-  ['GET', '/api/health'],
-  ['GET', '/api/budgets'],
+  ...calls
+    .filter(({ port: of, right }) => of === 'admin' && right !== 'none')
+    .map(({ method, path }) => [method.toUpperCase(), path.replaceAll(/\{\w+\}/g, 'x')] as const),
   ['GET', '/api/openapi.json'],
-  ['GET', '/api/audit'],
-  ['GET', '/api/tokens'],
-  ['POST', '/api/tokens'],
-  ['POST', '/api/tokens/x/revoke'],
-  ['POST', '/api/budgets/x/raise'],
-  ['GET', '/api/attention'],
-  ['GET', '/api/hooks'],
-  ['GET', '/api/samples'],
-  ['GET', '/api/shapes'],
-  ['GET', '/api/paths'],
-  ['POST', '/api/coverage?module=x.ts'],
-  ['POST', '/api/try'],
-  ['POST', '/api/send'],
-  ['POST', '/api/fixtures'],
-  ['POST', '/api/fixtures/update'],
-  ['POST', '/api/mappings'],
-  ['POST', '/api/transforms'],
-  ['GET', '/api/senders'],
-  ['GET', '/api/outlets'],
-  ['POST', '/api/doctor'],
-  ['GET', '/api/runs/x'],
-  ['GET', '/api/sessions/main'],
-  ['POST', '/api/deliveries/x/retry'],
-  ['POST', '/api/deliveries/x/drop'],
-  ['POST', '/api/deliveries/x/again'],
-  ['POST', '/api/parked/retry'],
-  ['POST', '/api/parked/drop'],
-  ['POST', '/api/deliveries/x/capture'],
-  ['POST', '/api/replay'],
-  ['POST', '/api/replay/live'],
-  ['POST', '/api/publish'],
-  ['GET', '/api/shadows'],
-  ['POST', '/api/mappings/any/arm'],
-  ['POST', '/api/recover'],
-  ['POST', '/api/alerts/test'],
-  ['GET', '/api/alerts/test/x'],
-  ['POST', '/api/page/code'],
-  ['POST', '/api/writes'],
+  // it needs a code instead of a token
   ['POST', '/api/page/key'],
 ]
 const open: typeof api = [
@@ -201,11 +157,13 @@ test.each([
   expect([toVerdict(reply), reply.body]).toEqual(['not-found', expect.stringContaining('/readyz')])
 })
 
-test('a call that changes something needs POST, and one that reads needs GET', async () => {
-  // these two paths accept both methods
-  for (const [method, target] of api.filter(([, each]) => each !== '/api/recover' && each !== '/api/tokens')) {
-    const other = method === 'GET' ? 'POST' : 'GET'
-    expect(toVerdict(await ask({ method: other, target, headers: bearer }))).toBe('not-found')
+test('a call is not found with another method than its own', async () => {
+  const isCall = (method: string, target: string) => api.some(([own, path]) => own === method && path === target)
+  for (const target of new Set(api.map(([, path]) => path))) {
+    for (const method of ['GET', 'POST', 'DELETE'].filter((each) => !isCall(each, target))) {
+      const verdict = toVerdict(await ask({ method, target, headers: bearer }))
+      expect([method, target, verdict]).toEqual([method, target, 'not-found'])
+    }
   }
 })
 
@@ -363,8 +321,10 @@ describe('list of refusals', () => {
   const Refusals = z.object({
     refusals: z.array(z.looseObject({ requestId: z.string(), hook: z.string().optional(), isKept: z.boolean() })),
   })
-  const list = async () =>
-    Refusals.parse(JSON.parse((await ask({ target: '/api/refusals', headers: bearer })).body)).refusals
+  const list = async (of = gateway) =>
+    Refusals.parse(
+      JSON.parse((await send(toPort(of), { method: 'GET', target: '/api/refusals', headers: bearer })).body),
+    ).refusals
 
   test('a refusal is found by its request id, with the failed check and without the payload', async () => {
     const reply = await post(gateway.port, '/hooks/wake', { text: 1, more: 'pickled herring' })
@@ -389,16 +349,18 @@ describe('list of refusals', () => {
   })
 
   test('the list has the last five hundred refusals and those that are stored, newest last', async () => {
+    const own = await startInside()
+    await post(own.port, '/hooks/wake', { text: 1 })
     const name = 'n'.repeat(10_000)
     const gets = Array.from({ length: 501 }, (_, n) =>
       toRequest({ method: 'GET', target: `/hooks/${n}-${name}`, length: false }),
     )
-    for (const request of gets) await exchange(gateway.port, request)
+    for (const request of gets) await exchange(own.port, request)
     // a refusal is stored after its answer
     await expect
-      .poll(async () => (await list()).filter(({ isKept }) => isKept).map(({ hook }) => hook))
+      .poll(async () => (await list(own)).filter(({ isKept }) => isKept).map(({ hook }) => hook))
       .toEqual(['wake'])
-    const all = await list()
+    const all = await list(own)
     const hooks = all.flatMap(({ hook, isKept }) => (isKept ? [] : [hook]))
     expect([hooks.length, hooks[0], hooks.at(-1)]).toEqual([
       500,

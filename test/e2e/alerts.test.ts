@@ -117,8 +117,8 @@ test(
   'hookloom alert --test says which chat accepted the message, or why none did and what to do; only a delivered alert pings the monitor',
   slow,
   async () => {
-    const { telegram, monitor, toConfig } = await startOutside()
-    const dir = makeConfigDir({ config: toConfig({ to: '7' }), files: (await startOutside()).files })
+    const { telegram, monitor, toConfig, files } = await startOutside()
+    const dir = makeConfigDir({ config: toConfig({ to: '7' }), files })
     const gateway = await startGateway({ dir })
     await expect.poll(() => monitor.received.length, slow).toBe(1)
     const failed = await runBuilt(['alert', '--test'], { dir })

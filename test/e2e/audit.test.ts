@@ -1,14 +1,14 @@
 // The audit log of a whole gateway: who did what, what was refused to whom, and a log that survives a kill.
-import { rmSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-
 import { expect, test } from 'vitest'
 import type { AuditFields } from '../../src/model/api/audit.ts'
 import { configFile } from '../../src/config/text.ts'
 import { openDatabase } from '../../src/store/sqlite/driver.ts'
 import { findAuditBreak } from '../contract/audit.ts'
 import { runCommand, runProcess } from './command.ts'
-import { gatewayToken, makeFolder, startGateway } from './gateway.ts'
+import { gatewayToken, makeFolder, startGateway, writeConfig } from './gateway.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
 
 const [reader, operator] = ['reader-token-0123456789abcdef-01234', 'operator-token-0123456789abcdef-012']
@@ -98,6 +98,9 @@ test(
     await expect.poll(async () => (await readReloads()).at(-1)?.outcome, slow).toBe('refused')
     const [refused] = await readReloads()
     expect([refused?.by, refused?.reason]).toEqual([{ kind: 'save', name: configFile }, `${configFile} has 1 problem`])
+    writeConfig(gateway.dir, { hooks: { mappings: [] }, tokens })
+    await expect.poll(async () => (await readReloads()).at(-1)?.outcome, slow).toBe('done')
+    expect((await readReloads()).at(-1)?.by).toEqual({ kind: 'save', name: configFile })
     await gateway.stop()
     const all = (await readEntries(gateway.dir)).map(({ act }) => act)
     expect([all[0], all.at(-1)]).toEqual(['start', 'stop'])
@@ -105,7 +108,7 @@ test(
 )
 
 test(
-  'the chain of the audit log is intact after a kill during acts, and each outcome follows the entry of its act',
+  'the chain of the audit log is intact after a kill during acts, and each outcome names the entry of its act',
   slow,
   async () => {
     const first = await startGateway({ config: { hooks: { mappings } } })
@@ -155,20 +158,21 @@ test(
   },
 )
 
-test('a shell can check an audit entry without Hookloom, because jq writes its canonical form', slow, async () => {
-  const gateway = await start()
-  await call(gateway, '/api/pauses', operator, { what: 'all', reason: 'Größe "1"' })
-  await gateway.stop()
-  const lines = (await runCommand(['audit', '--json'], { dir: gateway.dir })).stdout
-  const folder = makeFolder()
-  writeFileSync(join(folder, 'audit.jsonl'), lines)
-  const script = `for line in $(seq 1 $(wc -l < audit.jsonl)); do sed -n "$line"p audit.jsonl | jq -jcS 'del(.hash)' | sha256sum | cut -d' ' -f1; done`
-  const env = { PATH: process.env['PATH'] ?? '' }
-  const jq = await runProcess('sh', ['-c', `cd '${folder}' && command -v jq >/dev/null || exit 3; ${script}`], { env })
-  rmSync(folder, { recursive: true })
-  if (jq.code === 3) return
-  expect(jq.stdout.trim().split('\n')).toEqual((await readEntries(gateway.dir)).map(({ hash }) => hash))
-})
+test.skipIf(spawnSync('jq', ['--version']).status !== 0)(
+  'a shell can check an audit entry without Hookloom, because jq writes its canonical form (needs jq)',
+  slow,
+  async () => {
+    const gateway = await start()
+    await call(gateway, '/api/pauses', operator, { what: 'all', reason: 'Größe "1"' })
+    await gateway.stop()
+    const folder = makeFolder()
+    writeFileSync(join(folder, 'audit.jsonl'), (await runCommand(['audit', '--json'], { dir: gateway.dir })).stdout)
+    const script = `for line in $(seq 1 $(wc -l < audit.jsonl)); do sed -n "$line"p audit.jsonl | jq -jcS 'del(.hash)' | sha256sum | cut -d' ' -f1; done`
+    const env = { PATH: process.env['PATH'] ?? '' }
+    const { stdout } = await runProcess('sh', ['-c', script], { env, cwd: folder })
+    expect(stdout.trim().split('\n')).toEqual((await readEntries(gateway.dir)).map(({ hash }) => hash))
+  },
+)
 
 test('an open stream ends when its token is revoked', slow, async () => {
   const gateway = await start()

@@ -114,9 +114,17 @@ describe('the remembered saves', () => {
   })
 
   test('code that fails to load is not kept as a save, because it never went live', async () => {
-    const gateway = await startInside({ config, files: { [module]: buildCode('one', '0'), ...buildHelper('say') } })
+    const lines: string[] = []
+    const add = (_: object, line: string) => void lines.push(line)
+    const gateway = await startInside({
+      config,
+      files: { [module]: buildCode('one', '0'), ...buildHelper('say') },
+      log: { debug: add, info: add, warn: add, error: add },
+    })
     await expect.poll(() => readSaves(gateway.dir)).toHaveLength(1)
     writeFiles(gateway.dir, { [module]: 'export default ({' })
+    // without this wait, the gateway may see only the next save
+    await expect.poll(() => lines.join('\n')).toContain('does not build')
     await save(gateway, { [module]: buildCode('two', '1') })
     const texts = (await readSaves(gateway.dir)).map(({ files }) => files[module])
     expect(texts).toEqual([buildCode('one', '0'), buildCode('two', '1')])

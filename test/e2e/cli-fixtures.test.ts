@@ -1,5 +1,5 @@
 // Fixtures from the operator's own requests: `new` and `capture` create them, and `test -u` fills them.
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { runCommand } from './command.ts'
@@ -103,6 +103,7 @@ describe('hookloom new --from', () => {
     const dir = makeConfigDir()
     const { code, stderr } = await runCommand(['new', 'mine', '--from', './no-such.json'], { dir })
     expect([code, stderr]).toEqual([64, expect.stringContaining('./no-such.json cannot be read')])
+    expect(readdirSync(dir)).toEqual(['hookloom.jsonc'])
   })
 })
 

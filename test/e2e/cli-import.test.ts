@@ -184,7 +184,7 @@ describe('hookloom init --from openclaw.json', () => {
     for (const [index] of mappings.entries()) expect(stdout).toContain(`hooks.mappings[${index}]`)
   })
 
-  test('an import copies the transforms, does not follow symlinks, and runs each transform once', async () => {
+  test('an import copies the transforms, does not follow symlinks, and runs each transform on a sample', async () => {
     const source = makeFolder()
     const outside = join(makeFolder(), 'outside.ts')
     writeFileSync(outside, 'export default () => null // outside\n')

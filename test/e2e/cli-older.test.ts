@@ -33,7 +33,7 @@ describe('older rows of a list on the command line', () => {
     return all
   }
 
-  test('below older deliveries, hookloom list shows the id of the oldest one', async () => {
+  test('older deliveries are listed with the id of the oldest one shown', async () => {
     const all = await readAll(['list', '--limit', '3'], 'deliveryId')
     expect(all.map(({ deliveryId }) => deliveryId)).toEqual(ids)
   })

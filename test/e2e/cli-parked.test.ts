@@ -17,8 +17,8 @@ const toMapping = (path: string) => ({
 })
 const hooks = { mappings: [toMapping('one'), toMapping('two')], transforms: { drain: 'ask' } }
 
-/** Resolves with the first line that the pattern matches. */
-function listen() {
+/** A log, and a function that resolves with the next line that a pattern matches. */
+function createLineLog() {
   let onMessage: (message: string) => void = () => {}
   const waitForLine = (pattern: RegExp) =>
     new Promise<string>((resolve) => {
@@ -46,7 +46,7 @@ test(
   'with drain "ask", parked deliveries wait after a fix until they are retried or dropped',
   { timeout: 120_000 },
   async () => {
-    const { log, waitForLine } = listen()
+    const { log, waitForLine } = createLineLog()
     const gateway = await startInside({ config: { hooks }, files: { 'hooks/transforms/work.ts': broken }, log })
     const { dir } = gateway
     for (const hook of ['one', 'two', 'one']) await park(gateway, hook, {})
@@ -77,7 +77,7 @@ test.each([
   [['drop', 'some-id', '--hook', 'one'], '--hook is only for --parked'],
   [['retry', '--parked', '--dead'], 'Give the id of a delivery or a run, --dead'],
   [['retry', '--dead', '--hook', 'one'], '--hook is only for --parked'],
-])('the error of the command %j says which argument is missing', async (args, message) => {
+])('the error of the command %j says which arguments it takes', async (args, message) => {
   const { code, stderr } = await runCommand(args, {})
   expect([code, stderr]).toEqual([64, expect.stringContaining(message)])
 })

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { runCommand } from './command.ts'
@@ -79,9 +79,12 @@ describe('hookloom run', () => {
 
   test('hookloom run writes nothing, not even a state folder', async () => {
     const dir = makeConfigDir(setup)
+    const listFiles = () => readdirSync(dir, { recursive: true })
+    const before = listFiles()
     await runCommand(['run', 'repo', join(dir, 'opened.json')], { dir })
     await runCommand(['run', 'thrower', join(dir, 'opened.json')], { dir })
-    expect(existsSync(join(dir, 'state'))).toBe(false)
+    expect(listFiles()).toEqual(before)
+    expect(before).not.toContain('state')
   })
 
   test('hookloom run uses the headers of a fixture, and --event and --header override them', async () => {

@@ -3,37 +3,77 @@ import { expect, test } from 'vitest'
 import { runCommand } from './command.ts'
 import { gatewayToken, hookToken, startGateway } from './gateway.ts'
 
-const config = { hooks: { mappings: [{ id: 'later', match: { path: 'later' }, transform: { module: 'gone.ts' } }] } }
+const config = {
+  hooks: { retain: 10, mappings: [{ id: 'later', match: { path: 'later' }, transform: { module: 'gone.ts' } }] },
+}
 
-test('no command except hookloom init and hookloom dev prints a token', async () => {
+/** `init` and `dev` print a token, `start` is the gateway of the test, `mcp` serves until its input ends, and `help` is the list itself. */
+const elsewhere = ['dev', 'start', 'mcp', 'help']
+
+test('no command except hookloom init and hookloom dev prints the hook token or the gateway token', async () => {
   const gateway = await startGateway({ config, files: { 'payload.json': '{"message":"hello"}' } })
   const { dir } = gateway
   const payload = join(dir, 'payload.json')
   const outputs: string[] = []
-  const run = async (...args: string[]) => {
+  const called = new Set<string>()
+  const run = async (...args: readonly string[]) => {
     const { stdout, stderr } = await runCommand(args, { dir })
     outputs.push(`${args.join(' ')}\n${stdout}${stderr}`)
+    called.add(args[0] ?? '')
     return stdout
   }
   const answer = await run('send', 'later', payload, '--header', `authorization: Bearer ${hookToken}`, '--json')
   const [, id = ''] = /"deliveryId":"([^"]+)"/.exec(answer) ?? []
-  await run('send', 'agent', payload)
-  await run('list')
-  await run('list', '--json')
-  await run('list', '--refused', '--json')
-  await run('show', id, '--json')
-  await run('events', '--json')
-  await run('sessions', '--json')
-  await run('check')
-  await run('doctor', '--json')
-  await run('run', 'later', payload, '--header', `x-service-token: ${hookToken}`, '--json')
-  await run('schema')
-  await run('retry', id)
-  await run('drop', id)
-  await run('init')
+  const [, runId = ''] = /"runId":"([^"]+)"/.exec(await run('send', 'agent', payload)) ?? []
+  for (const args of [
+    ['wait', runId],
+    ['list'],
+    ['list', '--json'],
+    ['list', '--refused', '--json'],
+    ['show', id, '--json'],
+    ['events', '--json'],
+    ['sessions', '--json'],
+    ['check'],
+    ['doctor', '--json'],
+    ['run', 'later', payload, '--header', `x-service-token: ${hookToken}`, '--json'],
+    ['schema'],
+    ['skill'],
+    ['open', '--no-browser'],
+    ['alert', '--test'],
+    ['shadow'],
+    ['try', '{{message}}'],
+    ['replay', '--json'],
+    ['record'],
+    ['bisect', id],
+    ['publish'],
+    ['verify', '--explain', id],
+    ['capture', id],
+    ['test'],
+    ['types'],
+    ['shapes', '--json'],
+    ['recover'],
+    ['pause', 'all'],
+    ['resume', 'all'],
+    ['cancel', runId],
+    ['budget'],
+    ['state'],
+    ['audit', '--json'],
+    ['token', 'list'],
+    ['gmail', 'status'],
+    ['store', 'copy', '--to', 'copy.db'],
+    ['retry', id],
+    ['drop', id],
+    ['new', 'made'],
+    ['add', 'transform', 'github-pull-request'],
+    ['init'],
+  ])
+    await run(...args)
   await gateway.stop()
   outputs.push(gateway.output())
-  expect(id).not.toBe('')
+  expect([id, runId]).not.toContain('')
+  const { stdout: help } = await runCommand(['--help'])
+  const commands = [...help.matchAll(/^ {2}([a-z]+)(?= )/gm)].map(([, name = '']) => name)
+  expect(commands.filter((name) => name !== 'hookloom' && !called.has(name))).toEqual(elsewhere)
   expect(outputs.filter((text) => text.replace(/^.*\n/, '').includes(hookToken))).toEqual([])
   expect(outputs.filter((text) => text.includes(gatewayToken))).toEqual([])
 })

@@ -1,7 +1,7 @@
-import { connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { runBuilt, runCommand } from './command.ts'
-import { gatewayToken, hookToken, post, startGateway } from './gateway.ts'
+import { freePort, gatewayToken, hookToken, post, startGateway } from './gateway.ts'
 
 describe('hookloom start', () => {
   test('a second gateway on one store exits 69 and names the first, and starts once the first has ended', async () => {
@@ -40,7 +40,7 @@ describe('hookloom start', () => {
     },
   )
 
-  test('a second signal ends the gateway without waiting for running jobs', async () => {
+  test('a second signal ends the gateway without waiting for open requests', async () => {
     const gateway = await startGateway()
     const { port } = new URL(gateway.url)
     const socket = connect(Number(port), '127.0.0.1')
@@ -65,7 +65,7 @@ test(
   { timeout: 120_000 },
   async () => {
     for (const command of ['start', 'dev'] as const) {
-      const [port, adminPort] = [await findFreePort(), await findFreePort()]
+      const [port, adminPort] = [await freePort(), await freePort()]
       const args = ['--port', String(port), '--admin-port', String(adminPort)]
       const gateway = await startGateway({ command, args, config: { server: { port: 1, adminPort: 2 } } })
       expect(new URL(gateway.url).port).toBe(String(port))
@@ -79,11 +79,3 @@ test(
     expect(await runCommand(['start', '--port', '65536'])).toMatchObject({ code: 64 })
   },
 )
-
-async function findFreePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
-  const address = server.address()
-  await new Promise((closed) => server.close(closed))
-  return typeof address === 'object' && address !== null ? address.port : 0
-}

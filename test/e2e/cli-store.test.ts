@@ -79,6 +79,8 @@ describe('reading commands next to a running gateway', () => {
 
   test('hookloom list shows a summary of each delivery, and the error and the line of a parked delivery', async () => {
     const { stdout } = await runCommand(['list'], { dir: gateway.dir })
+    expect(stdout).toMatch(new RegExp(`accepted .* The kettle boils +${String(wake['deliveryId'])}`))
+    expect(stdout).toMatch(new RegExp(`accepted .*tea.* +${String(ticket['deliveryId'])}`))
     expect(stdout).toMatch(new RegExp(`parked .* Error: not yet · later.ts:2 +${String(parked['deliveryId'])}`))
   })
 
@@ -258,13 +260,12 @@ test.skipIf(process.getuid?.() !== 0)(
   },
 )
 
-test('hookloom store copy writes a file relative to the config directory', async () => {
+test('hookloom store copy writes a file relative to the config directory, and the copy continues the chain of the audit log', async () => {
   const gateway = await startGateway({ config })
   await gateway.stop()
   const copied = await runCommand(['store', 'copy', '--to', 'state/copy.db'], { dir: gateway.dir })
   expect(copied).toMatchObject({ code: 0, stderr: '' })
   expect(existsSync(join(gateway.dir, 'state/copy.db'))).toBe(true)
-  // the copy continues the chain of the audit log
   writeFileSync(
     join(gateway.dir, 'hookloom.jsonc'),
     readFileSync(join(gateway.dir, 'hookloom.jsonc'), 'utf8').replace('{', '{ "store": { "file": "state/copy.db" },'),

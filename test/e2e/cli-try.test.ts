@@ -113,7 +113,7 @@ describeEngines('hookloom try', (start) => {
     expect(answer.status).toBe(400)
   })
 
-  test('hookloom try stores nothing, and says so when no gateway runs', async () => {
+  test('hookloom try stores nothing, and exits 69 when no gateway runs', async () => {
     const count = async () => (await runCommand(['list', '--json'], gateway)).json().length
     const before = await count()
     await runTry('{{id}}')

@@ -41,7 +41,7 @@ function isIdentified(headers: Record<string, string>): boolean {
   )
 }
 
-describe.skipIf(corpus === '')('a corpus of real payloads (skipped: HOOKLOOM_CORPUS names no folder)', () => {
+describe.skipIf(corpus === '')('a corpus of real payloads (skipped when HOOKLOOM_CORPUS names no folder)', () => {
   test('the corpus has requests with known and with unknown senders', () => {
     const all = listFolders().flatMap((folder) => readCaptures(folder).map(({ headers }) => isIdentified(headers)))
     expect(new Set(all)).toEqual(new Set([true, false]))

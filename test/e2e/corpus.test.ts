@@ -73,7 +73,7 @@ async function readActions(id: string) {
 
 const isTaken = (type: string) => type === '' || /^application\/(.+\+)?(json|x-www-form-urlencoded)\b/.test(type)
 
-describe.skipIf(corpus === '')('a corpus of real payloads (skipped: HOOKLOOM_CORPUS names no folder)', () => {
+describe.skipIf(corpus === '')('a corpus of real payloads (skipped when HOOKLOOM_CORPUS names no folder)', () => {
   test.each(listFolders())('JSON and forms from %s are accepted, and other media types are refused', async (folder) => {
     for (const [name, captured] of readCaptures(folder)) {
       const reply = await deliver('all', captured)

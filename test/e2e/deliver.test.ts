@@ -36,6 +36,13 @@ const readRun = async ({ port }: Pick<Inside, 'port'>, runId: string) => {
   return JSON.parse(body) as Record<string, unknown>
 }
 
+/** Pauses or resumes the mapping `one`. */
+async function operate({ adminUrl }: Inside, path: '/api/pauses' | '/api/resume'): Promise<void> {
+  const headers = { authorization: `Bearer ${gatewayToken}` }
+  const answer = await fetch(`${adminUrl}${path}`, { method: 'POST', headers, body: '{"what":"mapping:one"}' })
+  expect(answer.status).toBe(200)
+}
+
 describe('a message without a model', () => {
   test('a message goes to each recipient without a model, and the caller can wait for it', async () => {
     const { gateway, ops, devs } = await start()
@@ -61,10 +68,14 @@ describe('a message without a model', () => {
 
   test('a message to a receiver that is down delays no other message, and arrives once when the receiver is back', async () => {
     const { gateway, ops, devs } = await start()
-    ops.planAnswers({ status: 503 })
-    const { body } = await post(gateway.port, '/hooks/both', { text: 'Up' }, wait)
+    let fail = () => {}
+    const failed = new Promise<void>((resolve) => (fail = resolve))
+    ops.planAnswers((response) => void failed.then(() => response.writeHead(503).end()))
+    const { body } = await post(gateway.port, '/hooks/both', { text: 'Up' })
     const { runIds } = JSON.parse(body) as { runIds: string[] }
-    expect(devs.posted).toHaveLength(1)
+    await expect.poll(() => devs.posted).toHaveLength(1)
+    expect(ops.posted).toEqual([])
+    fail()
     await expect.poll(() => readRun(gateway, runIds[0] ?? '')).toMatchObject({ state: 'done' })
     expect(ops.posted).toHaveLength(1)
     expect(ops.received).toHaveLength(2)
@@ -72,31 +83,25 @@ describe('a message without a model', () => {
 
   test('a message waits while its mapping is paused', async () => {
     const { gateway, ops } = await start()
-    const operate = async (path: string) => {
-      const headers = { authorization: `Bearer ${gatewayToken}` }
-      const answer = await fetch(`${gateway.adminUrl}${path}`, {
-        method: 'POST',
-        headers,
-        body: '{"what":"mapping:one"}',
-      })
-      expect(answer.status).toBe(200)
-    }
-    await operate('/api/pauses')
+    await operate(gateway, '/api/pauses')
     const { runId } = JSON.parse((await post(gateway.port, '/hooks/one', { text: 'Up' })).body) as { runId: string }
     expect(await readRun(gateway, runId)).toMatchObject({ state: 'queued', waits: expect.stringContaining('paused') })
-    await operate('/api/resume')
+    await operate(gateway, '/api/resume')
     await expect.poll(() => readRun(gateway, runId)).toMatchObject({ state: 'done' })
     expect(ops.posted).toHaveLength(1)
   })
 
   test('a message is replaced by a newer one of its key if its flow has onNew "replace"', async () => {
-    const flow = { onNew: 'replace', key: 'deploy:{{service}}', delay: '2s' }
+    const flow = { onNew: 'replace', key: 'deploy:{{service}}', delay: '1s' }
     const { gateway, ops } = await start({ flow })
+    // no message is sent before the last one has come, even on a slow machine
+    await operate(gateway, '/api/pauses')
     const ids: string[] = []
     for (const text of ['Building', 'Testing', 'Up']) {
       const { body } = await post(gateway.port, '/hooks/one', { text, service: 'api' })
       ids.push((JSON.parse(body) as { runId: string }).runId)
     }
+    await operate(gateway, '/api/resume')
     await expect.poll(() => readRun(gateway, ids[2] ?? '')).toMatchObject({ state: 'done' })
     expect(ops.posted.map(({ text }) => text)).toEqual(['Up'])
     expect(await readRun(gateway, ids[0] ?? '')).toMatchObject({ state: 'superseded' })

@@ -80,6 +80,7 @@ describe.skipIf(!hasScript)('hookloom dev on a terminal (needs script of util-li
 
 test('hookloom dev without a terminal offers no keys and prints no link', async () => {
   const gateway = await startGateway({ command: 'dev' })
+  await gateway.printed(/Ctrl-C/)
   await gateway.stop()
   expect(gateway.output()).not.toMatch(/\+ Enter|#k=/)
 })

@@ -1,4 +1,4 @@
-// Three gateways on one Postgres behind a balancer, with failures: kills, pauses, database restarts and cut connections.
+// Several gateways on one Postgres behind a balancer, with failures: kills, pauses, and restarts of the database.
 import { execFile } from 'node:child_process'
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { connect, createServer, type Socket } from 'node:net'

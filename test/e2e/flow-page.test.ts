@@ -172,7 +172,7 @@ test(
 )
 
 test(
-  'a budget lets a day cost at most 20 dollars, and the next turn waits for the next day or for a raise',
+  'a turn that could exceed the budget of 20 dollars a day waits, and its run names the budget',
   { timeout: 120_000 },
   async () => {
     const fake = await startFake(openai)

@@ -20,7 +20,7 @@ function readFixture(preset: string, name: string): Request {
 
 const secret = 'a-secret-of-the-webhook'
 
-/** Sends a request, and signs it if it is one of GitHub. */
+/** Sends a request. Signs it if its headers are those of GitHub. */
 async function send(url: string, { headers, payload }: Request): Promise<number> {
   const body = JSON.stringify(payload)
   const signature = `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`

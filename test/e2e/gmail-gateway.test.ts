@@ -27,7 +27,7 @@ async function startLogged(dir: string, env: Record<string, string> = {}) {
       waiting.add(look)
       look()
     })
-  return { ...gateway, waitForLine }
+  return { ...gateway, lines, waitForLine }
 }
 
 const watchedLine = /watched from now on/
@@ -48,6 +48,7 @@ describe('mailboxes inside the gateway', () => {
     const google = await startGoogle()
     const gateway = await startLogged(makeMailDir(google), { HOOKLOOM_SKIP_GMAIL: '1' })
     await gateway.stop()
+    expect(gateway.lines.filter((line) => line.includes('watches the mailbox'))).toEqual([])
     expect(google.requests).toEqual([])
   })
 
@@ -85,8 +86,8 @@ describe('mailboxes inside the gateway', () => {
   })
 })
 
-describe('hookloom gmail run next to the gateway', () => {
-  test('hookloom gmail run keeps its position while no gateway answers, and continues when one does', async () => {
+describe('a mailbox that a separate process reads', () => {
+  test('hookloom gmail sync keeps its position while no gateway answers, and continues when one does', async () => {
     const google = await startGoogle()
     const dir = makeMailDir(google)
     expect((await runCommand(['gmail', 'sync'], { dir })).stdout).toMatch(/read from now on/)

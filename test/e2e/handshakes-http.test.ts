@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { secretOf, signed } from '../unit/pipeline/verifiers/stage.ts'
 import { toVerdict } from './answers.ts'
 import { answer, type Asked, asJson, asText, discordKey, findRow, startAsked, toShape } from './handshake-stage.ts'
+import { startProving } from './proving.ts'
 import { bearer, type Headers, json, type RequestParts } from './wire.ts'
 
 const word = 'bc609b38-c81f-47fb-a275-1d9bd61a968b'
@@ -233,7 +234,19 @@ describe('signed handshakes by POST', () => {
       ['content-type', 'text/plain; charset=UTF-8'],
       ['x-amz-sns-message-type', 'SubscriptionConfirmation'],
     ]
-    const reply = await gateway.sendHandshake({ target: '/hooks/aws-sns', headers, body: JSON.stringify(message) })
-    expect(toVerdict(reply)).toBe('unauthorized')
+    const fetched: string[] = []
+    const transport = async ({ href }: URL) => {
+      fetched.push(href)
+      return { status: 200, body: '' }
+    }
+    const verify = { scheme: 'aws-sns', topicArn: message.TopicArn }
+    const own = await startProving([{ match: { path: 'aws-sns' }, verify }], gateway.time.now, { transport })
+    const subscribe = (certificate: string) =>
+      own.ask({ target: '/hooks/aws-sns', headers, body: JSON.stringify({ ...message, SigningCertURL: certificate }) })
+    expect(toVerdict(await subscribe(message.SigningCertURL))).toBe('unauthorized')
+    expect(fetched).toEqual([])
+    const certificate = 'https://sns.us-west-2.amazonaws.com/SimpleNotificationService-1.pem'
+    await subscribe(certificate)
+    expect(fetched).toEqual([certificate])
   })
 })

@@ -33,7 +33,7 @@ async function startLoop() {
 
 const readRecords = (dir: string) => readStore(dir, (store) => store.deliveries({ limit: 20 }))
 
-test('a loop of replies and runs ends by itself, and the last reply says why', async () => {
+test('a loop of replies and runs ends by itself, and the last run says why', async () => {
   const gateway = await startLoop()
   expect((await post(gateway.port, '/hooks/start', {})).status).toBe(200)
   await expect.poll(async () => (await readRecords(gateway.dir)).at(-1)?.jobs[0]?.state).toBe('dead')

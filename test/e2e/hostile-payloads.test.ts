@@ -61,7 +61,7 @@ describe('payloads of the hook agent', () => {
   test.each(listPairs(right).map(([field, value]) => [field, show(value), value] as const))(
     'the field %s with the value %s is accepted',
     async (field, _, value) => {
-      // only the channel is under test, so nothing needs to be sent
+      // only the field is under test, so no reply needs to be sent
       const rest = field === 'deliver' ? {} : { deliver: false }
       expect(toVerdict(await post(gateway.port, '/hooks/agent', { message: 'x', ...rest, [field]: value }))).toBe(
         'accepted',
@@ -132,7 +132,7 @@ describe('payloads of the hook wake', () => {
   )
 
   test.each(['[]', '[{"text":"x"}]', '"text"', '1', 'null', 'true'])(
-    'the body %s is refused by the hook wake',
+    'the body %s is refused by the hooks wake and agent',
     async (body) => {
       expect(toVerdict(await post(gateway.port, '/hooks/wake', body))).toBe('payload-invalid')
       expect(toVerdict(await post(gateway.port, '/hooks/agent', body))).toBe('payload-invalid')

@@ -154,7 +154,7 @@ describe('methods of requests', () => {
     )
   })
 
-  test('an upgrade and a tunnel are refused', async () => {
+  test('a request for an upgrade is answered as an ordinary request, and a tunnel is refused', async () => {
     const upgrade: Headers = [...bearer, ...json, ['connection', 'upgrade'], ['upgrade', 'websocket']]
     expect(toVerdict(await ask({ target: '/hooks/wake', headers: upgrade, body: wake }))).toBe('accepted')
     const { replies, closed } = await exchange(

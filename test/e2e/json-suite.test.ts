@@ -66,7 +66,7 @@ const verdicts = {
   never: 'skipped',
 }
 
-describe.skipIf(corpus === '')('a suite of JSON parser cases (skipped: HOOKLOOM_CORPUS names no folder)', () => {
+describe.skipIf(corpus === '')('a suite of JSON parser cases (skipped when HOOKLOOM_CORPUS names no folder)', () => {
   describe.each(Object.entries(verdicts))('cases at the hook "%s"', (hook, verdict) => {
     test.each(readCases('n_'))('the case %s is refused', async (_, body) => {
       expect(toVerdict(await post(gateway.port, `/hooks/${hook}`, body))).toBe('body-invalid')

@@ -1,4 +1,4 @@
-// Senders like real providers: they repeat each delivery with the same key until the answer is 2xx, and record acknowledged deliveries.
+// Senders like real providers: they repeat each delivery with the same key until the answer is 200, and record acknowledged deliveries.
 import { EventEmitter, once } from 'node:events'
 import { Agent, request } from 'node:http'
 import type { Gateway } from './gateway.ts'
@@ -18,7 +18,7 @@ type Load = {
   /** Starts no new delivery. Resolves with all acknowledged ones when every started delivery is acknowledged. */
   finish(): Promise<readonly Sent[]>
   readonly acknowledged: readonly Sent[]
-  /** Statuses that were neither 2xx nor 503. */
+  /** Statuses that were neither 200 nor 503. */
   readonly unexpected: readonly number[]
 }
 

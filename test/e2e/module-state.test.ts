@@ -26,7 +26,6 @@ const loop = `export default async ({ payload }, { state }) => {
   if ('key' in payload) state.set(payload.key, 1)
   if ('bytes' in payload) state.set('big', 'x'.repeat(payload.bytes))
   if (payload.odd) state.set('odd', { at: new Date(), run: () => {} })
-  if (payload.late) setTimeout(() => state.set('late', 1), 20)
   return null
 }`
 const files = {
@@ -134,7 +133,7 @@ describe('context.state', () => {
     expect((await run()).stdout).toContain('No transform has set a value.')
   })
 
-  test('a call cannot store more than the limits of context.state, and a loop that calls set costs the gateway nothing', async () => {
+  test('a call cannot store more than the limits of context.state allow, and a loop of 200,000 writes within them succeeds', async () => {
     const gateway = await startInside({ config, files })
     expect((await postTo(gateway, 'loop', { loop: 200_000, keys: stateLimits.keysOfCall })).status).toBe(204)
     expect(await readState(gateway.dir, 'loop.ts')).toHaveLength(stateLimits.keysOfCall)

@@ -39,7 +39,7 @@ test('a run without a channel is done, keeps its reply, and its step "deliver" s
   expect(steps.find(({ name }) => name === 'deliver')).toMatchObject({ state: 'skipped', detail: sentence })
 })
 
-test('the start, hookloom check and the page each say once that no channel is configured', async () => {
+test('the log of a start, hookloom check and the health report each say that no channel is configured', async () => {
   expect(lines.filter((line) => line.includes('no channel is configured'))).toHaveLength(1)
   const checked = await runCommand(['check', '--json'], { dir: makeConfigDir({ config }) })
   expect(checked.json().filter(({ ok }: { ok?: unknown }) => ok === false)).toMatchObject([

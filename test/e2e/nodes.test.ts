@@ -150,11 +150,14 @@ describe.skipIf(whyNoPostgres !== undefined)(`two gateways on one Postgres (${wh
     const config = { agents: { defaults: { heartbeat: { minIntervalSeconds: 1 } } } }
     const one = await start('one', { config })
     const two = await start('two', { config })
-    await Promise.all([send(one, 'wake', { text: 'a', mode: 'now' }), send(two, 'wake', { text: 'b', mode: 'now' })])
+    const wakes = ['The kettle boils', 'The tide is out']
+    await Promise.all([one, two].map((gateway, index) => send(gateway, 'wake', { text: wakes[index], mode: 'now' })))
     const waiting = async () => (await one.store.waiting({ agentId: 'main', sessionKey: 'main', limit: 1 })).count
     await expect.poll(waiting).toBe(0)
-    const texts = await one.store.messages({ agentId: 'main', sessionKey: 'main', limit: 99 })
-    expect(texts.filter(({ role }) => role === 'user')).toHaveLength(1)
+    const messages = await one.store.messages({ agentId: 'main', sessionKey: 'main', limit: 99 })
+    const prompts = messages.flatMap(({ role, text }) => (role === 'user' ? text : []))
+    // the two wakes have one turn together, or a turn each
+    for (const text of wakes) expect(prompts.filter((prompt) => prompt.includes(text))).toHaveLength(1)
   })
 
   test('only the gateway that accepted a delivery runs its slow transform, and another one does once that gateway is gone', async () => {
@@ -213,12 +216,12 @@ describe.skipIf(whyNoPostgres !== undefined)(`two gateways on one Postgres (${wh
     const broken = await start('broken', { config, files: toFiles(`throw new Error('older')`) })
     const alsoBroken = await start('also broken', { config, files: toFiles(`throw new Error('other')`) })
     const { deliveryId } = await send(broken, 'x', { n: 1 })
-    const waits = () => readFileSync(ran, 'utf8')
-    await expect.poll(waits, slow).toBe('tt')
+    const readRuns = () => readFileSync(ran, 'utf8')
+    await expect.poll(readRuns, slow).toBe('tt')
     expect((await alsoBroken.store.delivery(deliveryId))?.state).toBe('parked')
     const mended = await start('mended', { config, files: toFiles(`return { message: 'it works' }`) })
     await expect.poll(async () => (await mended.store.delivery(deliveryId))?.state, slow).toBe('accepted')
-    expect(waits()).toBe('ttr')
+    expect(readRuns()).toBe('ttr')
   })
 
   test('the repetitions of a delivery at all gateways are counted together', async () => {
@@ -238,7 +241,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`two gateways on one Postgres (${wh
     await expect.poll(async () => (await one.store.delivery(deliveryId))?.repeats, slow).toBe(3)
   })
 
-  test('a client that guesses tokens at one gateway is locked out at the other one too', async () => {
+  test('guesses of the token at all gateways are counted together, and the client is locked out at each', async () => {
     const { start } = await openDatabase()
     const one = await start('one')
     const two = await start('two')

@@ -66,7 +66,7 @@ describe('dedupe of a transform', () => {
     await expect.poll(readStates).toEqual(['accepted', 'skipped'])
   })
 
-  test('an invalid dedupe key of a transform parks the delivery with its reason', async () => {
+  test('an invalid dedupe of a transform parks the delivery with its reason', async () => {
     const gateway = await startInside({ config, files })
     const reasons = ['10 years', 0, '31d', '-1h']
     for (const time of reasons) await send(gateway, 'issue', { id: 'x', for: time })

@@ -62,7 +62,7 @@ beforeAll(async () => {
   document = (await (await ask('/api/openapi.json')).json()) as Document
 })
 
-test('each call other than GET is either an act with a unique name or a query that changes nothing', () => {
+test('each call of the admin port other than GET is either an act of the audit log or a query that changes nothing', () => {
   const asked = calls.filter(({ port, method, right }) => port === 'admin' && method !== 'get' && right !== 'none')
   const names = asked.map(({ method, path }) => `${method.toUpperCase()} ${path}`)
   expect(names.toSorted()).toEqual([...Object.keys(acts), ...questions].toSorted())
@@ -74,7 +74,7 @@ test('a published validator accepts the document as OpenAPI 3.1', async () => {
   expect(validator.version).toBe('3.1')
 })
 
-test('the OpenAPI document needs the right "read", and names each operation once', async () => {
+test('the OpenAPI document needs a token, and names each operation once', async () => {
   expect((await fetch(`${gateway.adminUrl}/api/openapi.json`)).status).toBe(401)
   const ids = Object.values(document.paths).flatMap((item) =>
     Object.entries(item).flatMap(([name, { operationId }]) => (name === 'servers' ? [] : [operationId])),

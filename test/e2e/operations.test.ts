@@ -71,7 +71,8 @@ async function sendThrough(
   return [first, guessed, await send({ ...proxy, from: guesser, token: hookToken }), await send(good)]
 }
 
-const toldApart = [200, new Set([401]), 429, 200]
+/** The client with the guesses is locked out, and the other one is not. */
+const expectedStatuses = [200, new Set([401]), 429, 200]
 
 test.skipIf(!hasProgram('nginx', '-v') || !hasProgram('openssl', 'version'))(
   'nginx with the configuration of the page forwards requests over TLS with the address of their sender (needs nginx, openssl)',
@@ -99,7 +100,7 @@ test.skipIf(!hasProgram('nginx', '-v') || !hasProgram('openssl', 'version'))(
       `daemon off; master_process off; pid ${dir}/pid; error_log stderr;\nevents {}\nhttp { access_log off; ${paths.join(' ')}\n${block} }`,
     )
     const nginx = () => spawn('nginx', ['-p', dir, '-c', file])
-    expect(await sendThrough(nginx, { port, tls: true }, '127.0.0.2')).toEqual(toldApart)
+    expect(await sendThrough(nginx, { port, tls: true }, '127.0.0.2')).toEqual(expectedStatuses)
   },
 )
 
@@ -119,7 +120,7 @@ test.skipIf(!hasProgram('caddy', 'version'))(
     writeFileSync(file, `{\nadmin off\nauto_https off\n}\n${here}`)
     const env = { ...process.env, HOME: dir, XDG_DATA_HOME: dir, XDG_CONFIG_HOME: dir }
     const caddy = () => spawn('caddy', ['run', '--config', file], { env })
-    expect(await sendThrough(caddy, { port, tls: false }, '127.0.0.3')).toEqual(toldApart)
+    expect(await sendThrough(caddy, { port, tls: false }, '127.0.0.3')).toEqual(expectedStatuses)
   },
 )
 
@@ -138,7 +139,7 @@ test.skipIf(!hasProgram('systemd-analyze', '--version'))('systemd accepts the un
 })
 
 describe('metrics in the pages about production', () => {
-  async function known(): Promise<Set<string>> {
+  async function readMetricNames(): Promise<Set<string>> {
     const text = await (await fetch(`${gateway.adminUrl}/metrics`)).text()
     return new Set(
       [...text.matchAll(/^# TYPE (\w+) (\w+)$/gm)].flatMap(([, name = '', type]) =>
@@ -152,7 +153,9 @@ describe('metrics in the pages about production', () => {
     async (file) => {
       const names = readPage(file).match(/\b(?:hookloom|process|nodejs)_\w+/g) ?? []
       expect(names.length).toBeGreaterThan(3)
-      expect(await known()).toEqual(expect.toSatisfy((have: Set<string>) => names.every((name) => have.has(name))))
+      expect(await readMetricNames()).toEqual(
+        expect.toSatisfy((have: Set<string>) => names.every((name) => have.has(name))),
+      )
     },
   )
 

@@ -116,7 +116,7 @@ describe('keys of the page', () => {
     expect(after.keys.isValid(key)).toBe(false)
   })
 
-  test('a key of the page with any changed bit is invalid', () => {
+  test('a key of the page with any changed byte is invalid', () => {
     const { keys } = createStage()
     const key = keys.exchange(keys.issueCode().text)?.text ?? ''
     const bytes = Buffer.from(key.slice(4), 'base64url')

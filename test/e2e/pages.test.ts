@@ -85,19 +85,22 @@ describe('commands in the pages', { timeout: 300_000 }, () => {
     await (await shared)?.gateway.stop()
   })
 
-  test.each(typed)('the commands of $page do what the page says', async ({ page, blocks }) => {
-    const stage = stages[page] === undefined ? await (shared ??= setStage(page)) : await setStage(page)
-    for (const [index, block] of blocks.entries()) {
-      if (!isTyped(block)) continue
-      let printed = ''
-      for (const command of toCommands(block.text)) printed = await stage.type(command)
-      const next = blocks[index + 1]
-      if (next?.language === 'json' && toCommands(block.text).at(-1)?.startsWith('curl ') === true) {
-        expect(toShape(printed)).toEqual(toShape(next.text))
+  test.each(typed)(
+    'the commands of $page succeed as printed, and their answers are those that the page shows',
+    async ({ page, blocks }) => {
+      const stage = stages[page] === undefined ? await (shared ??= setStage(page)) : await setStage(page)
+      for (const [index, block] of blocks.entries()) {
+        if (!isTyped(block)) continue
+        let printed = ''
+        for (const command of toCommands(block.text)) printed = await stage.type(command)
+        const next = blocks[index + 1]
+        if (next?.language === 'json' && toCommands(block.text).at(-1)?.startsWith('curl ') === true) {
+          expect(toShape(printed)).toEqual(toShape(next.text))
+        }
       }
-    }
-    if (stages[page] !== undefined) expect(await stage.gateway.stop()).toBe(0)
-  })
+      if (stages[page] !== undefined) expect(await stage.gateway.stop()).toBe(0)
+    },
+  )
 })
 
 describe('the table "When webhooks do not arrive"', () => {
@@ -228,7 +231,7 @@ async function setStage(page: string) {
       const args = typedHere.split(/ +/).map((word) => (existsSync(join(cwd, word)) ? join(cwd, word) : word))
       const { code, stdout, stderr } = await runCommand(args, { env: { HOME: home } })
       expect([command, code, code === 0 ? '' : `${stdout}${stderr}`]).toEqual([command, 0, ''])
-      if (saves) await isLiveAgain(gateway, before)
+      if (saves) await waitUntilLive(gateway, before)
       return stdout
     }
     const ran = spawnSync('sh', ['-c', `${read}${line}`], {
@@ -237,7 +240,7 @@ async function setStage(page: string) {
       encoding: 'utf8',
     })
     expect([command, ran.status, ran.status === 0 ? '' : `${ran.stdout}${ran.stderr}`]).toEqual([command, 0, ''])
-    if (saves) await isLiveAgain(gateway, before)
+    if (saves) await waitUntilLive(gateway, before)
     return ran.stdout
   }
   return { gateway, type }
@@ -262,6 +265,6 @@ function countLive(gateway: Gateway): number {
   return gateway.output().match(/hookloom\.jsonc is live/g)?.length ?? 0
 }
 
-async function isLiveAgain(gateway: Gateway, before: number): Promise<void> {
+async function waitUntilLive(gateway: Gateway, before: number): Promise<void> {
   await gateway.printed(new RegExp(`^(?:[^]*?hookloom\\.jsonc is live){${before + 1}}`))
 }

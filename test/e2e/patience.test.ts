@@ -5,8 +5,8 @@ import { toDeliveryId } from './answers.ts'
 import { readStore, startInside } from './inside.ts'
 import { post } from './wire.ts'
 
-/** A slow service that transforms call: it answers no request until `open` is called. */
-function createSluice() {
+/** A slow service that transforms call: it answers no request until `answerAll` is called. */
+function createSlowService() {
   const held: ServerResponse[] = []
   const server = createServer((_, response) => held.push(response))
   return {
@@ -15,8 +15,8 @@ function createSluice() {
       const address = server.address()
       return typeof address === 'object' ? `http://127.0.0.1:${address?.port}` : ''
     },
-    open: () => held.splice(0).forEach((response) => response.end('now')),
-    waiting: () => held.length,
+    answerAll: () => held.splice(0).forEach((response) => response.end('now')),
+    countWaiting: () => held.length,
     close: () => server.close(),
   }
 }
@@ -32,12 +32,12 @@ const buildConfig = (hooks: object) => ({
 })
 
 describe('transforms that are slower than hooks.answerWithinMs', () => {
-  const sluice = createSluice()
+  const service = createSlowService()
   let ask: string
   beforeAll(async () => {
-    ask = await sluice.listen()
+    ask = await service.listen()
   })
-  afterAll(() => sluice.close())
+  afterAll(() => service.close())
 
   test('a delivery of a slow transform is stored and answered pending, and accepted when the transform ends', async () => {
     const gateway = await startInside({ config: buildConfig({ answerWithinMs: 100 }), files })
@@ -48,16 +48,16 @@ describe('transforms that are slower than hooks.answerWithinMs', () => {
     const readState = async () => (await readStore(gateway.dir, (reader) => reader.delivery(id)))?.state
     expect(await readState()).toBe('pending')
 
-    await vi.waitFor(() => expect(sluice.waiting()).toBe(1), { timeout: 60_000 })
-    sluice.open()
+    await vi.waitFor(() => expect(service.countWaiting()).toBe(1), { timeout: 60_000 })
+    service.answerAll()
     await vi.waitFor(async () => expect(await readState()).toBe('accepted'), { timeout: 60_000 })
   })
 
   test('the answer waits for a slow transform with onTransformError "reject"', async () => {
     const gateway = await startInside({ config: buildConfig({ answerWithinMs: 1, onTransformError: 'reject' }), files })
     const replying = post(gateway.port, '/hooks/slow', { ask })
-    await vi.waitFor(() => expect(sluice.waiting()).toBe(1), { timeout: 60_000 })
-    sluice.open()
+    await vi.waitFor(() => expect(service.countWaiting()).toBe(1), { timeout: 60_000 })
+    service.answerAll()
     expect(JSON.parse((await replying).body)).toMatchObject({ ok: true, runId: expect.any(String) })
   })
 })

@@ -49,8 +49,8 @@ function findFixture(preset: string) {
   throw new Error(`no fixture of ${preset} becomes a run`)
 }
 
-/** Posts the sample like the sender of the entry. */
-function signedSample(options: Options, { asStranger = false } = {}): Sample {
+/** A sample as the sender of the preset sends it, with its proof. */
+function buildSignedSample(options: Options, { asStranger = false } = {}): Sample {
   const { file, headers, payload } = findFixture(options.name)
   if (options.name !== 'discord') {
     const config = Config.parse({ hooks: { presets: [options] } })
@@ -64,8 +64,8 @@ function signedSample(options: Options, { asStranger = false } = {}): Sample {
   return { path: options['path'] ?? 'discord', isSigned: true, headers: { ...headers, ...proof }, body }
 }
 
-/** The header of the proof, and whether the proof covers the body. */
-function toProofHeader({ headers }: Sample): string {
+/** The name of the header with the proof. Throws if there is none. */
+function readProofHeader({ headers }: Sample): string {
   const names = [
     'x-hub-signature-256',
     'authorization',
@@ -78,6 +78,7 @@ function toProofHeader({ headers }: Sample): string {
   return found
 }
 
+/** Their proof is a token alone, which does not cover the body. */
 const tokenAlone = new Set(['gitlab', 'alertmanager', 'home-assistant'])
 
 function post(port: number, { path, headers, body }: Sample): Promise<Reply> {
@@ -91,7 +92,7 @@ function removeHeader(sample: Sample, name: string): Sample {
 
 /** The sample with one changed character in its signature. */
 function breakProof(sample: Sample): Sample {
-  const name = toProofHeader(sample)
+  const name = readProofHeader(sample)
   const value = sample.headers[name] ?? ''
   const at = value.length - 6
   const broken = value.slice(0, at) + (value[at] === '1' ? '2' : '1') + value.slice(at + 1)
@@ -111,12 +112,12 @@ const names = bundled.map(({ name }) => name).filter((name) => name !== 'gmail')
 describe('presets with a secret', () => {
   test.each(names)('the preset %s accepts a signed request and refuses one that was changed', async (name) => {
     const gateway = await start(buildOptions(name))
-    const sample = signedSample(buildOptions(name))
+    const sample = buildSignedSample(buildOptions(name))
     const postSample = async (changed: Sample) => (await post(gateway.port, changed)).status
 
     expect(await postSample(breakProof(sample))).toBe(401)
-    expect(await postSample(removeHeader(sample, toProofHeader(sample)))).toBe(401)
-    expect(await postSample(signedSample(buildOptions(name, otherSecret), { asStranger: true }))).toBe(401)
+    expect(await postSample(removeHeader(sample, readProofHeader(sample)))).toBe(401)
+    expect(await postSample(buildSignedSample(buildOptions(name, otherSecret), { asStranger: true }))).toBe(401)
     expect(await postSample({ ...sample, body: `${sample.body} ` })).toBe(tokenAlone.has(name) ? 200 : 401)
     // this valid request comes last, to show that a refused request does not use up its delivery id
     const fresh = { ...sample, headers: { ...sample.headers, 'idempotency-key': 'another-delivery' } }
@@ -147,12 +148,12 @@ describe('two signed presets on one path', () => {
       { ...buildOptions('stripe', otherSecret), path: 'in' },
     ]
     const gateway = await start(github, stripe)
-    const fromGithub = await post(gateway.port, signedSample(github))
-    const fromStripe = await post(gateway.port, signedSample(stripe))
+    const fromGithub = await post(gateway.port, buildSignedSample(github))
+    const fromStripe = await post(gateway.port, buildSignedSample(stripe))
     expect(await readMapping(gateway.dir, fromGithub)).toMatch(/^github:in-/)
     expect(await readMapping(gateway.dir, fromStripe)).toMatch(/^stripe:in-/)
-    expect((await post(gateway.port, signedSample({ ...github, secret: otherSecret }))).status).toBe(401)
-    expect((await post(gateway.port, signedSample({ ...stripe, secret }))).status).toBe(401)
+    expect((await post(gateway.port, buildSignedSample({ ...github, secret: otherSecret }))).status).toBe(401)
+    expect((await post(gateway.port, buildSignedSample({ ...stripe, secret }))).status).toBe(401)
   })
 
   test('two senders with the same header on one path are distinguished by their secrets', async () => {
@@ -161,7 +162,7 @@ describe('two signed presets on one path', () => {
       { ...buildOptions('home-assistant', otherSecret), path: 'in' },
     ]
     const gateway = await start(alerts, home)
-    const sample = signedSample(alerts)
+    const sample = buildSignedSample(alerts)
     const asHome = { ...sample, headers: { ...sample.headers, authorization: `Bearer ${otherSecret}` } }
     expect(await readMapping(gateway.dir, await post(gateway.port, sample))).toBe('alertmanager:in-firing')
     expect(await readMapping(gateway.dir, await post(gateway.port, asHome))).toBe('home-assistant:in')

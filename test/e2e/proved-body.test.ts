@@ -37,7 +37,7 @@ function settingsOf(scheme: Scheme) {
   })
 }
 
-/** A body that can be read as JSON, and as a form with another payload. */
+/** A text in a JSON body. With it, the body can also be read as a form that has another payload. */
 const forged = '&payload=%7B%22forged%22%3Atrue%7D&'
 
 let gateway: Proving
@@ -59,7 +59,7 @@ type Signed = { readonly url: string; readonly proof: Headers; readonly body: Bu
 let deliveries = 0
 
 /** A new delivery of a scheme, signed, with a text from an outsider. It is new, so that it is parsed and not answered as a duplicate. */
-function deliver(scheme: Scheme): Signed {
+function buildDelivery(scheme: Scheme): Signed {
   deliveries += 1
   gateway.time.now += 1_000
   const now = gateway.time.now
@@ -150,7 +150,7 @@ test.each(signable.map((scheme) => [scheme.id, scheme] as const))(
   'a captured request of %s has the same payload under other headers, or is refused',
   async (_, scheme) => {
     for (const [name, headers] of unsigned) {
-      const signed = deliver(scheme)
+      const signed = buildDelivery(scheme)
       if (headers === bearer && signed.proof.some(([own]) => own === 'authorization')) continue
       const isForm = scheme.id === 'twilio'
       const payload = isForm
@@ -159,7 +159,7 @@ test.each(signable.map((scheme) => [scheme.id, scheme] as const))(
       const read = await readPayload(await send(signed, headers))
       expect([name, [payload, undefined].includes(read), read]).toEqual([name, true, read])
     }
-    expect(await readPayload(await send(deliver(scheme), []))).toBeDefined()
+    expect(await readPayload(await send(buildDelivery(scheme), []))).toBeDefined()
   },
 )
 

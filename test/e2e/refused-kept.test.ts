@@ -181,7 +181,7 @@ describe('requests that were refused because of a wrong secret', () => {
   })
 })
 
-/** A key of a payload may contain personal data. */
+/** A schema whose errors could show keys of a payload, which may be personal data, and code that throws a text with the payload. */
 const strictTransform = `import { z } from 'zod'
   import { defineTransform } from 'hookloom'
   export default defineTransform({

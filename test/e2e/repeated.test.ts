@@ -65,7 +65,7 @@ describe('repeated deliveries', () => {
     expect((await readRecord(gateway, id))?.repeats).toBe(2)
   })
 
-  test('repetitions of a delivery that was parked and then ran are counted', async () => {
+  test('a repetition that runs a parked delivery again is counted', async () => {
     const mappings = [{ id: 'broken', match: { path: 'broken' }, transform: { module: 'missing.ts' } }]
     const gateway = await startInside({ config: { hooks: { mappings } } })
     onTestFinished(gateway.stop)

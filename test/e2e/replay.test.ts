@@ -27,7 +27,7 @@ const config = {
     ],
   },
 }
-const edited = (dir: string) => {
+const copyWithEdit = (dir: string) => {
   const copy = makeFolder()
   cpSync(dir, copy, { recursive: true, filter: (name) => !name.includes('/state') })
   writeFiles(copy, { [file]: after })
@@ -66,7 +66,7 @@ describe('hookloom replay', () => {
   test('hookloom replay classifies the effects of an edit, with and without a gateway, and changes nothing', async () => {
     const { dir, url, stop } = await startInside({ config, files: { [file]: before } })
     await record(url, kinds)
-    const copy = edited(dir)
+    const copy = copyWithEdit(dir)
     const readRows = async () => {
       const found = await readStore(dir, (store) => store.deliveries({ limit: 99 }))
       return found.map(({ deliveryId, state, jobs }) => [deliveryId, state, jobs.map(({ id }) => id)])
@@ -104,8 +104,8 @@ describe('hookloom replay', () => {
       expect: { decision: 'accept', actions: [{ message: 'field one' }] },
     }
     writeFiles(dir, { 'hooks/transforms/x.fixtures/f.json': JSON.stringify(fixture), [file]: after })
-    const until = performance.now() + 60_000
-    for (let report = unchanged; report['compared'] !== 'live' && performance.now() < until;) report = (await ask())[1]
+    const readCompared = async () => (await ask())[1]['compared']
+    await expect.poll(readCompared).toBe('live')
     check((await ask())[1], 'live')
     const narrow = await runCommand(['replay', '--last', '2', '--since', '1h', '--hook', 'x', '--json'], { dir })
     expect(narrow.json().at(-1)).toMatchObject({ compared: 'live', total: 2, counts: { same: 1, 'now works': 1 } })
@@ -130,8 +130,7 @@ describe('hookloom replay', () => {
     expect(await (await update('x.ts')).json()).toMatchObject({ updated: ['f.json'], failing: [] })
     const written = JSON.parse(readFileSync(join(dir, 'hooks/transforms/x.fixtures/f.json'), 'utf8'))
     expect(written).toMatchObject({ request: fixture.request, expect: { actions: [{ message: 'field two' }] } })
-    for (let report = narrow.json().at(-1); report?.['compared'] === 'live' && performance.now() < until;)
-      report = (await ask())[1]
+    await expect.poll(readCompared).toBe('recorded')
     check((await ask())[1], 'recorded')
     expect((await ask('?last=0'))[0]).toBe(400)
     expect((await ask('?since=tomorrow'))[0]).toBe(400)
@@ -156,10 +155,10 @@ describe('a replay of broken code', () => {
     const { dir, url, adminUrl } = await startInside({ config, files: { [file]: parks } })
     await record(url, ['same', 'throw', 'other'])
     writeFiles(dir, { [file]: `${parks}const = 1\n` })
-    const until = performance.now() + 60_000
     const headers = { authorization: `Bearer ${gatewayToken}` }
-    const ask = async () => (await fetch(`${adminUrl}/api/health`, { headers })).text()
-    while (!(await ask()).includes('"degraded":true')) expect(performance.now()).toBeLessThan(until)
+    await expect
+      .poll(async () => (await fetch(`${adminUrl}/api/health`, { headers })).text())
+      .toContain('"degraded":true')
     const broken = await runCommand(['replay', '--fail-on', 'changed', '--json'], { dir })
     const report = broken.json().at(-1)
     expect(report).toMatchObject({ compared: 'live', total: 0, groups: [] })
@@ -219,11 +218,12 @@ describe('replays of disconnected clients', () => {
     const left = request(`${adminUrl}/api/replay`, { method: 'POST', headers })
     const isOver = new Promise<void>((done) => left.on('error', () => {}).on('close', done))
     await new Promise<void>((done) => left.on('finish', done).end())
-    const answered = () => fetch(`${adminUrl}/api/status`, { headers }).then((answer) => answer.text())
-    await answered()
+    // when the gateway answers this request, it has read what other connections sent before
+    const waitUntilRead = () => fetch(`${adminUrl}/healthz`).then((answer) => answer.text())
+    await waitUntilRead()
     left.destroy()
     await isOver
-    await answered()
+    await waitUntilRead()
     writeFiles(folder, { go: '' })
     expect((await first).status).toBe(200)
     expect((await ask()).status).toBe(200)

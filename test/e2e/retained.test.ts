@@ -13,7 +13,7 @@ describe('requests of finished deliveries', () => {
   const post = (url: string, hook: string, payload: object, headers?: Record<string, string>) =>
     send({ url, token: hookToken }, hook, payload, headers).catch(() => undefined)
 
-  test('hookloom start keeps no finished requests, and hookloom dev keeps the newest hundred of each mapping', async () => {
+  test('hookloom start keeps no finished request, and hookloom dev keeps those of each hook', async () => {
     for (const development of [false, true]) {
       const { dir, url } = await startInside({
         development,

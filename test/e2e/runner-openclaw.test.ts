@@ -165,7 +165,7 @@ describe('refused runs', () => {
 })
 
 describe('unreachable gateways', () => {
-  test('a gateway that does not answer is asked again under the same key, because it may have accepted the run', async () => {
+  test('each attempt of a run has the same key, because a gateway that does not answer may have accepted the run', async () => {
     const { baseUrl } = await openFake('silence')
     const keys: (string | null)[] = []
     const runner = openRunner(baseUrl, { timeoutMs: 50 }, (input, init) => {

@@ -43,17 +43,22 @@ test('a request, its turn, its summary and its reply are one trace, whose id is 
     wakeMode: 'next-heartbeat',
   })
   const spans = await waitForSpans(4)
-  expect(spans.map(({ name }) => name)).toEqual(['hook', 'step run', 'step summary', 'step deliver'])
+  // the span of the request may end after the first step
+  const byName = new Map(spans.map((span) => [span.name, span]))
+  expect([...byName.keys()].toSorted()).toEqual(['hook', 'step deliver', 'step run', 'step summary'])
   const traceId = String(answer['deliveryId']).replaceAll('-', '')
   expect(new Set(spans.map((span) => span.spanContext().traceId))).toEqual(new Set([traceId]))
-  expect(spans[0]?.kind).toBe(SpanKind.SERVER)
-  expect(spans[0]?.attributes).toMatchObject({
+  expect(byName.get('hook')?.kind).toBe(SpanKind.SERVER)
+  expect(byName.get('hook')?.attributes).toMatchObject({
     'http.request.method': 'POST',
     'hookloom.hook': 'agent',
     'hookloom.outcome': 'accepted',
     'http.response.status_code': 200,
   })
-  expect(spans[1]?.attributes).toMatchObject({ 'hookloom.job': answer['runId'], 'hookloom.outcome': 'done' })
+  expect(byName.get('step run')?.attributes).toMatchObject({
+    'hookloom.job': answer['runId'],
+    'hookloom.outcome': 'done',
+  })
   expect(
     JSON.stringify(spans.map(({ attributes, name, events, status }) => [attributes, name, events, status])),
   ).not.toContain(secretText)

@@ -14,7 +14,7 @@ const secret = 'a-secret-of-the-webhook'
 const callbackSecret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 const [oldSha, newSha] = ['0123456789abcdef0123456789abcdef01234567', '89abcdef0123456789abcdef0123456789abcdef']
 
-/** A forge with two commits, and a function that sends a signed push of a commit. */
+/** Forges with two commits. `push` builds the signed push of a commit. */
 const forges = {
   async github() {
     const fake = await startFakeGitHub({ commits: [`acme/app@${oldSha}`, `acme/app@${newSha}`] })
@@ -27,7 +27,7 @@ const forges = {
       push,
       scheme: 'github',
       channels: { github: { token: githubApiToken, baseUrl: fake.url } },
-      set: () => fake.statuses.map(({ state }) => state),
+      listStates: () => fake.statuses.map(({ state }) => state),
     }
   },
   async gitlab() {
@@ -46,12 +46,12 @@ const forges = {
       push,
       scheme: 'gitlab-token',
       channels: { gitlab: { token: gitlabApiToken, baseUrl: fake.url } },
-      set: () => fake.changes.map((change) => change.split(':')[0]?.replace('failed', 'error')),
+      listStates: () => fake.changes.map((change) => change.split(':')[0]?.replace('failed', 'error')),
     }
   },
 }
 
-/** Two gateways. The first one takes requests, and claims no job until `works` is called. The model answers when `release` is called. */
+/** Two gateways. The first one takes requests, and claims no job until `startClaiming` is called. The model answers when `release` is called. */
 async function openPair(name: keyof typeof forges) {
   const { url, drop } = await newSchema()
   onTestFinished(drop)
@@ -112,15 +112,15 @@ async function openPair(name: keyof typeof forges) {
   return {
     push,
     drain,
-    set: forge.set,
+    listStates: forge.listStates,
     /** The events of the callbacks, each id once. */
-    called: () => {
+    listCallbacks: () => {
       const byId = new Map(receiver.received.map(({ headers, body }) => [headers['webhook-id'], body]))
       return [...byId.values()].map((body) => (body as { type: string }).type)
     },
-    asked: () => model.received.length,
+    countCalls: () => model.received.length,
     release: open,
-    works: () => (works = true),
+    startClaiming: () => (works = true),
     startSecond: () => startInside({ store: createPostgresStore({ url }), config }),
     startChild: () => startGateway({ config: { ...config, store: { url } } }),
   }
@@ -137,11 +137,11 @@ describe.skipIf(whyNoPostgres !== undefined).each(['github', 'gitlab'] as const)
       await pair.push(oldSha)
       const second = await pair.startSecond()
       onTestFinished(second.stop)
-      await expect.poll(pair.set, slow).toHaveLength(1)
-      pair.works()
+      await expect.poll(pair.listStates, slow).toHaveLength(1)
+      pair.startClaiming()
       pair.release()
       await pair.drain()
-      expect([pair.set(), pair.called()]).toEqual([['pending', 'success'], ['run.done']])
+      expect([pair.listStates(), pair.listCallbacks()]).toEqual([['pending', 'success'], ['run.done']])
     })
 
     test('a commit status becomes "error" if a request at the other gateway replaces the run, and the newer run sets its own status', async () => {
@@ -149,29 +149,29 @@ describe.skipIf(whyNoPostgres !== undefined).each(['github', 'gitlab'] as const)
       await pair.push(oldSha)
       const second = await pair.startSecond()
       onTestFinished(second.stop)
-      await expect.poll(pair.asked, slow).toBe(1)
-      await expect.poll(pair.set, slow).toHaveLength(1)
+      await expect.poll(pair.countCalls, slow).toBe(1)
+      await expect.poll(pair.listStates, slow).toHaveLength(1)
       await pair.push(newSha)
-      pair.works()
-      await expect.poll(() => pair.set().length, slow).toBe(3)
+      pair.startClaiming()
+      await expect.poll(() => pair.listStates().length, slow).toBe(3)
       pair.release()
       await pair.drain()
-      expect(pair.set().toSorted()).toEqual(['error', 'pending', 'pending', 'success'])
-      expect(pair.set().at(-1)).toBe('success')
-      expect(pair.called().toSorted()).toEqual(['run.dead', 'run.done'])
+      expect(pair.listStates().toSorted()).toEqual(['error', 'pending', 'pending', 'success'])
+      expect(pair.listStates().at(-1)).toBe('success')
+      expect(pair.listCallbacks().toSorted()).toEqual(['run.dead', 'run.done'])
     })
 
     test('a commit status is set by the remaining gateway if the one with the run is killed', async () => {
       const pair = await openPair(name)
       await pair.push(oldSha)
       const child = await pair.startChild()
-      await expect.poll(pair.asked, slow).toBe(1)
-      await expect.poll(pair.set, slow).toHaveLength(1)
+      await expect.poll(pair.countCalls, slow).toBe(1)
+      await expect.poll(pair.listStates, slow).toHaveLength(1)
       await child.kill()
       pair.release()
-      pair.works()
+      pair.startClaiming()
       await pair.drain()
-      expect([pair.set(), pair.called()]).toEqual([['pending', 'success'], ['run.done']])
+      expect([pair.listStates(), pair.listCallbacks()]).toEqual([['pending', 'success'], ['run.done']])
     })
   },
 )

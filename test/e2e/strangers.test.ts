@@ -97,7 +97,7 @@ describe('clients without a token', () => {
     }
   })
 
-  test('a client learns what is wrong with its body only if it has a proof', async () => {
+  test('a client learns that its body is too large only if it sends a proof, even a forged one', async () => {
     for (const [shown, carrier] of Object.entries(carriers)) {
       const isShown = /signature|password/.test(shown) && !shown.includes('that no hook asks for')
       const reply = await ask('no-such-hook', { headers: [...json, ...carrier], body: over })

@@ -13,7 +13,7 @@ const github = { scheme: 'github', secret: 'sender-secret-0123456789abcdefghij' 
 const mapping = { id: 'x', match: { path: 'x' }, transform: { module: 'x.ts' } }
 const other = { id: 'other', match: { path: 'x', payload: { kind: 'other' } }, messageTemplate: 'other' }
 
-/** The mappings after each edit; undefined if no mapping of the hook is left. */
+/** Edits, each with the mappings after it. */
 const edits: readonly [string, readonly object[]][] = [
   ['the mapping is commented out', []],
   ['its hook has another name', [{ ...mapping, match: { path: 'renamed' } }]],

@@ -155,7 +155,7 @@ describe('requests that these tests sign with a shared secret', () => {
     },
   )
 
-  test('more than sixty schemes are tested, and most of them sign a time', () => {
+  test('more than sixty schemes are tested, and more than twenty of them sign a time', () => {
     expect(hmacSchemes.length).toBeGreaterThan(60)
     expect(hmacSchemes.filter(isTimed).length).toBeGreaterThan(20)
   })

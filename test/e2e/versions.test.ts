@@ -38,7 +38,7 @@ test(
     expect(await show(gateway, parked)).toMatchObject({ state: 'parked', transformHash: first.transformHash })
 
     writeFileSync(join(gateway.dir, module), buildVersion('second', 'false'))
-    await vi.waitFor(async () => expect(await show(gateway, parked)).toMatchObject({ state: 'accepted' }), 20_000)
+    await vi.waitFor(async () => expect(await show(gateway, parked)).toMatchObject({ state: 'accepted' }), 60_000)
     const late = await show(gateway, await post(gateway, 3))
     expect(late.transformHash).not.toBe(first.transformHash)
     expect(late.generation).not.toBe(first.generation)

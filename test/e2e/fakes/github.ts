@@ -23,7 +23,7 @@ export type FakeGitHubApi = Loopback & {
   loseAnswers(...endings: readonly ('reset' | Reply)[]): void
   /** Refuses from now on all tokens of installations that were issued so far. */
   revoke(): void
-  /** The number of tokens that the App got. */
+  /** The tokens that the App got. */
   readonly tokens: readonly string[]
 }
 

@@ -23,10 +23,10 @@ export type Reply = {
 }
 
 /** Writes an answer piece by piece, perhaps without end. */
-type Writing = (response: ServerResponse) => void
+type WriteAnswer = (response: ServerResponse) => void
 
 /** `reset`: the connection ends after the body was read. `silence`: no answer is sent. */
-export type Misbehaviour = Reply | Writing | 'reset' | 'silence'
+export type Misbehaviour = Reply | WriteAnswer | 'reset' | 'silence'
 
 export type Loopback = {
   readonly url: string

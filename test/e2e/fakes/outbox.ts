@@ -15,7 +15,7 @@ export type OutboxOptions = {
   readonly clock: () => number
   readonly isAuthorised: (request: Received) => boolean | Promise<boolean>
   readonly answer: (request: Received) => Reply | undefined
-  /** The headers of an answer to a request over the limit. `resetAt`: its end, in seconds since the epoch. */
+  /** Builds the answer to a request over the limit. `resetAt`: the end of the limit, in seconds since the epoch. */
   readonly toLimited: (limit: { resetAt: number; seconds: number }) => Reply
 }
 

@@ -7,7 +7,7 @@ import { type FakeOutbox, startOutbox } from './outbox.ts'
 export type FakeShopify = FakeOutbox & {
   /** The topics, with their destinations, in the order in which they were made. */
   readonly subscriptions: { topic: string; uri: string }[]
-  /** The next request is throttled, with the status 200. */
+  /** Throttles the next request: its answer is an error with the status 200. */
   throttle(): void
 }
 

@@ -1,4 +1,5 @@
-// A fake of Stripe's events and webhook endpoints: https://docs.stripe.com/api/events/list. Its keys cannot be restricted.
+// A fake of Stripe's events and webhook endpoints: https://docs.stripe.com/api/events/list. It does not check
+// the rights of a restricted key.
 import type { Received, Reply } from './loopback.ts'
 import { type FakeOutbox, startOutbox } from './outbox.ts'
 
