@@ -16,7 +16,7 @@ import { buildDelivery } from './delivery.ts'
 import { createModuleState, listStateChanges, type ModuleState } from './module-state.ts'
 import { movesCursors, writeDecision } from './once.ts'
 import { type StoredDecision, logDelivery, type OnDecided, type OnParked, toSettlement } from './settlement.ts'
-import { isUnmatched, buildUnmatchedSettlement, type UnmatchedDecision } from './unmatched.ts'
+import { isUnmatched, buildUnmatchedSettlement, type UnmatchedDelivery } from './unmatched.ts'
 
 type RerunnerParts = {
   readonly generation: () => Generation
@@ -118,12 +118,12 @@ export class Rerunner {
     try {
       const hook = generation.hook(open.request.head.path)
       const delivery = readOpenDelivery(open, hook)
-      if (delivery instanceof Problem) return await this.#leaveParked(open, record, delivery)
+      if (delivery instanceof Problem) return await this.#leaveParked(generation, { open, record, decision: delivery })
       const deciding = this.#decide(delivery, generation)
       const decision = await deciding.catch(() => undefined)
       const isFirst = record.mappingId === undefined && isHookOpen(hook, delivery.admitted)
       if (decision !== undefined && isUnmatched(decision) && !isFirst)
-        return await this.#leaveParked(open, record, decision)
+        return await this.#leaveParked(generation, { open, record, decision })
       return await this.settleLate(deciding, delivery, generation, open.state)
     } finally {
       release()
@@ -132,16 +132,17 @@ export class Rerunner {
 
   /** An edit deletes nothing that was accepted: the delivery stays parked until a mapping takes it. */
   async #leaveParked(
-    open: OpenDelivery,
-    record: DeliveryRecord,
-    decision: UnmatchedDecision | Problem,
+    generation: Generation,
+    { open, record, decision }: Pick<UnmatchedDelivery, 'open' | 'record' | 'decision'>,
   ): Promise<string> {
-    const { clock, generation } = this.#parts
+    const { clock } = this.#parts
     const { path, method, headers } = open.request.head
-    const settlement = buildUnmatchedSettlement({ open, record, decision, generation: generation().id, now: clock() })
+    // not the live generation: a save that went live meanwhile runs the deliveries that another generation parked
+    const unmatched = { open, record, decision, generation: generation.id, now: clock() }
+    const settlement = buildUnmatchedSettlement(unmatched)
     if ((await this.#settle(open.deliveryId, settlement)) === false) return 'already settled'
     const logged = { ...record, id: open.deliveryId, path, method, headers }
-    const hook = generation().hook(path)
+    const hook = generation.hook(path)
     logDelivery(this.#parts, logged, settlement, { now: clock(), before: open.state, hook })
     return settlement.state
   }
