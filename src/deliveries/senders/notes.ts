@@ -14,6 +14,7 @@ import {
   addRefused,
   addSeen,
   createRecord,
+  mergeRefusals,
   type NewRefusals,
   type RecordKey,
   type SenderRecord,
@@ -96,7 +97,8 @@ export function createSenderNotes({ store, clock, generation, ...parts }: NotesP
       for (const [name, cause] of causes) {
         causes.delete(name)
         await updateRecord(store, record, (before) => before && addRefused(before, cause)).catch((thrown: unknown) => {
-          if (!causes.has(name)) causes.set(name, cause)
+          const later = causes.get(name)
+          causes.set(name, later === undefined ? cause : mergeRefusals(cause, later))
           throw thrown
         })
       }

@@ -117,15 +117,18 @@ export function addRefused(before: SenderRecord, added: NewRefusals): SenderReco
   const name = toCauseName(added.code)
   const known = before.refused[name]
   const cause: RefusedCause =
-    known === undefined || known.count === 0
-      ? { ...known, ...added }
-      : {
-          ...known,
-          last: Math.max(known.last, added.last),
-          count: known.count + added.count,
-          firm: known.firm + added.firm,
-        }
+    known === undefined || known.count === 0 ? { ...known, ...added } : mergeRefusals(known, added)
   return { ...before, refused: { ...before.refused, [name]: cause } }
+}
+
+/** Adds later refusals with the same cause. The first reason and its request stay. */
+export function mergeRefusals<Refusals extends NewRefusals>(before: Refusals, later: NewRefusals): Refusals {
+  return {
+    ...before,
+    last: Math.max(before.last, later.last),
+    count: before.count + later.count,
+    firm: before.firm + later.firm,
+  }
 }
 
 export function toNewRefusals(
