@@ -80,6 +80,32 @@ describe('a pass over the deliveries of a sender', () => {
     expect(await countStored()).toBe(1)
   })
 
+  test('a pass with --since that begins after the last pass leaves the deliveries between them to the next pass', async () => {
+    const { recovery, github, clock, countStored } = await startOnGitHub()
+    github.addAttempt()
+    clock.advance(60 * minute)
+    github.addAttempt()
+    clock.advance(5 * minute)
+    expect(await recovery.run({ since: clock() - 10 * minute })).toMatchObject([{ missing: 1, recovered: 1 }])
+    expect(await recovery.run({})).toMatchObject([{ missing: 1, recovered: 1 }])
+    expect(await recovery.run({})).toMatchObject([{ missing: 0 }])
+    expect(await countStored()).toBe(2)
+  })
+
+  test('--since takes all that GitLab remembers, because its events have no times', async () => {
+    let now = () => 0
+    const gitlab = await startGitLab({ clock: () => now() })
+    const settings = { project: 'acme/app', hookId: 5, token: gitlabToken, baseUrl: `${gitlab.url}/api/v4` }
+    const { clock, recovery, countStored } = createStage({ sender: 'gitlab', ...settings })
+    now = clock
+    gitlab.addAttempt({ payload: { n: 1 } })
+    clock.advance(60 * minute)
+    await recovery.run({})
+    expect(await countStored()).toBe(0)
+    expect(await recovery.run({ since: clock() - minute })).toMatchObject([{ missing: 1, recovered: 1 }])
+    expect(await countStored()).toBe(1)
+  })
+
   test('a delivery that succeeded at a second attempt is not fetched, and one that fails twice is fetched once', async () => {
     const { recovery, github, clock, countStored } = await startOnGitHub()
     const [good, bad] = [github.addAttempt(), github.addAttempt()]
