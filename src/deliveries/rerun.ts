@@ -28,8 +28,9 @@ type RerunnerParts = {
   readonly newId: () => string
   /** See `toSettlement`. */
   readonly keepByDefault: Retain
+  /** Called when jobs are stored, so that a worker claims them at once. `cancel`: the jobs that the delivery ends. */
   readonly lookForNew: (jobs: readonly NewJob[], cancel: Settlement['cancel']) => void
-  /** Called when jobs are stored. */
+  /** Called when jobs are stored, after `lookForNew`. */
   readonly onAccepted: (jobs: readonly NewJob[]) => void
   readonly onParked?: OnParked
   readonly onDecided?: OnDecided
@@ -49,7 +50,7 @@ const backoff = { firstMs: 200, capMs: 30_000 }
 
 export class Rerunner {
   readonly #parts: RerunnerParts
-  /** The memory of transforms. */
+  /** `context.state` of transforms. */
   readonly state: ModuleState
   readonly #stopping: AbortSignal
   readonly #leases: NonNullable<RerunnerParts['leases']>
@@ -154,7 +155,7 @@ export class Rerunner {
     generation: Generation,
     before: 'pending' | 'parked' = 'pending',
   ): Promise<string> {
-    const { clock, newId, lookForNew, onAccepted: accepted, keepByDefault, log } = this.#parts
+    const { clock, newId, lookForNew, onAccepted, keepByDefault, log } = this.#parts
     const release = this.#parts.acquire(generation)
     this.#running.add(delivery.id)
     try {
@@ -169,7 +170,7 @@ export class Rerunner {
       const settlement = await this.#settleDecision(decision, { delivery, generation, toRows })
       if (typeof settlement === 'string') return settlement
       lookForNew(settlement.jobs, settlement.cancel)
-      accepted(settlement.jobs)
+      onAccepted(settlement.jobs)
       this.#parts.onDecided?.(delivery, decided, generation)
       logDelivery(this.#parts, delivery, settlement, { now: clock(), before, hook: generation.hook(delivery.path) })
       return settlement.state

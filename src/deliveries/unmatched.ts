@@ -7,7 +7,7 @@ import type { DeliveryRecord, OpenDelivery, Settlement } from '../store/records.
 
 type UnmatchedDecision = Extract<Decision, { kind: 'skip' }>
 
-/** Whether the mappings skip a delivery, not a transform. A new delivery then has the outcome `skipped`. */
+/** Whether the mappings, and not a transform, skip a delivery. A new delivery then has the outcome `skipped`. */
 export function isUnmatched(decision: Decision): decision is UnmatchedDecision {
   return decision.kind === 'skip' && !decision.isByCode
 }

@@ -127,7 +127,7 @@ function removeSecretFields(actual: Actual, secrets: readonly string[], request:
   return { actual: { ...actual, actions, response: undefined }, removed }
 }
 
-// the limits for the note. A place contains keys of the payload, which the sender chooses
+// the limits of the answer: a place contains keys of the payload, which the sender chooses
 const maxPlaces = 100
 const maxPlaceChars = 200
 const maxNoteChars = 2_000

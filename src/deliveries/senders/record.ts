@@ -108,7 +108,7 @@ export function readLongest({ longest }: SenderRecord, now: number): number {
   return longest.expected * 0.5 ** (Math.max(0, now - longest.at) / halfLifeMs)
 }
 
-/** Names the cause of a code. A sender with several failed proofs is rate-limited, so both codes have one cause. */
+/** Names the cause of a code. A sender whose proof fails, or cannot be checked, is soon rate-limited too, so these codes have one cause. */
 export function toCauseName(code: ProblemCode): string {
   return code === 'rate-limited' || code === 'proof-unavailable' ? 'unauthorized' : code
 }
@@ -141,15 +141,15 @@ export function toNewRefusals(
   return { ...before, last: at, count: before.count + 1, firm: before.firm + firm }
 }
 
-const folder = 'sender/'
+const cursorPrefix = 'sender/'
 
 function toCursorName({ hook, source, mapping }: RecordKey): string {
-  return folder + [hook, source, ...(mapping === undefined ? [] : [mapping])].map(encodeURIComponent).join('/')
+  return cursorPrefix + [hook, source, ...(mapping === undefined ? [] : [mapping])].map(encodeURIComponent).join('/')
 }
 
 export async function readRecords(store: Pick<StoreReader, 'cursors'>): Promise<SenderRecord[]> {
   // as: only this file writes these cursors
-  return (await store.cursors(folder)).map(({ value }) => JSON.parse(value) as SenderRecord)
+  return (await store.cursors(cursorPrefix)).map(({ value }) => JSON.parse(value) as SenderRecord)
 }
 
 /**
