@@ -58,7 +58,7 @@ export function createRepeats(parts: {
   function schedule(): void {
     timer ??= setTimeout(() => {
       timer = undefined
-      writing = write()
+      writing = writing.then(write)
     }, writeAfterMs).unref()
   }
 
