@@ -125,12 +125,13 @@ export function createReplayer(parts: {
       })
     },
     updateFixtures(module) {
-      const { config, transforms, verifiers, ...disk } = edited()
-      const mappings = disk.mappings.map(({ mapping }) => mapping)
       return inOrder(async () => {
+        const disk = edited()
+        const { config, transforms, verifiers } = disk
+        const mappings = disk.mappings.map(({ mapping }) => mapping)
         const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
         return withThreads(async (withOwnThreads) => {
-          const own = withOwnThreads(edited()).transforms
+          const own = withOwnThreads(disk).transforms
           if (![...transforms.values()].some((transform) => transform.module === module)) {
             throw new Problem('usage-invalid', 'module must be a module that a mapping names.')
           }
