@@ -98,7 +98,7 @@ export async function recoverSource(
   }
 
   async function pass(): Promise<void> {
-    if (!isDryRun) await takeAll(position.unfetched.map((each) => ({ ...each, isUnfetched: true })))
+    const problem = isDryRun ? undefined : await retryUnfetched()
     const end = position.through - outbox.overlap
     const start = since === undefined ? end : outbox.hasTimes ? since : 0
     leavesGap = start > end
@@ -111,6 +111,19 @@ export async function recoverSource(
       // the other deliveries did not fit into memory
       if (!scan.isCut || scan.through <= from) break
       from = scan.through
+    }
+    if (problem !== undefined) throw problem
+  }
+
+  /** Returns the problem that ended the retries: deliveries that the sender never returns must not hold up those that come after them. */
+  async function retryUnfetched(): Promise<Problem | undefined> {
+    try {
+      await takeAll(position.unfetched.map((each) => ({ ...each, isUnfetched: true })))
+      return undefined
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error
+      failuresInRow = 0
+      return error
     }
   }
 
