@@ -133,10 +133,10 @@ export function mergeRefusals<Refusals extends NewRefusals>(before: Refusals, la
 
 export function toNewRefusals(
   before: NewRefusals | undefined,
-  one: Pick<RefusedCause, 'code' | 'why' | 'requestId'> & { readonly at: number; readonly tie: Resemblance },
+  one: Pick<RefusedCause, 'code' | 'why' | 'requestId'> & { readonly at: number; readonly resemblance: Resemblance },
 ): NewRefusals {
-  const { at, tie, ...first } = one
-  const firm = tie === 'firm' ? 1 : 0
+  const { at, resemblance, ...first } = one
+  const firm = resemblance === 'firm' ? 1 : 0
   if (before === undefined) return { ...first, since: at, last: at, count: 1, firm }
   return { ...before, last: at, count: before.count + 1, firm: before.firm + firm }
 }
