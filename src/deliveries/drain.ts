@@ -23,9 +23,9 @@ const lookEveryMs = 5_000
 type Drain = ParkedCalls & {
   /**
    * Runs the parked deliveries of these modules through the current generation, after the deliveries that wait for a mapping or for a module
-   * that no mapping names now. Unless `again` is set, leaves out the deliveries that this generation parked. A call during a drain adds its
-   * modules and starts the walk again. Resolves when all modules are done. Deliveries that the drain does not reach, because the process stops
-   * or the store fails, stay parked. Never rejects.
+   * that no mapping names now. Leaves out the deliveries that this generation parked; if `again` is set, those of these modules run too. Runs
+   * nothing if `hooks.transforms.drain` is `"ask"`. A call during a drain adds its modules and starts the walk again. Resolves when all modules
+   * are done. Deliveries that the drain does not reach, because the process stops or the store fails, stay parked. Never rejects.
    */
   drain(modules: readonly string[], options?: { readonly again?: boolean }): Promise<DrainResult>
   /**
@@ -141,19 +141,19 @@ export function createDrain(parts: DrainParts): Drain {
     const orphans = (await store.waitedFor()).filter((name) => !named.has(name))
     // not `notFailedBy`: after an edit is undone, the earlier generation runs the deliveries that it parked before
     const isSkipped = (open: OpenDelivery) => open.generation === id
-    let isNews = false
+    let hasParkedAgain = false
     for (const name of orphans) {
       const before = drained.stillParked
       if (!(await drainModule(name, { notFailedBy: [], isSkipped, isOver, drained }))) postponed.set(name, false)
-      isNews ||= drained.stillParked > before
+      hasParkedAgain ||= drained.stillParked > before
     }
-    const unmatched = isNews ? await store.parkedFor(missingMappingModule) : 0
+    const unmatched = hasParkedAgain ? await store.parkedFor(missingMappingModule) : 0
     if (unmatched === 0) return
-    const what = unmatched === 1 ? 'parked delivery waits' : 'parked deliveries wait'
-    log.warn(
-      { unmatched },
-      `${unmatched} ${what} for a mapping: none takes them. "hookloom list --state parked" shows them.`,
-    )
+    const text =
+      unmatched === 1
+        ? '1 parked delivery waits for a mapping: none takes it.'
+        : `${unmatched} parked deliveries wait for a mapping: none takes them.`
+    log.warn({ unmatched }, `${text} "hookloom list --state parked" shows the parked deliveries.`)
   }
 
   type Pass = {
@@ -183,8 +183,8 @@ export function createDrain(parts: DrainParts): Drain {
   }
 
   function findWorkingModules(): Map<string, string | undefined> {
-    const sound = [...generation().transforms.values()].filter(({ problem }) => problem === undefined)
-    return new Map(sound.map(({ module, hash }) => [module, hash]))
+    const working = [...generation().transforms.values()].filter(({ problem }) => problem === undefined)
+    return new Map(working.map(({ module, hash }) => [module, hash]))
   }
 
   function isDrainManual(): boolean {
@@ -254,12 +254,12 @@ export function createDrain(parts: DrainParts): Drain {
 
 /**
  * ```
- *        look()           after lookEveryMs        it ends
+ *        look()                at nextAt           it ends
  *  idle ────────▶ planned ─────────────────▶ looking ─────▶ idle
  *
  *  any ── stop() ──▶ stopped
  * ```
- * `nextAt`: the time from which a look may begin, in milliseconds of `performance.now`.
+ * `nextAt`: the time before which no look begins, `lookEveryMs` after the start of the last one, in milliseconds of `performance.now`.
  */
 type LookState =
   | { readonly kind: 'idle'; readonly nextAt: number }

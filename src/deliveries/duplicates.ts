@@ -20,7 +20,8 @@ type Dedupe = {
 
 /**
  * The dedupe key of this delivery. If a signature covers the id, the id alone is the key: an attacker who captured the request can change every
- * other header. The key is separate for each sender that proved itself, because two senders may share a path.
+ * other header. The key is separate for each sender that proved itself, because two senders may share a path. Throws
+ * `idempotency-key-invalid`.
  */
 export function readDedupe(delivery: Delivery): Dedupe | undefined {
   const given = delivery.headers['idempotency-key']

@@ -32,8 +32,10 @@ export function createIntake({ store, rerunner, log }: IntakeParts): Intake {
       } catch (error) {
         log.error(
           { err: error, deliveryId: id },
-          'a fetched delivery could not be processed; it runs again at the next start',
+          'a fetched delivery could not be processed; it runs in another gateway or at the next start',
         )
+        // otherwise no other gateway could run it while this one lives
+        await rerunner.release([id])
       }
     }
   }

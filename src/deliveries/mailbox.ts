@@ -38,7 +38,10 @@ type MailboxParts = Omit<InboxParts, 'account'> & {
 }
 
 type Mailbox = {
-  /** Watches the mailbox of this configuration, if this gateway has the duty. Does nothing if it already watches this mailbox. */
+  /**
+   * Watches the mailbox of this configuration, if this gateway has the duty; otherwise no mailbox is watched. Does nothing if this mailbox is
+   * watched already.
+   */
   apply(config: Config): void
   /** The state of the watch; undefined if no mailbox is watched. */
   status(): GmailStatus | undefined

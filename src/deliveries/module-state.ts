@@ -21,7 +21,7 @@ export type ModuleState = {
   noteStored(changes: readonly StateChange[]): Promise<void>
 }
 
-/** A module's values are counted after this many changes by one gateway, so a module has at most this many values above the limit. */
+/** A gateway counts the values of a module after this many changes, so each gateway lets a module exceed its limit by at most this many values. */
 const changesBetweenCounts = 250
 /** When a module has too many values, the oldest are deleted until it uses only this part of its limits. */
 const keptPart = 0.9

@@ -21,19 +21,20 @@ type SignedRequest = Pick<OwnRequest, 'path' | 'headers' | 'body'> & {
 }
 
 /**
- * Signs the request, unless its mapping does not verify the sender. `handed`: the secrets that senders gave in handshakes, by the `secretsName`
- * of a mapping. Throws `usage-invalid` with the reason if only the sender can sign, unless the request already has a proof.
+ * Signs the request, unless its mapping does not verify the sender. `readHandedSecrets`: the secrets that senders gave in
+ * handshakes, by the `secretsName` of a mapping. Throws `usage-invalid` with the reason if only the sender can sign, unless the request already
+ * has a proof.
  */
 export function signAsSender(
   generation: Generation,
-  handed: (secretsName: string) => readonly string[],
+  readHandedSecrets: (secretsName: string) => readonly string[],
   { fixed, ...given }: OwnRequest,
 ): SignedRequest {
   const taker = findLikelyMapping(generation, given)
   const { verify } = taker?.mapping ?? {}
   if (taker?.verifier === undefined || verify === undefined) return { ...given, withToken: true, note: undefined }
   const now = Date.now()
-  const [secret] = handed(taker.identity.secretsName)
+  const [secret] = readHandedSecrets(taker.identity.secretsName)
   const hasOwn = verify.secret !== undefined || verify.secrets !== undefined || secret === undefined
   const settings = hasOwn ? verify : { ...verify, secret }
   const withToken = verify.also === 'token'
@@ -49,8 +50,8 @@ export function signAsSender(
     // the proof of a recorded request is too old, and perhaps made with another secret
     return { ...given, headers: { ...given.headers, ...proof, ...fixed }, body, withToken, note: undefined }
   } catch (error) {
-    const isSenders = error instanceof Problem && error.code === 'usage-invalid'
-    if (!isSenders || !taker.verifier.isClaimed(given.headers)) throw error
+    const canOnlySenderSign = error instanceof Problem && error.code === 'usage-invalid'
+    if (!canOnlySenderSign || !taker.verifier.isClaimed(given.headers)) throw error
     return { ...given, withToken, note: `The request is sent unsigned. ${error.message}` }
   }
 }

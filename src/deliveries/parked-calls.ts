@@ -4,11 +4,12 @@ import type { OpenDelivery } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
 import type { Rerunner } from './rerun.ts'
 
-/** `after`: the `next` of the previous call. A call ends after some seconds, so that no request takes long; `next`: more may follow. */
+/** `after`: the `next` of the previous call; undefined for the first call. */
 export type ParkedQuery = { readonly hook: string | undefined; readonly after: string | undefined }
 
 export type DrainResult = { readonly settled: number; readonly stillParked: number }
 
+/** Each call ends after some seconds, so that no request takes long. If deliveries may be left, it returns `next` for the call after it. */
 export type ParkedCalls = {
   /** Runs all parked deliveries, or those of one hook, through the current generation, no matter why they wait. */
   retryParked(query: ParkedQuery): Promise<DrainResult & { readonly next: string | undefined }>

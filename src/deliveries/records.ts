@@ -1,4 +1,5 @@
-// The fields of stored records that `--json` and /api show. Every field is always present, null if unknown. Times are ISO 8601.
+// The fields of stored records that `--json` and /api show. A value that is unknown is null; the schemas in `model/api/` mark the fields that can
+// be absent. Times are ISO 8601.
 import type { Planned } from '../model/action.ts'
 import { type Job, type Message, type Session, type SystemEvent, toShownPostState } from '../model/job.ts'
 import { findVerdict } from '../model/verdict.ts'
@@ -66,8 +67,8 @@ export function isFailing({
 const maxContentChars = 200
 
 /**
- * One line about a delivery: its error if it is parked, dead or failing; the reason if it was skipped; otherwise the first line of its message
- * or text.
+ * One line about a delivery: the problem if it is parked or was dropped; the reason if it was skipped; the error of its first job that is dead or
+ * failing; otherwise the first line of its message or text.
  */
 export function describeContent({ state, mappingId, problem, log, jobs }: DeliveryRecord): string {
   if (problem !== undefined && (state === 'parked' || state === 'dropped')) {
@@ -93,7 +94,7 @@ function readText(planned: Planned): string {
   return planned.kind === 'wake' ? planned.action.text : ''
 }
 
-/** The first line of a text, cut to 200 characters. */
+/** The first line of a text that is not blank, cut to 200 characters. */
 export function readFirstLine(text: string): string {
   const [line = ''] = /\S[^\n]*/.exec(text.slice(0, 10 * maxContentChars)) ?? []
   return line.length > maxContentChars ? `${line.slice(0, maxContentChars)}…` : line

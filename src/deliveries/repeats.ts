@@ -1,5 +1,5 @@
-// Counts and logs repetitions of deliveries at once, and writes them to the store after the answer, so that no sender waits for the write. A
-// crash loses at most the repetitions of the last second.
+// Counts and logs each repetition of a delivery immediately, and writes it to the store after the answer, so that no sender waits for the write. A
+// crash loses the repetitions that are not written yet: usually those of the last second.
 import type { Delivery } from '../model/delivery.ts'
 import type { Log, Meter } from '../model/log.ts'
 import { type Hook, toHookLabel } from '../pipeline/hook.ts'
@@ -58,7 +58,7 @@ export function createRepeats(parts: {
   function schedule(): void {
     timer ??= setTimeout(() => {
       timer = undefined
-      writing = write()
+      writing = writing.then(write)
     }, writeAfterMs).unref()
   }
 

@@ -16,7 +16,7 @@ import { buildDelivery } from './delivery.ts'
 import { createModuleState, listStateChanges, type ModuleState } from './module-state.ts'
 import { movesCursors, writeDecision } from './once.ts'
 import { type StoredDecision, logDelivery, type OnDecided, type OnParked, toSettlement } from './settlement.ts'
-import { isUnmatched, buildUnmatchedSettlement, type UnmatchedDecision } from './unmatched.ts'
+import { isUnmatched, buildUnmatchedSettlement, type UnmatchedDelivery } from './unmatched.ts'
 
 type RerunnerParts = {
   readonly generation: () => Generation
@@ -28,8 +28,9 @@ type RerunnerParts = {
   readonly newId: () => string
   /** See `toSettlement`. */
   readonly keepByDefault: Retain
+  /** Called when jobs are stored, so that a worker claims them at once. `cancel`: the jobs that the delivery ends. */
   readonly lookForNew: (jobs: readonly NewJob[], cancel: Settlement['cancel']) => void
-  /** Called when jobs are stored. */
+  /** Called when jobs are stored, after `lookForNew`. */
   readonly onAccepted: (jobs: readonly NewJob[]) => void
   readonly onParked?: OnParked
   readonly onDecided?: OnDecided
@@ -49,7 +50,7 @@ const backoff = { firstMs: 200, capMs: 30_000 }
 
 export class Rerunner {
   readonly #parts: RerunnerParts
-  /** The memory of transforms. */
+  /** `context.state` of transforms. */
   readonly state: ModuleState
   readonly #stopping: AbortSignal
   readonly #leases: NonNullable<RerunnerParts['leases']>
@@ -118,12 +119,12 @@ export class Rerunner {
     try {
       const hook = generation.hook(open.request.head.path)
       const delivery = readOpenDelivery(open, hook)
-      if (delivery instanceof Problem) return await this.#leaveParked(open, record, delivery)
+      if (delivery instanceof Problem) return await this.#leaveParked(generation, { open, record, decision: delivery })
       const deciding = this.#decide(delivery, generation)
       const decision = await deciding.catch(() => undefined)
       const isFirst = record.mappingId === undefined && isHookOpen(hook, delivery.admitted)
       if (decision !== undefined && isUnmatched(decision) && !isFirst)
-        return await this.#leaveParked(open, record, decision)
+        return await this.#leaveParked(generation, { open, record, decision })
       return await this.settleLate(deciding, delivery, generation, open.state)
     } finally {
       release()
@@ -132,16 +133,17 @@ export class Rerunner {
 
   /** An edit deletes nothing that was accepted: the delivery stays parked until a mapping takes it. */
   async #leaveParked(
-    open: OpenDelivery,
-    record: DeliveryRecord,
-    decision: UnmatchedDecision | Problem,
+    generation: Generation,
+    { open, record, decision }: Pick<UnmatchedDelivery, 'open' | 'record' | 'decision'>,
   ): Promise<string> {
-    const { clock, generation } = this.#parts
+    const { clock } = this.#parts
     const { path, method, headers } = open.request.head
-    const settlement = buildUnmatchedSettlement({ open, record, decision, generation: generation().id, now: clock() })
+    // not the live generation: a save that went live meanwhile runs the deliveries that another generation parked
+    const unmatched = { open, record, decision, generation: generation.id, now: clock() }
+    const settlement = buildUnmatchedSettlement(unmatched)
     if ((await this.#settle(open.deliveryId, settlement)) === false) return 'already settled'
     const logged = { ...record, id: open.deliveryId, path, method, headers }
-    const hook = generation().hook(path)
+    const hook = generation.hook(path)
     logDelivery(this.#parts, logged, settlement, { now: clock(), before: open.state, hook })
     return settlement.state
   }
@@ -153,7 +155,7 @@ export class Rerunner {
     generation: Generation,
     before: 'pending' | 'parked' = 'pending',
   ): Promise<string> {
-    const { clock, newId, lookForNew, onAccepted: accepted, keepByDefault, log } = this.#parts
+    const { clock, newId, lookForNew, onAccepted, keepByDefault, log } = this.#parts
     const release = this.#parts.acquire(generation)
     this.#running.add(delivery.id)
     try {
@@ -168,7 +170,7 @@ export class Rerunner {
       const settlement = await this.#settleDecision(decision, { delivery, generation, toRows })
       if (typeof settlement === 'string') return settlement
       lookForNew(settlement.jobs, settlement.cancel)
-      accepted(settlement.jobs)
+      onAccepted(settlement.jobs)
       this.#parts.onDecided?.(delivery, decided, generation)
       logDelivery(this.#parts, delivery, settlement, { now: clock(), before, hook: generation.hook(delivery.path) })
       return settlement.state

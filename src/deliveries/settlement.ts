@@ -78,7 +78,7 @@ function chooseKeptRequest(delivery: Delivery, retain: Retain): Pick<Settlement,
   return { request: bytes > maxKeptBytes ? 'too large' : request, ring: retain }
 }
 
-/** Called when a new delivery is parked. */
+/** Called when a delivery is parked that was not parked before. */
 export type OnParked = (parked: {
   readonly deliveryId: string
   readonly hook: string
@@ -86,7 +86,10 @@ export type OnParked = (parked: {
   readonly hops: number
 }) => void
 
-/** Called with each decision when it is stored, or when it refuses the request. The call always comes before the answer. Must not throw. */
+/**
+ * Called when the decision of a mapping with code is stored or refuses the request; for other decisions, it may be called. If the delivery has no
+ * answer yet, the call comes before the answer. Must not throw.
+ */
 export type OnDecided = (delivery: Delivery, decision: Decision, generation: Generation) => void
 
 /** Writes the log line of a delivery, and reports a parked one. `before`: its state until now; undefined for a new one. */

@@ -5,23 +5,26 @@ import { Problem, toProblemRecord } from '../model/problem.ts'
 import type { Decision } from '../pipeline/pipeline.ts'
 import type { DeliveryRecord, OpenDelivery, Settlement } from '../store/records.ts'
 
-export type UnmatchedDecision = Extract<Decision, { kind: 'skip' }>
+type UnmatchedDecision = Extract<Decision, { kind: 'skip' }>
 
-/** Whether the mappings skip a delivery, not a transform. A new delivery then has the outcome `skipped`. */
+/** Whether the mappings, and not a transform, skip a delivery. A new delivery then has the outcome `skipped`. */
 export function isUnmatched(decision: Decision): decision is UnmatchedDecision {
   return decision.kind === 'skip' && !decision.isByCode
 }
 
-/** The settlement of a delivery that no mapping takes now. It keeps the request and the mapping that took it, and says since when none does. */
-export function buildUnmatchedSettlement(input: {
+export type UnmatchedDelivery = {
   readonly open: OpenDelivery
   readonly record: DeliveryRecord
   /** A problem if no mapping can read the body of the delivery. */
   readonly decision: UnmatchedDecision | Problem
+  /** The id of the generation that decided. */
   readonly generation: string
   readonly now: number
-}): Settlement {
-  const { open, record, decision, generation, now } = input
+}
+
+/** The settlement of a delivery that no mapping takes now. It keeps the request and the mapping that took it, and says since when none does. */
+export function buildUnmatchedSettlement(delivery: UnmatchedDelivery): Settlement {
+  const { open, record, decision, generation, now } = delivery
   const isKnown = open.waitsFor === missingMappingModule && record.problem !== undefined
   return {
     state: 'parked',

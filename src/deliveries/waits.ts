@@ -16,7 +16,7 @@ type WaitsParts = {
 /** The maximum number of runs whose waits one answer reads. */
 const maxRead = 200
 
-/** The sentences, by the ids of the runs. Runs that are not queued have none. */
+/** The sentences, by the ids of the runs. Runs that are not queued, and runs above `maxRead`, have none. */
 export type Waits = ReadonlyMap<string, string>
 
 /** Reads why the queued jobs among these wait. */

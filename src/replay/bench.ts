@@ -84,7 +84,7 @@ export function createHookBench(parts: {
   /** The text that an agent would read; undefined for an action without a turn. */
   readonly renderPrompt: (planned: PlannedAction) => string | undefined
   readonly capture: Replayer['capture']
-  readonly store: Pick<StoreReader, 'kept' | 'request' | 'cursor' | 'cursors'>
+  readonly store: Pick<StoreReader, 'kept' | 'cursor' | 'cursors'>
   readonly newId: () => string
   readonly clock: () => number
 }): HookBench {

@@ -104,25 +104,30 @@ export async function capture(
   }
 }
 
-/** Leaves out fields with values from the environment or the configuration. A fixture lists only the fields of an action that matter. */
+/**
+ * Leaves out the fields of actions, and the answer, if they have a value from the environment or the configuration. A fixture lists only what
+ * matters.
+ */
 function removeSecretFields(actual: Actual, secrets: readonly string[], request: string) {
   const toJsonText = (value: unknown) => JSON.stringify(value).slice(1, -1)
   // a value that is also in the written request, such as "production", is not a secret
   const known = secrets.map(toJsonText).filter((word) => word.length >= minSecretChars && !request.includes(word))
+  const hasSecret = (value: unknown) => known.some((secret) => JSON.stringify(value).includes(secret))
   const removed: string[] = []
   const actions = actual.actions.map((action, at) => {
     const kept = Object.entries(action).filter(([name, value]) => {
-      const text = JSON.stringify(value)
-      if (!known.some((secret) => text.includes(secret))) return true
+      if (!hasSecret(value)) return true
       removed.push(`expect.actions[${at}].${name}`)
       return false
     })
     return Object.fromEntries(kept)
   })
-  return { actual: { ...actual, actions }, removed }
+  if (actual.response === undefined || !hasSecret(actual.response)) return { actual: { ...actual, actions }, removed }
+  removed.push('expect.response')
+  return { actual: { ...actual, actions, response: undefined }, removed }
 }
 
-// the limits for the note. A place contains keys of the payload, which the sender chooses
+// the limits of the answer: a place contains keys of the payload, which the sender chooses
 const maxPlaces = 100
 const maxPlaceChars = 200
 const maxNoteChars = 2_000

@@ -58,13 +58,13 @@ function classify(
 }
 
 /** The id of an unnamed mapping is its position, which changes when a mapping above it is added or removed. */
-const isPlaced = ({ isUnnamed }: NamedMapping): boolean => isUnnamed === true
+const isNamedByPosition = ({ isUnnamed }: NamedMapping): boolean => isUnnamed === true
 
 /** Builds the function that `findAfterId` needs: for the id of a mapping before an edit, it returns the id of the same mapping after the edit. */
 export function matchIds(before: readonly NamedMapping[], after: readonly NamedMapping[]): (id: string) => string {
   const toContent = ({ id: _id, ...mapping }: NamedMapping & { retain?: Retain | undefined }) => JSON.stringify(mapping)
-  const places = new Map(after.filter(isPlaced).map((mapping) => [toContent(mapping), mapping.id]))
-  const moved = new Map(before.filter(isPlaced).map((mapping) => [mapping.id, places.get(toContent(mapping))]))
+  const places = new Map(after.filter(isNamedByPosition).map((mapping) => [toContent(mapping), mapping.id]))
+  const moved = new Map(before.filter(isNamedByPosition).map((mapping) => [mapping.id, places.get(toContent(mapping))]))
   return (id) => moved.get(id) ?? id
 }
 

@@ -30,9 +30,9 @@ export async function listCoveredShapes(module: string, parts: ShapeParts): Prom
   for (const name of new Set(own.map(({ match }) => trimSlashes(match.path ?? '')))) {
     const mappings = own.filter(({ match }) => trimSlashes(match.path ?? '') === name)
     const label = name === '' ? '*' : toHookLabel(generation.hook(name), name)
-    const fixed = learnFixtures(name, parts)
+    const ofFixtures = learnFixtures(name, parts)
     for await (const shape of store === undefined ? [] : streamShapes(store, label)) {
-      if (isTaken(mappings, shape)) found.push(toCoveredShape(shape, fixed))
+      if (isTaken(mappings, shape)) found.push(toCoveredShape(shape, ofFixtures))
     }
   }
   return found.toSorted((one, other) => other.requests - one.requests)
@@ -42,11 +42,11 @@ function isTaken(mappings: readonly CompiledMapping[], shape: EventShape): boole
   return mappings.some(({ mapping }) => mayMatch(mapping, shape))
 }
 
-type Fixed = { readonly shape: EventShape; count: number }
+type FixtureShape = { readonly shape: EventShape; count: number }
 
 /** The payloads that the fixtures have, by source and event, as if all of them came to this hook. */
-function learnFixtures(name: string, { generation, fixtures }: ShapeParts): ReadonlyMap<string, Fixed> {
-  const found = new Map<string, Fixed>()
+function learnFixtures(name: string, { generation, fixtures }: ShapeParts): ReadonlyMap<string, FixtureShape> {
+  const found = new Map<string, FixtureShape>()
   for (const file of fixtures) {
     const shape = file.kind === 'fixture' ? readType(generation, name, file) : undefined
     if (shape === undefined) continue
@@ -67,9 +67,9 @@ function readType(generation: Generation, name: string, { fixture }: FixtureFile
   }
 }
 
-function toCoveredShape(learnt: EventShape, fixed: ReadonlyMap<string, Fixed>): CoveredShape {
+function toCoveredShape(learnt: EventShape, ofFixtures: ReadonlyMap<string, FixtureShape>): CoveredShape {
   const { hook, source, event, shape } = learnt
-  const known = fixed.get(toName(learnt))
+  const known = ofFixtures.get(toName(learnt))
   const seen = new Map(known === undefined ? [] : listPlaces(known.shape.shape).map(({ path, kinds }) => [path, kinds]))
   // the keys of a map are not fields, but data
   const fields = listPlaces(shape).filter(({ path }) => !path.includes('<any>'))

@@ -46,8 +46,10 @@ const pageSize = 25
 
 const draftId = 'draft'
 
-/** Tries the draft, with the newest request first. The draft is tried alone: neither the order of the mappings nor a signature counts.
- * Throws `usage-invalid` if the draft is invalid. */
+/**
+ * Tries the draft, with the newest request first. The draft is tried alone: neither the order of the mappings nor a signature counts. Throws
+ * `usage-invalid` if the draft is invalid.
+ */
 export async function tryDraft(
   draft: Draft,
   { edited, store, query, newId }: DraftParts & { readonly query: KeptQuery },
@@ -77,7 +79,7 @@ export async function tryDraft(
 }
 
 export type DraftParts = {
-  /** Builds the generation of the files on disk. */
+  /** The generation of the files on disk. */
   readonly edited: Generation
   readonly store: Pick<StoreReader, 'kept'>
   readonly newId: () => string
@@ -159,7 +161,7 @@ function findProven({ mappings }: Generation, { request }: KeptDelivery): string
   return found?.id ?? null
 }
 
-/** The placeholders that read the payload, each once. The template is valid. */
+/** The paths of the payload that the placeholders of a valid template read, each once. */
 function listPayloadPaths(template: string): { path: string; steps: readonly (string | number)[] }[] {
   const found = [...template.matchAll(/\{\{\s*([^|{}]+?)\s*(?:\||\}\})/g)].map(([, path = '']) => path)
   const isOfPayload = (path: string) => !/^(path|source|event|now|body)$|^(headers|query)\b/.test(path)

@@ -85,8 +85,8 @@ function visit({ fields, items }: Shape, steps: Steps, take: (steps: Steps, shap
 }
 
 /**
- * The path in a placeholder; undefined if a template cannot name it. `{{event}}` is the event of the request; its field `event` is
- * `{{payload.event}}`.
+ * The path in a placeholder; undefined if a template cannot name it. `{{event}}` is the event of the request, so the field `event` of the
+ * payload is `{{payload.event}}`.
  */
 function renderExpression(steps: Steps): string | undefined {
   const plain = renderPath(steps)

@@ -22,7 +22,10 @@ import { readShape, streamShapes } from '../deliveries/shapes/stored.ts'
 import type { Fixture } from './fixture-files.ts'
 import { buildTypedHead, buildTypedRequest, listSamples } from './samples.ts'
 
-/** The type of one request of a hook. The request has the form of a fixture. */
+/**
+ * The shape of one request of a hook, with the name of its type. The request has the form of a fixture. Throws a Problem if the hook does not
+ * accept it.
+ */
 export function toRequestType(
   generation: Generation,
   hook: string,
@@ -37,12 +40,15 @@ export function toRequestType(
   return nameShapes([learnt])[0]
 }
 
+/** The maximum number of requests in memory at a time. */
+const pageSize = 25
+
 export type ShapeParts = {
   /** The config directory. */
   readonly dir: string
   readonly generation: Generation
   /** Undefined: there is no store yet. */
-  readonly store: Pick<StoreReader, 'cursor' | 'cursors' | 'kept' | 'request'> | undefined
+  readonly store: Pick<StoreReader, 'cursor' | 'cursors' | 'kept'> | undefined
   /** The maximum number of kept requests to read, of those that came before the gateway learnt. Default: 1,000. */
   readonly maxKept?: number
 }
@@ -57,24 +63,24 @@ export async function collectShapes(parts: ShapeParts, name: string): Promise<Na
 /** The events of a hook, one at a time, so that only one is in memory. Between two events, requests are served. */
 export async function* streamHookShapes(parts: ShapeParts, name: string): AsyncGenerator<EventShape> {
   const { generation, store } = parts
-  const further = await learnFurther(parts, name)
+  const others = await collectUnlearntShapes(parts, name)
   // so that several callers do not read the store in the same turn of the event loop
   await takeTurn()
   const learnt = store === undefined ? [] : streamShapes(store, toHookLabel(generation.hook(name), name))
   for await (const each of learnt) {
-    const more = further.get(toKey(each))
-    further.delete(toKey(each))
+    const more = others.get(toKey(each))
+    others.delete(toKey(each))
     if (more !== undefined) mergeEventShape(each, more)
     yield { ...each, hook: name }
   }
-  yield* further.values()
+  yield* others.values()
 }
 
 /** The shapes, by event, of the fixtures, of the bundled requests, and of the kept requests that came before the gateway learnt. */
-async function learnFurther(parts: ShapeParts, name: string): Promise<Map<string, EventShape>> {
+async function collectUnlearntShapes(parts: ShapeParts, name: string): Promise<Map<string, EventShape>> {
   const { generation, store, maxKept = 1_000 } = parts
   const hook = generation.hook(name)
-  const further = new Map<string, EventShape>()
+  const others = new Map<string, EventShape>()
   /** When the gateway began to learn an event. */
   const learntFrom = new Map<string, number>()
 
@@ -95,8 +101,8 @@ async function learnFurther(parts: ShapeParts, name: string): Promise<Map<string
       const { source, event } = delivery
       const empty = createEventShape({ hook: name, ...(source && { source }), ...(event && { event }) })
       if (await isLearnt(empty, receivedAt)) return
-      const target = further.get(toKey(empty)) ?? empty
-      further.set(toKey(empty), target)
+      const target = others.get(toKey(empty)) ?? empty
+      others.set(toKey(empty), target)
       learnPayload(target, readPayload(delivery.body), receivedAt)
     } catch {
       // the fixture is for another hook, or the mappings no longer accept its body
@@ -107,11 +113,16 @@ async function learnFurther(parts: ShapeParts, name: string): Promise<Map<string
     if (sample.kind === 'kept') continue
     await add(buildTypedHead(generation, hook, sample.request), Buffer.from(sample.request.body), 0)
   }
-  for (const { deliveryId, receivedAt } of (await store?.kept({ hook: name, limit: maxKept })) ?? []) {
-    const request = await store?.request(deliveryId)
-    if (request !== undefined) await add(request.head, request.body, receivedAt)
+  let before: string | undefined
+  for (let left = maxKept; left > 0; left -= pageSize) {
+    const page = (await store?.kept({ hook: name, before, limit: Math.min(left, pageSize) })) ?? []
+    for (const { receivedAt, request } of page) {
+      if (request !== undefined) await add(request.head, request.body, receivedAt)
+    }
+    if (page.length < pageSize) break
+    before = page.at(-1)?.deliveryId
   }
-  return further
+  return others
 }
 
 function toKey({ source, event }: Pick<EventKey, 'source' | 'event'>): string {

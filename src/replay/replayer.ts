@@ -21,7 +21,7 @@ export type Replayer = {
   /**
    * Compares the live code with the files on disk. If both have the same code, the files are compared with the recorded outcomes instead.
    * Throws `config-invalid` if the configuration on disk is invalid, and `conflict` if the client has left before the replay begins. `ids`:
-   * only these deliveries, at most `maxNamed`.
+   * only these deliveries. All their requests are in memory at once, so the caller limits their number.
    */
   replay(query: KeptQuery & Named, isWanted?: () => boolean): Promise<ReplayReportSchema>
   /** The outcomes of kept deliveries in the live code. Unknown ids, and deliveries whose request is not kept, are left out. */
@@ -125,12 +125,13 @@ export function createReplayer(parts: {
       })
     },
     updateFixtures(module) {
-      const { config, transforms, verifiers, ...disk } = edited()
-      const mappings = disk.mappings.map(({ mapping }) => mapping)
       return inOrder(async () => {
+        const disk = edited()
+        const { config, transforms, verifiers } = disk
+        const mappings = disk.mappings.map(({ mapping }) => mapping)
         const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
         return withThreads(async (withOwnThreads) => {
-          const own = withOwnThreads(edited()).transforms
+          const own = withOwnThreads(disk).transforms
           if (![...transforms.values()].some((transform) => transform.module === module)) {
             throw new Problem('usage-invalid', 'module must be a module that a mapping names.')
           }
@@ -163,14 +164,14 @@ export function createReplayer(parts: {
 
 const maxWhyChars = 2_000
 
-async function findAllKept(store: Kept, ids: readonly string[]): Promise<KeptDelivery[]> {
+async function findAllKept(store: KeptReader, ids: readonly string[]): Promise<KeptDelivery[]> {
   const found = await Promise.all(ids.map((id) => findKept(store, id)))
   return found.flatMap((kept) => kept ?? [])
 }
 
-type Kept = Pick<StoreReader, 'delivery' | 'request'>
+type KeptReader = Pick<StoreReader, 'delivery' | 'request'>
 
-async function findKept(store: Kept, id: string): Promise<KeptDelivery | undefined> {
+async function findKept(store: KeptReader, id: string): Promise<KeptDelivery | undefined> {
   const [record, request] = await Promise.all([store.delivery(id), store.request(id)])
   return record && request && { ...record, request }
 }

@@ -42,7 +42,7 @@ type ShadowParts = {
   /** The config directory. */
   readonly dir: string
   readonly generation: () => Generation
-  /** Reads the memory of transforms. */
+  /** Reads `context.state` of transforms. */
   readonly readState: StateReader
   readonly clock: () => number
   readonly newId: () => string
@@ -235,8 +235,8 @@ export function withShadow<One extends Pick<CompiledMapping['mapping'], 'transfo
 }
 
 /**
- * Reads the values that the module had in its memory when the live code ran. For a value that the live code changed, this is the value before
- * the change. A value that the live code set without reading it is unknown.
+ * Reads the values that the state of the module had when the live code ran. For a value that the live code changed, this is the value before the
+ * change. A value that the live code set without reading it is unknown, so it counts as missing.
  */
 function createReader(
   decision: Decision,

@@ -62,7 +62,7 @@ type Example = {
   readonly places: ReadonlyMap<string, readonly Kind[]>
 }
 
-/** Lists the changes, the newest first. */
+/** Reads the examples from the kept requests, the newest first. */
 async function readExamples({ generation, store }: RowParts, hook: string | undefined): Promise<Example[]> {
   const examples: Example[] = []
   if (generation === undefined) return examples

@@ -1,6 +1,6 @@
 // Recognises tokens in any text by their form.
 
-/** Each form starts at the beginning of a word, and none backtracks, so a search takes linear time. */
+/** Each form starts at the beginning of a word and reads at most three words, so a search takes linear time. */
 const forms: readonly string[] = [
   // GitHub, GitLab, npm, PyPI, RubyGems, Docker Hub
   'gh[opsur]_[A-Za-z\\d]{30,}',

@@ -4,7 +4,7 @@ import { SourceMap } from 'node:module'
 /** `line` and `endLine` begin at 1. `text`: the beginning of the code. */
 export type CodePlace = { readonly line: number; readonly endLine: number; readonly text: string }
 
-/** One file of the author. `lines`: the lines with code. `covered`: the lines that ran as a whole. */
+/** One file of the author. `lines`: the lines with code. `covered`: the lines that the fixtures run as a whole. */
 export type FileCoverage = {
   /** The path, relative to the transforms directory. */
   readonly file: string

@@ -50,7 +50,7 @@ export async function readInside(
     if ((Number(facts.mode) & constants.S_IFMT) !== constants.S_IFREG) throw buildIrregularError()
     if (size > largest) throw buildTooLargeError(size, largest)
     if (!isInside(root, await resolveOpenPath(handle, file, { dev, ino }))) throw buildOutsideError()
-    const contents = withoutBom(await handle.readFile())
+    const contents = stripBom(await handle.readFile())
     return { contents, input: { file, mtimeNs, ctimeNs, size } }
   } finally {
     await handle.close()
@@ -96,21 +96,21 @@ async function resolveOpenPath(
   return again
 }
 
-function withoutBom(bytes: Uint8Array): Uint8Array {
+function stripBom(bytes: Uint8Array): Uint8Array {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes
 }
 
 const sourceMapComment = /\/[/*][#@] sourceMappingURL=/
 
 /** esbuild uses the last source map comment. This one is invalid, so esbuild prints a warning and uses no map. */
-const nowhere = '\n//# sourceMappingURL=data:application/json;base64,!'
+const invalidSourceMap = '\n//# sourceMappingURL=data:application/json;base64,!'
 
 /**
- * The same program without a source map. esbuild reads the file that such a comment names without asking a plugin, even a FIFO or a file
- * outside the transforms directory. The comment itself is kept, because the same characters may be text of the program.
+ * Keeps esbuild from reading the source map of a program. esbuild reads the file that the comment names without asking a plugin, even a FIFO or
+ * a file outside the transforms directory. The comment itself is kept, because the same characters may be text of the program.
  */
 export function withoutSourceMap(contents: Uint8Array): Uint8Array {
   const bytes = Buffer.from(contents.buffer, contents.byteOffset, contents.byteLength)
   if (!bytes.includes(' sourceMappingURL=') || !sourceMapComment.test(bytes.toString('latin1'))) return contents
-  return Buffer.concat([bytes, Buffer.from(nowhere)])
+  return Buffer.concat([bytes, Buffer.from(invalidSourceMap)])
 }

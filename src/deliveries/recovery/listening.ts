@@ -1,8 +1,8 @@
 // Stores once a minute that a gateway listens, so that the next start knows the time in which no gateway listened.
 import type { Clock, Store } from '../../store/store.ts'
 
-/** A time in which requests could not arrive, in milliseconds since the epoch. */
-export type Gap = { readonly what: 'not listening' | 'no network'; readonly from: number; readonly to: number }
+/** A time in which no gateway listened, in milliseconds since the epoch. */
+export type Gap = { readonly from: number; readonly to: number }
 
 const cursorName = 'listening'
 const writeEveryMs = 60_000
@@ -31,7 +31,7 @@ export function createListening({
     if ((await store.appendAll([], { name: cursorName, from: stored, to: String(to) })) === 'moved') return undefined
     writtenAt = to
     const from = Number(stored ?? to)
-    return to - from >= minGapMs ? { what: 'not listening', from, to } : undefined
+    return to - from >= minGapMs ? { from, to } : undefined
   }
 
   return {
@@ -44,11 +44,11 @@ export function createListening({
   }
 }
 
-/** `not listening 10:02–10:07`, in UTC. A gap of more than a day includes the dates. */
-export function describeGap({ what, from, to }: Gap): string {
+/** Such as `not listening 10:02–10:07 UTC`. A gap of more than a day includes the dates. */
+export function describeGap({ from, to }: Gap): string {
   const format = (at: number) => {
     const time = new Date(at).toISOString()
     return to - from < 86_400_000 ? time.slice(11, 16) : `${time.slice(0, 10)} ${time.slice(11, 16)}`
   }
-  return `${what} ${format(from)}–${format(to)} UTC`
+  return `not listening ${format(from)}–${format(to)} UTC`
 }

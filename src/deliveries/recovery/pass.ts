@@ -45,7 +45,10 @@ export type RecoverParts = {
   readonly log: Log
 }
 
-/** `since`: milliseconds since the epoch; default: the end of the last pass. `isDryRun`: deliveries are counted, and nothing changes. */
+/**
+ * `since`: milliseconds since the epoch; default: the end of the last pass. If the places of the sender are not times, every `since` takes all that
+ * it remembers. `isDryRun`: deliveries are counted, and nothing changes.
+ */
 export type PassOptions = { readonly since?: number | undefined; readonly isDryRun?: boolean | undefined }
 
 const Unfetched = z.object({ id: z.string(), ref: z.string(), place: z.number() })
@@ -79,6 +82,8 @@ export async function recoverSource(
   let stored = await parts.store.cursor(name)
   let position: Position = { through: 0, recent: {}, unfetched: [] }
   let failuresInRow = 0
+  /** Whether this pass begins after the end of the last one. Then the next pass begins where the last one ended, and finds what lies between. */
+  let leavesGap = false
   /** The time by which the clock of the sender is ahead. */
   let aheadMs = 0
   try {
@@ -93,17 +98,37 @@ export async function recoverSource(
   }
 
   async function pass(): Promise<void> {
-    if (!isDryRun) await takeAll(position.unfetched.map((each) => ({ ...each, isUnfetched: true })))
-    for (let from = since ?? position.through - outbox.overlap; ;) {
+    const problem = isDryRun ? undefined : await retryUnfetched()
+    const end = position.through - outbox.overlap
+    const start = since === undefined ? end : outbox.hasTimes ? since : 0
+    leavesGap = start > end
+    for (let from = start; ;) {
       const scan = await scanOutbox(outbox, from)
       if (scan.now !== undefined) aheadMs = scan.now - parts.clock()
       await takeAll(scan.missing.filter(({ id }) => since !== undefined || position.recent[id] === undefined))
       if (isDryRun || scan.through === undefined) break
-      await move([], { ...position, through: Math.max(position.through, scan.through) })
+      await move([], { ...position, through: advance(scan.through) })
       // the other deliveries did not fit into memory
       if (!scan.isCut || scan.through <= from) break
       from = scan.through
     }
+    if (problem !== undefined) throw problem
+  }
+
+  /** Returns the problem that ended the retries: deliveries that the sender never returns must not hold up those that come after them. */
+  async function retryUnfetched(): Promise<Problem | undefined> {
+    try {
+      await takeAll(position.unfetched.map((each) => ({ ...each, isUnfetched: true })))
+      return undefined
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error
+      failuresInRow = 0
+      return error
+    }
+  }
+
+  function advance(...places: readonly number[]): number {
+    return leavesGap ? position.through : Math.max(position.through, ...places)
   }
 
   async function takeAll(missing: readonly (Missing & { readonly isUnfetched?: boolean })[]): Promise<void> {
@@ -135,7 +160,7 @@ export async function recoverSource(
       )
     }
     const places = chunk.flatMap(({ place, isUnfetched }) => (isUnfetched === true ? [] : [place]))
-    const through = Math.max(position.through, ...places)
+    const through = advance(...places)
     const recent = { ...position.recent, ...Object.fromEntries(chunk.map(({ id, place }) => [id, place])) }
     const appended = await move(rows, { through, recent, unfetched })
     counts.recovered += appended.filter(({ kind }) => kind === 'stored').length

@@ -11,7 +11,7 @@ import { buildDelivery, dropCredentials } from '../delivery.ts'
 import { readDedupe } from '../duplicates.ts'
 import { toDeliveryRow, toPendingSettlement, toWaitingAnswer } from '../settlement.ts'
 
-type Recovering = {
+type RecoverTarget = {
   readonly generation: Generation
   /** The name of the hook of `mapping`. */
   readonly path: string
@@ -28,49 +28,49 @@ const hopHeaders = ['connection', 'content-encoding', 'content-length', 'host', 
  */
 export function buildRecovered(
   request: SentRequest,
-  where: Recovering,
+  target: RecoverTarget,
   { id, receivedAt, sentAt }: { id: string; receivedAt: number; sentAt: number | undefined },
 ): NewDelivery {
-  const { generation } = where
-  const { maxBodyBytes } = generation.hook(where.path)
+  const { generation } = target
+  const { maxBodyBytes } = generation.hook(target.path)
   if (request.body.byteLength > maxBodyBytes)
     throw new Problem(
       'body-too-large',
       `The body has ${request.body.byteLength} bytes, and the hook takes ${maxBodyBytes}.`,
     )
-  const delivery = toDelivery(request, where, { id, receivedAt, sentAt })
+  const delivery = buildRecoveredDelivery(request, target, { id, receivedAt, sentAt })
   const settlement = toPendingSettlement(delivery, generation.id)
   const dedupe = readDedupe(delivery)?.key
   return { ...toDeliveryRow(delivery, { settlement, answer: toWaitingAnswer(id, 'pending'), dedupe }), recovered: true }
 }
 
 /** The dedupe key of the request. Undefined if its sender gives it no id, or if the hook would refuse it. */
-export function findRecoveredKey(request: SentRequest, where: Recovering): DedupeKey | undefined {
+export function findRecoveredKey(request: SentRequest, target: RecoverTarget): DedupeKey | undefined {
   try {
-    return readDedupe(toDelivery(request, where, { id: '', receivedAt: 0, sentAt: undefined }))?.key
+    return readDedupe(buildRecoveredDelivery(request, target, { id: '', receivedAt: 0, sentAt: undefined }))?.key
   } catch (error) {
     if (error instanceof Problem) return undefined
     throw error
   }
 }
 
-function toDelivery(
+function buildRecoveredDelivery(
   request: SentRequest,
-  where: Recovering,
+  target: RecoverTarget,
   { id, receivedAt, sentAt }: { id: string; receivedAt: number; sentAt: number | undefined },
 ): Delivery {
-  const hook = where.generation.hook(where.path)
-  const head = buildHead(request, hook, where)
+  const hook = target.generation.hook(target.path)
+  const head = buildHead(request, hook, target)
   const admitted = { ...head.admitted, sentAt }
   return buildDelivery({ ...head, admitted }, request.body, { hook, id, receivedAt })
 }
 
 /** The head that the request would have if it had arrived. The request counts as proved, because it comes from the API of the sender. */
-function buildHead(request: SentRequest, hook: Hook, { generation, path, mapping }: Recovering): DeliveryHead {
+function buildHead(request: SentRequest, hook: Hook, { generation, path, mapping }: RecoverTarget): DeliveryHead {
   const headers = dropCredentials(request.headers, hook.secretHeaders)
   for (const name of hopHeaders) delete headers[name]
   const { search, query } = readQuery(request.url)
-  const proved = listProved(hook, mapping)
+  const proven = listProvenMappings(hook, mapping)
   const verify = mapping.mapping.verify
   return {
     method: 'POST',
@@ -78,18 +78,18 @@ function buildHead(request: SentRequest, hook: Hook, { generation, path, mapping
     path,
     headers,
     query,
-    verifiedBy: proved[0]?.provenSender.source,
+    verifiedBy: proven[0]?.provenSender.source,
     admitted: {
       token: verify === undefined || verify.also === 'token',
-      signedFor: proved.flatMap(({ identity }) => identity.proves),
-      signers: [...new Set(proved.map(({ identity }) => identity.signer))].toSorted(),
-      signedId: findSignedId(proved, request),
+      signedFor: proven.flatMap(({ identity }) => identity.proves),
+      signers: [...new Set(proven.map(({ identity }) => identity.signer))].toSorted(),
+      signedId: findSignedId(proven, request),
     },
   }
 }
 
 /** The mappings of the hook that accept a signature of this sender: those with the same scheme, and with one of the secrets of `mapping`. */
-function listProved(hook: Hook, { mapping: { verify } }: CompiledMapping): readonly SignedMapping[] {
+function listProvenMappings(hook: Hook, { mapping: { verify } }: CompiledMapping): readonly SignedMapping[] {
   if (verify === undefined) return []
   const secrets = listSecrets(verify)
   return hook.signed.filter(({ mapping: { verify: other } }) => {
@@ -104,8 +104,8 @@ function listSecrets({ secret, secrets }: { secret?: string | undefined; secrets
 }
 
 /** Finds the signed delivery id in the same way as `http/entry.ts`. GitLab signs its id in the header `webhook-id`. */
-function findSignedId(proved: readonly SignedMapping[], { headers, body }: SentRequest): SignedId | undefined {
-  for (const { identity, verifier, provenSender } of proved) {
+function findSignedId(proven: readonly SignedMapping[], { headers, body }: SentRequest): SignedId | undefined {
+  for (const { identity, verifier, provenSender } of proven) {
     const signed = verifier.covers.id ? headers['webhook-id'] : undefined
     const id = readSignedId(provenSender.facts, verifier.covers, { ok: true, id: signed }, body)
     if (id !== undefined) return { signer: identity.signer, source: provenSender.source, id }

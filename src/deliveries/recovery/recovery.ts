@@ -17,7 +17,7 @@ type RecoveryParts = Omit<IntakeParts, 'store'> & {
   readonly store: Pick<Store, 'appendAll' | 'open' | 'cursor' | 'answered'>
   /** Only the gateway with this duty recovers by itself. */
   readonly duty: Duty
-  /** Called once when a sender has switched the webhook off. */
+  /** Called once for each reason for which a sender has switched the webhook off. */
   readonly onSwitchedOff: (sender: string, text: string) => void
   readonly clock: Clock
   readonly newId: () => string
@@ -51,8 +51,9 @@ export function createRecovery(parts: RecoveryParts): Recovery {
   const listening = createListening({ store, clock })
   const stopping = new AbortController()
   let passes: Promise<unknown> = Promise.resolve()
-  /** The sources of the last automatic pass, and the time of the next one. */
+  /** The sections with `recover` that were applied last, as JSON: `[]` without the duty, empty before the first call of `apply`. */
   let applied = ''
+  /** The time of the next automatic pass. */
   let dueAt = Number.POSITIVE_INFINITY
   let failures = 0
   let isTicking = false
@@ -129,7 +130,7 @@ export function createRecovery(parts: RecoveryParts): Recovery {
     }
   }
 
-  /** A sender that no longer calls the hook is reported once, until it calls the hook again. */
+  /** A sender that no longer calls the hook is reported once for each reason, until it calls the hook again. */
   async function checkState(source: RecoverSource & { turnsOn: boolean }): Promise<void> {
     const { sender, path, outbox, turnsOn } = source
     const state = await outbox.state()

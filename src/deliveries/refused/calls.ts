@@ -11,7 +11,7 @@ export type RefusedRequest = Pick<QuarantinedRequest, 'requestId' | 'receivedAt'
   readonly request: RawRequest
 }
 
-/** `after`: the `next` of the previous call. A call ends after some seconds, so that no request takes long; `next`: more may follow. */
+/** `after`: the `next` of the previous call; undefined for the first call. */
 export type RefusedQuery = {
   readonly hook: string | undefined
   /** Milliseconds since the epoch. */
@@ -19,7 +19,7 @@ export type RefusedQuery = {
   readonly after: number | undefined
 }
 
-type RetriedRefused = {
+type RetryResult = {
   readonly ran: number
   /** Requests that repeat a delivery, for example because their sender sent them again. */
   readonly repeated: number
@@ -29,6 +29,10 @@ type RetriedRefused = {
   readonly next: number | undefined
 }
 
+/**
+ * A call of `retry` or `drop` ends after some seconds, so that no request takes long. If requests may be left, it returns `next` for the call
+ * after it.
+ */
 export type RefusedCalls = {
   /** The newest `limit` kept refusals, oldest first. */
   list(limit: number): Promise<RefusalRecord[]>
@@ -38,7 +42,7 @@ export type RefusedCalls = {
    * Verifies each request again, with the time of its arrival as the clock, and runs those that may enter. `isDry`: only counts what would
    * happen.
    */
-  retry(query: RefusedQuery, options: { readonly isDry: boolean }): Promise<RetriedRefused>
+  retry(query: RefusedQuery, options: { readonly isDry: boolean }): Promise<RetryResult>
   drop(query: RefusedQuery): Promise<{ readonly dropped: number; readonly next: number | undefined }>
 }
 

@@ -16,7 +16,7 @@ import { createSealKeys, type RawRequest, seal } from './seal.ts'
  * The refusals after which a request is kept: those whose cause the operator can correct. A request is not kept if only the sender can correct
  * it (its encoding, its Idempotency-Key, a token in the URL), if its body is incomplete, or if the sender repeats it anyway.
  */
-const correctable: ReadonlySet<ProblemCode> = new Set([
+const correctableCodes: ReadonlySet<ProblemCode> = new Set([
   'unauthorized',
   // a sender with a wrong secret is soon locked out
   'rate-limited',
@@ -59,11 +59,11 @@ export type RefusalRecord = {
 /** The reason of a refusal, in words of the gateway only: a payload, a schema or code may have chosen the words of the problem. */
 export function describeKept({ code, message }: Pick<Problem, 'code' | 'message'>): string {
   if (code === 'payload-invalid') return hideFieldNames(message)
-  return correctable.has(code) || code === 'conflict' ? message : `${problems[code].title}.`
+  return correctableCodes.has(code) || code === 'conflict' ? message : `${problems[code].title}.`
 }
 
 export type Quarantine = {
-  /** Whether a request without a valid token may be kept, if its body has this size in bytes. */
+  /** Whether a request whose body has this many bytes may be kept. */
   accepts(bytes: number): boolean
   /** Keeps a refused request, if its refusal can be corrected and its body is small enough. Returns false if it is not kept. */
   note(refusal: RefusalRecord, hook: Hook, request: RawRequest): boolean
@@ -89,7 +89,7 @@ const dayMs = 86_400_000
 const pauseMs = 250
 const batchRequests = 64
 const batchBytes = 512 * 1_024
-/** The limits of the requests that wait in memory. */
+/** Above these limits of the requests that wait in memory, only a network below its share may add one: see `isRoomFor`. */
 const maxWaiting = 4_000
 const maxWaitingBytes = 32 * 1_024 * 1_024
 const warnEveryMs = 60_000
@@ -112,7 +112,7 @@ function findSettings({ hooks, gateway }: Generation['config']) {
 export function createQuarantine({ store, generation, keys, clock, log }: QuarantineParts): Quarantine {
   const waiting = createFairQueue()
   let inBatch: ReadonlySet<string> = new Set()
-  const known = createKnownNetworks()
+  const knownNetworks = createKnownNetworks()
   let writing: Promise<void> | undefined
   let timer: NodeJS.Timeout | undefined
   let isStopping = false
@@ -195,13 +195,13 @@ export function createQuarantine({ store, generation, keys, clock, log }: Quaran
     note(refusal, hook, request) {
       const settings = findSettings(generation().config)
       if (settings === undefined || hook.kind === 'unknown' || refusal.hook === undefined || isStopping) return false
-      if (!correctable.has(refusal.code) || request.body.byteLength > settings.maxBodyBytes) return false
+      if (!correctableCodes.has(refusal.code) || request.body.byteLength > settings.maxBodyBytes) return false
       // a request with the gateway token is not kept: this token opens no hook, and it is the key of the seal
       if (refusal.credential === 'gateway-token') return false
       const hookLabel = toHookLabel(hook, refusal.hook)
       const network = toNetwork(refusal.client)
       const bytes = request.body.byteLength + request.rawHeaders.reduce((sum, text) => sum + text.length, 0)
-      const isKnown = known.has(hookLabel, network)
+      const isKnown = knownNetworks.has(hookLabel, network)
       const kept = { ...refusal, hook: refusal.hook }
       const entry = { refusal: kept, request: removeForeignCredentials(request), hookLabel, network, isKnown, bytes }
       const isKept = waiting.add(entry)
@@ -209,7 +209,7 @@ export function createQuarantine({ store, generation, keys, clock, log }: Quaran
       schedule()
       return isKept
     },
-    noteAdmitted: known.add,
+    noteAdmitted: knownNetworks.add,
     isWaiting: (requestId) => waiting.has(requestId) || inBatch.has(requestId),
     flush: () => flush(),
     async stop() {
@@ -222,11 +222,13 @@ export function createQuarantine({ store, generation, keys, clock, log }: Quaran
 }
 
 /** Headers that are removed: credentials for other sites and for proxies, which prove nothing to the gateway. */
-const useless: ReadonlySet<string> = new Set(['cookie', 'proxy-authorization'])
+const foreignCredentials: ReadonlySet<string> = new Set(['cookie', 'proxy-authorization'])
 
 function removeForeignCredentials(request: RawRequest): RawRequest {
   const { rawHeaders } = request
-  const kept = rawHeaders.filter((_, index) => !useless.has((rawHeaders[index - (index % 2)] ?? '').toLowerCase()))
+  const kept = rawHeaders.filter(
+    (_, index) => !foreignCredentials.has((rawHeaders[index - (index % 2)] ?? '').toLowerCase()),
+  )
   return { ...request, rawHeaders: kept }
 }
 

@@ -9,14 +9,14 @@ const minuteMs = 60_000
 const hourMs = 3_600_000
 const dayMs = 86_400_000
 
-/** A silence causes an alert if more requests than this were expected during it. For a regular sender, this is ten times the usual gap. */
+/** A silence can cause an alert only if more requests than this were expected during it. For a regular sender, this is ten times the usual gap. */
 const minExpected = 10
 /** The same limit for senders with less than one request an hour, whose rhythm is less certain. */
 const minExpectedOfRare = 15
 const minSilenceMs = 5 * minuteMs
 /** The history that is needed before a silence can count as unusual. */
 const learnt = { requests: 20, days: 3 }
-/** Causes that a poor connection can have by chance. A few of them, or a few requests that only resemble the sender, prove nothing. */
+/** Refusals that a poor connection can cause. A few of them, or a few requests that only resemble the sender, prove nothing. */
 const chanceCodes: ReadonlySet<ProblemCode> = new Set(['body-timeout', 'body-incomplete'])
 const minLoose = 3
 const looseForMs = dayMs
@@ -38,7 +38,7 @@ export type JudgeFacts = {
   readonly expectation: number | 'learnt' | 'off'
 }
 
-/** All messages about a sender that the operator must get, in order. */
+/** The messages about a sender that the operator must get, in order, and the changes of the record that need no message. */
 export function judge(record: SenderRecord, facts: JudgeFacts): Judgement[] {
   const refusals = Object.entries(record.refused).flatMap(
     ([name, cause]) => judgeRefusal(record, name, cause, facts) ?? [],
@@ -141,8 +141,9 @@ export function isLearnt({ requests, since, last, hours }: SenderRecord): boolea
 }
 
 /**
- * A silence is reported if it is more than three times the longest usual silence. Requests of independent people come at random, and in
- * simulated weeks a silence of this length was always an outage. The limit rises if reported silences of this length have ended by themselves.
+ * The number of expected requests above which a silence is reported: three times that of the longest usual silence, and three more. Requests of
+ * independent people come at random, and in simulated weeks a silence of this length was always an outage. The limit rises if two reported
+ * silences have ended by themselves in the last two weeks.
  */
 function computeSilenceLimit(record: SenderRecord, { now, downs }: JudgeFacts): number {
   const repeated = record.ended.filter(({ at }) => now - at < 14 * dayMs).map(({ expected }) => expected)
@@ -169,7 +170,7 @@ function describeCount(count: number): string {
   return count === 1 ? '1 request' : `${count} requests`
 }
 
-const advices: Partial<Record<ProblemCode, string>> = {
+const adviceByCode: Partial<Record<ProblemCode, string>> = {
   'body-too-large': 'Increase maxBodyBytes of the mapping, or let the sender send less.',
   'media-type-unsupported': 'Set "accept" of the mapping, or another content type at the sender.',
   'payload-invalid': 'Compare the payload schema of the transform with what the sender sends now.',
@@ -179,7 +180,7 @@ const advices: Partial<Record<ProblemCode, string>> = {
 /** What the operator can do next. */
 function describeRemedy({ code }: RefusedCause): string {
   const seen = '"hookloom list --refused" shows each reason.'
-  const advice = advices[code]
+  const advice = adviceByCode[code]
   if (advice !== undefined) return `${advice} ${seen}`
   if (problems[code].status !== 401 && problems[code].status !== 429) return seen
   return `If the secret has changed at the sender, put the new one into .env; then "hookloom retry --refused" runs the requests that are kept. ${seen}`

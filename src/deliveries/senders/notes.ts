@@ -14,6 +14,7 @@ import {
   addRefused,
   addSeen,
   createRecord,
+  mergeRefusals,
   type NewRefusals,
   type RecordKey,
   type SenderRecord,
@@ -96,7 +97,8 @@ export function createSenderNotes({ store, clock, generation, ...parts }: NotesP
       for (const [name, cause] of causes) {
         causes.delete(name)
         await updateRecord(store, record, (before) => before && addRefused(before, cause)).catch((thrown: unknown) => {
-          if (!causes.has(name)) causes.set(name, cause)
+          const later = causes.get(name)
+          causes.set(name, later === undefined ? cause : mergeRefusals(cause, later))
           throw thrown
         })
       }
@@ -153,11 +155,14 @@ export function createSenderNotes({ store, clock, generation, ...parts }: NotesP
     const alike = known.filter(({ source }) => shown === undefined || source === '' || source === shown)
     if (credential === 'hook-token' || trace.some(({ matched }) => matched)) {
       const record = alike.find(({ agents }) => Object.hasOwn(agents, toAgentName(headers))) ?? alike[0]
-      return record && { record, tie: 'firm' as const }
+      return record && { record, resemblance: 'firm' as const }
     }
     const [network] = findNetwork(headers, client)
-    const ties = alike.map((record) => ({ record, tie: findResemblance(record, { network, headers }) }))
-    return ties.find(({ tie }) => tie === 'firm') ?? ties.find(({ tie }) => tie === 'loose')
+    const candidates = alike.map((record) => ({ record, resemblance: findResemblance(record, { network, headers }) }))
+    return (
+      candidates.find(({ resemblance }) => resemblance === 'firm') ??
+      candidates.find(({ resemblance }) => resemblance === 'loose')
+    )
   }
 
   return {
@@ -174,16 +179,20 @@ export function createSenderNotes({ store, clock, generation, ...parts }: NotesP
     noteRefused(refusal, headers, live) {
       const { code, requestId, trace } = refusal
       if (gatewayFaults.has(code)) return
-      const found: { record: SenderRecord; tie: Resemblance } | undefined = findRefusedSender(refusal, headers, live)
+      const found: { record: SenderRecord; resemblance: Resemblance } | undefined = findRefusedSender(
+        refusal,
+        headers,
+        live,
+      )
       if (found === undefined) return
-      const { record, tie } = found
+      const { record, resemblance } = found
       const causes = refusals.get(record) ?? new Map<string, NewRefusals>()
       refusals.set(record, causes)
       const name = toCauseName(code)
       if (record.refused[name] === undefined && !causes.has(name)) parts.onNew()
       causes.set(
         name,
-        toNewRefusals(causes.get(name), { code, requestId, at: clock(), tie, why: findWhy(code, trace) }),
+        toNewRefusals(causes.get(name), { code, requestId, at: clock(), resemblance, why: findWhy(code, trace) }),
       )
     },
     write,

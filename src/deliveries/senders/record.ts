@@ -108,7 +108,7 @@ export function readLongest({ longest }: SenderRecord, now: number): number {
   return longest.expected * 0.5 ** (Math.max(0, now - longest.at) / halfLifeMs)
 }
 
-/** Names the cause of a code. A sender with several failed proofs is rate-limited, so both codes have one cause. */
+/** Names the cause of a code. A sender whose proof fails, or cannot be checked, is soon rate-limited too, so these codes have one cause. */
 export function toCauseName(code: ProblemCode): string {
   return code === 'rate-limited' || code === 'proof-unavailable' ? 'unauthorized' : code
 }
@@ -117,36 +117,39 @@ export function addRefused(before: SenderRecord, added: NewRefusals): SenderReco
   const name = toCauseName(added.code)
   const known = before.refused[name]
   const cause: RefusedCause =
-    known === undefined || known.count === 0
-      ? { ...known, ...added }
-      : {
-          ...known,
-          last: Math.max(known.last, added.last),
-          count: known.count + added.count,
-          firm: known.firm + added.firm,
-        }
+    known === undefined || known.count === 0 ? { ...known, ...added } : mergeRefusals(known, added)
   return { ...before, refused: { ...before.refused, [name]: cause } }
+}
+
+/** Adds later refusals with the same cause. The first reason and its request stay. */
+export function mergeRefusals<Refusals extends NewRefusals>(before: Refusals, later: NewRefusals): Refusals {
+  return {
+    ...before,
+    last: Math.max(before.last, later.last),
+    count: before.count + later.count,
+    firm: before.firm + later.firm,
+  }
 }
 
 export function toNewRefusals(
   before: NewRefusals | undefined,
-  one: Pick<RefusedCause, 'code' | 'why' | 'requestId'> & { readonly at: number; readonly tie: Resemblance },
+  one: Pick<RefusedCause, 'code' | 'why' | 'requestId'> & { readonly at: number; readonly resemblance: Resemblance },
 ): NewRefusals {
-  const { at, tie, ...first } = one
-  const firm = tie === 'firm' ? 1 : 0
+  const { at, resemblance, ...first } = one
+  const firm = resemblance === 'firm' ? 1 : 0
   if (before === undefined) return { ...first, since: at, last: at, count: 1, firm }
   return { ...before, last: at, count: before.count + 1, firm: before.firm + firm }
 }
 
-const folder = 'sender/'
+const cursorPrefix = 'sender/'
 
 function toCursorName({ hook, source, mapping }: RecordKey): string {
-  return folder + [hook, source, ...(mapping === undefined ? [] : [mapping])].map(encodeURIComponent).join('/')
+  return cursorPrefix + [hook, source, ...(mapping === undefined ? [] : [mapping])].map(encodeURIComponent).join('/')
 }
 
 export async function readRecords(store: Pick<StoreReader, 'cursors'>): Promise<SenderRecord[]> {
   // as: only this file writes these cursors
-  return (await store.cursors(folder)).map(({ value }) => JSON.parse(value) as SenderRecord)
+  return (await store.cursors(cursorPrefix)).map(({ value }) => JSON.parse(value) as SenderRecord)
 }
 
 /**

@@ -42,7 +42,7 @@ export function sumDownMs({ from, to }: Period, downs: readonly Period[]): numbe
 
 /**
  * The number of requests that the history predicts for a time. The prediction for an hour comes from the same hour of earlier weeks; if there
- * are none yet, from the same hour of earlier working days. Without a weekend in the history, requests on a weekend are unknown. Time in which
+ * are none yet, from the same hour of earlier working days. Without a weekend in the history, no request is expected on a weekend. Time in which
  * the gateway did not listen does not count.
  */
 export function countExpected(hours: Hours, { from, to }: Period, downs: readonly Period[]): number {

@@ -59,7 +59,7 @@ export function createDriftWatch({ generation, alert, log }: DriftParts): DriftW
   const events = new Map<string, Map<string, number>>()
   const records = new Map<string, PathRecord>()
   const stored = new Map<string, EventShape>()
-  const watchedOf = createWatched(findRecord)
+  const findWatchedPaths = createWatchedPathsFinder(findRecord)
   const notices = createNotices({ alert, log })
 
   function lookAtEvent(key: EventKey, deliveryId: string): void {
@@ -87,7 +87,7 @@ export function createDriftWatch({ generation, alert, log }: DriftParts): DriftW
   }
 
   /** Adds a value to the record of a path. Returns whether a change of the path must be reported. */
-  function lookAtPath({ read, record }: Watched, payload: JsonValue): boolean {
+  function lookAtPath({ read, record }: WatchedPath, payload: JsonValue): boolean {
     const value = readPath(payload, read.path)
     const found = value === undefined ? 'missing' : findKind(value)
     record.row = found === record.row.found ? { found, count: record.row.count + 1 } : { found, count: 1 }
@@ -99,7 +99,7 @@ export function createDriftWatch({ generation, alert, log }: DriftParts): DriftW
 
   /** Fields of one event often change together, so one notice reports all of them. */
   function lookAtPaths(key: EventKey, payload: JsonValue, deliveryId: string): void {
-    const changes = watchedOf(generation(), key).filter((watched) => lookAtPath(watched, payload))
+    const changes = findWatchedPaths(generation(), key).filter((watched) => lookAtPath(watched, payload))
     const [first, ...others] = changes
     if (first === undefined) return
     for (const { record } of changes) record.isReported = true
@@ -126,7 +126,7 @@ export function createDriftWatch({ generation, alert, log }: DriftParts): DriftW
   }
 }
 
-type Watched = { readonly mappingId: string; readonly read: MappingRead; readonly record: PathRecord }
+type WatchedPath = { readonly mappingId: string; readonly read: MappingRead; readonly record: PathRecord }
 
 /** Sends at most a few alerts an hour, and at most one about each cause. If an alert cannot be queued, its cause waits some minutes. */
 function createNotices({ alert, log }: Pick<DriftParts, 'alert' | 'log'>) {
@@ -163,26 +163,26 @@ function createNotices({ alert, log }: Pick<DriftParts, 'alert' | 'log'>) {
 /** The maximum number of events that are remembered at once: their names may come from requests. */
 const maxKnown = 1_000
 
-/** The paths that the mappings of an event need, each once, with its record. */
-function createWatched(findRecord: (key: EventKey, read: MappingRead) => PathRecord | undefined) {
-  let of: Generation | undefined
-  const known = new Map<string, readonly Watched[]>()
-  return (generation: Generation, key: EventKey): readonly Watched[] => {
-    if (of !== generation || known.size >= maxKnown) known.clear()
-    of = generation
+/** Creates a function that lists the paths that the mappings of an event need, each once, with its record. */
+function createWatchedPathsFinder(findRecord: (key: EventKey, read: MappingRead) => PathRecord | undefined) {
+  let latest: Generation | undefined
+  const known = new Map<string, readonly WatchedPath[]>()
+  return (generation: Generation, key: EventKey): readonly WatchedPath[] => {
+    if (latest !== generation || known.size >= maxKnown) known.clear()
+    latest = generation
     const name = toEventName(key)
-    const found = known.get(name) ?? listWatched(generation, key, findRecord)
+    const found = known.get(name) ?? listWatchedPaths(generation, key, findRecord)
     known.set(name, found)
     return found
   }
 }
 
-function listWatched(
+function listWatchedPaths(
   generation: Generation,
   key: EventKey,
   findRecord: (key: EventKey, read: MappingRead) => PathRecord | undefined,
-): Watched[] {
-  const wanted = new Map<string, Watched>()
+): WatchedPath[] {
+  const wanted = new Map<string, WatchedPath>()
   for (const compiled of generation.hook(key.hook).mappings) {
     if (!mayMatch(compiled.mapping, key)) continue
     const templates = listReads(compiled.mapping).filter(({ hasDefault }) => !hasDefault)
@@ -243,7 +243,7 @@ function describeHook({ hook }: EventKey): string {
   return hook === '*' ? 'the mappings without a path' : `the hook "${cut(toPrintableLine(hook), 100)}"`
 }
 
-function describeChange({ event }: EventKey, { mappingId, read, record: { counts, row } }: Watched): string {
+function describeChange({ event }: EventKey, { mappingId, read, record: { counts, row } }: WatchedPath): string {
   const usual = [...counts].filter(([kind]) => kind !== row.found).toSorted(([, one], [, other]) => other - one)
   const before = usual[0]?.[0] ?? 'missing'
   const requests = `${row.count} requests${event === '' ? '' : ` of the event "${event}"`}`
@@ -254,7 +254,7 @@ function describeChange({ event }: EventKey, { mappingId, read, record: { counts
 }
 
 /** Describes all changes except the first one. */
-function describeOthers(others: readonly Watched[]): string {
+function describeOthers(others: readonly WatchedPath[]): string {
   if (others.length === 0) return ''
   const listed = others.slice(0, maxListed - 1).map(({ read, record }) => describeNow(read, record.row.found, 60))
   const more = others.length - listed.length

@@ -61,7 +61,7 @@ export function createShapeLearner({
   const drift = watched && createDriftWatch({ ...watched, log })
   const waiting: Waiting[] = []
   let waitingBytes = 0
-  /** The names of the events with a waiting request. */
+  /** The names of the events with a waiting request. An event with several is removed when the gateway learns from the first of them. */
   const waitingEvents = new Set<string>()
   /** The shapes that were learnt since the last write. */
   const learnt = new Map<string, EventShape>()
@@ -182,8 +182,8 @@ export function createShapeLearner({
       if (waitingBytes + byteLength > maxWaitingBytes) return
       // names an event well enough to compare waiting requests; `learnNext` makes the exact key
       const name = `${path} ${source} ${event}`
-      const isFull = waiting.length >= maxWaiting || isOutOfTime
-      if (isFull && (waitingEvents.has(name) || waitingEvents.size >= maxWaitingEvents)) return
+      const isCrowded = waiting.length >= maxWaiting || isOutOfTime
+      if (isCrowded && (waitingEvents.has(name) || waitingEvents.size >= maxWaitingEvents)) return
       waiting.push({ id, bytes, syntax, receivedAt, source, event, hook: toHookLabel(hook, path), name })
       waitingEvents.add(name)
       waitingBytes += byteLength

@@ -12,15 +12,15 @@ import type { Store, StoreReader } from '../../store/store.ts'
 /** The maximum number of events, because the names of events and senders come from requests. */
 export const maxEvents = 200
 
-const folder = 'shape/'
+const cursorPrefix = 'shape/'
 
 function toCursorName({ hook, source, event }: EventKey): string {
-  return folder + [hook, source, event].map(encodeURIComponent).join('/')
+  return cursorPrefix + [hook, source, event].map(encodeURIComponent).join('/')
 }
 
 /** Reads the learnt shapes, of all hooks or of one, one at a time. Between two of them, the gateway serves requests. */
 export async function* streamShapes(store: Pick<StoreReader, 'cursors'>, hook?: string): AsyncGenerator<EventShape> {
-  const prefix = hook === undefined ? folder : `${folder}${encodeURIComponent(hook)}/`
+  const prefix = hook === undefined ? cursorPrefix : `${cursorPrefix}${encodeURIComponent(hook)}/`
   for (const { value } of await store.cursors(prefix)) {
     yield parseEventShape(value)
     // a shape with two thousand places takes some milliseconds: without this pause, two hundred of them would block every request

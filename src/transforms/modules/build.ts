@@ -170,8 +170,8 @@ function isLost(ended: Attempt<unknown>): boolean {
 
 /**
  * Runs esbuild with a time limit. All builds share one process of esbuild, and a build that blocks on a file ends only with that process. So a
- * late build is abandoned, and the process is replaced when no other build uses it. If the process ends, the first
- * build that fails because of it starts a new one at once. Never rejects.
+ * late build is abandoned, and the process is stopped when no other build uses it. If the process ends by itself, the first build that fails
+ * because of it clears it away. The next build then starts a new process. Never rejects.
  */
 async function buildWithin<Result>(
   start: (esbuild: Esbuild) => Promise<Result>,

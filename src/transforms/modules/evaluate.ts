@@ -62,9 +62,10 @@ function compile(code: string, file: string): void {
   }
 }
 
-/** The exports of the bundle, wrapped as `{ loaded }` because an export may have the name `then`. */
-function readExports(left: unknown): object {
-  const loaded: unknown = typeof left === 'object' && left !== null && 'loaded' in left ? left.loaded : undefined
+/** Reads the exports from the result of the bundle, which wraps them as `{ loaded }` because an export may have the name `then`. */
+function readExports(result: unknown): object {
+  const loaded: unknown =
+    typeof result === 'object' && result !== null && 'loaded' in result ? result.loaded : undefined
   return typeof loaded === 'object' && loaded !== null ? loaded : {}
 }
 

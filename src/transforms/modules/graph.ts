@@ -126,7 +126,7 @@ function findDefineFile(): string {
 function explainOutside(path: string, folder: string): string {
   const isPackage = !/^[./]/.test(path)
   return isPackage
-    ? `is not installed beside the ${folder}: only packages in their own node_modules are bundled`
+    ? `is not installed next to the ${folder}: only packages in their own node_modules are bundled`
     : `is outside the ${folder} directory`
 }
 

@@ -8,12 +8,12 @@ import type { TransformCall } from '../../model/transform.ts'
 const textBytes = 16 * 1024
 
 /** A call with its number in the thread. */
-type Numbered = {
+type NumberedCall = {
   readonly seq: number
   readonly task: { readonly bundle: BundlePost; readonly export: string | undefined; readonly call: TransformCall }
 }
 
-export function toBatchMessage(batch: readonly Numbered[]): { message: ToWorker; transfer: ArrayBuffer[] } {
+export function toBatchMessage(batch: readonly NumberedCall[]): { message: ToWorker; transfer: ArrayBuffer[] } {
   let size = 0
   const posts = batch.map(({ seq, task }): CallPost => {
     const { head, syntax, body, serves, readState } = task.call

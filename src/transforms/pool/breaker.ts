@@ -1,4 +1,5 @@
-// Code that was stopped three times within a minute gets no calls for a minute, and then one trial call, because a worker takes 100 ms to start. Each version of a module begins with a closed breaker. Only the newest version that was called has a breaker.
+// Limits how often code costs a worker, because a worker takes 100 ms to start. Code that was stopped three times within a minute gets no calls for
+// a minute, and then one trial call. Each version of a module begins with a closed breaker. Only the newest version that was called has a breaker.
 // ```
 // closed ──3 stops within a minute──▶ open ──a minute──▶ half-open: one call
 //   ▲                                    ▲                    │

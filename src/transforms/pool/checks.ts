@@ -1,4 +1,5 @@
-// Tests new bundles in the standby thread first, one after the other. A bundle that hangs or breaks there affects no call.
+// Tests each new bundle in the standby thread before a thread that serves loads it, one bundle after the other. So a bundle that hangs or breaks
+// affects no call.
 import { createSerial } from '../../base/serial.ts'
 import { Problem, toProblemRecord } from '../../model/problem.ts'
 import type { ProblemRecord } from '../../model/problem.ts'
@@ -11,20 +12,25 @@ import type { Thread } from './thread.ts'
 const startMs = 5000
 const answerMs = 100
 
-type Checked = {
+type CheckResult = {
   readonly problems: readonly (ProblemRecord | undefined)[]
   readonly reads: ReturnType<typeof parseSchemaPaths>
   readonly changed: string | undefined
 }
-type Lost = { readonly lost: ProblemRecord }
-type Current = { readonly thread: Thread; readonly bundle: BundlePost; readonly end: (ended: Checked | Lost) => void }
+/** The thread ended before it answered, or could not start. */
+type LostCheck = { readonly lost: ProblemRecord }
+type CurrentCheck = {
+  readonly thread: Thread
+  readonly bundle: BundlePost
+  readonly end: (ended: CheckResult | LostCheck) => void
+}
 
 export type Checks = {
   /**
    * One result for each export: undefined if it is a function. `reads`: the fields that the schema of each export names. `changed`: the global
    * that the bundle changed while it loaded.
    */
-  run(bundle: BundlePost, exports: readonly (string | undefined)[]): Promise<Checked>
+  run(bundle: BundlePost, exports: readonly (string | undefined)[]): Promise<CheckResult>
   complete(thread: Thread, message: Extract<FromWorker, { kind: 'checked' }>): void
   /** The thread has ended, or is being terminated. */
   fail(thread: Thread, buildProblem: (label: string) => ProblemRecord): void
@@ -41,13 +47,16 @@ export function createChecks(options: {
 }): Checks {
   const { takeChecker, timeoutMs, discard, buildStartProblem } = options
   const inOrder = createSerial()
-  let current: Current | undefined
+  let current: CurrentCheck | undefined
 
-  async function tryOnce(bundle: BundlePost, exports: readonly (string | undefined)[]): Promise<Checked | Lost> {
+  async function tryOnce(
+    bundle: BundlePost,
+    exports: readonly (string | undefined)[],
+  ): Promise<CheckResult | LostCheck> {
     const thread = takeChecker()
     if (thread === undefined) return { lost: toProblemRecord(buildStartProblem()) }
     let timer: NodeJS.Timeout | undefined
-    const ended = await new Promise<Checked | Lost>((end) => {
+    const ended = await new Promise<CheckResult | LostCheck>((end) => {
       current = { thread, bundle, end }
       const late = new Problem('transform-load-failed', `${toFileLabel(bundle)} was not loaded within ${timeoutMs} ms.`)
       const answer = { problems: exports.map(() => toProblemRecord(late)), reads: [], changed: undefined }
@@ -62,7 +71,7 @@ export function createChecks(options: {
     return ended
   }
 
-  async function run(bundle: BundlePost, exports: readonly (string | undefined)[]): Promise<Checked> {
+  async function run(bundle: BundlePost, exports: readonly (string | undefined)[]): Promise<CheckResult> {
     let ended = await tryOnce(bundle, exports)
     // a timer of an earlier module may have ended the thread
     if ('lost' in ended) ended = await tryOnce(bundle, exports)
@@ -86,6 +95,6 @@ export function createChecks(options: {
   }
 }
 
-function isClean(ended: Checked | Lost): boolean {
+function isClean(ended: CheckResult | LostCheck): boolean {
   return !('lost' in ended) && ended.changed === undefined && ended.problems.every((problem) => problem === undefined)
 }

@@ -19,7 +19,7 @@ type ThreadEvents = {
   onUnrun(thread: Thread, tasks: Task[]): void
   onThreadExit(thread: Thread, leaving: ThreadExit): void
   onChecked(thread: Thread, message: Extract<FromWorker, { kind: 'checked' }>): void
-  /** Called when the thread ended without being terminated. */
+  /** Called when the thread ended by itself, or is terminated because it sent an invalid message. */
   onGone(thread: Thread, cause: unknown): void
 }
 

@@ -7,7 +7,7 @@ import { NotPlain, toPlainJson } from './plain.ts'
 
 export type CallState = {
   readonly state: TransformState
-  /** Returns the values that the call set, in the order in which their keys were first used. Later calls of `set` throw. */
+  /** Returns the values that the call set, in the order in which their keys were first set. Later calls of `get` and `set` throw. */
   takeWrites(): StateWrite[]
 }
 
@@ -17,13 +17,13 @@ const { byteLength } = Buffer
 const { test: isMatch } = RegExp.prototype
 const invalidKey = /\p{Cc}|\p{Cs}/u
 
-/** `ask`: asks the main thread for the JSON of a value. Absent: the memory is empty. */
+/** `ask`: asks the main thread for the JSON of a value. Undefined: the state is empty. */
 export function createCallState(ask: ((key: string) => Promise<string | undefined>) | undefined): CallState {
   const read = new Map<string, Promise<string | undefined>>()
   const written = new Map<string, StateWrite>()
   let isOver = false
 
-  /** Throws for a key that the memory cannot have, and for a call that uses too many keys. */
+  /** Throws for an invalid key, and for a call that uses too many keys. */
   function checkKey(method: string, key: unknown): asserts key is string {
     if (isOver)
       throw new Error(

@@ -63,7 +63,7 @@ export function toFailedOutcome(
 
 /**
  * Parses the body and calls the function. Returns the outcome without a promise if the function is not asynchronous, because a promise costs
- * more than a small transform. It never throws or rejects. The function may change `head`. @param call its body may be a text if it is ASCII
+ * more than a small transform. Never throws or rejects. The function may change `head`. An ASCII body may be a text.
  */
 export function startCall(
   callable: Callable,
@@ -80,30 +80,30 @@ export function startCall(
     // the JSON of `head` has no undefined properties, but `input` has each one; a spread would cost 5 µs
     const { headers, query, url, path, method, source, event, receivedAt, deliveryId } = head
     const input = { payload, headers, query, url, path, method, source, event, receivedAt, deliveryId }
-    let memory: CallState | undefined
+    let callState: CallState | undefined
     const context = {
       log: (message: unknown) => addLine(log, message),
       replay: serves !== true,
       // created at its first use, because most transforms have none
       get state(): TransformState {
-        memory ??= createCallState(readState)
-        return memory.state
+        callState ??= createCallState(readState)
+        return callState.state
       },
     }
     const value = callable.call(input, context)
-    const end: Ending = { log, takeWrites: () => memory?.takeWrites() ?? noWrites }
-    return isSynchronous(value) ? buildReturnedOutcome(callable, value, end) : awaitResult(callable, value, end)
+    const effects: CallEffects = { log, takeWrites: () => callState?.takeWrites() ?? noWrites }
+    return isSynchronous(value) ? buildReturnedOutcome(callable, value, effects) : awaitResult(callable, value, effects)
   } catch (thrown) {
     return buildFailedOutcome(callable, thrown, log)
   }
 }
 
 /** The effects of a call besides its result. */
-type Ending = { readonly log: readonly string[]; readonly takeWrites: () => readonly StateWrite[] }
+type CallEffects = { readonly log: readonly string[]; readonly takeWrites: () => readonly StateWrite[] }
 
 const noWrites: readonly StateWrite[] = []
 
-/** Whether `await` would not change the value. Only `await` reads `then`, because it may be a getter. */
+/** Whether the value needs no `await`. The property `then` is not read here, because it may be a getter, which is code. */
 function isSynchronous(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return typeof value !== 'function'
   if (isProxy(value)) return false
@@ -112,11 +112,11 @@ function isSynchronous(value: unknown): boolean {
   return isPlain && !Object.hasOwn(value, 'then')
 }
 
-async function awaitResult(callable: Callable, pending: unknown, end: Ending): Promise<CallOutcome> {
+async function awaitResult(callable: Callable, pending: unknown, effects: CallEffects): Promise<CallOutcome> {
   try {
-    return buildReturnedOutcome(callable, await pending, end)
+    return buildReturnedOutcome(callable, await pending, effects)
   } catch (thrown) {
-    return buildFailedOutcome(callable, thrown, end.log)
+    return buildFailedOutcome(callable, thrown, effects.log)
   }
 }
 
@@ -129,8 +129,8 @@ function buildFailedOutcome({ label, locate }: Callable, thrown: unknown, log: r
   return toFailedOutcome(new Problem('transform-failed', `${label} threw ${what}${at}.`, { frame }), [...log])
 }
 
-/** The JSON of plain data, or the reason why the value is not plain data. */
-function buildReturnedOutcome({ label }: Callable, value: unknown, { log, takeWrites }: Ending): CallOutcome {
+/** The outcome with the JSON of the value; a failed one if the value is not plain data. */
+function buildReturnedOutcome({ label }: Callable, value: unknown, { log, takeWrites }: CallEffects): CallOutcome {
   try {
     if (value === undefined) {
       const advice = "return {} to keep the mapping's action, null to skip"

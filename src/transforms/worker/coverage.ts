@@ -12,7 +12,7 @@ export function startCoverage(): CoverageProbe {
   const session = new Session()
   session.connect()
   const bundles = new Map<number, Pick<BundlePost, 'file' | 'code'>>()
-  /** Where the code begins in a script, because the evaluation wraps it; undefined if the script is other code. */
+  /** Where the code begins in a script, because the evaluation wraps it; -1 if the script is other code. */
   const starts = new Map<string, number>()
 
   session.post('Profiler.enable')

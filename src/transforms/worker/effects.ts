@@ -3,8 +3,8 @@
 // code.
 import { createRequire, syncBuiltinESMExports } from 'node:module'
 
-/** Functions that no list below contains are blocked, so that a new function of Node is blocked too. */
-const readersOfFiles = new Set(
+/** The functions of `fs` that only read. All others are blocked, so that a new function of Node is blocked too. */
+const fileReaders = new Set(
   (
     'access close exists fstat glob lstat opendir read readdir readFile readlink readv realpath stat statfs openAsBlob ' +
     'createReadStream ReadStream FileReadStream Dir Dirent Stats'
@@ -14,7 +14,7 @@ const readersOfFiles = new Set(
 /** Modules of which each function is blocked. Libraries create a `Resolver` while they load; its methods are blocked below. */
 const blockedModules = ['child_process', 'cluster', 'dns', 'dns/promises', 'inspector', 'inspector/promises']
 
-/** Modules whose other exports are harmless: libraries create an `http.Agent` while they load. */
+/** The blocked functions of modules whose other exports are harmless. */
 const blockedFunctions: Readonly<Record<string, readonly string[]>> = {
   module: ['enableCompileCache', 'flushCompileCache'],
   os: ['setPriority'],
@@ -24,7 +24,10 @@ const blockedFunctions: Readonly<Record<string, readonly string[]>> = {
   worker_threads: ['BroadcastChannel', 'Worker'],
 }
 
-/** Every connection of Node, including those of `fetch`, TLS and HTTP/2, is made by these methods. */
+/**
+ * Every connection of Node, including those of `fetch`, TLS and HTTP/2, is made by these methods. Classes such as `http.Agent` stay, because
+ * libraries create them while they load.
+ */
 const blockedMethods: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   net: { Socket: ['connect'], Server: ['listen'] },
   dgram: { Socket: ['bind', 'connect', 'send', 'sendto', 'addMembership'] },
@@ -32,7 +35,7 @@ const blockedMethods: Readonly<Record<string, Readonly<Record<string, readonly s
   'dns/promises': { Resolver: resolverMethods() },
 }
 
-const ofProcess = ['_debugProcess', '_kill', '_linkedBinding', 'binding', 'dlopen', 'kill']
+const processFunctions = ['_debugProcess', '_kill', '_linkedBinding', 'binding', 'dlopen', 'kill']
 
 function resolverMethods(): string[] {
   const kinds = ['', '4', '6', 'Any', 'Caa', 'Cname', 'Mx', 'Naptr', 'Ns', 'Ptr', 'Soa', 'Srv', 'Tlsa', 'Txt']
@@ -61,7 +64,7 @@ export function blockEffects(): void {
     blockAll(find(name), name, (key) => !functions.includes(key))
   blockFiles(find('fs'), 'fs')
   blockFiles(find('fs/promises'), 'fs/promises')
-  for (const name of ofProcess) block(process, name, `process.${name}`)
+  for (const name of processFunctions) block(process, name, `process.${name}`)
   if (typeof process.report === 'object') block(process.report, 'writeReport', 'process.report.writeReport')
   for (const name of ['fetch', 'WebSocket', 'EventSource', 'BroadcastChannel'])
     if (name in globalThis) block(globalThis, name, name)
@@ -69,7 +72,7 @@ export function blockEffects(): void {
 }
 
 function blockFiles(found: object | undefined, label: string): void {
-  const isReader = (key: string) => readersOfFiles.has(key.replace(/Sync$/, ''))
+  const isReader = (key: string) => fileReaders.has(key.replace(/Sync$/, ''))
   blockAll(found, label, (key) => isReader(key) || key === 'open' || key === 'openSync')
   for (const name of ['open', 'openSync']) {
     const open: unknown = Reflect.get(found ?? {}, name)

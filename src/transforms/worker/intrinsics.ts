@@ -196,7 +196,7 @@ function findName(index: number): string {
 const emptyList: unknown[] = []
 const emptyFunction = () => {}
 
-/** Counts the inherited keys that a loop over an empty array and function finds. There should be none. */
+/** Counts the inherited keys that loops over an empty array and over a function find. There should be none. */
 function countInheritedKeys(): number {
   let count = 0
   for (const _ in emptyList) count += 1

@@ -45,7 +45,7 @@ export type ToWorker =
 export type ThreadExit = {
   readonly kind: 'leaving'
   readonly why: 'globals' | 'memory' | 'exit' | 'uncaught'
-  /** `globals`: the changed global. `exit`: the function that was called. `uncaught`: the problem. */
+  /** `globals`: the changed global. `exit`: the function that was called. `uncaught`: the kind of the exception. `memory`: empty. */
   readonly what: string
   readonly problem?: ProblemRecord
   /** The call whose code caused the problem, if it is known. The call may have ended before. */

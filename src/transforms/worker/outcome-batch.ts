@@ -13,7 +13,7 @@ type OutcomeBatch = {
   addUnrun(seq: number): void
   /** Call it when a batch of calls begins. From then on, outcomes wait for `flush` or `flushIfDue`. */
   startBatch(): void
-  /** Sends the outcomes if the first one has waited long enough. */
+  /** Sends the outcomes if none were sent for `maxWaitMs`. */
   flushIfDue(): void
   flush(): void
 }

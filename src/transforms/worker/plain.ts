@@ -63,7 +63,7 @@ export function toPlainJson(value: unknown): string {
     let json = ''
     for (let index = 0; index < list.length; index += 1) {
       parent.key = `${index}`
-      json += `${index === 0 ? '' : ','}${write(readOwnKeys(list, parent), parent)}`
+      json += `${index === 0 ? '' : ','}${write(readOwnProperty(list, parent), parent)}`
     }
     return `[${json}]`
   }
@@ -72,7 +72,7 @@ export function toPlainJson(value: unknown): string {
     const names = keys(source)
     for (let index = 0; index < names.length; index += 1) {
       parent.key = names[index] ?? ''
-      const item = readOwnKeys(source, parent)
+      const item = readOwnProperty(source, parent)
       if (item === undefined) continue
       const name = writeText(parent.key)
       count(2)
@@ -111,7 +111,7 @@ function readOwnValue(source: unknown, key: string): unknown {
 }
 
 /** Reads a property without running a getter, because a getter is code and may never return. */
-function readOwnKeys(source: object, parent: Parent): unknown {
+function readOwnProperty(source: object, parent: Parent): unknown {
   const property = getOwnPropertyDescriptor(source, parent.key)
   if (property?.get !== undefined || property?.set !== undefined)
     throw new NotPlain(`${describePlace(parent)} is a getter`)

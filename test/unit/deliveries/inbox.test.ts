@@ -32,6 +32,7 @@ const toPayload = (id: string): GmailPayload => ({
 function createStage(store = createMemoryStore({ clock: () => 5 }), fails: readonly string[] = []) {
   const generation = createGeneration({ config: Config.parse({}), mappings: [], transforms: new Map() })
   const ran: OpenDelivery[] = []
+  const released: string[] = []
   let ids = 0
   const parts = {
     account,
@@ -43,7 +44,7 @@ function createStage(store = createMemoryStore({ clock: () => 5 }), fails: reado
   }
   const rerunner = {
     claim: async () => {},
-    release: async () => {},
+    release: async (ids: readonly string[]) => void released.push(...ids),
     async rerun(open: OpenDelivery) {
       if (fails.includes(open.deliveryId)) throw new Error('it cannot be run')
       ran.push(open)
@@ -52,7 +53,7 @@ function createStage(store = createMemoryStore({ clock: () => 5 }), fails: reado
   }
   const repeated: string[] = []
   const repeats = { note: ({ deliveryId }: { deliveryId: string }) => void repeated.push(deliveryId) }
-  return { store, ran, repeated, inbox: createInbox({ ...parts, rerunner, repeats }) }
+  return { store, ran, released, repeated, inbox: createInbox({ ...parts, rerunner, repeats }) }
 }
 
 describe('inbox of the gateway', () => {
@@ -94,6 +95,17 @@ describe('inbox of the gateway', () => {
     await inbox.deliver([toPayload('a'), toPayload('b')], { historyId: '20', syncedAt: 5 })
     await new Promise((resolve) => setImmediate(resolve))
     expect(ran.map(({ deliveryId }) => deliveryId)).toEqual(['d-2'])
+  })
+
+  test('a mail that is stored and cannot be read is left to other gateways', async () => {
+    const store = createMemoryStore({ clock: () => 5 })
+    const { inbox, released } = createStage({
+      ...store,
+      open: () => Promise.reject(new Error('the connection is gone')),
+    })
+    await inbox.deliver([toPayload('a')], { historyId: '20', syncedAt: 5 })
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(released).toEqual(['d-1'])
   })
 
   test('the position does not move if the store refuses the mails', async () => {

@@ -1,13 +1,18 @@
 // One pass over the outbox of a sender, against the fakes: pages, limits, ids that are gone, failures, and two gateways.
 import { describe, expect, test } from 'vitest'
+import { createIntake } from '../../../src/deliveries/intake.ts'
+import { recoverSource } from '../../../src/deliveries/recovery/pass.ts'
 import { createRecovery } from '../../../src/deliveries/recovery/recovery.ts'
 import { scanOutbox } from '../../../src/deliveries/recovery/scan.ts'
-import type { Outbox } from '../../../src/recover/outbox.ts'
+import type { Outbox, SentAttempt } from '../../../src/recover/outbox.ts'
 import { Config } from '../../../src/model/config/config.ts'
 import { Mapping, type MappingInput } from '../../../src/model/config/mapping.ts'
+import { silentLog } from '../../../src/model/log.ts'
+import { Problem } from '../../../src/model/problem.ts'
 import { createGeneration } from '../../../src/pipeline/generation.ts'
 import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
 import type { Store } from '../../../src/store/store.ts'
+import { toGeneration, toTestId } from '../pipeline/decide.ts'
 import { createClock } from '../../contract/stage.ts'
 import { basecampToken, startBasecamp } from '../../e2e/fakes/basecamp-webhook.ts'
 import { githubApp, githubToken, startGitHub } from '../../e2e/fakes/github-deliveries.ts'
@@ -78,6 +83,70 @@ describe('a pass over the deliveries of a sender', () => {
     expect(await recovery.run({ since })).toMatchObject([{ missing: 1, recovered: 1 }])
     expect(await recovery.run({ since })).toMatchObject([{ missing: 0, recovered: 0 }])
     expect(await countStored()).toBe(1)
+  })
+
+  test('a pass with --since that begins after the last pass leaves the deliveries between them to the next pass', async () => {
+    const { recovery, github, clock, countStored } = await startOnGitHub()
+    github.addAttempt()
+    clock.advance(60 * minute)
+    github.addAttempt()
+    clock.advance(5 * minute)
+    expect(await recovery.run({ since: clock() - 10 * minute })).toMatchObject([{ missing: 1, recovered: 1 }])
+    expect(await recovery.run({})).toMatchObject([{ missing: 1, recovered: 1 }])
+    expect(await recovery.run({})).toMatchObject([{ missing: 0 }])
+    expect(await countStored()).toBe(2)
+  })
+
+  test('--since takes all that GitLab remembers, because its events have no times', async () => {
+    let now = () => 0
+    const gitlab = await startGitLab({ clock: () => now() })
+    const settings = { project: 'acme/app', hookId: 5, token: gitlabToken, baseUrl: `${gitlab.url}/api/v4` }
+    const { clock, recovery, countStored } = createStage({ sender: 'gitlab', ...settings })
+    now = clock
+    gitlab.addAttempt({ payload: { n: 1 } })
+    clock.advance(60 * minute)
+    await recovery.run({})
+    expect(await countStored()).toBe(0)
+    expect(await recovery.run({ since: clock() - minute })).toMatchObject([{ missing: 1, recovered: 1 }])
+    expect(await countStored()).toBe(1)
+  })
+
+  test('deliveries that the sender never returns are reported, and hold up no later delivery', async () => {
+    const clock = createClock()
+    const store = createMemoryStore({ clock })
+    const generation = toGeneration([{ match: { path: 'in' }, messageTemplate: 'x' }])
+    const [mapping] = generation.mappings
+    if (mapping === undefined) throw new Error('there is one mapping')
+    const rerunner = { claim: async () => {}, release: async () => {}, rerun: async () => 'accepted' }
+    const intake = createIntake({ store, rerunner, log: silentLog })
+    const parts = { generation: () => generation, store, intake, clock, newId: toTestId, log: silentLog }
+    const attempts: SentAttempt[] = []
+    const fail = (id: string) => void attempts.unshift({ id, ref: id, place: clock(), isDelivered: false })
+    const outbox: Outbox = {
+      name: 'an outbox',
+      remembers: true,
+      hasTimes: true,
+      overlap: 10 * minute,
+      async *pages() {
+        yield { attempts, now: clock() }
+      },
+      async fetch({ id }) {
+        if (id.startsWith('broken')) throw new Problem('recover-unavailable', 'The answer was 500.')
+        return { headers: { 'content-type': 'application/json' }, body: new TextEncoder().encode('{}') }
+      },
+      state: async () => ({ isOn: true }),
+      turnOn: async () => {},
+    }
+    const pass = async () => {
+      clock.advance(20 * minute)
+      return recoverSource({ sender: 'acme', path: 'in', mapping, outbox }, parts, {})
+    }
+    expect(await pass()).toMatchObject({ begins: true })
+    for (const id of ['broken-1', 'whole-1', 'broken-2', 'whole-2', 'broken-3']) fail(id)
+    expect(await pass()).toMatchObject({ recovered: 2, failed: 3, problem: undefined })
+    fail('whole-3')
+    expect(await pass()).toMatchObject({ recovered: 1, problem: 'The answer was 500.' })
+    expect(await pass()).toMatchObject({ recovered: 0, problem: 'The answer was 500.' })
   })
 
   test('a delivery that succeeded at a second attempt is not fetched, and one that fails twice is fetched once', async () => {

@@ -54,6 +54,26 @@ describe('repetitions of deliveries', () => {
     expect(written).toEqual([[{ deliveryId: 'a', times: 2, lastAt: 2, bodyDiffered: false }]])
   })
 
+  test('a write waits for the one before it, and a stop waits for both', async () => {
+    const { written, store, repeats, noteRepeat } = createStage()
+    let endFirst = () => {}
+    const { noteRepeats } = store
+    store.noteRepeats = async (first) => {
+      store.noteRepeats = noteRepeats
+      await new Promise<void>((resolve) => (endFirst = resolve))
+      await noteRepeats(first)
+    }
+    noteRepeat('a')
+    await vi.advanceTimersByTimeAsync(1_000)
+    noteRepeat('b')
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(written).toEqual([])
+    const stopped = repeats.stop()
+    endFirst()
+    await stopped
+    expect(written.flat().map(({ deliveryId }) => deliveryId)).toEqual(['a', 'b'])
+  })
+
   test('a stop writes all repetitions, and an unavailable store does not delay it', async () => {
     const { written, store, repeats, noteRepeat } = createStage()
     for (let at = 0; at < 2_500; at += 1) noteRepeat(`d-${at}`)

@@ -22,7 +22,16 @@ const parkedDecision: Decision = {
 async function createStage(
   ids: string[],
   change: (store: Store) => Partial<Store> = () => ({}),
-  { mappingId, mappings }: { mappingId?: string; mappings?: readonly MappingInput[] } = {},
+  {
+    mappingId,
+    mappings,
+    nextMappings,
+  }: {
+    mappingId?: string
+    mappings?: readonly MappingInput[]
+    /** The mappings of a save that goes live as soon as a delivery has begun to run. */
+    nextMappings?: readonly MappingInput[]
+  } = {},
 ) {
   const waiting = createMemoryStore({ clock: Date.now })
   for (const id of ids) {
@@ -51,8 +60,13 @@ async function createStage(
   const store = new Proxy(waiting, {
     get: (target, name) => Reflect.get(change(target), name) ?? Reflect.get(target, name),
   })
-  const current = mappings === undefined ? generation : toGeneration(mappings)
-  const parts = { generation: () => current, acquire: () => () => {}, store, clock: Date.now, newId: toTestId }
+  const first = mappings === undefined ? generation : toGeneration(mappings)
+  let current = first
+  const readGeneration = () => {
+    if (nextMappings !== undefined) queueMicrotask(() => (current = toGeneration(nextMappings)))
+    return current
+  }
+  const parts = { generation: readGeneration, acquire: () => () => {}, store, clock: Date.now, newId: toTestId }
   const parked: string[] = []
   const onParked: OnParked = ({ deliveryId }) => void parked.push(deliveryId)
   const rerunner = new Rerunner({
@@ -72,6 +86,7 @@ async function createStage(
     errors,
     parked,
     waiting,
+    first,
     delivery: (id: string) => ({ ...toTestDelivery('in', { text: id }), id }),
   }
 }
@@ -159,6 +174,14 @@ describe('waiting deliveries', () => {
     if (open === undefined) throw new Error('it is parked')
     expect(await rerunner.rerun(open)).toBe('parked')
     expect((await waiting.delivery('a'))?.problem, 'the first moment stays').toEqual(record?.problem)
+  })
+
+  test('a delivery that no mapping takes has the generation that decided it, so a save that goes live meanwhile runs it', async () => {
+    const nextMappings = [{ match: { path: 'in' }, messageTemplate: 'Say {{text}}' }]
+    const saved = { mappingId: 'gone', mappings: elsewhere, nextMappings }
+    const { rerunner, waiting, first } = await createStage(['a'], undefined, saved)
+    await rerunner.resumePending()
+    expect(await waiting.delivery('a')).toMatchObject({ state: 'parked', generation: first.id })
   })
 
   test('an undecided delivery is skipped if no conditions match, and stays parked if its hook is missing', async () => {

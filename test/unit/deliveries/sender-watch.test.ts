@@ -1,5 +1,7 @@
 // Which senders are reported to the operator: senders that were accepted before and are refused now or silent, and no stranger.
 import { describe, expect, test } from 'vitest'
+import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
+import type { Store } from '../../../src/store/store.ts'
 import { createSenderStage, day, github, hour, minute, monday, type Sender, wrongSignature } from './sender-stage.ts'
 
 const trace = [wrongSignature]
@@ -51,6 +53,30 @@ describe('a sender that was accepted before', () => {
     )
     await stage.pass(3 * hour)
     expect(stage.told).toHaveLength(2)
+  })
+
+  test('refusals that could not be written are counted together with those that came meanwhile', async () => {
+    const memory = createMemoryStore({ clock: () => monday })
+    let onWrite: (() => void) | undefined
+    const store = new Proxy(memory, {
+      get: (target, name) => (name === 'appendAll' ? appendAll : Reflect.get(target, name)),
+    })
+    const stage = await openKnown(github, { store })
+    stage.refuse(github, { trace })
+    onWrite = () => {
+      stage.refuse(github, { trace })
+      throw new Error('the disk is full')
+    }
+    await stage.pass(minute)
+    onWrite = undefined
+    await stage.pass(minute)
+    expect(stage.texts()[0]).toContain('2 requests, 401 unauthorized')
+
+    async function appendAll(...given: Parameters<Store['appendAll']>) {
+      const [, move] = given
+      if (move !== undefined && 'name' in move && move.name.startsWith('sender/')) onWrite?.()
+      return memory.appendAll(...given)
+    }
   })
 
   test('another cause of refusals is reported separately', async () => {

@@ -3,10 +3,11 @@ import { describe, expect, test } from 'vitest'
 import { addToStored } from '../../../src/deliveries/shapes/stored.ts'
 import { collectKnownPayloads, listLearntPaths } from '../../../src/replay/learnt-paths.ts'
 import { findPathWarnings } from '../../../src/replay/path-warnings.ts'
-import { collectShapes } from '../../../src/replay/payload-shapes.ts'
+import { collectShapes, streamHookShapes } from '../../../src/replay/payload-shapes.ts'
 import { streamShapeRows } from '../../../src/replay/shape-rows.ts'
-import { createEventShape, learnPayload } from '../../../src/shapes/event-shape.ts'
+import { createEventShape, learnPayload, readRequests } from '../../../src/shapes/event-shape.ts'
 import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
+import { newDelivery, request } from '../../contract/stage.ts'
 import { makeFolder } from '../../e2e/gateway.ts'
 import { toGeneration } from '../pipeline/decide.ts'
 
@@ -82,4 +83,26 @@ test('the shapes of other hooks are not read', async () => {
   await collectShapes(parts, 'pr')
   expect(read).toHaveLength(2 * letters.length)
   expect(read.filter((name) => !name.startsWith('shape/pr/'))).toEqual([])
+})
+
+test('at most 25 kept requests are in memory at a time, and each counts once', async () => {
+  const { parts } = await createStage()
+  for (let at = 1; at <= 60; at += 1) {
+    const { head, body } = request(`{"n": ${at}}`)
+    const kept = { head: { ...head, path: 'other', headers: {} }, body }
+    await parts.store.append(newDelivery({ at, hook: 'other', source: undefined, event: undefined, request: kept }))
+  }
+  const pages: number[] = []
+  const kept: Parts['store']['kept'] = async (query) => {
+    const page = await parts.store.kept(query)
+    pages.push(page.length)
+    return page
+  }
+  const counts: number[] = []
+  const store = { ...parts.store, kept }
+  for await (const shape of streamHookShapes({ ...parts, store, maxKept: 55 }, 'other')) {
+    if (shape.event === '') counts.push(readRequests(shape).count)
+  }
+  expect(counts).toEqual([55])
+  expect(Math.max(...pages)).toBe(25)
 })

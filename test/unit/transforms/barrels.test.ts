@@ -161,7 +161,7 @@ describe('imports inside a package', () => {
       /"?(link\.js|outside\.js|.*outside\.js)"? (is|.*) outside the transforms directory/,
     ],
     ['a path out of the directory', '../../../../outside.js', /outside the transforms directory/],
-    ['a package that is installed elsewhere', 'far', /"far" is not installed beside the transforms/],
+    ['a package that is installed elsewhere', 'far', /"far" is not installed next to the transforms/],
     ['an addon', './addon.node', /"addon\.node" is a native addon/],
     ['a URL', 'https://example.com/x.js', /"https:\/\/example\.com\/x\.js" is not a file of the transforms directory/],
     ['a URL behind an alias', '#far', /"#far" is not a file of the transforms directory|Could not resolve "#far"/],

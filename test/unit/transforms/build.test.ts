@@ -83,7 +83,7 @@ describe('an import', () => {
     const around = { 'node_modules/far/index.js': '', 'node_modules/far/package.json': '{"name":"far"}' }
     const { message } = await problemOf({ 'x.ts': `import 'far'` }, around)
     expect(message).toBe(
-      'transforms/x.ts does not build at x.ts:1: "far" is not installed beside the transforms: only packages in their own node_modules are bundled. Run "npm install far" in hooks/transforms.',
+      'transforms/x.ts does not build at x.ts:1: "far" is not installed next to the transforms: only packages in their own node_modules are bundled. Run "npm install far" in hooks/transforms.',
     )
     const tsconfig = { ...around, 'tsconfig.json': '{"compilerOptions":{"paths":{"near":["./node_modules/far"]}}}' }
     expect((await problemOf({ 'x.ts': `import 'near'` }, tsconfig)).message).toContain('Could not resolve "near"')

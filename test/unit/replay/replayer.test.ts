@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest'
+import { createReplayer } from '../../../src/replay/replayer.ts'
+import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
+import { toGeneration, toTestId } from '../pipeline/decide.ts'
+import { createConfigDir, writeFiles } from '../transforms/stage.ts'
+
+test('the fixtures of a module run with one version of the files, even if a save comes in between', async () => {
+  const { configDir: dir, root } = await createConfigDir()
+  const fixture = {
+    request: { path: 'x', payload: {} },
+    expect: { actions: [{ message: 'before' }], decision: 'accept' },
+  }
+  await writeFiles(root, { 'x.fixtures/one.json': JSON.stringify(fixture) })
+  const mapping = { match: { path: 'x' }, transform: { module: 'x.ts' } }
+  const versions = ['before', 'after'].map((message) =>
+    toGeneration([mapping], { transforms: { 'x.ts': () => ({ message }) } }),
+  )
+  const [before] = versions
+  if (before === undefined) throw new Error('there are two versions')
+  const replayer = createReplayer({
+    dir,
+    current: () => before,
+    edited: () => versions.shift() ?? before,
+    createThreads: () => ({ of: (transforms) => transforms, close: async () => {} }),
+    store: createMemoryStore({ clock: Date.now }),
+    newId: toTestId,
+  })
+  expect(await replayer.updateFixtures('x.ts')).toEqual({ module: 'x.ts', updated: [], failing: [] })
+})
