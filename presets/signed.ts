@@ -4,17 +4,17 @@ import { z } from 'zod'
 import { definePreset, type MappingInput, type Preset, type PresetParts } from '../src/define.ts'
 
 // a blank secret is an error, not a missing secret: with an empty variable, the hook token alone must not open the hook
-export const filled = z.string().refine((text) => text.trim() !== '', 'must not be blank')
+export const nonBlankText = z.string().refine((text) => text.trim() !== '', 'must not be blank')
 
 /** Without a secret, the mappings have no `verify`, and the hook token admits requests. */
 export const signedOptions = {
   /** The name of the hook. Default: the name of the preset. */
-  path: filled.optional(),
+  path: nonBlankText.optional(),
   /** The task of the agent for an event, in the operator's words. Replaces the task of the preset. */
-  instructions: filled.optional(),
-  secret: filled.optional(),
+  instructions: nonBlankText.optional(),
+  secret: nonBlankText.optional(),
   /** Two secrets that are both valid, while one replaces the other. */
-  secrets: z.array(filled).min(1).max(2).optional(),
+  secrets: z.array(nonBlankText).min(1).max(2).optional(),
 }
 const SignedOptions = z.strictObject(signedOptions)
 
@@ -22,15 +22,15 @@ const SignedOptions = z.strictObject(signedOptions)
 const replyOptions = {
   ...signedOptions,
   /** The channel of the replies. If it is the channel of the sender, a reply goes to the issue or pull request of the event. */
-  channel: filled.optional(),
+  channel: nonBlankText.optional(),
   /** The recipient, if the channel is another one. */
-  to: filled.optional(),
+  to: nonBlankText.optional(),
 }
 /** The reply options, and the option of a sender that also has commits. */
 export const forgeOptions = {
   ...replyOptions,
   /** The name of the commit status that each run sets. */
-  status: filled.optional(),
+  status: nonBlankText.optional(),
 }
 const ReplyOptions = z.strictObject(replyOptions)
 const ForgeOptions = z.strictObject(forgeOptions)

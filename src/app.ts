@@ -43,7 +43,7 @@ import { createSenderWatch } from './deliveries/senders/watch.ts'
 import { createShapeLearner } from './deliveries/shapes/learner.ts'
 import { Rerunner } from './deliveries/rerun.ts'
 import { createHookApp, listen } from './http/server.ts'
-import { createSharing, notShared } from './http/shared.ts'
+import { createSharing, noSharing } from './http/shared.ts'
 import { createStops, type Stops } from './base/stops.ts'
 import { createThrottle } from './http/throttle.ts'
 import type { LeaseTimes } from './store/named-leases.ts'
@@ -119,7 +119,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const { dir, env = process.env, development = false, clock = Date.now, onShapeWritten, makeTransform } = options
   const { config, env: settings } = loadConfig({ dir, env })
   const { host, adminHost, bodyTimeoutMs, stopTimeoutMs } = config.server
-  stops.within(stopTimeoutMs)
+  stops.setTotalLimitMs(stopTimeoutMs)
   const graceMs = stopTimeoutMs / 4
   let level = config.server.log
   const log = withLevel(options.log, () => level)
@@ -148,7 +148,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   // 2. The first generation: configuration, mappings and modules.
   const runtime = createTransformRuntime({ clock, log })
   stops.add('the threads of the transforms', () => runtime.close())
-  const share = engine === 'postgres' ? createSharing({ store, clock, log, generation: () => generation() }) : notShared
+  const share = engine === 'postgres' ? createSharing({ store, clock, log, generation: () => generation() }) : noSharing
   stops.add('what gateways share', () => share.stop())
   const handed = share.handed(createHandshakeSecrets({ file: toHandedSecretsFile(dir), clock }))
   const fetchPinned = createPinnedFetch({ now: clock, ...(options.transport && { transport: options.transport }) })
@@ -161,7 +161,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     log,
     clock,
     meter,
-    parkedFor: (module) => store.parkedFor(module),
+    parkedFor: (module) => store.countParkedFor(module),
     compareKept: (...generations) => replayer.compareGenerations(...generations),
     onReload: () => void shadows.refresh(),
   })

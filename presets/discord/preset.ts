@@ -1,13 +1,13 @@
 // Installs of the app, its removal and purchases become agent turns.
 import { z } from 'zod'
 import { definePreset } from '../../src/define.ts'
-import { type EventMapping, filled, buildParts } from '../signed.ts'
+import { type EventMapping, nonBlankText, buildParts } from '../signed.ts'
 
 const DiscordOptions = z.strictObject({
-  path: filled.optional(),
-  instructions: filled.optional(),
+  path: nonBlankText.optional(),
+  instructions: nonBlankText.optional(),
   /** The "Public Key" of the application. Discord signs with the private key; there is no shared secret. */
-  publicKey: filled.optional(),
+  publicKey: nonBlankText.optional(),
 })
 type DiscordOptions = z.infer<typeof DiscordOptions>
 

@@ -1,7 +1,7 @@
 // New mails, posted in batches as {"messages": [{id, from, subject, snippet, body}, …]}, become agent turns, one for each mail.
 import { z } from 'zod'
 import { definePreset } from '../../src/define.ts'
-import { filled } from '../signed.ts'
+import { nonBlankText } from '../signed.ts'
 
 const kib = 1024
 const mib = 1024 * kib
@@ -10,8 +10,8 @@ const mib = 1024 * kib
 const GmailOptions = z.strictObject({
   maxBytes: z.int().positive().default(20_000),
   allowUnsafeExternalContent: z.boolean().default(false),
-  instructions: filled.optional(),
-  model: filled.optional(),
+  instructions: nonBlankText.optional(),
+  model: nonBlankText.optional(),
   thinking: z.enum(['off', 'minimal', 'low', 'medium', 'high', 'xhigh']).optional(),
 })
 type GmailOptions = z.infer<typeof GmailOptions>

@@ -7,12 +7,12 @@ const { resolve } = createRequire(import.meta.url)
 const packageFile = resolve('#package')
 
 /** A path inside the package. */
-export function inPackage(...parts: readonly string[]): string {
+export function resolvePackagePath(...parts: readonly string[]): string {
   return join(dirname(packageFile), ...parts)
 }
 
 /** A path inside a package that this package depends on. */
-export function inDependency(name: string, ...parts: readonly string[]): string {
+export function resolveDependencyPath(name: string, ...parts: readonly string[]): string {
   return join(dirname(resolve(`${name}/package.json`)), ...parts)
 }
 

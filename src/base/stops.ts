@@ -5,7 +5,7 @@ export type Stops = {
   /** `part`: its name in a log line. */
   add(part: string, stop: () => unknown, limits?: { limitMs?: number }): void
   /** The time for all parts together. Without it, only the limit of each part applies. */
-  within(totalMs: number): void
+  setTotalLimitMs(totalMs: number): void
   /** Stops all parts. It never rejects: a part that throws or exceeds its limit is logged, and the stop continues. */
   run(): Promise<void>
 }
@@ -33,7 +33,7 @@ export function createStops(log: { error(fields: object, line: string): void }):
 
   return {
     add: (part, stop, { limitMs = defaultLimitMs } = {}) => void stops.push({ part, stop, limitMs }),
-    within: (ms) => void (totalMs = ms),
+    setTotalLimitMs: (ms) => void (totalMs = ms),
     run: () => (running ??= run()),
   }
 }

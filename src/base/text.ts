@@ -66,7 +66,7 @@ const unseenCharacter =
 const plainText = /^[\n -~→]*$/
 
 /** Replaces each invisible character. */
-export function replaceUnseen(text: string, toReplacement: (character: string) => string): string {
+export function replaceInvisible(text: string, toReplacement: (character: string) => string): string {
   return plainText.test(text) ? text : text.replace(unseenCharacter, toReplacement)
 }
 
@@ -75,7 +75,7 @@ export function replaceUnseen(text: string, toReplacement: (character: string) =
  * feed.
  */
 export function toPrintable(text: string): string {
-  return replaceUnseen(text.replaceAll('\r\n', '\n'), toControlPicture)
+  return replaceInvisible(text.replaceAll('\r\n', '\n'), toControlPicture)
 }
 
 /** Like `toPrintable`, but on one line. */

@@ -1,7 +1,7 @@
 // Puts text from outside between two markers with an id that its author cannot know. Nothing in the text reads as such a marker,
 // or as a control token of a chat template, even for a reader who folds letters and undoes escapes.
 import { stripVTControlCharacters } from 'node:util'
-import { replaceUnseen } from '../base/text.ts'
+import { replaceInvisible } from '../base/text.ts'
 import { foreignLetter, opener } from './lookalikes.ts'
 import { toSkeleton, type Skeleton } from './skeleton.ts'
 
@@ -141,7 +141,7 @@ function cut(text: string, max: number): string {
 
 /** Removes invisible characters: terminal sequences, controls except tabs, tags, fillers, marks of direction. Each line break becomes a line feed. */
 function removeUnseen(text: string): string {
-  return replaceUnseen(stripVTControlCharacters(text).replace(/\r\n?|[\v\f\u0085\u2028\u2029]/g, '\n'), () => '')
+  return replaceInvisible(stripVTControlCharacters(text).replace(/\r\n?|[\v\f\u0085\u2028\u2029]/g, '\n'), () => '')
 }
 
 /**

@@ -146,7 +146,7 @@ export function findEscapeAtEnd(signs: readonly Sign[], text: string): Escape | 
 }
 
 /** Removes an escape from the signs. Returns its code point, and the part of the text that it covered. */
-export function unescape(signs: Sign[], escape: Escape): { code: number; start: number; depth: number } {
+export function removeEscape(signs: Sign[], escape: Escape): { code: number; start: number; depth: number } {
   const taken = signs.splice(-escape.length)
   let start = taken[0]?.start ?? 0
   let code = escape.code

@@ -28,7 +28,7 @@ export function hasSequences(signs: string, known: ReadonlyMap<number, string>):
 }
 
 /** `signs`: the signs of the skeleton that is being built. */
-export function createSequences(signs: Sign[], terminal: Terminal) {
+export function createSequenceFilter(signs: Sign[], terminal: Terminal) {
   /** The position of the latest `ESC ]`, which begins a string, such as a title or a link. */
   let stringAt = -1
 

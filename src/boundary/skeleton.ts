@@ -7,10 +7,10 @@ import {
   longestEscape,
   findNumberBefore,
   type Sign,
-  unescape,
+  removeEscape,
 } from './escapes.ts'
 import { foldCodePoint } from './lookalikes.ts'
-import { createSequences, hasSequences, type Terminal, terminalCodes } from './sequences.ts'
+import { createSequenceFilter, hasSequences, type Terminal, terminalCodes } from './sequences.ts'
 
 /** `places`: the place in the text of each unit of `signs`. */
 export type Skeleton = {
@@ -38,7 +38,7 @@ export function toSkeleton(text: string, terminal: Terminal = 'none'): Skeleton 
   const signs: Sign[] = []
   const known = new Map<number, string>()
   if (terminal !== 'none') for (const code of terminalCodes) known.set(code, String.fromCharCode(code))
-  const sequences = createSequences(signs, terminal)
+  const sequences = createSequenceFilter(signs, terminal)
   // The latest position where an escape may have begun; far behind it, no search is needed
   let escapeAt = -longestEscape
   /** Signs that are not read yet, the next one last: an unescaped sign comes before the rest of the text. */
@@ -48,7 +48,7 @@ export function toSkeleton(text: string, terminal: Terminal = 'none'): Skeleton 
     for (let at = folded.length - 1; at >= 0; at -= 1) waiting.push({ sign: folded.charAt(at), ...place })
   }
   const undoEscape = (escape: Escape, end: number) => {
-    const { code, start, depth } = unescape(signs, escape)
+    const { code, start, depth } = removeEscape(signs, escape)
     escapeAt = signs.length
     enqueue(code, { start, end, depth })
   }

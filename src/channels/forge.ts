@@ -13,10 +13,10 @@ export const pageSize = 100
 /** The maximum number of pages of comments that are searched for a marker. */
 const maxPages = 20
 /** The time by which the clock of the forge may be behind the clock of this machine. */
-export const clocksDifferMs = 600_000
+export const maxClockSkewMs = 600_000
 
 /** The comment that was posted, or the status that was set. */
-export const Posted = z.object({ id: z.int() })
+export const IdAnswer = z.object({ id: z.int() })
 
 export function splitComment(markdown: string): string[] {
   return splitMarkdown(markdown, { limit, measure: (piece) => render(piece, forgeMarkdown).length })
@@ -36,7 +36,7 @@ export type CommentPage =
   | { readonly kind: 'failed'; readonly failed: SendResult }
 
 /** Finds the comment that has the marker; undefined if there is none. The result may also say why it cannot be found. Pages begin with 1. */
-export async function findMarked(
+export async function findComment(
   nonce: string,
   readPage: (page: number) => Promise<CommentPage>,
 ): Promise<SendResult | undefined> {

@@ -4,7 +4,15 @@ import { z } from 'zod'
 import type { Channel, SendResult } from '../model/channel.ts'
 import { signNonce } from '../model/comment.ts'
 import type { ChannelConfig } from '../model/config/channels.ts'
-import { type CommentPage, clocksDifferMs, findMarked, pageSize, Posted, splitComment, toCommentBody } from './forge.ts'
+import {
+  type CommentPage,
+  maxClockSkewMs,
+  findComment,
+  pageSize,
+  IdAnswer,
+  splitComment,
+  toCommentBody,
+} from './forge.ts'
 import { readGitHubFailure, toGitHubHeaders } from './github-failure.ts'
 import { createGitHubCredential } from './github-token.ts'
 import {
@@ -78,12 +86,12 @@ export function createGitHubChannel(
       return await withCall(repository, signal, async (call) => {
         if (maybeSince !== undefined) {
           // the search covers only the comments since the first attempt
-          const recent = `${path}?since=${new Date(maybeSince - clocksDifferMs).toISOString()}`
-          const before = await findMarked(mark, (page) => readComments(call, recent, page))
+          const recent = `${path}?since=${new Date(maybeSince - maxClockSkewMs).toISOString()}`
+          const before = await findComment(mark, (page) => readComments(call, recent, page))
           if (before !== undefined) return before
         }
         const outcome = await call('POST', path, { body: toCommentBody(text, mark) })
-        const posted = readSuccess(outcome, Posted)
+        const posted = readSuccess(outcome, IdAnswer)
         return posted === undefined ? readGitHubFailure(outcome) : { kind: 'sent', id: String(posted.id) }
       })
     },
@@ -102,7 +110,7 @@ export function createGitHubChannel(
         if (last?.state === wanted.state && last.description === wanted.description)
           return { kind: 'sent', id: String(last.id) }
         const outcome = await call('POST', `/statuses/${sha}`, wanted)
-        const set = readSuccess(outcome, Posted)
+        const set = readSuccess(outcome, IdAnswer)
         return set === undefined ? readGitHubFailure(outcome) : { kind: 'sent', id: String(set.id) }
       })
     },

@@ -5,7 +5,15 @@ import { readRateLimitMs } from '../base/http.ts'
 import type { Channel, CommitStatus, SendResult } from '../model/channel.ts'
 import { signNonce } from '../model/comment.ts'
 import type { ChannelConfig } from '../model/config/channels.ts'
-import { type CommentPage, clocksDifferMs, findMarked, pageSize, Posted, splitComment, toCommentBody } from './forge.ts'
+import {
+  type CommentPage,
+  maxClockSkewMs,
+  findComment,
+  pageSize,
+  IdAnswer,
+  splitComment,
+  toCommentBody,
+} from './forge.ts'
 import {
   type ChannelTools,
   createFailureReader,
@@ -88,12 +96,12 @@ export function createGitLabChannel(config: ChannelConfig<'gitlab'>, { fetch }: 
       const kind = sign === '!' ? 'merge_requests' : 'issues'
       const notes = `/projects/${encodeURIComponent(path)}/${kind}/${number}/notes`
       if (maybeSince !== undefined) {
-        const since = maybeSince - clocksDifferMs
-        const before = await findMarked(mark, (page) => readNotes(call, notes, { page, since }))
+        const since = maybeSince - maxClockSkewMs
+        const before = await findComment(mark, (page) => readNotes(call, notes, { page, since }))
         if (before !== undefined) return before
       }
       const outcome = await call('POST', notes, { body: toCommentBody(text, mark) })
-      const posted = readSuccess(outcome, Posted)
+      const posted = readSuccess(outcome, IdAnswer)
       return posted === undefined ? readFailure(outcome) : { kind: 'sent', id: String(posted.id) }
     },
     async setStatus({ commit, name, state, description, signal }) {
@@ -109,7 +117,7 @@ export function createGitLabChannel(config: ChannelConfig<'gitlab'>, { fetch }: 
       if (last.kind === 'failed') return last.failed
       if (last.status === wanted.state && last.description === wanted.description) return { kind: 'sent', id: last.id }
       const outcome = await call('POST', `${api}/statuses/${sha}`, wanted)
-      const set = readSuccess(outcome, Posted)
+      const set = readSuccess(outcome, IdAnswer)
       if (set !== undefined) return { kind: 'sent', id: String(set.id) }
       if (!isRefusedTransition(outcome)) return readFailure(outcome)
       // the commit already has this state: another run, or an attempt whose answer was lost, has set it
@@ -119,7 +127,7 @@ export function createGitLabChannel(config: ChannelConfig<'gitlab'>, { fetch }: 
     },
     async probe(signal) {
       const outcome = await createCall(signal)('GET', '/user')
-      if (readSuccess(outcome, Posted) !== undefined) return { ok: true, detail: 'GitLab accepts the token.' }
+      if (readSuccess(outcome, IdAnswer) !== undefined) return { ok: true, detail: 'GitLab accepts the token.' }
       return { ok: false, detail: readFailure(outcome).detail }
     },
   }

@@ -15,7 +15,7 @@ import { toStorePlace } from '../model/places.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { createMissingFile } from './scaffold/folder.ts'
 import { renderConfigIgnore, renderConfigImage, renderKubernetes } from './scaffold/kubernetes.ts'
-import { inPackage } from '../base/package.ts'
+import { resolvePackagePath } from '../base/package.ts'
 import {
   gateways,
   renderCaddyfile,
@@ -99,7 +99,7 @@ function readFacts(context: Context): ServiceFacts {
   const { uid, gid } = statSync(dir)
   return {
     dir,
-    program: inPackage(),
+    program: resolvePackagePath(),
     node: process.execPath,
     user: findUserName(uid),
     group: String(gid),

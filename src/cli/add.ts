@@ -17,7 +17,7 @@ import type { Preset, PresetSetup } from '../model/preset.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import type { Context } from './terminal/context.ts'
 import { findGatewayAddress } from './gateway/gateway.ts'
-import { inPackage } from '../base/package.ts'
+import { resolvePackagePath } from '../base/package.ts'
 import { generatePlaceholder } from './scaffold/placeholders.ts'
 import { describeUnknownOutcome } from './checks/probes.ts'
 import { findPackHook } from './requests/sample.ts'
@@ -73,7 +73,7 @@ export async function addPreset(
 export async function addTransform(context: Context, { name }: { name: string }): Promise<number> {
   const { dir, env } = context
   const { config } = loadConfig({ dir, env })
-  const known = readdirSync(inPackage('transforms'))
+  const known = readdirSync(resolvePackagePath('transforms'))
     .filter((file) => file.endsWith('.ts'))
     .map((file) => ({ name: file.slice(0, -'.ts'.length) }))
   const { name: stem } = findTransform(name.replace(/\.ts$/, ''), known)
@@ -86,7 +86,10 @@ export async function addTransform(context: Context, { name }: { name: string })
   }
   for (const file of files) {
     await mkdir(dirname(join(root, file)), { recursive: true, mode: codeFolderMode })
-    await writeFile(join(root, file), await readFile(inPackage('transforms', file)), { flag: 'wx', mode: codeMode })
+    await writeFile(join(root, file), await readFile(resolvePackagePath('transforms', file)), {
+      flag: 'wx',
+      mode: codeMode,
+    })
     context.print(`created  ${join(root, file)}`)
   }
   const mapping = `{ "id": "${stem}", "match": ${readMatch(module)}, "transform": { "module": "${module}" } }`
@@ -171,7 +174,7 @@ function findHookUrl(dir: string, config: Config, path: string): string {
 
 /** The numbered steps of the preset's page; without such a page, the preset's title. */
 function readSteps({ name, preset, origin }: Pack): string {
-  const file = origin === undefined ? inPackage('presets', name, 'README.md') : origin.page
+  const file = origin === undefined ? resolvePackagePath('presets', name, 'README.md') : origin.page
   if (file === undefined || !existsSync(file)) return preset.title
   const page = readFileSync(file, 'utf8')
   const [, section = ''] = /^## Set up\n\n([^]*?)(?=^`hookloom add|^## |$(?![^]))/m.exec(page) ?? []
@@ -180,15 +183,15 @@ function readSteps({ name, preset, origin }: Pack): string {
 
 /** The condition of the transform's mapping, as `transforms/README.md` shows it. */
 function readMatch(module: string): string {
-  const page = readFileSync(inPackage('transforms', 'README.md'), 'utf8')
+  const page = readFileSync(resolvePackagePath('transforms', 'README.md'), 'utf8')
   const row = page.split('\n').find((line) => line.startsWith(`| [${module}]`))
   return /`\{"match": (\{.*\})\}`/.exec(row ?? '')?.[1] ?? '{}'
 }
 
 function listFixtures(stem: string): string[] {
   const folder = `${stem}.fixtures`
-  if (!existsSync(inPackage('transforms', folder))) return []
-  return readdirSync(inPackage('transforms', folder))
+  if (!existsSync(resolvePackagePath('transforms', folder))) return []
+  return readdirSync(resolvePackagePath('transforms', folder))
     .toSorted()
     .map((name) => join(folder, name))
 }

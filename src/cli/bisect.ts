@@ -10,7 +10,7 @@ import { parseEnv } from '../config/env.ts'
 import { toIsoTime } from '../deliveries/records.ts'
 import { Problem } from '../model/problem.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
-import { compare, type Compared } from '../replay/comparison.ts'
+import { compare, type OutcomeComparison } from '../replay/comparison.ts'
 import type { Outcome } from '../replay/outcome.ts'
 import { matchMappings, pauseBetweenRuns, runAll } from '../replay/replay.ts'
 import { readSaves, type Save } from '../reload/saves.ts'
@@ -25,7 +25,7 @@ import { cutLine, formatTime } from './terminal/print.ts'
 /** A save, and the outcomes of the delivery in two runs with the code of that save. */
 type SaveOutcomes = { readonly generation: Generation; readonly outcomes: readonly [Outcome, Outcome] }
 
-type Found = { readonly before: Save; readonly save: Save; readonly compared: Compared }
+type Found = { readonly before: Save; readonly save: Save; readonly compared: OutcomeComparison }
 
 export async function bisect(context: Context, given: string): Promise<number> {
   const kept = await readKeptDelivery(context, given)
@@ -72,7 +72,7 @@ async function search(context: Context, kept: KeptDelivery, saves: readonly Save
   }
 }
 
-function compareWith(oldest: SaveOutcomes, later: SaveOutcomes): Compared {
+function compareWith(oldest: SaveOutcomes, later: SaveOutcomes): OutcomeComparison {
   const findAfterId = matchMappings(oldest.generation, later.generation)
   return compare({ before: oldest.outcomes[0], after: later.outcomes, recorded: undefined }, findAfterId)
 }

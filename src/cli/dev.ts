@@ -7,7 +7,7 @@ import { loadConfig } from '../config/config.ts'
 import { configFile } from '../config/text.ts'
 import { type Config, listHookTokens } from '../model/config/config.ts'
 import { type Context, formatInvocation, quoteShellWord } from './terminal/context.ts'
-import { hooksAreOff } from './checks/findings.ts'
+import { hooksOffWarning } from './checks/findings.ts'
 import { createConfigFolder, schemaFile, toFixturePath } from './scaffold/folder.ts'
 import { writeKnownSchema } from './scaffold/known-schema.ts'
 import { keysHelp, readDevKeys } from './gateway/dev-keys.ts'
@@ -114,7 +114,7 @@ function renderWelcome(
     `  Admin  ${adminUrl}`,
     `  Token  ${token}`,
     '',
-    ...(hooks.enabled ? ['An agent run; its reply appears below:', `  ${curl}`] : [hooksAreOff]),
+    ...(hooks.enabled ? ['An agent run; its reply appears below:', `  ${curl}`] : [hooksOffWarning]),
     ...(hooks.enabled && existsSync(fixture)
       ? [
           '',

@@ -11,7 +11,7 @@ import {
   describeContent,
   isFailing,
   toDeliveryFields,
-  describeDifference,
+  describeGenerationDifference,
   toJobFields,
   toIsoTime,
 } from '../deliveries/records.ts'
@@ -67,7 +67,7 @@ export async function list(context: Context, options: ListOptions): Promise<numb
     if (options.follow !== true)
       printOlder(context, command, { found: records, limit, cursor: ({ deliveryId }) => deliveryId })
   }
-  const different = describeDifference(nodes)
+  const different = describeGenerationDifference(nodes)
   if (different !== undefined) context.note(toPrintable(different))
   if (options.follow === true) await (await import('./gateway/follow.ts')).followDeliveries(context, options)
   return 0

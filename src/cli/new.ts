@@ -15,7 +15,7 @@ import { exitCodes, Problem } from '../model/problem.ts'
 import { findBundledRequest } from '../replay/bundled.ts'
 import { type Context, formatInvocation } from './terminal/context.ts'
 import { schemes } from '../pipeline/senders.ts'
-import { compileMapping, offline } from '../pipeline/compile.ts'
+import { compileMapping, offlineTools } from '../pipeline/compile.ts'
 import { renderEnvLine } from '../config/env.ts'
 import { greeting, type PayloadType, renderFirstTransform } from './scaffold/first-transform.ts'
 import { generatePlaceholder } from './scaffold/placeholders.ts'
@@ -23,10 +23,10 @@ import { createEditorConfig } from './scaffold/folder.ts'
 import { renderFields } from './terminal/print.ts'
 import { readRequest } from './requests/input.ts'
 import { createGeneration } from '../pipeline/generation.ts'
-import { toRequestType } from '../replay/payload-shapes.ts'
+import { buildRequestShape } from '../replay/payload-shapes.ts'
 import { loadGeneration, toTypesModule, writeTypes } from './types.ts'
 import { readKept } from './requests/kept.ts'
-import { type Redacted, redactRequest } from '../replay/redact.ts'
+import { type RedactedRequest, redactRequest } from '../replay/redact.ts'
 import { assemble } from '../reload/assemble.ts'
 import { listConfigSecrets } from '../model/config/secrets.ts'
 import { isRunsPath } from '../model/delivery.ts'
@@ -106,7 +106,7 @@ async function findRequest(
   context: Context,
   { config }: LoadedConfig,
   { from, event }: Pick<NewOptions, 'from' | 'event'>,
-): Promise<Pick<Redacted, 'headers' | 'payload' | 'removed'>> {
+): Promise<Pick<RedactedRequest, 'headers' | 'payload' | 'removed'>> {
   if (event !== undefined && (from === undefined || !isSender(from))) {
     throw new Problem('usage-invalid', '--event needs --from <sender>, as in --from github --event release.')
   }
@@ -121,14 +121,14 @@ async function findRequest(
 async function findType(
   { dir }: Context,
   { text, env }: LoadedConfig,
-  { path, edited = text, proof, request }: Added & { request: Pick<Redacted, 'headers' | 'payload'> },
+  { path, edited = text, proof, request }: Added & { request: Pick<RedactedRequest, 'headers' | 'payload'> },
 ): Promise<PayloadType | undefined> {
   const { config } = parseConfig(edited, { ...env, ...(proof && { [proof.variable]: generatePlaceholder() }) })
   if (config === undefined) return undefined
   try {
     const { mappings, verifiers } = await assemble(dir, config)
     const generation = createGeneration({ config, mappings, verifiers, transforms: new Map() })
-    const found = toRequestType(generation, path, { ...request, query: {} })
+    const found = buildRequestShape(generation, path, { ...request, query: {} })
     return found && { name: found.name, module: toTypesModule(path), shape: found.shape }
   } catch (error) {
     if (error instanceof Problem) return undefined
@@ -216,7 +216,7 @@ function isComplete(text: string, env: LoadedConfig['env']): boolean {
   const mapping = parseConfig(text, env).config?.hooks.mappings.at(-1)
   if (mapping === undefined) return false
   try {
-    compileMapping({ ...mapping, id: 'new' }, undefined, () => offline)
+    compileMapping({ ...mapping, id: 'new' }, undefined, () => offlineTools)
     return true
   } catch (error) {
     if (error instanceof Problem) return false

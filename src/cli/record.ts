@@ -2,7 +2,7 @@
 import { loadConfig } from '../config/config.ts'
 import { Problem } from '../model/problem.ts'
 import { assemble } from '../reload/assemble.ts'
-import { recordKept, type RecordedRequest, renderRecording } from '../replay/recording.ts'
+import { buildRecordedRequest, type RecordedRequest, renderRecording } from '../replay/recording.ts'
 import type { KeptQuery } from '../store/queries.ts'
 import type { KeptDelivery } from '../store/records.ts'
 import { readStore } from './gateway/stored.ts'
@@ -30,7 +30,7 @@ export async function record(context: Context, { last: limit, hook, source, sinc
   await withProgress(context, 'Recording', async () => {
     for await (const kept of readKept(context, { limit, hook, source, since })) {
       try {
-        const { recorded, removed: places } = recordKept(kept, parts)
+        const { recorded, removed: places } = buildRecordedRequest(kept, parts)
         requests.push(recorded)
         for (const place of places) removed.set(place, (removed.get(place) ?? 0) + 1)
       } catch (error) {
@@ -50,7 +50,7 @@ async function* readKept(context: Context, query: KeptQuery): AsyncGenerator<Kep
   let before: string | undefined
   for (let left = query.limit; left > 0;) {
     const asked = { ...query, before, limit: Math.min(left, pageSize) }
-    const page = await readStore(context, [], (store) => store.kept(asked))
+    const page = await readStore(context, [], (store) => store.keptDeliveries(asked))
     yield* page
     if (page.length < pageSize) return
     left -= page.length

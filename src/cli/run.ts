@@ -42,7 +42,7 @@ async function readDelivery(
   { hook: name, file, headers, event }: RunOptions,
 ): Promise<Delivery> {
   const path = normalizeHookName(name)
-  const hook = generation.hook(path)
+  const hook = generation.findHook(path)
   if (hook.kind === 'unknown') throw toUnknownHookProblem(generation, path)
   const input = await readInput(context, { file, headers })
   const head = toLocalHead(hook, { prefix: generation.config.hooks.path, path, headers: input.headers })

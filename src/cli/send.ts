@@ -14,7 +14,7 @@ import { createGeneration } from '../pipeline/generation.ts'
 import { signAsSender } from '../deliveries/own-signature.ts'
 import { createHandshakeSecrets } from '../http/handshake-secrets.ts'
 import { type Context, withProgress } from './terminal/context.ts'
-import { callGateway, findGatewayAddress, findHookToken, parseRefusal } from './gateway/gateway.ts'
+import { callGateway, findGatewayAddress, findHookToken, toGatewayProblem } from './gateway/gateway.ts'
 import { readInput, type RequestInput } from './requests/input.ts'
 import { cutLine } from './terminal/print.ts'
 import { buildSample } from './requests/sample.ts'
@@ -53,7 +53,7 @@ export async function send(context: Context, options: SendOptions): Promise<numb
   const answer = cutLine(text, 4_000)
   if (context.json) context.printJson({ status, body: tryParseJson(text) ?? null, replay: isReplay })
   else context.print([String(status), answer, isReplay ? '(a replay of the first answer)' : ''].join(' ').trim())
-  if (status >= 400) return exitCodes[parseRefusal(status, text).kind]
+  if (status >= 400) return exitCodes[toGatewayProblem(status, text).kind]
   if (wait === undefined) return exitCodes.ok
   const seconds = Math.max(0, wait - (performance.now() - began) / 1_000)
   return waitForReceipt(context, config, { receipt: Receipt.parse(tryParseJson(text) ?? {}), seconds })

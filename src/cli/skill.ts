@@ -1,11 +1,11 @@
 // Prints the guide for agents that write hooks: the page skill/SKILL.md of the package.
 import { readFileSync } from 'node:fs'
-import { inPackage } from '../base/package.ts'
+import { resolvePackagePath } from '../base/package.ts'
 import { exitCodes } from '../model/problem.ts'
 import type { Context } from './terminal/context.ts'
 
 export function readSkill(): string {
-  return readFileSync(inPackage('src/cli/skill/SKILL.md'), 'utf8')
+  return readFileSync(resolvePackagePath('src/cli/skill/SKILL.md'), 'utf8')
 }
 
 export async function skill(context: Context): Promise<number> {

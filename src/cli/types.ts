@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeFolderMode, codeMode } from '../base/files.ts'
-import { takeTurn } from '../base/serial.ts'
+import { yieldToEventLoop } from '../base/serial.ts'
 import { findNearest } from '../base/text.ts'
 import { writeFileAtomic } from '../config/config-file.ts'
 import { loadConfig } from '../config/config.ts'
@@ -28,7 +28,7 @@ type TypesOptions = { readonly hook: string | undefined; readonly zod: boolean }
 export async function types(context: Context, { hook, zod }: TypesOptions): Promise<number> {
   const generation = await loadGeneration(context)
   const known = await listHooks(context, generation)
-  if (hook !== undefined && generation.hook(hook).kind !== 'mapped') {
+  if (hook !== undefined && generation.findHook(hook).kind !== 'mapped') {
     const near = findNearest(hook, known)
     const next = near === undefined ? '"hookloom list" shows what came in.' : `Did you mean "${near}"?`
     throw new Problem('not-found', `No mapping has the hook "${cutLine(hook, 60)}". ${next}`)
@@ -84,7 +84,7 @@ export async function writeTypes(
     for (const part of parts) {
       text += part
       // "hookloom dev" serves requests meanwhile
-      await takeTurn()
+      await yieldToEventLoop()
     }
     const file = join(folder, base)
     const isNew = !existsSync(file) || readFileSync(file, 'utf8') !== text

@@ -5,7 +5,7 @@ import { tryParseJson } from '../base/json.ts'
 import { loadConfig } from '../config/config.ts'
 import type { Config } from '../model/config/config.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
-import { callGateway, findGatewayAddress, findHookToken, parseRefusal } from './gateway/gateway.ts'
+import { callGateway, findGatewayAddress, findHookToken, toGatewayProblem } from './gateway/gateway.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { cutLine, indent } from './terminal/print.ts'
 
@@ -94,7 +94,7 @@ async function fetchRun(
   const { url } = findGatewayAddress(dir, config)
   const headers = { authorization: `Bearer ${findHookToken(config)}`, prefer: `wait=${seconds}` }
   const { status, text } = await callGateway(`${url}/runs/${encodeURIComponent(runId)}`, { method: 'GET', headers })
-  if (status !== 200) throw parseRefusal(status, text)
+  if (status !== 200) throw toGatewayProblem(status, text)
   const run = Run.safeParse(tryParseJson(text))
   if (run.success) return run.data
   throw new Problem('gateway-unreachable', `The program at ${url} is not a Hookloom gateway of this version.`)

@@ -5,7 +5,7 @@ import { type ConfigIssue, type ConfigPath, toDottedPath } from '../model/config
 import { findConfigIssues } from '../model/config/rules.ts'
 import { describeValueKind } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
-import { noteSubstituted } from '../model/config/secrets.ts'
+import { noteSubstitutedValues } from '../model/config/secrets.ts'
 import { type Env, parseEnv, substituteEnv } from './env.ts'
 import { toConfigIssues } from './issues.ts'
 import { parseJsonc, locateKey } from './jsonc.ts'
@@ -99,7 +99,7 @@ function checkText(text: string, env: Env, options: LoadOptions = {}): ConfigRes
   const result = Config.safeParse(data)
   if (result.success && unset.length === 0) {
     const issues = findConfigIssues(result.data)
-    noteSubstituted(result.data, substituted.values)
+    noteSubstitutedValues(result.data, substituted.values)
     return issues.length === 0
       ? { config: result.data, problems: [] }
       : { config: undefined, problems: withoutRepeats(issues) }

@@ -10,7 +10,7 @@ import { createParkedCalls, type DrainResult, type ParkedCalls } from './parked-
 import { type Rerunner, walkWaiting } from './rerun.ts'
 
 export type DrainParts = {
-  readonly store: Pick<Store, 'open' | 'counts' | 'inState' | 'drop' | 'parkedFor' | 'waitedFor'>
+  readonly store: Pick<Store, 'openDeliveries' | 'counts' | 'countInState' | 'drop' | 'countParkedFor' | 'waitedFor'>
   readonly rerunner: Pick<Rerunner, 'rerun' | 'resumePending'>
   readonly generation: () => Generation
   /** With leases, only one gateway drains a module at a time, in order. Default: there is no other gateway. */
@@ -147,7 +147,7 @@ export function createDrain(parts: DrainParts): Drain {
       if (!(await drainModule(name, { notFailedBy: [], isSkipped, isOver, drained }))) postponed.set(name, false)
       hasParkedAgain ||= drained.stillParked > before
     }
-    const unmatched = hasParkedAgain ? await store.parkedFor(missingMappingModule) : 0
+    const unmatched = hasParkedAgain ? await store.countParkedFor(missingMappingModule) : 0
     if (unmatched === 0) return
     const text =
       unmatched === 1

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import type { Delivery } from '../model/delivery.ts'
 import { Problem } from '../model/problem.ts'
 import { readDeliveryId } from '../pipeline/sources.ts'
-import type { Answered, DedupeKey } from '../store/records.ts'
+import type { DeliveryAnswer, DedupeKey } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
 import { type Answer, toRepeatedAnswer } from './settlement.ts'
 
@@ -15,7 +15,7 @@ type Dedupe = {
    * Whether the key is the sender's delivery id, not an Idempotency-Key. A request that repeats such a key is a redelivery, which may be
    * intended.
    */
-  readonly isSenders: boolean
+  readonly isDeliveryId: boolean
 }
 
 /**
@@ -38,19 +38,22 @@ export function readDedupe(delivery: Delivery): Dedupe | undefined {
     bodyHash: toBodyHash(delivery),
   })
   if (signedId !== undefined) {
-    return { key: toKey(`${signedId.signer} ${signedId.source}:${signedId.id}`), isSenders: true }
+    return { key: toKey(`${signedId.signer} ${signedId.source}:${signedId.id}`), isDeliveryId: true }
   }
   const { sender } = delivery
   const id = sender === undefined ? undefined : readDeliveryId(sender, delivery)
-  const isSenders = id !== undefined && (given === undefined || given === id)
-  const name = isSenders ? `${sender?.facts.source}:${id}` : given && `key:${given}`
+  const isDeliveryId = id !== undefined && (given === undefined || given === id)
+  const name = isDeliveryId ? `${sender?.facts.source}:${id}` : given && `key:${given}`
   if (name === undefined) return undefined
-  return { key: toKey(signers.length > 0 ? `${signers.join()} ${name}` : name), isSenders }
+  return { key: toKey(signers.length > 0 ? `${signers.join()} ${name}` : name), isDeliveryId }
 }
 
 /** The dedupe key of a refused request whose sender gives no delivery id: with it, the request runs once, however often the operator retries it. */
 export function toRefusedDedupe(delivery: Delivery, requestId: string): Dedupe {
-  return { key: { hook: delivery.path, key: `refused:${requestId}`, bodyHash: toBodyHash(delivery) }, isSenders: false }
+  return {
+    key: { hook: delivery.path, key: `refused:${requestId}`, bodyHash: toBodyHash(delivery) },
+    isDeliveryId: false,
+  }
 }
 
 /** SHA-256 of a body, in hex. */
@@ -62,7 +65,7 @@ type DedupeHandlers = {
   /** Called when the key is known. Throws for an invalid body, so that it is refused before the first answer is repeated. */
   onKnown: () => void
   /** Called when the request repeats the delivery `first`: it gets the same answer, or the delivery runs again. */
-  onRepeat: (first: Answered) => void
+  onRepeat: (first: DeliveryAnswer) => void
   /** Called when the delivery is new. */
   runFirst: () => Promise<Answer>
   /** Called when the delivery is parked, so that it runs again under its old id. `firstAnswer`: the answer if another request settles it first. */
@@ -73,10 +76,10 @@ type DedupeHandlers = {
 export function createDeduplicator(store: Store, rerunsRedeliveries: boolean) {
   const inFlight = new Map<string, Promise<unknown>>()
 
-  return async function once({ key, isSenders }: Dedupe, handlers: DedupeHandlers): Promise<Answer> {
+  return async function once({ key, isDeliveryId }: Dedupe, handlers: DedupeHandlers): Promise<Answer> {
     const name = `${key.hook}\0${key.key}`
     for (let twin = inFlight.get(name); twin !== undefined; twin = inFlight.get(name)) await twin.catch(() => undefined)
-    const answering = answerOnce(key, isSenders, handlers)
+    const answering = answerOnce(key, isDeliveryId, handlers)
     inFlight.set(name, answering)
     try {
       return await answering
@@ -86,7 +89,7 @@ export function createDeduplicator(store: Store, rerunsRedeliveries: boolean) {
   }
 
   async function answerOnce(key: DedupeKey, isSenders: boolean, handlers: DedupeHandlers): Promise<Answer> {
-    const first = await store.answered(key)
+    const first = await store.findAnswer(key)
     if (first === undefined) return handlers.runFirst()
     handlers.onKnown()
     if (isSenders && first.state === 'parked') {

@@ -6,7 +6,7 @@ import type { Store } from '../store/store.ts'
 import type { Rerunner } from './rerun.ts'
 
 export type IntakeParts = {
-  readonly store: Pick<Store, 'appendAll' | 'open'>
+  readonly store: Pick<Store, 'appendAll' | 'openDeliveries'>
   readonly rerunner: Pick<Rerunner, 'rerun' | 'claim' | 'release'>
   readonly log: Log
 }
@@ -26,7 +26,7 @@ export function createIntake({ store, rerunner, log }: IntakeParts): Intake {
   async function runAll(ids: readonly string[]): Promise<void> {
     for (const id of ids) {
       try {
-        const [open] = await store.open({ id, state: 'pending', limit: 1 })
+        const [open] = await store.openDeliveries({ id, state: 'pending', limit: 1 })
         if (open !== undefined) await rerunner.rerun(open)
         else await rerunner.release([id])
       } catch (error) {

@@ -140,7 +140,7 @@ function buildMail(
   payload: GmailPayload,
   { generation, id, receivedAt }: { generation: Generation; id: string; receivedAt: number },
 ): { delivery: Delivery; hook: Hook; row: NewDelivery } {
-  const hook = generation.hook(gmailHook)
+  const hook = generation.findHook(gmailHook)
   const prefix = generation.config.hooks.path
   const headers = { 'content-type': 'application/json', 'idempotency-key': toMailKey(payload) }
   const head = toLocalHead(hook, { prefix, path: gmailHook, headers })

@@ -58,7 +58,7 @@ export function signAsSender(
 
 /** The mapping that would match the request if every proof were valid; otherwise the first one that requires a proof. */
 function findLikelyMapping(generation: Generation, { path, headers, body }: OwnRequest) {
-  const hook = generation.hook(path)
+  const hook = generation.findHook(path)
   const [first] = hook.signed
   if (first === undefined) return undefined
   const verifiedBy = first.provenSender.source

@@ -20,7 +20,7 @@ export type ParkedCalls = {
 const maxPassMs = 5_000
 
 export function createParkedCalls(parts: {
-  readonly store: Pick<Store, 'open' | 'drop'>
+  readonly store: Pick<Store, 'openDeliveries' | 'drop'>
   readonly rerunner: Pick<Rerunner, 'rerun'>
   readonly isStopped: () => boolean
 }): ParkedCalls {
@@ -36,7 +36,7 @@ export function createParkedCalls(parts: {
   ): Promise<string | undefined> {
     const startedAt = performance.now()
     for (let at = after; ;) {
-      const [open] = await store.open({ state: 'parked', limit: 1, after: at })
+      const [open] = await store.openDeliveries({ state: 'parked', limit: 1, after: at })
       if (open === undefined) return undefined
       at = open.deliveryId
       if (hook === undefined || open.hook === hook) await act(open)

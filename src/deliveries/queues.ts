@@ -14,10 +14,10 @@ export type Queues = {
    * gateway never stores more than `maxQueued` turns, but may refuse a request too early. Several gateways may store more, if they store
    * requests at the same moment.
    */
-  storeWithPlaces<Stored>(decision: Decision, write: () => Promise<Stored>): Promise<Stored>
+  storeIfNotFull<Stored>(decision: Decision, write: () => Promise<Stored>): Promise<Stored>
 }
 
-export function createQueues(store: Pick<Store, 'queuedOf'>): Queues {
+export function createQueues(store: Pick<Store, 'countQueuedOfKey'>): Queues {
   /** Places of requests that are being stored. */
   const taken = new Map<string, number>()
 
@@ -29,7 +29,7 @@ export function createQueues(store: Pick<Store, 'queuedOf'>): Queues {
   }
 
   return {
-    async storeWithPlaces(decision, write) {
+    async storeIfNotFull(decision, write) {
       const limited = decision.kind === 'accept' ? decision.actions.flatMap(listLimited) : []
       if (limited.length === 0) return write()
       const names = limited.map(({ ring, key }) => JSON.stringify([ring, key]))
@@ -39,7 +39,7 @@ export function createQueues(store: Pick<Store, 'queuedOf'>): Queues {
       }
       try {
         for (const [index, { ring, key, refusesAt }] of limited.entries()) {
-          const waiting = await store.queuedOf({ ring, key, max: refusesAt })
+          const waiting = await store.countQueuedOfKey({ ring, key, max: refusesAt })
           if (waiting + (places[index] ?? 0) > refusesAt) throw buildFullProblem(refusesAt)
         }
         return await write()

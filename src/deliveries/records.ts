@@ -193,7 +193,7 @@ export function toIsoTime(at: number): string {
 }
 
 /** A sentence that names the gateways whose generations differ; undefined if all have the same one. */
-export function describeDifference(nodes: readonly NodeRecord[]): string | undefined {
+export function describeGenerationDifference(nodes: readonly NodeRecord[]): string | undefined {
   const generations = new Set(nodes.map(({ generation }) => generation))
   if (generations.size < 2) return undefined
   const named = nodes.map(({ id, version, generation }) => `${id} (${version}): ${generation}`)

@@ -3,7 +3,7 @@
 import type { Delivery } from '../model/delivery.ts'
 import type { Log, Meter } from '../model/log.ts'
 import { type Hook, toHookLabel } from '../pipeline/hook.ts'
-import type { Answered, Repetition } from '../store/records.ts'
+import type { DeliveryAnswer, Repetition } from '../store/records.ts'
 import type { Clock, Store } from '../store/store.ts'
 import { toBodyHash } from './duplicates.ts'
 
@@ -20,7 +20,7 @@ type RepeatedDelivery = Pick<Repetition, 'deliveryId' | 'bodyDiffered'> & {
   readonly label: string
 }
 
-export function toRepeatedDelivery(delivery: Delivery, hook: Hook, first: Answered): RepeatedDelivery {
+export function toRepeatedDelivery(delivery: Delivery, hook: Hook, first: DeliveryAnswer): RepeatedDelivery {
   const { method, path } = delivery
   const bodyDiffered = first.bodyHash !== toBodyHash(delivery)
   return { deliveryId: first.deliveryId, bodyDiffered, method, hook: path, label: toHookLabel(hook, path) }

@@ -117,7 +117,7 @@ export class Rerunner {
     const generation = current()
     const release = acquire(generation)
     try {
-      const hook = generation.hook(open.request.head.path)
+      const hook = generation.findHook(open.request.head.path)
       const delivery = readOpenDelivery(open, hook)
       if (delivery instanceof Problem) return await this.#leaveParked(generation, { open, record, decision: delivery })
       const deciding = this.#decide(delivery, generation)
@@ -143,7 +143,7 @@ export class Rerunner {
     const settlement = buildUnmatchedSettlement(unmatched)
     if ((await this.#settle(open.deliveryId, settlement)) === false) return 'already settled'
     const logged = { ...record, id: open.deliveryId, path, method, headers }
-    const hook = generation.hook(path)
+    const hook = generation.findHook(path)
     logDelivery(this.#parts, logged, settlement, { now: clock(), before: open.state, hook })
     return settlement.state
   }
@@ -172,7 +172,7 @@ export class Rerunner {
       lookForNew(settlement.jobs, settlement.cancel)
       onAccepted(settlement.jobs)
       this.#parts.onDecided?.(delivery, decided, generation)
-      logDelivery(this.#parts, delivery, settlement, { now: clock(), before, hook: generation.hook(delivery.path) })
+      logDelivery(this.#parts, delivery, settlement, { now: clock(), before, hook: generation.findHook(delivery.path) })
       return settlement.state
     } catch (error) {
       log.error(
@@ -190,7 +190,7 @@ export class Rerunner {
   #decide(delivery: Delivery, generation: Generation): Promise<Decision> {
     const { newId } = this.#parts
     const { read: readState } = this.state
-    const hook = generation.hook(delivery.path)
+    const hook = generation.findHook(delivery.path)
     return new Promise((resolve) => {
       resolve(decide(delivery, { hook, config: generation.config, newId, serves: true, readState }))
     })
@@ -264,7 +264,7 @@ function parkRefusal(decision: Decision): StoredDecision {
 }
 
 type WalkOptions = {
-  readonly store: Pick<Store, 'open' | 'inState'>
+  readonly store: Pick<Store, 'openDeliveries' | 'countInState'>
   readonly query: {
     readonly state: 'pending' | 'parked'
     readonly waitsFor?: string
@@ -286,9 +286,9 @@ export async function* walkWaiting({
   let after: string | undefined
   let left: number | undefined
   while (left !== 0) {
-    const [open] = await store.open({ ...query, limit: 1, after })
+    const [open] = await store.openDeliveries({ ...query, limit: 1, after })
     if (!open) return
-    left ??= await store.inState(query.state)
+    left ??= await store.countInState(query.state)
     after = open.deliveryId
     if (!isSkipped(after)) {
       left -= 1

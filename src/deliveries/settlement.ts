@@ -1,7 +1,7 @@
 // Turns a decision into the rows that make it durable, and into the answer to the sender.
 import type { PlannedAction } from '../model/action.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
-import type { Answered, KeptRequest, NewJob, DedupeKey, NewDelivery, Settlement } from '../store/records.ts'
+import type { DeliveryAnswer, KeptRequest, NewJob, DedupeKey, NewDelivery, Settlement } from '../store/records.ts'
 import { planJobs, toWakeStep } from '../jobs/plan.ts'
 import { type Delivery, toDeliveryHead } from '../model/delivery.ts'
 import { hopsHeader, readHops } from '../model/hops.ts'
@@ -29,7 +29,7 @@ export function toSettlement(
   const waitsFor = decision.kind === 'park' ? decision.waitsFor : undefined
   const taker = mappingId === undefined ? undefined : generation.mappings.find(({ id }) => id === mappingId)
   const jobs = decision.kind === 'accept' ? toJobs(decision.actions) : []
-  const { request, ring } = chooseKeptRequest(delivery, decision.kind === 'park' || retain)
+  const { request, ringSize } = chooseKeptRequest(delivery, decision.kind === 'park' || retain)
   const state = states[decision.kind]
   return {
     state,
@@ -42,8 +42,8 @@ export function toSettlement(
     trace,
     log,
     request,
-    ring,
-    ringOf: taker?.identity.ring,
+    ringSize,
+    ringName: taker?.identity.ring,
     cancel: decision.kind === 'skip' && decision.cancel ? { ...decision.cancel, reason: cancelledReason } : undefined,
   }
 
@@ -70,12 +70,12 @@ const states = { accept: 'accepted', park: 'parked', skip: 'skipped' } as const
 /** The maximum number of bytes of a head and its body. Together with the size of the largest ring, this limits the space of a mapping. */
 const maxKeptBytes = 262_144
 
-function chooseKeptRequest(delivery: Delivery, retain: Retain): Pick<Settlement, 'request' | 'ring'> {
-  if (retain === false) return { request: undefined, ring: undefined }
+function chooseKeptRequest(delivery: Delivery, retain: Retain): Pick<Settlement, 'request' | 'ringSize'> {
+  if (retain === false) return { request: undefined, ringSize: undefined }
   const request = toKeptRequest(delivery)
-  if (retain === true) return { request, ring: undefined }
+  if (retain === true) return { request, ringSize: undefined }
   const bytes = request.body.byteLength + Buffer.byteLength(JSON.stringify(request.head))
-  return { request: bytes > maxKeptBytes ? 'too large' : request, ring: retain }
+  return { request: bytes > maxKeptBytes ? 'too large' : request, ringSize: retain }
 }
 
 /** Called when a delivery is parked that was not parked before. */
@@ -264,7 +264,7 @@ export function toWaitingAnswer(deliveryId: string, status: 'parked' | 'pending'
 export const skippedAnswer: Answer = { status: 204, body: undefined }
 
 /** The first answer, marked as a repetition. */
-export function toRepeatedAnswer({ deliveryId, status, body, contentType }: Answered): Answer {
+export function toRepeatedAnswer({ deliveryId, status, body, contentType }: DeliveryAnswer): Answer {
   const custom = contentType === undefined ? {} : toCustomHeaders(deliveryId, contentType)
   return { status, body, contentType, headers: { ...custom, 'idempotent-replay': 'true' } }
 }

@@ -14,7 +14,7 @@ export type Appearance = {
   readonly background: Colour | undefined
 }
 
-export const plainLook: Appearance = {
+export const defaultAppearance: Appearance = {
   fontPx: 16,
   isVisible: true,
   isTransparent: false,
@@ -23,7 +23,7 @@ export const plainLook: Appearance = {
 }
 
 /** Whether text in an element with this style is visible. */
-export function showsText({ fontPx, isVisible, isTransparent, colour, background }: Appearance): boolean {
+export function isTextVisible({ fontPx, isVisible, isTransparent, colour, background }: Appearance): boolean {
   const isSeen = background === undefined || !isSameColour(colour, background)
   return fontPx > minFontPx && isVisible && !isTransparent && isSeen
 }
@@ -148,7 +148,7 @@ function isTextBackground(style: Style): boolean {
 /** Whether the visible shape has no area: `inset(50%)`, `circle(0)`, a polygon on one line, or `rect(0 0 0 0)` of the older `clip`. */
 function isClippedAway(value: string): boolean {
   const [{ name, words } = { name: '', words: [] }] = parseCalls(value)
-  const px = words.map((word) => readLength(word, plainLook.fontPx))
+  const px = words.map((word) => readLength(word, defaultAppearance.fontPx))
   if (name === 'inset') {
     const [top = 0, right = top, bottom = top, left = right] = words.slice(0, 4).map((word) => toInsetPercent(word))
     return top + bottom >= 100 || left + right >= 100
@@ -163,7 +163,7 @@ function isClippedAway(value: string): boolean {
 
 /** How far an inset moves an edge, in percent: a thousand pixels count as 100 %. */
 function toInsetPercent(word: string): number {
-  return word.endsWith('%') ? Number.parseFloat(word) : (readLength(word, plainLook.fontPx) ?? 0) / 10
+  return word.endsWith('%') ? Number.parseFloat(word) : (readLength(word, defaultAppearance.fontPx) ?? 0) / 10
 }
 
 function isTransformedAway(value: string): boolean {
@@ -172,7 +172,7 @@ function isTransformedAway(value: string): boolean {
     if (name === 'scalex' || name === 'scaley') return isScaledAway(words.slice(0, 1))
     if (name === 'matrix') return isScaledAway([words[0] ?? '', words[3] ?? '']) && Number(words[1]) === 0
     if (name === 'rotatex' || name === 'rotatey') return /^-?(?:90deg|270deg|0?\.25turn|100grad)$/.test(words[0] ?? '')
-    return name.startsWith('translate') && isMovedAway(words, plainLook.fontPx)
+    return name.startsWith('translate') && isMovedAway(words, defaultAppearance.fontPx)
   })
 }
 

@@ -1,16 +1,16 @@
 // Removes text that its style, class, attributes or element hide from the reader of a mail.
 import type { DomNode } from 'html-to-text'
 import { readDeclarations } from './css.ts'
-import { type Appearance, plainLook, showsText, readAppearance } from './hidden.ts'
+import { type Appearance, defaultAppearance, isTextVisible, readAppearance } from './hidden.ts'
 import { createStylesheet, isShownMedium } from './stylesheet.ts'
 
 /** Removes the hidden elements in `top`. An explicit stack is used, because mails may nest thousands of elements. */
 export function removeHidden(top: DomNode): void {
   const stylesOf = createStylesheet(findSheets(top))
-  const open: [DomNode, Appearance][] = [[top, plainLook]]
+  const open: [DomNode, Appearance][] = [[top, defaultAppearance]]
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const [element, look] = next
-    const isShown = showsText(look)
+    const isShown = isTextVisible(look)
     // otherwise the address of a link without text would be written
     if (!isShown && element.attribs !== undefined) delete element.attribs['href']
     const kept: DomNode[] = []

@@ -42,7 +42,7 @@ import type { UnnamedProxies } from './client.ts'
 import type { Metrics } from './metrics.ts'
 import type { Readiness } from './readiness.ts'
 import { createGuards, createOperatorCheck } from './operator.ts'
-import { describeDifference } from '../deliveries/records.ts'
+import { describeGenerationDifference } from '../deliveries/records.ts'
 import { sendAnswer, createRequestListener } from './server.ts'
 
 type AdminParts = ApiParts & {
@@ -55,7 +55,7 @@ type AdminParts = ApiParts & {
   readonly handed: HandshakeSecrets
   readonly metrics: Metrics
   readonly readiness: Pick<Readiness, 'isStopping'>
-  readonly unnamedProxies: Pick<UnnamedProxies, 'warnings'>
+  readonly unnamedProxies: Pick<UnnamedProxies, 'listWarnings'>
   readonly replayer: AdminReplayer
   readonly bench: AdminBench
   readonly hookCounts: Metrics['hookCounts']
@@ -139,7 +139,7 @@ async function readReadiness({ store, status, generation, unnamedProxies, readin
     store.nodes().catch(() => []),
     listPauses({ store, generation }).catch(() => []),
   ])
-  const different = describeDifference(nodes)
+  const different = describeGenerationDifference(nodes)
   return {
     ok: health.trouble === undefined && !readiness.isStopping(),
     ...status(),
@@ -148,7 +148,7 @@ async function readReadiness({ store, status, generation, unnamedProxies, readin
     nodes,
     ...(different && { different }),
     slots: toSlotFields(slots()),
-    proxies: unnamedProxies.warnings(),
+    proxies: unnamedProxies.listWarnings(),
     store: health,
   }
 }

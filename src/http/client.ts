@@ -70,7 +70,7 @@ export function createClientLookup(
 export type UnnamedProxies = {
   add(address: Address): void
   /** A sentence for the operator about each proxy that the configuration still does not name. */
-  warnings(): readonly string[]
+  listWarnings(): readonly string[]
 }
 
 /** Remembers a few proxies. A sender on the internet that sets the header itself is not remembered. */
@@ -80,7 +80,7 @@ export function createUnnamedProxies(trustedProxies: () => readonly string[]): U
     add: (address) => {
       if (seen.size < maxUnnamed && nearRanges.has(address.range())) seen.set(address.toString(), address)
     },
-    warnings: () => {
+    listWarnings: () => {
       const trusted = trustedProxies().map(toNetwork)
       const unnamed = [...seen].filter(([, address]) => !trusted.some((network) => isInside(address, network)))
       return unnamed.map(

@@ -61,7 +61,7 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
   async function admitRequest(incoming: Incoming, generation: Generation): Promise<EntryResult> {
     const request = admission.checkHead(incoming.req, generation)
     if (isRunsPath(request.path)) return readRunCall(request, admission)
-    const hook = generation.hook(request.path)
+    const hook = generation.findHook(request.path)
     const { signed, secretHeaders, tokenless } = hook
     if (request.method !== 'POST') return answerGetOrHead(signed, request)
     const claimed = signed.filter(
@@ -125,7 +125,7 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
     at: number,
     generation: Generation,
   ): Promise<EntryResult> {
-    const hook = generation.hook(path)
+    const hook = generation.findHook(path)
     const given = readToken(rawHeaders)
     const tokenId = given.kind === 'token' ? admission.findSender(given.token, path, generation) : undefined
     const token = tokenId !== undefined ? 'valid' : given.kind === 'none' ? 'none' : 'wrong'

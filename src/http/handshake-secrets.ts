@@ -1,7 +1,7 @@
 // Secrets that senders give in their first, unsigned request. A secret is accepted only while its mapping is armed by the operator.
 import { readFileSync } from 'node:fs'
 import { writeStateFile } from '../base/files.ts'
-import { createSerial } from '../base/serial.ts'
+import { createSerialQueue } from '../base/serial.ts'
 import type { Clock } from '../store/store.ts'
 
 export const armedForMs = 600_000
@@ -24,7 +24,7 @@ export function createHandshakeSecrets({ file, clock }: { file: string; clock: C
   const secrets = new Map<string, readonly string[]>(Object.entries(readSecretFile(file)))
   const armedUntil = new Map<string, number>()
   const none: readonly string[] = []
-  const inOrder = createSerial()
+  const inOrder = createSerialQueue()
 
   async function write(secretsName: string, secret: string): Promise<void> {
     const kept = addSecret(secret, secrets.get(secretsName) ?? [])

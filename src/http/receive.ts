@@ -147,7 +147,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
     const { head, body } = (await convertMultipart(entry, hook)) ?? entry
     const delivery = buildDelivery(head, body, { hook, id: newId(), receivedAt })
     const dedupe = readDedupe(delivery)
-    if (dedupe !== undefined && (await store.answered(dedupe.key)) !== undefined) return 'repeated'
+    if (dedupe !== undefined && (await store.findAnswer(dedupe.key)) !== undefined) return 'repeated'
     const decision = await decide(delivery, { hook, config: generation.config, newId })
     if (decision.kind !== 'accept') checkBody(delivery)
     if (isRefused(decision, generation)) throw decision.problem.withTrace(decision.trace)
@@ -250,7 +250,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
     const { delivery, generation } = handling
     const { onTransformError, answerWithinMs } = generation.config.hooks
     for (let current = decision; ;) {
-      const answer = await queues.storeWithPlaces(current, () => storeIfFresh(current, handling))
+      const answer = await queues.storeIfNotFull(current, () => storeIfFresh(current, handling))
       if (answer !== undefined) {
         if (hasCode(current) || current.kind === 'park') parts.onDecided?.(delivery, current, generation)
         return answer

@@ -93,7 +93,7 @@ export class Refusals {
     this.#requests.delete(requestId)
   }
 
-  request(requestId: string): VerifyRequest | undefined {
+  findRequest(requestId: string): VerifyRequest | undefined {
     return this.#requests.get(requestId)
   }
 }
@@ -159,7 +159,7 @@ export function toRefusalFields(refusal: Refusal, generation: Generation): Refus
 
 /** A mapping without a path is for many hooks, so its `verify` is not changed for one of them. */
 function findSignatureHint(signature: Signature, hook: string, generation: Generation) {
-  const open = generation.hook(hook).mappings.find(({ verifier, match }) => !verifier && match.path !== undefined)
+  const open = generation.findHook(hook).mappings.find(({ verifier, match }) => !verifier && match.path !== undefined)
   return buildSignatureHint(signature, { hook, mapping: open?.id })
 }
 

@@ -7,7 +7,7 @@ import type { Generation } from '../pipeline/generation.ts'
 import { toHookLabel } from '../pipeline/hook.ts'
 import { findSignature } from '../pipeline/verifiers/signature.ts'
 import type { Clock } from '../store/store.ts'
-import { describeKept, type Quarantine } from '../deliveries/refused/quarantine.ts'
+import { describeKeptReason, type Quarantine } from '../deliveries/refused/quarantine.ts'
 import type { SenderWatch } from '../deliveries/senders/watch.ts'
 import { type Answer, toRefusalAnswer } from '../deliveries/settlement.ts'
 import { type Admission, readHookName, toHeaders, toUrlPath } from './admission.ts'
@@ -50,10 +50,10 @@ export function createRefuser(parts: RefuserParts) {
   return function answerRefusal(problem: Problem, { req, requestId, body }: Incoming, generation: Generation): Answer {
     const { code, status, trace } = problem
     // the sender may read the names of fields of its own request in its answer; the list of refusals must not show them to the operator
-    const error = !development && code === 'payload-invalid' ? describeKept(problem) : problem.message
+    const error = !development && code === 'payload-invalid' ? describeKeptReason(problem) : problem.message
     const url = req.url ?? '/'
     const hook = readHookName(url, generation.config.hooks.path)
-    const label = hook === undefined ? '' : toHookLabel(generation.hook(hook), hook)
+    const label = hook === undefined ? '' : toHookLabel(generation.findHook(hook), hook)
     parts.meter('refusals', { code, hook: label })
     recordRefusal(problem, { requestId, method: req.method, hook: label, traceparent: req.headers['traceparent'] })
     const headers = toHeaders(req.rawHeaders)
@@ -71,7 +71,8 @@ export function createRefuser(parts: RefuserParts) {
       ...(signature && { signature }),
     }
     const raw = body && { method: req.method ?? '', url, rawHeaders: req.rawHeaders, client: facts.client, body }
-    const isKept = hook !== undefined && raw !== undefined && parts.quarantine.note(facts, generation.hook(hook), raw)
+    const isKept =
+      hook !== undefined && raw !== undefined && parts.quarantine.note(facts, generation.findHook(hook), raw)
     parts.refusals.add({ ...facts, isKept })
     parts.senders.noteRefused(facts, headers, generation)
     if (!development) parts.refusalLog.count(facts)

@@ -8,7 +8,7 @@ import type { RunResource } from '../model/api/run.ts'
 import { addUsages, hasEnded, isEndedEarly, type Job, toShownPostState, type Usage } from '../model/job.ts'
 
 /** The seconds after which a client asks again. */
-export const askAgain = { 'retry-after': '5' }
+export const retryAfterHeaders = { 'retry-after': '5' }
 
 /** The states for callers: they need not know how an operator ended a run. */
 export const shownStates = {
@@ -25,7 +25,7 @@ export const shownStates = {
 
 /** `waits`: why a queued run waits. */
 export function toRunAnswer(job: Job, waits: string | undefined): Answer {
-  const headers = { 'cache-control': 'no-store', ...(hasEnded(job.state) ? {} : askAgain) }
+  const headers = { 'cache-control': 'no-store', ...(hasEnded(job.state) ? {} : retryAfterHeaders) }
   return { status: 200, body: JSON.stringify(toRunResource(job, waits)), headers }
 }
 

@@ -15,7 +15,7 @@ import type { Clock, Store } from '../store/store.ts'
 import type { Access } from './access.ts'
 import type { Admission } from './admission.ts'
 import type { Auditor } from './audit.ts'
-import { askAgain, readReceipt, shownStates, toEventId, toRunAnswer } from './run-resource.ts'
+import { retryAfterHeaders, readReceipt, shownStates, toEventId, toRunAnswer } from './run-resource.ts'
 import { createWaiters, readPreferredWait, type Waiter } from './waiters.ts'
 
 /** A request for a run, with a valid token. */
@@ -174,7 +174,7 @@ export function createRuns({ store, access, auditor, generation, lookForJobs, cl
         const id = open?.id ?? record.deliveryId
         const left = until - performance.now()
         const isReached = (progress: Progress | undefined) => !isWaiting(progress)
-        if (left <= 0 || (await place?.until(id, isReached, left)) !== 'reached')
+        if (left <= 0 || (await place?.waitUntil(id, isReached, left)) !== 'reached')
           return buildNotYetAnswer(receiptNow, open)
       }
     } catch {
@@ -187,7 +187,7 @@ export function createRuns({ store, access, auditor, generation, lookForJobs, cl
 
   function buildNotYetAnswer(receipt: Answer, open: Job | undefined): Answer {
     const place = open && { location: `${generation().config.hooks.path}/runs/${open.id}` }
-    return { ...receipt, status: 202, headers: { ...receipt.headers, ...place, ...askAgain } }
+    return { ...receipt, status: 202, headers: { ...receipt.headers, ...place, ...retryAfterHeaders } }
   }
 
   async function waitForRun(
@@ -198,7 +198,7 @@ export function createRuns({ store, access, auditor, generation, lookForJobs, cl
     const place = waiters.enter(response)
     try {
       const isReached = (progress: Progress | undefined) => !isWaiting(progress)
-      if (now.headers?.['retry-after'] !== undefined) await place?.until(request.runId, isReached, seconds * 1_000)
+      if (now.headers?.['retry-after'] !== undefined) await place?.waitUntil(request.runId, isReached, seconds * 1_000)
       const job = await find(request)
       if (job === undefined) return now
       const shown = await show(job)
@@ -252,7 +252,7 @@ export function createRuns({ store, access, auditor, generation, lookForJobs, cl
         sent = id
         if (hasEnded(job.state) || place === undefined) return
         const isReached = (progress: Progress | undefined) => formatChange(progress) !== formatChange(before)
-        if ((await place.until(job.id, isReached, silenceMs)) === 'over') return
+        if ((await place.waitUntil(job.id, isReached, silenceMs)) === 'over') return
       }
     } catch {
       // the store failed: the client connects again

@@ -24,7 +24,7 @@ type Sharing = Stoppable & {
 }
 
 /** The sharing of the only gateway on its store: nothing is shared. */
-export const notShared: Sharing = { throttle: (_, own) => own, handed: (own) => own, stop: async () => {} }
+export const noSharing: Sharing = { throttle: (_, own) => own, handed: (own) => own, stop: async () => {} }
 
 export function createSharing(parts: { store: Store; clock: Clock; log: Log; generation: () => Generation }): Sharing {
   const { store, clock, log, generation } = parts

@@ -29,7 +29,7 @@ export type Waiter = {
    * `ms`, and with `over` if the place was given up, the client has gone or the gateway stops. Never rejects: an outage of the store only
    * prolongs the wait.
    */
-  until(id: string, isReached: (progress: Progress | undefined) => boolean, ms: number): Promise<WaitEnd>
+  waitUntil(id: string, isReached: (progress: Progress | undefined) => boolean, ms: number): Promise<WaitEnd>
   leave(): void
 }
 type WaitEnd = 'reached' | 'late' | 'over'
@@ -83,7 +83,7 @@ export function createWaiters({
     if (isStopping || places.size >= maxWaiting() || response.closed) return undefined
     let current: Waiting | undefined
     const place: Waiter = {
-      until: (id, isReached, ms) =>
+      waitUntil: (id, isReached, ms) =>
         new Promise((resolve) => {
           if (!places.has(place)) return resolve('over')
           const late = setTimeout(() => end('late'), ms)

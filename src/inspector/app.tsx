@@ -9,7 +9,7 @@ import { ChosenBar, Histogram } from './chosen.tsx'
 import { OpenedView } from './delivery.tsx'
 import { type Feed, useFeed } from './feed.ts'
 import { Health, useHealth } from './health.tsx'
-import { type Held, Pauses, useHeld } from './held.tsx'
+import { type Operations, Pauses, useOperations } from './held.tsx'
 import { Hooks } from './hooks.tsx'
 import { Help, useKeys } from './keys.tsx'
 import { FilterBar, List, useListItems } from './list.tsx'
@@ -30,7 +30,7 @@ export function App(): JSX.Element {
   const place = usePlace()
   const feed = useFeed(place)
   const health = useHealth(`${feed.status?.lastReloadAt ?? ''}`)
-  const held = useHeld(`${feed.status?.lastReloadAt ?? ''} ${place.view}`)
+  const held = useOperations(`${feed.status?.lastReloadAt ?? ''} ${place.view}`)
   const items = useListItems(feed, place)
   const changes = [...feed.changed.values()].reduce((sum, each) => sum + each, 0)
   const attention = useAttention(changes)
@@ -156,7 +156,7 @@ type ListViewProps = {
   place: PagePlace
   items: readonly ListItem[]
   health: HealthFields | undefined
-  held: Held
+  held: Operations
   attention: AttentionFields | undefined
   saved: string
   picked: ReadonlySet<string>

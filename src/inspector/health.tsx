@@ -3,7 +3,7 @@ import type { JSX } from 'preact'
 import type { AttentionFields } from '../model/api/operations.ts'
 import type { HealthFields } from '../model/api/health.ts'
 import { get } from './api.ts'
-import { Budgets, type Held, Pauses, Senders } from './held.tsx'
+import { Budgets, type Operations, Pauses, Senders } from './held.tsx'
 import { useHooks } from './hooks.tsx'
 import { toEditorUrl } from './pipe.tsx'
 import { Doctor, Outlets } from './outlets.tsx'
@@ -24,7 +24,7 @@ export function useHealth(version: string): HealthFields | undefined {
 
 type HealthProps = {
   readonly health: HealthFields | undefined
-  readonly held: Held
+  readonly held: Operations
   readonly attention: AttentionFields | undefined
 }
 

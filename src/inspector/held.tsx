@@ -12,7 +12,7 @@ import { Age, Line, useNow } from './text.tsx'
 
 const everyMs = 10_000
 
-export type Held = {
+export type Operations = {
   readonly pauses: readonly PauseFields[]
   readonly budgets: readonly BudgetFields[]
   readonly senders: readonly SenderFields[]
@@ -21,13 +21,13 @@ export type Held = {
 }
 
 /** Reads every ten seconds while the page is visible, and at once when `version` changes. */
-export function useHeld(version: string): Held {
+export function useOperations(version: string): Operations {
   const [round, setRound] = useState(0)
   const read = async (signal: AbortSignal) => {
     const [{ pauses }, { budgets }, { senders }] = await Promise.all([
-      get<Pick<Held, 'pauses'>>('/api/pauses', signal),
-      get<Pick<Held, 'budgets'>>('/api/budgets', signal),
-      get<Pick<Held, 'senders'>>('/api/senders', signal),
+      get<Pick<Operations, 'pauses'>>('/api/pauses', signal),
+      get<Pick<Operations, 'budgets'>>('/api/budgets', signal),
+      get<Pick<Operations, 'senders'>>('/api/senders', signal),
     ])
     return { pauses, budgets, senders }
   }
@@ -36,7 +36,7 @@ export function useHeld(version: string): Held {
 }
 
 /** The pauses, one line each. `isShort`: for the place above the list, which stays empty without a pause. */
-export function Pauses({ held, isShort = false }: { held: Held; isShort?: boolean }): JSX.Element | null {
+export function Pauses({ held, isShort = false }: { held: Operations; isShort?: boolean }): JSX.Element | null {
   const [said, setSaid] = useState('')
   const now = useNow(0)
   const { pauses, reload } = held
@@ -89,7 +89,7 @@ export function Pauses({ held, isShort = false }: { held: Held; isShort?: boolea
 
 const formatUsd = (amount: number) => `$${amount.toFixed(amount < 10 ? 2 : 0)}`
 
-export function Budgets({ budgets }: Pick<Held, 'budgets'>): JSX.Element | null {
+export function Budgets({ budgets }: Pick<Operations, 'budgets'>): JSX.Element | null {
   if (budgets.length === 0) return null
   return (
     <section aria-label="Budgets">
@@ -139,7 +139,7 @@ function Spent({ name, measure: { limit, spent, reserved, raised }, format }: Sp
 }
 
 /** The senders. Silent and refused ones come first. */
-export function Senders({ senders }: Pick<Held, 'senders'>): JSX.Element | null {
+export function Senders({ senders }: Pick<Operations, 'senders'>): JSX.Element | null {
   const now = useNow(0)
   if (senders.length === 0) return null
   const isBad = ({ silentSince, refused }: SenderFields) => silentSince !== null || refused.length > 0

@@ -8,7 +8,7 @@ import { describeHeartbeatsOff, toLane } from './plan.ts'
 import { toErrorName } from '../base/exceptions.ts'
 
 export type HeartbeatOptions = {
-  readonly store: Pick<Store, 'addTask' | 'taskAgeMs' | 'waiting' | 'wokenForMs'>
+  readonly store: Pick<Store, 'addTask' | 'taskAgeMs' | 'waitingEvents' | 'wokenForMs'>
   /** The agents, read at each use, so that a new configuration applies at once. */
   readonly agents: () => readonly { readonly id: string; readonly heartbeat: HeartbeatConfig }[]
   readonly clock: Clock
@@ -146,7 +146,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
   }
 
   async function hasWakes(agentId: string): Promise<boolean> {
-    return (await store.waiting({ agentId, sessionKey: mainSessionKey, limit: 0 })).wakes
+    return (await store.waitingEvents({ agentId, sessionKey: mainSessionKey, limit: 0 })).wakes
   }
 
   type RefusedTurn = { readonly schedule: Schedule; readonly gapMs: number; readonly askedAt: number }

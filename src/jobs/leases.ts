@@ -4,7 +4,7 @@ import { toBackoffMs } from '../base/retry.ts'
 import type { Spending } from '../model/spending.ts'
 import type { ClaimedJob } from '../model/job.ts'
 import type { Log } from '../model/log.ts'
-import type { Reservation, Reserved, SettledTurn } from '../store/budgets.ts'
+import type { Reservation, ReserveResult, SettledTurn } from '../store/budgets.ts'
 import type { JobReport } from '../store/records.ts'
 import type { Clock, Store } from '../store/store.ts'
 import { sleepUntilAborted, readClocks, measureElapsedMs, type Moment } from '../base/time.ts'
@@ -32,7 +32,7 @@ export type JobLease = {
    * Reserves what a turn may use of its budgets. `ifUnknown`: the amounts that the next report settles if it has no usage of the turn. After
    * `waits`, the lease has ended. `lost`: the lease was lost, or the store failed until the signal was aborted.
    */
-  reserve(turn: TurnReservation): Promise<Reserved>
+  reserve(turn: TurnReservation): Promise<ReserveResult>
   /** Called when the job has ended here. A job that must end is free for others from then on. */
   end(): Promise<void>
 }
@@ -90,7 +90,7 @@ type Claim = {
 
 /** `onLaneLeft`: called when a job has left its lane, so that another one may be due. */
 export function createLeases(options: {
-  store: Pick<Store, 'report' | 'reserve' | 'extend' | 'endings'>
+  store: Pick<Store, 'report' | 'reserve' | 'extend' | 'jobsToEnd'>
   clock: Clock
   log: Log
   onLaneLeft: () => void
@@ -164,7 +164,7 @@ export function createLeases(options: {
     return false
   }
 
-  async function reserve(claim: Claim, { reservations, ifUnknown }: TurnReservation): Promise<Reserved> {
+  async function reserve(claim: Claim, { reservations, ifUnknown }: TurnReservation): Promise<ReserveResult> {
     const isOver = () => claim.state === 'over'
     for (let failures = 0; !isOver() && !claim.abort.signal.aborted; failures += 1) {
       const { job } = claim
@@ -256,7 +256,7 @@ export function createLeases(options: {
     renew(job) {
       const claim = claims.get(job.id)
       // if the lease that expired is not the one of this claim, another worker had the job and may have started steps
-      if (claim === undefined || job.lapsed !== claim.job.fence) return false
+      if (claim === undefined || job.lapsedFence !== claim.job.fence) return false
       claim.job = job
       claim.confirmedAt = readClocks(clock)
       return true
@@ -265,7 +265,7 @@ export function createLeases(options: {
     async stopEnding() {
       if (claims.size === 0 || isStoreDown) return
       try {
-        for (const { id, fence } of await store.endings()) {
+        for (const { id, fence } of await store.jobsToEnd()) {
           const claim = claims.get(id)
           if (claim?.job.fence === fence && !claim.mustEnd) stop(claim)
         }

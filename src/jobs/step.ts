@@ -21,15 +21,15 @@ export type JobDependencies = {
   readonly store: Pick<
     Store,
     | 'claim'
-    | 'endings'
-    | 'gathered'
+    | 'jobsToEnd'
+    | 'gatheredJobs'
     | 'report'
     | 'reserve'
     | 'extend'
     | 'nextDueInMs'
     | 'messages'
     | 'session'
-    | 'waiting'
+    | 'waitingEvents'
     | 'delivery'
     | 'job'
     | 'makeDue'

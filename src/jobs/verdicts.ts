@@ -1,7 +1,7 @@
 // Asks the agent for the verdict of a run: in its prompt, and once more if the reply has no verdict.
 import { addUsages, type RunVerdict, type Usage } from '../model/job.ts'
 import type { RunIO, Runner, RunRequest, RunResult } from '../model/runner.ts'
-import { matchVerdict, readLastLine } from '../model/verdict.ts'
+import { matchVerdict, readLastLineVerdict } from '../model/verdict.ts'
 import { withDeadline } from '../base/time.ts'
 import { buildRepairPrompt } from './prompt.ts'
 import type { JobContext } from './step.ts'
@@ -60,6 +60,6 @@ function readVerdict(
 ): RunVerdict {
   const word = matchVerdict(verdict?.word, words)
   if (word !== undefined) return { ...verdict, word }
-  const last = readLastLine(text, words)
+  const last = readLastLineVerdict(text, words)
   return last === undefined ? { word: null } : { word: last, form: 'last-line' }
 }

@@ -173,7 +173,7 @@ export type ClaimedJob = Job & {
   /** Whether a flow decided when the job starts. */
   readonly hasFlow: boolean
   /** The fence of the previous claim, if its lease expired and nobody claimed the job in between. */
-  readonly lapsed: number | undefined
+  readonly lapsedFence: number | undefined
   /** For how long the present step has been failing; undefined if its last attempt did not fail. */
   readonly failingForMs: number | undefined
 }

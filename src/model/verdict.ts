@@ -13,7 +13,7 @@ export function matchVerdict(text: unknown, words: readonly string[]): string | 
 const longestLine = 200
 
 /** The verdict on the last line of a reply. Blank lines after it are ignored. Undefined if the line is not a verdict. */
-export function readLastLine(reply: string, words: readonly string[]): string | undefined {
+export function readLastLineVerdict(reply: string, words: readonly string[]): string | undefined {
   return matchVerdict(reply.trimEnd().split('\n').at(-1), words)
 }
 

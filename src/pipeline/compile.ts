@@ -53,7 +53,7 @@ export type CompiledMapping = {
 }
 
 /** The tools for mappings that get no requests from the network: they fetch nothing. */
-export const offline: VerifierTools = {
+export const offlineTools: VerifierTools = {
   fetch: async () => ({ ok: false, fault: 'gateway', reason: 'nothing is fetched here' }),
   now: Date.now,
 }
@@ -62,7 +62,7 @@ export const offline: VerifierTools = {
 export function compileMapping(
   mapping: NamedMapping,
   transform: Transform | undefined,
-  tools: (secretsName: string) => VerifierTools = () => offline,
+  tools: (secretsName: string) => VerifierTools = () => offlineTools,
 ): CompiledMapping {
   const template = (field: 'messageTemplate' | 'textTemplate' | 'name' | 'sessionKey') => compileField(mapping, field)
   const { verify, match, forEach, response: settings } = mapping

@@ -2,7 +2,7 @@
 import { describeValueKind, type JsonValue } from '../base/json.ts'
 import { compileExpression } from '../base/expression.ts'
 import { cut } from '../base/text.ts'
-import type { Scalar, ValueTests, Wanted } from '../model/config/match.ts'
+import type { Scalar, ValueTests, ConditionValue } from '../model/config/match.ts'
 
 /** A longer text matches no expression, and no negated one: to compare it would take too long. */
 const maxComparedChars = 10_000
@@ -15,7 +15,7 @@ export type Comparison = {
 }
 
 /** Throws an error with the reason if an expression does not parse. */
-export function compileComparison(wanted: Wanted): Comparison {
+export function compileComparison(wanted: ConditionValue): Comparison {
   if (!isTests(wanted)) return compileChoice([wanted].flat())
   const tests = compileTests(wanted)
   return {
@@ -42,7 +42,7 @@ function compileTests({ not, exists, matches, gt, gte, lt, lte }: ValueTests): r
   ].flat()
 }
 
-function isTests(wanted: Wanted): wanted is ValueTests {
+function isTests(wanted: ConditionValue): wanted is ValueTests {
   return typeof wanted === 'object' && wanted !== null && !Array.isArray(wanted)
 }
 

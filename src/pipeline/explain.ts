@@ -28,7 +28,7 @@ export type Explanation = {
 export async function explain(generation: Generation, delivery: Delivery, newId: () => string): Promise<Explanation> {
   const results: unknown[] = []
   let taken: CompiledMapping | undefined
-  const hook = generation.hook(delivery.path)
+  const hook = generation.findHook(delivery.path)
   const find: Hook['find'] = (input, findClosure) => {
     const found = hook.find(input, findClosure)
     taken = found.mapping

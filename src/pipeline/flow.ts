@@ -13,7 +13,7 @@ export type FlowKey = Pick<PlannedFlow, 'ring' | 'key'>
 export type CompiledFlow = {
   readonly readsPayload: boolean
   /** Throws `payload-invalid` if the key is blank or too long. */
-  plan(scope: TemplateScope, planned: Pick<FlowingPlan, 'sessionKey'>): PlannedFlow
+  plan(scope: TemplateScope, planned: Pick<FlowAction, 'sessionKey'>): PlannedFlow
   /** `sessionKey`: the rendered session key, which is the default of the key. */
   cancel(scope: TemplateScope, sessionKey: string | undefined): FlowKey
 }
@@ -66,14 +66,14 @@ export function readCancel(
 export const agentHookRing = 'hook/agent'
 
 /** An action that a flow can start. */
-export type FlowingPlan = Exclude<PlannedAction, { kind: 'wake' }>
+export type FlowAction = Exclude<PlannedAction, { kind: 'wake' }>
 
 /**
  * The flow of one run: the one that its code returned, else that of its mapping or hook, with the limits of its agent. Throws
  * `transform-result-invalid` and `payload-invalid`.
  */
 export function planFlow(
-  planned: FlowingPlan,
+  planned: FlowAction,
   given: {
     readonly flow: CompiledFlow | undefined
     readonly returned?: Flow | undefined

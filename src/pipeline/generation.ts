@@ -4,7 +4,7 @@ import { type Config, listHookTokens } from '../model/config/config.ts'
 import type { ProblemRecord } from '../model/problem.ts'
 import { type Transform, toTransformKey } from '../model/transform.ts'
 import type { DefinedVerifier } from '../model/verifier.ts'
-import { type CompiledMapping, compileMapping, type NamedMapping, offline } from './compile.ts'
+import { type CompiledMapping, compileMapping, type NamedMapping, offlineTools } from './compile.ts'
 import { compileAgentFlow } from './flow.ts'
 import { createHooks, type Hook } from './hook.ts'
 import { createRouter, type Router } from './match.ts'
@@ -19,7 +19,7 @@ export type Generation = {
   readonly env: Readonly<Record<string, string>>
   /** The tokens of the configuration. */
   readonly tokens: TokenSet
-  readonly hook: (path: string) => Hook
+  readonly findHook: (path: string) => Hook
   /** Why each mapping of the configuration would or would not take a delivery, in order. */
   readonly explain: Router<CompiledMapping>['explain']
   /** All mappings, in order of priority. */
@@ -41,7 +41,7 @@ export function createGeneration(parts: {
   /** The clock, the fetch and the secrets of verifiers. */
   verifierTools?: ((secretsName: string) => VerifierTools) | undefined
 }): Generation {
-  const { config, env = {}, mappings, transforms, verifiers = [], verifierTools = () => offline } = parts
+  const { config, env = {}, mappings, transforms, verifiers = [], verifierTools = () => offlineTools } = parts
   const buildTools = (secretsName: string) => ({ ...verifierTools(secretsName), defined: verifiers })
   const compiled = mappings.map((mapping) =>
     compileMapping(mapping, mapping.transform && transforms.get(toTransformKey(mapping.transform)), buildTools),
@@ -54,7 +54,7 @@ export function createGeneration(parts: {
     config,
     env,
     tokens: createTokenSet(listConfigTokens(listHookTokens(config.hooks), config.tokens)),
-    hook: createHooks(compiled, router, { limit: config.server.maxBodyBytes, agentFlow }),
+    findHook: createHooks(compiled, router, { limit: config.server.maxBodyBytes, agentFlow }),
     explain: router.explain,
     mappings: compiled,
     transforms,

@@ -67,7 +67,7 @@ export function createHooks(
   return (path) => {
     if (path === 'wake' || path === 'agent') return builtIn
     if (path === '' || path.length > maxHookChars || isRunsPath(path)) return nameless
-    const hookMappings = router.mappingsFor(path)
+    const hookMappings = router.findMappings(path)
     const known = hooks.get(hookMappings)
     if (known !== undefined) return known
     const hook = buildHook(hookMappings.mappings.length > 0 ? 'mapped' : 'unknown', hookMappings, limit, rules)
@@ -117,7 +117,7 @@ function createTokenlessRules(
       verifier?.isClaimed,
     ]),
   )
-  const reachable = signed.flatMap(({ match }) => router.mappingsFor(normalizeHookName(match.path ?? '')).mappings)
+  const reachable = signed.flatMap(({ match }) => router.findMappings(normalizeHookName(match.path ?? '')).mappings)
   return {
     isProofShown(headers) {
       // the headers are copied only for a Bearer token, which most of these requests do not have

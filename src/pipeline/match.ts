@@ -1,7 +1,7 @@
 // Chooses the mapping for a delivery: the first one in the order of the configuration whose conditions are all true.
 import type { Delivery } from '../model/delivery.ts'
 import type { Mapping } from '../model/config/mapping.ts'
-import type { Alternative, Match, Wanted } from '../model/config/match.ts'
+import type { Alternative, Match, ConditionValue } from '../model/config/match.ts'
 import { normalizeHookName } from '../model/config/mapping-rules.ts'
 import { readPayload } from '../model/body.ts'
 import { Problem, type TraceEntry } from '../model/problem.ts'
@@ -30,7 +30,7 @@ export type HookMappings<T> = {
 
 export type Router<T> = {
   /** Returns the same object for the same mappings. */
-  mappingsFor(path: string): HookMappings<T>
+  findMappings(path: string): HookMappings<T>
   /** Every mapping of the configuration, in order, each with its reason. */
   explain(delivery: MatchInput): TraceEntry[]
 }
@@ -66,7 +66,7 @@ export function createRouter<T extends Routable>(mappings: readonly T[]): Router
   }
 
   return {
-    mappingsFor: (path) => byPath.get(path) ?? anywhere,
+    findMappings: (path) => byPath.get(path) ?? anywhere,
     explain(delivery) {
       let first: string | undefined
       return rules.map((rule) => {
@@ -200,7 +200,7 @@ function createBodyCondition(accept: Mapping['accept']): Condition {
 
 type DescribedCondition = { readonly condition: Condition; readonly description: string }
 
-function compileWordCondition(field: Word, wanted: Wanted): DescribedCondition {
+function compileWordCondition(field: Word, wanted: ConditionValue): DescribedCondition {
   const { description, findMiss: findWordMiss } = compileComparison(wanted)
   const condition: Condition = (delivery) => {
     const word = delivery[field]
@@ -211,7 +211,7 @@ function compileWordCondition(field: Word, wanted: Wanted): DescribedCondition {
 }
 
 // headers may carry shared secrets: the message shows neither the received value nor the expected one
-function compileHeaderCondition(name: string, wanted: Wanted): Condition {
+function compileHeaderCondition(name: string, wanted: ConditionValue): Condition {
   const { findMiss: findValueMiss } = compileComparison(wanted)
   return ({ headers }) => {
     const value = Object.hasOwn(headers, name) ? headers[name] : undefined
@@ -221,7 +221,7 @@ function compileHeaderCondition(name: string, wanted: Wanted): Condition {
 }
 
 // traces do not show values of the payload, only their kind
-function compilePayloadCondition(id: string, expression: string, wanted: Wanted): DescribedCondition {
+function compilePayloadCondition(id: string, expression: string, wanted: ConditionValue): DescribedCondition {
   const path = parsePayloadPath(id, expression)
   const { description, findMiss: findValueMiss } = compileComparison(wanted)
   const condition: Condition = ({ body }) => {

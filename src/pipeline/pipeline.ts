@@ -24,7 +24,7 @@ import {
   toTransformCall,
 } from './merge.ts'
 import { isAboutOwnComment } from './forges.ts'
-import { agentHookRing, cancelReason, type FlowingPlan, type FlowKey, planFlow, readCancel } from './flow.ts'
+import { agentHookRing, cancelReason, type FlowAction, type FlowKey, planFlow, readCancel } from './flow.ts'
 import type { SenderResponse } from '../model/response.ts'
 import { parseResponse } from './response.ts'
 import { createDecisionState, type DecisionState, type StateChange, type StateReader } from './state.ts'
@@ -172,7 +172,7 @@ function createPlans(
   let response: SenderResponse | undefined
   let once: OnceKey | undefined
   let written = 0
-  const withFlow = (planned: FlowingPlan, item: Delivery, { flow: returned }: ActionDraft): PlannedAction => ({
+  const withFlow = (planned: FlowAction, item: Delivery, { flow: returned }: ActionDraft): PlannedAction => ({
     ...planned,
     flow: planFlow(planned, { flow, returned, ring: identity.ring, scope: toTemplateScope(item), config }),
   })

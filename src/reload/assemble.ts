@@ -20,7 +20,7 @@ import { loadPacks, type Pack, reportPacks, describeUnknownPreset } from './pack
 import { checkShortSecrets } from './secret-issues.ts'
 import { type LoadedVerifiers, loadVerifiers } from './verifiers.ts'
 
-export type Assembled = LoadedVerifiers &
+export type AssembledParts = LoadedVerifiers &
   Pick<LoadedChannels, 'channels'> & {
     readonly packs: readonly Pack[]
     readonly mappings: readonly NamedMapping[]
@@ -31,7 +31,7 @@ export type Assembler = {
    * Combines a configuration with presets and with the modules of integrators. Throws `config-invalid`, but not for a verifier or a channel that
    * does not load: its last good version, if there is one, keeps serving.
    */
-  assemble(config: Config, serving?: Assembled): Promise<Assembled>
+  assemble(config: Config, serving?: AssembledParts): Promise<AssembledParts>
   /** All files of the integrators' modules, each with its state when it was read. */
   inputs(): readonly BuildInput[]
 }
@@ -70,7 +70,7 @@ export function createAssembler(dir: string): Assembler {
 }
 
 /** Assembles a configuration once, for a command. */
-export function assemble(dir: string, config: Config): Promise<Assembled> {
+export function assemble(dir: string, config: Config): Promise<AssembledParts> {
   return createAssembler(dir).assemble(config)
 }
 

@@ -10,8 +10,8 @@ import { Problem } from '../model/problem.ts'
 import type { Transform } from '../model/transform.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
 import type { VerifierTools } from '../pipeline/verify.ts'
-import type { Assembled, Assembler } from './assemble.ts'
-import type { Parts } from '../replay/fixtures.ts'
+import type { AssembledParts, Assembler } from './assemble.ts'
+import type { GenerationParts } from '../replay/fixtures.ts'
 import { type ModuleReport, chooseTransforms } from './gate.ts'
 
 /** The result of a load, and the files that it read. */
@@ -36,11 +36,11 @@ export type CandidateSource = {
 }
 
 export type Candidate = {
-  readonly assembled: Assembled
+  readonly assembled: AssembledParts
   readonly generation: Generation
   /** A generation of the code on disk, even if it does not go live. Replays run this code. */
   readonly edited: Generation
-  readonly parts: Parts
+  readonly parts: GenerationParts
   readonly modules: readonly ModuleReport[]
 }
 

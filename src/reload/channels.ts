@@ -1,7 +1,7 @@
 // Loads channels in code from hooks/channels for the sections of channels.own. If a channel does not load, its posts wait.
 import type { z } from 'zod'
-import { listNames, toNamedLabel } from '../transforms/definition-files.ts'
-import { type Definition, type Definitions, loadNamed } from '../transforms/definitions.ts'
+import { listNames, toNamedModuleLabel } from '../transforms/definition-files.ts'
+import { type Definition, type Definitions, loadNamedModules } from '../transforms/definitions.ts'
 import type { OwnChannel } from '../model/channel.ts'
 import type { Config } from '../model/config/config.ts'
 import { parseChannel, describeIssues } from '../model/definitions.ts'
@@ -17,10 +17,10 @@ export async function loadChannels(
   definitions: Definitions,
 ): Promise<LoadedChannels> {
   const names = Object.keys(config.channels.own).toSorted()
-  const loaded = await loadNamed(definitions, { dir, kind: 'channel', names })
+  const loaded = await loadNamedModules(definitions, { dir, kind: 'channel', names })
   const known = await listNames(dir, 'channel')
   const chosen = names.map((name, index) => {
-    const module = loaded[index]?.label ?? toNamedLabel('channel', name)
+    const module = loaded[index]?.label ?? toNamedModuleLabel('channel', name)
     const definition = loaded[index]?.definition ?? buildMissingProblem(module, name, known)
     return chooseVersion(
       module,

@@ -1,7 +1,7 @@
 // Decides which code goes live. The code of a module must load and pass its own fixtures; otherwise the last good version stays live.
 import { within } from '../base/time.ts'
 import { dirname, join } from 'node:path'
-import { type Parts, runFixture } from '../replay/fixtures.ts'
+import { type GenerationParts, runFixture } from '../replay/fixtures.ts'
 import { readFixtures, toFixturesFolder } from '../replay/fixture-files.ts'
 import { buildStandIn } from '../transforms/modules/bundle-cache.ts'
 import { toModuleLabel } from '../transforms/root.ts'
@@ -27,7 +27,7 @@ export type FixtureCounts = { readonly passed: number; readonly failed: number; 
 type GateInput = {
   readonly root: string
   /** The transforms that were just loaded. */
-  readonly parts: Parts
+  readonly parts: GenerationParts
   /** The transforms that serve; undefined at the start. */
   readonly serving: ReadonlyMap<string, Transform> | undefined
   /** Files that were saved. */

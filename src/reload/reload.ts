@@ -22,7 +22,7 @@ import {
 import { configFile, envFile } from '../config/text.ts'
 import type { BuildInput } from '../transforms/read.ts'
 import { createWatcher, type Watcher } from './watch.ts'
-import { createSerial } from '../base/serial.ts'
+import { createSerialQueue } from '../base/serial.ts'
 import { toStoreFiles } from '../model/places.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
 import type { Generation } from '../pipeline/generation.ts'
@@ -61,7 +61,7 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, onReload
   const listeners: SwapListener[] = []
   const reloadListeners: ReloadListener[] = []
   const closing = new AbortController()
-  const inOrder = createSerial()
+  const inOrder = createSerialQueue()
   let state: State = { kind: 'empty' }
   let health: Pick<LiveStatus, 'problems' | 'lastReloadAt' | 'lastGoodAt' | 'lastSave'> = {
     problems: [],

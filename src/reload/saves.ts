@@ -8,7 +8,7 @@ import { applyEdits, type Edit, visit } from 'jsonc-parser'
 import { findErrorCode } from '../base/exceptions.ts'
 import { writeStateFile } from '../base/files.ts'
 import { isJsonObject, tryParseJson } from '../base/json.ts'
-import { createSerial } from '../base/serial.ts'
+import { createSerialQueue } from '../base/serial.ts'
 import { configFile } from '../config/text.ts'
 import { listConfigSecrets } from '../model/config/secrets.ts'
 import type { Log } from '../model/log.ts'
@@ -34,7 +34,7 @@ export function rememberSaves(
   live: Pick<Live, 'current' | 'status' | 'onSwap'>,
   { dir, clock, log }: { dir: string; clock: () => number; log: Log },
 ): () => Promise<void> {
-  const inOrder = createSerial()
+  const inOrder = createSerialQueue()
   let isSaid = false
   const remember = () => {
     // while a module keeps its last good version, the serving code is not that of the files on disk

@@ -1,6 +1,6 @@
 // Builds the newest complete state of the directory. A build is repeated if a file is saved while it runs.
 import { type BuildInput, hasChanged } from '../transforms/read.ts'
-import type { Saved } from './watch.ts'
+import type { SavedPaths } from './watch.ts'
 import { Problem, toProblem } from '../model/problem.ts'
 import type { Log } from '../model/log.ts'
 import type { Candidate } from './candidate.ts'
@@ -44,7 +44,7 @@ type SaveTracker = {
   /** Called when a save is noticed. `finish` follows. */
   begin(): void
   /** Called when all files of the save are written. */
-  finish(saved: Saved): void
+  finish(saved: SavedPaths): void
   /** Resolves when no save is in progress. */
   waitUntilIdle(): Promise<void>
   /** Whether a save has started since the last call of `waitUntilIdle`. */

@@ -1,7 +1,7 @@
 // Loads schemes in code, from a pack or from hooks/verifiers, for the mappings that name them. A scheme that does not load accepts no
 // request, and affects nothing else.
-import { isPlainName, listNames, toNamedLabel } from '../transforms/definition-files.ts'
-import { type Definition, type Definitions, loadNamed } from '../transforms/definitions.ts'
+import { isPlainName, listNames, toNamedModuleLabel } from '../transforms/definition-files.ts'
+import { type Definition, type Definitions, loadNamedModules } from '../transforms/definitions.ts'
 import { parseVerifier } from '../model/definitions.ts'
 import { findNearest } from '../base/text.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
@@ -47,7 +47,7 @@ export async function loadVerifiers(
   const named = new Set(mappings.flatMap(({ verify }) => verify?.scheme ?? []))
   const known = new Set([...schemeNames, ...ofPacks.map(({ scheme }) => scheme)])
   const wanted = [...named].filter((scheme) => !known.has(scheme) && isPlainName(scheme)).toSorted()
-  const loaded = await loadNamed(definitions, { dir, kind: 'verifier', names: wanted })
+  const loaded = await loadNamedModules(definitions, { dir, kind: 'verifier', names: wanted })
   const results = wanted.flatMap((scheme, index) => {
     const found = loaded[index]
     if (found !== undefined) return [checkDefinition(scheme, found.label, found.definition)]
@@ -84,7 +84,7 @@ type Result = { readonly module: string; readonly verifier: DefinedVerifier }
 
 function buildMissingVerifier(scheme: string, own: readonly string[]): Result {
   const near = findNearest(scheme, own)
-  const module = toNamedLabel('verifier', scheme)
+  const module = toNamedModuleLabel('verifier', scheme)
   const hint = near === undefined ? '' : ` Did you mean "${near}"?`
   return buildBrokenVerifier(
     scheme,

@@ -7,7 +7,7 @@ import { type BuildInput, hasChanged } from '../transforms/read.ts'
 import { isInside } from '../transforms/root.ts'
 
 /** `fresh`: the changed files whose current state was not reported yet. */
-export type Saved = { readonly changed: readonly string[]; readonly fresh: readonly string[] }
+export type SavedPaths = { readonly changed: readonly string[]; readonly fresh: readonly string[] }
 
 export type WatchOptions = {
   readonly paths: {
@@ -26,7 +26,7 @@ export type WatchOptions = {
    * Called with paths below the real path of the directory, when a burst has been quiet for 10 ms, or has lasted 50 ms. If a file is empty at
    * that time, the call waits until the file is written, but at most 200 ms.
    */
-  readonly onChange: (reason: Saved) => void
+  readonly onChange: (reason: SavedPaths) => void
   /** Called at each sign of a change, before `onChange`: a build that is running is outdated. */
   readonly onTouch?: () => void
   readonly log: Log

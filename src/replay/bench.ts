@@ -1,5 +1,5 @@
 // Tries a typed request with the files on disk, and shows its outcome. Stores nothing, sends nothing, and checks no credentials.
-import { createSerial } from '../base/serial.ts'
+import { createSerialQueue } from '../base/serial.ts'
 import { saveTemplate } from '../config/save-template.ts'
 import type { Env } from '../config/env.ts'
 import type {
@@ -18,8 +18,8 @@ import type { Generation } from '../pipeline/generation.ts'
 import { type Decision, decide } from '../pipeline/pipeline.ts'
 import { buildDelivery, checkBody, convertMultipart } from '../deliveries/delivery.ts'
 import type { ReplayThreads } from '../transforms/runtime.ts'
-import type { Stored } from './capture.ts'
-import { createWithDraft, type Draft as KeptDraft, parseDraft, tryDraft } from './drafts.ts'
+import type { CapturableRequest } from './capture.ts'
+import { createGenerationWithDraft, type Draft as KeptDraft, parseDraft, tryDraft } from './drafts.ts'
 import { toComparedAction } from './outcome.ts'
 import { withTransforms } from './replay.ts'
 import type { Replayer } from './replayer.ts'
@@ -84,12 +84,12 @@ export function createHookBench(parts: {
   /** The text that an agent would read; undefined for an action without a turn. */
   readonly renderPrompt: (planned: PlannedAction) => string | undefined
   readonly capture: Replayer['capture']
-  readonly store: Pick<StoreReader, 'kept' | 'cursor' | 'cursors'>
+  readonly store: Pick<StoreReader, 'keptDeliveries' | 'cursor' | 'cursors'>
   readonly newId: () => string
   readonly clock: () => number
 }): HookBench {
   const { dir, env, current, edited, createThreads, renderPrompt, store, newId, clock, makeTransform } = parts
-  const inOrder = createSerial()
+  const inOrder = createSerialQueue()
   let warm: Warm | undefined
   let idle: NodeJS.Timeout | undefined
 
@@ -125,9 +125,9 @@ export function createHookBench(parts: {
   }
 
   /** The request in the form of a stored one. */
-  function buildStored(request: TypedRequest): Stored {
+  function buildStored(request: TypedRequest): CapturableRequest {
     const generation = edited()
-    const head = buildTypedHead(generation, generation.hook(normalizeHookName(request.hook)), request)
+    const head = buildTypedHead(generation, generation.findHook(normalizeHookName(request.hook)), request)
     const record = { deliveryId: newId(), receivedAt: clock(), mappingId: undefined }
     return { record, request: { head, body: Buffer.from(request.body) } }
   }
@@ -172,7 +172,7 @@ function withDraft(generation: Generation, hook: string, { mappingId, template }
   } else {
     mappings[at] = { ...found, [found.action === 'wake' ? 'textTemplate' : 'messageTemplate']: template }
   }
-  return createWithDraft({ config, env, mappings, transforms, verifiers })
+  return createGenerationWithDraft({ config, env, mappings, transforms, verifiers })
 }
 
 function findFreeId(mappings: readonly { readonly id: string }[], hook: string): string {
@@ -198,7 +198,7 @@ async function tryRequest(
   const { config } = generation
   let [source, event]: (string | undefined)[] = []
   try {
-    const hook = generation.hook(normalizeHookName(request.hook))
+    const hook = generation.findHook(normalizeHookName(request.hook))
     if (!config.hooks.enabled) throw new Problem('hook-unknown', 'hooks.enabled is false.')
     if (hook.kind === 'unknown') throw new Problem('hook-unknown', 'No mapping has this hook.')
     const typed = { head: buildTypedHead(generation, hook, request), body: Buffer.from(request.body) }

@@ -6,7 +6,7 @@ import { findNearest } from '../base/text.ts'
 import { toJsonBody } from '../model/body.ts'
 import { Problem } from '../model/problem.ts'
 import { readEvent, recogniseSender } from '../pipeline/sources.ts'
-import { inPackage } from '../base/package.ts'
+import { resolvePackagePath } from '../base/package.ts'
 
 /**
  * A bundled request, preferably one that becomes an action. `from`: a sender, such as `github`, or a bundled transform, such as
@@ -63,16 +63,16 @@ function listFolders(): { folder: string; names: string[] }[] {
     .filter((name) => name.endsWith('.fixtures'))
     .map((name) => {
       const stem = name.slice(0, -'.fixtures'.length)
-      return { folder: inPackage('transforms', name), names: [stem.replace(/-.*/, ''), stem] }
+      return { folder: resolvePackagePath('transforms', name), names: [stem.replace(/-.*/, ''), stem] }
     })
   const presets = list('presets')
-    .map((name) => ({ folder: inPackage('presets', name, 'fixtures'), names: [name] }))
+    .map((name) => ({ folder: resolvePackagePath('presets', name, 'fixtures'), names: [name] }))
     .filter(({ folder }) => existsSync(folder))
   return [...transforms, ...presets]
 }
 
 function list(folder: string): string[] {
-  return existsSync(inPackage(folder)) ? readdirSync(inPackage(folder)).toSorted() : []
+  return existsSync(resolvePackagePath(folder)) ? readdirSync(resolvePackagePath(folder)).toSorted() : []
 }
 
 type Bundled = Fixture & { readonly name: string }

@@ -9,47 +9,47 @@ import { Problem } from '../model/problem.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
 import { explain } from '../pipeline/explain.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
-import { type Redacted, minSecretChars, redactRequest } from './redact.ts'
+import { type RedactedRequest, minSecretChars, redactRequest } from './redact.ts'
 import type { CapturedFields } from '../model/api/replay.ts'
 import { buildDelivery } from '../deliveries/delivery.ts'
 import type { DeliveryRecord, KeptRequest } from '../store/records.ts'
-import { type Parts, runFixture } from './fixtures.ts'
+import { type GenerationParts, runFixture } from './fixtures.ts'
 
 /** A request of the store, or one that was typed in. */
-export type Stored = {
+export type CapturableRequest = {
   readonly record: Pick<DeliveryRecord, 'deliveryId' | 'receivedAt' | 'mappingId'>
   readonly request: KeptRequest
 }
 
-export type Kept = {
-  readonly record: Stored['record']
+export type CaptureSource = {
+  readonly record: CapturableRequest['record']
   readonly delivery: Delivery
   /** The request without its secrets. */
-  readonly safe: Redacted
+  readonly safe: RedactedRequest
   readonly mappings: readonly NamedMapping[]
   /** The generation without transforms. */
   readonly generation: Generation
 }
 
 /** Throws `conflict` for a request with more than `maxBytes`. */
-export function buildKept(
-  { record, request }: Stored,
-  parts: Omit<Parts, 'transforms'>,
+export function buildCaptureSource(
+  { record, request }: CapturableRequest,
+  parts: Omit<GenerationParts, 'transforms'>,
   maxBytes = maxFixtureBytes,
-): Kept {
+): CaptureSource {
   const { config, mappings } = parts
   const { head, body } = request
   // the search for secrets takes time for each byte, so the size is checked first
   if (body.byteLength > maxBytes) throw buildTooLargeProblem(body.byteLength)
   const generation = createGeneration({ ...parts, transforms: new Map() })
   const { deliveryId: id, receivedAt } = record
-  const delivery = buildDelivery(head, body, { hook: generation.hook(head.path), id, receivedAt })
+  const delivery = buildDelivery(head, body, { hook: generation.findHook(head.path), id, receivedAt })
   const safe = redactRequest({ ...delivery, payload: readPayload(delivery.body) }, listConfigSecrets(config, mappings))
   return { record, delivery, safe, mappings, generation }
 }
 
 /** The module of the delivery's mapping. A delivery without a decision is matched now, which runs no code. Throws `conflict` if there is none. */
-export async function findModuleOf({ record, delivery, mappings, generation }: Kept): Promise<string> {
+export async function findModuleOf({ record, delivery, mappings, generation }: CaptureSource): Promise<string> {
   // for a mapping without an id, the record has only its position at that time
   const known = mappings.find(({ id, isUnnamed }) => id === record.mappingId && isUnnamed !== true)
   const id = known?.id ?? (await explain(generation, delivery, () => '')).decision.mappingId
@@ -68,7 +68,7 @@ type CaptureInput = {
   readonly module: string
   /** The real path of the transforms directory. */
   readonly root: string
-  readonly parts: Parts
+  readonly parts: GenerationParts
   /** The variables in the `process.env` of the transform. */
   readonly env: Readonly<Record<string, string>>
 }
@@ -79,7 +79,7 @@ type CaptureInput = {
  * file exists, or if the fixture would be too large or leave the root.
  */
 export async function capture(
-  { record, delivery, safe }: Kept,
+  { record, delivery, safe }: CaptureSource,
   { name: asked, module, root, parts, env }: CaptureInput,
 ): Promise<CapturedFields> {
   const name = chooseFileName(asked, delivery)
@@ -152,7 +152,7 @@ function chooseFileName(asked: string | undefined, { id, event, path }: Delivery
   throw new Problem('usage-invalid', 'The name of a fixture takes letters, digits, "-" and "_", as in "opened".')
 }
 
-function renderFixture({ method, path }: Delivery, { headers, query, payload }: Redacted): string {
+function renderFixture({ method, path }: Delivery, { headers, query, payload }: RedactedRequest): string {
   const request = {
     path,
     ...(method === 'POST' ? {} : { method }),

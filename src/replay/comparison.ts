@@ -8,7 +8,7 @@ import { type Change, type Outcome, listChanges } from './outcome.ts'
 /** `recorded`: the value when the delivery arrived, if it differs from `before`. */
 export type ShownChange = Change & { readonly recorded?: JsonValue | undefined }
 
-export type Compared = {
+export type OutcomeComparison = {
   readonly class: ReplayClass
   readonly changes: readonly ShownChange[]
   /** Paths whose values differ between two runs of the same code, such as a time or a random number. They are not in `changes`. */
@@ -25,7 +25,7 @@ type Outcomes = {
 }
 
 /** `findAfterId` returns the id after the edit for the id of a mapping in `before`. */
-export function compare({ before, after, recorded }: Outcomes, findAfterId: (id: string) => string): Compared {
+export function compare({ before, after, recorded }: Outcomes, findAfterId: (id: string) => string): OutcomeComparison {
   const [first, second] = after
   const unstable = new Set(listChanges(first, second).map(({ path }) => path))
   const isStable = ({ path }: Change) => !unstable.has(path) && !unstable.has(path.replace(/\].*/, ']'))
@@ -77,7 +77,9 @@ type Group<One> = {
 }
 
 /** Groups the changes. The largest group comes first. */
-export function groupChanges<One extends Pick<Compared, 'class' | 'changes'>>(compared: readonly One[]): Group<One>[] {
+export function groupChanges<One extends Pick<OutcomeComparison, 'class' | 'changes'>>(
+  compared: readonly One[],
+): Group<One>[] {
   const groups = new Map<string, Group<One>>()
   for (const one of compared) {
     const paths = listPaths(one.changes)

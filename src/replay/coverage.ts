@@ -11,7 +11,7 @@ import { resolveTransformsRoot } from '../transforms/root.ts'
 import type { CoveredCode, TransformRuntime } from '../transforms/runtime.ts'
 import { listCoveredShapes } from './covered-shapes.ts'
 import { type FixtureFile, readFixtures } from './fixture-files.ts'
-import { type Parts, runFixture } from './fixtures.ts'
+import { type GenerationParts, runFixture } from './fixtures.ts'
 import { runAll } from './replay.ts'
 
 /** The number of newest kept requests of a module that run for its coverage, and the size of a page. */
@@ -21,10 +21,10 @@ const pageSize = 25
 const limitMs = 30_000
 
 type CoverageParts = {
-  readonly parts: Parts
+  readonly parts: GenerationParts
   readonly fixtures: readonly FixtureFile[]
   /** Undefined if there is no store yet. */
-  readonly store: Pick<StoreReader, 'kept' | 'cursors'> | undefined
+  readonly store: Pick<StoreReader, 'keptDeliveries' | 'cursors'> | undefined
 }
 
 /** Collects the reports of the threads of a bench while its fixtures run. */
@@ -91,7 +91,7 @@ export async function measureModule(
   const threads = createThreads(notes.note)
   try {
     const named = mappings.map(({ mapping }) => mapping)
-    const parts: Parts = { config, mappings: named, transforms: threads.of(transforms), verifiers }
+    const parts: GenerationParts = { config, mappings: named, transforms: threads.of(transforms), verifiers }
     const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
     const fixtures = await readFixtures(root, module)
     for (const fixture of fixtures) await runFixture(parts, module, fixture)
@@ -113,14 +113,14 @@ type MeasuredParts = {
 /** Reads the kept requests of a module, the newest first. */
 async function* readKept(
   module: string,
-  { mappings }: Parts,
+  { mappings }: GenerationParts,
   store: CoverageParts['store'],
 ): AsyncGenerator<KeptDelivery, void> {
   const ids = mappings.flatMap(({ id, transform }) => (transform?.module === module ? id : []))
   const until = performance.now() + limitMs
   let before: string | undefined
   for (let left = maxKept; left > 0 && ids.length > 0 && performance.now() < until; left -= pageSize) {
-    const page = (await store?.kept({ mappings: ids, before, limit: pageSize })) ?? []
+    const page = (await store?.keptDeliveries({ mappings: ids, before, limit: pageSize })) ?? []
     yield* page
     if (page.length < pageSize) return
     before = page.at(-1)?.deliveryId

@@ -10,7 +10,7 @@ import { createEventShape, type EventShape, mergeEventShape, readRequests } from
 import { listPlaces } from '../shapes/places.ts'
 import type { StoreReader } from '../store/store.ts'
 import type { FixtureFile } from './fixture-files.ts'
-import { toRequestType } from './payload-shapes.ts'
+import { buildRequestShape } from './payload-shapes.ts'
 
 type CoveredShape = ModuleCoverageFields['shapes'][number]
 
@@ -29,7 +29,7 @@ export async function listCoveredShapes(module: string, parts: ShapeParts): Prom
   const found: CoveredShape[] = []
   for (const name of new Set(own.map(({ match }) => trimSlashes(match.path ?? '')))) {
     const mappings = own.filter(({ match }) => trimSlashes(match.path ?? '') === name)
-    const label = name === '' ? '*' : toHookLabel(generation.hook(name), name)
+    const label = name === '' ? '*' : toHookLabel(generation.findHook(name), name)
     const ofFixtures = learnFixtures(name, parts)
     for await (const shape of store === undefined ? [] : streamShapes(store, label)) {
       if (isTaken(mappings, shape)) found.push(toCoveredShape(shape, ofFixtures))
@@ -60,7 +60,7 @@ function learnFixtures(name: string, { generation, fixtures }: ShapeParts): Read
 
 function readType(generation: Generation, name: string, { fixture }: FixtureFile & { readonly kind: 'fixture' }) {
   try {
-    return toRequestType(generation, name, fixture.request)
+    return buildRequestShape(generation, name, fixture.request)
   } catch {
     // the mappings do not accept the body
     return undefined

@@ -60,7 +60,7 @@ export async function tryDraft(
   const empty = new Map<string, { count: number; near: string | null }>()
   let before = query.before
   for (let left = query.limit; left > 0;) {
-    const page = await store.kept({ ...query, before, limit: Math.min(left, pageSize) })
+    const page = await store.keptDeliveries({ ...query, before, limit: Math.min(left, pageSize) })
     for (const kept of page) {
       const one = await tryKept(generation, kept, newId)
       tried.push({ ...one.fields, provenBy: findProven(edited, kept) })
@@ -81,13 +81,13 @@ export async function tryDraft(
 export type DraftParts = {
   /** The generation of the files on disk. */
   readonly edited: Generation
-  readonly store: Pick<StoreReader, 'kept'>
+  readonly store: Pick<StoreReader, 'keptDeliveries'>
   readonly newId: () => string
 }
 
 function createDraftGeneration({ config, env, verifiers }: Generation, { template, match }: Draft): Generation {
   const mappings = [{ ...parseDraft({ match, accept: ['text', 'xml'], messageTemplate: template }), id: draftId }]
-  return createWithDraft({ config, env, mappings, transforms: new Map(), verifiers })
+  return createGenerationWithDraft({ config, env, mappings, transforms: new Map(), verifiers })
 }
 
 /** The mapping of a draft. Throws `usage-invalid`. */
@@ -98,7 +98,7 @@ export function parseDraft(fields: Parameters<typeof describeFirstIssue>[1]): Ma
 }
 
 /** Builds the generation with the draft. An error is `usage-invalid`: all other parts were loaded before, so the draft is invalid. */
-export function createWithDraft(parts: Parameters<typeof createGeneration>[0]): Generation {
+export function createGenerationWithDraft(parts: Parameters<typeof createGeneration>[0]): Generation {
   try {
     return createGeneration(parts)
   } catch (error) {
@@ -143,7 +143,7 @@ async function decideKept(
 ) {
   if (request === undefined) return 'The request is too large to be kept.'
   const { head, body } = request
-  const hook = generation.hook(head.path)
+  const hook = generation.findHook(head.path)
   if (hook.kind === 'built-in') return 'No mapping takes the requests of a built-in hook.'
   if (hook.kind === 'unknown') return 'The draft has another path.'
   const admitted = { token: true, signedFor: [] }

@@ -20,7 +20,7 @@ import type { StateReader } from '../pipeline/state.ts'
 import { buildDelivery, toLocalHead } from '../deliveries/delivery.ts'
 
 /** The parts of a generation that serves, or that may be the next one. */
-export type Parts = {
+export type GenerationParts = {
   readonly config: Config
   readonly mappings: readonly NamedMapping[]
   readonly transforms: ReadonlyMap<string, Transform>
@@ -50,12 +50,12 @@ const maxShownChars = 160
  * Runs one fixture file of a module with a fixed clock and fixed ids. Only the mappings of the module are tried. If none of them has the
  * path of the fixture, their paths are ignored, because a copied fixture has the path of its original mapping. Never rejects.
  */
-export async function runFixture(parts: Parts, module: string, file: FixtureFile): Promise<FixtureOutcome> {
+export async function runFixture(parts: GenerationParts, module: string, file: FixtureFile): Promise<FixtureOutcome> {
   if (file.kind === 'unusable') return { ok: false, diff: [`${file.name}: ${file.why}`], actual: undefined }
   let ids = 0
   try {
     const path = normalizeHookName(file.fixture.request.path)
-    const hook = buildOwnGeneration(parts, module, path).hook(path)
+    const hook = buildOwnGeneration(parts, module, path).findHook(path)
     const delivery = buildFixtureDelivery(file.fixture, path, { hook, prefix: parts.config.hooks.path })
     const newId = () => `${idPrefix}${++ids}`
     const decision = await decide(delivery, {
@@ -95,13 +95,13 @@ function createReader({ state }: Fixture): StateReader | undefined {
 
 /** The configuration with only the mappings of this module. A module without a mapping gets one without conditions. */
 function buildOwnGeneration(
-  { config, mappings, transforms, verifiers }: Parts,
+  { config, mappings, transforms, verifiers }: GenerationParts,
   module: string,
   path: string,
 ): Generation {
   const own = mappings.filter(({ transform }) => transform?.module === module)
   const generation = createGeneration({ config, mappings: own, transforms, verifiers })
-  if (own.length > 0 && generation.hook(path).mappings.length > 0) return generation
+  if (own.length > 0 && generation.findHook(path).mappings.length > 0) return generation
   const bare = own.length > 0 ? own : [buildBareMapping(module, transforms)]
   const anywhere = bare.map((mapping) => {
     const { path: _taken, ...match } = mapping.match
@@ -110,7 +110,7 @@ function buildOwnGeneration(
   return createGeneration({ config, mappings: anywhere, transforms, verifiers })
 }
 
-function buildBareMapping(module: string, transforms: Parts['transforms']): NamedMapping {
+function buildBareMapping(module: string, transforms: GenerationParts['transforms']): NamedMapping {
   const named = [...transforms].find(([, transform]) => transform.module === module)?.[0]
   const name = named === undefined || named === toTransformKey({ module }) ? undefined : named.slice(module.length + 1)
   const transform = name === undefined ? { module } : { module, export: name }

@@ -3,7 +3,7 @@
 import { readPayload } from '../model/body.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { toHookLabel } from '../pipeline/hook.ts'
-import { takeTurn } from '../base/serial.ts'
+import { yieldToEventLoop } from '../base/serial.ts'
 import {
   addNamedShape,
   createEventShape,
@@ -26,14 +26,14 @@ import { buildTypedHead, buildTypedRequest, listSamples } from './samples.ts'
  * The shape of one request of a hook, with the name of its type. The request has the form of a fixture. Throws a Problem if the hook does not
  * accept it.
  */
-export function toRequestType(
+export function buildRequestShape(
   generation: Generation,
   hook: string,
   request: Pick<Fixture['request'], 'headers' | 'query' | 'payload'>,
 ): NamedShape | undefined {
   const typed = buildTypedRequest(hook, request)
-  const head = buildTypedHead(generation, generation.hook(hook), typed)
-  const found = { hook: generation.hook(hook), id: '', receivedAt: 0 }
+  const head = buildTypedHead(generation, generation.findHook(hook), typed)
+  const found = { hook: generation.findHook(hook), id: '', receivedAt: 0 }
   const { source, event, body } = buildDelivery(head, Buffer.from(typed.body), found)
   const learnt = createEventShape({ hook, ...(source && { source }), ...(event && { event }) })
   learnPayload(learnt, readPayload(body), 0)
@@ -48,7 +48,7 @@ export type ShapeParts = {
   readonly dir: string
   readonly generation: Generation
   /** Undefined: there is no store yet. */
-  readonly store: Pick<StoreReader, 'cursor' | 'cursors' | 'kept'> | undefined
+  readonly store: Pick<StoreReader, 'cursor' | 'cursors' | 'keptDeliveries'> | undefined
   /** The maximum number of kept requests to read, of those that came before the gateway learnt. Default: 1,000. */
   readonly maxKept?: number
 }
@@ -65,8 +65,8 @@ export async function* streamHookShapes(parts: ShapeParts, name: string): AsyncG
   const { generation, store } = parts
   const others = await collectUnlearntShapes(parts, name)
   // so that several callers do not read the store in the same turn of the event loop
-  await takeTurn()
-  const learnt = store === undefined ? [] : streamShapes(store, toHookLabel(generation.hook(name), name))
+  await yieldToEventLoop()
+  const learnt = store === undefined ? [] : streamShapes(store, toHookLabel(generation.findHook(name), name))
   for await (const each of learnt) {
     const more = others.get(toKey(each))
     others.delete(toKey(each))
@@ -79,7 +79,7 @@ export async function* streamHookShapes(parts: ShapeParts, name: string): AsyncG
 /** The shapes, by event, of the fixtures, of the bundled requests, and of the kept requests that came before the gateway learnt. */
 async function collectUnlearntShapes(parts: ShapeParts, name: string): Promise<Map<string, EventShape>> {
   const { generation, store, maxKept = 1_000 } = parts
-  const hook = generation.hook(name)
+  const hook = generation.findHook(name)
   const others = new Map<string, EventShape>()
   /** When the gateway began to learn an event. */
   const learntFrom = new Map<string, number>()
@@ -95,7 +95,7 @@ async function collectUnlearntShapes(parts: ShapeParts, name: string): Promise<M
   }
 
   async function add(request: Parameters<typeof buildDelivery>[0], body: Uint8Array, receivedAt: number) {
-    await takeTurn()
+    await yieldToEventLoop()
     try {
       const delivery = buildDelivery(request, body, { hook, id: '', receivedAt })
       const { source, event } = delivery
@@ -109,13 +109,13 @@ async function collectUnlearntShapes(parts: ShapeParts, name: string): Promise<M
     }
   }
 
-  for (const sample of await listSamples({ ...parts, store: store ?? { kept: async () => [] } }, name)) {
+  for (const sample of await listSamples({ ...parts, store: store ?? { keptDeliveries: async () => [] } }, name)) {
     if (sample.kind === 'kept') continue
     await add(buildTypedHead(generation, hook, sample.request), Buffer.from(sample.request.body), 0)
   }
   let before: string | undefined
   for (let left = maxKept; left > 0; left -= pageSize) {
-    const page = (await store?.kept({ hook: name, before, limit: Math.min(left, pageSize) })) ?? []
+    const page = (await store?.keptDeliveries({ hook: name, before, limit: Math.min(left, pageSize) })) ?? []
     for (const { receivedAt, request } of page) {
       if (request !== undefined) await add(request.head, request.body, receivedAt)
     }

@@ -8,8 +8,8 @@ import { maxReplays } from '../model/replay.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import type { KeptQuery } from '../store/queries.ts'
 import type { KeptDelivery } from '../store/records.ts'
-import { buildKept } from './capture.ts'
-import type { Parts } from './fixtures.ts'
+import { buildCaptureSource } from './capture.ts'
+import type { GenerationParts } from './fixtures.ts'
 
 const Head = z.strictObject({ recording: z.literal('hookloom'), version: z.literal(1) })
 
@@ -37,13 +37,13 @@ export type RecordedDelivery = Pick<KeptDelivery, 'deliveryId' | 'receivedAt' | 
  * The request without its secrets, and the places of the removed values. Throws a Problem if the request is too large, or can no longer be
  * read.
  */
-export function recordKept(
+export function buildRecordedRequest(
   kept: KeptDelivery,
-  parts: Omit<Parts, 'transforms'>,
+  parts: Omit<GenerationParts, 'transforms'>,
 ): { readonly recorded: RecordedRequest; readonly removed: readonly string[] } {
   const { request, deliveryId } = kept
   if (request === undefined) throw new Problem('conflict', 'The request is too large to be kept.')
-  const { delivery, safe } = buildKept({ record: kept, request }, parts)
+  const { delivery, safe } = buildCaptureSource({ record: kept, request }, parts)
   const { receivedAt, path: hook, source = null, event = null, method, verifiedBy = null } = delivery
   const { headers, query, payload, removed } = safe
   const recorded = {
@@ -90,10 +90,10 @@ export function parseRecording(text: string, file: string): RecordedRequest[] {
 export function createRecordingReader(
   requests: readonly RecordedRequest[],
   generations: readonly Generation[],
-): { kept(query: KeptQuery): Promise<RecordedDelivery[]> } {
+): { keptDeliveries(query: KeptQuery): Promise<RecordedDelivery[]> } {
   const newest = requests.toReversed()
   return {
-    async kept({ limit, before, hook, source, since = 0 }) {
+    async keptDeliveries({ limit, before, hook, source, since = 0 }) {
       const from = before === undefined ? 0 : newest.findIndex(({ deliveryId }) => deliveryId === before) + 1
       const isWanted = (one: RecordedRequest) =>
         (hook === undefined || one.hook === hook) &&
@@ -109,8 +109,8 @@ function buildRecordedDelivery(
   { deliveryId, receivedAt, hook: path, source, event, method, headers, query, payload, verifiedBy }: RecordedRequest,
   generations: readonly Generation[],
 ): RecordedDelivery {
-  const signedFor = generations.flatMap(({ hook }) =>
-    hook(path)
+  const signedFor = generations.flatMap(({ findHook }) =>
+    findHook(path)
       .signed.filter(({ provenSender }) => provenSender.source === verifiedBy)
       .flatMap(({ identity }) => identity.proves),
   )
@@ -118,7 +118,7 @@ function buildRecordedDelivery(
   if (base === undefined) throw new Error('a recording is read for at least one generation')
   const prefix = base.config.hooks.path
   const given = { prefix, path, headers: removePrototype(headers), query: removePrototype(query), method }
-  const local = toLocalHead(base.hook(path), { ...given, verifiedBy: verifiedBy ?? undefined })
+  const local = toLocalHead(base.findHook(path), { ...given, verifiedBy: verifiedBy ?? undefined })
   const head = { ...local, admitted: { token: verifiedBy === null, signedFor: [...new Set(signedFor)] } }
   return {
     deliveryId,

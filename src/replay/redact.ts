@@ -14,7 +14,7 @@ type KeepableRequest = Pick<Delivery, 'headers' | 'query'> & {
   readonly verifiedBy?: string | undefined
 }
 
-export type Redacted = Pick<KeepableRequest, 'headers' | 'query' | 'payload'> & {
+export type RedactedRequest = Pick<KeepableRequest, 'headers' | 'query' | 'payload'> & {
   /** The places of the removed values, such as `headers.x-hub-signature-256`. */
   readonly removed: readonly string[]
 }
@@ -45,7 +45,7 @@ const secretPaths: readonly RegExp[] = [
 export const minSecretChars = 6
 
 /** `secrets`: known secrets, which are removed everywhere. */
-export function redactRequest(request: KeepableRequest, secrets: readonly string[]): Redacted {
+export function redactRequest(request: KeepableRequest, secrets: readonly string[]): RedactedRequest {
   // the longest first: a secret may begin with another one
   const known = secrets
     .filter((secret) => secret.length >= minSecretChars)

@@ -3,9 +3,9 @@ import { z } from 'zod'
 import { type ShownChange, groupChanges, listPaths } from './comparison.ts'
 import { describeOutcome } from './outcome.ts'
 import * as api from '../model/api/replay.ts'
-import type { Parts } from './fixtures.ts'
+import type { GenerationParts } from './fixtures.ts'
 import { toIsoTime } from '../deliveries/records.ts'
-import type { Replay, Replayed } from './replay.ts'
+import type { Replay, ReplayedDelivery } from './replay.ts'
 
 const GroupFields = z.object({
   paths: z.array(z.string()),
@@ -58,11 +58,11 @@ const lead = 200
 
 export function toReplayReport(
   { deliveries, tooLarge, notRun, notLoaded }: Replay,
-  { compared, transforms }: Pick<api.ReplayReport, 'compared'> & Pick<Parts, 'transforms'>,
+  { compared, transforms }: Pick<api.ReplayReport, 'compared'> & Pick<GenerationParts, 'transforms'>,
 ): ReplayReportSchema {
   const total = deliveries.length
   const changed = deliveries.filter((one) => one.class !== 'same')
-  const drifted = deliveries.flatMap((one): Replayed[] => {
+  const drifted = deliveries.flatMap((one): ReplayedDelivery[] => {
     const { recorded = one.before, before, drift } = one
     return drift.length === 0 ? [] : [{ ...one, class: 'changed', before: recorded, after: before, changes: drift }]
   })
@@ -80,7 +80,10 @@ export function toReplayReport(
   }
 }
 
-function listProblems(transforms: Parts['transforms'], notLoaded: Replay['notLoaded']): api.ReplayReport['problems'] {
+function listProblems(
+  transforms: GenerationParts['transforms'],
+  notLoaded: Replay['notLoaded'],
+): api.ReplayReport['problems'] {
   const problems = new Map(
     [...transforms.values()].flatMap(({ module, problem }) => (problem === undefined ? [] : [[module, problem]])),
   )
@@ -90,7 +93,7 @@ function listProblems(transforms: Parts['transforms'], notLoaded: Replay['notLoa
   })
 }
 
-function countClasses(deliveries: readonly Replayed[]): Record<api.ReplayClass, number> {
+function countClasses(deliveries: readonly ReplayedDelivery[]): Record<api.ReplayClass, number> {
   const counts: Record<api.ReplayClass, number> = {
     same: 0,
     changed: 0,
@@ -104,7 +107,7 @@ function countClasses(deliveries: readonly Replayed[]): Record<api.ReplayClass, 
   return counts
 }
 
-function countPaths(deliveries: readonly Replayed[]): ReplayReportSchema['unstable'] {
+function countPaths(deliveries: readonly ReplayedDelivery[]): ReplayReportSchema['unstable'] {
   const counts = new Map<string, number>()
   for (const { unstable } of deliveries) {
     for (const path of listPaths(unstable.map((one) => ({ path: one })))) counts.set(path, (counts.get(path) ?? 0) + 1)
@@ -113,7 +116,7 @@ function countPaths(deliveries: readonly Replayed[]): ReplayReportSchema['unstab
 }
 
 function toGroup(
-  { paths, members }: ReturnType<typeof groupChanges<Replayed>>[number],
+  { paths, members }: ReturnType<typeof groupChanges<ReplayedDelivery>>[number],
   total: number,
 ): api.GroupFields {
   const [example] = members
@@ -127,7 +130,7 @@ function toPercent(count: number, total: number): number {
   return total === 0 ? 0 : Math.round((count / total) * 1_000) / 10
 }
 
-function toExample({ deliveryId, hook, before, after, changes }: Replayed) {
+function toExample({ deliveryId, hook, before, after, changes }: ReplayedDelivery) {
   const [from, to] = [describeOutcome(before), describeOutcome(after)].map((words) => words.slice(0, maxValueChars))
   return { deliveryId, hook, before: from ?? '', after: to ?? '', changes: changes.map(toShownChange) }
 }
@@ -156,7 +159,7 @@ function cutPart(text: string, from: number): string {
   return `${from > 0 ? '…' : ''}${part}${from + part.length < text.length ? '…' : ''}`
 }
 
-function toLine(one: Replayed): ReplayReportSchema['deliveries'][number] {
+function toLine(one: ReplayedDelivery): ReplayReportSchema['deliveries'][number] {
   return {
     deliveryId: one.deliveryId,
     receivedAt: toIsoTime(one.receivedAt),

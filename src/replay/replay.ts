@@ -6,7 +6,7 @@ import { within } from '../base/time.ts'
 import { Problem } from '../model/problem.ts'
 import type { PlannedAction } from '../model/action.ts'
 import { type Transform, toTransformKey } from '../model/transform.ts'
-import { type Compared, compare, matchIds } from './comparison.ts'
+import { type OutcomeComparison, compare, matchIds } from './comparison.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
 import { isHookOpen } from '../pipeline/hook.ts'
 import { type Outcome, toComparedAction, toOutcome, toRefusedOutcome } from './outcome.ts'
@@ -16,7 +16,7 @@ import type { KeptDelivery, KeptRequest, StoredAnswer } from '../store/records.t
 import type { RecordedDelivery } from './recording.ts'
 
 /** A kept delivery and the result of its comparison. */
-export type Replayed = Compared &
+export type ReplayedDelivery = OutcomeComparison &
   Pick<KeptDelivery, 'deliveryId' | 'receivedAt' | 'hook' | 'source' | 'event' | 'mappingId'> & {
     readonly before: Outcome
     readonly after: Outcome
@@ -24,7 +24,7 @@ export type Replayed = Compared &
   }
 
 export type Replay = {
-  readonly deliveries: readonly Replayed[]
+  readonly deliveries: readonly ReplayedDelivery[]
   /** Ids of deliveries whose requests were too large to keep. */
   readonly tooLarge: readonly string[]
   /** The number of deliveries that the time limit left out. */
@@ -36,7 +36,7 @@ export type Replay = {
 export const emptyReplay: Replay = { deliveries: [], tooLarge: [], notRun: 0, notLoaded: [] }
 
 type ReplayInput = {
-  readonly store: { kept(query: KeptQuery): Promise<readonly Replayable[]> }
+  readonly store: { keptDeliveries(query: KeptQuery): Promise<readonly Replayable[]> }
   readonly query: KeptQuery
   /** Runs the live code on a page of deliveries. If it is undefined, the recorded outcomes are compared instead. */
   readonly before: ((page: readonly Replayable[]) => Promise<ReadonlyMap<string, Outcome>>) | undefined
@@ -61,13 +61,13 @@ export const pauseBetweenRuns = (): Promise<void> => sleep(pauseMs)
 export async function replay(input: ReplayInput): Promise<Replay> {
   const { store, query, limitMs } = input
   const until = performance.now() + limitMs
-  const deliveries: Replayed[] = []
+  const deliveries: ReplayedDelivery[] = []
   const notLoaded: string[] = []
   const tooLarge: string[] = []
   let notRun = 0
   let before = query.before
   for (let left = query.limit; left > 0;) {
-    const page = await store.kept({ ...query, before, limit: Math.min(left, pageSize) })
+    const page = await store.keptDeliveries({ ...query, before, limit: Math.min(left, pageSize) })
     left -= page.length
     before = page.at(-1)?.deliveryId
     tooLarge.push(...page.flatMap(({ deliveryId, request }) => (request === undefined ? deliveryId : [])))
@@ -89,7 +89,7 @@ export async function replay(input: ReplayInput): Promise<Replay> {
  * Replays a page: runs the edit before and after the live code. If both runs of the edit agree, the clock had no influence, so a difference
  * from the live code comes from the edit.
  */
-async function replayPage(page: readonly Replayable[], input: ReplayInput): Promise<Replayed[]> {
+async function replayPage(page: readonly Replayable[], input: ReplayInput): Promise<ReplayedDelivery[]> {
   const { after: edited, newId, findAfterId = (id) => id } = input
   const first = await runAll(edited, page, { newId })
   if (input.before === undefined) await pauseBetweenRuns()
@@ -138,7 +138,7 @@ async function runKept(generation: Generation, kept: Kept, { newId }: Runs): Pro
   const { config } = generation
   const { head, body } = request
   try {
-    const hook = generation.hook(head.path)
+    const hook = generation.findHook(head.path)
     if (!config.hooks.enabled) throw new Problem('hook-unknown', 'hooks.enabled is false.')
     if (hook.kind === 'unknown') throw new Problem('hook-unknown', 'No mapping has this hook.')
     if (!isHookOpen(hook, head.admitted)) {

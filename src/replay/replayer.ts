@@ -4,14 +4,14 @@ import { resolveTransformsRoot } from '../transforms/root.ts'
 import type { TransformRuntime } from '../transforms/runtime.ts'
 import { Problem } from '../model/problem.ts'
 import type { Generation } from '../pipeline/generation.ts'
-import { createSerial } from '../base/serial.ts'
+import { createSerialQueue } from '../base/serial.ts'
 import type { Outcome } from './outcome.ts'
 import type { KeptDelivery } from '../store/records.ts'
 import type { CapturedFields, UpdatedFixtures } from '../model/api/replay.ts'
 import type { CoverageFields } from '../model/api/shapes.ts'
 import type { StoreReader } from '../store/store.ts'
 import { measureModule } from './coverage.ts'
-import { capture, findModuleOf, type Stored, buildKept } from './capture.ts'
+import { capture, findModuleOf, type CapturableRequest, buildCaptureSource } from './capture.ts'
 import { readFixtures } from './fixture-files.ts'
 import { rewriteFixture, runFixture } from './fixtures.ts'
 import { emptyReplay, type Replay, replay, runAll, matchMappings, withTransforms } from './replay.ts'
@@ -30,7 +30,10 @@ export type Replayer = {
    * Makes a fixture with the files on disk; see `capture`. A mapping must name `module`. Throws `config-invalid` if the configuration
    * on disk is invalid.
    */
-  capture(stored: Stored, asked: { name?: string | undefined; module?: string | undefined }): Promise<CapturedFields>
+  capture(
+    stored: CapturableRequest,
+    asked: { name?: string | undefined; module?: string | undefined },
+  ): Promise<CapturedFields>
   /** Runs the fixtures of a module with the files on disk, and writes their results as their expectations, like `hookloom test -u`. */
   updateFixtures(module: string): Promise<UpdatedFixtures>
   /** Runs the fixtures and kept requests of a module with the files on disk, and returns which parts of its code ran. */
@@ -55,11 +58,11 @@ export function createReplayer(parts: {
   /** The files on disk. */
   readonly edited: () => Generation
   readonly createThreads: TransformRuntime['createReplayThreads']
-  readonly store: Pick<StoreReader, 'kept' | 'delivery' | 'request' | 'cursors'>
+  readonly store: Pick<StoreReader, 'keptDeliveries' | 'delivery' | 'request' | 'cursors'>
   readonly newId: () => string
 }): Replayer {
   const { dir, current, edited, createThreads, store, newId } = parts
-  const inOrder = createSerial()
+  const inOrder = createSerialQueue()
 
   /** Runs the work with separate threads, which are closed afterwards. */
   async function withThreads<T>(
@@ -78,7 +81,7 @@ export function createReplayer(parts: {
       const live = before && withOwnThreads(before)
       const { ids } = query
       return replay({
-        store: ids === undefined ? store : { kept: () => findAllKept(store, ids) },
+        store: ids === undefined ? store : { keptDeliveries: () => findAllKept(store, ids) },
         query,
         before: live && ((page) => runAll(live, page, { newId })),
         after: withOwnThreads(after),
@@ -109,7 +112,7 @@ export function createReplayer(parts: {
     async capture(stored, { name, module: asked }) {
       const { config, env, transforms, verifiers, ...disk } = edited()
       const parts = { config, mappings: disk.mappings.map(({ mapping }) => mapping), verifiers }
-      const kept = buildKept(stored, parts)
+      const kept = buildCaptureSource(stored, parts)
       const module = asked ?? (await findModuleOf(kept))
       if (!parts.mappings.some(({ transform }) => transform?.module === module)) {
         throw new Problem(
@@ -156,7 +159,7 @@ export function createReplayer(parts: {
       }),
     async compareGenerations(before, after, query) {
       // checked before threads start: they add 50 ms to a save, and most gateways keep no requests
-      const [newest] = await store.kept({ ...query, limit: 1 })
+      const [newest] = await store.keptDeliveries({ ...query, limit: 1 })
       return newest === undefined ? emptyReplay : compare(before, after, query)
     },
   }

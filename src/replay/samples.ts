@@ -20,15 +20,15 @@ type SampleParts = {
   /** The config directory. */
   readonly dir: string
   readonly generation: Generation
-  readonly store: Pick<StoreReader, 'kept'>
+  readonly store: Pick<StoreReader, 'keptDeliveries'>
 }
 
 /** `name`: the name of a hook. The fixtures come first, and the kept requests last. */
 export async function listSamples({ dir, generation, store }: SampleParts, name: string): Promise<SampleFields[]> {
-  const hook = generation.hook(name)
+  const hook = generation.findHook(name)
   const [fixtures, kept] = await Promise.all([
     readHookFixtures(dir, generation, hook),
-    store.kept({ hook: name, limit: maxKept }),
+    store.keptDeliveries({ hook: name, limit: maxKept }),
   ])
   const bundled = hook.kind === 'built-in' ? [] : listBundledRequests(listSenderNames(hook, name))
   let left = maxText

@@ -1,7 +1,7 @@
 // Runs the next version of a transform on requests that the live version has decided, and counts how the outcomes differ. It runs after the
 // answer, in threads without effects, for a bounded share of the time. Work beyond that time is dropped and counted.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createSerial } from '../base/serial.ts'
+import { createSerialQueue } from '../base/serial.ts'
 import { toErrorName } from '../base/exceptions.ts'
 import { cut, toPrintableLine } from '../base/text.ts'
 import type { ReplayClass, ShadowFields } from '../model/api/replay.ts'
@@ -83,7 +83,7 @@ type Waiting = {
 }
 
 export function createShadows({ dir, generation: live, readState, clock, newId, meter, log }: ShadowParts): Shadows {
-  const inOrder = createSerial()
+  const inOrder = createSerialQueue()
   const logged = new Set<string>()
   let waiting: Waiting[] = []
   let waitingBytes = 0
@@ -128,7 +128,7 @@ export function createShadows({ dir, generation: live, readState, clock, newId, 
     const before = live().mappings.find((other) => other.id === id)?.transform
     const hash = `${before?.hash} ${transform?.hash}`
     if (known?.hash === hash && known.module === module && known.shadow === shadow) return known
-    const hook = match.path === undefined ? '*' : toHookLabel(live().hook(match.path), match.path)
+    const hook = match.path === undefined ? '*' : toHookLabel(live().findHook(match.path), match.path)
     const problem = transform?.problem?.detail
     const counted = { since: clock(), counts: new Map(), dropped: 0, differences: [] }
     return { mappingId: id, hook, module, shadow, hash, problem, ...counted }
@@ -202,7 +202,7 @@ export function createShadows({ dir, generation: live, readState, clock, newId, 
 
   async function decideAgain(delivery: Delivery, generation: Generation, reader: StateReader): Promise<Outcome> {
     const { config } = generation
-    const hook = generation.hook(delivery.path)
+    const hook = generation.findHook(delivery.path)
     const decision = await decide(delivery, { hook, config, newId, readState: reader })
     return toOutcome(decision, config.hooks.onTransformError === 'reject')
   }

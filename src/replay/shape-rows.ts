@@ -1,5 +1,5 @@
 // The learnt shape of each event's payloads, the changes in them, and a kept request that shows each change.
-import { takeTurn } from '../base/serial.ts'
+import { yieldToEventLoop } from '../base/serial.ts'
 import { buildDelivery } from '../deliveries/delivery.ts'
 import { toIsoTime } from '../deliveries/records.ts'
 import { streamShapes } from '../deliveries/shapes/stored.ts'
@@ -22,7 +22,7 @@ const maxReadBytes = 16_000_000
 type RowParts = {
   /** Undefined if the configuration is invalid: then no request can be read, and there are no examples. */
   readonly generation: Generation | undefined
-  readonly store: Pick<StoreReader, 'cursors' | 'kept'>
+  readonly store: Pick<StoreReader, 'cursors' | 'keptDeliveries'>
 }
 
 /** `hook`: undefined for all hooks. `since`: milliseconds since the epoch; undefined for all changes. */
@@ -70,9 +70,9 @@ async function readExamples({ generation, store }: RowParts, hook: string | unde
   let before: string | undefined
   let bytes = 0
   for (let left = maxRead; left > 0 && bytes < maxReadBytes; left -= pageSize) {
-    const page = await store.kept({ ...among, before, limit: pageSize })
+    const page = await store.keptDeliveries({ ...among, before, limit: pageSize })
     for (const kept of page) {
-      await takeTurn()
+      await yieldToEventLoop()
       bytes += kept.request?.body.byteLength ?? 0
       examples.push(...readExample(generation, kept))
     }
@@ -86,7 +86,7 @@ function readExample(generation: Generation, { deliveryId, receivedAt, request }
   if (request === undefined) return []
   try {
     const { head, body } = request
-    const hook = generation.hook(head.path)
+    const hook = generation.findHook(head.path)
     const delivery = buildDelivery(head, body, { hook, id: deliveryId, receivedAt })
     const { source, event } = delivery
     const label = toHookLabel(hook, head.path)

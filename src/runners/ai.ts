@@ -20,7 +20,7 @@ import { type AnswerForm, readVerdictReply } from './ai/answer.ts'
 import { callModel, type ModelReply, parseIncompleteJson, toConversation } from './ai/call.ts'
 import { describeCutConnection, isFormRefused, toModelFailure } from './ai/failure.ts'
 import { chooseModel, openModel, optionNames, probeProviders, type Provider, toShownName } from './ai/providers.ts'
-import { limitFetch, limitSilence, type Fetch, keepPlainAnswer, patientFetch } from './ai/fetch.ts'
+import { limitFetch, limitSilence, type Fetch, keepPlainAnswer, fetchWithoutTimeout } from './ai/fetch.ts'
 import { toThinkingOptions } from './ai/thinking.ts'
 
 /**
@@ -43,7 +43,7 @@ type AiRunnerParts = {
 /** The forms of a reply with a verdict, in the order in which they are tried. Every model can write the verdict in its last line. */
 const answerForms = ['structured-output', 'tool-call', 'last-line'] as const satisfies readonly VerdictForm[]
 
-export function createAiRunner({ models, fetch = patientFetch, now = Date.now }: AiRunnerParts): Runner {
+export function createAiRunner({ models, fetch = fetchWithoutTimeout, now = Date.now }: AiRunnerParts): Runner {
   return {
     id: 'ai',
 

@@ -33,7 +33,7 @@ export type Account = AccountName & {
  * `waits`: the job is queued again until the budget may have room, and its lease has ended. `never`: the turn asks for more than the whole
  * budget has. `lost`: the job is no longer leased under this fence.
  */
-export type Reserved =
+export type ReserveResult =
   | { readonly kind: 'reserved' | 'lost' }
   | { readonly kind: 'waits' | 'never'; readonly reason: string; readonly budget: string }
 
@@ -50,7 +50,7 @@ export interface BudgetKeeper {
    * except a turn whose lease ended while it went on. A reservation ends with the lease of the job, with its report, or when the job reserves
    * again. If a budget has no room, the job is queued until the budget may have some, and no attempt counts.
    */
-  reserve(job: { id: string; fence: number }, reservations: readonly Reservation[]): Promise<Reserved>
+  reserve(job: { id: string; fence: number }, reservations: readonly Reservation[]): Promise<ReserveResult>
   /** Adds to the limits of a budget in one period. All jobs that wait for the budget become due. */
   raiseBudget(account: AccountName, by: Spending): Promise<void>
   /** Makes all jobs that wait for a budget due. Returns false if there are none. */

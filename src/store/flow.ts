@@ -93,4 +93,4 @@ export const reopenKey = `UPDATE flow_keys SET state = 'later', blocker = NULL,
     FROM jobs WHERE flow = $2 AND ended_at IS NULL AND state = 'queued' ORDER BY seq LIMIT 1), $1) END WHERE id = $2`
 
 /** The seqs of the jobs whose messages the job `$1` reads. */
-export const gathered = `SELECT j.seq FROM jobs j WHERE j.ended_by = $1 AND j.last_error = '${gatheredReason}'`
+export const selectGathered = `SELECT j.seq FROM jobs j WHERE j.ended_by = $1 AND j.last_error = '${gatheredReason}'`

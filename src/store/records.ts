@@ -23,7 +23,7 @@ export type StoredAnswer = {
 }
 
 /** The answer to a delivery. A duplicate of the delivery gets the same answer again. */
-export type Answered = StoredAnswer & {
+export type DeliveryAnswer = StoredAnswer & {
   readonly deliveryId: string
   readonly state: DeliveryState
   /** SHA-256 of the body of the answered delivery, in hex. */
@@ -115,9 +115,9 @@ export type Settlement = {
    * Only for an accepted or skipped delivery: how many of the newest requests of its mapping stay stored. Only deliveries that were stored with a
    * `ring` count. The same transaction deletes older ones; their deliveries stay. Deliveries without a mapping count together.
    */
-  readonly ring?: number | undefined
+  readonly ringSize?: number | undefined
   /** The ring of that mapping. Default: the id of the mapping. An id that is a position in the configuration changes when mappings are edited. */
-  readonly ringOf?: string | undefined
+  readonly ringName?: string | undefined
   /** The next claim ends the jobs of this key that earlier deliveries caused. */
   readonly cancel?: FlowCancel | undefined
 }
@@ -136,7 +136,7 @@ export type NewDelivery = Settlement & {
 }
 
 /** `duplicate`: nothing was stored, because the dedupe key is taken. `first` is the answer to the delivery that has the key. */
-export type Appended = { kind: 'stored' } | { kind: 'duplicate'; first: Answered }
+export type Appended = { kind: 'stored' } | { kind: 'duplicate'; first: DeliveryAnswer }
 
 /** A worker's report on a job that it has leased. All parts of a report are written in one transaction. */
 export type JobReport = {

@@ -18,7 +18,7 @@ import { readAnswerText } from './answer-text.ts'
 import type { Account } from './budgets.ts'
 import type { NodeRecord } from './owners.ts'
 import type {
-  Answered,
+  DeliveryAnswer,
   StoredAnswer,
   DeliveryRecord,
   Hold,
@@ -61,7 +61,7 @@ function toStoredAnswer(row: Row): StoredAnswer {
   return { status: column(row, 'answer_status'), ...readAnswerText(column(row, 'answer_body')) }
 }
 
-export function toAnswered(row: Row): Answered {
+export function toAnswered(row: Row): DeliveryAnswer {
   return {
     deliveryId: column(row, 'id'),
     state: column<DeliveryState>(row, 'state'),
@@ -97,7 +97,7 @@ export function toClaimedJob(row: Row, now: number): ClaimedJob {
     ...job,
     hasFlow: optional(row, 'flow') !== undefined,
     fence: column(row, 'fence'),
-    lapsed: optional<number>(row, 'lapsed'),
+    lapsedFence: optional<number>(row, 'lapsed'),
     failingForMs,
   }
 }

@@ -26,15 +26,15 @@ export const selectWaitedFor = `WITH RECURSIVE waited (name) AS (
   SELECT name FROM waited WHERE name IS NOT NULL`
 
 /** The last error of a job whose lease expired without a report. */
-export const leaseLost = 'The gateway that ran this job died, or lost its lease, before it reported.'
+export const leaseLostReason = 'The gateway that ran this job died, or lost its lease, before it reported.'
 
 /** The maximum number of failed attempts of a job that are kept. A provider that is down for a day gets about a hundred attempts. */
 export const maxFailures = 12
 /** The maximum number of characters of the error of such an attempt. */
-export const longestFailure = 200
+export const maxFailureChars = 200
 
 /** The last error of a job that ended because its row cannot be read. */
-export const rowDamaged =
+export const rowDamagedReason =
   'The row of this job in the store is damaged. Run "hookloom doctor". If it finds more damage, restore the store from a backup.'
 
 /** A retry further ahead than this is due at once: no retry waits for more than a day, so the clock was set back. */

@@ -27,7 +27,7 @@ import type { FailuresQuery, Lease, NodeInfo, NodeRecord, Signal } from './owner
 import type { WaitReader } from './waits.ts'
 import type {
   DedupeKey,
-  Answered,
+  DeliveryAnswer,
   ClaimQuery,
   KeptRequest,
   NewTask,
@@ -65,7 +65,7 @@ export interface StoreReader extends AccountReader, AuditReader, ProgressReader,
   delivery(id: string): Promise<DeliveryRecord | undefined>
   request(id: string): Promise<KeptRequest | undefined>
   /** The newest `limit` deliveries whose request is stored, or was too large to be stored, newest first. Pending deliveries are left out. */
-  kept(query: KeptQuery): Promise<KeptDelivery[]>
+  keptDeliveries(query: KeptQuery): Promise<KeptDelivery[]>
   /**
    * The newest `limit` system events, oldest first, consumed ones included. `before` (milliseconds since the epoch): only those that
    * are older. A page has all events of its oldest moment, so it may be longer than `limit`; the `at` of its first event as the
@@ -79,7 +79,7 @@ export interface StoreReader extends AccountReader, AuditReader, ProgressReader,
     name: Pick<Session, 'agentId' | 'sessionKey'>,
   ): Promise<(Session & { runnerState: JsonValue | undefined }) | undefined>
   /** The unconsumed events of a session: the oldest `limit`, and the number of all. */
-  waiting(query: { agentId: string; sessionKey: string; limit: number }): Promise<WaitingEvents>
+  waitingEvents(query: { agentId: string; sessionKey: string; limit: number }): Promise<WaitingEvents>
   /** The milliseconds since the newest unconsumed event that asks for a turn was stored; undefined if none does. */
   wokenForMs(name: Pick<Session, 'agentId' | 'sessionKey'>): Promise<number | undefined>
   /** Finds a job by its id, tasks included. */
@@ -104,15 +104,15 @@ export interface StoreReader extends AccountReader, AuditReader, ProgressReader,
   /** The lanes with unfinished jobs, those with the most jobs first. */
   lanes(query: { limit: number }): Promise<LaneLoad[]>
   /** The oldest `limit` unfinished jobs of all sessions and flows with this key, in arrival order. It reads all unfinished jobs. */
-  unfinished(query: { key: string; limit: number }): Promise<Job[]>
+  unfinishedJobs(query: { key: string; limit: number }): Promise<Job[]>
   /** The holds that apply now, in the order of their labels. */
   holds(): Promise<Hold[]>
   /** The number of deliveries and of jobs in each state, for `hookloom doctor` and /metrics. */
   counts(): Promise<{ deliveries: Record<DeliveryState, number>; jobs: Record<JobState, number> }>
   /** The number of deliveries in a state. Reads only index entries of this state, and in SQLite the rows behind the catalog. */
-  inState(state: DeliveryState): Promise<number>
+  countInState(state: DeliveryState): Promise<number>
   /** The number of parked deliveries that wait for a module, or for `someMapping`. Reads no requests. */
-  parkedFor(name: string): Promise<number>
+  countParkedFor(name: string): Promise<number>
   /** The modules that pending and parked deliveries wait for, and `someMapping`, each once. Reads one index entry for each name. */
   waitedFor(): Promise<string[]>
   /** The bytes that wait: the requests of parked and pending deliveries, and unfinished jobs. An owner reads no rows for it. */
@@ -128,9 +128,9 @@ export interface StoreReader extends AccountReader, AuditReader, ProgressReader,
    * Sealed requests without their content, oldest first. With `after`, the requests that follow it; without `after`, the newest `limit`
    * requests.
    */
-  quarantined(query: QuarantineQuery): Promise<QuarantinedRequest[]>
+  quarantinedRequests(query: QuarantineQuery): Promise<QuarantinedRequest[]>
   /** The encrypted content of a sealed request; undefined if the store does not have the request. */
-  sealed(requestId: string): Promise<Uint8Array | undefined>
+  sealedContent(requestId: string): Promise<Uint8Array | undefined>
   close(): Promise<void>
 }
 
@@ -158,7 +158,7 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
    */
   appendAll(deliveries: readonly NewDelivery[], moves: CursorMoves): Promise<Appended[] | 'moved'>
   /** The answer to the delivery that has this key; undefined if none has it. */
-  answered(key: Pick<DedupeKey, 'hook' | 'key'>): Promise<Answered | undefined>
+  findAnswer(key: Pick<DedupeKey, 'hook' | 'key'>): Promise<DeliveryAnswer | undefined>
   /** Adds to the repetitions of deliveries. Deliveries that the store does not have are left out. */
   noteRepeats(repeats: readonly Repetition[]): Promise<void>
   /**
@@ -169,7 +169,7 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
   /** Replaces the reasons for which sealed requests were refused. Requests that the store does not have are left out. */
   noteRefusals(refusals: readonly Pick<QuarantinedRequest, 'requestId' | 'refusal'>[]): Promise<void>
   /** Deletes sealed requests. Returns how many were deleted. */
-  release(requestIds: readonly string[]): Promise<number>
+  deleteSealed(requestIds: readonly string[]): Promise<number>
   /**
    * Stores the outcome of a pending or parked delivery, with its jobs. The outcome may park it, or park it again.
    * The stored answer does not change. Returns false, and writes nothing, if the delivery is no longer pending or parked. With `moves`, the
@@ -185,7 +185,7 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
    * A delivery remembers the generation and the transform of each settlement that parked it. `notFailedBy` leaves out deliveries that one of
    * these generations (by id) or transforms (by hash) parked.
    */
-  open(query: {
+  openDeliveries(query: {
     limit: number
     notFailedBy?: readonly string[]
     waitsFor?: string
@@ -239,9 +239,9 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
    */
   endJob(jobId: string, ending: Ending): Promise<'ended' | 'ending' | undefined>
   /** The jobs whose messages a job reads (`gather`), oldest first: the first `limit` of them, and the number of all. */
-  gathered(jobId: string, limit: number): Promise<{ readonly jobs: readonly Job[]; readonly count: number }>
+  gatheredJobs(jobId: string, limit: number): Promise<{ readonly jobs: readonly Job[]; readonly count: number }>
   /** The running jobs that must end. */
-  endings(): Promise<{ readonly id: string; readonly fence: number }[]>
+  jobsToEnd(): Promise<{ readonly id: string; readonly fence: number }[]>
   /** Keeps jobs back, from the next claim on. Replaces a hold of the same label and kind. */
   hold(hold: NewHold): Promise<void>
   /** Removes a hold. Returns false if there is no such hold. */

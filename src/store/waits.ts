@@ -40,7 +40,7 @@ export interface WaitReader {
   /** The reasons why these jobs wait, in any order. Jobs that are not queued are left out. */
   waits(query: { readonly ids: readonly string[]; readonly limits: SharedLimits }): Promise<Wait[]>
   /** The number of queued jobs of a key; `max` if there are more. It reads up to `max` jobs, and all jobs that no claim has sorted yet. */
-  queuedOf(query: FlowQueue): Promise<number>
+  countQueuedOfKey(query: FlowQueue): Promise<number>
   /** The numbers of keys and jobs that wait. It reads two index entries for each key. */
   waitCounts(): Promise<WaitCounts>
 }

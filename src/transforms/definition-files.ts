@@ -21,7 +21,7 @@ export type PresetFile = ModuleFile & {
 }
 
 /** Kinds of modules that are named after their file. */
-export type Named = keyof typeof folders
+export type NamedModuleKind = keyof typeof folders
 
 /** Whether a verifier or a channel in code can have this name. */
 export function isPlainName(name: string): boolean {
@@ -29,12 +29,12 @@ export function isPlainName(name: string): boolean {
 }
 
 /** The file name of a missing module, for messages. */
-export function toNamedLabel(kind: Named, name: string): string {
+export function toNamedModuleLabel(kind: NamedModuleKind, name: string): string {
   return `${folders[kind]}/${name}.ts`
 }
 
 /** The module of this name; undefined if there is none. Throws `config-invalid` if a link leads out of the folder. */
-export async function findNamedFile(dir: string, kind: Named, name: string): Promise<ModuleFile | undefined> {
+export async function findNamedFile(dir: string, kind: NamedModuleKind, name: string): Promise<ModuleFile | undefined> {
   if (!isPlainName(name)) return undefined
   return findFirst(
     dir,
@@ -44,7 +44,7 @@ export async function findNamedFile(dir: string, kind: Named, name: string): Pro
 }
 
 /** The names of all modules of a kind. */
-export async function listNames(dir: string, kind: Named): Promise<string[]> {
+export async function listNames(dir: string, kind: NamedModuleKind): Promise<string[]> {
   const names = await readdir(join(dir, folders[kind])).catch(() => [])
   return names
     .filter((name) => moduleExtensions.some((extension) => extension === extname(name)) && !name.endsWith('.d.ts'))

@@ -3,7 +3,7 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Problem } from '../model/problem.ts'
-import { findNamedFile, type Named } from './definition-files.ts'
+import { findNamedFile, type NamedModuleKind } from './definition-files.ts'
 import { type Bundle, buildModule, type ModuleFile } from './modules/build.ts'
 import type { Evaluated } from './modules/evaluate.ts'
 import type { BuildInput } from './read.ts'
@@ -62,9 +62,9 @@ export function createDefinitions(): Definitions {
 }
 
 /** The modules with these file names, in the same order; undefined for a file that does not exist. */
-export async function loadNamed(
+export async function loadNamedModules(
   definitions: Definitions,
-  { dir, kind, names }: { dir: string; kind: Named; names: readonly string[] },
+  { dir, kind, names }: { dir: string; kind: NamedModuleKind; names: readonly string[] },
 ): Promise<({ readonly label: string; readonly definition: Definition | Problem } | undefined)[]> {
   const files = await Promise.all(names.map((name) => findNamedFile(dir, kind, name)))
   const there = files.flatMap((file) => file ?? [])

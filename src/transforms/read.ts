@@ -109,7 +109,7 @@ const invalidSourceMap = '\n//# sourceMappingURL=data:application/json;base64,!'
  * Keeps esbuild from reading the source map of a program. esbuild reads the file that the comment names without asking a plugin, even a FIFO or
  * a file outside the transforms directory. The comment itself is kept, because the same characters may be text of the program.
  */
-export function withoutSourceMap(contents: Uint8Array): Uint8Array {
+export function disableSourceMap(contents: Uint8Array): Uint8Array {
   const bytes = Buffer.from(contents.buffer, contents.byteOffset, contents.byteLength)
   if (!bytes.includes(' sourceMappingURL=') || !sourceMapComment.test(bytes.toString('latin1'))) return contents
   return Buffer.concat([bytes, Buffer.from(invalidSourceMap)])

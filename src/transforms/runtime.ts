@@ -1,6 +1,6 @@
 // Runs the transforms of a gateway: isolated, limited, and reloaded when their code changes. Only this folder knows how a module is loaded
 // and where it runs.
-import { createSerial } from '../base/serial.ts'
+import { createSerialQueue } from '../base/serial.ts'
 import { type Log, silentLog } from '../model/log.ts'
 import type { TransformRef } from '../model/config/mapping.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
@@ -94,7 +94,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
   let newest: SharedPool | undefined
   let served: readonly SharedPool[] = []
   let nextId = 1
-  const inOrder = createSerial()
+  const inOrder = createSerialQueue()
 
   const { onCovered, isShadow = false } = options
   const pools = createPools({

@@ -30,7 +30,7 @@ import { toDeliveryRow, toFirstAnswer, toSettlement } from '../../src/deliveries
 import { createThrottle } from '../../src/http/throttle.ts'
 import { runBatch } from '../../src/store/sqlite/batch.ts'
 import type { Operation } from '../../src/store/sqlite/operations.ts'
-import { createOwner } from '../../src/store/sqlite/owner.ts'
+import { createWriterConnection } from '../../src/store/sqlite/owner.ts'
 import { createMemoryStore, createSqliteStore } from '../../src/store/sqlite/sqlite.ts'
 import { toAppend } from '../../src/store/sqlite/values.ts'
 import { createEventBody } from './events.ts'
@@ -67,7 +67,7 @@ export async function createStages(folder: string): Promise<Stage[]> {
   const config = Config.parse({ hooks: { enabled: true, token } })
   const mapping = { ...Mapping.parse(benchMapping), id: 'bench' }
   const generation = createGeneration({ config, mappings: [mapping], transforms: new Map() })
-  const hook = generation.hook('bench')
+  const hook = generation.findHook('bench')
   const access = createAccess({ clock })
   const { checkHead, ...admission } = createAdmission({
     access,
@@ -114,7 +114,11 @@ export async function createStages(folder: string): Promise<Stage[]> {
     clock,
     spawn: () => new Worker(echoWriter, { eval: true }),
   })
-  const { db } = createOwner({ file: join(dir, 'bench.db'), commitDelayMs: 0, recoverAt: undefined }).acquire()
+  const { db } = createWriterConnection({
+    file: join(dir, 'bench.db'),
+    commitDelayMs: 0,
+    recoverAt: undefined,
+  }).acquire()
   const { port1: toWriter, port2: ofWriter } = new MessageChannel()
   const { answer } = planSettlement(await makeDecision())
   const answering = createHookApp({ receive: async () => answer, newId: randomUUID, log: silentLog })

@@ -67,18 +67,21 @@ async function readEverything(place: StorePlace) {
       ids,
       jobs: all,
       requests: (await Promise.all(deliveries.map(({ deliveryId }) => reader.request(deliveryId)))).map(toPlainRequest),
-      kept: (await reader.kept({ limit })).map((kept) => ({ ...kept, request: toPlainRequest(kept.request) })),
+      kept: (await reader.keptDeliveries({ limit })).map((kept) => ({
+        ...kept,
+        request: toPlainRequest(kept.request),
+      })),
       events: await reader.events({ limit }),
       states: await Promise.all(named.map((name) => reader.session(name))),
-      waiting: (await Promise.all(named.map((name) => reader.waiting({ ...name, limit })))).map(omitTimes),
+      waiting: (await Promise.all(named.map((name) => reader.waitingEvents({ ...name, limit })))).map(omitTimes),
       messages: await Promise.all(named.map((name) => reader.messages({ ...name, limit }))),
       dead: await reader.deadJobs({ limit }),
       lanes: await reader.lanes({ limit }),
       counts: await reader.counts(),
       cursor: await reader.cursor('mailbox'),
-      quarantined: await reader.quarantined({ limit }),
-      sealed: Buffer.from((await reader.sealed('refused')) ?? []).toString('hex'),
-      parked: await reader.parkedFor('broken.ts'),
+      quarantined: await reader.quarantinedRequests({ limit }),
+      sealed: Buffer.from((await reader.sealedContent('refused')) ?? []).toString('hex'),
+      parked: await reader.countParkedFor('broken.ts'),
     }
   } finally {
     await reader.close()
@@ -114,10 +117,10 @@ async function storeEachKind(place: StorePlace): Promise<void> {
     )
     await store.append(newDelivery({ id: 'pending', hook: 'ci', state: 'pending', jobs: [], request: request('{}') }))
     await store.append(
-      newDelivery({ id: 'kept', hook: 'ci', mappingId: 'm', ring: 2, request: request('[1]'), jobs: [] }),
+      newDelivery({ id: 'kept', hook: 'ci', mappingId: 'm', ringSize: 2, request: request('[1]'), jobs: [] }),
     )
     await store.append(
-      newDelivery({ id: 'large', hook: 'ci', mappingId: 'm', ring: 2, request: 'too large', jobs: [] }),
+      newDelivery({ id: 'large', hook: 'ci', mappingId: 'm', ringSize: 2, request: 'too large', jobs: [] }),
     )
     await store.append(
       newDelivery({ id: 'keyed', hook: 'ci', jobs: [], dedupe: { hook: 'ci', key: 'k1', bodyHash: 'h' } }),
@@ -148,7 +151,7 @@ async function storeEachKind(place: StorePlace): Promise<void> {
       if (job === undefined) throw new Error(`${id} was not claimed`)
       expect(await store.report(job, what)).toBe(true)
     }
-    const events = (await store.waiting({ agentId: 'main', sessionKey: 'main', limit: 1 })).events
+    const events = (await store.waitingEvents({ agentId: 'main', sessionKey: 'main', limit: 1 })).events
     await report('job-done', {
       steps: [{ name: 'run', state: 'done', at: 1, result: 'yes' }],
       messages: [

@@ -72,7 +72,7 @@ export function describeCursors(stage: () => Stage): void {
       const all = store.appendAll([good, bad], toMove('7', '8'))
       await expect(all).rejects.toMatchObject({ code: 'store-unavailable' })
       expect(await store.delivery(good.id)).toBeUndefined()
-      expect(await store.answered({ hook: 'github', key: 'b' })).toBeUndefined()
+      expect(await store.findAnswer({ hook: 'github', key: 'b' })).toBeUndefined()
       expect(await store.events({ limit: 9 })).toEqual([])
       expect(await store.cursor('gmail/a@example.com')).toBe('7')
       expect(await store.appendAll([good], toMove('7', '8'))).toEqual([{ kind: 'stored' }])

@@ -86,7 +86,7 @@ export function describeDeliveries(stage: () => Stage): void {
         const again = await store.append(newDelivery({ at: clock(), ...keyed(`k${index}`) }))
         const known = { deliveryId: first.id, ...answer }
         expect(again).toMatchObject({ kind: 'duplicate', first: known })
-        expect(await store.answered({ hook: 'github', key: `k${index}` })).toMatchObject(known)
+        expect(await store.findAnswer({ hook: 'github', key: `k${index}` })).toMatchObject(known)
         expect((await store.delivery(first.id))?.answer).toEqual(answer)
       }
     })
@@ -96,7 +96,7 @@ export function describeDeliveries(stage: () => Stage): void {
       const settleAsSkipped = () =>
         newDelivery({ at: clock(), ...keyed('k'), state: 'skipped', answer: { status: 204, body: '' } })
       expect(await store.append(settleAsSkipped())).toEqual({ kind: 'stored' })
-      expect(await store.answered({ hook: 'github', key: 'k' })).toBeUndefined()
+      expect(await store.findAnswer({ hook: 'github', key: 'k' })).toBeUndefined()
       const first = newDelivery({ at: clock(), ...keyed('k') })
       expect(await store.append(first)).toEqual({ kind: 'stored' })
       expect(await store.append(settleAsSkipped())).toMatchObject({
@@ -112,7 +112,7 @@ export function describeDeliveries(stage: () => Stage): void {
       const bad = newDelivery({ at: clock(), ...keyed('k'), jobs: [newJob(), job] })
       await expect(store.append(bad)).rejects.toMatchObject({ code: 'store-unavailable' })
       expect(await store.delivery(bad.id)).toBeUndefined()
-      expect(await store.answered({ hook: 'github', key: 'k' })).toBeUndefined()
+      expect(await store.findAnswer({ hook: 'github', key: 'k' })).toBeUndefined()
       expect((await store.counts()).jobs.queued).toBe(1)
     })
   })
@@ -195,10 +195,10 @@ export function describeDeliveries(stage: () => Stage): void {
       const first = newDelivery({ at: clock(), ...parked(), ...keyed('k'), answer: { status: 200, body: 'parked' } })
       await store.append(first)
       const known = { deliveryId: first.id, status: 200, body: 'parked', bodyHash: 'hash-1' }
-      expect(await store.answered({ hook: 'github', key: 'k' })).toEqual({ ...known, state: 'parked' })
+      expect(await store.findAnswer({ hook: 'github', key: 'k' })).toEqual({ ...known, state: 'parked' })
       await store.settle(first.id, accepted())
-      expect(await store.answered({ hook: 'github', key: 'k' })).toEqual({ ...known, state: 'accepted' })
-      expect(await store.answered({ hook: 'stripe', key: 'k' })).toBeUndefined()
+      expect(await store.findAnswer({ hook: 'github', key: 'k' })).toEqual({ ...known, state: 'accepted' })
+      expect(await store.findAnswer({ hook: 'stripe', key: 'k' })).toBeUndefined()
     })
 
     test('a dedupe key that contains a NUL can be found and forgotten', async () => {
@@ -210,10 +210,10 @@ export function describeDeliveries(stage: () => Stage): void {
         kind: 'duplicate',
         first: { deliveryId: first.id },
       })
-      expect(await store.answered({ hook: 'github', key })).toMatchObject({ deliveryId: first.id })
-      expect(await store.answered({ hook: 'github', key: 'ab' })).toBeUndefined()
+      expect(await store.findAnswer({ hook: 'github', key })).toMatchObject({ deliveryId: first.id })
+      expect(await store.findAnswer({ hook: 'github', key: 'ab' })).toBeUndefined()
       await store.forget({ hook: 'github', key })
-      expect(await store.answered({ hook: 'github', key })).toBeUndefined()
+      expect(await store.findAnswer({ hook: 'github', key })).toBeUndefined()
     })
 
     test('a forgotten dedupe key can be taken again, and its first delivery remains', async () => {
@@ -222,10 +222,10 @@ export function describeDeliveries(stage: () => Stage): void {
       await store.append(first)
       await store.append(other)
       await store.forget({ hook: 'github', key: 'k' })
-      expect(await store.answered({ hook: 'github', key: 'k' })).toBeUndefined()
+      expect(await store.findAnswer({ hook: 'github', key: 'k' })).toBeUndefined()
       expect(await store.append(newDelivery({ at: clock(), ...keyed('k') }))).toEqual({ kind: 'stored' })
       expect(await store.delivery(first.id)).toBeDefined()
-      expect(await store.answered({ hook: 'github', key: 'k2' })).toMatchObject({ deliveryId: other.id })
+      expect(await store.findAnswer({ hook: 'github', key: 'k2' })).toMatchObject({ deliveryId: other.id })
     })
   })
 
@@ -256,7 +256,7 @@ export function describeDeliveries(stage: () => Stage): void {
       await store.append(delivery)
       await store.settle(delivery.id, parked({ request: request('mended') }))
       expect(await store.settle(delivery.id, parked({ waitsFor: 'other.ts', request: undefined }))).toBe(true)
-      const [open] = await store.open({ limit: 10 })
+      const [open] = await store.openDeliveries({ limit: 10 })
       expect(open).toMatchObject({ state: 'parked', waitsFor: 'other.ts' })
       expect(new TextDecoder().decode(open?.request.body)).toBe('mended')
     })
@@ -273,7 +273,7 @@ export function describeDeliveries(stage: () => Stage): void {
       expect(await store.drop(working.id)).toBe(true)
       expect(await store.delivery(waiting.id)).toMatchObject({ state: 'dropped' })
       expect(await store.delivery(working.id)).toMatchObject({ state: 'dropped', jobs: [{ state: 'dropped' }] })
-      expect(await store.open({ limit: 10 })).toEqual([])
+      expect(await store.openDeliveries({ limit: 10 })).toEqual([])
       expect(await store.claim({ limit: 10, leaseMs: 1000 })).toEqual([])
       expect(await store.settle(waiting.id, accepted())).toBe(false)
     })

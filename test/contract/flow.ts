@@ -177,7 +177,7 @@ export function describeFlow(stage: () => Stage): void {
         endedBy: d,
         lastError: expect.stringContaining('newer request'),
       })
-      expect(await store.endings()).toEqual([{ id: a, fence: running?.fence }])
+      expect(await store.jobsToEnd()).toEqual([{ id: a, fence: running?.fence }])
       expect(await claimIds()).toEqual([])
       expect(await store.report(ensure(running), { outcome: { kind: 'release' } })).toBe(false)
       expect(await store.job(ensure(a))).toMatchObject({ state: 'superseded', endedBy: d })
@@ -216,7 +216,7 @@ export function describeFlow(stage: () => Stage): void {
       const [turn, ...others] = await claim()
       expect([turn?.id, others]).toEqual([c, []])
       const read = async () => {
-        const { jobs, count } = await store.gathered(ensure(c), 9)
+        const { jobs, count } = await store.gatheredJobs(ensure(c), 9)
         return [jobs.map(({ id }) => id), count]
       }
       expect(await read()).toEqual([[a, b], 2])
@@ -228,7 +228,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await read()).toEqual([[a, b], 2])
       await reportDone(ensure(again))
       expect(await claimIds()).toEqual([d])
-      expect(await store.gathered(ensure(d), 9)).toEqual({ jobs: [], count: 0 })
+      expect(await store.gatheredJobs(ensure(d), 9)).toEqual({ jobs: [], count: 0 })
     })
 
     test('with a delay, each newer request begins the quiet period again, but not beyond maxDelay', async () => {
@@ -378,7 +378,7 @@ export function describeFlow(stage: () => Stage): void {
 
     test('the queued turns of a key are counted up to a limit, including those that no claim has seen', async () => {
       const { store } = stage()
-      const count = (key: string, max = 9) => store.queuedOf({ ring: 'pr', key, max })
+      const count = (key: string, max = 9) => store.countQueuedOfKey({ ring: 'pr', key, max })
       expect(await count('k')).toBe(0)
       await add(flowJob({}), flowJob({}), flowJob({ key: 'other' }), flowJob({}, { ring: 'two' }))
       expect([await count('k'), await count('other'), await count('k', 1)]).toEqual([2, 1, 1])
@@ -392,7 +392,7 @@ export function describeFlow(stage: () => Stage): void {
       const { store, clock } = stage()
       const jobs = [...Array.from({ length: 1_000 }, () => flowJob({ key: 'other' })), flowJob({})]
       await Promise.all(jobs.map((job) => store.append(newDelivery({ at: clock(), jobs: [job] }))))
-      const count = (key: string) => store.queuedOf({ ring: 'pr', key, max: 2_000 })
+      const count = (key: string) => store.countQueuedOfKey({ ring: 'pr', key, max: 2_000 })
       expect([await count('other'), await count('k')]).toEqual([1_000, 1])
     })
 
@@ -416,7 +416,7 @@ export function describeFlow(stage: () => Stage): void {
       const [later] = await add(flowJob({}))
       expect(await claimIds()).toEqual([other])
       expect(await readStates([a, b, later])).toEqual(['running', 'cancelled', 'queued'])
-      expect((await store.endings()).map(({ id }) => id)).toEqual([a])
+      expect((await store.jobsToEnd()).map(({ id }) => id)).toEqual([a])
       await store.report(ensure(running), { outcome: { kind: 'release' } })
       expect(await store.job(ensure(a))).toMatchObject({ state: 'cancelled', lastError: 'It was closed.' })
       expect(await claimIds()).toEqual([later])
@@ -479,7 +479,7 @@ export function describeFlow(stage: () => Stage): void {
       const [late] = await add(flowJob(flow))
       const [next] = await claim()
       expect(next?.id).toBe(late)
-      expect((await store.gathered(ensure(late), 9)).jobs.map(({ id }) => id)).toEqual(ids)
+      expect((await store.gatheredJobs(ensure(late), 9)).jobs.map(({ id }) => id)).toEqual(ids)
     })
 
     test('with onNew "gather", a turn that recorded a step is not merged into a newer one, even if its gateway stops before the turn ends', async () => {

@@ -71,10 +71,10 @@ export function describeHolds(stage: () => Stage): void {
     test('a running job that must end records only what it posted, and its lane is free once its owner reports that it stopped', async () => {
       const { store, jobs, due } = await storeJobs()
       const held = await claimOne(store)
-      expect(await store.endings()).toEqual([])
+      expect(await store.jobsToEnd()).toEqual([])
       expect(await store.endJob(held.id, cancelled)).toBe('ending')
       expect(await store.endJob(held.id, { ...cancelled, reason: 'Another reason.' })).toBe('ending')
-      expect(await store.endings()).toEqual([{ id: held.id, fence: held.fence }])
+      expect(await store.jobsToEnd()).toEqual([{ id: held.id, fence: held.fence }])
       const post = { part: 0, channel: 'slack', to: 'C1', nonce: 'n', text: 'x', state: 'sent', at: 1 } as const
       const step = { name: 'run', state: 'done', at: 1, result: 'late' } as const
       const events = [{ agentId: 'main', sessionKey: 'main', text: 'late', source: 'x', trusted: false, wakes: true }]
@@ -84,7 +84,7 @@ export function describeHolds(stage: () => Stage): void {
       expect(await store.report(held, { steps: [step], events, outcome: { kind: 'done' } })).toBe(false)
       const ended = await store.job(held.id)
       expect(ended).toMatchObject({ state: 'cancelled', lastError: cancelled.reason, steps: [], posts: [post] })
-      expect(await store.endings()).toEqual([])
+      expect(await store.jobsToEnd()).toEqual([])
       expect((await store.events({ limit: 9 })).map(({ text }) => text)).toEqual([])
       expect(await due()).toEqual([jobs[1].id])
     })

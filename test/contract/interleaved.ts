@@ -77,7 +77,7 @@ export async function interleave({ stores, clock, seed, steps }: Run): Promise<{
     const jobs = await store.claim({ limit: 1 + drawBelow(3), leaseMs })
     for (const job of jobs) {
       const { agentId, sessionKey } = job.planned
-      const waiting = await pickStore().waiting({ agentId, sessionKey, limit: 1 + drawBelow(4) })
+      const waiting = await pickStore().waitingEvents({ agentId, sessionKey, limit: 1 + drawBelow(4) })
       held.push({ job, store, shown: waiting.events.map(({ id }) => id) })
     }
   }

@@ -73,12 +73,12 @@ export function describeJobs(stage: () => Stage): void {
       const { store, clock } = stage()
       await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
       const first = await claimOne(store)
-      expect(first.lapsed).toBeUndefined()
+      expect(first.lapsedFence).toBeUndefined()
       clock.advance(leaseMs)
       const second = await claimOne(store)
-      expect(second.lapsed).toBe(first.fence)
+      expect(second.lapsedFence).toBe(first.fence)
       await store.report(second, { outcome: { kind: 'release' } })
-      expect((await claimOne(store)).lapsed).toBeUndefined()
+      expect((await claimOne(store)).lapsedFence).toBeUndefined()
     })
 
     test('an expired lease counts as an attempt and sets the last error, and the report that ends the job counts as another one', async () => {

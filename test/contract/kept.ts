@@ -9,7 +9,8 @@ export function describeKept(stage: () => Stage): void {
     const found = await stage().store.request(id)
     return found && new TextDecoder().decode(found.body)
   }
-  const readIds = async (query: KeptQuery) => (await stage().store.kept(query)).map(({ deliveryId }) => deliveryId)
+  const readIds = async (query: KeptQuery) =>
+    (await stage().store.keptDeliveries(query)).map(({ deliveryId }) => deliveryId)
   /** Stores `count` deliveries of one mapping, one after the other. */
   async function append(count: number, over: Partial<NewDelivery>): Promise<string[]> {
     const { store, clock } = stage()
@@ -22,7 +23,7 @@ export function describeKept(stage: () => Stage): void {
 
   describe('the ring of kept requests of a mapping', () => {
     test('a ring keeps the newest requests of its mapping, and deletes older requests, but not their deliveries', async () => {
-      const [first = '', second = '', third = ''] = await append(3, { ring: 2 })
+      const [first = '', second = '', third = ''] = await append(3, { ringSize: 2 })
       expect([await readText(first), await readText(second), await readText(third)]).toEqual([
         undefined,
         '{"n":1}',
@@ -33,16 +34,16 @@ export function describeKept(stage: () => Stage): void {
 
     test('a ring deletes no request of another mapping, of a delivery without a mapping, or of a delivery without a ring', async () => {
       const [plain = ''] = await append(1, {})
-      const [other = ''] = await append(1, { ring: 1, mappingId: 'other' })
-      const [moved = ''] = await append(1, { ring: 1, mappingId: 'other', ringOf: 'content:moved' })
-      const [nobodys = ''] = await append(1, { ring: 1, mappingId: undefined, state: 'skipped' })
-      const [, mine = ''] = await append(2, { ring: 1 })
+      const [other = ''] = await append(1, { ringSize: 1, mappingId: 'other' })
+      const [moved = ''] = await append(1, { ringSize: 1, mappingId: 'other', ringName: 'content:moved' })
+      const [nobodys = ''] = await append(1, { ringSize: 1, mappingId: undefined, state: 'skipped' })
+      const [, mine = ''] = await append(2, { ringSize: 1 })
       expect(await readIds({ limit: 9 })).toEqual([mine, nobodys, moved, other, plain])
     })
 
     test('a ring whose size was reduced shrinks with the next request', async () => {
-      const five = await append(5, { ring: 5 })
-      const [newest = ''] = await append(1, { ring: 2 })
+      const five = await append(5, { ringSize: 5 })
+      const [newest = ''] = await append(1, { ringSize: 2 })
       expect(await readIds({ limit: 9 })).toEqual([newest, five[4]])
     })
 
@@ -50,27 +51,29 @@ export function describeKept(stage: () => Stage): void {
       const { store, clock } = stage()
       const [first, second] = [newDelivery({ at: clock(), ...parked() }), newDelivery({ at: clock(), ...parked() })]
       for (const each of [first, second]) await store.append(each)
-      await store.settle(first.id, accepted({ request: request('{"again":1}'), ring: 1 }))
+      await store.settle(first.id, accepted({ request: request('{"again":1}'), ringSize: 1 }))
       expect(await readText(first.id)).toBe('{"again":1}')
-      await append(1, { ring: 1 })
+      await append(1, { ringSize: 1 })
       expect([await readText(first.id), await readText(second.id)]).toEqual([undefined, '{"a":1}'])
     })
 
     test('a ring counts a delivery whose request was too large to be kept', async () => {
       const [old = '', large = ''] = [
-        ...(await append(1, { ring: 1 })),
-        ...(await append(1, { ring: 1, request: 'too large' })),
+        ...(await append(1, { ringSize: 1 })),
+        ...(await append(1, { ringSize: 1, request: 'too large' })),
       ]
       expect([await readText(old), await readText(large)]).toEqual([undefined, undefined])
-      expect(await stage().store.kept({ limit: 9 })).toMatchObject([{ deliveryId: large, request: undefined }])
+      expect(await stage().store.keptDeliveries({ limit: 9 })).toMatchObject([
+        { deliveryId: large, request: undefined },
+      ])
     })
 
     test('a ring no longer counts deliveries that a sweep deleted', async () => {
       const { store, clock } = stage()
-      await append(3, { ring: 2 })
+      await append(3, { ringSize: 2 })
       clock.advance(1_000)
       expect(await store.sweep(0)).toBe(3)
-      const [one, two] = await append(2, { ring: 2 })
+      const [one, two] = await append(2, { ringSize: 2 })
       expect(await readIds({ limit: 9 })).toEqual([two, one])
     })
   })
@@ -83,7 +86,7 @@ export function describeKept(stage: () => Stage): void {
       await append(1, { ...parked({ state: 'pending' }) })
       const waiting = newDelivery({ at: clock(), ...parked() })
       await store.append(waiting)
-      const found = await store.kept({ limit: 9 })
+      const found = await store.keptDeliveries({ limit: 9 })
       expect(found.map(({ deliveryId }) => deliveryId)).toEqual([waiting.id, kept])
       expect(found[1]).toMatchObject({ state: 'accepted', source: 'github', event: 'push', jobs: [] })
       expect(found[1]?.request?.head).toEqual(request().head)

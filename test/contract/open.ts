@@ -7,7 +7,7 @@ export function describeOpen(stage: () => Stage): void {
     test('open() returns the request of a delivery unchanged', async () => {
       const { store, clock } = stage()
       await store.append(newDelivery({ at: clock(), ...parked() }))
-      const [open] = await store.open({ limit: 10 })
+      const [open] = await store.openDeliveries({ limit: 10 })
       expect(open?.request.head).toEqual(request().head)
       expect(Object.getPrototypeOf(open?.request.head.headers)).toBeNull()
       expect(Object.keys(open?.request.head.headers ?? {})).toContain('__proto__')
@@ -22,7 +22,7 @@ export function describeOpen(stage: () => Stage): void {
       const third = newDelivery({ at: clock() - 1, ...parked() })
       for (const each of [first, second, newDelivery({ at: clock() }), third]) await store.append(each)
       const readOpenIds = async (limit: number, query: { state?: 'parked'; waitsFor?: string; after?: string } = {}) =>
-        (await store.open({ limit, ...query })).map(({ deliveryId }) => deliveryId)
+        (await store.openDeliveries({ limit, ...query })).map(({ deliveryId }) => deliveryId)
       expect(await readOpenIds(10)).toEqual([first.id, second.id, third.id])
       expect(await readOpenIds(1)).toEqual([first.id])
       expect(await readOpenIds(10, { state: 'parked' })).toEqual([first.id, third.id])
@@ -37,7 +37,7 @@ export function describeOpen(stage: () => Stage): void {
         await store.append(newDelivery({ at: clock(), ...parked({ waitsFor }) }))
       }
       expect(await store.waitedFor()).toEqual(['a.ts', 'b.ts', 'mapping:'])
-      const [open] = await store.open({ limit: 1, waitsFor: 'a.ts' })
+      const [open] = await store.openDeliveries({ limit: 1, waitsFor: 'a.ts' })
       await store.settle(open?.deliveryId ?? '', accepted())
       expect(await store.waitedFor()).toEqual(['b.ts', 'mapping:'])
     })
@@ -49,13 +49,13 @@ export function describeOpen(stage: () => Stage): void {
       for (const each of [first, second, last]) await store.append(each)
       await store.append({ ...other, waitsFor: 'other.ts' })
       const readOpenIds = async (query: { limit: number; after: string; waitsFor?: string }) =>
-        (await store.open(query)).map(({ deliveryId }) => deliveryId)
+        (await store.openDeliveries(query)).map(({ deliveryId }) => deliveryId)
       expect(await readOpenIds({ limit: 1, after: first.id })).toEqual([second.id])
       await store.settle(second.id, accepted())
       expect(await readOpenIds({ limit: 9, after: second.id })).toEqual([last.id, other.id])
       expect(await readOpenIds({ limit: 9, after: first.id, waitsFor: 'github.ts' })).toEqual([last.id])
-      expect(await store.parkedFor('github.ts')).toBe(2)
-      expect(await store.parkedFor('gone.ts')).toBe(0)
+      expect(await store.countParkedFor('github.ts')).toBe(2)
+      expect(await store.countParkedFor('gone.ts')).toBe(0)
       expect(await readOpenIds({ limit: 9, after: other.id })).toEqual([])
       expect(await readOpenIds({ limit: 9, after: 'nobody' })).toEqual([])
     })
@@ -69,7 +69,7 @@ export function describeOpen(stage: () => Stage): void {
       for (const each of [twice, broken, pending]) await store.append(each)
       await store.settle(twice.id, buildParked('g2', 'h2'))
       const readOpenIds = async (...notFailedBy: string[]) =>
-        (await store.open({ limit: 9, notFailedBy })).map(({ deliveryId }) => deliveryId)
+        (await store.openDeliveries({ limit: 9, notFailedBy })).map(({ deliveryId }) => deliveryId)
       expect(await readOpenIds()).toEqual([twice.id, broken.id, pending.id])
       expect(await readOpenIds('g1')).toEqual([pending.id])
       expect(await readOpenIds('g2')).toEqual([broken.id, pending.id])
@@ -89,7 +89,7 @@ export function describeOpen(stage: () => Stage): void {
       const c = newDelivery({ at: clock(), ...parked({ state: 'pending', waitsFor: 'a.ts' }) })
       for (const each of [a, b, c]) await store.append(each)
       const readOpenIds = async (query: { waitsFor?: string; state?: 'pending' | 'parked'; id?: string }) =>
-        (await store.open({ limit: 10, ...query })).map(({ deliveryId }) => deliveryId)
+        (await store.openDeliveries({ limit: 10, ...query })).map(({ deliveryId }) => deliveryId)
       expect(await readOpenIds({ waitsFor: 'a.ts' })).toEqual([a.id, c.id])
       expect(await readOpenIds({ waitsFor: 'a.ts', state: 'parked' })).toEqual([a.id])
       expect(await readOpenIds({ state: 'pending' })).toEqual([c.id])

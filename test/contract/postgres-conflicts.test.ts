@@ -90,7 +90,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
           }
           started.push(...(await claim(other)))
           expect(started.map(({ id }) => id).toSorted()).toEqual(newer.toSorted())
-          expect(await one.endings()).toEqual([])
+          expect(await one.jobsToEnd()).toEqual([])
           for (const job of started) expect(await other.report(job, { outcome: { kind: 'done' } })).toBe(true)
           clock.advance(60_000)
         }
@@ -112,7 +112,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
         await client.query('ROLLBACK')
         expect(await claiming).toEqual([])
       }, url)
-      expect(await other.endings()).toMatchObject([{ id: running.id }])
+      expect(await other.jobsToEnd()).toMatchObject([{ id: running.id }])
       await other.report(running, { outcome: { kind: 'release' } })
       expect((await claim(other)).map(({ id }) => id)).toEqual([newer])
     })
@@ -134,7 +134,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
         await client.query('ROLLBACK')
         expect(await claiming).toHaveLength(1)
       }, url)
-      expect((await other.endings()).map(({ id }) => id).toSorted()).toEqual([running.id, beside.id].toSorted())
+      expect((await other.jobsToEnd()).map(({ id }) => id).toSorted()).toEqual([running.id, beside.id].toSorted())
     })
 
     const changes: readonly (readonly [name: string, change: (store: Store, given: Waiting) => Promise<unknown>])[] = [
@@ -196,10 +196,10 @@ describe.skipIf(whyNoPostgres !== undefined)(
         if (outcome.kind !== 'dead') return
         // an operator queues the dead job again: the job that replaced it does not end it now
         await one.endJob(newer, { state: 'cancelled', reason: 'x' })
-        await one.report({ id: newer, fence: (await one.endings())[0]?.fence ?? 0 }, { outcome: { kind: 'release' } })
+        await one.report({ id: newer, fence: (await one.jobsToEnd())[0]?.fence ?? 0 }, { outcome: { kind: 'release' } })
         expect(await one.requeue(running.id)).toBe(true)
         expect((await claim(one)).map(({ id }) => id)).toEqual([running.id])
-        expect(await one.endings()).toEqual([])
+        expect(await one.jobsToEnd()).toEqual([])
       },
     )
 

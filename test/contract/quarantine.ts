@@ -21,7 +21,7 @@ export function describeQuarantine(stage: () => Stage): void {
   const buildSealedRequests = (count: number, over: Partial<SealedRequest> = {}) =>
     Array.from({ length: count }, () => buildSealedRequest(over))
   const toIds = (requests: readonly { requestId: string }[]) => requests.map(({ requestId }) => requestId)
-  const readKeptIds = async () => toIds(await stage().store.quarantined({ limit: 1_000 }))
+  const readKeptIds = async () => toIds(await stage().store.quarantinedRequests({ limit: 1_000 }))
 
   describe('sealed requests in quarantine', () => {
     test('a sealed request keeps its fields and its bytes, and is not a delivery', async () => {
@@ -29,11 +29,11 @@ export function describeQuarantine(stage: () => Stage): void {
       const request = buildSealedRequest()
       await store.quarantine([request], wide)
       const { requestId, receivedAt, hook, refusal, keyId } = request
-      expect(await store.quarantined({ limit: 9 })).toEqual([
+      expect(await store.quarantinedRequests({ limit: 9 })).toEqual([
         { place: expect.any(Number), requestId, receivedAt, hook, refusal, keyId },
       ])
-      expect([...((await store.sealed(requestId)) ?? [])]).toEqual([0, 1, 255])
-      expect(await store.sealed(newId())).toBeUndefined()
+      expect([...((await store.sealedContent(requestId)) ?? [])]).toEqual([0, 1, 255])
+      expect(await store.sealedContent(newId())).toBeUndefined()
       expect(await store.deliveries({ limit: 9 })).toEqual([])
       expect(await store.delivery(requestId)).toBeUndefined()
       expect(await store.idsFrom({ prefix: '', limit: 9 })).toEqual([])
@@ -46,11 +46,11 @@ export function describeQuarantine(stage: () => Stage): void {
       const ids = toIds(requests)
       await store.quarantine(requests.slice(0, 2), wide)
       await store.quarantine(requests.slice(2), wide)
-      expect(toIds(await store.quarantined({ limit: 2 }))).toEqual(ids.slice(3))
-      expect(toIds(await store.quarantined({ limit: 2, after: 0 }))).toEqual(ids.slice(0, 2))
-      const [, second] = await store.quarantined({ limit: 2, after: 0 })
-      await store.release([second?.requestId ?? ''])
-      expect(toIds(await store.quarantined({ limit: 9, after: second?.place }))).toEqual(ids.slice(2))
+      expect(toIds(await store.quarantinedRequests({ limit: 2 }))).toEqual(ids.slice(3))
+      expect(toIds(await store.quarantinedRequests({ limit: 2, after: 0 }))).toEqual(ids.slice(0, 2))
+      const [, second] = await store.quarantinedRequests({ limit: 2, after: 0 })
+      await store.deleteSealed([second?.requestId ?? ''])
+      expect(toIds(await store.quarantinedRequests({ limit: 9, after: second?.place }))).toEqual(ids.slice(2))
     })
 
     test('a query finds the sealed requests of one hook, and those that arrived since a given moment', async () => {
@@ -59,8 +59,8 @@ export function describeQuarantine(stage: () => Stage): void {
       clock.advance(1_000)
       const late = buildSealedRequest()
       await store.quarantine([old, other, late], wide)
-      expect(toIds(await store.quarantined({ limit: 9, hook: 'github', after: 0 }))).toEqual(toIds([old, late]))
-      expect(toIds(await store.quarantined({ limit: 9, since: clock() }))).toEqual(toIds([late]))
+      expect(toIds(await store.quarantinedRequests({ limit: 9, hook: 'github', after: 0 }))).toEqual(toIds([old, late]))
+      expect(toIds(await store.quarantinedRequests({ limit: 9, since: clock() }))).toEqual(toIds([late]))
     })
 
     test('a request that is already stored is not changed, and can be released only once', async () => {
@@ -68,9 +68,9 @@ export function describeQuarantine(stage: () => Stage): void {
       const [one, two] = [buildSealedRequest(), buildSealedRequest()]
       await store.quarantine([one, two], wide)
       await store.quarantine([{ ...one, refusal: '{}' }], wide)
-      expect((await store.quarantined({ limit: 1, after: 0 }))[0]?.refusal).toBe(one.refusal)
-      expect(await store.release([one.requestId, newId()])).toBe(1)
-      expect(await store.release([one.requestId])).toBe(0)
+      expect((await store.quarantinedRequests({ limit: 1, after: 0 }))[0]?.refusal).toBe(one.refusal)
+      expect(await store.deleteSealed([one.requestId, newId()])).toBe(1)
+      expect(await store.deleteSealed([one.requestId])).toBe(0)
       expect(await readKeptIds()).toEqual([two.requestId])
     })
 
@@ -82,7 +82,7 @@ export function describeQuarantine(stage: () => Stage): void {
         { requestId: one.requestId, refusal: '{"code":"body-invalid"}' },
         { requestId: newId(), refusal: '{}' },
       ])
-      const reasons = (await store.quarantined({ limit: 9 })).map(({ refusal }) => refusal)
+      const reasons = (await store.quarantinedRequests({ limit: 9 })).map(({ refusal }) => refusal)
       expect(reasons).toEqual(['{"code":"body-invalid"}', two.refusal])
     })
 
@@ -124,7 +124,7 @@ export function describeQuarantine(stage: () => Stage): void {
       const quiet = buildSealedRequests(10, { hook: 'stripe' })
       const flood = Array.from({ length: 100 }, (_, index) => buildSealedRequest({ network: `10.0.${index}.0/24` }))
       await store.quarantine([...quiet, ...flood], { ...wide, maxRequests: 20 })
-      const kept = await store.quarantined({ limit: 1_000 })
+      const kept = await store.quarantinedRequests({ limit: 1_000 })
       expect(kept.filter(({ hook }) => hook === 'stripe')).toHaveLength(10)
       expect(kept).toHaveLength(20)
     })

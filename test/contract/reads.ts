@@ -99,7 +99,7 @@ export function describeReads(stage: () => Stage): void {
         newDelivery({
           at: clock(),
           request: { ...request(), body: new Uint8Array([255, 92, 120, 121, 122]) },
-          ring: 5,
+          ringSize: 5,
         }),
         newDelivery({ at: clock(), ...parked({ request: request(`${'x'.repeat(40_000)}the end`) }) }),
       ]

@@ -13,7 +13,7 @@ export function describeSessions(stage: () => Stage): void {
     const { store, clock } = stage()
     const jobs = [newJob({ state: 'done', events: events.map((event) => newEvent(event)) })]
     await store.append(newDelivery({ at: clock(), jobs }))
-    return store.waiting({ ...main, limit: 9 })
+    return store.waitingEvents({ ...main, limit: 9 })
   }
 
   /** Appends system events. Returns the ids of all events that wait in the main session. */
@@ -35,16 +35,16 @@ export function describeSessions(stage: () => Stage): void {
       const all = await appendEvents({ text: 'else', sessionKey: 'other' }, ...texts, { agentId: 'other' })
       expect(all.events.map(({ text }) => text)).toEqual(['one', 'two', 'three'])
       expect(all).toMatchObject({ count: 3, wakes: false })
-      const first = await store.waiting({ ...main, limit: 2 })
+      const first = await store.waitingEvents({ ...main, limit: 2 })
       expect(first.events.map(({ text }) => text)).toEqual(['one', 'two'])
       expect(first).toMatchObject({ count: 3, events: all.events.slice(0, 2) })
-      expect(await store.waiting({ ...main, limit: 0 })).toMatchObject({ events: [], count: 3 })
+      expect(await store.waitingEvents({ ...main, limit: 0 })).toMatchObject({ events: [], count: 3 })
     })
 
     test('a session without unconsumed events has no waiting events', async () => {
       await appendEvents({ sessionKey: 'other' })
       const nothing = { events: [], count: 0, wakes: false }
-      expect(await stage().store.waiting({ ...main, limit: 9 })).toEqual(nothing)
+      expect(await stage().store.waitingEvents({ ...main, limit: 9 })).toEqual(nothing)
     })
 
     test('a session asks for a turn at once if any waiting event does, even one beyond the limit', async () => {
@@ -52,7 +52,10 @@ export function describeSessions(stage: () => Stage): void {
       expect(await appendEvents({}, { sessionKey: 'other', wakes: true })).toMatchObject({ wakes: false })
       const all = await appendEvents({ wakes: true })
       expect(all).toMatchObject({ wakes: true, events: [{ wakes: false }, { wakes: true }] })
-      expect(await store.waiting({ ...main, limit: 1 })).toMatchObject({ wakes: true, events: [{ wakes: false }] })
+      expect(await store.waitingEvents({ ...main, limit: 1 })).toMatchObject({
+        wakes: true,
+        events: [{ wakes: false }],
+      })
     })
   })
 
@@ -75,18 +78,18 @@ export function describeSessions(stage: () => Stage): void {
     test('a turn consumes the events that it was shown, and the others stay unconsumed', async () => {
       const { store } = stage()
       await appendEvents({ text: 'one' }, { text: 'else', sessionKey: 'other' }, { text: 'two' }, { text: 'three' })
-      const [one] = (await store.waiting({ ...main, limit: 1 })).events
+      const [one] = (await store.waitingEvents({ ...main, limit: 1 })).events
       await store.report(await claimTurn('main'), {
         steps: [ran],
         consumed: one ? [one.id] : [],
         outcome: { kind: 'done' },
       })
-      const left = await store.waiting({ ...main, limit: 9 })
+      const left = await store.waitingEvents({ ...main, limit: 9 })
       expect(left.events.map(({ text }) => text)).toEqual(['two', 'three'])
       // not the first event: an earlier event may become visible only after the turn has read the others
       const consumed = left.events.slice(1).map(({ id }) => id)
       await store.report(await claimTurn('main'), { steps: [ran], consumed, outcome: { kind: 'done' } })
-      expect((await store.waiting({ ...main, limit: 9 })).events.map(({ text }) => text)).toEqual(['two'])
+      expect((await store.waitingEvents({ ...main, limit: 9 })).events.map(({ text }) => text)).toEqual(['two'])
     })
 
     test('a turn consumes events by id: no event that the turn was not shown, and no event of another session', async () => {
@@ -95,11 +98,11 @@ export function describeSessions(stage: () => Stage): void {
       await appendEvents({ text: 'new', wakes: true })
       const turn = await claimTurn('main')
       clock.advance(7)
-      const other = await store.waiting({ ...main, sessionKey: 'other', limit: 9 })
+      const other = await store.waitingEvents({ ...main, sessionKey: 'other', limit: 9 })
       const shown = [...consumed, ...other.events.map(({ id }) => id)]
       await store.report(turn, { steps: [ran], consumed: shown, outcome: { kind: 'done' } })
-      expect(await store.waiting({ ...main, limit: 9 })).toMatchObject({ events: [{ text: 'new' }], count: 1 })
-      expect(await store.waiting({ ...main, sessionKey: 'other', limit: 9 })).toMatchObject({ count: 1 })
+      expect(await store.waitingEvents({ ...main, limit: 9 })).toMatchObject({ events: [{ text: 'new' }], count: 1 })
+      expect(await store.waitingEvents({ ...main, sessionKey: 'other', limit: 9 })).toMatchObject({ count: 1 })
       expect((await store.events({ limit: 9 })).map(({ text, consumedAt }) => [text, consumedAt])).toEqual([
         ['old', clock()],
         ['else', undefined],
@@ -126,10 +129,10 @@ export function describeSessions(stage: () => Stage): void {
       const held = await claimOne(store)
       const rows = { consumed, runnerState: 'kept', recipient: { channel: 'slack', to: 'C1' } } as const
       expect(await store.report(stale, { steps: [ran], ...rows })).toBe(false)
-      expect(await store.waiting({ ...main, limit: 9 })).toMatchObject({ count: 1 })
+      expect(await store.waitingEvents({ ...main, limit: 9 })).toMatchObject({ count: 1 })
       expect(await store.session(main)).toMatchObject({ runnerState: undefined, recipient: undefined })
       expect(await store.report(held, { steps: [ran], ...rows })).toBe(true)
-      expect(await store.waiting({ ...main, limit: 9 })).toMatchObject({ count: 0 })
+      expect(await store.waitingEvents({ ...main, limit: 9 })).toMatchObject({ count: 0 })
     })
 
     test('a turn whose step is already stored consumes and changes nothing', async () => {
@@ -139,7 +142,7 @@ export function describeSessions(stage: () => Stage): void {
       const consumed = await appendAndReadIds({})
       const again = { consumed, runnerState: 'second', recipient: { channel: 'signal', to: '1' } } as const
       expect(await store.report(turn, { steps: [ran], ...again })).toBe(true)
-      expect(await store.waiting({ ...main, limit: 9 })).toMatchObject({ count: 1 })
+      expect(await store.waitingEvents({ ...main, limit: 9 })).toMatchObject({ count: 1 })
       expect(await store.session(main)).toMatchObject({
         runnerState: 'first',
         recipient: { channel: 'slack', to: 'C1' },

@@ -41,7 +41,7 @@ export function describeSweep(stage: () => Stage): void {
       expect(await store.sweep(0)).toBe(2)
       expect(await store.delivery(waiting.id)).toMatchObject({ state: 'dropped' })
       expect(await store.delivery(queued.id)).toMatchObject({ jobs: [{ state: 'dropped' }] })
-      expect((await store.open({ limit: 9 })).map(({ deliveryId }) => deliveryId)).toEqual([young.id])
+      expect((await store.openDeliveries({ limit: 9 })).map(({ deliveryId }) => deliveryId)).toEqual([young.id])
       expect(await store.sweep(0)).toBe(0)
     })
 
@@ -53,7 +53,7 @@ export function describeSweep(stage: () => Stage): void {
       expect(await store.append(buildTwin())).toMatchObject({ kind: 'duplicate' })
       clock.advance(1)
       await store.sweep(0)
-      expect(await store.answered({ hook: 'github', key: 'k' })).toBeUndefined()
+      expect(await store.findAnswer({ hook: 'github', key: 'k' })).toBeUndefined()
       expect(await store.append(buildTwin())).toEqual({ kind: 'stored' })
     })
 

@@ -56,7 +56,11 @@ export function describeWakes(stage: () => Stage): void {
           consumedAt: undefined,
         }
         expect(await store.events({ limit: 9 })).toEqual([event])
-        expect(await store.waiting({ ...main, limit: 9 })).toMatchObject({ events: [event], count: 1, wakes: true })
+        expect(await store.waitingEvents({ ...main, limit: 9 })).toMatchObject({
+          events: [event],
+          count: 1,
+          wakes: true,
+        })
         expect(await store.wokenForMs(main)).toBe(0)
         expect(await store.session(main)).toMatchObject({ updatedAt: clock() })
       },

@@ -7,7 +7,7 @@ import { z } from 'zod'
 import { calls } from '../../src/http/api/calls.ts'
 import type { Log } from '../../src/model/log.ts'
 import { createMemoryStore } from '../../src/store/sqlite/sqlite.ts'
-import { toVerdict } from './answers.ts'
+import { readVerdict } from './answers.ts'
 import { gatewayToken, hookToken } from './gateway.ts'
 import { type Inside, startInside } from './inside.ts'
 import { exchange, type Headers, post, type RequestParts, send, toRequest } from './wire.ts'
@@ -57,7 +57,7 @@ describe('browser pages and the admin port', () => {
       2130706433 0x7f.1 0.0.0.0 [::] [::ffff:127.0.0.1] localhost: localhost:80:80 localhost:x 127.0.0.2`),
   )('the admin port refuses the host %s, even with the token', async (host) => {
     for (const [method, target] of [...open, ...api]) {
-      expect(toVerdict(await ask({ method, target, headers: [['host', host], ...bearer] }))).toBe('origin-denied')
+      expect(readVerdict(await ask({ method, target, headers: [['host', host], ...bearer] }))).toBe('origin-denied')
     }
   })
 
@@ -66,7 +66,7 @@ describe('browser pages and the admin port', () => {
       http://127.0.0.1.evil.test http://http://localhost http://localhost/x chrome-extension://abcdef`),
   )('the admin port refuses the origin %s as another site', async (origin) => {
     for (const [method, target] of [...open, ...api]) {
-      expect(toVerdict(await ask({ method, target, headers: [['origin', origin], ...bearer] }))).toBe('origin-denied')
+      expect(readVerdict(await ask({ method, target, headers: [['origin', origin], ...bearer] }))).toBe('origin-denied')
     }
   })
 
@@ -105,7 +105,7 @@ describe('gateway token', () => {
     for (const [index, [method, target]] of api.entries()) {
       const own = ports[index % ports.length] ?? 0
       for (const asked of [target, `${target}?token=${gatewayToken}`]) {
-        expect(toVerdict(await send(own, { method, target: asked, headers }))).toBe('unauthorized')
+        expect(readVerdict(await send(own, { method, target: asked, headers }))).toBe('unauthorized')
       }
     }
   })
@@ -115,14 +115,14 @@ describe('gateway token', () => {
     const get = (target: string, headers: Headers = []) => send(own, { method: 'GET', target, headers })
     const guess: Headers = [['authorization', 'Bearer wrong']]
     // a request without a token does not count as a guess
-    for (let n = 0; n < 25; n++) expect(toVerdict(await get('/api/refusals'))).toBe('unauthorized')
+    for (let n = 0; n < 25; n++) expect(readVerdict(await get('/api/refusals'))).toBe('unauthorized')
     expect((await get('/api/refusals', bearer)).status).toBe(200)
     for (let n = 0; n < 20; n++)
-      expect(toVerdict(await get(n % 2 ? '/api/runs/x' : '/readyz', guess))).toBe('unauthorized')
+      expect(readVerdict(await get(n % 2 ? '/api/runs/x' : '/readyz', guess))).toBe('unauthorized')
     const locked = await get('/api/refusals', guess)
-    expect(toVerdict(locked)).toBe('rate-limited')
+    expect(readVerdict(locked)).toBe('rate-limited')
     expect(Number(locked.headers['retry-after'])).toBeGreaterThan(50)
-    expect(toVerdict(await get('/readyz', guess))).toBe('rate-limited')
+    expect(readVerdict(await get('/readyz', guess))).toBe('rate-limited')
     expect((await get('/api/refusals', bearer)).status).toBe(200)
     for (const [, target] of open) expect((await get(target)).status).toBe(200)
   })
@@ -137,7 +137,7 @@ describe('gateway token', () => {
     for (const token of ['', 'undefined', hookToken]) {
       const headers: Headers = [['authorization', `Bearer ${token}`]]
       const reply = await send(without, { method: 'GET', target: '/api/refusals', headers })
-      expect([toVerdict(reply), reply.body]).toEqual(['unauthorized', expect.stringContaining('Set gateway.token')])
+      expect([readVerdict(reply), reply.body]).toEqual(['unauthorized', expect.stringContaining('Set gateway.token')])
     }
   })
 })
@@ -154,14 +154,14 @@ test.each([
   '//healthz',
 ])('the path %s is not found, and the answer names the paths that exist', async (target) => {
   const reply = await ask({ target, headers: bearer })
-  expect([toVerdict(reply), reply.body]).toEqual(['not-found', expect.stringContaining('/readyz')])
+  expect([readVerdict(reply), reply.body]).toEqual(['not-found', expect.stringContaining('/readyz')])
 })
 
 test('a call is not found with another method than its own', async () => {
   const isCall = (method: string, target: string) => api.some(([own, path]) => own === method && path === target)
   for (const target of new Set(api.map(([, path]) => path))) {
     for (const method of ['GET', 'POST', 'DELETE'].filter((each) => !isCall(each, target))) {
-      const verdict = toVerdict(await ask({ method, target, headers: bearer }))
+      const verdict = readVerdict(await ask({ method, target, headers: bearer }))
       expect([method, target, verdict]).toEqual([method, target, 'not-found'])
     }
   }
@@ -275,7 +275,7 @@ describe('an admin port that others can reach', () => {
     const own = await startReachable()
     const askVerdicts = async (headers: Headers) =>
       Promise.all(
-        closed.map(async ([method, target]) => toVerdict(await send(toPort(own), { method, target, headers }))),
+        closed.map(async ([method, target]) => readVerdict(await send(toPort(own), { method, target, headers }))),
       )
     expect(new Set(await askVerdicts([]))).toEqual(new Set(['unauthorized']))
     const metrics = await send(toPort(own), { method: 'GET', target: '/metrics', headers: bearer })
@@ -311,7 +311,7 @@ describe('an admin port that others can reach', () => {
   test('configured host names make the metrics require the token, even on loopback', async () => {
     const proxied = await startInside({ config: { server: { port: 0, adminPort: 0, adminNames: ['a.example.com'] } } })
     const get = (headers: Headers) => send(toPort(proxied), { method: 'GET', target: '/metrics', headers })
-    expect(toVerdict(await get([['host', 'a.example.com']]))).toBe('unauthorized')
+    expect(readVerdict(await get([['host', 'a.example.com']]))).toBe('unauthorized')
     expect((await get([['host', 'a.example.com'], ...bearer])).status).toBe(200)
     expect((await fetch(`http://127.0.0.1:${toPort(proxied)}/livez`)).status).toBe(200)
   })

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { toDeliveryId, toVerdict } from './answers.ts'
+import { readDeliveryId, readVerdict } from './answers.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
 import { bearer, type Headers, post, type Reply, send } from './wire.ts'
 
@@ -38,7 +38,8 @@ let gateway: Inside
 const ask = (hook: string, body: unknown, headers?: Headers) => post(gateway.port, `/hooks/${hook}`, body, headers)
 const parseBody = ({ body }: Reply): unknown => JSON.parse(body)
 const id = expect.stringMatching(/^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/)
-const readRecord = (reply: Reply, dir = gateway.dir) => readStore(dir, (reader) => reader.delivery(toDeliveryId(reply)))
+const readRecord = (reply: Reply, dir = gateway.dir) =>
+  readStore(dir, (reader) => reader.delivery(readDeliveryId(reply)))
 const readNewest = async () => {
   const [record] = await readStore(gateway.dir, (reader) => reader.deliveries({ limit: 1 }))
   return record
@@ -165,7 +166,7 @@ describe('refused deliveries', () => {
   ])('a fault of the sender is refused, and nothing is stored: %s', async (_, hook, payload, code) => {
     const before = await readNewest()
     const reply = await ask(hook, payload)
-    expect(toVerdict(reply)).toBe(code)
+    expect(readVerdict(reply)).toBe(code)
     expect((await readNewest())?.deliveryId).toBe(before?.deliveryId)
   })
 })
@@ -182,8 +183,8 @@ describe('answers about runs', () => {
       200,
       { ok: true, runId: id, deliveryId: id, state: 'done' },
     ])
-    const verdicts = [await askRun('GET', toDeliveryId(reply)), await askRun('POST'), await askRun('DELETE')].map(
-      toVerdict,
+    const verdicts = [await askRun('GET', readDeliveryId(reply)), await askRun('POST'), await askRun('DELETE')].map(
+      readVerdict,
     )
     expect(verdicts).toEqual(['not-found', 'method-not-allowed', 'conflict'])
     const { port } = await startInside({ config: { hooks: { ...hooks, maxWaiting: 0 } }, files })
@@ -238,7 +239,7 @@ describe('redeliveries in development', () => {
     const deliver = (headers: Headers) => post(port, '/hooks/echo', { result: { message: 'x' } }, headers)
     const first = await deliver(github('1'))
     const again = await deliver(github('1'))
-    expect(toDeliveryId(again)).not.toBe(toDeliveryId(first))
+    expect(readDeliveryId(again)).not.toBe(readDeliveryId(first))
     expect(again.headers['idempotent-replay']).toBeUndefined()
     const keyed: Headers = [...github('2'), ['idempotency-key', 'k']]
     expect((await deliver(keyed)).body).toBe((await deliver(keyed)).body)

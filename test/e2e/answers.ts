@@ -28,7 +28,7 @@ export function expectSound({ status, headers, body }: Reply): void {
 }
 
 /** The result in a valid answer: `accepted`, `skipped`, or the code of a refusal, whose status must belong to the code. */
-export function toVerdict(reply: Reply): ProblemCode | 'accepted' | 'skipped' {
+export function readVerdict(reply: Reply): ProblemCode | 'accepted' | 'skipped' {
   expectSound(reply)
   if (reply.status === 204) return 'skipped'
   const body: unknown = JSON.parse(reply.body)
@@ -42,7 +42,7 @@ export function toVerdict(reply: Reply): ProblemCode | 'accepted' | 'skipped' {
 }
 
 /** The id of an accepted delivery. */
-export function toDeliveryId(reply: Reply): string {
+export function readDeliveryId(reply: Reply): string {
   expect([reply.status, reply.body]).toEqual([200, expect.stringContaining('"deliveryId"')])
   return Accepted.parse(JSON.parse(reply.body)).deliveryId
 }

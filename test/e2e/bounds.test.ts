@@ -1,20 +1,20 @@
 // Texts from strangers that are stored and logged with every delivery have a limit.
 import { beforeAll, expect, test } from 'vitest'
 import { Match } from '../../src/model/config/match.ts'
-import { toDeliveryId, toVerdict } from './answers.ts'
-import { type Proving, startProving } from './proving.ts'
+import { readDeliveryId, readVerdict } from './answers.ts'
+import { type SignedGateway, startSignedGateway } from './proving.ts'
 import { bearer, json } from './wire.ts'
 
-let gateway: Proving
+let gateway: SignedGateway
 beforeAll(async () => {
-  gateway = await startProving([{ match: {} }])
+  gateway = await startSignedGateway([{ match: {} }])
 })
 
 const post = (name: string, payload: object) =>
   gateway.ask({ target: `/hooks/${name}`, headers: [...bearer, ...json], body: JSON.stringify(payload) })
 
 async function findSource(source: string) {
-  const id = toDeliveryId(await post('any', { source }))
+  const id = readDeliveryId(await post('any', { source }))
   return (await gateway.deliveries()).find(({ deliveryId }) => deliveryId === id)?.source
 }
 
@@ -26,8 +26,8 @@ test('a payload.source of 256 characters names the sender of a delivery, and a l
 
 test('a hook name of 512 characters is accepted, and a longer one is unknown even if a mapping takes every name', async () => {
   const before = (await gateway.deliveries()).length
-  expect(toVerdict(await post('n'.repeat(512), {}))).toBe('accepted')
-  expect(toVerdict(await post('n'.repeat(513), {}))).toBe('hook-unknown')
+  expect(readVerdict(await post('n'.repeat(512), {}))).toBe('accepted')
+  expect(readVerdict(await post('n'.repeat(513), {}))).toBe('hook-unknown')
   expect(await gateway.deliveries()).toHaveLength(before + 1)
 })
 

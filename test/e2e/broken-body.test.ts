@@ -1,6 +1,6 @@
 // A broken body is answered with 400 on every hook, even if no template or condition reads the payload.
 import { beforeAll, describe, expect, test } from 'vitest'
-import { toVerdict } from './answers.ts'
+import { readVerdict } from './answers.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
 import { bearer, type Headers, post, send } from './wire.ts'
 
@@ -38,7 +38,7 @@ const broken: [string, Buffer][] = [
 
 describe.each(['fixed', 'missing', 'slow', 'fast'])('invalid bodies at the hook "%s"', (hook) => {
   test.each(broken)('a body that is %s is answered 400 and is not stored', async (_, body) => {
-    expect(toVerdict(await post(gateway.port, `/hooks/${hook}`, body))).toBe('body-invalid')
+    expect(readVerdict(await post(gateway.port, `/hooks/${hook}`, body))).toBe('body-invalid')
     const stored = await readStore(gateway.dir, (store) => store.deliveries({ limit: 1000 }))
     expect(stored.filter((delivery) => delivery.hook === hook)).toEqual([])
   })
@@ -46,14 +46,14 @@ describe.each(['fixed', 'missing', 'slow', 'fast'])('invalid bodies at the hook 
   test('an invalid body gets the same answer each time under one Idempotency-Key', async () => {
     const headers: Headers = [['idempotency-key', `broken-${hook}`]]
     for (let i = 0; i < 3; i += 1) {
-      expect(toVerdict(await post(gateway.port, `/hooks/${hook}`, '{"a":', headers))).toBe('body-invalid')
+      expect(readVerdict(await post(gateway.port, `/hooks/${hook}`, '{"a":', headers))).toBe('body-invalid')
     }
   })
 
   test('an unsupported media type is answered 415', async () => {
     const headers: Headers = [...bearer, ['content-type', 'image/png']]
     const reply = await send(gateway.port, { target: `/hooks/${hook}`, headers, body: '{}' })
-    expect(toVerdict(reply)).toBe('media-type-unsupported')
+    expect(readVerdict(reply)).toBe('media-type-unsupported')
   })
 })
 
@@ -61,14 +61,14 @@ describe('field `source` of a payload', () => {
   test.each(['{"source":"alert"}', String.raw`{"sourc\u0065":"alert"}`, String.raw`{"\u0073\u006furce":"alert"}`])(
     'the source is read from %s, even if only a transform reads the payload',
     async (body) => {
-      expect(toVerdict(await post(gateway.port, '/hooks/sourced', body))).toBe('accepted')
-      expect(toVerdict(await post(gateway.port, '/hooks/fast', body))).toBe('accepted')
+      expect(readVerdict(await post(gateway.port, '/hooks/sourced', body))).toBe('accepted')
+      expect(readVerdict(await post(gateway.port, '/hooks/fast', body))).toBe('accepted')
       const [last] = (await readStore(gateway.dir, (store) => store.deliveries({ limit: 1 }))).slice(-1)
       expect([last?.hook, last?.source]).toEqual(['fast', 'alert'])
     },
   )
 
   test('only the key "source" names the source', async () => {
-    expect(toVerdict(await post(gateway.port, '/hooks/sourced', String.raw`{"sourc\u0066":"alert"}`))).toBe('skipped')
+    expect(readVerdict(await post(gateway.port, '/hooks/sourced', String.raw`{"sourc\u0066":"alert"}`))).toBe('skipped')
   })
 })

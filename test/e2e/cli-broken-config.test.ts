@@ -1,7 +1,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { type Ran, runCommand } from './command.ts'
+import { type CommandResult, runCommand } from './command.ts'
 import { type Gateway, makeFolder, post, startGateway, writeFiles } from './gateway.ts'
 
 const config = {
@@ -12,7 +12,7 @@ const config = {
 const files = { 'hooks/transforms/later.ts': 'export default () => {\n  throw new Error("not yet")\n}\n' }
 
 /** Expects one line on stderr, with the fault and the next step. */
-function expectWarned({ stderr }: Ran, reason: string): void {
+function expectWarned({ stderr }: CommandResult, reason: string): void {
   expect(stderr.trimEnd().split('\n')).toEqual([expect.stringContaining(reason)])
   expect(stderr).toContain('"hookloom check"')
 }

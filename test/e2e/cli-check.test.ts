@@ -14,7 +14,7 @@ import {
   writeFiles,
 } from './gateway.ts'
 import { chatCompletions } from './fakes/chat-completions.ts'
-import { apiKey, refuseWith, startFake } from './fakes/provider.ts'
+import { apiKey, refuseWith, startFakeProvider } from './fakes/provider.ts'
 import { startFakeTelegram } from './fakes/telegram.ts'
 import { startInside } from './inside.ts'
 
@@ -308,7 +308,7 @@ describe('hookloom doctor', () => {
   })
 
   test('hookloom doctor --ask calls the model once, and warns if it does not stream', async () => {
-    const fake = await startFake(chatCompletions)
+    const fake = await startFakeProvider(chatCompletions)
     fake.answer = ({ toReplyBody }, _request, response) =>
       void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(toReplyBody('OK')))
     const dir = makeConfigDir({

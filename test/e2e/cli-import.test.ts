@@ -9,7 +9,7 @@ import { loadConfig } from '../../src/config/config.ts'
 import { parseEnv } from '../../src/config/env.ts'
 import type { Config } from '../../src/model/config/config.ts'
 import { readBlock } from '../pages.ts'
-import { type Ran, runCommand } from './command.ts'
+import { type CommandResult, runCommand } from './command.ts'
 import { makeFolder, writeFiles } from './gateway.ts'
 import { readStore } from './inside.ts'
 
@@ -450,7 +450,7 @@ describe('an import of files in another format', () => {
 async function bring(
   files: Readonly<Record<string, string>>,
   { dir = join(makeFolder(), 'home'), source = makeFolder(), name = 'openclaw.json' } = {},
-): Promise<Ran & { dir: string }> {
+): Promise<CommandResult & { dir: string }> {
   writeFiles(source, files)
   const file = Object.hasOwn(files, 'hooks.json') ? 'hooks.json' : name
   const ran = await runCommand(['init', '--from', join(source, file)], { dir })

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream'
 import { main } from '../../src/cli/main.ts'
 import { mainFile, toChildEnv } from './gateway.ts'
 
-export type Ran = {
+export type CommandResult = {
   readonly code: number | null
   readonly stdout: string
   readonly stderr: string
@@ -18,7 +18,7 @@ type RunOptions = { dir?: string; env?: Readonly<Record<string, string>> }
 export async function runCommand(
   args: readonly string[],
   { dir, env, stdin = '' }: RunOptions & { stdin?: string } = {},
-): Promise<Ran> {
+): Promise<CommandResult> {
   let stdout = ''
   let stderr = ''
   const code = await main(addDir(args, dir), {
@@ -32,7 +32,10 @@ export async function runCommand(
 }
 
 /** Runs the built program in its own process, to test its exit code, streams, signals and working directory. */
-export function runBuilt(args: readonly string[], { dir, env, cwd }: RunOptions & { cwd?: string } = {}): Promise<Ran> {
+export function runBuilt(
+  args: readonly string[],
+  { dir, env, cwd }: RunOptions & { cwd?: string } = {},
+): Promise<CommandResult> {
   return runProcess(process.execPath, [mainFile, ...addDir(args, dir)], {
     env: toChildEnv(env),
     ...(cwd === undefined ? {} : { cwd }),
@@ -43,7 +46,7 @@ export function runProcess(
   file: string,
   args: readonly string[],
   options: { env: Record<string, string>; cwd?: string; uid?: number; gid?: number },
-): Promise<Ran> {
+): Promise<CommandResult> {
   return new Promise((resolve, reject) => {
     const child = spawn(file, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
     let stdout = ''
@@ -59,7 +62,7 @@ function addDir(args: readonly string[], dir: string | undefined): readonly stri
   return dir === undefined ? args : [...args, '--config-dir', dir]
 }
 
-function toRunResult(code: number | null, stdout: string, stderr: string): Ran {
+function toRunResult(code: number | null, stdout: string, stderr: string): CommandResult {
   return { code, stdout, stderr, json: () => toObjects(stdout) }
 }
 

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { toDeliveryId, toVerdict } from './answers.ts'
+import { readDeliveryId, readVerdict } from './answers.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
 import { bearer, type Headers, post, type Reply, send } from './wire.ts'
 
@@ -78,7 +78,7 @@ describe.skipIf(corpus === '')('a corpus of real payloads (skipped when HOOKLOOM
     for (const [name, captured] of readCaptures(folder)) {
       const reply = await deliver('all', captured)
       const expected = isTaken(findType(captured.headers)) ? 'accepted' : 'media-type-unsupported'
-      expect([name, toVerdict(reply)]).toEqual([name, expected])
+      expect([name, readVerdict(reply)]).toEqual([name, expected])
     }
   })
 
@@ -88,19 +88,19 @@ describe.skipIf(corpus === '')('a corpus of real payloads (skipped when HOOKLOOM
 
   test('an opened pull request becomes one agent action, and a closed pull request becomes no action', async () => {
     for (const [, captured] of readCaptures('github', /^pull_request\.opened\.json$/)) {
-      const actions = await readActions(toDeliveryId(await deliver('github', captured)))
+      const actions = await readActions(readDeliveryId(await deliver('github', captured)))
       expect(actions).toMatchObject([
         { kind: 'agent', sessionKey: 'hook:pr:Codertocat/Hello-World#2', origin: { source: 'github' } },
       ])
     }
     for (const [, captured] of readCaptures('github', /^pull_request\.(closed|locked)\.json$/)) {
-      expect(toVerdict(await deliver('github', captured))).toBe('skipped')
+      expect(readVerdict(await deliver('github', captured))).toBe('skipped')
     }
   })
 
   test('an event other than a pull request does not reach the transform', async () => {
     for (const [, captured] of readCaptures('github', /^(issues\.opened|ping)\.json$/)) {
-      expect(toVerdict(await deliver('github', captured))).toBe('skipped')
+      expect(readVerdict(await deliver('github', captured))).toBe('skipped')
     }
   })
 })
@@ -126,7 +126,7 @@ const pullRequest: Headers = [
 ]
 
 test('a pull request becomes the message of its transform, and a draft becomes nothing', async () => {
-  const actions = await readActions(toDeliveryId(await post(gateway.port, '/hooks/github', opened, pullRequest)))
+  const actions = await readActions(readDeliveryId(await post(gateway.port, '/hooks/github', opened, pullRequest)))
   expect(actions).toMatchObject([
     {
       kind: 'agent',
@@ -135,7 +135,7 @@ test('a pull request becomes the message of its transform, and a draft becomes n
     },
   ])
   const draft = { ...opened, pull_request: { ...opened.pull_request, draft: true } }
-  expect(toVerdict(await post(gateway.port, '/hooks/github', draft, pullRequest))).toBe('skipped')
+  expect(readVerdict(await post(gateway.port, '/hooks/github', draft, pullRequest))).toBe('skipped')
 })
 
 test('three mails in one body become three runs, each with its own text and session', async () => {
@@ -147,7 +147,7 @@ test('three mails in one body become three runs, each with its own text and sess
     body: `Dear loom,\n\nall is well.\n\n${name}`,
   }))
   const reply = await post(gateway.port, '/hooks/gmail', { source: 'gmail', messages })
-  const actions = await readActions(toDeliveryId(reply))
+  const actions = await readActions(readDeliveryId(reply))
   expect(JSON.parse(reply.body)).toMatchObject({
     runIds: [expect.any(String), expect.any(String), expect.any(String)],
     wakes: 0,
@@ -157,5 +157,5 @@ test('three mails in one body become three runs, each with its own text and sess
     const text = JSON.stringify(actions[index])
     expect(['Ada', 'Grace', 'Mary'].filter((other) => text.includes(`From ${other}`))).toEqual([name])
   }
-  expect(toVerdict(await post(gateway.port, '/hooks/gmail', { source: 'gmail', messages: [] }))).toBe('skipped')
+  expect(readVerdict(await post(gateway.port, '/hooks/gmail', { source: 'gmail', messages: [] }))).toBe('skipped')
 })

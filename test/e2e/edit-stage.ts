@@ -21,7 +21,7 @@ export function closeAfterEach(): void {
 export const slow = { timeout: 60_000 }
 
 /** A module that fails until the file `door` exists. `message`: the expression that makes its message. */
-export const waits = (door: string, message: string) => `import { existsSync } from 'node:fs'
+export const buildWaitingModule = (door: string, message: string) => `import { existsSync } from 'node:fs'
   export default ({ payload }) => {
     if (!existsSync('${door}')) throw new Error('closed')
     return { message: ${message} }

@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { expect, test } from 'vitest'
-import { toVerdict } from './answers.ts'
-import { startProving } from './proving.ts'
+import { readVerdict } from './answers.ts'
+import { startSignedGateway } from './proving.ts'
 
 const fixtures = join(import.meta.dirname, '../fixtures/verify')
 const certificate = readFileSync(join(fixtures, 'throw-away-certificate.pem'), 'utf8')
@@ -17,7 +17,7 @@ async function startPaypal() {
   const transport = async (url: URL) =>
     url.href === `${certificates}/CERT-1` ? { status: 200, body: certificate } : { status: 404, body: '' }
   const mapping = { match: { path: 'paypal' }, verify: { scheme: 'paypal', webhookId: 'WH-1' } }
-  const gateway = await startProving([mapping], undefined, { transport })
+  const gateway = await startSignedGateway([mapping], undefined, { transport })
   const time = new Date(gateway.time.now).toISOString()
   const text = `tx-1|${time}|WH-1|${crc32(body)}`
   const deliver = (name: string, payload = body) =>
@@ -39,15 +39,15 @@ async function startPaypal() {
 test('a request from PayPal is accepted under its certificate, and refused with another byte or another certificate', async () => {
   const { deliver } = await startPaypal()
   expect((await deliver('CERT-1')).status).toBe(200)
-  expect(toVerdict(await deliver('CERT-1', `${body} `))).toBe('unauthorized')
-  expect(toVerdict(await deliver('CERT-2'))).toBe('unauthorized')
+  expect(readVerdict(await deliver('CERT-1', `${body} `))).toBe('unauthorized')
+  expect(readVerdict(await deliver('CERT-2'))).toBe('unauthorized')
 })
 
 test('a delivery is answered 503 while unknown clients use up the fetches, and is accepted when it is repeated', async () => {
   const { gateway, deliver } = await startPaypal()
   for (let index = 0; index < 20; index++) expect((await deliver(`CERT-X${index}`)).status).toBe(401)
   const first = await deliver('CERT-1')
-  expect([first.status, toVerdict(first)]).toEqual([503, 'proof-unavailable'])
+  expect([first.status, readVerdict(first)]).toEqual([503, 'proof-unavailable'])
   gateway.time.now += 60_000
   expect((await deliver('CERT-1')).status).toBe(200)
 })

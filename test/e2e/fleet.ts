@@ -83,9 +83,9 @@ export async function startFleet(options: {
   readonly database: string
   readonly config: object
   readonly files?: Readonly<Record<string, string>>
-  readonly below: (limit: number) => number
+  readonly pickBelow: (limit: number) => number
 }): Promise<Fleet> {
-  const { size, database, config, files = {}, below } = options
+  const { size, database, config, files = {}, pickBelow } = options
   const env = { DATABASE_URL: database }
   const given = { config: { ...config, store: { url: '${DATABASE_URL}' } }, files }
   const members: Member[] = Array.from({ length: size }, () => ({
@@ -104,7 +104,7 @@ export async function startFleet(options: {
   const sockets = new Map<Socket, Member>()
   const server = createServer((near) => {
     const ready = members.filter(({ gateway, isPaused }) => gateway !== undefined && !isPaused)
-    const member = ready[below(Math.max(1, ready.length))]
+    const member = ready[pickBelow(Math.max(1, ready.length))]
     if (member?.gateway === undefined) return void near.destroy()
     const far = connect(Number(new URL(member.gateway.url).port), '127.0.0.1')
     sockets.set(near, member)

@@ -7,7 +7,7 @@ import { BudgetConfig, findPeriod } from '../../src/model/budgets.ts'
 import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts'
 import { readBlock } from '../pages.ts'
 import { openai } from './fakes/openai.ts'
-import { apiKey, staySilent, replyWith, startFake } from './fakes/provider.ts'
+import { apiKey, staySilent, replyWith, startFakeProvider } from './fakes/provider.ts'
 import { gatewayToken, makeConfigDir, makeFolder } from './gateway.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
 import { findFixture, isAlive } from './runner-command-stage.ts'
@@ -156,7 +156,7 @@ test(
   'the example of a budget of 20 dollars a day runs as printed, and counts a turn at its prices',
   { timeout: 120_000 },
   async () => {
-    const fake = await startFake(openai)
+    const fake = await startFakeProvider(openai)
     fake.answer = replyWith('It boils.')
     const gateway = await openDay(fake.baseUrl)
     const run = await send(gateway, 'ask', { text: 'one' })
@@ -175,7 +175,7 @@ test(
   'a turn that could exceed the budget of 20 dollars a day waits, and its run names the budget',
   { timeout: 120_000 },
   async () => {
-    const fake = await startFake(openai)
+    const fake = await startFakeProvider(openai)
     // a turn reserves 16,384 tokens of output: at this price, $16
     const models = [{ id: 'gpt-5-mini', cost: { input: 0.25, output: 1_000 }, maxTokens: 16_384 }]
     const gateway = await openDay(fake.baseUrl, { models })

@@ -3,7 +3,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { toVerdict } from './answers.ts'
+import { readVerdict } from './answers.ts'
 import { type Gateway, makeFolder, startGateway } from './gateway.ts'
 import { post } from './wire.ts'
 
@@ -16,7 +16,7 @@ test.skipIf(!hasStrace)('the write-ahead log is flushed between a request and it
   const calls = await traceCalls(gateway, async () => {
     for (let n = 0; n < requests; n++) {
       const reply = await post(Number(new URL(gateway.url).port), '/hooks/wake', { text: `traced ${n}` })
-      expect(toVerdict(reply)).toBe('accepted')
+      expect(readVerdict(reply)).toBe('accepted')
     }
   })
   await gateway.stop()

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { main } from '../../src/cli/main.ts'
-import { type Ran, runCommand } from './command.ts'
+import { type CommandResult, runCommand } from './command.ts'
 import { account, client, type FakeGoogle, startGoogle } from './fakes/google.ts'
 import { mainFile, makeConfigDir, toChildEnv } from './gateway.ts'
 import { makeMailDir, project, writeClientFile } from './gmail-stage.ts'
@@ -29,7 +29,7 @@ function runWithConsent(
   dir: string,
   args: readonly string[],
   answer: (url: string) => Promise<string | undefined>,
-): Promise<Pick<Ran, 'code' | 'stdout' | 'stderr'>> {
+): Promise<Pick<CommandResult, 'code' | 'stdout' | 'stderr'>> {
   const stdin = new PassThrough()
   return new Promise((resolve, reject) => {
     let [stdout, stderr, isAnswered] = ['', '', false]

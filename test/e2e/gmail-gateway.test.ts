@@ -6,7 +6,7 @@ import { silentLog } from '../../src/model/log.ts'
 import { runCommand } from './command.ts'
 import { startGoogle } from './fakes/google.ts'
 import { gatewayToken, startGateway } from './gateway.ts'
-import { buildMail, makeMailDir, runs, startRun, writeConsentFile } from './gmail-stage.ts'
+import { buildMail, makeMailDir, readSubjects, startRun, writeConsentFile } from './gmail-stage.ts'
 import { startInside } from './inside.ts'
 
 /** A gateway in this process, and a way to wait for a line of its log. */
@@ -40,7 +40,7 @@ describe('mailboxes inside the gateway', () => {
     google.mailbox.receive(buildMail('a'), buildMail('b'), buildMail('c'))
     await gateway.waitForLine(/new mails were delivered/)
     await gateway.stop()
-    expect(await runs(gateway.dir)).toEqual(['subject a', 'subject b', 'subject c'])
+    expect(await readSubjects(gateway.dir)).toEqual(['subject a', 'subject b', 'subject c'])
     expect(google.faults).toEqual([])
   })
 
@@ -100,7 +100,7 @@ describe('a mailbox that a separate process reads', () => {
       stdout: '1 new mail was delivered.\n',
     })
     await again.stop()
-    expect(await runs(dir)).toEqual(['subject a'])
+    expect(await readSubjects(dir)).toEqual(['subject a'])
   })
 
   test('hookloom gmail run ends with exit code 77 and a plain sentence when the consent is revoked', async () => {

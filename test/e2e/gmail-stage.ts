@@ -41,7 +41,7 @@ export function writeClientFile(dir: string): string {
 export const buildMail = (id: string) => ({ id, subject: `subject ${id}` })
 
 /** Subjects of the runs, in order of arrival. */
-export async function runs(dir: string): Promise<string[]> {
+export async function readSubjects(dir: string): Promise<string[]> {
   const deliveries = await readStore(dir, (reader) => reader.deliveries({ limit: 500 }))
   return deliveries.flatMap(({ jobs }) =>
     jobs.flatMap(({ planned }) => (planned.kind === 'agent' && 'action' in planned ? [planned.action.message] : [])),

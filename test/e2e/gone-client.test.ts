@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
-import { toDeliveryId } from './answers.ts'
+import { readDeliveryId } from './answers.ts'
 import { gatewayToken } from './gateway.ts'
 import { startInside } from './inside.ts'
 import { post } from './wire.ts'
@@ -13,7 +13,7 @@ test('a client of the admin port that disconnects while it sends is not logged a
     config: { hooks: { mappings: [{ match: { path: 'any' }, deliver: false, retain: true }] } },
     log: { debug() {}, info() {}, warn: addLine, error: addLine },
   })
-  const id = toDeliveryId(await post(gateway.port, '/hooks/any', {}))
+  const id = readDeliveryId(await post(gateway.port, '/hooks/any', {}))
   const headers = { authorization: `Bearer ${gatewayToken}`, 'content-type': 'application/json' }
   const socket = connect(Number(new URL(gateway.adminUrl).port), '127.0.0.1')
   await once(socket, 'connect')

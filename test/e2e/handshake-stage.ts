@@ -3,7 +3,7 @@ import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { expect } from 'vitest'
 import type { MappingInput } from '../../src/define.ts'
 import { hmacSchemes, publicUrl, settingsOf } from '../unit/pipeline/verifiers/stage.ts'
-import { type Proving, startProving } from './proving.ts'
+import { type SignedGateway, startSignedGateway } from './proving.ts'
 import type { Reply, RequestParts } from './wire.ts'
 
 const discordKeys = generateKeyPairSync('ed25519')
@@ -41,13 +41,13 @@ export function findRow(id: string) {
   return row
 }
 
-export type Asked = Proving & {
+export type HandshakeGateway = SignedGateway & {
   /** Sends a handshake, and checks that nothing is stored. */
   sendHandshake(parts: RequestParts): Promise<Reply>
 }
 
-export async function startAsked(): Promise<Asked> {
-  const gateway = await startProving(mappings)
+export async function startHandshakeGateway(): Promise<HandshakeGateway> {
+  const gateway = await startSignedGateway(mappings)
   return {
     ...gateway,
     async sendHandshake(parts) {
@@ -69,6 +69,14 @@ export function toShape({ status, headers, body }: Reply) {
 }
 
 /** The expected shape of an answer, by default plain text. */
-export function answer({ status = 200, type = asText, body = '' }: { status?: number; type?: string; body?: string }) {
+export function buildExpectedAnswer({
+  status = 200,
+  type = asText,
+  body = '',
+}: {
+  status?: number
+  type?: string
+  body?: string
+}) {
   return { status, type: status === 204 ? undefined : type, body, sniffing: 'nosniff', caching: 'no-store' }
 }

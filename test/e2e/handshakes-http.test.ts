@@ -2,17 +2,26 @@
 import { createHmac, sign } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { secretOf, signed } from '../unit/pipeline/verifiers/stage.ts'
-import { toVerdict } from './answers.ts'
-import { answer, type Asked, asJson, asText, discordKey, findRow, startAsked, toShape } from './handshake-stage.ts'
-import { startProving } from './proving.ts'
+import { readVerdict } from './answers.ts'
+import {
+  buildExpectedAnswer,
+  type HandshakeGateway,
+  asJson,
+  asText,
+  discordKey,
+  findRow,
+  startHandshakeGateway,
+  toShape,
+} from './handshake-stage.ts'
+import { startSignedGateway } from './proving.ts'
 import { bearer, type Headers, json, type RequestParts } from './wire.ts'
 
 const word = 'bc609b38-c81f-47fb-a275-1d9bd61a968b'
 const buildHubQuery = (token: string) => `?hub.mode=subscribe&hub.verify_token=${token}&hub.challenge=1158201444`
 
-let gateway: Asked
+let gateway: HandshakeGateway
 beforeAll(async () => {
-  gateway = await startAsked()
+  gateway = await startHandshakeGateway()
 })
 
 describe('handshakes by GET or HEAD', () => {
@@ -39,17 +48,17 @@ describe('handshakes by GET or HEAD', () => {
     ['Trello', { method: 'HEAD', target: '/hooks/trello' }, { type: asText, body: '' }],
     ['Intercom', { method: 'HEAD', target: '/hooks/intercom' }, { type: asText, body: '' }],
   ])('the handshake of %s is answered as its sender expects, and nothing is stored', async (_, parts, expected) => {
-    expect(toShape(await gateway.sendHandshake({ method: 'GET', ...parts }))).toEqual(answer(expected))
+    expect(toShape(await gateway.sendHandshake({ method: 'GET', ...parts }))).toEqual(buildExpectedAnswer(expected))
   })
 
   test.each(['meta', 'strava'])('a wrong verify token in a handshake of %s counts as a failed proof', async (path) => {
     for (const token of ['NOPE', '', 'our-word2']) {
       const reply = await gateway.sendHandshake({ method: 'GET', target: `/hooks/${path}${buildHubQuery(token)}` })
-      expect(toVerdict(reply)).toBe('unauthorized')
+      expect(readVerdict(reply)).toBe('unauthorized')
       expect(reply.body).not.toContain('1158201444')
     }
     expect(
-      toVerdict(
+      readVerdict(
         await gateway.sendHandshake({ method: 'GET', target: `/hooks/${path}?hub.mode=subscribe&hub.challenge=115` }),
       ),
     ).toBe('unauthorized')
@@ -70,11 +79,11 @@ describe('handshakes by GET or HEAD', () => {
   )
 
   test('a handshake is answered 404 outside the prefix of the hooks, and 400 with a token in the query', async () => {
-    expect(toVerdict(await gateway.sendHandshake({ method: 'GET', target: `/dropbox${questions}` }))).toBe(
+    expect(readVerdict(await gateway.sendHandshake({ method: 'GET', target: `/dropbox${questions}` }))).toBe(
       'hook-unknown',
     )
     expect(
-      toVerdict(await gateway.sendHandshake({ method: 'GET', target: '/hooks/dropbox?challenge=abc&token=x' })),
+      readVerdict(await gateway.sendHandshake({ method: 'GET', target: '/hooks/dropbox?challenge=abc&token=x' })),
     ).toBe('token-in-query')
   })
 
@@ -84,7 +93,9 @@ describe('handshakes by GET or HEAD', () => {
     }
     expect((await gateway.sendHandshake({ method: 'GET', target: '/hooks/trello' })).status).toBe(405)
     expect(
-      toVerdict(await gateway.sendHandshake({ target: '/hooks/dropbox?challenge=abc123', headers: json, body: '{}' })),
+      readVerdict(
+        await gateway.sendHandshake({ target: '/hooks/dropbox?challenge=abc123', headers: json, body: '{}' }),
+      ),
     ).toBe('unauthorized')
   })
 
@@ -108,7 +119,7 @@ describe('handshakes by GET or HEAD', () => {
         `/hooks/strava${buildHubQuery(encoded)}`,
       ]) {
         const reply = await gateway.sendHandshake({ method: 'GET', target })
-        expect(['unauthorized', 'method-not-allowed']).toContain(toVerdict(reply))
+        expect(['unauthorized', 'method-not-allowed']).toContain(readVerdict(reply))
         expect(reply.body).not.toMatch(/script|onerror|set-cookie|aaaa/)
         expect(reply.headers['set-cookie']).toBeUndefined()
         expect(reply.headers['x-content-type-options']).toBe('nosniff')
@@ -119,7 +130,7 @@ describe('handshakes by GET or HEAD', () => {
   test('the longest challenge that a sender may use is sent back', async () => {
     const longest = 'a'.repeat(1024)
     const reply = await gateway.sendHandshake({ method: 'GET', target: `/hooks/dropbox?challenge=${longest}` })
-    expect(toShape(reply)).toEqual(answer({ body: longest }))
+    expect(toShape(reply)).toEqual(buildExpectedAnswer({ body: longest }))
   })
 })
 
@@ -205,8 +216,8 @@ describe('signed handshakes by POST', () => {
   ])(
     'the handshake of %s is answered as its sender expects, and refused with an invalid proof',
     async (_, good, bad, expected) => {
-      expect(toShape(await gateway.sendHandshake(good()))).toEqual(answer(expected))
-      expect(toVerdict(await gateway.sendHandshake(bad()))).toBe('unauthorized')
+      expect(toShape(await gateway.sendHandshake(good()))).toEqual(buildExpectedAnswer(expected))
+      expect(readVerdict(await gateway.sendHandshake(bad()))).toBe('unauthorized')
     },
   )
 
@@ -214,7 +225,7 @@ describe('signed handshakes by POST', () => {
     const reply = await gateway.ask(
       signAs('slack', '{"type":"url_verification","challenge":"<script>alert(1)</script>"}'),
     )
-    expect([toVerdict(reply), reply.body.includes('script')]).toEqual(['accepted', false])
+    expect([readVerdict(reply), reply.body.includes('script')]).toEqual(['accepted', false])
   })
 
   test('a subscription of SNS with a certificate on another host is refused, and nothing is fetched', async () => {
@@ -240,10 +251,10 @@ describe('signed handshakes by POST', () => {
       return { status: 200, body: '' }
     }
     const verify = { scheme: 'aws-sns', topicArn: message.TopicArn }
-    const own = await startProving([{ match: { path: 'aws-sns' }, verify }], gateway.time.now, { transport })
+    const own = await startSignedGateway([{ match: { path: 'aws-sns' }, verify }], gateway.time.now, { transport })
     const subscribe = (certificate: string) =>
       own.ask({ target: '/hooks/aws-sns', headers, body: JSON.stringify({ ...message, SigningCertURL: certificate }) })
-    expect(toVerdict(await subscribe(message.SigningCertURL))).toBe('unauthorized')
+    expect(readVerdict(await subscribe(message.SigningCertURL))).toBe('unauthorized')
     expect(fetched).toEqual([])
     const certificate = 'https://sns.us-west-2.amazonaws.com/SimpleNotificationService-1.pem'
     await subscribe(certificate)

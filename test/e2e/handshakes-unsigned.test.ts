@@ -3,30 +3,38 @@ import { createHmac } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { AuditPage } from '../../src/model/api/audit.ts'
 import { signed } from '../unit/pipeline/verifiers/stage.ts'
-import { toVerdict } from './answers.ts'
-import { answer, type Asked, asJson, asText, findRow, startAsked, toShape } from './handshake-stage.ts'
+import { readVerdict } from './answers.ts'
+import {
+  buildExpectedAnswer,
+  type HandshakeGateway,
+  asJson,
+  asText,
+  findRow,
+  startHandshakeGateway,
+  toShape,
+} from './handshake-stage.ts'
 import { missingVectors, readVectors, toSchemeId } from './vectors.ts'
 import { type Headers, json, type RequestParts } from './wire.ts'
 
 const graphWord = 'Validation: Testing client application reachability for subscription Request-Id: 25460e7d'
 
-let gateway: Asked
+let gateway: HandshakeGateway
 beforeEach(async () => {
-  gateway = await startAsked()
+  gateway = await startHandshakeGateway()
 })
 
 describe('unsigned handshakes by POST', () => {
   test('monday gets its challenge back as JSON, if the body has no other field', async () => {
     const sendMonday = (body: string) => gateway.sendHandshake({ target: '/hooks/monday', headers: json, body })
     expect(toShape(await sendMonday('{"challenge":"tok-123"}'))).toEqual(
-      answer({
+      buildExpectedAnswer({
         status: 200,
         type: asJson,
         body: '{"challenge":"tok-123"}',
       }),
     )
     for (const body of ['{"challenge":"tok-123","event":{}}', '{"challenge":"<b>"}', '{"challenge":{}}', 'challenge']) {
-      expect(toVerdict(await sendMonday(body))).toBe('unauthorized')
+      expect(readVerdict(await sendMonday(body))).toBe('unauthorized')
     }
   })
 
@@ -36,23 +44,23 @@ describe('unsigned handshakes by POST', () => {
         target: `/hooks/microsoft-graph?validationToken=${encodeURIComponent(token)}`,
         headers: [['content-type', asText]],
       })
-    expect(toShape(await sendGraph(graphWord))).toEqual(answer({ body: graphWord }))
-    expect(toVerdict(await sendGraph('<script>alert(1)</script>'))).toBe('unauthorized')
+    expect(toShape(await sendGraph(graphWord))).toEqual(buildExpectedAnswer({ body: graphWord }))
+    expect(readVerdict(await sendGraph('<script>alert(1)</script>'))).toBe('unauthorized')
   })
 
   test('WooCommerce and Bitbucket may send a ping if its body has no other field', async () => {
     const form: Headers = [['content-type', 'application/x-www-form-urlencoded']]
     const sendWoo = (body: string) => gateway.sendHandshake({ target: '/hooks/woocommerce', headers: form, body })
-    expect(toShape(await sendWoo('webhook_id=12'))).toEqual(answer({ body: '' }))
-    expect(toVerdict(await sendWoo('webhook_id=12&order=1'))).toBe('unauthorized')
+    expect(toShape(await sendWoo('webhook_id=12'))).toEqual(buildExpectedAnswer({ body: '' }))
+    expect(readVerdict(await sendWoo('webhook_id=12&order=1'))).toBe('unauthorized')
     const sendBitbucket = (key: string) =>
       gateway.sendHandshake({
         target: '/hooks/bitbucket-server',
         headers: [...json, ['x-event-key', key]],
         body: '{"test":true}',
       })
-    expect(toShape(await sendBitbucket('diagnostics:ping'))).toEqual(answer({ body: '' }))
-    expect(toVerdict(await sendBitbucket('repo:refs_changed'))).toBe('unauthorized')
+    expect(toShape(await sendBitbucket('diagnostics:ping'))).toEqual(buildExpectedAnswer({ body: '' }))
+    expect(readVerdict(await sendBitbucket('repo:refs_changed'))).toBe('unauthorized')
   })
 
   const handed = 'b537207f20cbfa02357cf448134da559e8bd39d61597dcd5631b8012eae53e81'
@@ -64,22 +72,22 @@ describe('unsigned handshakes by POST', () => {
   test.each(greetings)(
     'the secret of %s is refused while the mapping is not armed',
     async (_, header, __, prefix, greeting) => {
-      expect(toVerdict(await gateway.sendHandshake(greeting))).toBe('unauthorized')
-      expect(toVerdict(await gateway.ask(signHanded(greeting.target, header, prefix, handed)))).toBe('unauthorized')
+      expect(readVerdict(await gateway.sendHandshake(greeting))).toBe('unauthorized')
+      expect(readVerdict(await gateway.ask(signHanded(greeting.target, header, prefix, handed)))).toBe('unauthorized')
     },
   )
 
   test.each(greetings)(
     'the secret of %s is accepted once while the mapping is armed, and verifies later requests',
     async (id, header, echoed, prefix, greeting) => {
-      expect(toVerdict(await gateway.ask(signHanded(greeting.target, header, prefix, handed)))).toBe('unauthorized')
+      expect(readVerdict(await gateway.ask(signHanded(greeting.target, header, prefix, handed)))).toBe('unauthorized')
       expect((await gateway.callAdmin('POST', `/api/mappings/${id}/arm`)).status).toBe(200)
       const reply = await gateway.sendHandshake(greeting)
-      expect(toShape(reply)).toEqual(answer({ body: '' }))
+      expect(toShape(reply)).toEqual(buildExpectedAnswer({ body: '' }))
       expect(reply.headers['x-hook-secret']).toBe(echoed[0]?.[1])
-      expect(toVerdict(await gateway.sendHandshake(greeting))).toBe('unauthorized')
-      expect(toVerdict(await gateway.ask(signHanded(greeting.target, header, prefix, handed)))).toBe('accepted')
-      expect(toVerdict(await gateway.sendHandshake(signHanded(greeting.target, header, prefix, `${handed}0`)))).toBe(
+      expect(readVerdict(await gateway.sendHandshake(greeting))).toBe('unauthorized')
+      expect(readVerdict(await gateway.ask(signHanded(greeting.target, header, prefix, handed)))).toBe('accepted')
+      expect(readVerdict(await gateway.sendHandshake(signHanded(greeting.target, header, prefix, `${handed}0`)))).toBe(
         'unauthorized',
       )
     },
@@ -104,7 +112,7 @@ describe('unsigned handshakes by POST', () => {
   test.each(greetings)('the window for the secret of %s closes after ten minutes', async (id, _, __, ___, greeting) => {
     await gateway.callAdmin('POST', `/api/mappings/${id}/arm`)
     gateway.time.now += 600_000
-    expect(toVerdict(await gateway.sendHandshake(greeting))).toBe('unauthorized')
+    expect(readVerdict(await gateway.sendHandshake(greeting))).toBe('unauthorized')
     await gateway.callAdmin('POST', `/api/mappings/${id}/arm`)
     gateway.time.now += 599_999
     expect((await gateway.sendHandshake(greeting)).status).toBe(200)
@@ -112,20 +120,20 @@ describe('unsigned handshakes by POST', () => {
 
   test('arming a mapping does not arm another one, and an unknown mapping cannot be armed', async () => {
     await gateway.callAdmin('POST', '/api/mappings/asana/arm')
-    expect(toVerdict(await gateway.sendHandshake(buildNotionHandshake(handed)))).toBe('unauthorized')
+    expect(readVerdict(await gateway.sendHandshake(buildNotionHandshake(handed)))).toBe('unauthorized')
     expect((await gateway.callAdmin('POST', '/api/mappings/nobody/arm')).status).toBe(404)
   })
 
   test('a handshake that must be signed is not answered without a signature', async () => {
     const [greeting, ping] = [buildAsanaHandshake(handed), '{"events":[]}']
-    expect(toVerdict(await gateway.sendHandshake({ ...greeting, body: ping }))).toBe('unauthorized')
+    expect(readVerdict(await gateway.sendHandshake({ ...greeting, body: ping }))).toBe('unauthorized')
   })
 
   test('the empty heartbeat of Asana is answered if it is signed', async () => {
     await gateway.callAdmin('POST', '/api/mappings/asana/arm')
     await gateway.sendHandshake(buildAsanaHandshake(handed))
     const heartbeat = signHanded('/hooks/asana', 'x-hook-signature', '', handed, '{"events":[]}')
-    expect(toShape(await gateway.sendHandshake(heartbeat))).toEqual(answer({ body: '' }))
+    expect(toShape(await gateway.sendHandshake(heartbeat))).toEqual(buildExpectedAnswer({ body: '' }))
   })
 })
 

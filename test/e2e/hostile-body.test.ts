@@ -2,7 +2,7 @@
 import { connect } from 'node:net'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { toVerdict } from './answers.ts'
+import { readVerdict } from './answers.ts'
 import { type Inside, startInside } from './inside.ts'
 import { bearer, exchange, type Headers, json, send, toRequest } from './wire.ts'
 
@@ -30,8 +30,8 @@ const ask = (headers: Headers, body: string | Uint8Array, name = 'wake') =>
 describe('content types', () => {
   test('a multipart form is accepted only by mapped hooks, and only if it is complete', async () => {
     const type = 'multipart/form-data; boundary=x'
-    expect(toVerdict(await ask(toTypeHeaders(type), wake))).toBe('media-type-unsupported')
-    expect(toVerdict(await ask(toTypeHeaders(type), wake, 'any'))).toBe('body-invalid')
+    expect(readVerdict(await ask(toTypeHeaders(type), wake))).toBe('media-type-unsupported')
+    expect(readVerdict(await ask(toTypeHeaders(type), wake, 'any'))).toBe('body-invalid')
   })
 
   test.each([
@@ -44,11 +44,11 @@ describe('content types', () => {
     'application/vnd.api+json; charset=utf-8',
     'application/json; foo=bar',
   ])('the content type %s is read as JSON', async (type) => {
-    expect(toVerdict(await ask(toTypeHeaders(type), wake))).toBe('accepted')
+    expect(readVerdict(await ask(toTypeHeaders(type), wake))).toBe('accepted')
   })
 
   test('a body without a content type is read as JSON', async () => {
-    expect(toVerdict(await ask(bearer, wake))).toBe('accepted')
+    expect(readVerdict(await ask(bearer, wake))).toBe('accepted')
   })
 
   test.each([
@@ -67,14 +67,14 @@ describe('content types', () => {
     'application/json; charset=iso-8859-1',
     'application/x-ndjson',
   ])('the content type %s is refused', async (type) => {
-    expect(toVerdict(await ask(toTypeHeaders(type), wake))).toBe('media-type-unsupported')
-    expect(toVerdict(await ask(toTypeHeaders(type), wake, 'any'))).toBe('media-type-unsupported')
+    expect(readVerdict(await ask(toTypeHeaders(type), wake))).toBe('media-type-unsupported')
+    expect(readVerdict(await ask(toTypeHeaders(type), wake, 'any'))).toBe('media-type-unsupported')
   })
 
   test('a form is accepted by a mapped hook, and not by the hook wake', async () => {
     const form = toTypeHeaders('application/x-www-form-urlencoded')
-    expect(toVerdict(await ask(form, 'text=hello', 'any'))).toBe('accepted')
-    expect(toVerdict(await ask(form, 'text=hello'))).toBe('media-type-unsupported')
+    expect(readVerdict(await ask(form, 'text=hello', 'any'))).toBe('accepted')
+    expect(readVerdict(await ask(form, 'text=hello'))).toBe('media-type-unsupported')
   })
 })
 
@@ -84,8 +84,8 @@ describe('body sizes', () => {
     `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`
 
   test('a declared body at the limit is accepted, and one byte more is refused', async () => {
-    expect(toVerdict(await ask([...bearer, ...json], buildSizedBody(limit)))).toBe('accepted')
-    expect(toVerdict(await ask([...bearer, ...json], buildSizedBody(limit + 1)))).toBe('body-too-large')
+    expect(readVerdict(await ask([...bearer, ...json], buildSizedBody(limit)))).toBe('accepted')
+    expect(readVerdict(await ask([...bearer, ...json], buildSizedBody(limit + 1)))).toBe('body-too-large')
   })
 
   test('a chunked body at the limit is accepted, and one byte more is refused', async () => {
@@ -94,7 +94,7 @@ describe('body sizes', () => {
       [limit + 1, 'body-too-large'],
     ] as const) {
       const { replies } = await exchange(gateway.port, encodeChunks(buildSizedBody(bytes)))
-      expect(replies.map(toVerdict)).toEqual([verdict])
+      expect(replies.map(readVerdict)).toEqual([verdict])
     }
   })
 
@@ -105,8 +105,8 @@ describe('body sizes', () => {
   ] as const)(
     'a body inflated from %s to the limit is accepted, and one byte more is refused',
     async (encoding, compress) => {
-      expect(toVerdict(await ask(toEncodingHeaders(encoding), compress(buildSizedBody(limit))))).toBe('accepted')
-      expect(toVerdict(await ask(toEncodingHeaders(encoding), compress(buildSizedBody(limit + 1))))).toBe(
+      expect(readVerdict(await ask(toEncodingHeaders(encoding), compress(buildSizedBody(limit))))).toBe('accepted')
+      expect(readVerdict(await ask(toEncodingHeaders(encoding), compress(buildSizedBody(limit + 1))))).toBe(
         'body-too-large',
       )
     },
@@ -115,7 +115,7 @@ describe('body sizes', () => {
   test('a small body that inflates to 8 MiB is refused', async () => {
     const bomb = gzipSync(Buffer.alloc(8 * 1024 * 1024))
     expect(bomb.length).toBeLessThan(limit)
-    expect(toVerdict(await ask(toEncodingHeaders('gzip'), bomb))).toBe('body-too-large')
+    expect(readVerdict(await ask(toEncodingHeaders('gzip'), bomb))).toBe('body-too-large')
   })
 
   test('a body with a declared length over the limit is refused before it is sent', async () => {
@@ -126,7 +126,7 @@ describe('body sizes', () => {
     })
     const { replies, interim } = await exchange(gateway.port, request)
     expect(interim).toEqual([])
-    expect(replies.map(toVerdict)).toEqual(['body-too-large'])
+    expect(replies.map(readVerdict)).toEqual(['body-too-large'])
   })
 
   test('a sender that waits for 100 Continue gets it only with the token', async () => {
@@ -151,13 +151,13 @@ describe('body encodings', () => {
     ['deflate', deflateRawSync(wake)],
     ['br', brotliCompressSync(wake)],
   ])('a body in %s is inflated', async (encoding, body) => {
-    expect(toVerdict(await ask(toEncodingHeaders(encoding), body))).toBe('accepted')
+    expect(readVerdict(await ask(toEncodingHeaders(encoding), body))).toBe('accepted')
   })
 
   test.each(['zstd', 'compress', 'gzip, gzip', 'gzip, br', 'utf-8', 'x'])(
     'the encoding %s is refused',
     async (encoding) => {
-      expect(toVerdict(await ask(toEncodingHeaders(encoding), gzipSync(wake)))).toBe('encoding-unsupported')
+      expect(readVerdict(await ask(toEncodingHeaders(encoding), gzipSync(wake)))).toBe('encoding-unsupported')
     },
   )
 
@@ -169,11 +169,11 @@ describe('body encodings', () => {
     ['half a deflate', 'deflate', deflateSync(wake).subarray(0, 6)],
     ['gzip declared as br', 'br', gzipSync(wake)],
   ])('the invalid encoded body is refused: %s', async (_, encoding, body) => {
-    expect(toVerdict(await ask(toEncodingHeaders(encoding), body))).toBe('body-invalid')
+    expect(readVerdict(await ask(toEncodingHeaders(encoding), body))).toBe('body-invalid')
   })
 
   test('a body compressed twice with gzip is not JSON', async () => {
-    expect(toVerdict(await ask(toEncodingHeaders('gzip'), gzipSync(gzipSync(wake))))).toBe('body-invalid')
+    expect(readVerdict(await ask(toEncodingHeaders('gzip'), gzipSync(gzipSync(wake))))).toBe('body-invalid')
   })
 })
 
@@ -183,7 +183,7 @@ describe('slow senders', () => {
     const began = performance.now()
     const { replies } = await exchange(gateway.port, Buffer.concat([request, Buffer.from('{"text":')]))
     expect(performance.now() - began).toBeGreaterThan(390)
-    expect(replies.map(toVerdict)).toEqual(['body-timeout'])
+    expect(replies.map(readVerdict)).toEqual(['body-timeout'])
   })
 
   test('a body that arrives byte by byte does not get more time', async () => {
@@ -205,13 +205,13 @@ describe('slow senders', () => {
     const head = toRequest({ target: '/hooks/wake', headers: [...bearer, ['content-length', '500']], length: false })
     await new Promise<void>((resolve) => socket.write(Buffer.concat([head, Buffer.from('{"te')]), () => resolve()))
     socket.destroy()
-    expect(toVerdict(await ask([...bearer, ...json], wake))).toBe('accepted')
+    expect(readVerdict(await ask([...bearer, ...json], wake))).toBe('accepted')
   })
 
   test('a hundred slow senders are answered 408, and another request is accepted meanwhile', async () => {
     const head = toRequest({ target: '/hooks/wake', headers: [...bearer, ['content-length', '500']], length: false })
     const slow = Array.from({ length: 100 }, () => exchange(gateway.port, head))
-    expect(toVerdict(await ask([...bearer, ...json], wake))).toBe('accepted')
+    expect(readVerdict(await ask([...bearer, ...json], wake))).toBe('accepted')
     const statuses = (await Promise.all(slow)).map(({ replies }) => replies.map(({ status }) => status))
     expect(new Set(statuses.flat())).toEqual(new Set([408]))
   })

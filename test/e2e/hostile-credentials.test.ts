@@ -1,6 +1,6 @@
 // Credentials in every spelling, the token in the query, and the penalty for guessing.
 import { beforeAll, describe, expect, test } from 'vitest'
-import { toVerdict } from './answers.ts'
+import { readVerdict } from './answers.ts'
 import { gatewayToken, hookToken } from './gateway.ts'
 import { type Inside, startInside } from './inside.ts'
 import { type Headers, json, send } from './wire.ts'
@@ -50,7 +50,7 @@ describe('valid credentials', () => {
       ],
     ],
   ])('the hook token is accepted %s', async (_, headers) => {
-    expect(toVerdict(await ask(headers))).toBe('accepted')
+    expect(readVerdict(await ask(headers))).toBe('accepted')
   })
 })
 
@@ -130,7 +130,7 @@ describe('invalid credentials', () => {
     ['in the query under another name', []],
   ])('a request with an invalid credential is refused: %s', async (title, headers) => {
     const target = title.includes('query') ? `/hooks/wake?access_token=${hookToken}` : '/hooks/wake'
-    expect(toVerdict(await ask(headers, target))).toBe('unauthorized')
+    expect(readVerdict(await ask(headers, target))).toBe('unauthorized')
   })
 })
 
@@ -143,14 +143,14 @@ describe('tokens in the query', () => {
     ?%74oken=x ?t%6Fken=x ?%74%6f%6b%65%6e=x ?token[=x&token=y ?a?token=x&token=x ?%zz&token=x`)
 
   test.each(spellings)('the query %s is refused, even if the Authorization header is valid', async (query) => {
-    expect(toVerdict(await ask(valid, `/hooks/wake${query}`))).toBe('token-in-query')
-    expect(toVerdict(await ask([], `/hooks/any${query}`))).toBe('token-in-query')
+    expect(readVerdict(await ask(valid, `/hooks/wake${query}`))).toBe('token-in-query')
+    expect(readVerdict(await ask([], `/hooks/any${query}`))).toBe('token-in-query')
   })
 
   test.each(splitWords('? ?Token=x ?tokens=x ?a=token ?%2574oken=x ?token%20=x ?to+ken=x ?x[token]=1'))(
     'the query %s contains no token and is accepted',
     async (query) => {
-      expect(toVerdict(await ask(valid, `/hooks/wake${query}`))).toBe('accepted')
+      expect(readVerdict(await ask(valid, `/hooks/wake${query}`))).toBe('accepted')
     },
   )
 })
@@ -160,14 +160,14 @@ describe('guesses of the token', () => {
   const wrong: Headers = [['authorization', 'Bearer wrong']]
   async function fail(client: string, times: number): Promise<void> {
     const verdicts = new Set<string>()
-    for (let n = 0; n < times; n++) verdicts.add(toVerdict(await askAs(client, n % 2 ? wrong : [])))
+    for (let n = 0; n < times; n++) verdicts.add(readVerdict(await askAs(client, n % 2 ? wrong : [])))
     expect([...verdicts]).toEqual(['unauthorized'])
   }
 
   test('nineteen failed guesses of the token lock no client out', async () => {
     const client = newClient()
     await fail(client, 19)
-    expect(toVerdict(await askAs(client, right))).toBe('accepted')
+    expect(readVerdict(await askAs(client, right))).toBe('accepted')
   })
 
   test('a client with twenty failed guesses is locked out on every path, even with the right token, and other clients are not', async () => {
@@ -176,16 +176,16 @@ describe('guesses of the token', () => {
     for (const target of ['/hooks/wake', '/hooks/agent', '/hooks/any', '/hooks/nobody']) {
       for (const headers of [wrong, right, [['x-service-token', hookToken]] as const]) {
         const reply = await askAs(client, headers, target)
-        expect(toVerdict(reply)).toBe('rate-limited')
+        expect(readVerdict(reply)).toBe('rate-limited')
         const seconds = Number(reply.headers['retry-after'])
         expect(seconds).toBeGreaterThan(50)
         expect(seconds).toBeLessThanOrEqual(60)
       }
     }
-    expect(toVerdict(await ask(right))).toBe('accepted')
+    expect(readVerdict(await ask(right))).toBe('accepted')
     // the checks before the token check give their usual answers
-    expect(toVerdict(await askAs(client, right, '/hooks/wake?token=x'))).toBe('token-in-query')
-    expect(toVerdict(await askAs(client, right, '/elsewhere'))).toBe('hook-unknown')
+    expect(readVerdict(await askAs(client, right, '/hooks/wake?token=x'))).toBe('token-in-query')
+    expect(readVerdict(await askAs(client, right, '/elsewhere'))).toBe('hook-unknown')
   })
 
   test('twenty concurrent wrong guesses lock a client out', async () => {
@@ -199,30 +199,30 @@ describe('guesses of the token', () => {
     const client = newClient()
     for (let n = 0; n < 25; n++) {
       await send(gateway.port, { method: 'GET', target: '/hooks/wake', headers: [['x-forwarded-for', client]] })
-      expect(toVerdict(await askAs(client, right, '/hooks/wake?token=wrong'))).toBe('token-in-query')
-      expect(toVerdict(await askAs(client, right, '/hooks/nobody'))).toBe('hook-unknown')
+      expect(readVerdict(await askAs(client, right, '/hooks/wake?token=wrong'))).toBe('token-in-query')
+      expect(readVerdict(await askAs(client, right, '/hooks/nobody'))).toBe('hook-unknown')
     }
-    expect(toVerdict(await askAs(client, right))).toBe('accepted')
+    expect(readVerdict(await askAs(client, right))).toBe('accepted')
   })
 
   test('an address that the client adds before the trusted ones does not make it another client', async () => {
     const client = newClient()
     for (let n = 0; n < 20; n++) await askAs(`1.1.1.${n}, ${client}, 10.9.0.${n}`, wrong)
-    expect(toVerdict(await askAs(`9.9.9.9, ${client}`, right))).toBe('rate-limited')
-    expect(toVerdict(await askAs(client.replace('10.2', '10.3'), right))).toBe('accepted')
+    expect(readVerdict(await askAs(`9.9.9.9, ${client}`, right))).toBe('rate-limited')
+    expect(readVerdict(await askAs(client.replace('10.2', '10.3'), right))).toBe('accepted')
   })
 
   test('the addresses of one IPv6 network are one client', async () => {
     for (let n = 0; n < 20; n++) await askAs(`2001:db8:0:1::${n}`, wrong)
-    expect(toVerdict(await askAs('2001:db8:0:1:ffff::1', right))).toBe('rate-limited')
-    expect(toVerdict(await askAs('2001:db8:0:2::1', right))).toBe('accepted')
+    expect(readVerdict(await askAs('2001:db8:0:1:ffff::1', right))).toBe('rate-limited')
+    expect(readVerdict(await askAs('2001:db8:0:2::1', right))).toBe('accepted')
   })
 
   test('a client cannot choose its address without a trusted proxy, and loopback is locked out too', async () => {
     const { port } = await startInside()
     const askFrom = (client: string, headers: Headers) =>
       send(port, { target: '/hooks/wake', headers: [['x-forwarded-for', client], ...json, ...headers], body: wake })
-    for (let n = 0; n < 20; n++) expect(toVerdict(await askFrom(`1.2.3.${n}`, wrong))).toBe('unauthorized')
-    expect(toVerdict(await askFrom('1.2.3.99', right))).toBe('rate-limited')
+    for (let n = 0; n < 20; n++) expect(readVerdict(await askFrom(`1.2.3.${n}`, wrong))).toBe('unauthorized')
+    expect(readVerdict(await askFrom('1.2.3.99', right))).toBe('rate-limited')
   })
 })

@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import { toVerdict } from './answers.ts'
+import { readVerdict } from './answers.ts'
 import { gatewayToken, hookToken } from './gateway.ts'
 import { type Inside, startInside } from './inside.ts'
 import { bearer, exchange, type Headers, json, send, toRequest } from './wire.ts'
@@ -51,7 +51,7 @@ describe('connections after a refusal', () => {
       })
     for (let count = 0; count < 20; count++) await exchange(gateway.port, guessToken('wrong'))
     const { replies, closed } = await exchange(gateway.port, guessToken(hookToken), { until: 'all' })
-    expect([closed, replies.map(toVerdict)]).toEqual([true, ['rate-limited']])
+    expect([closed, replies.map(readVerdict)]).toEqual([true, ['rate-limited']])
     expect(replies[0]?.headers['connection']).toBe('close')
   })
 
@@ -102,13 +102,15 @@ describe('memory for unproven bodies', () => {
     // 8 MiB have room for 32 bodies of 256 KiB
     await vi.waitFor(() => expect(listRefused()).toHaveLength(8), { timeout: 60_000 })
     expect(listRefused()[0]?.seen.text).toMatch(/retry-after: \d+[^]*"code":"overloaded"/i)
-    expect(toVerdict(await deliver('10.5.0.1'))).toBe('overloaded')
-    expect(toVerdict(await deliver('10.5.0.2'))).toBe('accepted')
+    expect(readVerdict(await deliver('10.5.0.1'))).toBe('overloaded')
+    expect(readVerdict(await deliver('10.5.0.2'))).toBe('accepted')
     // a client with the token does not use the memory for unproven bodies
     const token: Headers = [...toFrom('10.5.0.1'), ...bearer, ...json]
-    expect(toVerdict(await send(gateway.port, { target: '/hooks/wake', headers: token, body: wake }))).toBe('accepted')
+    expect(readVerdict(await send(gateway.port, { target: '/hooks/wake', headers: token, body: wake }))).toBe(
+      'accepted',
+    )
     for (const { socket } of held) socket.destroy()
-    await vi.waitFor(async () => expect(toVerdict(await deliver('10.5.0.1'))).toBe('accepted'), { timeout: 60_000 })
+    await vi.waitFor(async () => expect(readVerdict(await deliver('10.5.0.1'))).toBe('accepted'), { timeout: 60_000 })
   })
 
   test('each request gives back its share of the memory, whatever its outcome', async () => {
@@ -116,8 +118,8 @@ describe('memory for unproven bodies', () => {
     const forged: Headers = [...signed('forged'), ['content-type', 'application/json']]
     for (let count = 0; count < 80; count++) {
       const headers = [...toFrom(`10.6.0.${count}`), ...forged.slice(1)]
-      expect(toVerdict(await send(gateway.port, { target: '/hooks/signed', headers, body }))).toBe('unauthorized')
+      expect(readVerdict(await send(gateway.port, { target: '/hooks/signed', headers, body }))).toBe('unauthorized')
     }
-    for (let count = 0; count < 40; count++) expect(toVerdict(await deliver('10.6.1.1'))).toBe('accepted')
+    for (let count = 0; count < 40; count++) expect(readVerdict(await deliver('10.6.1.1'))).toBe('accepted')
   })
 })

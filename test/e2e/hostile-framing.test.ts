@@ -1,7 +1,7 @@
 // Requests whose end is ambiguous are refused and answered once, and the connection is closed.
 import { inspect } from 'node:util'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { toDeliveryId, toVerdict } from './answers.ts'
+import { readDeliveryId, readVerdict } from './answers.ts'
 import { hookToken } from './gateway.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
 import { exchange, type Exchange, post, toRequest } from './wire.ts'
@@ -31,7 +31,7 @@ async function isThere(wanted: string): Promise<boolean> {
 
 function expectRefusedOnce({ replies, closed }: Exchange): void {
   expect(closed).toBe(true)
-  expect(replies.map(toVerdict)).toEqual(['request-malformed'])
+  expect(replies.map(readVerdict)).toEqual(['request-malformed'])
 }
 
 describe('ambiguous HTTP', () => {
@@ -91,7 +91,7 @@ describe('ambiguous HTTP', () => {
     const bytes = toHead('Content-Length: 12') + body + body
     const { replies, closed } = await exchange(gateway.port, bytes, { until: 'all' })
     expect(closed).toBe(true)
-    expect(replies.map(toVerdict)).toEqual(['accepted', 'request-malformed'])
+    expect(replies.map(readVerdict)).toEqual(['accepted', 'request-malformed'])
   })
 
   test('bytes after an unread body are never read as a request', async () => {
@@ -117,7 +117,7 @@ describe('requests after an answer that closes the connection', () => {
     const { replies, closed } = await exchange(gateway.port, bytes, { until: 'all' })
     expect([replies.map((reply) => reply.status), closed]).toEqual([[status], true])
     // when this request is answered, every earlier request is in the store
-    toDeliveryId(await post(gateway.port, '/hooks/wake', { text: 'the next' }))
+    readDeliveryId(await post(gateway.port, '/hooks/wake', { text: 'the next' }))
     expect(await isThere(`after ${title}`)).toBe(false)
   })
 })
@@ -128,7 +128,7 @@ test('a second credential is found even after 900 other headers, and a request w
   expectRefusedOnce(await exchange(gateway.port, twice, { until: 'all' }))
   const within = toHead(...buildHeaders(900), 'Authorization: Bearer wrong', 'Content-Length: 12') + body
   const { replies } = await exchange(gateway.port, within)
-  expect(replies.map(toVerdict)).toEqual(['unauthorized'])
+  expect(replies.map(readVerdict)).toEqual(['unauthorized'])
 })
 
 // Node 20 and later versions differ in the hosts that they accept as a URL, but all of them refuse these hosts
@@ -166,13 +166,13 @@ describe('unambiguous HTTP', () => {
     ['a hundred headers', toHead(...Array.from({ length: 100 }, (_, n) => `X-${n}: a`), 'Content-Length: 12') + body],
   ])('a request with %s is accepted', async (_, request) => {
     const { replies } = await exchange(gateway.port, Buffer.from(request, 'latin1'))
-    expect(replies.map(toVerdict)).toEqual(['accepted'])
+    expect(replies.map(readVerdict)).toEqual(['accepted'])
   })
 
   test('pipelined requests are answered in order', async () => {
     const bytes = [1, 2, 3].map((n) => toHead('Content-Length: 12') + `{"text":"${n}"}`).join('')
     const { replies } = await exchange(gateway.port, bytes, { until: 3 })
-    const ids = replies.map(toDeliveryId)
+    const ids = replies.map(readDeliveryId)
     const events = await readStore(gateway.dir, (reader) => reader.events({ limit: 10_000 }))
     const texts = ids.map((id) => events.find(({ deliveryId }) => deliveryId === id)?.text)
     expect(texts).toEqual(['1', '2', '3'])

@@ -1,6 +1,6 @@
 // A page in the operator's browser: its requests open nothing and lock no client out.
 import { beforeAll, describe, expect, test } from 'vitest'
-import { toVerdict } from './answers.ts'
+import { readVerdict } from './answers.ts'
 import { gatewayToken } from './gateway.ts'
 import { type Inside, startInside } from './inside.ts'
 import { bearer, type Headers, json, send } from './wire.ts'
@@ -41,18 +41,18 @@ describe('requests from pages of another site', () => {
       ],
     ],
   ])('a request from a page is refused even with the token: %s', async (_, headers) => {
-    expect(toVerdict(await ask([...headers, ...bearer, ...json]))).toBe('origin-denied')
-    expect(toVerdict(await ask(headers, { target: '/hooks/signed' }))).toBe('origin-denied')
-    expect(toVerdict(await ask(headers, { target: '/hooks/wake?token=x' }))).toBe('origin-denied')
-    expect(toVerdict(await ask(headers, { method: 'OPTIONS' }))).toBe('origin-denied')
-    expect(toVerdict(await ask(headers, { target: '/elsewhere' }))).toBe('hook-unknown')
+    expect(readVerdict(await ask([...headers, ...bearer, ...json]))).toBe('origin-denied')
+    expect(readVerdict(await ask(headers, { target: '/hooks/signed' }))).toBe('origin-denied')
+    expect(readVerdict(await ask(headers, { target: '/hooks/wake?token=x' }))).toBe('origin-denied')
+    expect(readVerdict(await ask(headers, { method: 'OPTIONS' }))).toBe('origin-denied')
+    expect(readVerdict(await ask(headers, { target: '/elsewhere' }))).toBe('hook-unknown')
   })
 
   test('forty requests from a page of another site do not lock out the user of the browser', async () => {
     for (let count = 0; count < 40; count++) {
       await ask(count % 2 === 0 ? [['sec-fetch-site', 'cross-site']] : [['origin', 'https://evil.test']])
     }
-    expect(toVerdict(await ask([...bearer, ...json]))).toBe('accepted')
+    expect(readVerdict(await ask([...bearer, ...json]))).toBe('accepted')
   })
 })
 
@@ -61,12 +61,12 @@ describe('requests from the same site or without a browser', () => {
     ['from the host that it was sent to', [['sec-fetch-site', 'same-origin']]],
     ['typed by a person', [['sec-fetch-site', 'none']]],
   ])('a browser request is accepted: %s', async (_, headers) => {
-    expect(toVerdict(await ask([...headers, ...bearer, ...json]))).toBe('accepted')
+    expect(readVerdict(await ask([...headers, ...bearer, ...json]))).toBe('accepted')
   })
 
   test('a request with the origin of its host is accepted, whatever its scheme and its case', async () => {
     for (const origin of [`http://${host}`, `https://${host}`, `HTTP://${host}`]) {
-      expect(toVerdict(await ask([['origin', origin], ...bearer, ...json]))).toBe('accepted')
+      expect(readVerdict(await ask([['origin', origin], ...bearer, ...json]))).toBe('accepted')
     }
     for (const [name, origin] of [
       ['Hooks.Example.org', 'https://hooks.example.org'],
@@ -75,7 +75,7 @@ describe('requests from the same site or without a browser', () => {
       ['[::1]:8790', 'http://[::1]:8790'],
     ] as const) {
       const headers: Headers = [['host', name], ['origin', origin], ...bearer, ...json]
-      expect([origin, toVerdict(await send(gateway.port, { target: '/hooks/wake', headers, body: wake }))]).toEqual([
+      expect([origin, readVerdict(await send(gateway.port, { target: '/hooks/wake', headers, body: wake }))]).toEqual([
         origin,
         'accepted',
       ])
@@ -87,7 +87,9 @@ test('a page of another site cannot reach the admin port with a link or an image
   const port = Number(new URL(gateway.adminUrl).port)
   const site: Headers = [['sec-fetch-site', 'cross-site']]
   for (let count = 0; count < 30; count++) {
-    expect(toVerdict(await send(port, { method: 'GET', target: '/api/refusals', headers: site }))).toBe('origin-denied')
+    expect(readVerdict(await send(port, { method: 'GET', target: '/api/refusals', headers: site }))).toBe(
+      'origin-denied',
+    )
   }
   const headers: Headers = [['authorization', `Bearer ${gatewayToken}`]]
   expect((await send(port, { method: 'GET', target: '/api/refusals', headers })).status).toBe(200)

@@ -1,6 +1,6 @@
 // Payloads of wake and agent: a known field with a wrong type is refused by name, and everything else is ignored.
 import { beforeAll, describe, expect, test } from 'vitest'
-import { toDeliveryId, toVerdict } from './answers.ts'
+import { readDeliveryId, readVerdict } from './answers.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
 import { post } from './wire.ts'
 
@@ -53,7 +53,7 @@ describe('payloads of the hook agent', () => {
     'the field %s with the value %s is refused by name',
     async (field, _, value) => {
       const reply = await post(gateway.port, '/hooks/agent', { message: 'x', [field]: value })
-      expect(toVerdict(reply)).toBe('payload-invalid')
+      expect(readVerdict(reply)).toBe('payload-invalid')
       expect(reply.body).toContain(field)
     },
   )
@@ -63,7 +63,7 @@ describe('payloads of the hook agent', () => {
     async (field, _, value) => {
       // only the field is under test, so no reply needs to be sent
       const rest = field === 'deliver' ? {} : { deliver: false }
-      expect(toVerdict(await post(gateway.port, '/hooks/agent', { message: 'x', ...rest, [field]: value }))).toBe(
+      expect(readVerdict(await post(gateway.port, '/hooks/agent', { message: 'x', ...rest, [field]: value }))).toBe(
         'accepted',
       )
     },
@@ -72,12 +72,12 @@ describe('payloads of the hook agent', () => {
   test.each([...notText, undefined].map((value) => [String(JSON.stringify(value)), value] as const))(
     'a message that is %s is refused by the hook agent',
     async (_, message) => {
-      expect(toVerdict(await post(gateway.port, '/hooks/agent', { message }))).toBe('payload-invalid')
+      expect(readVerdict(await post(gateway.port, '/hooks/agent', { message }))).toBe('payload-invalid')
     },
   )
 
   test('a timeout that is too large for a number is refused', async () => {
-    expect(toVerdict(await post(gateway.port, '/hooks/agent', '{"message":"x","timeoutSeconds":1e999}'))).toBe(
+    expect(readVerdict(await post(gateway.port, '/hooks/agent', '{"message":"x","timeoutSeconds":1e999}'))).toBe(
       'payload-invalid',
     )
   })
@@ -95,16 +95,16 @@ describe('payloads of the hook agent', () => {
     ['model', 'large', 'model-denied'],
     ['model', 'constructor', 'model-denied'],
   ] as const)('the field %s with the value %j is denied by policy', async (field, value, code) => {
-    expect(toVerdict(await post(gateway.port, '/hooks/agent', { message: 'x', deliver: false, [field]: value }))).toBe(
-      code,
-    )
+    expect(
+      readVerdict(await post(gateway.port, '/hooks/agent', { message: 'x', deliver: false, [field]: value })),
+    ).toBe(code)
   })
 
   test('a session key in a payload is refused unless the operator allows one', async () => {
     const { port } = await startInside()
     const withKey = { message: 'x', deliver: false, sessionKey: 'hook:a' }
-    expect(toVerdict(await post(port, '/hooks/agent', withKey))).toBe('session-key-denied')
-    expect(toVerdict(await post(port, '/hooks/agent', { message: 'x', deliver: false }))).toBe('accepted')
+    expect(readVerdict(await post(port, '/hooks/agent', withKey))).toBe('session-key-denied')
+    expect(readVerdict(await post(port, '/hooks/agent', { message: 'x', deliver: false }))).toBe('accepted')
   })
 })
 
@@ -113,20 +113,20 @@ describe('payloads of the hook wake', () => {
     'a text that is %s is refused by the hook wake',
     async (_, text) => {
       const reply = await post(gateway.port, '/hooks/wake', { text })
-      expect(toVerdict(reply)).toBe('payload-invalid')
+      expect(readVerdict(reply)).toBe('payload-invalid')
       expect(reply.body).toContain('text')
     },
   )
 
   test.each(['later', 'NOW', '', 1, null, [], {}, true])('the mode %j is refused by the hook wake', async (mode) => {
-    expect(toVerdict(await post(gateway.port, '/hooks/wake', { text: 'x', mode }))).toBe('payload-invalid')
+    expect(readVerdict(await post(gateway.port, '/hooks/wake', { text: 'x', mode }))).toBe('payload-invalid')
   })
 
   test.each(['now', 'next-heartbeat', undefined])(
     'the mode %j is accepted by the hook wake, and the answer has the mode',
     async (mode) => {
       const reply = await post(gateway.port, '/hooks/wake', { text: 'x', mode })
-      expect(toVerdict(reply)).toBe('accepted')
+      expect(readVerdict(reply)).toBe('accepted')
       expect(JSON.parse(reply.body)).toMatchObject({ mode: mode ?? 'now' })
     },
   )
@@ -134,8 +134,8 @@ describe('payloads of the hook wake', () => {
   test.each(['[]', '[{"text":"x"}]', '"text"', '1', 'null', 'true'])(
     'the body %s is refused by the hooks wake and agent',
     async (body) => {
-      expect(toVerdict(await post(gateway.port, '/hooks/wake', body))).toBe('payload-invalid')
-      expect(toVerdict(await post(gateway.port, '/hooks/agent', body))).toBe('payload-invalid')
+      expect(readVerdict(await post(gateway.port, '/hooks/wake', body))).toBe('payload-invalid')
+      expect(readVerdict(await post(gateway.port, '/hooks/agent', body))).toBe('payload-invalid')
     },
   )
 })
@@ -166,7 +166,7 @@ describe('texts that are almost JSON', () => {
     ['a hundred thousand brackets', '['.repeat(100_000)],
     ['a hundred thousand levels', '['.repeat(100_000) + ']'.repeat(100_000)],
   ])('the text %s is not JSON', async (_, body) => {
-    expect(toVerdict(await post(gateway.port, '/hooks/wake', body))).toBe('body-invalid')
+    expect(readVerdict(await post(gateway.port, '/hooks/wake', body))).toBe('body-invalid')
   })
 
   test.each([
@@ -177,18 +177,18 @@ describe('texts that are almost JSON', () => {
     ['a string of control characters', String.raw`{"text":"\u0000\u001b[2J\u202e"}`],
     ['unknown fields', '{"text":"x","kind":"agent","allowUnsafeExternalContent":true,"ok":[1,{"a":null}]}'],
   ])('the text %s is JSON', async (_, body) => {
-    expect(toVerdict(await post(gateway.port, '/hooks/wake', body))).toBe('accepted')
+    expect(readVerdict(await post(gateway.port, '/hooks/wake', body))).toBe('accepted')
   })
 
   test('text after a NUL character is kept', async () => {
-    const id = toDeliveryId(await post(gateway.port, '/hooks/wake', String.raw`{"text":"a\u0000b"}`))
+    const id = readDeliveryId(await post(gateway.port, '/hooks/wake', String.raw`{"text":"a\u0000b"}`))
     const events = await readStore(gateway.dir, (reader) => reader.events({ limit: 1_000 }))
     expect(events.find(({ deliveryId }) => deliveryId === id)?.text).toMatch(/^a.b$/s)
   })
 
   test('a request cannot turn off the boundary around its text', async () => {
     const body = { text: 'x', allowUnsafeExternalContent: true }
-    const id = toDeliveryId(await post(gateway.port, '/hooks/wake', body))
+    const id = readDeliveryId(await post(gateway.port, '/hooks/wake', body))
     const events = await readStore(gateway.dir, (reader) => reader.events({ limit: 1_000 }))
     expect(events.find(({ deliveryId }) => deliveryId === id)?.trusted).toBe(false)
   })

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { toDeliveryId, toVerdict } from './answers.ts'
+import { readDeliveryId, readVerdict } from './answers.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
 import { type Headers, post, type Reply } from './wire.ts'
 
@@ -37,7 +37,7 @@ describe('repetitions with an Idempotency-Key', () => {
     async (name, body) => {
       const first = await post(gateway.port, `/hooks/${name}`, body, toKey('same'))
       const second = await post(gateway.port, `/hooks/${name}`, body, toKey('same'))
-      expect(toVerdict(first)).toBe('accepted')
+      expect(readVerdict(first)).toBe('accepted')
       expect([second.status, second.body]).toEqual([first.status, first.body])
       expect([isReplay(first), isReplay(second)]).toEqual([false, true])
       expect(second.headers['x-request-id']).not.toBe(first.headers['x-request-id'])
@@ -53,13 +53,13 @@ describe('repetitions with an Idempotency-Key', () => {
       await post(gateway.port, '/hooks/wake', body, toKey('another')),
       await post(gateway.port, '/hooks/wake', body, toKey('ONE')),
     ]
-    expect(new Set(replies.map(toDeliveryId)).size).toBe(5)
+    expect(new Set(replies.map(readDeliveryId)).size).toBe(5)
   })
 
   test('the same key on another path makes another delivery', async () => {
     const ids = await Promise.all(
       ['any', 'other'].map(async (name) =>
-        toDeliveryId(await post(gateway.port, `/hooks/${name}`, {}, toKey('scoped'))),
+        readDeliveryId(await post(gateway.port, `/hooks/${name}`, {}, toKey('scoped'))),
       ),
     )
     expect(new Set(ids).size).toBe(2)
@@ -69,31 +69,31 @@ describe('repetitions with an Idempotency-Key', () => {
     const body = { text: 'fifty at once' }
     const twins = Array.from({ length: 50 }, () => post(gateway.port, '/hooks/wake', body, toKey('fifty')))
     const replies = await Promise.all(twins)
-    expect(new Set(replies.map(toDeliveryId)).size).toBe(1)
+    expect(new Set(replies.map(readDeliveryId)).size).toBe(1)
     expect(replies.filter((reply) => !isReplay(reply))).toHaveLength(1)
     const events = await readStore(gateway.dir, (reader) => reader.events({ limit: 10_000 }))
     expect(events.filter(({ text }) => text === body.text)).toHaveLength(1)
   })
 
   test('a repetition with another body belongs to the same delivery, and its record shows this', async () => {
-    const first = toDeliveryId(await post(gateway.port, '/hooks/wake', { text: 'first' }, toKey('differs')))
+    const first = readDeliveryId(await post(gateway.port, '/hooks/wake', { text: 'first' }, toKey('differs')))
     expect((await readRecord(first))?.bodyDiffered).toBe(false)
     const second = await post(gateway.port, '/hooks/wake', { text: 'second' }, toKey('differs'))
-    expect([toDeliveryId(second), isReplay(second)]).toEqual([first, true])
+    expect([readDeliveryId(second), isReplay(second)]).toEqual([first, true])
     await expect.poll(async () => (await readRecord(first))?.bodyDiffered).toBe(true)
   })
 
   test('a key of 256 characters is accepted, and a longer or blank one is refused', async () => {
-    expect(toVerdict(await post(gateway.port, '/hooks/wake', { text: 'x' }, toKey('k'.repeat(256))))).toBe('accepted')
+    expect(readVerdict(await post(gateway.port, '/hooks/wake', { text: 'x' }, toKey('k'.repeat(256))))).toBe('accepted')
     for (const key of ['k'.repeat(257), 'k'.repeat(5_000), '', '  ']) {
-      expect(toVerdict(await post(gateway.port, '/hooks/wake', { text: 'x' }, toKey(key)))).toBe(
+      expect(readVerdict(await post(gateway.port, '/hooks/wake', { text: 'x' }, toKey(key)))).toBe(
         'idempotency-key-invalid',
       )
     }
   })
 
   test('the key of a refused request is not remembered', async () => {
-    expect(toVerdict(await post(gateway.port, '/hooks/wake', { text: '' }, toKey('mended')))).toBe('payload-invalid')
+    expect(readVerdict(await post(gateway.port, '/hooks/wake', { text: '' }, toKey('mended')))).toBe('payload-invalid')
     expect(isReplay(await post(gateway.port, '/hooks/wake', { text: 'x' }, toKey('mended')))).toBe(false)
   })
 
@@ -112,9 +112,9 @@ describe('repetitions with an Idempotency-Key', () => {
 
   test('the key of a skipped request is not remembered', async () => {
     const skipped = await post(gateway.port, '/hooks/only', { go: false }, toKey('skipped'))
-    expect(toVerdict(skipped)).toBe('skipped')
+    expect(readVerdict(skipped)).toBe('skipped')
     const again = await post(gateway.port, '/hooks/only', { go: true }, toKey('skipped'))
-    expect(toVerdict(again)).toBe('accepted')
+    expect(readVerdict(again)).toBe('accepted')
     expect(isReplay(again)).toBe(false)
   })
 
@@ -141,8 +141,8 @@ describe('repetitions with the delivery id of a sender', () => {
     const second = await post(gateway.port, '/hooks/any', body, signGitHub('72d3162e-cc78-11e3-81ab-4c9367dc0958'))
     const third = await post(gateway.port, '/hooks/any', body, signGitHub('72d3162e-cc78-11e3-81ab-4c9367dc0959'))
     expect([second.body, isReplay(second)]).toEqual([first.body, true])
-    expect(toDeliveryId(third)).not.toBe(toDeliveryId(first))
-    expect(await readRecord(toDeliveryId(first))).toMatchObject({
+    expect(readDeliveryId(third)).not.toBe(readDeliveryId(first))
+    expect(await readRecord(readDeliveryId(first))).toMatchObject({
       source: 'github',
       event: 'ping',
       bodyDiffered: false,
@@ -153,17 +153,17 @@ describe('repetitions with the delivery id of a sender', () => {
     const id = 'a0d3162e-cc78-11e3-81ab-4c9367dc0958'
     const one = await post(gateway.port, '/hooks/any', {}, [...signGitHub(id), ...toKey('yields-1')])
     const two = await post(gateway.port, '/hooks/any', {}, [...signGitHub(id), ...toKey('yields-2')])
-    expect(toDeliveryId(two)).not.toBe(toDeliveryId(one))
+    expect(readDeliveryId(two)).not.toBe(readDeliveryId(one))
   })
 
   test('a redelivery of a parked delivery runs it again under its old id', async () => {
     const headers = signGitHub('b0d3162e-cc78-11e3-81ab-4c9367dc0958')
     const first = await post(gateway.port, '/hooks/broken', {}, headers)
     const second = await post(gateway.port, '/hooks/broken', {}, headers)
-    expect(toDeliveryId(second)).toBe(toDeliveryId(first))
+    expect(readDeliveryId(second)).toBe(readDeliveryId(first))
     expect(JSON.parse(second.body)).toMatchObject({ status: 'parked' })
     const parked = await readStore(gateway.dir, (reader) => reader.deliveries({ limit: 100, state: 'parked' }))
-    expect(parked.map(({ deliveryId }) => deliveryId)).toEqual([toDeliveryId(first)])
+    expect(parked.map(({ deliveryId }) => deliveryId)).toEqual([readDeliveryId(first)])
   })
 })
 

@@ -1,7 +1,7 @@
 // The order of the checks, paths, methods and payloads: the requests of a stranger and their answers.
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { ProblemCode } from '../../src/model/problem.ts'
-import { expectSound, toDeliveryId, toVerdict } from './answers.ts'
+import { expectSound, readDeliveryId, readVerdict } from './answers.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
 import { bearer, type Headers, json, post, type RequestParts, send, toRequest, exchange } from './wire.ts'
 
@@ -76,27 +76,27 @@ describe('order of the checks', () => {
       'body-invalid',
     ],
   ])('a request that fails several checks gets the answer of the first one: %s', async (_, parts, code) => {
-    expect(toVerdict(await ask(parts))).toBe(code)
+    expect(readVerdict(await ask(parts))).toBe(code)
   })
 
   test('a duplicate gets the first answer before its fields are checked', async () => {
     const key: Headers = [['idempotency-key', 'order-of-checks']]
     const first = await post(gateway.port, '/hooks/wake', wake, key)
-    expect(toVerdict(first)).toBe('accepted')
+    expect(readVerdict(first)).toBe('accepted')
     const second = await post(gateway.port, '/hooks/wake', { text: 1 }, key)
     expect([second.status, second.body]).toEqual([first.status, first.body])
   })
 
   test('a request to a known hook that meets the conditions of no mapping is not an error', async () => {
     const reply = await post(gateway.port, '/hooks/only', { action: 'stay' })
-    expect(toVerdict(reply)).toBe('skipped')
-    expect(toVerdict(await post(gateway.port, '/hooks/only', { action: 'go' }))).toBe('accepted')
+    expect(readVerdict(reply)).toBe('skipped')
+    expect(readVerdict(await post(gateway.port, '/hooks/only', { action: 'go' }))).toBe('accepted')
   })
 
   test('disabled hooks are unknown, even with the token', async () => {
     const { port } = await startInside({ config: { hooks: { enabled: false } } })
     for (const target of ['/hooks/wake', '/hooks/wake?token=x', '/']) {
-      expect(toVerdict(await post(port, target, wake))).toBe('hook-unknown')
+      expect(readVerdict(await post(port, target, wake))).toBe('hook-unknown')
     }
   })
 })
@@ -115,17 +115,17 @@ describe('paths of requests', () => {
 
   test.each(accepted)('the path %s accepts a delivery only with the token', async (target) => {
     const body = target.includes('/a/b') ? '{}' : wake
-    expect(toVerdict(await ask({ target, headers: [...bearer, ...json], body }))).toBe('accepted')
-    expect(toVerdict(await ask({ target, headers: json, body }))).toBe('unauthorized')
+    expect(readVerdict(await ask({ target, headers: [...bearer, ...json], body }))).toBe('accepted')
+    expect(readVerdict(await ask({ target, headers: json, body }))).toBe('unauthorized')
   })
 
   test.each(unknown)('the path %s is not a hook, and only a request with the token learns that', async (target) => {
-    expect(toVerdict(await ask({ target, headers: [...bearer, ...json], body: wake }))).toBe('hook-unknown')
-    expect(toVerdict(await ask({ target, headers: json, body: wake }))).toBe('unauthorized')
+    expect(readVerdict(await ask({ target, headers: [...bearer, ...json], body: wake }))).toBe('hook-unknown')
+    expect(readVerdict(await ask({ target, headers: json, body: wake }))).toBe('unauthorized')
   })
 
   test.each(outside)('the path %s is outside the prefix of the hooks', async (target) => {
-    expect(toVerdict(await ask({ target, headers: [...bearer, ...json], body: wake }))).toBe('hook-unknown')
+    expect(readVerdict(await ask({ target, headers: [...bearer, ...json], body: wake }))).toBe('hook-unknown')
   })
 })
 
@@ -135,7 +135,7 @@ describe('methods of requests', () => {
     async (method) => {
       for (const headers of [[], bearer]) {
         const reply = await ask({ method, target: '/hooks/wake', headers })
-        expect(toVerdict(reply)).toBe('method-not-allowed')
+        expect(readVerdict(reply)).toBe('method-not-allowed')
         expect(reply.headers['allow']).toBe('POST')
         expect(Object.keys(reply.headers).filter((name) => name.startsWith('access-control'))).toEqual([])
       }
@@ -149,14 +149,14 @@ describe('methods of requests', () => {
 
   test('no header turns a GET request into a POST request', async () => {
     const headers: Headers = [...bearer, ['x-http-method-override', 'POST'], ['x-http-method', 'POST']]
-    expect(toVerdict(await ask({ method: 'GET', target: '/hooks/wake?_method=POST', headers }))).toBe(
+    expect(readVerdict(await ask({ method: 'GET', target: '/hooks/wake?_method=POST', headers }))).toBe(
       'method-not-allowed',
     )
   })
 
   test('a request for an upgrade is answered as an ordinary request, and a tunnel is refused', async () => {
     const upgrade: Headers = [...bearer, ...json, ['connection', 'upgrade'], ['upgrade', 'websocket']]
-    expect(toVerdict(await ask({ target: '/hooks/wake', headers: upgrade, body: wake }))).toBe('accepted')
+    expect(readVerdict(await ask({ target: '/hooks/wake', headers: upgrade, body: wake }))).toBe('accepted')
     const { replies, closed } = await exchange(
       gateway.port,
       toRequest({ method: 'CONNECT', target: '127.0.0.1:22', headers: bearer }),
@@ -192,12 +192,12 @@ describe('names of prototypes in requests', () => {
   test('the names of prototypes in a form are ordinary fields', async () => {
     const form: Headers = [...bearer, ['content-type', 'application/x-www-form-urlencoded']]
     const body = '__proto__=x&__proto__[polluted]=1&constructor=y&toString=z'
-    expect(toVerdict(await ask({ target: '/hooks/any', headers: form, body }))).toBe('accepted')
+    expect(readVerdict(await ask({ target: '/hooks/any', headers: form, body }))).toBe('accepted')
     expect(Reflect.get({}, 'polluted')).toBeUndefined()
   })
 
   test('a template reads only own properties of a payload', async () => {
-    const id = toDeliveryId(await post(gateway.port, '/hooks/inherited', {}))
+    const id = readDeliveryId(await post(gateway.port, '/hooks/inherited', {}))
     const record = await readStore(gateway.dir, (reader) => reader.delivery(id))
     expect(record?.jobs.map(({ planned }) => planned.kind === 'agent' && planned.action.message)).toEqual(['found:'])
   })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { createMemoryStore } from '../../src/store/sqlite/sqlite.ts'
-import { expectSound, toVerdict } from './answers.ts'
+import { expectSound, readVerdict } from './answers.ts'
 import { type Inside, startInside } from './inside.ts'
 import { post } from './wire.ts'
 
@@ -69,11 +69,11 @@ const verdicts = {
 describe.skipIf(corpus === '')('a suite of JSON parser cases (skipped when HOOKLOOM_CORPUS names no folder)', () => {
   describe.each(Object.entries(verdicts))('cases at the hook "%s"', (hook, verdict) => {
     test.each(readCases('n_'))('the case %s is refused', async (_, body) => {
-      expect(toVerdict(await post(gateway.port, `/hooks/${hook}`, body))).toBe('body-invalid')
+      expect(readVerdict(await post(gateway.port, `/hooks/${hook}`, body))).toBe('body-invalid')
     })
 
     test.each(readCases('y_'))('the case %s is accepted', async (_, body) => {
-      expect(toVerdict(await post(gateway.port, `/hooks/${hook}`, body))).toBe(verdict)
+      expect(readVerdict(await post(gateway.port, `/hooks/${hook}`, body))).toBe(verdict)
     })
 
     test.each(readCases('i_'))(

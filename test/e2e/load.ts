@@ -24,12 +24,12 @@ type Load = {
 
 type LoadOptions = {
   readonly connections: number
-  readonly below: (limit: number) => number
+  readonly pickBelow: (limit: number) => number
   readonly kinds?: readonly Sent['kind'][]
 }
 
 /** `mapped` and `rolled` are mappings on these paths whose message is the field `text`. Half of the usual kinds are wakes. */
-export function createLoad({ connections, below, kinds = ['wake', 'wake', 'agent', 'mapped'] }: LoadOptions): Load {
+export function createLoad({ connections, pickBelow, kinds = ['wake', 'wake', 'agent', 'mapped'] }: LoadOptions): Load {
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
   const acknowledged: Sent[] = []
   const unexpected: number[] = []
@@ -47,7 +47,7 @@ export function createLoad({ connections, below, kinds = ['wake', 'wake', 'agent
       while (!state.finishing && (state.gate === undefined || state.budget <= 0)) await waitForChange()
       if (state.finishing) return
       state.budget -= 1
-      await deliver(toDelivery(count++, kinds[below(kinds.length)] ?? 'wake'))
+      await deliver(toDelivery(count++, kinds[pickBelow(kinds.length)] ?? 'wake'))
     }
   }
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { stateLimits } from '../../src/model/transform.ts'
-import { toDeliveryId } from './answers.ts'
+import { readDeliveryId } from './answers.ts'
 import { runCommand } from './command.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
 import { newSchema, whyNoPostgres } from '../contract/postgres-stage.ts'
@@ -71,7 +71,7 @@ describe('context.state', () => {
     await gateway.stop()
     const next = await startInside({ dir: gateway.dir })
     const answer = await postTo(next, 'count', { id: 'a' })
-    const { stdout } = await runCommand(['show', toDeliveryId(answer)], { dir: gateway.dir })
+    const { stdout } = await runCommand(['show', readDeliveryId(answer)], { dir: gateway.dir })
     expect(stdout).toContain('seen 3')
     expect(await readValues()).toEqual([4])
   })
@@ -167,7 +167,7 @@ describe('context.state', () => {
         'hooks/transforms/count.fixtures/some.json': JSON.stringify(buildFixture({ 'seen:a': 7 }, 'seen 7')),
       },
     })
-    const id = toDeliveryId(await postTo(gateway, 'count', { id: 'a' }))
+    const id = readDeliveryId(await postTo(gateway, 'count', { id: 'a' }))
     const run = async (...args: string[]) => runCommand(args, { dir: gateway.dir })
     expect((await run('test', 'count.ts')).stdout).toMatch(/2 (fixtures )?pass/)
     const dry = await run('run', 'count', join(gateway.dir, 'hooks/transforms/count.fixtures/none.json'))

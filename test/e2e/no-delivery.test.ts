@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { type Ran, runCommand } from './command.ts'
+import { type CommandResult, runCommand } from './command.ts'
 import { gatewayToken, hookToken, makeConfigDir, makeFolder, post, writeFiles } from './gateway.ts'
 import { startInside } from './inside.ts'
 
@@ -46,7 +46,7 @@ describe('context.replay of a transform', () => {
       files: { [module]: toCode(calls.file), 'hooks/transforms/x.fixtures/a.json': fixture, 'payload.json': '{"n":2}' },
     })
     const rest = args.map((word) => (word === 'payload.json' ? join(dir, word) : word))
-    const ran: Ran = await runCommand(rest, { dir })
+    const ran: CommandResult = await runCommand(rest, { dir })
     expect(`${ran.code} ${ran.stderr}`).toMatch(/^(0|66|70) /)
     // without a gateway and kept requests, a replay calls nothing
     expect(calls.take()).toEqual(name === 'replay' ? [] : ['replay'])

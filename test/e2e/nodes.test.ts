@@ -152,7 +152,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`two gateways on one Postgres (${wh
     const two = await start('two', { config })
     const wakes = ['The kettle boils', 'The tide is out']
     await Promise.all([one, two].map((gateway, index) => send(gateway, 'wake', { text: wakes[index], mode: 'now' })))
-    const waiting = async () => (await one.store.waiting({ agentId: 'main', sessionKey: 'main', limit: 1 })).count
+    const waiting = async () => (await one.store.waitingEvents({ agentId: 'main', sessionKey: 'main', limit: 1 })).count
     await expect.poll(waiting).toBe(0)
     const messages = await one.store.messages({ agentId: 'main', sessionKey: 'main', limit: 99 })
     const prompts = messages.flatMap(({ role, text }) => (role === 'user' ? text : []))
@@ -178,7 +178,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`two gateways on one Postgres (${wh
     const readState = async () => (await two.store.delivery(deliveryId))?.state
     expect(await readState()).toBe('pending')
     // a dead gateway leaves this state: the same request, and a lease that is not renewed
-    const [open] = await two.store.open({ id: deliveryId, limit: 1 })
+    const [open] = await two.store.openDeliveries({ id: deliveryId, limit: 1 })
     if (open === undefined) throw new Error('it is pending')
     const [lease] = await two.store.lease({ names: ['delivery/orphan'], leaseMs: 1_500 })
     expect(lease).toBeDefined()

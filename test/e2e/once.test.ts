@@ -1,7 +1,7 @@
 // `dedupe` in the result of a transform: one action for a key and a time, through the gateway.
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { toDeliveryId } from './answers.ts'
+import { readDeliveryId } from './answers.ts'
 import { runCommand } from './command.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
 import { post } from './wire.ts'
@@ -38,7 +38,7 @@ describe('dedupe of a transform', () => {
     const [, skipped] = await readNewest(gateway.dir, 5)
     expect(skipped).toMatchObject({ state: 'skipped', jobs: [] })
     const { stdout } = await runCommand(['show', skipped?.deliveryId ?? ''], { dir: gateway.dir })
-    expect(stdout).toContain(`a duplicate of ${toDeliveryId(first)}, which has the dedupe key "issue 1" until 20`)
+    expect(stdout).toContain(`a duplicate of ${readDeliveryId(first)}, which has the dedupe key "issue 1" until 20`)
   })
 
   test('of many concurrent deliveries with the dedupe key of a transform, exactly one is accepted', async () => {

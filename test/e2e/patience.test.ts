@@ -1,7 +1,7 @@
 // Senders do not wait long: a slow transform is answered with 200 once the delivery is durable, and ends after the answer.
 import { createServer, type ServerResponse } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { toDeliveryId } from './answers.ts'
+import { readDeliveryId } from './answers.ts'
 import { readStore, startInside } from './inside.ts'
 import { post } from './wire.ts'
 
@@ -43,7 +43,7 @@ describe('transforms that are slower than hooks.answerWithinMs', () => {
     const gateway = await startInside({ config: buildConfig({ answerWithinMs: 100 }), files })
     const reply = await post(gateway.port, '/hooks/slow', { ask })
     expect(reply.status).toBe(200)
-    const id = toDeliveryId(reply)
+    const id = readDeliveryId(reply)
     expect(JSON.parse(reply.body)).toEqual({ ok: true, deliveryId: id, status: 'pending' })
     const readState = async () => (await readStore(gateway.dir, (reader) => reader.delivery(id)))?.state
     expect(await readState()).toBe('pending')

@@ -1,6 +1,6 @@
 // The schemes `token` and `basic`: a shared secret in a header that the operator names, for any sender.
 import { expect, test } from 'vitest'
-import { startProving } from './proving.ts'
+import { startSignedGateway } from './proving.ts'
 
 const body = '{"a":1}'
 const json = ['content-type', 'application/json'] as const
@@ -32,7 +32,9 @@ test.each([
     [['authorization', toBasicCredentials('u:pass-of-the-plant')]],
   ],
 ] as const)('the scheme %s with %j accepts its sender and nobody else', async (scheme, settings, good, bad) => {
-  const gateway = await startProving([{ match: { path: 'acme', source: 'acme' }, verify: { scheme, ...settings } }])
+  const gateway = await startSignedGateway([
+    { match: { path: 'acme', source: 'acme' }, verify: { scheme, ...settings } },
+  ])
   const ask = (headers: readonly (readonly [string, string])[]) =>
     gateway.ask({ target: '/hooks/acme', headers: [json, ...headers], body })
   expect((await ask(good)).status).toBe(200)
@@ -44,7 +46,7 @@ test.each([
 })
 
 test('the source of a delivery is the scheme if there is no match.source', async () => {
-  const gateway = await startProving([
+  const gateway = await startSignedGateway([
     { match: { path: 'acme' }, verify: { scheme: 'token', header: 'x-t', secret: 'long-enough-for-all' } },
   ])
   await gateway.ask({
@@ -56,7 +58,7 @@ test('the source of a delivery is the scheme if there is no match.source', async
 })
 
 test('the header that carries the secret is not stored', async () => {
-  const gateway = await startProving([
+  const gateway = await startSignedGateway([
     {
       match: { path: 'acme' },
       verify: { scheme: 'token', header: 'x-t', secret: 's3cret-of-the-plant' },

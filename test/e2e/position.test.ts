@@ -5,7 +5,15 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Store } from '../../src/store/store.ts'
 import { whyNoPostgres } from '../contract/postgres-stage.ts'
-import { closeAfterEach, engines, openPostgres, slow, startStage, readMessages, waits } from './edit-stage.ts'
+import {
+  closeAfterEach,
+  engines,
+  openPostgres,
+  slow,
+  startStage,
+  readMessages,
+  buildWaitingModule,
+} from './edit-stage.ts'
 import { gatewayToken, makeFolder } from './gateway.ts'
 
 closeAfterEach()
@@ -17,7 +25,7 @@ const ofB = { match: { path: 'x' }, verify: { scheme: 'github', secret: keyOfB }
 const rotated = { ...ofA, verify: { scheme: 'github', secrets: ['the-next-secret-0123456789abcdef', keyOfA] } }
 
 async function start(store: Store, door: string, mappings: readonly object[]) {
-  const stage = await startStage(store, waits(door, "'trusted as A'"), mappings)
+  const stage = await startStage(store, buildWaitingModule(door, "'trusted as A'"), mappings)
   return {
     ...stage,
     send: (hook: string, header: string, key: string, delivery: string) => {

@@ -7,8 +7,8 @@ import { VerifySettings } from '../../src/model/config/verify.ts'
 import { schemes } from '../../src/pipeline/senders.ts'
 import type { Scheme } from '../../src/pipeline/verifiers/scheme.ts'
 import { signRequest, stampPayload } from '../../src/pipeline/verifiers/sign.ts'
-import { toDeliveryId, toVerdict } from './answers.ts'
-import { type Proving, startProving } from './proving.ts'
+import { readDeliveryId, readVerdict } from './answers.ts'
+import { type SignedGateway, startSignedGateway } from './proving.ts'
 import { bearer, type Headers, type Reply } from './wire.ts'
 
 const secret = '0123456789abcdef0123456789abcdef'
@@ -40,7 +40,7 @@ function settingsOf(scheme: Scheme) {
 /** A text in a JSON body. With it, the body can also be read as a form that has another payload. */
 const forged = '&payload=%7B%22forged%22%3Atrue%7D&'
 
-let gateway: Proving
+let gateway: SignedGateway
 beforeAll(async () => {
   const own: MappingInput[] = [
     { match: { path: 'hmac' }, verify: { scheme: 'generic-hmac', secret, header: 'x-sum' } },
@@ -48,7 +48,7 @@ beforeAll(async () => {
     { match: { path: 'text', payload: { never: true } }, verify: { scheme: 'token', secret, header: 'x-other' } },
     { match: { path: 'open' } },
   ]
-  gateway = await startProving([
+  gateway = await startSignedGateway([
     ...own,
     ...signable.map((scheme) => ({ match: { path: scheme.id }, verify: settingsOf(scheme) })),
   ])
@@ -119,10 +119,10 @@ function send({ url, proof, body }: Signed, headers: Headers): Promise<Reply> {
 
 /** The resulting payload of a request; undefined if it was refused because of its headers. */
 async function readPayload(reply: Reply): Promise<string | undefined> {
-  const verdict = toVerdict(reply)
+  const verdict = readVerdict(reply)
   if (verdict === 'media-type-unsupported' || verdict === 'encoding-unsupported') return undefined
   expect(verdict).toBe('accepted')
-  return gateway.readEvent(toDeliveryId(reply))
+  return gateway.readEvent(readDeliveryId(reply))
 }
 
 const unsigned: readonly (readonly [string, Headers])[] = [
@@ -200,7 +200,7 @@ describe('signed bodies', () => {
 
   test('a signed body in another compression is refused, and the error names gzip', async () => {
     const reply = await post('hmac', deflateSync('{"a":1}'), [['content-encoding', 'deflate']])
-    expect([toVerdict(reply), reply.body]).toEqual(['encoding-unsupported', expect.stringContaining('gzip')])
+    expect([readVerdict(reply), reply.body]).toEqual(['encoding-unsupported', expect.stringContaining('gzip')])
   })
 
   test.each([
@@ -234,8 +234,8 @@ describe('signed bodies', () => {
   )
 
   test('a signed body that the hook does not accept is refused as invalid JSON', async () => {
-    expect(toVerdict(await post('hmac', 'Hello, World!', [['content-type', 'text/plain']]))).toBe('body-invalid')
-    expect(toVerdict(await post('hmac', Buffer.from([0x7b, 0xff])))).toBe('body-invalid')
+    expect(readVerdict(await post('hmac', 'Hello, World!', [['content-type', 'text/plain']]))).toBe('body-invalid')
+    expect(readVerdict(await post('hmac', Buffer.from([0x7b, 0xff])))).toBe('body-invalid')
   })
 })
 

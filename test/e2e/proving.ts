@@ -7,7 +7,7 @@ import { onFileEnd } from '../file-end.ts'
 import { gatewayToken, makeConfigDir } from './gateway.ts'
 import { type Reply, type RequestParts, send } from './wire.ts'
 
-export type Proving = {
+export type SignedGateway = {
   readonly port: number
   /** The gateway's clock, in milliseconds since the epoch. */
   readonly time: { now: number }
@@ -22,11 +22,11 @@ export type Proving = {
 }
 
 /** Mappings become wakes that wait for the next heartbeat, so that nothing runs. `now` is a whole second. */
-export async function startProving(
+export async function startSignedGateway(
   mappings: readonly MappingInput[],
   now = Math.floor(Date.now() / 1000) * 1000,
   options: Pick<HookloomOptions, 'transport'> = {},
-): Promise<Proving> {
+): Promise<SignedGateway> {
   const time = { now }
   const clock = () => time.now
   const store = createMemoryStore({ clock })

@@ -9,7 +9,7 @@ import { z } from 'zod'
 import { renderNewConfig } from '../../src/config/config-file.ts'
 import { readBlock, root } from '../pages.ts'
 import { chatCompletions } from './fakes/chat-completions.ts'
-import { apiKey, replyWith, startFake } from './fakes/provider.ts'
+import { apiKey, replyWith, startFakeProvider } from './fakes/provider.ts'
 import { startFakeTelegram } from './fakes/telegram.ts'
 import { mainFile, makeFolder, startGateway, toChildEnv } from './gateway.ts'
 
@@ -131,7 +131,7 @@ describe('tour of the README', () => {
     { timeout: 120_000 },
     async () => {
       const botToken = '110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw'
-      const model = await startFake({ ...chatCompletions, model: 'llama3.3' })
+      const model = await startFakeProvider({ ...chatCompletions, model: 'llama3.3' })
       model.answer = replyWith('Look at ', 'the billing tests first.')
       const telegram = await startFakeTelegram({ botToken, chats: [42] })
       const shown = parse(

@@ -65,7 +65,7 @@ async function start(store: Store, dir: string, clock: () => number) {
   const gateway = await startInside({ dir, store, clock, log })
   const printed = async (pattern: RegExp) => await expect.poll(() => lines.join('\n')).toMatch(pattern)
   /** Resolves when every delivery has become a run. */
-  const settled = async () => void (await expect.poll(() => store.inState('pending')).toBe(0))
+  const settled = async () => void (await expect.poll(() => store.countInState('pending')).toBe(0))
   return { ...gateway, store, lines, printed, settled }
 }
 

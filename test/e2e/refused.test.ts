@@ -210,8 +210,8 @@ describe('requests of refusals', () => {
       refusals.note(`accepted-${n}`, request)
       refusals.forget(`accepted-${n}`)
     }
-    expect(refusals.request('accepted-9')).toBeUndefined()
-    expect(refusals.request('refused')).toBe(request)
+    expect(refusals.findRequest('accepted-9')).toBeUndefined()
+    expect(refusals.findRequest('refused')).toBe(request)
   })
 })
 

@@ -2,8 +2,8 @@
 import { createHmac } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { toDeliveryId, toVerdict } from './answers.ts'
-import { type Proving, startProving } from './proving.ts'
+import { readDeliveryId, readVerdict } from './answers.ts'
+import { type SignedGateway, startSignedGateway } from './proving.ts'
 import { bearer, type Headers } from './wire.ts'
 
 const key = Buffer.from('0123456789abcdef0123456789abcdef')
@@ -11,9 +11,9 @@ const secret = `whsec_${key.toString('base64')}`
 const json: Headers = [['content-type', 'application/json']]
 const body = '{"type":"invoice.paid","id":"evt_1"}'
 
-let gateway: Proving
+let gateway: SignedGateway
 beforeAll(async () => {
-  gateway = await startProving([
+  gateway = await startSignedGateway([
     ...['standard-webhooks', 'gitlab-signing', 'svix', 'clerk', 'resend', 'openai', 'replicate'].map((scheme) => ({
       match: { path: scheme },
       verify: { scheme, secret },
@@ -90,8 +90,8 @@ describe.each([
     const captured = sign(`msg-${name}`)
     const first = await send(scheme, captured)
     const again = await send(scheme, [...captured.filter(([one]) => !headers.some(([two]) => one === two)), ...headers])
-    expect([toVerdict(first), again.headers['idempotent-replay']]).toEqual(['accepted', 'true'])
-    expect(toDeliveryId(again)).toBe(toDeliveryId(first))
+    expect([readVerdict(first), again.headers['idempotent-replay']]).toEqual(['accepted', 'true'])
+    expect(readDeliveryId(again)).toBe(readDeliveryId(first))
   })
 })
 
@@ -100,8 +100,8 @@ test.each(unsigned)('a replayed delivery of Zoom is a duplicate even with %s', a
   const captured = signZoom(text)
   const first = await send('zoom', captured, text)
   const again = await send('zoom', [...captured, ...headers], text)
-  expect([toVerdict(first), again.headers['idempotent-replay']]).toEqual(['accepted', 'true'])
-  expect(toDeliveryId(again)).toBe(toDeliveryId(first))
+  expect([readVerdict(first), again.headers['idempotent-replay']]).toEqual(['accepted', 'true'])
+  expect(readDeliveryId(again)).toBe(readDeliveryId(first))
 })
 
 test('an attempt by Zoom an hour after its signature is accepted only once', async () => {
@@ -111,16 +111,16 @@ test('an attempt by Zoom an hour after its signature is accepted only once', asy
   gateway.time.now += 3_600_000
   const first = await send('zoom', captured, text)
   const again = await send('zoom', [...captured, ['idempotency-key', 'another']], text)
-  expect([toVerdict(first), toDeliveryId(again)]).toEqual(['accepted', toDeliveryId(first)])
-  expect(toVerdict(await send('zoom', other, text))).not.toBe('accepted')
+  expect([readVerdict(first), readDeliveryId(again)]).toEqual(['accepted', readDeliveryId(first)])
+  expect(readVerdict(await send('zoom', other, text))).not.toBe('accepted')
   // the same words at another time are another event
-  expect(toDeliveryId(await send('zoom', signZoom(text), text))).not.toBe(toDeliveryId(first))
+  expect(readDeliveryId(await send('zoom', signZoom(text), text))).not.toBe(readDeliveryId(first))
 })
 
 test.each(['svix', 'clerk', 'resend'])('%s counts an id once, under either name of its headers', async (scheme) => {
   const first = await send(scheme, signWebhook('msg-renamed', 'svix'))
   const renamed = await send(scheme, [...signWebhook('msg-renamed'), ['idempotency-key', 'another']])
-  expect([toVerdict(renamed), toDeliveryId(renamed)]).toEqual(['accepted', toDeliveryId(first)])
+  expect([readVerdict(renamed), readDeliveryId(renamed)]).toEqual(['accepted', readDeliveryId(first)])
   expect(renamed.headers['idempotent-replay']).toBe('true')
 })
 
@@ -130,7 +130,7 @@ test.each(['standard-webhooks', 'gitlab-signing', 'openai', 'replicate'])(
     const captured = signWebhook('msg-twice')
     const first = await send(scheme, captured)
     const again = await send(scheme, [...captured, ['svix-id', 'another']])
-    expect([toVerdict(first), toDeliveryId(again)]).toEqual(['accepted', toDeliveryId(first)])
+    expect([readVerdict(first), readDeliveryId(again)]).toEqual(['accepted', readDeliveryId(first)])
   },
 )
 
@@ -140,8 +140,8 @@ test('two signed ids are two deliveries, even with one Idempotency-Key', async (
     await send('standard-webhooks', [...signWebhook('msg-one'), ...same]),
     await send('standard-webhooks', [...signWebhook('msg-two'), ...same]),
   ]
-  expect([toVerdict(one), toVerdict(two)]).toEqual(['accepted', 'accepted'])
-  expect(toDeliveryId(two)).not.toBe(toDeliveryId(one))
+  expect([readVerdict(one), readVerdict(two)]).toEqual(['accepted', 'accepted'])
+  expect(readDeliveryId(two)).not.toBe(readDeliveryId(one))
 })
 
 test('the token of Mailgun is accepted once, whatever the event says', async () => {
@@ -151,7 +151,7 @@ test('the token of Mailgun is accepted once, whatever the event says', async () 
     send('mailgun', headers, JSON.stringify({ signature: { timestamp: at, token: 'token-1', signature }, event }))
   const first = await postEvent('delivered', [])
   const again = await postEvent('forged', [['idempotency-key', 'another']])
-  expect([toVerdict(first), toDeliveryId(again)]).toEqual(['accepted', toDeliveryId(first)])
+  expect([readVerdict(first), readDeliveryId(again)]).toEqual(['accepted', readDeliveryId(first)])
 })
 
 test('a compressed signed body has the same id as the uncompressed body', async () => {
@@ -162,7 +162,7 @@ test('a compressed signed body has the same id as the uncompressed body', async 
   ]
   const first = await send('nylas', captured, packed)
   const again = await send('nylas', [...captured, ['idempotency-key', 'another']], packed)
-  expect([toVerdict(first), toDeliveryId(again)]).toEqual(['accepted', toDeliveryId(first)])
+  expect([readVerdict(first), readDeliveryId(again)]).toEqual(['accepted', readDeliveryId(first)])
 })
 
 test('a replayed delivery is a duplicate even with the proof of another mapping', async () => {
@@ -170,7 +170,7 @@ test('a replayed delivery is a duplicate even with the proof of another mapping'
   const captured = signStripe(text)
   const first = await send('shared', captured, text)
   const both = await send('shared', [...captured, ['x-telegram-bot-api-secret-token', 'bot-word-of-the-shop']], text)
-  expect([toVerdict(first), toDeliveryId(both)]).toEqual(['accepted', toDeliveryId(first)])
+  expect([readVerdict(first), readDeliveryId(both)]).toEqual(['accepted', readDeliveryId(first)])
 })
 
 test('the Idempotency-Key takes precedence over the header of the sender if the signature covers no id', async () => {
@@ -181,14 +181,14 @@ test('the Idempotency-Key takes precedence over the header of the sender if the 
     ['x-github-delivery', 'd-1'],
   ]
   const first = await send('github', github, text)
-  expect(toDeliveryId(await send('github', github, text))).toBe(toDeliveryId(first))
+  expect(readDeliveryId(await send('github', github, text))).toBe(readDeliveryId(first))
   const keyed = await send('github', [...github, ['idempotency-key', 'k']], text)
-  expect(toDeliveryId(keyed)).not.toBe(toDeliveryId(first))
+  expect(readDeliveryId(keyed)).not.toBe(readDeliveryId(first))
 })
 
 test('a repetition of a request with the hook token is recognised by its Idempotency-Key', async () => {
   const postWake = async (id: string) =>
-    toDeliveryId(await send('wake', [...bearer, ['idempotency-key', id]], '{"text":"x"}'))
+    readDeliveryId(await send('wake', [...bearer, ['idempotency-key', id]], '{"text":"x"}'))
   const one = await postWake('w-1')
   expect([(await postWake('w-1')) === one, (await postWake('w-2')) === one]).toEqual([true, false])
 })

@@ -1,6 +1,6 @@
 // A repeated delivery is counted and logged, and every view of the delivery shows the repeat.
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { toDeliveryId } from './answers.ts'
+import { readDeliveryId } from './answers.ts'
 import { runCommand } from './command.ts'
 import { gatewayToken } from './gateway.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
@@ -11,7 +11,7 @@ const keyed: Headers = [['idempotency-key', 'one']]
 async function postRepeatedly(gateway: Inside, times: number): Promise<string> {
   const first = await post(gateway.port, '/hooks/wake', { text: 'x' }, keyed)
   for (let sent = 0; sent < times; sent += 1) await post(gateway.port, '/hooks/wake', { text: 'x' }, keyed)
-  return toDeliveryId(first)
+  return readDeliveryId(first)
 }
 
 const readRecord = (gateway: Inside, id: string) => readStore(gateway.dir, (reader) => reader.delivery(id))
@@ -73,7 +73,7 @@ describe('repeated deliveries', () => {
       ['x-github-event', 'ping'],
       ['x-github-delivery', 'b0d3162e-cc78-11e3-81ab-4c9367dc0958'],
     ]
-    const id = toDeliveryId(await post(gateway.port, '/hooks/broken', {}, github))
+    const id = readDeliveryId(await post(gateway.port, '/hooks/broken', {}, github))
     await post(gateway.port, '/hooks/broken', {}, github)
     await expect.poll(async () => (await readRecord(gateway, id))?.repeats).toBe(1)
   })

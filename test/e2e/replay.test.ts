@@ -181,7 +181,9 @@ describe('a replay of broken code', () => {
 test('hookloom show --diff shows only what differs between two deliveries', async () => {
   const { dir, url } = await startInside({ config, files: { [file]: before } })
   await record(url, ['one', 'other', 'old'])
-  const [old, other, one] = (await readStore(dir, (store) => store.kept({ limit: 9 }))).map((kept) => kept.deliveryId)
+  const [old, other, one] = (await readStore(dir, (store) => store.keptDeliveries({ limit: 9 }))).map(
+    (kept) => kept.deliveryId,
+  )
   const runDiff = async (...ids: string[]) =>
     (await runCommand(['show', '--diff', ...ids, '--json'], { dir })).json()[0]
   const changes = (await runDiff(one ?? '', other ?? ''))?.['changes']

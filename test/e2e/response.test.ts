@@ -2,7 +2,7 @@
 import { parse } from 'jsonc-parser'
 import { describe, expect, test } from 'vitest'
 import { readBlock } from '../pages.ts'
-import { toDeliveryId } from './answers.ts'
+import { readDeliveryId } from './answers.ts'
 import { runCommand } from './command.ts'
 import { gatewayToken } from './gateway.ts'
 import { startInside } from './inside.ts'
@@ -103,7 +103,7 @@ describe('the answer of a transform', () => {
     async (_, hooks, payload, receipt) => {
       const gateway = await startInside({ config: { hooks: { mappings, ...hooks } }, files })
       const reply = await post(gateway.port, '/hooks/code', payload)
-      expect(JSON.parse(reply.body)).toMatchObject({ ok: true, deliveryId: toDeliveryId(reply), ...receipt })
+      expect(JSON.parse(reply.body)).toMatchObject({ ok: true, deliveryId: readDeliveryId(reply), ...receipt })
       expect(reply.headers).not.toHaveProperty('x-delivery-id')
     },
   )

@@ -7,7 +7,7 @@ const module = { 'hooks/transforms/x.ts': 'export default ({ payload }) => (payl
 const x = { id: 'x', match: { path: 'x' }, transform: { module: 'x.ts' }, deliver: false }
 const plain = { id: 'plain', match: { path: 'plain', payload: { n: 1 } }, deliver: false }
 
-const readKept = (dir: string) => readStore(dir, (store) => store.kept({ limit: 99 }))
+const readKept = (dir: string) => readStore(dir, (store) => store.keptDeliveries({ limit: 99 }))
 
 describe('requests of finished deliveries', () => {
   const post = (url: string, hook: string, payload: object, headers?: Record<string, string>) =>

@@ -3,13 +3,13 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { chatCompletions as api } from './fakes/chat-completions.ts'
 import { anthropic } from './fakes/anthropic.ts'
 import { openai } from './fakes/openai.ts'
-import { type Answer, type Fake, replyWith, startFake } from './fakes/provider.ts'
+import { type Answer, type FakeProvider, replyWith, startFakeProvider } from './fakes/provider.ts'
 import { run } from './runner-stage.ts'
 
-let fake: Fake
+let fake: FakeProvider
 
 beforeEach(async () => {
-  fake = await startFake(api)
+  fake = await startFakeProvider(api)
 })
 afterEach(() => fake.close())
 
@@ -58,7 +58,7 @@ const plainJson: Answer = ({ toReplyBody }, _request, response) =>
 test.each([api, openai, anthropic])(
   'a reply of a $kind server that does not stream is read from one request',
   async (plain) => {
-    const server = await startFake(plain)
+    const server = await startFakeProvider(plain)
     server.answer = plainJson
     const { result, lines } = await run({ api: plain, fake: server })
     expect(result).toMatchObject({ status: 'ok', text: 'Hello there', usage: { inputTokens: 11 } })
@@ -86,7 +86,7 @@ test('a reply that is only thoughts counts as an empty reply', async () => {
 })
 
 test('a provider that needs no key can be used without a key', async () => {
-  const open = await startFake({ ...api, keyHeader: ['x-tenant', 'harbour'] })
+  const open = await startFakeProvider({ ...api, keyHeader: ['x-tenant', 'harbour'] })
   const { result } = await run({ api, fake: open, provider: { apiKey: undefined, headers: { 'x-tenant': 'harbour' } } })
   expect(result).toMatchObject({ status: 'ok' })
   expect(open.received.map(({ headers }) => headers.authorization)).toEqual([undefined])
@@ -100,7 +100,7 @@ test('the configured options of a thinking level are put unchanged into the body
 })
 
 test('an option that a model does not support is logged once for each run', async () => {
-  const other = await startFake(openai)
+  const other = await startFakeProvider(openai)
   const { result, lines } = await run({
     api: { ...openai, model: 'gpt-4.1' },
     fake: other,
@@ -113,7 +113,7 @@ test('an option that a model does not support is logged once for each run', asyn
 })
 
 test('options that a provider does not know are an error of the configuration, and no request is sent', async () => {
-  const other = await startFake(openai)
+  const other = await startFakeProvider(openai)
   const { result } = await run({
     api: openai,
     fake: other,

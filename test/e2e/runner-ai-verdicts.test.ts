@@ -5,7 +5,7 @@ import { anthropic } from './fakes/anthropic.ts'
 import { chatCompletions } from './fakes/chat-completions.ts'
 import { google } from './fakes/gemini.ts'
 import { openai } from './fakes/openai.ts'
-import { type Answer, type Api, callAnswerTool, refuseWith, replyWith, startFake } from './fakes/provider.ts'
+import { type Answer, type Api, callAnswerTool, refuseWith, replyWith, startFakeProvider } from './fakes/provider.ts'
 import { run } from './runner-stage.ts'
 
 const apis = [openai, anthropic, google, chatCompletions]
@@ -16,7 +16,7 @@ const toJson = (fields: object) => JSON.stringify(fields)
 
 /** Runs one request against a fake that sends `answers` in order. Returns the forms in which the fake was asked. */
 async function ask(api: Api, answers: readonly Answer[], provider: Provider = {}) {
-  const fake = await startFake(api)
+  const fake = await startFakeProvider(api)
   const left = [...answers]
   fake.answer = (...given) => (left.shift() ?? refuseWith(500))(...given)
   const { result, lines } = await run({ api, fake, provider, request: { verdicts } })
@@ -98,7 +98,7 @@ test('a model that refuses for another reason is not asked again in another form
 
 test('without verdicts, no request has a schema or a tool', async () => {
   for (const api of apis) {
-    const fake = await startFake(api)
+    const fake = await startFakeProvider(api)
     const { result } = await run({ api, fake })
     expect(result).toMatchObject({ status: 'ok', text: 'Hello' })
     expect(api.findForm(fake.received[0]?.body)).toBeUndefined()

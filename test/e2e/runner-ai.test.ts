@@ -9,14 +9,14 @@ import { openai } from './fakes/openai.ts'
 import {
   apiKey,
   breakOff,
-  failInside,
-  type Fake,
+  failInStream,
+  type FakeProvider,
   staySilent,
   answerEndlessly,
   refuseWith,
   replyWith,
   stall,
-  startFake,
+  startFakeProvider,
 } from './fakes/provider.ts'
 import { run, toModels } from './runner-stage.ts'
 
@@ -46,10 +46,10 @@ const answeredBy: Record<string, string> = {
 }
 
 describe.each([openai, anthropic, google, chatCompletions])('the API $kind', (api) => {
-  let fake: Fake
+  let fake: FakeProvider
 
   beforeEach(async () => {
-    fake = await startFake(api)
+    fake = await startFakeProvider(api)
   })
   afterEach(() => fake.close())
 
@@ -141,7 +141,7 @@ describe.each([openai, anthropic, google, chatCompletions])('the API $kind', (ap
   })
 
   test('an error inside a stream is the result of the run, and closes the connection', async () => {
-    fake.answer = failInside()
+    fake.answer = failInStream()
     const { result } = await run({ api, fake })
     expect(result).toMatchObject({ status: 'unavailable' })
     await fake.received[0]?.closed
@@ -222,7 +222,7 @@ describe.each([openai, anthropic, google, chatCompletions])('the API $kind', (ap
     expect(result).toMatchObject({ status: 'unavailable' })
     expect(JSON.stringify(result)).toContain(new URL(baseUrl).host)
     expect(JSON.stringify(result)).not.toContain(apiKey)
-    fake = await startFake(api)
+    fake = await startFakeProvider(api)
   })
 
   test('a run of a model prints nothing, whatever its result', async () => {
@@ -231,7 +231,7 @@ describe.each([openai, anthropic, google, chatCompletions])('the API $kind', (ap
       vi.spyOn(console, method).mockImplementation((...words: unknown[]) => void printed.push(words))
     }
     try {
-      for (const answer of [replyWith('Hello'), refuseWith(400), failInside(), breakOff('end')]) {
+      for (const answer of [replyWith('Hello'), refuseWith(400), failInStream(), breakOff('end')]) {
         fake.answer = answer
         await run({ api, fake })
       }

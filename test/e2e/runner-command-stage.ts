@@ -64,7 +64,7 @@ export function readCalls(folder: string): { args: string[]; values: Record<stri
     .map((line) => JSON.parse(line))
 }
 
-export type RollCall = {
+export type ProcessWatch = {
   readonly port: string
   /** The pids of the next processes that connect. */
   waitForProcesses(count: number): Promise<number[]>
@@ -72,7 +72,7 @@ export type RollCall = {
   waitForEnd(): Promise<void>
 }
 
-export async function openRollCall(): Promise<RollCall> {
+export async function startProcessWatch(): Promise<ProcessWatch> {
   const heard: number[] = []
   let wake = () => {}
   const present = new Set<Socket>()

@@ -8,7 +8,7 @@ import {
   isAlive,
   makeFolder,
   openFixture,
-  openRollCall,
+  startProcessWatch,
   openRunner,
   timeIsUp,
 } from './runner-command-stage.ts'
@@ -86,7 +86,7 @@ describe('misbehaving commands', () => {
   )
 
   test('a command that prints without end is killed', async () => {
-    const roll = await openRollCall()
+    const roll = await startProcessWatch()
     const running = openFixture('flood', { args: [roll.port], killAfterMs: 50 }).run(toRunRequest(), createIO().io)
     const pids = await roll.waitForProcesses(1)
     expect(await running).toEqual({
@@ -98,7 +98,7 @@ describe('misbehaving commands', () => {
   })
 
   test('if a command exits while a grandchild keeps its pipes open, its reply counts and the grandchild is killed', async () => {
-    const roll = await openRollCall()
+    const roll = await startProcessWatch()
     const running = openFixture('family', { args: [roll.port], killAfterMs: 50 }).run(toRunRequest(), createIO().io)
     const pids = await roll.waitForProcesses(1)
     expect(pids.map(isAlive)).toEqual([true])
@@ -109,7 +109,7 @@ describe('misbehaving commands', () => {
 
 describe('stopped runs', () => {
   test('a command that heeds SIGTERM is not killed', async () => {
-    const roll = await openRollCall()
+    const roll = await startProcessWatch()
     const { io, stop } = createIO()
     // a minute, which is longer than this test may take
     const running = openFixture('obedient', { args: [roll.port], killAfterMs: 60_000 }).run(toRunRequest(), io)
@@ -120,7 +120,7 @@ describe('stopped runs', () => {
   })
 
   test('a command that ignores SIGTERM is killed', async () => {
-    const roll = await openRollCall()
+    const roll = await startProcessWatch()
     const { io, stop } = createIO()
     const running = openFixture('stubborn', { args: [roll.port], killAfterMs: 50 }).run(toRunRequest(), io)
     const pids = await roll.waitForProcesses(1)
@@ -130,7 +130,7 @@ describe('stopped runs', () => {
   })
 
   test('the grandchildren of a stopped command are killed with it', async () => {
-    const roll = await openRollCall()
+    const roll = await startProcessWatch()
     const { io, stop } = createIO()
     const running = openFixture('family', { args: [roll.port, 'stays'], killAfterMs: 50 }).run(toRunRequest(), io)
     const pids = await roll.waitForProcesses(2)
@@ -151,7 +151,7 @@ describe('stopped runs', () => {
 })
 
 test('a gateway that exits kills its commands', async () => {
-  const roll = await openRollCall()
+  const roll = await startProcessWatch()
   const host = spawn(process.execPath, [findFixture('host'), findFixture('stubborn'), roll.port], {
     stdio: ['pipe', 'ignore', 'inherit'],
   })

@@ -2,21 +2,21 @@
 import { createAiRunner } from '../../src/runners/ai.ts'
 import { ModelsConfig, type ProviderConfig } from '../../src/model/config/agents.ts'
 import type { RunRequest, RunResult } from '../../src/model/runner.ts'
-import { type Api, apiKey, type Fake } from './fakes/provider.ts'
+import { type Api, apiKey, type FakeProvider } from './fakes/provider.ts'
 import { toRunRequest } from './runner-request.ts'
 
 export type Provider = Partial<
   Pick<ProviderConfig, 'baseUrl' | 'apiKey' | 'headers' | 'stream' | 'thinking' | 'firstByteSeconds'>
 >
 
-export function toModels(api: Api, fake: Pick<Fake, 'baseUrl'>, provider: Provider = {}): ModelsConfig {
+export function toModels(api: Api, fake: Pick<FakeProvider, 'baseUrl'>, provider: Provider = {}): ModelsConfig {
   return ModelsConfig.parse({
     aliases: { quick: `mine/${api.model}` },
     providers: { mine: { kind: api.kind, baseUrl: fake.baseUrl, apiKey, ...provider } },
   })
 }
 
-export type Ran = { readonly result: RunResult; readonly lines: readonly string[] }
+export type RunOutcome = { readonly result: RunResult; readonly lines: readonly string[] }
 
 export async function run({
   api,
@@ -26,11 +26,11 @@ export async function run({
   signal = new AbortController().signal,
 }: {
   api: Api
-  fake: Pick<Fake, 'baseUrl'>
+  fake: Pick<FakeProvider, 'baseUrl'>
   provider?: Provider
   request?: Partial<RunRequest>
   signal?: AbortSignal
-}): Promise<Ran> {
+}): Promise<RunOutcome> {
   const lines: string[] = []
   const runner = createAiRunner({ models: toModels(api, fake, provider), now: () => 1_700_000_000_000 })
   const result = await runner.run(toRunRequest({ model: `mine/${api.model}`, ...request }), {

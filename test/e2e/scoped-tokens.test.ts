@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { createPostgresStore } from '../../src/store/postgres/postgres.ts'
 import { newSchema, whyNoPostgres } from '../contract/postgres-stage.ts'
 import { readStore, type Inside, startInside } from './inside.ts'
-import { toVerdict } from './answers.ts'
+import { readVerdict } from './answers.ts'
 import { runCommand } from './command.ts'
 import { gatewayToken, hookToken } from './gateway.ts'
 import { type Headers, json, send } from './wire.ts'
@@ -63,7 +63,7 @@ describe('a scoped token on the hook port', () => {
       expect([hook, denied.status, denied.body]).toEqual([hook, 401, wrong.body])
     }
     // a pattern may match a name that no hook has
-    expect(toVerdict(await sendTo(port, 'ci-nothing', ci))).toBe('hook-unknown')
+    expect(readVerdict(await sendTo(port, 'ci-nothing', ci))).toBe('hook-unknown')
     for (const token of [old, reader, admin]) expect((await sendTo(port, 'deploy', token)).status).toBe(401)
   })
 
@@ -85,12 +85,12 @@ describe('a scoped token on the hook port', () => {
     const run = await startRun(port, 'deploy', ci)
     expect((await askRun(port, run, ci)).status).toBe(200)
     for (const token of [other, hookToken]) {
-      expect(toVerdict(await askRun(port, run, token))).toBe('not-found')
-      expect(toVerdict(await askRun(port, run, token, 'DELETE'))).toBe('not-found')
+      expect(readVerdict(await askRun(port, run, token))).toBe('not-found')
+      expect(readVerdict(await askRun(port, run, token, 'DELETE'))).toBe('not-found')
     }
     const unseen = await startRun(port, 'agent', deaf)
     for (const method of ['GET', 'DELETE'])
-      expect(toVerdict(await askRun(port, unseen, deaf, method))).toBe('unauthorized')
+      expect(readVerdict(await askRun(port, unseen, deaf, method))).toBe('unauthorized')
     // without the right "runs", a request does not wait either
     const waited = await sendTo(port, 'agent', deaf, [['prefer', 'wait=5']])
     expect([waited.status, waited.headers['location']]).toEqual([200, undefined])

@@ -5,8 +5,8 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import type { MappingInput } from '../../src/define.ts'
 import { readBlocks } from '../pages.ts'
-import { toDeliveryId, toVerdict } from './answers.ts'
-import { type Proving, startProving } from './proving.ts'
+import { readDeliveryId, readVerdict } from './answers.ts'
+import { type SignedGateway, startSignedGateway } from './proving.ts'
 import { bearer, type Headers, json, type Reply, type RequestParts } from './wire.ts'
 
 const secrets = {
@@ -18,7 +18,7 @@ const secrets = {
 
 const hmac = (secret: string, text: string) => createHmac('sha256', secret).update(text).digest('hex')
 
-type Sign = (gateway: Proving, body: string, secret?: string) => Headers
+type Sign = (gateway: SignedGateway, body: string, secret?: string) => Headers
 const signGitHub: Sign = (_, body, secret = secrets.github) => [
   ['x-github-event', 'push'],
   ['x-hub-signature-256', `sha256=${hmac(secret, body)}`],
@@ -40,9 +40,9 @@ const wrongBearer: Headers = [['authorization', 'Bearer a-guess-of-the-hook-toke
 const forged: Headers = [['x-hub-signature-256', `sha256=${'0'.repeat(64)}`]]
 
 describe('many senders on one path', () => {
-  let gateway: Proving
+  let gateway: SignedGateway
   beforeAll(async () => {
-    gateway = await startProving([
+    gateway = await startSignedGateway([
       // the names are not sorted, neither by name nor by the table: the proof decides, not the order
       { id: 'slack', match: { path: 'in' }, verify: { scheme: 'slack', secret: secrets.slack } },
       {
@@ -73,7 +73,7 @@ describe('many senders on one path', () => {
     gateway.ask({ target: `/hooks/${path}`, headers: [...json, ...headers], body })
 
   async function readRecord(reply: Reply) {
-    const id = toDeliveryId(reply)
+    const id = readDeliveryId(reply)
     return (await gateway.deliveries()).find(({ deliveryId }) => deliveryId === id)
   }
 
@@ -93,7 +93,7 @@ describe('many senders on one path', () => {
     ['slack', signGitHub, secrets.slack],
     ['meta', signStripe, secrets.meta],
   ])('the secret of %s is not valid for another sender', async (_, sign, secret) => {
-    expect(toVerdict(await post('in', '{}', sign(gateway, '{}', secret)))).toBe('unauthorized')
+    expect(readVerdict(await post('in', '{}', sign(gateway, '{}', secret)))).toBe('unauthorized')
   })
 
   test('a delivery belongs to the sender that signed it, even if its payload names another source', async () => {
@@ -107,21 +107,21 @@ describe('many senders on one path', () => {
     const both = [...signStripe(gateway, body, 'guess'), ...signGitHub(gateway, body)]
     expect(await readRecord(await post('in', body, both))).toMatchObject({ mappingId: 'github', source: 'github' })
     expect(
-      toVerdict(await post('in', body, [...signStripe(gateway, body, 'guess'), ...signGitHub(gateway, body, 'x')])),
+      readVerdict(await post('in', body, [...signStripe(gateway, body, 'guess'), ...signGitHub(gateway, body, 'x')])),
     ).toBe('unauthorized')
   })
 
   test('the hook token opens no signed mapping, with or without the headers of a signature', async () => {
-    expect(toVerdict(await post('in', '{}', bearer))).toBe('unauthorized')
-    expect(toVerdict(await post('in', '{}', [...bearer, ...forged]))).toBe('unauthorized')
-    expect(toVerdict(await post('in', '{}', [['x-service-token', bearer[0]?.[1] ?? '']]))).toBe('unauthorized')
+    expect(readVerdict(await post('in', '{}', bearer))).toBe('unauthorized')
+    expect(readVerdict(await post('in', '{}', [...bearer, ...forged]))).toBe('unauthorized')
+    expect(readVerdict(await post('in', '{}', [['x-service-token', bearer[0]?.[1] ?? '']]))).toBe('unauthorized')
   })
 
   test('in a request with a token and a signature, each opens the mappings that ask for it', async () => {
     const open = '{"kind":"open"}'
     expect(await readRecord(await post('mixed', open, bearer))).toMatchObject({ mappingId: 'open' })
     // the token opens a mapping of this path, whose condition is false; it does not open the signed one
-    expect(toVerdict(await post('mixed', '{"kind":"x"}', bearer))).toBe('skipped')
+    expect(readVerdict(await post('mixed', '{"kind":"x"}', bearer))).toBe('skipped')
     expect(await readRecord(await post('mixed', open, signGitHub(gateway, open)))).toMatchObject({
       mappingId: 'closed',
     })
@@ -129,18 +129,18 @@ describe('many senders on one path', () => {
 
   test('a mapping with also: "token" accepts the signature and the token only together', async () => {
     const sign = signGitHub(gateway, '{}')
-    expect(toVerdict(await post('both', '{}', sign))).toBe('unauthorized')
-    expect(toVerdict(await post('both', '{}', bearer))).toBe('unauthorized')
-    expect(toVerdict(await post('both', '{}', [...bearer, ...forged]))).toBe('unauthorized')
-    expect(toVerdict(await post('both', '{}', [...wrongBearer, ...sign]))).toBe('unauthorized')
+    expect(readVerdict(await post('both', '{}', sign))).toBe('unauthorized')
+    expect(readVerdict(await post('both', '{}', bearer))).toBe('unauthorized')
+    expect(readVerdict(await post('both', '{}', [...bearer, ...forged]))).toBe('unauthorized')
+    expect(readVerdict(await post('both', '{}', [...wrongBearer, ...sign]))).toBe('unauthorized')
     expect(await readRecord(await post('both', '{}', [...bearer, ...sign]))).toMatchObject({ mappingId: 'both' })
   })
 
   test('during a rotation, a delivery signed with the old or the new secret is accepted, and with any other secret it is refused', async () => {
     for (const secret of ['the-new-secret-of-it', 'the-old-secret-of-it']) {
-      expect(toVerdict(await post('rotating', '{}', signGitHub(gateway, '{}', secret)))).toBe('accepted')
+      expect(readVerdict(await post('rotating', '{}', signGitHub(gateway, '{}', secret)))).toBe('accepted')
     }
-    expect(toVerdict(await post('rotating', '{}', signGitHub(gateway, '{}', 'older')))).toBe('unauthorized')
+    expect(readVerdict(await post('rotating', '{}', signGitHub(gateway, '{}', 'older')))).toBe('unauthorized')
   })
 
   test('a delivery that matches no conditions is skipped if its signature is valid, and refused if not', async () => {
@@ -148,21 +148,21 @@ describe('many senders on one path', () => {
       ['x-github-event', 'ping'],
       ['x-hub-signature-256', `sha256=${hmac('long-enough-for-all', '{}')}`],
     ]
-    expect(toVerdict(await post('pushes', '{}', ping))).toBe('skipped')
-    expect(toVerdict(await post('pushes', '{}', [['x-github-event', 'ping'], ...forged]))).toBe('unauthorized')
+    expect(readVerdict(await post('pushes', '{}', ping))).toBe('skipped')
+    expect(readVerdict(await post('pushes', '{}', [['x-github-event', 'ping'], ...forged]))).toBe('unauthorized')
   })
 
   test('a signature never opens the hooks wake and agent', async () => {
     const body = '{"text":"x","message":"x"}'
     for (const path of ['wake', 'agent']) {
-      expect(toVerdict(await post(path, body, signGitHub(gateway, body)))).toBe('unauthorized')
-      expect(toVerdict(await post(path, body, [...bearer, ...signGitHub(gateway, body)]))).toBe('accepted')
+      expect(readVerdict(await post(path, body, signGitHub(gateway, body)))).toBe('unauthorized')
+      expect(readVerdict(await post(path, body, [...bearer, ...signGitHub(gateway, body)]))).toBe('accepted')
     }
   })
 
   test('the operator sees the reasons for a refusal even if the request has no proof', async () => {
     const reply = await post('in', '{}', [])
-    expect(toVerdict(reply)).toBe('unauthorized')
+    expect(readVerdict(reply)).toBe('unauthorized')
     const { body } = await gateway.callAdmin('GET', '/api/refusals')
     const Refusals = z.object({ refusals: z.array(z.looseObject({ requestId: z.string(), trace: z.array(z.json()) })) })
     const refusal = Refusals.parse(JSON.parse(body)).refusals.find(
@@ -183,7 +183,9 @@ describe('signed mappings in the pages', () => {
     .map(({ text }): MappingInput => parse(text.replaceAll(/\$\{\w+\}/g, 'its-secret-of-the-page')))
 
   test('the signed mappings in the pages run as printed', async () => {
-    const gateway = await startProving(mappings.map(({ match, verify }) => ({ match: { path: match?.path }, verify })))
+    const gateway = await startSignedGateway(
+      mappings.map(({ match, verify }) => ({ match: { path: match?.path }, verify })),
+    )
     const at = String(gateway.time.now / 1000)
     const proofs: Record<string, (secret: string) => Headers> = {
       github: (secret) => signGitHub(gateway, '{}', secret),
@@ -196,7 +198,7 @@ describe('signed mappings in the pages', () => {
     expect(new Set(mappings.map(({ match }) => match?.path))).toEqual(new Set(Object.keys(proofs)))
     for (const [path, proof] of Object.entries(proofs)) {
       const post = async (secret: string) =>
-        toVerdict(await gateway.ask({ target: `/hooks/${path}`, headers: [...json, ...proof(secret)], body: '{}' }))
+        readVerdict(await gateway.ask({ target: `/hooks/${path}`, headers: [...json, ...proof(secret)], body: '{}' }))
       expect([path, await post('its-secret-of-the-page'), await post('another')]).toEqual([
         path,
         'accepted',
@@ -209,9 +211,9 @@ describe('signed mappings in the pages', () => {
 describe('locked-out clients of signed hooks', () => {
   const client = '203.0.113.7'
   const other = '203.0.113.8'
-  let gateway: Proving
+  let gateway: SignedGateway
   beforeEach(async () => {
-    gateway = await startProving([
+    gateway = await startSignedGateway([
       { id: 'signed', match: { path: 'in' }, verify: { scheme: 'github', secret: secrets.github } },
       { id: 'asks', match: { path: 'in' }, verify: { scheme: 'microsoft-graph', secret: 'state-of-the-graph' } },
       {
@@ -232,7 +234,7 @@ describe('locked-out clients of signed hooks', () => {
     const verdicts: string[] = []
     for (let count = 0; count < times; count++) {
       const reply = 'target' in parts ? await gateway.ask(parts, from) : await post(parts, from)
-      verdicts.push(toVerdict(reply))
+      verdicts.push(readVerdict(reply))
     }
     return verdicts
   }
@@ -241,38 +243,38 @@ describe('locked-out clients of signed hooks', () => {
   test('a client with twenty forged signatures is locked out for a minute, and other clients are not', async () => {
     expect(await sendFailing(20, forged)).toEqual(twenty)
     const limited = await post(forged)
-    expect([toVerdict(limited), limited.headers['retry-after']]).toEqual(['rate-limited', '60'])
-    expect(toVerdict(await post(forged, other))).toBe('unauthorized')
+    expect([readVerdict(limited), limited.headers['retry-after']]).toEqual(['rate-limited', '60'])
+    expect(readVerdict(await post(forged, other))).toBe('unauthorized')
     gateway.time.now += 60_000
-    expect(toVerdict(await post(forged))).toBe('unauthorized')
+    expect(readVerdict(await post(forged))).toBe('unauthorized')
   })
 
   test('a locked-out client is accepted with a valid signature, because many customers send from one address', async () => {
     await sendFailing(25, forged)
-    expect(toVerdict(await post(forged))).toBe('rate-limited')
-    expect(toVerdict(await post(signValid()))).toBe('accepted')
+    expect(readVerdict(await post(forged))).toBe('rate-limited')
+    expect(readVerdict(await post(signValid()))).toBe('accepted')
     // the guesses were signatures, so the token is not locked out
-    expect(toVerdict(await post(bearer))).toBe('accepted')
+    expect(readVerdict(await post(bearer))).toBe('accepted')
   })
 
   test('a client that is locked out for guesses of the token is accepted with a valid signature', async () => {
     expect(await sendFailing(20, wrongBearer)).toEqual(twenty)
-    expect(toVerdict(await post(bearer))).toBe('rate-limited')
-    expect(toVerdict(await post(signValid()))).toBe('accepted')
-    expect(toVerdict(await post([...bearer, ...signValid()]))).toBe('accepted')
-    expect(toVerdict(await post([...bearer, ...signValid()], client, '/hooks/both'))).toBe('rate-limited')
+    expect(readVerdict(await post(bearer))).toBe('rate-limited')
+    expect(readVerdict(await post(signValid()))).toBe('accepted')
+    expect(readVerdict(await post([...bearer, ...signValid()]))).toBe('accepted')
+    expect(readVerdict(await post([...bearer, ...signValid()], client, '/hooks/both'))).toBe('rate-limited')
   })
 
   test('a client cannot guess the token with forged signatures', async () => {
     await sendFailing(20, [...wrongBearer, ...forged])
-    expect(toVerdict(await post(bearer))).toBe('rate-limited')
-    expect(toVerdict(await post(bearer, other))).toBe('accepted')
+    expect(readVerdict(await post(bearer))).toBe('rate-limited')
+    expect(readVerdict(await post(bearer, other))).toBe('accepted')
   })
 
   test('a client that is locked out for signatures cannot guess the token', async () => {
     await sendFailing(20, forged)
     await sendFailing(20, [...wrongBearer, ...forged])
-    expect(toVerdict(await post(bearer))).toBe('rate-limited')
+    expect(readVerdict(await post(bearer))).toBe('rate-limited')
   })
 
   test('a locked-out client gets the same answer for a right and a wrong token', async () => {
@@ -301,7 +303,7 @@ describe('locked-out clients of signed hooks', () => {
         from,
       )
     for (let count = 0; count < 20; count++) expect((await ask(`guess-${count}`, client)).status).toBe(401)
-    expect(toVerdict(await ask('guess', client))).toBe('rate-limited')
+    expect(readVerdict(await ask('guess', client))).toBe('rate-limited')
     expect(await ask('right-word', other)).toMatchObject({ status: 200, body: '1158201444' })
     expect(await ask('right-word', client)).toMatchObject({ status: 200, body: '1158201444' })
   })

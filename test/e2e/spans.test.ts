@@ -15,7 +15,7 @@ import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { runProcess } from './command.ts'
 import { chatCompletions } from './fakes/chat-completions.ts'
-import { apiKey, refuseWith, startFake } from './fakes/provider.ts'
+import { apiKey, refuseWith, startFakeProvider } from './fakes/provider.ts'
 import { hookToken, makeConfigDir, post, toChildEnv } from './gateway.ts'
 import { type Inside, startInside } from './inside.ts'
 
@@ -90,7 +90,7 @@ test('a call to a model is a span inside its step, with its tokens, but without 
   }
   context.setGlobalContextManager(manager)
   onTestFinished(() => context.disable())
-  const fake = await startFake(chatCompletions)
+  const fake = await startFakeProvider(chatCompletions)
   onTestFinished(() => fake.close())
   const provider = { kind: chatCompletions.kind, baseUrl: fake.baseUrl, apiKey }
   const { url } = await startInside({

@@ -2,8 +2,8 @@
 import { createHmac } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { toVerdict } from './answers.ts'
-import { type Proving, startProving } from './proving.ts'
+import { readVerdict } from './answers.ts'
+import { type SignedGateway, startSignedGateway } from './proving.ts'
 import { bearer, type Headers, json, type Reply } from './wire.ts'
 
 const forged: Headers = [['x-hub-signature-256', `sha256=${'0'.repeat(64)}`]]
@@ -16,9 +16,9 @@ const encodeChunks = (text: string) => `${text.length.toString(16)}\r\n${text}\r
 const existing = ['signed', 'timed', 'in-body', 'word', 'bearer', 'basic', 'account', 'own-header', 'both', 'open']
 const missing = ['nobody', '', 'constructor', 'signed/', 'Signed'.toUpperCase()]
 
-let gateway: Proving
+let gateway: SignedGateway
 beforeAll(async () => {
-  gateway = await startProving([
+  gateway = await startSignedGateway([
     { match: { path: 'signed' }, verify: { scheme: 'github', secret: 'long-enough-for-all' } },
     { match: { path: 'timed' }, verify: { scheme: 'stripe', secret: 'long-enough-for-all' } },
     { match: { path: 'in-body' }, verify: { scheme: 'mailgun', secret: 'long-enough-for-all' } },
@@ -101,7 +101,7 @@ describe('clients without a token', () => {
     for (const [shown, carrier] of Object.entries(carriers)) {
       const isShown = /signature|password/.test(shown) && !shown.includes('that no hook asks for')
       const reply = await ask('no-such-hook', { headers: [...json, ...carrier], body: over })
-      expect([shown, toVerdict(reply)]).toEqual([shown, isShown ? 'body-too-large' : 'unauthorized'])
+      expect([shown, readVerdict(reply)]).toEqual([shown, isShown ? 'body-too-large' : 'unauthorized'])
     }
   })
 
@@ -122,10 +122,10 @@ describe('clients without a token', () => {
         for (let count = 0; count < 20; count++) {
           // half of the requests are to an unknown hook, because all names share one count
           const at = count % 2 === 0 ? name : 'no-such-hook'
-          expect([name, count, toVerdict(await ask(at, request, client))]).toEqual([name, count, 'unauthorized'])
+          expect([name, count, readVerdict(await ask(at, request, client))]).toEqual([name, count, 'unauthorized'])
         }
-        expect([name, toVerdict(await ask(name, request, client))]).toEqual([name, 'rate-limited'])
-        expect(toVerdict(await ask('no-such-hook', request, client))).toBe('rate-limited')
+        expect([name, readVerdict(await ask(name, request, client))]).toEqual([name, 'rate-limited'])
+        expect(readVerdict(await ask('no-such-hook', request, client))).toBe('rate-limited')
       }
     },
   )
@@ -144,14 +144,14 @@ describe('failures of one request', () => {
     const request = { headers: [...toHeaders(), ...json], body: '{}' }
     for (let count = 0; count < 19; count++) await ask(name, request, client)
     const right = { headers: [...bearer, ...json], body: '{"text":"x"}' }
-    expect(toVerdict(await ask('wake', right, client))).toBe('accepted')
+    expect(readVerdict(await ask('wake', right, client))).toBe('accepted')
     await ask(name, request, client)
-    expect(toVerdict(await ask('wake', right, client))).toBe('rate-limited')
+    expect(readVerdict(await ask('wake', right, client))).toBe('rate-limited')
   })
 })
 
 test('a client with the hook token is told whether a name exists', async () => {
-  const askVerdict = async (name: string) => toVerdict(await ask(name, { headers: [...bearer, ...json], body: '{}' }))
+  const askVerdict = async (name: string) => readVerdict(await ask(name, { headers: [...bearer, ...json], body: '{}' }))
   expect([await askVerdict('no-such-hook'), await askVerdict('signed'), await askVerdict('open')]).toEqual([
     'hook-unknown',
     'unauthorized',
@@ -161,6 +161,6 @@ test('a client with the hook token is told whether a name exists', async () => {
 
 test('the built-in hooks require the token before they read a body, even if a proof is shown', async () => {
   for (const name of ['wake', 'agent']) {
-    expect(toVerdict(await ask(name, { headers: [...forged, ...json], body: over }))).toBe('unauthorized')
+    expect(readVerdict(await ask(name, { headers: [...forged, ...json], body: over }))).toBe('unauthorized')
   }
 })

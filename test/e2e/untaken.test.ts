@@ -4,7 +4,15 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Store } from '../../src/store/store.ts'
 import { whyNoPostgres } from '../contract/postgres-stage.ts'
-import { closeAfterEach, engines, openPostgres, slow, startStage, readMessages, waits } from './edit-stage.ts'
+import {
+  closeAfterEach,
+  engines,
+  openPostgres,
+  slow,
+  startStage,
+  readMessages,
+  buildWaitingModule,
+} from './edit-stage.ts'
 import { hookToken, makeFolder, post } from './gateway.ts'
 
 closeAfterEach()
@@ -24,7 +32,7 @@ const edits: readonly [string, readonly object[]][] = [
 ]
 
 async function start(store: Store, door: string, mappings: readonly object[]) {
-  const stage = await startStage(store, waits(door, "'of ' + payload.n"), mappings)
+  const stage = await startStage(store, buildWaitingModule(door, "'of ' + payload.n"), mappings)
   const send = async (n: number) => String((await post({ url: stage.url, token: hookToken }, 'x', { n }))['deliveryId'])
   return { ...stage, send }
 }
@@ -138,7 +146,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
         await expect.poll(async () => (await store.delivery(id))?.state, slow).toBe('parked')
       }
       // this delivery was stored by a gateway whose clock is 90 s late, and parked by this generation, so that it runs only at the retry
-      const [last] = await store.open({ limit: 1, state: 'parked' })
+      const [last] = await store.openDeliveries({ limit: 1, state: 'parked' })
       if (last === undefined) throw new Error('three are parked')
       const { request, hook, generation } = last
       const behind = { id: 'behind', receivedAt: Date.now() - 90_000, hook, mappingId: 'x', generation, jobs: [] }

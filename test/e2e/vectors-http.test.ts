@@ -14,12 +14,16 @@ import {
   withBrokenSignature,
   withHeader,
 } from '../unit/pipeline/verifiers/stage.ts'
-import { toDeliveryId, toVerdict } from './answers.ts'
-import { type Proving, startProving } from './proving.ts'
+import { readDeliveryId, readVerdict } from './answers.ts'
+import { type SignedGateway, startSignedGateway } from './proving.ts'
 import { isForGateway, missingVectors, readVectors, toVerify, createTransport, type Vector } from './vectors.ts'
 import type { Reply } from './wire.ts'
 
-function post(gateway: Proving, target: string, { headers, rawBody }: Pick<VerifyRequest, 'headers' | 'rawBody'>) {
+function post(
+  gateway: SignedGateway,
+  target: string,
+  { headers, rawBody }: Pick<VerifyRequest, 'headers' | 'rawBody'>,
+) {
   return gateway.ask({ target, headers: Object.entries(headers), body: rawBody })
 }
 
@@ -35,12 +39,12 @@ describe.skipIf(vectors === undefined)(`published vectors over HTTP (skipped whe
     paths.set(key, known)
     return known
   }
-  let gateway: Proving
+  let gateway: SignedGateway
 
   beforeAll(async () => {
     const mappings = cases.map((vector) => ({ match: { path: toPath(vector) }, verify: toVerify(vector) }))
     const own = new Map(mappings.map((mapping) => [mapping.match.path, mapping]))
-    gateway = await startProving([...own.values()], undefined, { transport: createTransport(cases) })
+    gateway = await startSignedGateway([...own.values()], undefined, { transport: createTransport(cases) })
   })
 
   function deliver(vector: Vector): Promise<Reply> {
@@ -65,7 +69,7 @@ describe.skipIf(vectors === undefined)(`published vectors over HTTP (skipped whe
   test.each(proven.filter((vector) => !isJson(vector)).map((vector) => [vector.name, vector] as const))(
     'the published request %s is proven, and refused because its body is not JSON',
     async (_, vector) => {
-      expect(toVerdict(await deliver(vector))).toBe('body-invalid')
+      expect(readVerdict(await deliver(vector))).toBe('body-invalid')
     },
   )
 
@@ -74,7 +78,7 @@ describe.skipIf(vectors === undefined)(`published vectors over HTTP (skipped whe
     async (_, vector) => {
       const before = (await gateway.deliveries()).length
       const reply = await deliver(vector)
-      expect(toVerdict(reply)).toBe('unauthorized')
+      expect(readVerdict(reply)).toBe('unauthorized')
       expect((await gateway.deliveries()).length).toBe(before)
     },
   )
@@ -101,7 +105,7 @@ describe.skipIf(vectors === undefined)(`published vectors over HTTP (skipped whe
 })
 
 describe('requests that these tests sign with a shared secret', () => {
-  let gateway: Proving
+  let gateway: SignedGateway
   let now: number
   const acme = {
     scheme: 'generic-hmac',
@@ -113,7 +117,7 @@ describe('requests that these tests sign with a shared secret', () => {
 
   beforeAll(async () => {
     const hubspot = { secret: 'hubspot-secret-of-it', publicUrl }
-    gateway = await startProving([
+    gateway = await startSignedGateway([
       ...hmacSchemes.map((scheme) => ({ match: { path: scheme.id }, verify: settingsOf(scheme) })),
       { match: { path: 'hubspot-v1' }, verify: { scheme: 'hubspot-v1', ...hubspot } },
       { match: { path: 'hubspot-v2' }, verify: { scheme: 'hubspot-v2', ...hubspot } },
@@ -125,8 +129,8 @@ describe('requests that these tests sign with a shared secret', () => {
   const isIn = async (path: string, request: VerifyRequest): Promise<boolean> => {
     const before = (await gateway.deliveries()).length
     const reply = await post(gateway, `/hooks/${path}`, request)
-    if (reply.status === 200) return toDeliveryId(reply) !== ''
-    expect(toVerdict(reply)).toBe('unauthorized')
+    if (reply.status === 200) return readDeliveryId(reply) !== ''
+    expect(readVerdict(reply)).toBe('unauthorized')
     expect((await gateway.deliveries()).length).toBe(before)
     return false
   }
@@ -189,7 +193,7 @@ describe('requests that these tests sign with a shared secret', () => {
       confidence: 'verified',
     }
     expect(await isIn('acme', signed(row))).toBe(false)
-    const own = await startProving([{ match: { path: 'acme' }, verify: { ...acme, secret: secretOf(row) } }])
+    const own = await startSignedGateway([{ match: { path: 'acme' }, verify: { ...acme, secret: secretOf(row) } }])
     expect((await post(own, '/hooks/acme', signed(row))).status).toBe(200)
     expect((await post(own, '/hooks/acme', addSpace(signed(row)))).status).toBe(401)
   })

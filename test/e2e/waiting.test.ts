@@ -2,7 +2,7 @@
 import { createHmac } from 'node:crypto'
 import { connect } from 'node:net'
 import { describe, expect, test, vi } from 'vitest'
-import { expectSound, toVerdict } from './answers.ts'
+import { expectSound, readVerdict } from './answers.ts'
 import { gatewayToken, hookToken } from './gateway.ts'
 import { type Inside, startInside } from './inside.ts'
 import { bearer, type Headers, json, post, send, toRequest } from './wire.ts'
@@ -134,7 +134,7 @@ describe('a request that waits', () => {
     const parked = await post(gateway.port, '/hooks/throws', {}, waiting(30))
     expect([parked.status, read(parked.body)['status']]).toEqual([200, 'parked'])
     expect((await post(gateway.port, '/hooks/each', {}, waiting(30))).status).toBe(204)
-    expect(toVerdict(await post(gateway.port, '/hooks/agent', {}, waiting(30)))).toBe('payload-invalid')
+    expect(readVerdict(await post(gateway.port, '/hooks/agent', {}, waiting(30)))).toBe('payload-invalid')
     const signature = `sha256=${createHmac('sha256', secret).update('{}').digest('hex')}`
     const signed = await send(gateway.port, {
       target: '/hooks/signed',

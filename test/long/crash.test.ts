@@ -11,15 +11,15 @@ const perRound = 250
 
 test('twenty kills under load lose no acknowledged delivery and repeat no effect', { timeout: 180_000 }, async () => {
   const seed = Number(process.env['HOOKLOOM_SEED'] ?? Date.now() % 1_000_000)
-  const below = createDice(seed)
-  const load = createLoad({ connections: 16, below })
+  const pickBelow = createDice(seed)
+  const load = createLoad({ connections: 16, pickBelow })
   const mapping = { id: 'mapped', match: { path: 'mapped' }, messageTemplate: '{{text}}', deliver: false }
   let gateway: Gateway = await startGateway({ config: { hooks: { mappings: [mapping] } } })
   const { dir } = gateway
   try {
     for (let kill = 0; kill < kills; kill++) {
       load.open(gateway, perRound)
-      await wait(50 + below(1_451))
+      await wait(50 + pickBelow(1_451))
       load.close()
       await gateway.kill()
       expect(findDamage(dir)).toEqual([])

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { createSqliteReader, createSqliteStore } from '../../src/store/sqlite/sqlite.ts'
 import { drain, expectEachOnce, findDamage } from '../e2e/aftermath.ts'
-import { toDeliveryId, toVerdict } from '../e2e/answers.ts'
+import { readDeliveryId, readVerdict } from '../e2e/answers.ts'
 import { gatewayToken, makeConfigDir, makeFolder, startGateway } from '../e2e/gateway.ts'
 import { readStore, startInside } from '../e2e/inside.ts'
 import { createLoad } from '../e2e/load.ts'
@@ -17,7 +17,7 @@ const portOf = (url: string) => Number(new URL(url).port)
 const runs = (command: string, args: readonly string[]) => spawnSync(command, args, { stdio: 'ignore' }).status === 0
 
 function expectUnavailable(reply: Reply): void {
-  expect(toVerdict(reply)).toBe('store-unavailable')
+  expect(readVerdict(reply)).toBe('store-unavailable')
   expect(Number(reply.headers['retry-after'])).toBeGreaterThan(0)
 }
 
@@ -32,7 +32,7 @@ test('no 200 is sent before its commit, and the delivery of each 200 has its row
     [1, 2, 3].map(async (n) => {
       const reply = await post(gateway.port, '/hooks/wake', { text: `held ${n}` })
       const afterMs = performance.now() - began
-      const record = await readStore(dir, (reader) => reader.delivery(toDeliveryId(reply)))
+      const record = await readStore(dir, (reader) => reader.delivery(readDeliveryId(reply)))
       return { afterMs, state: record?.state }
     }),
   )
@@ -61,7 +61,7 @@ describe('a full disk', () => {
       let refused = 0
       for (let n = 0; n < 200 && refused < 50; n++) {
         const reply = await post(gateway.port, '/hooks/wake', large)
-        if (reply.status === 200) accepted.push(toDeliveryId(reply))
+        if (reply.status === 200) accepted.push(readDeliveryId(reply))
         else {
           expectUnavailable(reply)
           refused += 1
@@ -72,8 +72,8 @@ describe('a full disk', () => {
       expect(full.status).toBe(503)
 
       rmSync(ballast)
-      accepted.push(toDeliveryId(await post(gateway.port, '/hooks/wake', wake)))
-      accepted.push(toDeliveryId(await post(gateway.port, '/hooks/wake', large)))
+      accepted.push(readDeliveryId(await post(gateway.port, '/hooks/wake', wake)))
+      accepted.push(readDeliveryId(await post(gateway.port, '/hooks/wake', large)))
       const ready = await fetch(`${gateway.adminUrl}/readyz`)
       expect(ready.status).toBe(200)
       await gateway.stop()
@@ -93,10 +93,10 @@ test('a gateway whose store has too much waiting work answers 503, never 200 wit
   let refused: Reply | undefined
   while (refused === undefined && parked.length < 50) {
     const reply = await deliver()
-    if (reply.status === 200) parked.push(toDeliveryId(reply))
+    if (reply.status === 200) parked.push(readDeliveryId(reply))
     else refused = reply
   }
-  expect([refused && toVerdict(refused), refused?.headers['retry-after']]).toEqual(['store-full', '60'])
+  expect([refused && readVerdict(refused), refused?.headers['retry-after']]).toEqual(['store-full', '60'])
   expect(parked.length).toBe(10)
   const states = await readStore(gateway.dir, async (reader) => (await reader.counts()).deliveries)
   expect(states.parked).toBe(parked.length)
@@ -108,7 +108,7 @@ test('a gateway whose store has too much waiting work answers 503, never 200 wit
     expect((await send(portOf(gateway.adminUrl), { target, headers })).status).toBe(200)
   }
   expect((await fetch(`${gateway.adminUrl}/readyz`)).status).toBe(200)
-  toDeliveryId(await deliver())
+  readDeliveryId(await deliver())
 })
 
 test('a gateway whose store cannot be opened starts, and answers 503 until the store is repaired and 200 afterwards', async () => {
@@ -122,7 +122,7 @@ test('a gateway whose store cannot be opened starts, and answers 503 until the s
 
   rmSync(join(dir, 'state'))
   mkdirSync(join(dir, 'state'))
-  const id = toDeliveryId(await post(gateway.port, '/hooks/wake', wake))
+  const id = readDeliveryId(await post(gateway.port, '/hooks/wake', wake))
   expect((await readStore(dir, (reader) => reader.delivery(id)))?.state).toBe('accepted')
   expect((await fetch(`${gateway.adminUrl}/readyz`)).status).toBe(200)
 })
@@ -135,10 +135,10 @@ test('a second gateway on a store is refused until the first one has ended, and 
   )
   expect(second).toMatch(/ended with 69 .*in use by another gateway \(pid \d+\)/s)
   expect(second).toContain(`pid ${first.child.pid}`)
-  expect(toVerdict(await post(portOf(first.url), '/hooks/wake', wake))).toBe('accepted')
+  expect(readVerdict(await post(portOf(first.url), '/hooks/wake', wake))).toBe('accepted')
   expect(await first.stop()).toBe(0)
   const third = await startGateway({ dir: first.dir })
-  expect(toVerdict(await post(portOf(third.url), '/hooks/wake', wake))).toBe('accepted')
+  expect(readVerdict(await post(portOf(third.url), '/hooks/wake', wake))).toBe('accepted')
   expect(await third.stop()).toBe(0)
 })
 
@@ -146,7 +146,7 @@ test('SIGTERM under load ends the gateway with exit code 0, and no acknowledged 
   const mapping = { id: 'mapped', match: { path: 'mapped' }, messageTemplate: '{{text}}', deliver: false }
   const gateway = await startGateway({ config: { hooks: { mappings: [mapping] } } })
   let turn = 0
-  const load = createLoad({ connections: 16, below: (limit) => turn++ % limit })
+  const load = createLoad({ connections: 16, pickBelow: (limit) => turn++ % limit })
   load.open(gateway, 100_000)
   await vi.waitUntil(() => load.acknowledged.length > 200, { timeout: 60_000, interval: 10 })
   expect(await gateway.stop()).toBe(0)

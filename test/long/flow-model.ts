@@ -678,7 +678,7 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
       })
     }
     const ending = listRunning().filter(({ mustEnd }) => mustEnd !== undefined)
-    const endings = await stores[1].endings()
+    const endings = await stores[1].jobsToEnd()
     expect(endings.map(({ id }) => id).toSorted()).toEqual(ending.map(({ id }) => id).toSorted())
     await checkBudget()
     await checkNextLook()
@@ -753,7 +753,7 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
         endedBy: work.end?.by,
         steps: work.hasStep ? 1 : 0,
       })
-      const read = (await stores[0].gathered(work.id, 99)).jobs.map(({ id }) => id)
+      const read = (await stores[0].gatheredJobs(work.id, 99)).jobs.map(({ id }) => id)
       expect(read.toSorted(), 'the messages of its key').toEqual([...work.gathered].toSorted())
     }
   } catch (error) {

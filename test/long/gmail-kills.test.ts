@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { runCommand } from '../e2e/command.ts'
 import { type FakeGoogle, startGoogle } from '../e2e/fakes/google.ts'
 import { startGateway } from '../e2e/gateway.ts'
-import { buildMail, makeMailDir, runs, startRun } from '../e2e/gmail-stage.ts'
+import { buildMail, makeMailDir, readSubjects, startRun } from '../e2e/gmail-stage.ts'
 
 /** Returns a function that resolves at the next request to Google for this path. */
 function watchRequests(google: FakeGoogle, path: string): () => Promise<void> {
@@ -32,7 +32,7 @@ test(
     })
     google.mailbox.receive(buildMail('a'), buildMail('b'), buildMail('c'))
     await new Promise<void>((resolve) => gateway.child.once('exit', () => resolve()))
-    expect(await runs(dir)).toEqual([])
+    expect(await readSubjects(dir)).toEqual([])
     gateway = await startGateway({ dir })
     await gateway.printed(/new mails were delivered/)
     await gateway.kill()
@@ -41,7 +41,7 @@ test(
     gateway = await startGateway({ dir })
     await asks
     await gateway.stop()
-    expect(await runs(dir)).toEqual(['subject a', 'subject b', 'subject c'])
+    expect(await readSubjects(dir)).toEqual(['subject a', 'subject b', 'subject c'])
   },
 )
 
@@ -70,6 +70,6 @@ test(
       stdout: '3 new mails were delivered.\n',
     })
     await gateway.stop()
-    expect((await runs(dir)).toSorted()).toEqual(['subject a', 'subject b', 'subject c'])
+    expect((await readSubjects(dir)).toSorted()).toEqual(['subject a', 'subject b', 'subject c'])
   },
 )

@@ -140,7 +140,7 @@ async function passHour(count: number, store: object | undefined, toPlace: (dir:
   gateways = await startAll()
   await expect.poll(countEvents, slow).toBe(senders.length * perSender)
   // all stored deliveries have run, and another pass finds nothing
-  await expect.poll(() => withReader((opened) => opened.inState('pending')), slow).toBe(0)
+  await expect.poll(() => withReader((opened) => opened.countInState('pending')), slow).toBe(0)
   for (const gateway of gateways)
     await expect
       .poll(async () => {

@@ -265,6 +265,8 @@ test.each(ofStatuses.flatMap((step) => [[step, 'before'] as const, [step, 'after
 )
 
 async function countWaiting(dir: string): Promise<number> {
-  const { count } = await readStore(dir, (store) => store.waiting({ agentId: 'main', sessionKey: 'main', limit: 1 }))
+  const { count } = await readStore(dir, (store) =>
+    store.waitingEvents({ agentId: 'main', sessionKey: 'main', limit: 1 }),
+  )
   return count
 }

@@ -41,33 +41,33 @@ const config = {
 
 /** Returns the number of deliveries that were acknowledged. */
 export async function runStorm(storm: Storm): Promise<number> {
-  const below = createDice(storm.seed)
+  const pickBelow = createDice(storm.seed)
   const cluster = await startCluster()
   const files = { [`hooks/transforms/${module}`]: before }
-  const fleet = await startFleet({ size: 3, database: cluster.url, config, files, below })
-  const load = createLoad({ connections: 16, below, kinds })
+  const fleet = await startFleet({ size: 3, database: cluster.url, config, files, pickBelow })
+  const load = createLoad({ connections: 16, pickBelow, kinds })
   const opening = setInterval(() => load.open(fleet.front, storm.rate / 5), 200)
   const ordered = sendInOrder(fleet)
   try {
     await Promise.all([
       repeat(
         storm.kills,
-        () => fleet.killOne(below(3)),
-        () => 500 + below(3_000),
+        () => fleet.killOne(pickBelow(3)),
+        () => 500 + pickBelow(3_000),
       ),
       repeat(
         storm.restarts,
         () => cluster.restart(),
-        () => 2_000 + below(20_000),
+        () => 2_000 + pickBelow(20_000),
       ),
       repeat(
         storm.cuts,
-        () => cutOne(cluster, below),
-        () => 500 + below(6_000),
+        () => cutOne(cluster, pickBelow),
+        () => 500 + pickBelow(6_000),
       ),
       repeat(
         storm.pauses,
-        () => fleet.pauseOne(below(3), leaseMs + 5_000),
+        () => fleet.pauseOne(pickBelow(3), leaseMs + 5_000),
         () => 1_000,
       ),
     ])

@@ -2,7 +2,7 @@
 import { realpathSync } from 'node:fs'
 import { extname, relative, resolve } from 'node:path'
 import { createAssembler } from '../../reload/assemble.ts'
-import { type FixtureOutcome, type Parts, runFixture } from '../../replay/fixtures.ts'
+import { type FixtureOutcome, type GenerationParts, runFixture } from '../../replay/fixtures.ts'
 import { loadConfig, type LoadedConfig } from '../../config/config.ts'
 import { pickEnv } from '../../config/env.ts'
 import { type FixtureFile, readFixtures } from '../../replay/fixture-files.ts'
@@ -19,7 +19,7 @@ import { cutLine } from '../terminal/print.ts'
 export type BenchModules = {
   /** The transforms root, with symlinks resolved. */
   readonly root: string
-  readonly parts: Parts
+  readonly parts: GenerationParts
   /** The requested modules, in the order of the mappings, each once. */
   readonly modules: readonly string[]
   /** The `process.env` of the modules. */
@@ -98,7 +98,7 @@ function buildSettings({ config, env }: LoadedConfig) {
   return { ...limits, env: pickEnv(limits.env, env) }
 }
 
-function findModuleProblem({ transforms }: Parts, module: string): ProblemRecord | undefined {
+function findModuleProblem({ transforms }: GenerationParts, module: string): ProblemRecord | undefined {
   const own = [...transforms.values()].filter((transform) => transform.module === module)
   return own.find(({ problem }) => problem !== undefined)?.problem
 }

@@ -1,6 +1,6 @@
 // The findings of `check` and `doctor`, and how they are printed. A warning is not a failure.
 import colors from 'picocolors'
-import { type Assembled, assemble } from '../../reload/assemble.ts'
+import { type AssembledParts, assemble } from '../../reload/assemble.ts'
 import { atStart, type FixtureCounts, chooseTransforms } from '../../reload/gate.ts'
 import { formatPlacedIssue, type LoadedConfig, loadConfig, placeProblem } from '../../config/config.ts'
 import { readFileModes, checkRisks } from '../../config/warnings.ts'
@@ -9,7 +9,7 @@ import type { Config } from '../../model/config/config.ts'
 import { toIssue } from '../../model/config/issue.ts'
 import { exitCodes, Problem, type ProblemRecord, toProblemRecord } from '../../model/problem.ts'
 import type { DefinedVerifier } from '../../model/verifier.ts'
-import { type CompiledMapping, compileMapping, offline } from '../../pipeline/compile.ts'
+import { type CompiledMapping, compileMapping, offlineTools } from '../../pipeline/compile.ts'
 import { createRouter } from '../../pipeline/match.ts'
 import { createGeneration } from '../../pipeline/generation.ts'
 import { schemes } from '../../pipeline/senders.ts'
@@ -43,10 +43,10 @@ export function checkConfig({ dir, env }: Context): { loaded: LoadedConfig | und
 }
 
 /** The text of the warning for `hooks.enabled: false`. */
-export const hooksAreOff = 'hooks.enabled is false: every hook answers 404. Set it to true.'
+export const hooksOffWarning = 'hooks.enabled is false: every hook answers 404. Set it to true.'
 
 export function checkWarnings({ config, files, text }: LoadedConfig): CheckFinding[] {
-  const off: CheckFinding = { name: 'hooks', ok: false, severity: 'warning', detail: hooksAreOff }
+  const off: CheckFinding = { name: 'hooks', ok: false, severity: 'warning', detail: hooksOffWarning }
   const looked = [...checkRisks(config, { files: readFileModes(files), text }), checkPlaceholders(config)]
   const warnings = looked.map(({ name, ok, detail }): CheckFinding =>
     ok ? { name, ok, detail } : { name, ok, severity: 'warning', detail },
@@ -74,7 +74,7 @@ function findUnsignedSenders({ hooks }: Config, text: string): CheckFinding[] {
 export async function checkMappings(
   context: Context,
   loaded: LoadedConfig,
-  assembling: Promise<Assembled> = assemble(context.dir, loaded.config),
+  assembling: Promise<AssembledParts> = assemble(context.dir, loaded.config),
 ): Promise<CheckFinding[]> {
   const { config } = loaded
   const mappings = config.hooks.mappings.map((mapping, index) => ({
@@ -152,7 +152,7 @@ function checkTemplates(
 ): CheckFinding {
   const name = `mapping ${mapping.id}`
   try {
-    createRouter([compileMapping(mapping, undefined, () => ({ ...offline, defined }))])
+    createRouter([compileMapping(mapping, undefined, () => ({ ...offlineTools, defined }))])
     return { name, ok: true, detail: 'its templates and conditions parse' }
   } catch (error) {
     if (!(error instanceof Problem)) throw error

@@ -3,7 +3,7 @@ import { type Agent, toAgent, listAgentIds } from '../../jobs/agents.ts'
 import { withDeadline } from '../../base/time.ts'
 import { createRunnersAndChannels } from '../../jobs/runners-and-channels.ts'
 import { readWorkspaceFile } from '../../runners/workspace.ts'
-import type { Assembled } from '../../reload/assemble.ts'
+import type { AssembledParts } from '../../reload/assemble.ts'
 import type { Channel, Probe } from '../../model/channel.ts'
 import type { Runner } from '../../model/runner.ts'
 import type { Config } from '../../model/config/config.ts'
@@ -19,7 +19,7 @@ type Probeable = { readonly probe?: (signal: AbortSignal) => Promise<Probe> }
 export async function checkRunnersAndChannels(
   { dir }: Context,
   config: Config,
-  { env, assembling, isAsking }: { env: Context['env']; assembling: Promise<Assembled>; isAsking: boolean },
+  { env, assembling, isAsking }: { env: Context['env']; assembling: Promise<AssembledParts>; isAsking: boolean },
 ): Promise<CheckFinding[]> {
   const own = await assembling.then(
     ({ channels }) => channels,

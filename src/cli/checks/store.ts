@@ -4,7 +4,7 @@ import { missingMappingModule } from '../../model/delivery.ts'
 import type { Config } from '../../model/config/config.ts'
 import { type StorePlace, describeStorePlace, toStorePlace } from '../../model/places.ts'
 import { exitCodes, Problem } from '../../model/problem.ts'
-import { describeDifference } from '../../deliveries/records.ts'
+import { describeGenerationDifference } from '../../deliveries/records.ts'
 import { openReader, readDatabaseFacts } from '../../store/open.ts'
 import { describeFillLevel } from '../../store/room.ts'
 import { openDatabase, classifyError } from '../../store/sqlite/driver.ts'
@@ -34,7 +34,7 @@ async function checkContents(place: StorePlace, { store: { maxWaitingBytes } }: 
     const { deliveries, jobs } = await reader.counts()
     const dueForMs = (await reader.dueForMs()) ?? 0
     const detail = `${describeStorePlace(place)}: ${deliveries.parked} parked, ${deliveries.pending} pending, ${jobs.queued} queued, ${jobs.dead} dead`
-    const unmatched = await reader.parkedFor(missingMappingModule)
+    const unmatched = await reader.countParkedFor(missingMappingModule)
     const waiting = describeFillLevel(await reader.waitingBytes(), maxWaitingBytes)
     const next = [
       ...(waiting === undefined ? [] : [waiting]),
@@ -78,7 +78,7 @@ async function checkNodes(place: StorePlace): Promise<CheckFinding> {
   const reader = await openReader(place)
   try {
     const nodes = await reader.nodes()
-    const different = describeDifference(nodes)
+    const different = describeGenerationDifference(nodes)
     const name = 'gateways'
     if (different !== undefined) return { name, ok: false, severity: 'warning', detail: toPrintable(different) }
     const named = nodes.map(({ id, version, address }) => `${id} (${version}) at ${address}`)

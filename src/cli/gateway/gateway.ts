@@ -68,14 +68,14 @@ export async function askAdmin<T>(
     headers: { authorization: `Bearer ${token}` },
     ...(body && { body: JSON.stringify(body) }),
   })
-  if (status !== 200) throw parseRefusal(status, text)
+  if (status !== 200) throw toGatewayProblem(status, text)
   const parsed = answer.safeParse(tryParseJson(text))
   if (parsed.success) return parsed.data
   throw new Problem('gateway-unreachable', `The program at ${adminUrl} is not a Hookloom gateway of this version.`)
 }
 
 /** Opens a streamed answer of the admin API. Throws the gateway's refusal as a Problem. */
-export async function openAdmin(
+export async function openAdminStream(
   context: Context,
   { path, headers, signal }: { path: string; headers: Readonly<Record<string, string>>; signal: AbortSignal },
 ): Promise<ReadableStream<Uint8Array<ArrayBuffer>>> {
@@ -87,7 +87,7 @@ export async function openAdmin(
   }).catch((error: unknown) => {
     throw toUnreachableProblem(adminUrl, error)
   })
-  if (response.status !== 200 || response.body === null) throw parseRefusal(response.status, await response.text())
+  if (response.status !== 200 || response.body === null) throw toGatewayProblem(response.status, await response.text())
   return response.body
 }
 
@@ -152,7 +152,7 @@ export async function* rerunOrDropRefused<T extends { readonly next?: number | u
 }
 
 /** The Problem that the body of a refusal describes. */
-export function parseRefusal(status: number, text: string): Problem {
+export function toGatewayProblem(status: number, text: string): Problem {
   const body = z.object({ error: z.string(), code: z.string() }).safeParse(tryParseJson(text))
   if (!body.success)
     return new Problem('gateway-unreachable', `The program that answered ${status} is not a Hookloom gateway.`)

@@ -1,7 +1,7 @@
 // The gateway's log: JSON lines in production, a readable line in development.
 import pino from 'pino'
 import type { Log } from '../../model/log.ts'
-import { replaceUnseen, toPrintable, toPrintableLine } from '../../base/text.ts'
+import { replaceInvisible, toPrintable, toPrintableLine } from '../../base/text.ts'
 
 /** Writes one JSON object a line to standard output. Terminal controls and invisible characters are escaped as in JSON. */
 export function createJsonLog(): Log {
@@ -19,7 +19,7 @@ export function createJsonLog(): Log {
 
 /** Escapes terminal controls and invisible characters: JSON itself escapes only those below U+0020. The line feed at the end stays. */
 export function escapeLine(line: string): string {
-  return replaceUnseen(line, (character) =>
+  return replaceInvisible(line, (character) =>
     Array.from({ length: character.length }, (_, at) => escapeUnit(character.charCodeAt(at))).join(''),
   )
 }

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EventSourceParserStream } from 'eventsource-parser/stream'
 import { Problem } from '../../model/problem.ts'
-import { openAdmin } from './gateway.ts'
+import { openAdminStream } from './gateway.ts'
 import type { Context } from '../terminal/context.ts'
 
 type StreamEvent = { readonly event: string; readonly data: string }
@@ -17,7 +17,7 @@ export async function* followStream(context: Context, signal: AbortSignal): Asyn
   while (!signal.aborted) {
     try {
       const headers = lastId === undefined ? {} : { 'last-event-id': lastId }
-      const body = await openAdmin(context, { path: '/api/stream', headers, signal })
+      const body = await openAdminStream(context, { path: '/api/stream', headers, signal })
       hasAnswered = true
       const events = body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream())
       for await (const { id, event = 'message', data } of events) {

@@ -5,7 +5,7 @@ import { Config } from '../../model/config/config.ts'
 import { findConfigIssues } from '../../model/config/rules.ts'
 import { type ConfigIssue, type ConfigPath, toDottedPath } from '../../model/config/issue.ts'
 import { Problem } from '../../model/problem.ts'
-import { compileMapping, offline } from '../../pipeline/compile.ts'
+import { compileMapping, offlineTools } from '../../pipeline/compile.ts'
 import { type ImportDraft, type DraftMapping, type Fields, escapeTexts } from './draft.ts'
 import type { Notes } from './notes.ts'
 
@@ -79,7 +79,7 @@ function findIssues(whole: Fields, env: Env): readonly ConfigIssue[] {
   if (wrong.length > 0) return wrong
   return parsed.data.hooks.mappings.flatMap((mapping, index) => {
     try {
-      compileMapping({ ...mapping, id: mapping.id ?? `mapping-${index + 1}` }, undefined, () => offline)
+      compileMapping({ ...mapping, id: mapping.id ?? `mapping-${index + 1}` }, undefined, () => offlineTools)
       return []
     } catch (error) {
       if (!(error instanceof Problem)) throw error

@@ -2,7 +2,14 @@
 import { type Command, Option } from 'commander'
 import type { AuditOptions } from '../audit.ts'
 import type { TokenOptions } from '../token.ts'
-import { type InContext, jsonOption, limitOption, parseSince, parseWhole, renderExamples } from '../terminal/usage.ts'
+import {
+  type InContext,
+  jsonOption,
+  limitOption,
+  parseSince,
+  createIntegerParser,
+  renderExamples,
+} from '../terminal/usage.ts'
 
 export function addAccessCommands(program: Command, inContext: InContext): void {
   program
@@ -21,7 +28,7 @@ export function addAccessCommands(program: Command, inContext: InContext): void 
     .addOption(limitOption())
     .addOption(
       new Option('--before <number>', 'only entries with a lower number').argParser(
-        parseWhole(1, Number.MAX_SAFE_INTEGER),
+        createIntegerParser(1, Number.MAX_SAFE_INTEGER),
       ),
     )
     .addOption(jsonOption())

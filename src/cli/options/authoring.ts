@@ -7,8 +7,8 @@ import {
   collect,
   idArgument,
   jsonOption,
-  parseWhole,
-  parseWord,
+  createIntegerParser,
+  createWordParser,
   renderExamples,
 } from '../terminal/usage.ts'
 import { addAgentCommands } from './agents.ts'
@@ -71,7 +71,7 @@ function addWritingCommands(program: Command, inContext: InContext): void {
     .requiredOption(
       '--kind <kind>',
       'systemd, docker, compose or kubernetes',
-      parseWord(['systemd', 'docker', 'compose', 'kubernetes']),
+      createWordParser(['systemd', 'docker', 'compose', 'kubernetes']),
     )
     .addHelpText('after', renderExamples('hookloom add service --kind systemd', 'hookloom add service --kind compose'))
     .action(
@@ -173,7 +173,7 @@ function addCheckingCommands(program: Command, inContext: InContext): void {
     .addOption(headerOption())
     .addOption(
       new Option('--wait [seconds]', 'wait for the end of its runs, for ten minutes by default; see "hookloom wait"')
-        .argParser(parseWhole(0, 86_400))
+        .argParser(createIntegerParser(0, 86_400))
         .preset(`${waitSeconds}`),
     )
     .addOption(jsonOption())
@@ -201,7 +201,9 @@ function addCheckingCommands(program: Command, inContext: InContext): void {
     )
     .argument('<runId>', 'the id of the run, from the answer of its hook')
     .addOption(
-      new Option('--timeout <seconds>', 'how long to wait').argParser(parseWhole(0, 86_400)).default(waitSeconds),
+      new Option('--timeout <seconds>', 'how long to wait')
+        .argParser(createIntegerParser(0, 86_400))
+        .default(waitSeconds),
     )
     .addOption(jsonOption())
     .addHelpText('after', renderExamples('hookloom wait 01a1fb45-0ff5-7758-aed7-b1b0c25eeb26 --timeout 120'))

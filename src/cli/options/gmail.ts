@@ -2,7 +2,14 @@
 import { type Command, Option } from 'commander'
 import { gmailModes, minRenewMinutes } from '../../model/config/gmail-modes.ts'
 import type { GmailFlags } from '../gmail/flags.ts'
-import { type InContext, collect, jsonOption, parseWhole, parseWord, renderExamples } from '../terminal/usage.ts'
+import {
+  type InContext,
+  collect,
+  jsonOption,
+  createIntegerParser,
+  createWordParser,
+  renderExamples,
+} from '../terminal/usage.ts'
 
 const accountOption = () => new Option('--account <address>', 'the mailbox (default: hooks.gmail.account)')
 const credentialsOption = () =>
@@ -79,18 +86,22 @@ function addSetupCommand(gmail: Command, inContext: InContext): void {
     .addOption(new Option('--label <id>', 'only mails with this label; may be given several times').argParser(collect))
     .addOption(new Option('--query <search>', 'only mails that this Gmail search finds'))
     .addOption(new Option('--no-body', 'send subject and snippet without the text'))
-    .addOption(new Option('--max-bytes <n>', 'most bytes of text of one mail').argParser(parseWhole(1, 10_000_000)))
+    .addOption(
+      new Option('--max-bytes <n>', 'most bytes of text of one mail').argParser(createIntegerParser(1, 10_000_000)),
+    )
     .addOption(
       new Option('--renew-minutes <n>', 'minutes between renewals of the watch').argParser(
-        parseWhole(minRenewMinutes, 1_440),
+        createIntegerParser(minRenewMinutes, 1_440),
       ),
     )
-    .addOption(new Option('--poll-seconds <n>', 'mode poll: seconds between polls').argParser(parseWhole(5, 3_600)))
+    .addOption(
+      new Option('--poll-seconds <n>', 'mode poll: seconds between polls').argParser(createIntegerParser(5, 3_600)),
+    )
     .addOption(new Option('--push-endpoint <url>', 'mode push: public URL of the receiver'))
     .addOption(new Option('--push-service-account <address>', 'mode push: the service account that signs'))
     .addOption(new Option('--audience <text>', 'mode push: audience of the tokens'))
     .addOption(new Option('--host <address>', 'mode push: address of the receiver'))
-    .addOption(new Option('--port <n>', 'mode push: port of the receiver').argParser(parseWhole(0, 65_535)))
+    .addOption(new Option('--port <n>', 'mode push: port of the receiver').argParser(createIntegerParser(0, 65_535)))
     .addOption(new Option('--path <path>', 'mode push: path of the receiver'))
     .addOption(credentialsOption())
     .addOption(new Option('--service-account <file>', 'key of a service account with domain-wide delegation'))
@@ -109,6 +120,6 @@ function addSetupCommand(gmail: Command, inContext: InContext): void {
 
 function modeOption(): Option {
   return new Option('--mode <mode>', `how new mails are found: ${gmailModes.join(', ')}`).argParser(
-    parseWord(gmailModes),
+    createWordParser(gmailModes),
   )
 }

@@ -2,7 +2,14 @@
 import { type Command, Option } from 'commander'
 import { deliveryStates } from '../../model/delivery.ts'
 import type { ListOptions } from '../list.ts'
-import { type InContext, jsonOption, limitOption, parseSince, parseWord, renderExamples } from '../terminal/usage.ts'
+import {
+  type InContext,
+  jsonOption,
+  limitOption,
+  parseSince,
+  createWordParser,
+  renderExamples,
+} from '../terminal/usage.ts'
 
 export function addListCommand(program: Command, inContext: InContext): void {
   program
@@ -13,7 +20,7 @@ export function addListCommand(program: Command, inContext: InContext): void {
     .addOption(limitOption())
     .addOption(
       new Option('--state <state>', `only deliveries that are ${deliveryStates.join(', ')}`).argParser(
-        parseWord(deliveryStates),
+        createWordParser(deliveryStates),
       ),
     )
     .addOption(

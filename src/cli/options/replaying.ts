@@ -10,8 +10,8 @@ import {
   exampleId,
   jsonOption,
   parseSince,
-  parseWhole,
-  parseWord,
+  createIntegerParser,
+  createWordParser,
   renderExamples,
 } from '../terminal/usage.ts'
 
@@ -84,7 +84,7 @@ export function addReplayCommands(program: Command, inContext: InContext): void 
     )
     .addOption(
       new Option('--format <format>', 'text, or markdown for a comment in a pull request')
-        .argParser(parseWord(['text', 'markdown']))
+        .argParser(createWordParser(['text', 'markdown']))
         .conflicts('json'),
     )
     .addOption(jsonOption())
@@ -128,7 +128,7 @@ export function addReplayCommands(program: Command, inContext: InContext): void 
 const hookOption = ['--hook <name>', 'only requests of this hook'] as const
 
 function createCountOption(defaultCount: number): Option {
-  const parse = parseWhole(1, maxReplays)
+  const parse = createIntegerParser(1, maxReplays)
   return new Option('--last <n>', 'how many of the newest kept requests').argParser(parse).default(defaultCount)
 }
 

@@ -1,12 +1,14 @@
 // The commands that make a config directory, run a gateway on it and check it: their options and their help.
 import { type Command, Option } from 'commander'
 import type { Ports } from '../gateway/serve.ts'
-import { type InContext, jsonOption, parseWhole, renderExamples } from '../terminal/usage.ts'
+import { type InContext, jsonOption, createIntegerParser, renderExamples } from '../terminal/usage.ts'
 
 const portOption = () =>
-  new Option('--port <n>', 'port of the hooks, instead of server.port').argParser(parseWhole(0, 65_535))
+  new Option('--port <n>', 'port of the hooks, instead of server.port').argParser(createIntegerParser(0, 65_535))
 const adminPortOption = () =>
-  new Option('--admin-port <n>', 'port of the admin API, instead of server.adminPort').argParser(parseWhole(0, 65_535))
+  new Option('--admin-port <n>', 'port of the admin API, instead of server.adminPort').argParser(
+    createIntegerParser(0, 65_535),
+  )
 
 export function addServingCommands(program: Command, inContext: InContext): void {
   program

@@ -1,6 +1,6 @@
 // Reads the request of a stored delivery whose payload was kept.
 import { assemble } from '../../reload/assemble.ts'
-import { type Kept, type Stored, buildKept } from '../../replay/capture.ts'
+import { type CaptureSource, type CapturableRequest, buildCaptureSource } from '../../replay/capture.ts'
 import type { Config } from '../../model/config/config.ts'
 import { Problem } from '../../model/problem.ts'
 import type { NamedMapping } from '../../pipeline/compile.ts'
@@ -10,12 +10,21 @@ import type { Context } from '../terminal/context.ts'
 import { cutLine } from '../terminal/print.ts'
 
 /** `given`: see `findId`. `maxBytes`: see `buildKept`. Throws `not-found`, and `conflict` if the payload was not kept. */
-export async function readKept(context: Context, config: Config, given: string, maxBytes?: number): Promise<Kept> {
+export async function readKept(
+  context: Context,
+  config: Config,
+  given: string,
+  maxBytes?: number,
+): Promise<CaptureSource> {
   const { mappings, verifiers } = await assemble(context.dir, config)
-  return buildKept(await findKept(context, given, mappings), { config, mappings, verifiers }, maxBytes)
+  return buildCaptureSource(await findKept(context, given, mappings), { config, mappings, verifiers }, maxBytes)
 }
 
-async function findKept(context: Context, given: string, mappings: readonly NamedMapping[]): Promise<Stored> {
+async function findKept(
+  context: Context,
+  given: string,
+  mappings: readonly NamedMapping[],
+): Promise<CapturableRequest> {
   const id = await findId(context, given)
   const found = await readStore(context, undefined, async (store) => ({
     record: await store.delivery(id),

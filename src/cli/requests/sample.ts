@@ -15,7 +15,7 @@ import type { VerifySettings } from '../../model/config/verify.ts'
 import { signRequest, stampPayload } from '../../pipeline/verifiers/sign.ts'
 import { findSampleEvent } from '../../replay/bundled.ts'
 import { parseInput } from './input.ts'
-import { inPackage } from '../../base/package.ts'
+import { resolvePackagePath } from '../../base/package.ts'
 
 const Fixture = z.object({ request: z.object({ headers: z.record(z.string(), z.string()), payload: z.json() }) })
 type FixtureRequest = z.infer<typeof Fixture>['request']
@@ -71,7 +71,7 @@ export function findPackHook(config: Config, pack: Pack): { path: string; verify
 
 function findFixture(pack: Pack, word: string): { file: string; payload: JsonValue } {
   const { name: preset } = pack
-  const folder = pack.origin?.fixtures ?? inPackage('presets', preset, 'fixtures')
+  const folder = pack.origin?.fixtures ?? resolvePackagePath('presets', preset, 'fixtures')
   const names = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.json')) : []
   if (names.length === 0) {
     throw new Problem('usage-invalid', `The preset "${preset}" has no fixtures: there is no .json file in ${folder}.`)

@@ -8,7 +8,7 @@ import { codeFolderMode, codeMode, privateMode } from '../../base/files.ts'
 import { renderEnv, renderNewConfig, reportUnwritable, writeFileAtomic } from '../../config/config-file.ts'
 import { parseEnv, renderEnvLine } from '../../config/env.ts'
 import { renderConfigSchema } from '../../config/schema.ts'
-import { inDependency, inPackage } from '../../base/package.ts'
+import { resolveDependencyPath, resolvePackagePath } from '../../base/package.ts'
 
 const sample = 'github-pull-request'
 export const schemaFile = 'hookloom.schema.json'
@@ -83,10 +83,13 @@ export function generateToken(): string {
 }
 
 async function readSample(): Promise<[string, string][]> {
-  const fixtures = await readdir(inPackage('transforms', `${sample}.fixtures`))
+  const fixtures = await readdir(resolvePackagePath('transforms', `${sample}.fixtures`))
   const files = [`${sample}.ts`, ...fixtures.toSorted().map((name) => join(`${sample}.fixtures`, name))]
   return Promise.all(
-    files.map(async (file): Promise<[string, string]> => [file, await readFile(inPackage('transforms', file), 'utf8')]),
+    files.map(async (file): Promise<[string, string]> => [
+      file,
+      await readFile(resolvePackagePath('transforms', file), 'utf8'),
+    ]),
   )
 }
 
@@ -97,12 +100,12 @@ export function renderEditorConfig(): string {
     lib: ['ES2023'],
     module: 'ESNext',
     moduleResolution: 'Bundler',
-    typeRoots: [dirname(inDependency('@types/node'))],
+    typeRoots: [dirname(resolveDependencyPath('@types/node'))],
     types: ['node'],
     paths: {
-      hookloom: [inPackage('dist', 'define.d.ts')],
-      zod: [inDependency('zod')],
-      'zod/v4': [inDependency('zod', 'v4')],
+      hookloom: [resolvePackagePath('dist', 'define.d.ts')],
+      zod: [resolveDependencyPath('zod')],
+      'zod/v4': [resolveDependencyPath('zod', 'v4')],
     },
     allowImportingTsExtensions: true,
     allowJs: true,

@@ -55,7 +55,7 @@ export function findCommandName(program: Command, words: readonly string[]): str
 }
 
 /** Makes a parser for an option that takes a whole number. */
-export function parseWhole(min: number, max: number): (text: string) => number {
+export function createIntegerParser(min: number, max: number): (text: string) => number {
   return (text) => {
     const number = Number(text)
     if (/^\d+$/.test(text) && number >= min && number <= max) return number
@@ -65,7 +65,7 @@ export function parseWhole(min: number, max: number): (text: string) => number {
 
 export const limitOption = () =>
   new Option('--limit <n>', 'the maximum number of rows; the newest are shown')
-    .argParser(parseWhole(1, 10_000))
+    .argParser(createIntegerParser(1, 10_000))
     .default(50)
 
 /** Parses the value of `--before`: a time, as `--json` or a table prints it. Returns milliseconds since the epoch. */
@@ -91,7 +91,7 @@ export function parseSince(text: string): number {
 }
 
 /** Makes a parser for an option that takes one of a few words. */
-export function parseWord<Word extends string>(words: readonly Word[]): (text: string) => Word {
+export function createWordParser<Word extends string>(words: readonly Word[]): (text: string) => Word {
   return (text) => {
     const word = words.find((known) => known === text)
     if (word !== undefined) return word

@@ -9,7 +9,7 @@ import type { Outbox, SentRequest } from '../../recover/outbox.ts'
 import type { NewDelivery } from '../../store/records.ts'
 import type { Clock, Store } from '../../store/store.ts'
 import type { Intake } from '../intake.ts'
-import { buildRecovered, findRecoveredKey } from './recovered.ts'
+import { buildRecoveredRow, findRecoveredKey } from './recovered.ts'
 import { type Missing, scanOutbox, settledAfterMs } from './scan.ts'
 
 /** A mapping with `recover`, and its outbox. `path`: the name of the hook. */
@@ -38,7 +38,7 @@ export type RecoverResult = {
 
 export type RecoverParts = {
   readonly generation: () => Generation
-  readonly store: Pick<Store, 'cursor' | 'answered'>
+  readonly store: Pick<Store, 'cursor' | 'findAnswer'>
   readonly intake: Intake
   readonly clock: Clock
   readonly newId: () => string
@@ -174,7 +174,7 @@ export async function recoverSource(
       body: Buffer.from('{}'),
     }
     const key = findRecoveredKey(named, readPlace())
-    return key !== undefined && id !== '' && (await parts.store.answered(key)) !== undefined
+    return key !== undefined && id !== '' && (await parts.store.findAnswer(key)) !== undefined
   }
 
   async function fetchRow(missing: Missing): Promise<NewDelivery | 'failed' | undefined> {
@@ -189,7 +189,7 @@ export async function recoverSource(
     try {
       const receivedAt = parts.clock()
       const sentAt = outbox.hasTimes ? Math.min(receivedAt, missing.place - aheadMs) : undefined
-      return buildRecovered(request, readPlace(), { id: parts.newId(), receivedAt, sentAt })
+      return buildRecoveredRow(request, readPlace(), { id: parts.newId(), receivedAt, sentAt })
     } catch (error) {
       if (!(error instanceof Problem)) throw error
       counts.refused += 1

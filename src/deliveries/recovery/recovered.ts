@@ -26,13 +26,13 @@ const hopHeaders = ['connection', 'content-encoding', 'content-length', 'host', 
  * Builds the delivery. Throws `body-too-large`, `body-invalid`, `media-type-unsupported` or `idempotency-key-invalid` if the hook would refuse
  * the request.
  */
-export function buildRecovered(
+export function buildRecoveredRow(
   request: SentRequest,
   target: RecoverTarget,
   { id, receivedAt, sentAt }: { id: string; receivedAt: number; sentAt: number | undefined },
 ): NewDelivery {
   const { generation } = target
-  const { maxBodyBytes } = generation.hook(target.path)
+  const { maxBodyBytes } = generation.findHook(target.path)
   if (request.body.byteLength > maxBodyBytes)
     throw new Problem(
       'body-too-large',
@@ -59,7 +59,7 @@ function buildRecoveredDelivery(
   target: RecoverTarget,
   { id, receivedAt, sentAt }: { id: string; receivedAt: number; sentAt: number | undefined },
 ): Delivery {
-  const hook = target.generation.hook(target.path)
+  const hook = target.generation.findHook(target.path)
   const head = buildHead(request, hook, target)
   const admitted = { ...head.admitted, sentAt }
   return buildDelivery({ ...head, admitted }, request.body, { hook, id, receivedAt })

@@ -14,7 +14,7 @@ import { createListening, type Gap, describeGap } from './listening.ts'
 
 type RecoveryParts = Omit<IntakeParts, 'store'> & {
   readonly generation: () => Generation
-  readonly store: Pick<Store, 'appendAll' | 'open' | 'cursor' | 'answered'>
+  readonly store: Pick<Store, 'appendAll' | 'openDeliveries' | 'cursor' | 'findAnswer'>
   /** Only the gateway with this duty recovers by itself. */
   readonly duty: Duty
   /** Called once for each reason for which a sender has switched the webhook off. */

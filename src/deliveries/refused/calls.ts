@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Problem, toProblem } from '../../model/problem.ts'
 import type { QuarantinedRequest } from '../../store/quarantine.ts'
 import type { Store } from '../../store/store.ts'
-import { describeKept, type Quarantine, type RefusalRecord } from './quarantine.ts'
+import { describeKeptReason, type Quarantine, type RefusalRecord } from './quarantine.ts'
 import { type createSealKeys, type RawRequest, unseal } from './seal.ts'
 
 /** A refused request and the time of its arrival. `request` has all its credentials. */
@@ -52,7 +52,7 @@ const maxPassMs = 5_000
 const gatewayFailures: ReadonlySet<string> = new Set(['store-unavailable', 'store-full', 'store-locked'])
 
 export function createRefusedCalls(parts: {
-  readonly store: Pick<Store, 'quarantined' | 'sealed' | 'noteRefusals' | 'release'>
+  readonly store: Pick<Store, 'quarantinedRequests' | 'sealedContent' | 'noteRefusals' | 'deleteSealed'>
   readonly keys: ReturnType<typeof createSealKeys>
   readonly token: () => string | undefined
   readonly quarantine: Pick<Quarantine, 'flush' | 'isWaiting'>
@@ -71,7 +71,7 @@ export function createRefusedCalls(parts: {
     await quarantine.flush()
     const startedAt = performance.now()
     for (let at = after; ;) {
-      const page = await store.quarantined({ limit: pageSize, after: at, hook, since })
+      const page = await store.quarantinedRequests({ limit: pageSize, after: at, hook, since })
       const last = page.at(-1)?.place
       if (last === undefined) return undefined
       await act(page)
@@ -82,7 +82,7 @@ export function createRefusedCalls(parts: {
   }
 
   async function open(kept: QuarantinedRequest): Promise<RawRequest | undefined> {
-    const sealed = await store.sealed(kept.requestId)
+    const sealed = await store.sealedContent(kept.requestId)
     return sealed && unseal(sealed, kept, await keys(token() ?? ''))
   }
 
@@ -102,7 +102,7 @@ export function createRefusedCalls(parts: {
   return {
     isWaiting: quarantine.isWaiting,
     async list(limit) {
-      const kept = await store.quarantined({ limit })
+      const kept = await store.quarantinedRequests({ limit })
       // as: only the gateway writes this text
       return kept.map(({ refusal }) => JSON.parse(refusal) as RefusalRecord)
     },
@@ -129,7 +129,7 @@ export function createRefusedCalls(parts: {
           }
         } finally {
           // if the process is killed before this line, the page runs again, and each of its deliveries is then a duplicate
-          if (!isDry && done.length > 0) await store.release(done)
+          if (!isDry && done.length > 0) await store.deleteSealed(done)
           if (!isDry && refused.length > 0) await store.noteRefusals(refused)
         }
       })
@@ -139,7 +139,7 @@ export function createRefusedCalls(parts: {
     async drop(query) {
       let dropped = 0
       const next = await walk(query, async (page) => {
-        dropped += await store.release(page.map(({ requestId }) => requestId))
+        dropped += await store.deleteSealed(page.map(({ requestId }) => requestId))
       })
       return { dropped, next }
     },
@@ -150,7 +150,7 @@ export function createRefusedCalls(parts: {
 function describeRefusal(problem: Problem): string {
   const failed = problem.code === 'unauthorized' ? problem.trace.filter(({ matched }) => !matched) : []
   return failed.length === 0
-    ? describeKept(problem)
+    ? describeKeptReason(problem)
     : failed.map(({ mappingId, why }) => `${mappingId}: ${why}`).join('; ')
 }
 
@@ -162,7 +162,7 @@ function toRefusal({ refusal }: QuarantinedRequest, problem: Problem): string {
     ...(JSON.parse(refusal) as RefusalRecord),
     code,
     status,
-    error: describeKept(problem),
+    error: describeKeptReason(problem),
     trace,
   })
 }

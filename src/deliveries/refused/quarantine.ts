@@ -57,7 +57,7 @@ export type RefusalRecord = {
 }
 
 /** The reason of a refusal, in words of the gateway only: a payload, a schema or code may have chosen the words of the problem. */
-export function describeKept({ code, message }: Pick<Problem, 'code' | 'message'>): string {
+export function describeKeptReason({ code, message }: Pick<Problem, 'code' | 'message'>): string {
   if (code === 'payload-invalid') return hideFieldNames(message)
   return correctableCodes.has(code) || code === 'conflict' ? message : `${problems[code].title}.`
 }

@@ -149,7 +149,7 @@ export function createSenderNotes({ store, clock, generation, ...parts }: NotesP
   /** The sender that a refused request comes from, if it was accepted before. */
   function findRefusedSender({ hook, client, credential, trace }: RefusalRecord, headers: Headers, live: Generation) {
     if (hook === undefined) return undefined
-    const known = parts.listRecords(toHookLabel(live.hook(hook), hook) || hook)
+    const known = parts.listRecords(toHookLabel(live.findHook(hook), hook) || hook)
     if (known.length === 0) return undefined
     const shown = recogniseSender({ headers })?.facts.source
     const alike = known.filter(({ source }) => shown === undefined || source === '' || source === shown)

@@ -136,7 +136,7 @@ export function createSenderWatch({ store, generation, clock, duty, alert, log }
     }
     const name = findSender(record.source)?.label ?? record.source
     if (now - record.last > forgottenAfterMs) return undefined
-    const hook = generation().hook(record.hook)
+    const hook = generation().findHook(record.hook)
     const isExpected = hook.mappings.some(({ mapping }) => mapping.expectEvery !== undefined)
     const isGone = hook.kind === 'unknown' && record.hook !== '*'
     return { now, downs, name, expectation: isExpected || isGone ? 'off' : 'learnt' }

@@ -183,7 +183,7 @@ function listWatchedPaths(
   findRecord: (key: EventKey, read: MappingRead) => PathRecord | undefined,
 ): WatchedPath[] {
   const wanted = new Map<string, WatchedPath>()
-  for (const compiled of generation.hook(key.hook).mappings) {
+  for (const compiled of generation.findHook(key.hook).mappings) {
     if (!mayMatch(compiled.mapping, key)) continue
     const templates = listReads(compiled.mapping).filter(({ hasDefault }) => !hasDefault)
     for (const read of [...templates, ...listSchemaReads(compiled)]) {
@@ -232,7 +232,7 @@ function isUnusual(known: ReadonlyMap<string, number>, name: string): boolean {
 
 /** Whether a mapping names the event, and so expects it. */
 function isNamed(generation: Generation, { hook, event }: EventKey): boolean {
-  return generation.hook(hook).mappings.some(({ match }) => [match.event].flat().includes(event))
+  return generation.findHook(hook).mappings.some(({ match }) => [match.event].flat().includes(event))
 }
 
 function toEventName({ hook, source, event }: EventKey): string {

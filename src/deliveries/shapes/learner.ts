@@ -10,7 +10,7 @@ import { createEventShape, type EventShape, learnPayload, mergeEventShape } from
 import type { Store } from '../../store/store.ts'
 import { type Allowance, createAllowance } from './allowance.ts'
 import { createDriftWatch, type DriftParts } from './drift.ts'
-import { addToStored, maxEvents, readShapes } from './stored.ts'
+import { mergeIntoStoredShape, maxEvents, readShapes } from './stored.ts'
 
 /** After work, learning pauses for this many times as long as the work took, so that it delays few answers. */
 const pauseFactor = 9
@@ -156,7 +156,7 @@ export function createShapeLearner({
         continue
       }
       try {
-        await addToStored(store, shape)
+        await mergeIntoStoredShape(store, shape)
         known.add(key)
         onShapeWritten?.(shape.hook)
       } catch (error) {

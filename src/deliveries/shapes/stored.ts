@@ -6,7 +6,7 @@ import {
   parseEventShape,
   renderEventShape,
 } from '../../shapes/event-shape.ts'
-import { takeTurn } from '../../base/serial.ts'
+import { yieldToEventLoop } from '../../base/serial.ts'
 import type { Store, StoreReader } from '../../store/store.ts'
 
 /** The maximum number of events, because the names of events and senders come from requests. */
@@ -24,7 +24,7 @@ export async function* streamShapes(store: Pick<StoreReader, 'cursors'>, hook?: 
   for (const { value } of await store.cursors(prefix)) {
     yield parseEventShape(value)
     // a shape with two thousand places takes some milliseconds: without this pause, two hundred of them would block every request
-    await takeTurn()
+    await yieldToEventLoop()
   }
 }
 
@@ -40,7 +40,10 @@ export async function readShape(store: Pick<StoreReader, 'cursor'>, key: EventKe
 }
 
 /** Merges a learnt shape into the stored one. Tries again if another gateway wrote in between. */
-export async function addToStored(store: Pick<Store, 'cursor' | 'appendAll'>, learnt: EventShape): Promise<void> {
+export async function mergeIntoStoredShape(
+  store: Pick<Store, 'cursor' | 'appendAll'>,
+  learnt: EventShape,
+): Promise<void> {
   const name = toCursorName(learnt)
   for (;;) {
     const from = await store.cursor(name)

@@ -51,7 +51,7 @@ export const acts: Readonly<Record<string, KnownAct>> = {
 }
 
 /** The calls that change nothing, although their method is not GET. */
-export const questions: ReadonlySet<string> = new Set([
+export const readOnlyCalls: ReadonlySet<string> = new Set([
   'POST /api/coverage',
   'POST /api/doctor',
   'POST /api/replay',
@@ -106,7 +106,7 @@ function findAct(ctx: Context): FoundAct | undefined {
   const { method, path, query } = ctx
   if (method === 'GET' || method === 'HEAD') return undefined
   const call = `${method} ${path}`
-  if (questions.has(call)) return undefined
+  if (readOnlyCalls.has(call)) return undefined
   const given = call.split('/')
   for (const [pattern, act] of Object.entries(acts)) {
     const parts = pattern.split('/')

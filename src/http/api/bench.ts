@@ -200,7 +200,7 @@ async function readHooks(parts: BenchParts): Promise<HooksFields> {
     lastHour: hookCounts('*'),
     lastFailure: null,
   }
-  const hooks = [...paths, 'agent', 'wake'].map((path) => toHook(path, current.hook(path)))
+  const hooks = [...paths, 'agent', 'wake'].map((path) => toHook(path, current.findHook(path)))
   return {
     hooksUrl: hooksUrl() ?? null,
     canEdit: bench.saveTemplate !== undefined,

@@ -5,7 +5,7 @@ const maxKept = 10_000
 
 export type Changes = {
   /** The number of all changes. */
-  readonly latest: () => number
+  readonly count: () => number
   /** Notes that a delivery changed. `id`: the id of the delivery or of one of its jobs. */
   noteChange(id: string): void
   /** The ids that changed after the first `place` changes, without repetitions; undefined if they are no longer known. */
@@ -16,7 +16,7 @@ export function createChanges(): Changes {
   const ids: string[] = []
   let latest = 0
   return {
-    latest: () => latest,
+    count: () => latest,
     noteChange(id) {
       ids[latest % maxKept] = id
       latest += 1

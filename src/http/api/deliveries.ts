@@ -99,7 +99,7 @@ async function findMaker(
   { hook, problem }: DeliveryRecord,
   { mapping, current, dir }: { mapping: Generation['mappings'][number] | undefined; current: Generation; dir: string },
 ): Promise<MadeBy | null> {
-  if (mapping === undefined) return current.hook(hook).kind === 'built-in' ? { kind: 'built-in' } : null
+  if (mapping === undefined) return current.findHook(hook).kind === 'built-in' ? { kind: 'built-in' } : null
   const { transform, messageTemplate, textTemplate, action } = mapping.mapping
   if (transform === undefined) {
     return { kind: 'template', template: (action === 'wake' ? textTemplate : messageTemplate) ?? null }
@@ -164,7 +164,7 @@ async function retryDelivery(
   record: DeliveryRecord,
 ): Promise<RetryFields> {
   const { deliveryId } = record
-  const [open] = await store.open({ id: deliveryId, limit: 1 })
+  const [open] = await store.openDeliveries({ id: deliveryId, limit: 1 })
   if (open !== undefined) return { deliveryId, state: await rerunner.rerun(open), jobs: [] }
   const jobs: string[] = []
   for (const job of record.jobs) if (job.state === 'dead' && (await store.requeue(job.id))) jobs.push(job.id)
@@ -210,7 +210,7 @@ async function readEditedBody(ctx: RouteContext, { config }: Generation): Promis
 async function sendAgain(parts: DeliveryParts, { head, body }: KeptRequest): Promise<RetryFields> {
   const { store, generation, newId, clock, rerunner } = parts
   const current = generation()
-  const hook = current.hook(head.path)
+  const hook = current.findHook(head.path)
   const deliveryId = newId()
   // the operator starts these runs: they belong to no token
   const admitted = { ...head.admitted, tokenId: undefined }
@@ -219,6 +219,6 @@ async function sendAgain(parts: DeliveryParts, { head, body }: KeptRequest): Pro
   const answer = toWaitingAnswer(deliveryId, 'pending')
   const settlement = toPendingSettlement(delivery, current.id)
   await store.append(toDeliveryRow(delivery, { settlement, answer, dedupe: undefined }))
-  const [open] = await store.open({ id: deliveryId, limit: 1 })
+  const [open] = await store.openDeliveries({ id: deliveryId, limit: 1 })
   return { deliveryId, state: open === undefined ? 'pending' : await rerunner.rerun(open), jobs: [] }
 }

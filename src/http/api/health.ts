@@ -3,7 +3,7 @@
 import type Router from '@koa/router'
 import type { ApiParts } from './parts.ts'
 import { hasNoChannel, noChannelWarning } from '../../model/config/agents-rules.ts'
-import { describeDifference, toIsoTime } from '../../deliveries/records.ts'
+import { describeGenerationDifference, toIsoTime } from '../../deliveries/records.ts'
 import { listSenders } from '../../deliveries/senders/list.ts'
 import { findLineInFile } from './deliveries.ts'
 import type { Guards } from '../operator.ts'
@@ -45,7 +45,7 @@ async function readHealth(parts: HealthParts): Promise<HealthFields> {
     lastGoodAt: toIsoTimeOrNull(lastGoodAt),
     // the only gateway on a store rarely joins again, so its `seenAt` is old; but it is alive, because it answers this request
     nodes: nodes.map((node) => ({ ...node, seenAt: toIsoTime(nodes.length === 1 ? Date.now() : node.seenAt) })),
-    different: describeDifference(nodes) ?? null,
+    different: describeGenerationDifference(nodes) ?? null,
     withoutChannels: hasNoChannel(generation().config) ? noChannelWarning : null,
     hooksUrl: hooksUrl() ?? null,
     store: { trouble: trouble ?? null, warning: warning ?? null, waitingBytes },

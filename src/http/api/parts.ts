@@ -32,7 +32,7 @@ export type ApiParts = {
   /** The live generation, the saved files that are not live, and the problems of the mailbox. */
   readonly status: () => SavedFilesStatus
   readonly store: Store
-  readonly changes: Pick<Changes, 'latest' | 'since'>
+  readonly changes: Pick<Changes, 'count' | 'since'>
   readonly slots: () => Slots
   /** The minutes of the last hour. */
   readonly minutes: () => readonly MinuteFields[]

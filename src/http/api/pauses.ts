@@ -145,7 +145,7 @@ async function findJobsToCancel({ store }: PauseParts, what: string): Promise<re
   if (job !== undefined) return [job]
   const delivery = await store.delivery(what)
   if (delivery !== undefined && delivery.jobs.length > 0) return delivery.jobs
-  const jobs = await store.unfinished({ key: what, limit: 10_000 })
+  const jobs = await store.unfinishedJobs({ key: what, limit: 10_000 })
   if (jobs.length > 0) return jobs
   throw new Problem(
     'not-found',

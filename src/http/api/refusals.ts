@@ -30,7 +30,7 @@ export function addRefusalRoutes(router: Router, guards: Guards, parts: RefusalP
       throw new Problem('not-found', 'No refusal has this request id. "hookloom list --refused" shows the ids.')
     }
     // only a request that `hookloom dev` remembers is shown, never a kept one
-    const request = toRefusedRequest(refusals.request(refusal.requestId))
+    const request = toRefusedRequest(refusals.findRequest(refusal.requestId))
     answerJson(ctx, { refusal: toRefusalFields(refusal, generation()), request })
   })
   router.post('/api/refusals/retry', guards.operate, async (ctx) => {

@@ -87,7 +87,7 @@ async function readSession({ store, generation }: SessionParts, ctx: RouteContex
   if (session === undefined)
     throw new Problem('not-found', 'No session of this agent has this key. "hookloom sessions" shows the keys.')
   const messages = await store.messages({ agentId, sessionKey, limit: shownMessages })
-  const { events } = await store.waiting({ agentId, sessionKey, limit: shownEvents })
+  const { events } = await store.waitingEvents({ agentId, sessionKey, limit: shownEvents })
   return { ...toSessionFields(session, messages), events: events.map(toEventFields) }
 }
 

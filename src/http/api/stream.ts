@@ -18,7 +18,7 @@ const maxRows = 500
 const maxRefusals = 100
 
 type StreamParts = Pick<ApiParts, 'generation' | 'clock'> & {
-  readonly changes: Pick<Changes, 'latest' | 'since'>
+  readonly changes: Pick<Changes, 'count' | 'since'>
   readonly store: Pick<StoreReader, 'delivery' | 'waits' | 'nodes'>
   readonly status: () => StatusFields
   readonly refusals: { readonly count: () => number; newest(max: number): readonly RefusalFields[] }
@@ -44,14 +44,14 @@ export async function* streamFrames(
 ): AsyncGenerator<string> {
   const { changes, refusals } = parts
   const from = readPosition(lastId)
-  const position = from ?? { place: changes.latest(), refused: refusals.count() }
+  const position = from ?? { place: changes.count(), refused: refusals.count() }
   let sentStatus = JSON.stringify(parts.status())
   let quietSince = performance.now()
   yield toFrame('status', sentStatus, position)
   if (lastId !== undefined && from === undefined) yield toFrame('reset', '{}', position)
   while (!signal.aborted && isAllowed()) {
     const frames: string[] = []
-    const latest = changes.latest()
+    const latest = changes.count()
     if (latest !== position.place) {
       const deliveries = await buildDeliveries(parts, position.place)
       position.place = latest

@@ -158,9 +158,9 @@ function findConsumedEvents(
 }
 
 /** Events wait in main sessions only. */
-async function readWaiting(store: Pick<Store, 'waiting'>, { agentId, sessionKey }: AgentPlan | Heartbeat) {
+async function readWaiting(store: Pick<Store, 'waitingEvents'>, { agentId, sessionKey }: AgentPlan | Heartbeat) {
   if (sessionKey !== mainSessionKey) return noEvents
-  return await store.waiting({ agentId, sessionKey, limit: maxShownEvents })
+  return await store.waitingEvents({ agentId, sessionKey, limit: maxShownEvents })
 }
 
 /** The highest hop count among the requests that caused the events. */
@@ -170,8 +170,8 @@ async function readEventHops(store: Pick<Store, 'delivery'>, { events }: Waiting
   return Math.max(0, ...deliveries.flatMap((found) => found?.jobs ?? []).map(({ planned }) => readPlannedHops(planned)))
 }
 
-async function readGathered(store: Pick<Store, 'gathered'>, jobId: string): Promise<GatheredPlans> {
-  const { jobs, count } = await store.gathered(jobId, 2 * maxGathered)
+async function readGathered(store: Pick<Store, 'gatheredJobs'>, jobId: string): Promise<GatheredPlans> {
+  const { jobs, count } = await store.gatheredJobs(jobId, 2 * maxGathered)
   return chooseGathered(jobs, count)
 }
 

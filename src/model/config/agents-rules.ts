@@ -2,7 +2,7 @@
 import { type ChannelName, isOwnChannel } from '../action.ts'
 import { channelSections } from './channels.ts'
 import type { Config } from './config.ts'
-import { type ConfigIssue, type ConfigPath, findDuplicates, toIssue } from './issue.ts'
+import { type ConfigIssue, type ConfigPath, findDuplicateIssues, toIssue } from './issue.ts'
 import { findNearest } from '../../base/text.ts'
 import type { ModelConfig } from '../prices.ts'
 import { isModelName, resolveModelName } from './permission.ts'
@@ -14,7 +14,7 @@ export function findAgentIssues(config: Config): ConfigIssue[] {
   const { agents } = config
   const defaults = agents.list.flatMap((agent, index) => (agent.default ? [index] : []))
   return [
-    ...findDuplicates(
+    ...findDuplicateIssues(
       agents.list.map((agent) => agent.id),
       (index) => ['agents', 'list', index, 'id'],
     ),

@@ -123,12 +123,12 @@ export type ConfigPath = readonly (string | number)[]
  */
 export type ConfigIssue = { readonly path: ConfigPath; readonly text: string; readonly missed?: ConfigPath }
 
-export function toIssue(path: ConfigPath, rest: string, missed?: ConfigPath): ConfigIssue {
-  return { path, text: `${toDottedPath(path)} ${rest}`, ...(missed && { missed }) }
+export function toIssue(path: ConfigPath, rest: string, missingPath?: ConfigPath): ConfigIssue {
+  return { path, text: `${toDottedPath(path)} ${rest}`, ...(missingPath && { missed: missingPath }) }
 }
 
 /** Reports every name that occurs more than once. */
-export function findDuplicates(
+export function findDuplicateIssues(
   names: readonly (string | undefined)[],
   at: (index: number) => ConfigPath,
 ): ConfigIssue[] {

@@ -57,7 +57,7 @@ const ValueTests = z
 export type ValueTests = z.infer<typeof ValueTests>
 
 /** A value that a condition allows, a list of them, or tests. */
-export type Wanted = Scalar | readonly Scalar[] | ValueTests
+export type ConditionValue = Scalar | readonly Scalar[] | ValueTests
 
 const conditions = {
   source: nonBlank

@@ -3,7 +3,7 @@ import { isLoopbackHost } from '../../base/http.ts'
 import { findAgentIssues, findModelNameIssues, findAllowedModelIssues, findModelFault } from './agents-rules.ts'
 import { findBudgetIssues, findMappingBudgetIssues } from './budget-rules.ts'
 import { type Config, findDefaultAgentId, listHookTokens } from './config.ts'
-import { type ConfigIssue, type ConfigPath, findDuplicates, toDottedPath, toIssue } from './issue.ts'
+import { type ConfigIssue, type ConfigPath, findDuplicateIssues, toDottedPath, toIssue } from './issue.ts'
 import { findFlowIssues, findLimitIssues } from './flow.ts'
 import type { Mapping } from './mapping.ts'
 import { findConditionIssues, normalizeHookName, findKeyUseIssues } from './mapping-rules.ts'
@@ -15,7 +15,7 @@ import {
   isPlainSessionKey,
   isSessionKeyAllowed,
 } from './permission.ts'
-import { decodeSecret, explainTooShort } from './secret-length.ts'
+import { decodeSecret, explainShortSecret } from './secret-length.ts'
 import { findAdminRight } from './tokens.ts'
 import type { SecretEncoding } from './verify.ts'
 
@@ -32,7 +32,7 @@ export function findConfigIssues(config: Config): ConfigIssue[] {
     ...findAliasIssues(config),
     ...findBudgetIssues(config),
     ...findSharedLimitIssues(config),
-    ...findDuplicates(
+    ...findDuplicateIssues(
       config.hooks.mappings.map((mapping) => mapping.id),
       (index) => ['hooks', 'mappings', index, 'id'],
     ),
@@ -182,7 +182,7 @@ function findSecretIssues({ hooks, gateway, tokens, channels }: Config): ConfigI
   ]
   return chosen.flatMap(([at, secret, encoding]) => {
     const bytes = secret && decodeSecret(secret, encoding, 'whsec_')
-    const why = bytes && explainTooShort(bytes.length, encoding && { encoding })
+    const why = bytes && explainShortSecret(bytes.length, encoding && { encoding })
     return why ? [toIssue(at, why)] : []
   })
 }

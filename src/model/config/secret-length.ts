@@ -14,7 +14,7 @@ export function decodeSecret(secret: string, encoding: SecretEncoding = 'utf8', 
 }
 
 /** Why a secret of this length is refused: the rest of a sentence that begins with its path. Undefined if it is long enough. */
-export function explainTooShort(
+export function explainShortSecret(
   found: number,
   { min = minSecretBytes, encoding = 'utf8', part }: { min?: number; encoding?: SecretEncoding; part?: string } = {},
 ): string | undefined {

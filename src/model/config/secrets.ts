@@ -28,7 +28,7 @@ export function classifySecretName(key: string): 'yes' | 'plural' | 'no' {
 const substituted = new WeakMap<object, readonly string[]>()
 
 /** Remembers the values of variables and files that became part of a configuration. */
-export function noteSubstituted(config: Config, values: readonly string[]): void {
+export function noteSubstitutedValues(config: Config, values: readonly string[]): void {
   substituted.set(config, values)
 }
 

@@ -7,7 +7,7 @@ import {
   requireSetting,
   type Proof,
   type ProofTools,
-  proven,
+  validProof,
   acceptProof,
   readHeader,
   refuseProof,
@@ -61,7 +61,7 @@ export function createAsymmetricProof(scheme: AsymmetricScheme, { settings, now 
       })
       if (!isValid) return mismatch
       if (scheme.textIsId === true) return acceptProof(toTextId(pieces))
-      return idHeader === undefined ? proven : acceptProof(read(request, idHeader))
+      return idHeader === undefined ? validProof : acceptProof(read(request, idHeader))
     },
     explain(request) {
       const pieces = readSignedPieces(request)

@@ -9,7 +9,7 @@ import {
   mismatch,
   type Proof,
   type ProofTools,
-  proven,
+  validProof,
   acceptProof,
   refuseProof,
   isDigest,
@@ -64,7 +64,7 @@ function createAdyenProof({ settings, secrets }: ProofTools): Proof {
       const items =
         isJsonObject(body) && Object.hasOwn(body, 'notificationItems') ? body['notificationItems'] : undefined
       if (!Array.isArray(items) || items.length === 0) return refuseProof('The body has no "notificationItems".')
-      return items.every(isItem) ? proven : mismatch
+      return items.every(isItem) ? validProof : mismatch
     },
   }
 }

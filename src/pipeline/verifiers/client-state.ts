@@ -7,7 +7,7 @@ import {
   coversNothing,
   type Proof,
   type ProofTools,
-  proven,
+  validProof,
   refuseProof,
 } from './proof.ts'
 import type { ClientStateScheme } from './scheme.ts'
@@ -25,7 +25,7 @@ export function createClientStateProof(scheme: ClientStateScheme, { secrets }: P
       if (!Array.isArray(list) || list.length === 0) return refuseProof(`The body has no list "${scheme.list ?? ''}".`)
       // every item: one genuine notification must not carry forged ones
       return list.every((item) => isSecret(readField(item, scheme.field)))
-        ? proven
+        ? validProof
         : refuseProof(`The field "${scheme.field}" is missing or wrong.`)
     },
   }

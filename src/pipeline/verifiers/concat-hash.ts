@@ -8,7 +8,7 @@ import {
   requirePublicUrl,
   type Proof,
   type ProofTools,
-  proven,
+  validProof,
   readHeader,
   refuseProof,
 } from './proof.ts'
@@ -36,7 +36,7 @@ export function createConcatHashProof(scheme: ConcatHashScheme, { settings, secr
         for (const piece of pieces) hash.update(piece)
         return isDigest(signature, hash.digest('hex'), 'hex')
       })
-      return isValid ? proven : mismatch
+      return isValid ? validProof : mismatch
     },
     // the secret before this text is not shown
     explain: (request) => describeSignedText(readSignedPieces(request)),

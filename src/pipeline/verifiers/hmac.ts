@@ -10,7 +10,7 @@ import {
   requirePublicUrl,
   type Proof,
   type ProofTools,
-  proven,
+  validProof,
   acceptProof,
   readHeader,
   refuseProof,
@@ -123,7 +123,7 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
       const late = timestamp?.in === 'body' ? findStampFault(readBodyTimestamp(request, timestamp.path), at) : undefined
       if (late !== undefined) return refuseProof(late)
       if (scheme.textIsId === true) return acceptProof(toTextId(collectSignedPieces(parts, values) ?? []))
-      return scheme.idHeader === undefined ? proven : acceptProof(values.id)
+      return scheme.idHeader === undefined ? validProof : acceptProof(values.id)
     },
     explain(request) {
       const values = readSignedParts(request)

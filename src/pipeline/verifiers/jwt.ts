@@ -11,7 +11,7 @@ import {
   requireSetting,
   type Proof,
   type ProofTools,
-  proven,
+  validProof,
   readHeader,
   refuseProof,
 } from './proof.ts'
@@ -66,7 +66,7 @@ export function createJwtProof(scheme: JwtScheme, { settings, secrets, fetch, no
       const claims = readClaims(payload)
       if (claims === undefined) return refuseProof('The token is not a valid JWT.')
       const wrong = findClaimFault(claims, request, at)
-      return wrong === undefined ? proven : refuseProof(wrong)
+      return wrong === undefined ? validProof : refuseProof(wrong)
     },
   }
 

@@ -23,7 +23,7 @@ export type ProofTools = {
 /** The coverage of a proof that is only a secret, or that does not cover the event. */
 export const coversNothing: Coverage = { id: false, body: false }
 
-export const proven: Verified = { ok: true }
+export const validProof: Verified = { ok: true }
 
 /** The result of a valid proof that covers this delivery id. */
 export function acceptProof(id: string): Verified {

@@ -1,5 +1,5 @@
 // Whether a secret of a mapping is long enough for its scheme.
-import { decodeSecret, explainTooShort } from '../../model/config/secret-length.ts'
+import { decodeSecret, explainShortSecret } from '../../model/config/secret-length.ts'
 import type { DefinedVerifier } from '../../model/verifier.ts'
 import type { SecretEncoding, VerifySettings } from '../../model/config/verify.ts'
 import { schemes } from '../senders.ts'
@@ -21,12 +21,12 @@ export function findSecretFault(
   const options = min === undefined ? {} : { min }
   if (id === 'basic' || scheme?.kind === 'basic') {
     const password = basicSecret.exec(secret)?.[1]
-    return password && explainTooShort(Buffer.byteLength(password), { ...options, part: 'a password' })
+    return password && explainShortSecret(Buffer.byteLength(password), { ...options, part: 'a password' })
   }
   const [encoding, prefix] =
     scheme === undefined ? [id === 'generic-hmac' ? secretEncoding : undefined] : toForm(scheme)
   const bytes = decodeSecret(secret, encoding, prefix)
-  return bytes && explainTooShort(bytes.length, { ...options, ...(encoding && { encoding }) })
+  return bytes && explainShortSecret(bytes.length, { ...options, ...(encoding && { encoding }) })
 }
 
 function toForm(scheme: Scheme): [encoding?: SecretEncoding | undefined, prefix?: string | undefined] {

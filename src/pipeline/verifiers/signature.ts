@@ -3,7 +3,7 @@
 import { findSender, recogniseSender } from '../sources.ts'
 import type { DigestEncoding, HmacAlgorithm, TimestampUnit, VerifyInput } from '../../model/config/verify.ts'
 import { Problem } from '../../model/problem.ts'
-import { offline } from '../compile.ts'
+import { offlineTools } from '../compile.ts'
 import { schemes } from '../senders.ts'
 import { createVerifier } from '../verify.ts'
 
@@ -167,7 +167,7 @@ function chooseVerify(signature: Exclude<Signature, { kind: 'fields' }>, secret:
 
 function needsOnlySecret(scheme: string): boolean {
   try {
-    createVerifier({ scheme, secret: 'x'.repeat(64) }, offline)
+    createVerifier({ scheme, secret: 'x'.repeat(64) }, offlineTools)
     return true
   } catch (error) {
     if (error instanceof Problem) return false

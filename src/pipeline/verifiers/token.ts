@@ -7,7 +7,7 @@ import {
   requireSetting,
   type Proof,
   type ProofTools,
-  proven,
+  validProof,
   readHeader,
   refuseProof,
 } from './proof.ts'
@@ -29,7 +29,7 @@ export function createTokenProof(scheme: TokenScheme, { settings, secrets }: Pro
       const bare = header === 'authorization' ? value.replace(/^bearer +/i, '') : value
       // the whole value counts too: some senders let their users write the whole header
       return isSecret(bare) || (bare !== value && isSecret(value))
-        ? proven
+        ? validProof
         : refuseProof(`The secret in ${header} is wrong.`)
     },
   }
@@ -52,7 +52,7 @@ export function createBasicProof(_scheme: BasicScheme, { settings, secrets }: Pr
       const found = /^basic +([\w+/=-]+)$/i.exec(readHeader(headers, header) ?? '')
       if (found === null) return refuseMissingHeader(`${header} with Basic`)
       const given = Buffer.from(found[1] ?? '', 'base64').toString()
-      return isSecret(given) ? proven : refuseProof('The user or the password is wrong.')
+      return isSecret(given) ? validProof : refuseProof('The user or the password is wrong.')
     },
   }
 }

@@ -10,7 +10,7 @@ export type Fetch = typeof globalThis.fetch
 const bodiless: ReadonlySet<number> = new Set([204, 205, 304])
 
 /** Sends a request. Its body must be text. */
-export const patientFetch: Fetch = async (input, init = {}) => {
+export const fetchWithoutTimeout: Fetch = async (input, init = {}) => {
   const answer = await sendRequest(new URL(input instanceof Request ? input.url : input), init)
   const { statusCode: status = 0, statusMessage = '' } = answer
   const headers = Object.entries(answer.headersDistinct).flatMap(([name, values = []]) =>

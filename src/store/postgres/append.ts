@@ -152,22 +152,22 @@ export async function appendBatch(
   return appended
 }
 
-type Ring = { readonly [Key in 'ring' | 'ringOf' | 'mappingId']?: NewDelivery[Key] }
+type Ring = { readonly [Key in 'ringSize' | 'ringName' | 'mappingId']?: NewDelivery[Key] }
 
 /** Adds a delivery to the ring of its mapping, and deletes the requests that it pushes out. */
 export async function keepNewest(
   query: Query,
   id: string,
-  { ring, mappingId = '', ringOf = mappingId }: Ring,
+  { ringSize, mappingId = '', ringName = mappingId }: Ring,
 ): Promise<void> {
-  if (ring === undefined) return
-  await query('INSERT INTO rings (seq, mapping_id) SELECT seq, $2 FROM deliveries WHERE id = $1', id, ringOf)
+  if (ringSize === undefined) return
+  await query('INSERT INTO rings (seq, mapping_id) SELECT seq, $2 FROM deliveries WHERE id = $1', id, ringName)
   await query(
     `WITH older AS (DELETE FROM rings WHERE seq IN
         (SELECT seq FROM rings WHERE mapping_id = $1 ORDER BY seq DESC OFFSET $2) RETURNING seq)
       DELETE FROM requests WHERE delivery_seq IN (SELECT seq FROM older)`,
-    ringOf,
-    ring,
+    ringName,
+    ringSize,
   )
 }
 

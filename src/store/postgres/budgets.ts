@@ -6,7 +6,7 @@ import {
   findShortage,
   pollingWithinMs,
   type Reservation,
-  type Reserved,
+  type ReserveResult,
   type SettledTurn,
   describeShortage,
   wokenBySettling,
@@ -78,7 +78,10 @@ type ReserveCall = {
   readonly now: string
 }
 
-export async function reserve(query: Query, { job: { id, fence }, reservations, now }: ReserveCall): Promise<Reserved> {
+export async function reserve(
+  query: Query,
+  { job: { id, fence }, reservations, now }: ReserveCall,
+): Promise<ReserveResult> {
   const [job] = await query(
     `SELECT seq, ${now} AS now FROM jobs WHERE id = $1 AND fence = $2 AND state = 'running' FOR UPDATE`,
     id,

@@ -1,8 +1,8 @@
 // The failed attempts of a job, as SQL.
-import { longestFailure, maxFailures } from '../rules.ts'
+import { maxFailureChars, maxFailures } from '../rules.ts'
 
 /** The column `failures` of `jobs` with one more attempt. `error`: a parameter of the statement. JSON, unlike JSONB, keeps each text unchanged. */
 export const addFailure = (now: string, error: string): string => `(SELECT json_agg(one ORDER BY place)::text FROM (
     SELECT one, place FROM json_array_elements(coalesce(jobs.failures, '[]')::json) WITH ORDINALITY AS kept (one, place)
-    UNION ALL SELECT json_build_object('at', ${now}, 'error', left(${error}::text, ${longestFailure})), ${maxFailures + 1}
+    UNION ALL SELECT json_build_object('at', ${now}, 'error', left(${error}::text, ${maxFailureChars})), ${maxFailures + 1}
     ORDER BY place DESC LIMIT ${maxFailures}) newest)`

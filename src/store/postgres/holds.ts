@@ -64,13 +64,13 @@ export async function readHolds(query: Query, now: string): Promise<Hold[]> {
   return (await query(sql)).map((row) => toHold(row, Number(row['now'])))
 }
 
-export type Ended = 'ended' | 'ending' | undefined
+export type EndJobResult = 'ended' | 'ending' | undefined
 
 /** Ends an unfinished job, or asks its owner to end it. */
 export async function endJob(
   query: Query,
   { id, ending, now }: { id: string; ending: Ending; now: string },
-): Promise<Ended> {
+): Promise<EndJobResult> {
   await lockFlows(query, 'id = $1', id)
   const [job] = await query(
     `SELECT seq, state, ${reviewColumns} FROM jobs WHERE id = $1 AND ended_at IS NULL FOR UPDATE`,

@@ -1,6 +1,6 @@
 // Claims and tasks. The clock is the database's. A claim leaves out the jobs that another gateway has locked.
 import { type Row, toClaimedJob } from '../rows.ts'
-import { clockSetBackMs, leaseLost, runTaskKinds, toRunTaskName } from '../rules.ts'
+import { clockSetBackMs, leaseLostReason, runTaskKinds, toRunTaskName } from '../rules.ts'
 import type { SharedLimits } from '../../model/config/flow.ts'
 import { claimFlows, hintColumns } from '../flow.ts'
 import { selectRunning } from '../flow-blockers.ts'
@@ -107,7 +107,7 @@ export async function claim(query: Query, given: Claim, [hints = {}]: readonly R
 async function claimPlain(query: Query, { limit, leaseMs, only, now }: Claim): Promise<ClaimedJob[]> {
   if (limit <= 0) return []
   const from = async (candidates: string, most: number) =>
-    (await query(claimFrom(candidates, now), most, leaseMs, leaseLost)).map((row) =>
+    (await query(claimFrom(candidates, now), most, leaseMs, leaseLostReason)).map((row) =>
       toClaimedJob(row, Number(row['now'])),
     )
   if (only === 'tasks') return await from(queuedTasks, limit)
@@ -124,7 +124,7 @@ async function requeueExpired(query: Query, now: string): Promise<boolean> {
     UPDATE jobs SET state = 'queued', queued_again = 1, gate = 3, lane = NULL, locked_until = NULL, attempts = attempts + 1, last_error = $1,
       run_at = ${now}, failures = ${addFailure(now, '$1')}
     FROM lost WHERE jobs.seq = lost.seq RETURNING jobs.flow, jobs.run_at`
-  const requeued = await query(sql, leaseLost)
+  const requeued = await query(sql, leaseLostReason)
   await reopenFlows(query, requeued)
   return requeued.length > 0
 }

@@ -1,5 +1,5 @@
 // The store of several gateways: Postgres, plain SQL. All gateways may write at once; the database decides which one has a job.
-import { createSerial } from '../../base/serial.ts'
+import { createSerialQueue } from '../../base/serial.ts'
 import { type Log, silentLog } from '../../model/log.ts'
 import type { ClaimedJob } from '../../model/job.ts'
 import { Problem } from '../../model/problem.ts'
@@ -19,7 +19,7 @@ import { channel, createListener, type ListenerTimes } from './listener.ts'
 import { endJob, hold, unhold } from './holds.ts'
 import type { Query } from './pool.ts'
 import { createReads, waitingBytes } from './reads.ts'
-import { noteRefusals, quarantine, release } from './quarantine.ts'
+import { noteRefusals, quarantine, deleteSealed } from './quarantine.ts'
 import { noteRepeats } from './repeats.ts'
 import { report } from './report.ts'
 import { limits, type Limits } from './settings.ts'
@@ -61,12 +61,12 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
   let unmeasured = 0
   let measuredAt = 0
   let node: string | undefined
-  const audits = createSerial()
+  const audits = createSerialQueue()
 
   const batches = createBatches({
     maxQueued,
     store: (batch) =>
-      batch.some(({ ring, cancel }) => ring !== undefined || cancel !== undefined)
+      batch.some(({ ringSize, cancel }) => ringSize !== undefined || cancel !== undefined)
         ? transaction((session) => appendBatch(session.query, batch, toAppendOptions(batch)))
         : appendBatch(query, batch, toAppendOptions(batch)),
   })
@@ -152,7 +152,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     noteRepeats: (repeats) => writeSilently((own) => noteRepeats(own, repeats)),
     quarantine: (requests, bounds) => writeSilently((own) => quarantine(own, { requests, bounds })),
     noteRefusals: (refusals) => writeSilently((own) => noteRefusals(own, refusals)),
-    release: (requestIds) => writeSilently((own) => release(own, requestIds)),
+    deleteSealed: (requestIds) => writeSilently((own) => deleteSealed(own, requestIds)),
     settle: (id, settlement, moves) =>
       writeAndSignal(toSignals([settlement]), (own) => settle(own, { id, settlement, moves, now: now() })),
     forget: async ({ hook, key }) => {

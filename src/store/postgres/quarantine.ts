@@ -61,7 +61,7 @@ export async function noteRefusals(
   )
 }
 
-export async function release(query: Query, requestIds: readonly string[]): Promise<number> {
+export async function deleteSealed(query: Query, requestIds: readonly string[]): Promise<number> {
   return (await query(deleteAll('id = ANY ($1::text[])'), requestIds)).length
 }
 

@@ -27,7 +27,7 @@ import type { Store, StoreReader } from '../store.ts'
 import { selectProgress, toProgress } from '../progress.ts'
 import { selectWaitedFor } from '../rules.ts'
 import { selectAnswered } from './append.ts'
-import { gathered, selectNextFlow } from '../flow.ts'
+import { selectGathered, selectNextFlow } from '../flow.ts'
 import { readHolds, selectEndings } from './holds.ts'
 import { countQueued, countWaits, readWaits } from '../waits.ts'
 import { readAudit } from './audit.ts'
@@ -37,7 +37,8 @@ import { findQuarantined, findSealed } from './quarantine.ts'
 import { runScript } from './flow.ts'
 import { eachHead, heads, whereDue, whereFree, selectJob } from './jobs.ts'
 
-type Reads = Omit<StoreReader, 'close'> & Pick<Store, 'answered' | 'open' | 'nextDueInMs' | 'endings' | 'gathered'>
+type Reads = Omit<StoreReader, 'close'> &
+  Pick<Store, 'findAnswer' | 'openDeliveries' | 'nextDueInMs' | 'jobsToEnd' | 'gatheredJobs'>
 
 /** The newest rows before the moment $1: at least $2, and all rows of the oldest moment among them. */
 const newestMoments = (table: string, moment: string, order: string) => `SELECT * FROM ${table}
@@ -141,7 +142,7 @@ export function createReads(
       const row = await one(selectRequest, id)
       return row && toKeptRequest(row)
     },
-    kept: async ({ limit, before, hook, source, since = 0, mappings }) => {
+    keptDeliveries: async ({ limit, before, hook, source, since = 0, mappings }) => {
       const rows = await patientQuery(selectKept, await findDeliverySeq(before), since, hook, source, mappings, limit)
       return (await readRecords(rows)).map((record, index) => toKeptDelivery(record, rows[index]))
     },
@@ -155,7 +156,7 @@ export function createReads(
       const row = await one('SELECT * FROM sessions WHERE agent_id = $1 AND session_key = $2', agentId, sessionKey)
       return row && toSessionWithState(row)
     },
-    waiting: async ({ agentId, sessionKey, limit }) =>
+    waitingEvents: async ({ agentId, sessionKey, limit }) =>
       toWaitingEvents(await query(selectWaiting, agentId, sessionKey, limit)),
     wokenForMs: async ({ agentId, sessionKey }) => {
       const sql = `SELECT ${now()} - max(at) AS age FROM events
@@ -187,8 +188,8 @@ export function createReads(
       return typeof value === 'string' ? value : undefined
     },
     auditLog: (given) => readAudit(query, given),
-    quarantined: (given) => findQuarantined(query, given),
-    sealed: (requestId) => findSealed(query, requestId),
+    quarantinedRequests: (given) => findQuarantined(query, given),
+    sealedContent: (requestId) => findSealed(query, requestId),
     cursors: async (prefix) => {
       const sql = 'SELECT name, value FROM cursors WHERE starts_with(name, $1) ORDER BY name COLLATE "C"'
       return (await query(sql, prefix)).map(toCursor)
@@ -197,7 +198,7 @@ export function createReads(
       const sql = `SELECT * FROM messages WHERE agent_id = $1 AND session_key = $2 AND ($3::text IS NULL OR run_id = $3)`
       return (await query(selectNewestRows(sql, 'seq', '$4'), agentId, sessionKey, runId, limit)).map(toMessage)
     },
-    unfinished: async ({ key, limit }) => {
+    unfinishedJobs: async ({ key, limit }) => {
       const sql = `${selectJob} WHERE j.ended_at IS NULL AND ((j.session_key = $1 AND j.delivery_seq IS NOT NULL)
         OR j.seq IN (SELECT job_seq FROM job_flow WHERE key = $1)) ORDER BY j.seq LIMIT $2`
       return (await patientQuery(sql, key, limit)).map(toJob)
@@ -213,23 +214,23 @@ export function createReads(
       deliveries: toDeliveryCounts(await patientQuery(selectCountsByState('deliveries', 'accepted'))),
       jobs: toJobCounts(await patientQuery(selectCountsByState('jobs', 'done'))),
     }),
-    parkedFor: async (name) => {
+    countParkedFor: async (name) => {
       const sql = `SELECT count(*) AS count FROM deliveries
         WHERE state IN ('pending', 'parked') AND state = 'parked' AND waits_for = $1`
       return Number((await one(sql, name))?.['count'] ?? 0)
     },
     waitedFor: async () => (await query(selectWaitedFor)).map(({ name }) => String(name)),
     holds: () => readHolds(query, now()),
-    gathered: async (id, limit) => ({
+    gatheredJobs: async (id, limit) => ({
       jobs: (
-        await query(`${selectJob} WHERE j.seq IN (${gathered} ORDER BY j.seq LIMIT $2) ORDER BY j.seq`, id, limit)
+        await query(`${selectJob} WHERE j.seq IN (${selectGathered} ORDER BY j.seq LIMIT $2) ORDER BY j.seq`, id, limit)
       ).map(toJob),
-      count: Number((await one(`SELECT count(*) AS count FROM (${gathered}) g`, id))?.['count']),
+      count: Number((await one(`SELECT count(*) AS count FROM (${selectGathered}) g`, id))?.['count']),
     }),
-    endings: async () =>
+    jobsToEnd: async () =>
       (await query(selectEndings)).map(({ id, fence }) => ({ id: String(id), fence: Number(fence) })),
     accounts: (names) => readAccounts(query, names, { now: now() }),
-    queuedOf: (given) => runScript(query, countQueued(given)),
+    countQueuedOfKey: (given) => runScript(query, countQueued(given)),
     waitCounts: () => runScript(query, countWaits()),
     waits: async (given) => {
       const [row] = await query(`SELECT ${now()} AS now`)
@@ -239,16 +240,16 @@ export function createReads(
       const sql = `SELECT * FROM nodes WHERE seen_at > ${now()} - ${aliveMs} ORDER BY id`
       return (await query(sql)).map(toNodeRecord)
     },
-    inState: async (state) =>
+    countInState: async (state) =>
       Number(
         (await patientQuery('SELECT count(*) AS count FROM deliveries WHERE state = $1', state))[0]?.['count'] ?? 0,
       ),
     waitingBytes: () => waitingBytes(query),
-    answered: async ({ hook, key }) => {
+    findAnswer: async ({ hook, key }) => {
       const row = await one(selectAnswered, hook, key)
       return row && toAnswered(row)
     },
-    open: async ({ limit, waitsFor, state, id, after, notFailedBy }) => {
+    openDeliveries: async ({ limit, waitsFor, state, id, after, notFailedBy }) => {
       const seq = after === undefined ? 0 : (await one('SELECT seq FROM deliveries WHERE id = $1', after))?.['seq']
       if (seq === undefined) return []
       return (await query(selectOpen, state, seq, limit, id, waitsFor, notFailedBy)).map(toOpenDelivery)

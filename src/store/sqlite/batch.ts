@@ -11,7 +11,7 @@ import { noteBudgetAlert, raiseBudget, wakeBudgets } from './budgets.ts'
 import { claim, extend, report } from './jobs.ts'
 import type { OperationFailure, Operation, OperationResult, Results } from './operations.ts'
 import { join, leave } from './nodes.ts'
-import { noteRefusals, quarantine, release } from './quarantine.ts'
+import { noteRefusals, quarantine, deleteSealed } from './quarantine.ts'
 import { noteRepeats } from './repeats.ts'
 import { reserve } from './reserve.ts'
 import { prune, sweep } from './sweep.ts'
@@ -90,7 +90,7 @@ function perform(db: Database, operation: Operation): Results[Operation['kind']]
     case 'noteRefusals':
       return noteRefusals(db, operation)
     case 'release':
-      return release(db, operation)
+      return deleteSealed(db, operation)
     case 'drop':
       return drop(db, operation)
     case 'addTask':

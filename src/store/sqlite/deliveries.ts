@@ -18,7 +18,7 @@ const insertDelivery = `INSERT INTO deliveries (${deliveryColumns.join(', ')}, w
   VALUES (${deliveryColumns.map((_, index) => `?${index + 1}`).join(', ')}, ${wakeEvent(deliveryColumns.indexOf('wake_id') + 1)})
   ON CONFLICT (hook, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING`
 
-export const failed = failedBySql((text) => `substr(${text}, -4000)`)
+export const failedBy = failedBySql((text) => `substr(${text}, -4000)`)
 
 /** A delivery that stays pending or parked keeps its head and body unless new ones are given. */
 const settleDelivery = `UPDATE deliveries SET ${settlementColumns
@@ -29,7 +29,7 @@ const settleDelivery = `UPDATE deliveries SET ${settlementColumns
   )
   .join(
     ', ',
-  )}, wake_event = ${wakeEvent(settlementColumns.indexOf('wake_id') + 1)}, failed_by = ${failed} WHERE seq = ?${settlementColumns.length + 1}`
+  )}, wake_event = ${wakeEvent(settlementColumns.indexOf('wake_id') + 1)}, failed_by = ${failedBy} WHERE seq = ?${settlementColumns.length + 1}`
 
 export const selectAnswered = `SELECT id, state, answer_status, answer_body, body_hash FROM deliveries
   WHERE hook = ? AND dedupe_key = ?`

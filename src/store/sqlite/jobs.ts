@@ -1,7 +1,7 @@
 // The operations on jobs. They run inside the writer's transaction.
 import type { Ending } from '../../model/job.ts'
 import { claimFlows, hintColumns } from '../flow.ts'
-import { clockSetBackMs, leaseLost, rowDamaged } from '../rules.ts'
+import { clockSetBackMs, leaseLostReason, rowDamagedReason } from '../rules.ts'
 import type { Database, Row, SqlValue } from './driver.ts'
 import { addFailure } from './failures.ts'
 import type { JobValues, OperationOf, Results } from './operations.ts'
@@ -109,7 +109,7 @@ function claimPlain(
   if (limit <= 0) return new Map()
   const due = db.all(only === 'tasks' ? selectDueTasks : selectDue, limit)
   for (const { seq = null, lane = null } of due.filter(({ readable }) => readable === 0)) {
-    db.run(`UPDATE jobs SET state = 'dead', ended_at = ?, last_error = ? WHERE seq = ?`, at, rowDamaged, seq)
+    db.run(`UPDATE jobs SET state = 'dead', ended_at = ?, last_error = ? WHERE seq = ?`, at, rowDamagedReason, seq)
     openLane(db, lane, at)
   }
   const lapsed = new Map(
@@ -136,7 +136,7 @@ function requeueRunning(db: Database, expired: readonly Row[], at: number): void
     db.run(
       `UPDATE jobs SET state = 'queued', queued_again = 1, locked_until = NULL, attempts = attempts + 1, last_error = ?1, run_at = ?2,
         gate = ?3, ${addFailure('?2', '?1')} WHERE seq = ?4`,
-      leaseLost,
+      leaseLostReason,
       at,
       toGate(lane),
       seq,

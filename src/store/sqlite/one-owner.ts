@@ -6,7 +6,7 @@ import type { Clock, Store } from '../store.ts'
 type SingleOwnerCalls = Pick<Store, 'lease' | 'extendLeases' | 'endLeases' | 'subscribe' | 'noteFailures' | 'lockouts'>
 
 /** The lock of the engine proves that no other owner is alive, so memory is enough. */
-export function createOneOwner(clock: Clock): SingleOwnerCalls {
+export function createSingleOwnerCalls(clock: Clock): SingleOwnerCalls {
   const leases = new Map<string, { readonly fence: number; until: number }>()
   const isHeld = ({ name, fence }: Lease) => leases.get(name)?.fence === fence
 

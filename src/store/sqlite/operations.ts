@@ -4,7 +4,7 @@ import type { Problem, ProblemCode } from '../../model/problem.ts'
 import type { QuarantineBounds } from '../quarantine.ts'
 import type { Spending } from '../../model/spending.ts'
 import type { AuditRow, NewAuditEntry } from '../audit.ts'
-import type { AccountName, Reservation, Reserved, SettledTurn } from '../budgets.ts'
+import type { AccountName, Reservation, ReserveResult, SettledTurn } from '../budgets.ts'
 import { storeUnavailable } from '../rules.ts'
 import type { Row, SqlValue } from './driver.ts'
 import type { NodeInfo } from '../owners.ts'
@@ -207,7 +207,7 @@ export type Results = {
   claim: { readonly rows: Row[]; readonly ended: readonly EndedRun[]; readonly isSorted: boolean }
   report: boolean
   extend: string[]
-  reserve: Reserved
+  reserve: ReserveResult
   raiseBudget: undefined
   wakeBudgets: boolean
   noteBudgetAlert: boolean
@@ -240,7 +240,7 @@ export type Request = { readonly kind: 'batch'; readonly operations: readonly Op
 /** The inodes of the database and of its lock file: a file that replaces another has another inode. */
 export type Inodes = { readonly database: number | undefined; readonly lock: number | undefined }
 /** `isReplacement`: the file opened before was deleted or replaced. */
-export type Opened = {
+export type OpenedFile = {
   readonly facts: StoreHealth['facts']
   readonly inodes: Inodes
   /** The bytes that waited in the file when it was opened. */
@@ -249,7 +249,11 @@ export type Opened = {
 }
 
 /** `opened` is set if this batch opened the file. */
-export type BatchReply = { readonly opened: Opened | undefined; readonly tookMs: number; readonly result: BatchResult }
+export type BatchReply = {
+  readonly opened: OpenedFile | undefined
+  readonly tookMs: number
+  readonly result: BatchResult
+}
 /**
  * `outcomes` is undefined if each operation is an append that was stored. `waitingChange`: the change in the bytes that wait in the store.
  */

@@ -7,7 +7,7 @@ import { ensurePrivate, readInode, readInodes, describeFile } from './files.ts'
 import { requeueOrphans } from './jobs.ts'
 import { type StoreLock, takeLock } from './lock.ts'
 import { migrate } from './migrations.ts'
-import type { Opened, WriterOptions } from './operations.ts'
+import type { OpenedFile, WriterOptions } from './operations.ts'
 import { trackWaitingBytes, sumWaitingBytes } from './waiting-bytes.ts'
 
 /** A commit checkpoints when the WAL has this many bytes. Rare long stalls raise the p99 less than frequent short ones. */
@@ -19,13 +19,13 @@ const opensPerSecond = 10
 
 type WriterConnection = {
   /** The open database; `opened` is set if this call opened it. Throws a Problem, or an error of the system or of SQLite. */
-  acquire(): { db: Database; opened: Opened | undefined }
+  acquire(): { db: Database; opened: OpenedFile | undefined }
   /** Closes the database, at most once a second, so that the next `acquire` opens it again. Keeps the lock. */
   reset(): void
   close(): void
 }
 
-export function createOwner(options: WriterOptions): WriterConnection {
+export function createWriterConnection(options: WriterOptions): WriterConnection {
   const { file } = options
   let { recoverAt } = options
   let lock: StoreLock | undefined

@@ -43,7 +43,7 @@ export function noteRefusals(db: Database, { refusals }: OperationOf<'noteRefusa
     db.run('UPDATE quarantine SET refusal = ? WHERE id = ?', refusal, requestId)
 }
 
-export function release(db: Database, { requestIds }: OperationOf<'release'>): number {
+export function deleteSealed(db: Database, { requestIds }: OperationOf<'release'>): number {
   return requestIds.reduce(
     (total, requestId) => total + db.run('DELETE FROM quarantine WHERE id = ?', requestId).changes,
     0,

@@ -1,7 +1,7 @@
 // The read calls of the store, over a read-only connection: single rows and short lists, found by index.
 import type { Database, SqlValue } from './driver.ts'
-import { failed, selectAnswered } from './deliveries.ts'
-import { gathered, selectNextFlow } from '../flow.ts'
+import { failedBy, selectAnswered } from './deliveries.ts'
+import { selectGathered, selectNextFlow } from '../flow.ts'
 import { selectProgress, toProgress } from '../progress.ts'
 import { selectWaitedFor } from '../rules.ts'
 import { findWake, whereBehind } from './catalog.ts'
@@ -42,7 +42,8 @@ import type { DeliveryRecord } from '../records.ts'
 import type { Clock, Store, StoreReader } from '../store.ts'
 
 /** All read calls of a store. */
-export type Reads = StoreReader & Pick<Store, 'answered' | 'open' | 'nextDueInMs' | 'endings' | 'gathered'>
+export type Reads = StoreReader &
+  Pick<Store, 'findAnswer' | 'openDeliveries' | 'nextDueInMs' | 'jobsToEnd' | 'gatheredJobs'>
 
 const selectDelivery = `SELECT ${recordColumns} FROM deliveries WHERE seq = ?`
 /** `?5`: a JSON array of mapping ids, or null. */
@@ -104,7 +105,7 @@ const selectOpen = (table: string, condition: string) => `
   SELECT id, received_at, state, hook, waits_for, generation, head, body FROM deliveries ${table}
   WHERE state IN ('pending', 'parked') AND head IS NOT NULL AND body IS NOT NULL
     AND (?1 IS NULL OR state = ?1) AND seq > ?2 AND ${condition}
-    AND NOT EXISTS (SELECT 1 FROM json_each(?4) WHERE instr(' ' || ${failed} || ' ', ' ' || value || ' ') > 0)
+    AND NOT EXISTS (SELECT 1 FROM json_each(?4) WHERE instr(' ' || ${failedBy} || ' ', ' ' || value || ' ') > 0)
   ORDER BY seq LIMIT ?3`
 const selectAnyOpen = selectOpen('INDEXED BY deliveries_open', 'true')
 const selectOpenByModule = selectOpen('INDEXED BY deliveries_waiting', 'waits_for = ?5')
@@ -179,7 +180,7 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       const row = connection.use(undefined, (db) => db.get(selectRequest, findSeq(db, id)))
       return row && toKeptRequest(row)
     },
-    kept: async ({ limit, before, hook = null, source = null, since = 0, mappings }) =>
+    keptDeliveries: async ({ limit, before, hook = null, source = null, since = 0, mappings }) =>
       connection.use([], (db) => {
         const place = before === undefined ? end : findSeq(db, before)
         const among = mappings === undefined ? null : JSON.stringify(mappings)
@@ -193,7 +194,8 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       const row = connection.use(undefined, (db) => findSession(db, agentId, sessionKey))
       return row && toSessionWithState(row)
     },
-    waiting: async ({ agentId, sessionKey, limit }) => toWaitingEvents(all(selectWaiting, agentId, sessionKey, limit)),
+    waitingEvents: async ({ agentId, sessionKey, limit }) =>
+      toWaitingEvents(all(selectWaiting, agentId, sessionKey, limit)),
     wokenForMs: async ({ agentId, sessionKey }) => {
       const at = one(selectWoken, agentId, sessionKey)?.['at']
       return typeof at === 'number' ? Math.max(0, clock() - at) : undefined
@@ -222,8 +224,8 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       const value = one('SELECT value FROM cursors WHERE name = ?', name)?.['value']
       return typeof value === 'string' ? value : undefined
     },
-    quarantined: async (query) => connection.use([], (db) => findQuarantined(db, query)),
-    sealed: async (requestId) => connection.use(undefined, (db) => findSealed(db, requestId)),
+    quarantinedRequests: async (query) => connection.use([], (db) => findQuarantined(db, query)),
+    sealedContent: async (requestId) => connection.use(undefined, (db) => findSealed(db, requestId)),
     auditLog: async (query) => connection.use([], (db) => readAudit(db, query)),
     cursors: async (prefix) => all(selectCursors, prefix, `${prefix}\u{10ffff}`).map(toCursor),
     messages: async ({ agentId, sessionKey, limit, runId }) =>
@@ -231,7 +233,7 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
         ? all(selectMessages, agentId, sessionKey, limit)
         : all(selectRunMessages, agentId, sessionKey, limit, runId)
       ).map(toMessage),
-    unfinished: async ({ key, limit }) => all(selectUnfinished, key, limit).map(toJob),
+    unfinishedJobs: async ({ key, limit }) => all(selectUnfinished, key, limit).map(toJob),
     turnAgesMs: async ({ agentId, sessionKey, limit, withinMs }) => {
       const now = clock()
       const ages = all(selectTurns, agentId, sessionKey, 2 * limit).map(({ at }) => Math.max(0, now - Number(at)))
@@ -242,14 +244,14 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       deliveries: toDeliveryCounts(all(countDeliveries)),
       jobs: toJobCounts(all(countJobs)),
     }),
-    parkedFor: async (name) => Number(one(countParked, name)?.['count'] ?? 0),
+    countParkedFor: async (name) => Number(one(countParked, name)?.['count'] ?? 0),
     waitedFor: async () => all(selectWaitedFor).map(({ name }) => String(name)),
     waitingBytes: async () => connection.use(0, sumWaitingBytes),
-    answered: async ({ hook, key }) => {
+    findAnswer: async ({ hook, key }) => {
       const row = one(selectAnswered, hook, key)
       return row && toAnswered(row)
     },
-    open: async ({ limit, waitsFor, state = null, id, after, notFailedBy = [] }) => {
+    openDeliveries: async ({ limit, waitsFor, state = null, id, after, notFailedBy = [] }) => {
       const seq = after === undefined ? 0 : one('SELECT seq FROM deliveries WHERE id = ?', after)?.['seq']
       if (seq === undefined) return []
       const page = [state, seq, limit, JSON.stringify(notFailedBy)]
@@ -266,20 +268,20 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       const at = one(longestDue, now)?.['run_at']
       return typeof at === 'number' ? Math.max(0, now - at) : undefined
     },
-    inState: async (state) => Number(one(`SELECT ${selectCount('?1')} AS count`, state)?.['count'] ?? 0),
+    countInState: async (state) => Number(one(`SELECT ${selectCount('?1')} AS count`, state)?.['count'] ?? 0),
     holds: async () => connection.use([], (db) => readHolds(db, clock())),
-    gathered: async (id, limit) => ({
+    gatheredJobs: async (id, limit) => ({
       jobs: all(
-        `${selectJob} WHERE j.seq IN (${gathered} ORDER BY j.seq LIMIT $2) ORDER BY j.seq`.replaceAll('$', '?'),
+        `${selectJob} WHERE j.seq IN (${selectGathered} ORDER BY j.seq LIMIT $2) ORDER BY j.seq`.replaceAll('$', '?'),
         id,
         limit,
       ).map(toJob),
-      count: Number(one(`SELECT count(*) AS count FROM (${gathered})`.replaceAll('$', '?'), id)?.['count']),
+      count: Number(one(`SELECT count(*) AS count FROM (${selectGathered})`.replaceAll('$', '?'), id)?.['count']),
     }),
-    endings: async () => all(selectEndings).map(({ id, fence }) => ({ id: String(id), fence: Number(fence) })),
+    jobsToEnd: async () => all(selectEndings).map(({ id, fence }) => ({ id: String(id), fence: Number(fence) })),
     accounts: async (names) => connection.use([], (db) => readAccounts(db, names, { at: clock() })),
     nodes: async () => connection.use([], readNodes),
-    queuedOf: async (query) => connection.use(0, (db) => runScript(db, countQueued(query))),
+    countQueuedOfKey: async (query) => connection.use(0, (db) => runScript(db, countQueued(query))),
     waitCounts: async () => connection.use(noWaits, (db) => runScript(db, countWaits())),
     waits: async (query) =>
       connection.use([], (db) => runScript(db, readWaits({ ...query, now: clock(), texts: dialect.list }))),

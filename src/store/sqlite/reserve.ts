@@ -1,5 +1,5 @@
 // Reserves the amount that a turn may use of its budgets. A job that finds no room is queued again.
-import { findShortage, pollingWithinMs, type Reserved, describeShortage } from '../budgets.ts'
+import { findShortage, pollingWithinMs, type ReserveResult, describeShortage } from '../budgets.ts'
 import { isReserved, readAccounts, toSpendingValues } from './budgets.ts'
 import type { Database, SqlValue } from './driver.ts'
 import { returnToFlow } from './flow.ts'
@@ -12,7 +12,7 @@ const insertReservation = `INSERT INTO reservations (name, job_id, fence, starts
   ON CONFLICT (name, job_id) DO UPDATE SET fence = excluded.fence, starts_at = excluded.starts_at, nanos = excluded.nanos,
     tokens = excluded.tokens, turns = excluded.turns`
 
-export function reserve(db: Database, { id, fence, at, reservations }: OperationOf<'reserve'>): Reserved {
+export function reserve(db: Database, { id, fence, at, reservations }: OperationOf<'reserve'>): ReserveResult {
   const job = db.get(`SELECT seq, lane FROM jobs WHERE id = ? AND fence = ? AND state = 'running'`, id, fence)
   if (job === undefined) return { kind: 'lost' }
   const { seq = null, lane = null } = job

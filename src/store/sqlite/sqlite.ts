@@ -3,7 +3,7 @@
 import { type Log, silentLog } from '../../model/log.ts'
 import type { ClaimedJob } from '../../model/job.ts'
 import { Problem } from '../../model/problem.ts'
-import { createOneOwner } from './one-owner.ts'
+import { createSingleOwnerCalls } from './one-owner.ts'
 import { createCapacity, type Capacity } from '../room.ts'
 import type { StoreHealth } from '../records.ts'
 import type { Clock, Store, StoreReader } from '../store.ts'
@@ -130,7 +130,7 @@ function createStore({ connection, writer, clock, room }: Parts): SqliteStore {
 
   return {
     ...reads,
-    ...createOneOwner(clock),
+    ...createSingleOwnerCalls(clock),
     ready: async () => {
       try {
         await writer.run({ kind: 'probe' })
@@ -157,7 +157,7 @@ function createStore({ connection, writer, clock, room }: Parts): SqliteStore {
         kind: 'noteRefusals',
         refusals: refusals.map(({ requestId, refusal }) => ({ requestId, refusal })),
       }),
-    release: async (requestIds) => writer.run({ kind: 'release', requestIds }),
+    deleteSealed: async (requestIds) => writer.run({ kind: 'release', requestIds }),
     forget: async ({ hook, key }) => writer.run({ kind: 'forget', hook, key }),
     claim: async ({ limit, leaseMs, limits = {}, only, onEnded }) => {
       const jobs: ClaimedJob[] = []

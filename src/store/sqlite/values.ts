@@ -42,8 +42,8 @@ function toRequestValues(request: NonNullable<Settlement['request']>): SqlValue[
   return request === 'too large' ? ['', null] : [JSON.stringify(request.head), toOwnBytes(request)]
 }
 
-function toRingValues({ ring, mappingId, ringOf = mappingId }: Settlement): RingValues | undefined {
-  return ring === undefined ? undefined : { ringOf: ringOf ?? '', size: ring }
+function toRingValues({ ringSize, mappingId, ringName = mappingId }: Settlement): RingValues | undefined {
+  return ringSize === undefined ? undefined : { ringOf: ringName ?? '', size: ringSize }
 }
 
 function toOwnBytes({ body }: KeptRequest): Uint8Array {

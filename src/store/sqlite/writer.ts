@@ -3,8 +3,8 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { runBatch, toBatchFailure } from './batch.ts'
 import { classifyError } from './driver.ts'
 import { probeDiskSpace, readSize } from './files.ts'
-import type { Opened, Operation, OperationResult, BatchReply, Request, WriterOptions } from './operations.ts'
-import { createOwner } from './owner.ts'
+import type { OpenedFile, Operation, OperationResult, BatchReply, Request, WriterOptions } from './operations.ts'
+import { createWriterConnection } from './owner.ts'
 
 /** After this time without a batch, the writer checkpoints a long WAL: a checkpoint in a pause delays no batch. */
 const pauseMs = 200
@@ -13,7 +13,7 @@ const longWalBytes = 4 * 1024 * 1024
 
 // as: queue.ts starts this thread with these options
 const options = workerData as WriterOptions
-const connection = createOwner(options)
+const connection = createWriterConnection(options)
 const sleeper = new Int32Array(new SharedArrayBuffer(4))
 let pause: NodeJS.Timeout | undefined
 
@@ -22,7 +22,7 @@ function beforeCommit(): void {
 }
 
 function answer(operations: readonly Operation[]): BatchReply {
-  let opened: Opened | undefined
+  let opened: OpenedFile | undefined
   const startedAt = performance.now()
   try {
     const acquired = connection.acquire()

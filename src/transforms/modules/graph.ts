@@ -7,7 +7,7 @@ import type { OnLoadResult, OnResolveResult, PartialMessage, Plugin } from 'esbu
 import type { Trim } from './barrels.ts'
 import { createManifestCheck, isInPackage } from './manifests.ts'
 import { isProvided, buildProvidedSource } from './provided.ts'
-import { readInside, withoutSourceMap } from '../read.ts'
+import { readInside, disableSourceMap } from '../read.ts'
 import type { BuildInput } from '../read.ts'
 import { isInside, toFileLabel } from '../root.ts'
 import { recordResolution, type ResolutionSnapshot } from './resolution-snapshot.ts'
@@ -95,7 +95,7 @@ export function createGraph({
           inputs.push(input)
           const trimmed = trim?.findContents(input)
           if (trimmed !== undefined) return { contents: trimmed, loader: 'js', resolveDir: dirname(path) }
-          return { contents: withoutSourceMap(contents), loader: 'default', resolveDir: dirname(path) }
+          return { contents: disableSourceMap(contents), loader: 'default', resolveDir: dirname(path) }
         } catch (error) {
           const label = toFileLabel({ root, file: path, folder })
           return buildFailure(`${label} ${error instanceof Error ? error.message : 'cannot be read'}`)

@@ -1,7 +1,7 @@
 // Finds the re-exports of a barrel, and the exports of the files that it re-exports.
 import { dirname, extname, join } from 'node:path'
 import type { Loader } from 'esbuild'
-import { readInside, withoutSourceMap } from '../read.ts'
+import { readInside, disableSourceMap } from '../read.ts'
 import { listFoldersUpTo } from './manifests.ts'
 
 /** A re-export: `from` is a specifier of the barrel. A star has no name. */
@@ -133,7 +133,7 @@ async function readExportedNames(
         setup: ({ onResolve, onLoad }) => {
           onResolve({ filter: /.*/ }, ({ path }) => ({ path }))
           onLoad({ filter: /.*/ }, async ({ path }) => ({
-            contents: withoutSourceMap((await readInside(root, path)).contents),
+            contents: disableSourceMap((await readInside(root, path)).contents),
             loader: 'js',
           }))
         },

@@ -1,6 +1,6 @@
 // Tests each new bundle in the standby thread before a thread that serves loads it, one bundle after the other. So a bundle that hangs or breaks
 // affects no call.
-import { createSerial } from '../../base/serial.ts'
+import { createSerialQueue } from '../../base/serial.ts'
 import { Problem, toProblemRecord } from '../../model/problem.ts'
 import type { ProblemRecord } from '../../model/problem.ts'
 import type { BundlePost, FromWorker } from '../worker/messages.ts'
@@ -46,7 +46,7 @@ export function createChecks(options: {
   buildStartProblem: () => Problem
 }): Checks {
   const { takeChecker, timeoutMs, discard, buildStartProblem } = options
-  const inOrder = createSerial()
+  const inOrder = createSerialQueue()
   let current: CurrentCheck | undefined
 
   async function tryOnce(

@@ -3,7 +3,7 @@
 import type { JsonValue } from '../../base/json.ts'
 import { readDurationMs } from '../../base/time.ts'
 import { stateLimits, type StateOptions, type StateWrite, type TransformState } from '../../model/transform.ts'
-import { NotPlain, toPlainJson } from './plain.ts'
+import { NotPlainError, toPlainJson } from './plain.ts'
 
 export type CallState = {
   readonly state: TransformState
@@ -76,7 +76,7 @@ function toJson(value: unknown): string {
   try {
     json = toPlainJson(value)
   } catch (error) {
-    if (!(error instanceof NotPlain)) throw error
+    if (!(error instanceof NotPlainError)) throw error
     throw new TypeError(`state.set expects plain JSON data: ${error.message.replace(/^result/, 'value')}.`, {
       cause: error,
     })

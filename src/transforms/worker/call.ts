@@ -8,7 +8,7 @@ import type { UncheckedFunction } from '../modules/evaluate.ts'
 import { type CallState, createCallState } from './call-state.ts'
 import { addLine } from './guard.ts'
 import type { Locate } from '../modules/locate.ts'
-import { NotPlain, toPlainJson } from './plain.ts'
+import { NotPlainError, toPlainJson } from './plain.ts'
 import { readRefusal, buildThrownReport } from '../modules/thrown.ts'
 
 /** The outcome for the main thread. The result is JSON text. */
@@ -138,7 +138,7 @@ function buildReturnedOutcome({ label }: Callable, value: unknown, { log, takeWr
     }
     return { kind: 'returned', json: toPlainJson(value), log: [...log], state: takeWrites() }
   } catch (error) {
-    if (!(error instanceof NotPlain)) return toFailedOutcome(toProblem(error), [...log])
+    if (!(error instanceof NotPlainError)) return toFailedOutcome(toProblem(error), [...log])
     const detail = `${label} must return plain JSON data: ${error.message}.`
     return toFailedOutcome(new Problem('transform-result-invalid', detail), [...log])
   }

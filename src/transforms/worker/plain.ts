@@ -16,14 +16,14 @@ const { isProxy } = types
 const isFiniteNumber = Number.isFinite
 
 /** Names the place in the result, and the kind of the value there. */
-export class NotPlain extends Error {}
+export class NotPlainError extends Error {}
 
 /** Throws NotPlain with one sentence that contains no values, such as `result.to is a function`. */
 export function toPlainJson(value: unknown): string {
   let bytes = 0
   const count = (more: number) => {
     bytes += more
-    if (bytes > resultBytes) throw new NotPlain(`the result is larger than ${resultBytes / 1024} kB`)
+    if (bytes > resultBytes) throw new NotPlainError(`the result is larger than ${resultBytes / 1024} kB`)
   }
   const writeText = (text: string): string => {
     // the length is checked before the text is encoded, because the text may have 100 MB
@@ -39,20 +39,21 @@ export function toPlainJson(value: unknown): string {
       return `${at}`
     }
     if (typeof at === 'number') {
-      if (!isFiniteNumber(at)) throw new NotPlain(`${describePlace(within)} is a number that JSON cannot represent`)
+      if (!isFiniteNumber(at))
+        throw new NotPlainError(`${describePlace(within)} is a number that JSON cannot represent`)
       const text = `${at}`
       count(text.length)
       return text
     }
-    if (typeof at !== 'object') throw new NotPlain(`${describePlace(within)} is ${describeValueKind(at)}`)
-    if (isProxy(at)) throw new NotPlain(`${describePlace(within)} is a proxy`)
+    if (typeof at !== 'object') throw new NotPlainError(`${describePlace(within)} is ${describeValueKind(at)}`)
+    if (isProxy(at)) throw new NotPlainError(`${describePlace(within)} is a proxy`)
     let level = 0
     for (let above = within; above !== undefined; above = above.above) {
-      if (above.of === at) throw new NotPlain(`${describePlace(within)} contains itself`)
+      if (above.of === at) throw new NotPlainError(`${describePlace(within)} contains itself`)
       level += 1
     }
-    if (level >= depth) throw new NotPlain(`the result has more than ${depth} levels`)
-    if (!isPlain(at)) throw new NotPlain(`${describePlace(within)} is ${describeClass(at)}`)
+    if (level >= depth) throw new NotPlainError(`the result has more than ${depth} levels`)
+    if (!isPlain(at)) throw new NotPlainError(`${describePlace(within)} is ${describeClass(at)}`)
     count(2)
     const parent: Parent = { of: at, key: '', above: within }
     return isArray(at) ? writeItems(at, parent) : writeEntries(at, parent)
@@ -114,7 +115,7 @@ function readOwnValue(source: unknown, key: string): unknown {
 function readOwnProperty(source: object, parent: Parent): unknown {
   const property = getOwnPropertyDescriptor(source, parent.key)
   if (property?.get !== undefined || property?.set !== undefined)
-    throw new NotPlain(`${describePlace(parent)} is a getter`)
+    throw new NotPlainError(`${describePlace(parent)} is a getter`)
   return property?.value
 }
 

@@ -25,7 +25,7 @@ export async function startBasecamp({ clock }: { clock: () => number }): Promise
     clock,
     isAuthorised: ({ headers }) =>
       headers.authorization === `Bearer ${basecampToken}` && /\(ops@example\.org\)/.test(headers['user-agent'] ?? ''),
-    toLimited: ({ seconds }) => ({ status: 429, headers: { 'retry-after': String(seconds) }, body: '' }),
+    buildLimitAnswer: ({ seconds }) => ({ status: 429, headers: { 'retry-after': String(seconds) }, body: '' }),
     answer,
   })
 

@@ -69,7 +69,7 @@ export async function startGitHub({
     clock,
     isAuthorised: ({ headers }) =>
       place === 'app' ? isAppToken(headers.authorization, clock()) : headers.authorization === `Bearer ${githubToken}`,
-    toLimited: ({ resetAt }) => ({
+    buildLimitAnswer: ({ resetAt }) => ({
       status: 403,
       headers: { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(resetAt) },
       body: { message: 'API rate limit exceeded' },

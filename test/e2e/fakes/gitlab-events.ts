@@ -36,7 +36,7 @@ export async function startGitLab({
   const fake = await startOutbox({
     clock,
     isAuthorised: ({ headers }) => headers['private-token'] === gitlabToken,
-    toLimited: ({ resetAt, seconds }) => ({
+    buildLimitAnswer: ({ resetAt, seconds }) => ({
       status: 429,
       headers: { 'retry-after': String(seconds), 'ratelimit-remaining': '0', 'ratelimit-reset': String(resetAt) },
       body: 'Retry later\n',

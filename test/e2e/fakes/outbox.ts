@@ -16,10 +16,15 @@ export type OutboxOptions = {
   readonly isAuthorised: (request: Received) => boolean | Promise<boolean>
   readonly answer: (request: Received) => Reply | undefined
   /** Builds the answer to a request over the limit. `resetAt`: the end of the limit, in seconds since the epoch. */
-  readonly toLimited: (limit: { resetAt: number; seconds: number }) => Reply
+  readonly buildLimitAnswer: (limit: { resetAt: number; seconds: number }) => Reply
 }
 
-export async function startOutbox({ clock, isAuthorised, answer, toLimited }: OutboxOptions): Promise<FakeOutbox> {
+export async function startOutbox({
+  clock,
+  isAuthorised,
+  answer,
+  buildLimitAnswer,
+}: OutboxOptions): Promise<FakeOutbox> {
   const faults: string[] = []
   const hooks: { path: string; hook: () => void | Promise<void> }[] = []
   let limited: { left: number; seconds: number; until: number } | undefined
@@ -44,7 +49,7 @@ export async function startOutbox({ clock, isAuthorised, answer, toLimited }: Ou
     if (limited.until > 0) faults.push('a request before the end of the limit')
     else limited.until = now + limited.seconds * 1_000
     const { until, seconds } = limited
-    return toLimited({ resetAt: Math.ceil(until / 1_000), seconds })
+    return buildLimitAnswer({ resetAt: Math.ceil(until / 1_000), seconds })
   }
 
   const loopback = await startLoopback(async (request) => {

@@ -35,7 +35,7 @@ export const apiKey = 'sk-Test-0123456789'
 
 export type Answer = (api: Api, request: Received, response: ServerResponse) => void
 
-export type Fake = {
+export type FakeProvider = {
   readonly baseUrl: string
   readonly received: readonly Received[]
   answer: Answer
@@ -45,7 +45,7 @@ export type Fake = {
   close(): void
 }
 
-export async function startFake(api: Api): Promise<Fake> {
+export async function startFakeProvider(api: Api): Promise<FakeProvider> {
   const faults: string[] = []
   let onRequest: (request: Received) => void = () => {}
   const loopback = await startLoopback((request) => {
@@ -55,7 +55,7 @@ export async function startFake(api: Api): Promise<Fake> {
       onRequest(request)
     }
   })
-  const fake: Fake = {
+  const fake: FakeProvider = {
     baseUrl: `${loopback.url}${api.basePath}`,
     received: loopback.received,
     answer: replyWith('Hello'),
@@ -126,7 +126,7 @@ export function breakOff(how: 'reset' | 'end'): Answer {
 }
 
 /** The first events, then an error of the provider. The connection stays open. */
-export function failInside(): Answer {
+export function failInStream(): Answer {
   return (api, _request, response) => {
     response.writeHead(200, eventStream)
     const events = api.toEvents(['The first half, ', 'the second half.'])

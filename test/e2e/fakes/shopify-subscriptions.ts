@@ -32,7 +32,7 @@ export async function startShopify({ clock }: { clock: () => number }): Promise<
   const fake = await startOutbox({
     clock,
     isAuthorised: ({ headers }) => headers['x-shopify-access-token'] === shopifyToken,
-    toLimited: ({ seconds }) => ({ status: 429, headers: { 'retry-after': String(seconds) }, body: '' }),
+    buildLimitAnswer: ({ seconds }) => ({ status: 429, headers: { 'retry-after': String(seconds) }, body: '' }),
     answer,
   })
 

@@ -31,7 +31,7 @@ export async function startStripe({ clock }: { clock: () => number }): Promise<F
   const fake = await startOutbox({
     clock,
     isAuthorised: ({ headers }) => headers.authorization === `Bearer ${stripeKey}`,
-    toLimited: () => ({ status: 429, body: { error: { type: 'invalid_request_error', code: 'rate_limit' } } }),
+    buildLimitAnswer: () => ({ status: 429, body: { error: { type: 'invalid_request_error', code: 'rate_limit' } } }),
     answer: (request) => answerEndpoint(request) ?? answerEvents(request),
   })
 

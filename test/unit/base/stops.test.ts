@@ -26,7 +26,7 @@ describe('createStops', () => {
   test('all parts share the configured time for the stop, and a part whose turn comes late still gets one second', async () => {
     const stops = createStops(log)
     const isStopped: string[] = []
-    stops.within(3_000)
+    stops.setTotalLimitMs(3_000)
     for (const part of ['first', 'second', 'third'])
       stops.add(part, () => new Promise(() => isStopped.push(part)), { limitMs: 2_500 })
     const stopped = stops.run()

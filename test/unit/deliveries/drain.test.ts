@@ -2,7 +2,7 @@
 import { expect, test, vi } from 'vitest'
 import { silentLog } from '../../../src/model/log.ts'
 import { createDrain, type DrainParts } from '../../../src/deliveries/drain.ts'
-import { createOneOwner } from '../../../src/store/sqlite/one-owner.ts'
+import { createSingleOwnerCalls } from '../../../src/store/sqlite/one-owner.ts'
 import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
 import type { OpenDelivery } from '../../../src/store/records.ts'
 import type { Store } from '../../../src/store/store.ts'
@@ -23,13 +23,13 @@ function createStage(
   const drain = createDrain({
     store: {
       counts: store.counts,
-      inState: store.inState,
-      parkedFor: store.parkedFor,
+      countInState: store.countInState,
+      countParkedFor: store.countParkedFor,
       waitedFor: store.waitedFor,
       drop: store.drop,
-      open: (query) => {
+      openDeliveries: (query) => {
         limits.push(query.limit)
-        return store.open(query)
+        return store.openDeliveries(query)
       },
     },
     generation: () => generation,
@@ -79,7 +79,7 @@ test('a drain ends even if a new delivery is parked for each one that it runs', 
 test('a drain leaves a module to the gateway that already drains it, and a later look runs the deliveries that are left', async () => {
   vi.useFakeTimers()
   try {
-    const leases = createOneOwner(Date.now)
+    const leases = createSingleOwnerCalls(Date.now)
     const lease = {
       take: async (names: readonly string[]) => (await leases.lease({ names, leaseMs: 9_000 })).map(({ name }) => name),
     }

@@ -26,7 +26,7 @@ function findKey(payload: JsonValue, headers: Record<string, string>, proved?: P
     admitted: proved === undefined ? { token: true, signedFor: [] } : toAdmitted(proved),
   }
   const found = readDedupe(delivery)
-  return found && { key: found.key.key, isSenders: found.isSenders }
+  return found && { key: found.key.key, isDeliveryId: found.isDeliveryId }
 }
 
 describe('the dedupe key of a delivery', () => {
@@ -34,18 +34,18 @@ describe('the dedupe key of a delivery', () => {
 
   test('the dedupe key of a delivery is the Idempotency-Key, or else the id from the sender, or else there is none', () => {
     expect(findKey({}, {})).toBeUndefined()
-    expect(findKey({}, github)).toEqual({ key: 'github:d-1', isSenders: true })
-    expect(findKey({}, { ...github, 'idempotency-key': 'k' })).toEqual({ key: 'key:k', isSenders: false })
+    expect(findKey({}, github)).toEqual({ key: 'github:d-1', isDeliveryId: true })
+    expect(findKey({}, { ...github, 'idempotency-key': 'k' })).toEqual({ key: 'key:k', isDeliveryId: false })
   })
 
   test('the id that a signature covers takes precedence over every other dedupe key', () => {
     const event = { id: 'evt_1', type: 'invoice.paid' }
     const headers = { 'stripe-signature': 't=1,v1=00', 'idempotency-key': 'k' }
     const proved = { by: 'stripe', mapping: 'm' }
-    expect(findKey(event, headers, { ...proved, id: 'evt_1' })).toEqual({ key: 'm stripe:evt_1', isSenders: true })
+    expect(findKey(event, headers, { ...proved, id: 'evt_1' })).toEqual({ key: 'm stripe:evt_1', isDeliveryId: true })
     expect(findKey(event, { ...headers, ...github }, { ...proved, id: 'evt_1' })?.key).toBe('m stripe:evt_1')
-    expect(findKey(event, headers, proved)).toEqual({ key: 'm key:k', isSenders: false })
-    expect(findKey(event, headers)).toEqual({ key: 'key:k', isSenders: false })
+    expect(findKey(event, headers, proved)).toEqual({ key: 'm key:k', isDeliveryId: false })
+    expect(findKey(event, headers)).toEqual({ key: 'key:k', isDeliveryId: false })
   })
 
   test('the same id under two signed mappings of one path means two deliveries', () => {
@@ -64,7 +64,7 @@ describe('the dedupe key of a delivery', () => {
 })
 
 describe('deliveries with a dedupe key', () => {
-  const dedupe = { key: { hook: 'github', key: 'k', bodyHash: 'hash-1' }, isSenders: false }
+  const dedupe = { key: { hook: 'github', key: 'k', bodyHash: 'hash-1' }, isDeliveryId: false }
   const repeated: string[] = []
   const repeats = ({ deliveryId }: { deliveryId: string }) => void repeated.push(deliveryId)
   const never = () => new Promise<never>(() => {})

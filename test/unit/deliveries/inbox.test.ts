@@ -70,7 +70,7 @@ describe('inbox of the gateway', () => {
     await inbox.deliver([toPayload('a')], { historyId: '20', syncedAt: 5 })
     const [row] = await store.deliveries({ limit: 9 })
     expect(row).toMatchObject({ deliveryId: 'd-1', hook: 'gmail', source: 'gmail', state: 'pending' })
-    expect(await store.answered({ hook: 'gmail', key: `key:${toMailKey(toPayload('a'))}` })).toMatchObject({
+    expect(await store.findAnswer({ hook: 'gmail', key: `key:${toMailKey(toPayload('a'))}` })).toMatchObject({
       deliveryId: 'd-1',
       status: 200,
     })
@@ -101,7 +101,7 @@ describe('inbox of the gateway', () => {
     const store = createMemoryStore({ clock: () => 5 })
     const { inbox, released } = createStage({
       ...store,
-      open: () => Promise.reject(new Error('the connection is gone')),
+      openDeliveries: () => Promise.reject(new Error('the connection is gone')),
     })
     await inbox.deliver([toPayload('a')], { historyId: '20', syncedAt: 5 })
     await new Promise((resolve) => setImmediate(resolve))

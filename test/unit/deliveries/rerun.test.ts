@@ -112,10 +112,10 @@ describe('waiting deliveries', () => {
   test('waiting deliveries are read one at a time, so that new requests run in between', async () => {
     const events: string[] = []
     const { rerunner } = await createStage(['a', 'b'], (store) => ({
-      open(query) {
+      openDeliveries(query) {
         events.push(`at most ${query.limit}`)
         setImmediate(() => events.push('a request'))
-        return store.open(query)
+        return store.openDeliveries(query)
       },
     }))
     await rerunner.resumePending()
@@ -170,7 +170,7 @@ describe('waiting deliveries', () => {
     expect(await waiting.waitedFor()).toEqual(['mapping:'])
     expect(errors[0]).toMatch(/^parked: No mapping takes it since /)
     expect(parked).toEqual(['a'])
-    const [open] = await waiting.open({ limit: 1 })
+    const [open] = await waiting.openDeliveries({ limit: 1 })
     if (open === undefined) throw new Error('it is parked')
     expect(await rerunner.rerun(open)).toBe('parked')
     expect((await waiting.delivery('a'))?.problem, 'the first moment stays').toEqual(record?.problem)
@@ -195,7 +195,7 @@ describe('waiting deliveries', () => {
 
   test('a delivery whose body no mapping reads stays parked', async () => {
     const { rerunner, waiting } = await createStage(['a'], undefined, { mappingId: 'text', mappings: elsewhere })
-    const [open] = await waiting.open({ limit: 1 })
+    const [open] = await waiting.openDeliveries({ limit: 1 })
     if (open === undefined) throw new Error('it is pending')
     const headers = { 'content-type': 'text/plain' }
     const text = { ...open, request: { head: { ...open.request.head, headers }, body: Buffer.from('plain') } }

@@ -79,7 +79,7 @@ export function createSenderStage({ mappings, config = {}, isHeld = () => true, 
     look: () => watch.look(),
     accept({ hook, client, headers }: Sender, mappingId?: string) {
       const delivery = toTestDelivery(hook, {}, { headers: addNewId(headers) })
-      watch.noteAccepted(delivery, { client, hook: generation.hook(hook), label: hook, mappingId })
+      watch.noteAccepted(delivery, { client, hook: generation.findHook(hook), label: hook, mappingId })
     },
     refuse(
       { hook, client, headers }: Sender,

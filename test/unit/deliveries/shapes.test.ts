@@ -13,7 +13,7 @@ import type { Store } from '../../../src/store/store.ts'
 import { openStores, whyNoPostgres } from '../../contract/postgres-stage.ts'
 import { toGeneration, toTestDelivery } from '../pipeline/decide.ts'
 
-const hook = toGeneration([{ id: 'orders', match: { path: 'orders' }, messageTemplate: 'x' }]).hook('orders')
+const hook = toGeneration([{ id: 'orders', match: { path: 'orders' }, messageTemplate: 'x' }]).findHook('orders')
 const createLearner = (store: Store, onShapeWritten?: (hook: string) => void) =>
   createShapeLearner({ store, development: false, onShapeWritten, log: silentLog })
 const toDelivery = (payload: JsonObject) => toTestDelivery('orders', payload)

@@ -120,30 +120,30 @@ describe('proxies that the configuration does not name', () => {
   test.each(['127.0.0.1', '::1', '10.1.2.3', '192.168.0.9', 'fd00::5'])(
     'a warning for the operator names the proxy %s if the configuration does not',
     (address) => {
-      expect(lookUpFrom(address, forwarded).proxies.warnings()).toEqual([
+      expect(lookUpFrom(address, forwarded).proxies.listWarnings()).toEqual([
         expect.stringContaining(`Requests from ${address} `),
       ])
-      expect(lookUpFrom(address, forwarded, ['172.16.0.1']).proxies.warnings()).toHaveLength(1)
+      expect(lookUpFrom(address, forwarded, ['172.16.0.1']).proxies.listWarnings()).toHaveLength(1)
     },
   )
 
   test('the warning about an unknown proxy ends when the configuration names the proxy', () => {
     const { named, proxies } = lookUpFrom('10.1.2.3', forwarded)
     named.push('10.0.0.0/8')
-    expect(proxies.warnings()).toEqual([])
+    expect(proxies.listWarnings()).toEqual([])
   })
 
   test.each([
     ['a sender on the internet that sets the header', '203.0.113.9', forwarded],
     ['a client without the header', '127.0.0.1', {}],
   ])('no warning about an unknown proxy is caused by %s', (_, address, headers) => {
-    expect(lookUpFrom(address, headers).proxies.warnings()).toEqual([])
+    expect(lookUpFrom(address, headers).proxies.listWarnings()).toEqual([])
   })
 
   test('at most ten unknown proxies are remembered, because a private network has many addresses', () => {
     const proxies = createUnnamedProxies(() => [])
     const clientOf = createClientLookup([], proxies)
     for (let last = 0; last < 99; last++) clientOf({ headers: forwarded, socket: { remoteAddress: `10.0.0.${last}` } })
-    expect(proxies.warnings()).toHaveLength(10)
+    expect(proxies.listWarnings()).toHaveLength(10)
   })
 })

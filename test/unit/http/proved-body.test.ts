@@ -14,7 +14,7 @@ import { inflateBody } from '../../../src/http/body.ts'
 function buildHook(accept: ('text' | 'xml')[]) {
   const mapping = Mapping.parse({ match: { path: 'in' }, ...(accept.length > 0 && { accept }) })
   const config = Config.parse({ hooks: { token: 'hook-secret' } })
-  return createGeneration({ config, mappings: [{ ...mapping, id: 'own' }], transforms: new Map() }).hook('in')
+  return createGeneration({ config, mappings: [{ ...mapping, id: 'own' }], transforms: new Map() }).findHook('in')
 }
 
 const types = [

@@ -45,7 +45,7 @@ function createDownChat() {
 }
 
 async function waitingOf(stage: Stage) {
-  return await stage.store.waiting({ agentId: 'main', sessionKey: 'main', limit: 100 })
+  return await stage.store.waitingEvents({ agentId: 'main', sessionKey: 'main', limit: 100 })
 }
 
 describe('a wake', () => {

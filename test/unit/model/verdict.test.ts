@@ -1,7 +1,7 @@
 // The one word of a reply that counts as its verdict.
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { describeVerdict, matchVerdict, readLastLine } from '../../../src/model/verdict.ts'
+import { describeVerdict, matchVerdict, readLastLineVerdict } from '../../../src/model/verdict.ts'
 
 const words = ['pass', 'fail', 'needs-work']
 
@@ -47,8 +47,8 @@ describe('matchVerdict', () => {
 
 describe('readLastLine', () => {
   test('readLastLine reads only the last line that is not blank', () => {
-    expect(readLastLine('fail\nIt is fine.\r\n\npass\n \n', words)).toBe('pass')
-    expect(readLastLine('pass\nOr is it?', words)).toBeUndefined()
+    expect(readLastLineVerdict('fail\nIt is fine.\r\n\npass\n \n', words)).toBe('pass')
+    expect(readLastLineVerdict('pass\nOr is it?', words)).toBeUndefined()
   })
 })
 

@@ -59,5 +59,5 @@ let ids = 0
 export const toTestId = () => `id-${++ids}`
 
 export function decideOn(generation: Generation, delivery: Delivery) {
-  return decide(delivery, { hook: generation.hook(delivery.path), config: generation.config, newId: toTestId })
+  return decide(delivery, { hook: generation.findHook(delivery.path), config: generation.config, newId: toTestId })
 }

@@ -16,7 +16,7 @@ function findRules(mappings: readonly (MappingInput & { maxBodyBytes?: number })
     })),
     transforms: new Map(),
   })
-  return generation.hook(name).tokenless
+  return generation.findHook(name).tokenless
 }
 
 const github = { match: { path: 'a' }, verify: { scheme: 'github', secret: 's' } }
@@ -64,7 +64,7 @@ test('the trace names the credential that the request lacks for a mapping: the t
   ])
   const signedFor = generation.mappings.filter(({ id }) => id !== 'other').flatMap(({ identity }) => identity.proves)
   const delivery = { ...toTestDelivery('x', {}), admitted: { token: false, signedFor } }
-  const { trace, mapping } = findMapping(generation.hook('x'), delivery)
+  const { trace, mapping } = findMapping(generation.findHook('x'), delivery)
   expect(mapping?.id).toBe('signed')
   expect(trace.map(({ mappingId, why }) => `${mappingId}: ${why}`)).toEqual([
     'plain: the request has no hook token, which this mapping requires because it has no verify',

@@ -13,7 +13,7 @@ function toDelivery(parts: Partial<MatchInput> = {}): MatchInput {
 }
 
 function find<T>(router: Router<T>, parts: MatchInput) {
-  return router.mappingsFor(parts.path).find(parts)
+  return router.findMappings(parts.path).find(parts)
 }
 
 function isTaken(match: Match, parts: Partial<MatchInput>): boolean {
@@ -41,7 +41,7 @@ describe('the mapping of a delivery', () => {
   })
 
   test('the candidates are the mappings of the path and those without a path, in the order of the configuration', () => {
-    const listIds = (path: string) => router.mappingsFor(path).mappings.map(({ id }) => id)
+    const listIds = (path: string) => router.findMappings(path).mappings.map(({ id }) => id)
     expect(listIds('github')).toEqual(['early any', 'first', 'second', 'late any'])
     expect(listIds('gmail')).toEqual(['early any', 'other', 'late any'])
     expect(listIds('unheard of')).toEqual(['early any', 'late any'])
@@ -69,7 +69,7 @@ describe('the mapping of a delivery', () => {
 
   test('a look-up considers only the mappings of its own path, however many other paths exist', () => {
     const many = createRouter(Array.from({ length: 1000 }, (_, n) => toMapping(`m${n}`, { path: `hook-${n}` })))
-    expect(many.mappingsFor('hook-777').mappings.map(({ id }) => id)).toEqual(['m777'])
+    expect(many.findMappings('hook-777').mappings.map(({ id }) => id)).toEqual(['m777'])
     expect(find(many, toDelivery({ path: 'hook-777' })).trace).toHaveLength(1)
   })
 })
@@ -86,7 +86,7 @@ describe('paths of hooks', () => {
     (path) => {
       expect(isTaken({ path: 'github' }, { path })).toBe(false)
       expect(isTaken({ path }, { path })).toBe(true)
-      expect(createRouter([toMapping('only', { path: 'github' })]).mappingsFor(path).mappings).toEqual([])
+      expect(createRouter([toMapping('only', { path: 'github' })]).findMappings(path).mappings).toEqual([])
     },
   )
 

@@ -293,12 +293,12 @@ describe('policy of actions', () => {
 describe('hooks of mappings', () => {
   test('an unknown name is not a hook, and the name of an inherited property is not one either', () => {
     const generation = toGeneration([template])
-    expect(['in', 'wake', 'agent'].map((name) => generation.hook(name).kind)).toEqual([
+    expect(['in', 'wake', 'agent'].map((name) => generation.findHook(name).kind)).toEqual([
       'mapped',
       'built-in',
       'built-in',
     ])
-    const kinds = ['', 'out', 'constructor', '__proto__', 'In'].map((name) => generation.hook(name).kind)
+    const kinds = ['', 'out', 'constructor', '__proto__', 'In'].map((name) => generation.findHook(name).kind)
     expect(new Set(kinds)).toEqual(new Set(['unknown']))
   })
 

@@ -121,7 +121,7 @@ describe('the order of evidence for the sender', () => {
       },
     )
     const generation = toGeneration([{ match: { path: 'in', source: 'github', event: 'push' } }])
-    const hook = generation.hook('in')
+    const hook = generation.findHook('in')
     const head = { ...toTestDelivery('in', {}), headers: counted }
     const delivery = buildDelivery(head, Buffer.from('{}'), { hook, id: 'd', receivedAt: 0 })
     expect(readDedupe(delivery)?.key.key).toBe('github:d-1')

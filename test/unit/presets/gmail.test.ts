@@ -88,7 +88,7 @@ describe('the gmail preset', () => {
   })
 
   test('maxBytes of the gmail preset raises the body limit of the path from 256 KiB to at most 32 MiB', () => {
-    const findLimit = (options: object, path = 'gmail') => toGeneration(options).hook(path).maxBodyBytes
+    const findLimit = (options: object, path = 'gmail') => toGeneration(options).findHook(path).maxBodyBytes
     expect(findLimit({})).toBe(6_819_200)
     expect(findLimit({ maxBytes: 1 })).toBe(100 * (3 + 8192))
     expect(findLimit({ maxBytes: 10_000_000 })).toBe(33_554_432)

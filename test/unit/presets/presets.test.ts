@@ -51,7 +51,7 @@ const toGeneration = (name: string, options?: object): Generation =>
 /** The head of a request with a valid signature, whatever its media type. */
 async function decideOn(name: string, headers: Record<string, string>, payload: JsonValue) {
   const generation = toGeneration(name, keysOf(name))
-  const hook = generation.hook(name)
+  const hook = generation.findHook(name)
   const head = toLocalHead(hook, {
     prefix: '/hooks',
     path: name,

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { buildKept, capture } from '../../../src/replay/capture.ts'
+import { buildCaptureSource, capture } from '../../../src/replay/capture.ts'
 import { toDeliveryHead } from '../../../src/model/delivery.ts'
 import { toGeneration, toTestDelivery } from '../pipeline/decide.ts'
 import { createConfigDir } from '../transforms/stage.ts'
@@ -16,7 +16,13 @@ async function captureAnswer(body: string, env: Readonly<Record<string, string>>
   const record = { deliveryId: delivery.id, receivedAt: delivery.receivedAt, mappingId: undefined }
   const request = { head: toDeliveryHead(delivery), body: delivery.body.bytes }
   const { root } = await createConfigDir()
-  const made = await capture(buildKept({ record, request }, parts), { name: 'one', module: 'x.ts', root, parts, env })
+  const made = await capture(buildCaptureSource({ record, request }, parts), {
+    name: 'one',
+    module: 'x.ts',
+    root,
+    parts,
+    env,
+  })
   const text = readFileSync(made.file, 'utf8')
   return { text, expected: JSON.parse(text).expect, removed: made.removed }
 }

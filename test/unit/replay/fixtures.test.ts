@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { type Parts, runFixture } from '../../../src/replay/fixtures.ts'
+import { type GenerationParts, runFixture } from '../../../src/replay/fixtures.ts'
 import { type FixtureFile, parseFixture, readFixtures, updateFixture } from '../../../src/replay/fixture-files.ts'
 import { loadTransforms } from '../../inline-transforms.ts'
 import { Config } from '../../../src/model/config/config.ts'
@@ -11,7 +11,11 @@ import { createConfigDir, writeFiles } from '../transforms/stage.ts'
 
 const bundled = new URL('../../../transforms', import.meta.url).pathname
 
-async function createParts(root: string, mappings: readonly MappingInput[], hooks: object = {}): Promise<Parts> {
+async function createParts(
+  root: string,
+  mappings: readonly MappingInput[],
+  hooks: object = {},
+): Promise<GenerationParts> {
   const named = mappings.map((mapping, index) => ({ ...Mapping.parse(mapping), id: `m-${index + 1}` }))
   const refs = named.flatMap(({ transform }) => transform ?? [])
   const transforms = await loadTransforms({

@@ -21,7 +21,7 @@ async function list(sent: readonly Sent[], mapping: MappingInput = {}) {
   ])
   const learner = createShapeLearner({ store, development: false, log: silentLog })
   for (const { payload, ...sender } of sent) {
-    learner.note(toTestDelivery('pr', payload, sender), generation.hook('pr'))
+    learner.note(toTestDelivery('pr', payload, sender), generation.findHook('pr'))
     await learner.flush()
   }
   return listLearntPaths({ dir: makeFolder(), store, generation }, { hook: 'pr', mappingId: 'own' })

@@ -13,7 +13,7 @@ type Sent = { readonly payload: JsonValue; readonly event?: string; readonly tim
 
 async function createStage(sent: readonly Sent[]) {
   const store = createMemoryStore({ clock: Date.now })
-  const hook = toGeneration([{ match: { path: 'pr' }, messageTemplate: 'x' }]).hook('pr')
+  const hook = toGeneration([{ match: { path: 'pr' }, messageTemplate: 'x' }]).findHook('pr')
   const learner = createShapeLearner({ store, development: false, log: silentLog })
   for (const { payload, event, times = 1 } of sent) {
     for (let count = 0; count < times; count += 1) {

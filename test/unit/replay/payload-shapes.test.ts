@@ -1,6 +1,6 @@
 // Learnt shapes are read one event at a time, so that requests are served in between.
 import { describe, expect, test } from 'vitest'
-import { addToStored } from '../../../src/deliveries/shapes/stored.ts'
+import { mergeIntoStoredShape } from '../../../src/deliveries/shapes/stored.ts'
 import { collectKnownPayloads, listLearntPaths } from '../../../src/replay/learnt-paths.ts'
 import { findPathWarnings } from '../../../src/replay/path-warnings.ts'
 import { collectShapes, streamHookShapes } from '../../../src/replay/payload-shapes.ts'
@@ -23,7 +23,7 @@ async function createStage() {
   for (const [hook, event] of [...letters.map((letter) => ['pr', letter] as const), ['other', 'push'] as const]) {
     const shape = createEventShape({ hook, event })
     learnPayload(shape, { id: 1 }, 1)
-    await addToStored(store, shape)
+    await mergeIntoStoredShape(store, shape)
   }
   const read: string[] = []
   const cursors = async (prefix: string) => {
@@ -93,8 +93,8 @@ test('at most 25 kept requests are in memory at a time, and each counts once', a
     await parts.store.append(newDelivery({ at, hook: 'other', source: undefined, event: undefined, request: kept }))
   }
   const pages: number[] = []
-  const kept: Parts['store']['kept'] = async (query) => {
-    const page = await parts.store.kept(query)
+  const kept: Parts['store']['keptDeliveries'] = async (query) => {
+    const page = await parts.store.keptDeliveries(query)
     pages.push(page.length)
     return page
   }

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
-import { limitSilence, patientFetch } from '../../../src/runners/ai/fetch.ts'
+import { limitSilence, fetchWithoutTimeout } from '../../../src/runners/ai/fetch.ts'
 
 let server: Server | undefined
 
@@ -28,7 +28,11 @@ describe('a fetch without time limits', () => {
       response.writeHead(201, { 'x-seen': `${method} ${path} ${headers['x-key']}` })
       request.pipe(response)
     })
-    const answer = await patientFetch(`${url}/v1?a=b`, { method: 'POST', headers: { 'X-Key': 'k' }, body: 'grüße' })
+    const answer = await fetchWithoutTimeout(`${url}/v1?a=b`, {
+      method: 'POST',
+      headers: { 'X-Key': 'k' },
+      body: 'grüße',
+    })
     expect([answer.status, answer.ok, answer.headers.get('x-seen')]).toEqual([201, true, 'POST /v1?a=b k'])
     expect(await answer.text()).toBe('grüße')
   })
@@ -39,7 +43,7 @@ describe('a fetch without time limits', () => {
       response.write('first')
       finish = () => response.end(' second')
     })
-    const answer = await patientFetch(url)
+    const answer = await fetchWithoutTimeout(url)
     const reader = answer.body?.getReader()
     expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe('first')
     finish()
@@ -53,19 +57,19 @@ describe('a fetch without time limits', () => {
       seen.push(request.url)
       response.writeHead(307, { location: '/elsewhere' }).end()
     })
-    expect((await patientFetch(url, { method: 'POST', body: '{}' })).status).toBe(307)
+    expect((await fetchWithoutTimeout(url, { method: 'POST', body: '{}' })).status).toBe(307)
     expect(seen).toEqual(['/'])
   })
 
   test('an answer without a body is a valid answer', async () => {
     const url = await startServer((_, response) => void response.writeHead(204).end())
-    const answer = await patientFetch(url)
+    const answer = await fetchWithoutTimeout(url)
     expect([answer.status, await answer.text()]).toEqual([204, ''])
   })
 
   test('the read of an answer fails if the connection breaks', async () => {
     const url = await startServer((_, response) => void response.write('half', () => response.socket?.destroy()))
-    const answer = await patientFetch(url)
+    const answer = await fetchWithoutTimeout(url)
     await expect(answer.text()).rejects.toMatchObject({ code: 'ECONNRESET' })
   })
 
@@ -75,7 +79,7 @@ describe('a fetch without time limits', () => {
       closed = once(request.socket, 'close')
       response.write('on and on')
     })
-    const answer = await patientFetch(url)
+    const answer = await fetchWithoutTimeout(url)
     await answer.body?.cancel()
     await expect(closed).resolves.toBeDefined()
   })
@@ -83,7 +87,9 @@ describe('a fetch without time limits', () => {
   test('a fetch with an aborted signal sends no request', async () => {
     const seen: unknown[] = []
     const url = await startServer((request) => void seen.push(request.url))
-    await expect(patientFetch(url, { signal: AbortSignal.abort() })).rejects.toMatchObject({ name: 'AbortError' })
+    await expect(fetchWithoutTimeout(url, { signal: AbortSignal.abort() })).rejects.toMatchObject({
+      name: 'AbortError',
+    })
     expect(seen).toEqual([])
   })
 })
@@ -93,14 +99,14 @@ describe('a fetch with a limit on silence', () => {
 
   test('a stalled response is aborted, and is reported as stalled rather than missing', async () => {
     const url = await startServer((_, response) => void response.write('half'))
-    const watched = limitSilence(patientFetch, { ...limits, betweenMs: 50 })
+    const watched = limitSilence(fetchWithoutTimeout, { ...limits, betweenMs: 50 })
     await expect(watched.fetch(url).then((answer) => answer.text())).rejects.toThrow(/abort|nothing/)
     expect(watched.silence()).toBe('stopped')
   })
 
   test('response headers without a body do not count as the first byte', async () => {
     const url = await startServer((_, response) => response.flushHeaders())
-    const watched = limitSilence(patientFetch, { ...limits, firstMs: 200 })
+    const watched = limitSilence(fetchWithoutTimeout, { ...limits, firstMs: 200 })
     await expect(watched.fetch(url).then((answer) => answer.text())).rejects.toThrow(/abort|nothing/)
     expect(watched.silence()).toBe('no answer')
   })
@@ -110,7 +116,7 @@ describe('a fetch with a limit on silence', () => {
       if (request.url === '/on') response.write('on and on')
       else response.end('whole')
     })
-    const watched = limitSilence(patientFetch, limits)
+    const watched = limitSilence(fetchWithoutTimeout, limits)
     expect(await (await watched.fetch(url)).text()).toBe('whole')
     const stop = new AbortController()
     const answer = await watched.fetch(`${url}/on`, { signal: stop.signal })

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { silentLog } from '../../../src/model/log.ts'
 import { createNamedLeases } from '../../../src/store/named-leases.ts'
-import { createOneOwner } from '../../../src/store/sqlite/one-owner.ts'
+import { createSingleOwnerCalls } from '../../../src/store/sqlite/one-owner.ts'
 
 const times = { leaseMs: 20_000, everyMs: 5_000 }
 
@@ -11,7 +11,7 @@ afterEach(() => void vi.useRealTimers())
 
 /** Two gateways on the same leases. `isCut`: the first one cannot reach the store. */
 function createTwo() {
-  const store = createOneOwner(Date.now)
+  const store = createSingleOwnerCalls(Date.now)
   const line = { isCut: false }
   const cut =
     <Given extends unknown[], Result>(call: (...given: Given) => Promise<Result>) =>

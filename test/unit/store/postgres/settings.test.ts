@@ -290,7 +290,7 @@ test.skipIf(whyNoPostgres)(
       settings: toFlowSettings(Flow.parse({}), { ring: 'a', rateKey: '' }),
     }
     const jobs = [newJob({ flow }), newJob()]
-    await store.append(newDelivery({ at: Date.now(), request: request(), ring: 5, jobs }))
+    await store.append(newDelivery({ at: Date.now(), request: request(), ringSize: 5, jobs }))
     const children = ['requests', 'rings', 'jobs', 'job_parts', 'job_flow']
     const counts = () =>
       withDatabase(async (client) => {

@@ -29,7 +29,7 @@ test('deliveries, wakes and sessions are found, listed and counted whether or no
     deliveries: { accepted: 1_089, skipped: 11 },
     jobs: { done: 1_100 },
   })
-  expect(await store.inState('skipped')).toBe(11)
+  expect(await store.countInState('skipped')).toBe(11)
   const skipped = await store.deliveries({ limit: 99, state: 'skipped' })
   expect(skipped.map(({ event }) => event)).toEqual(Array.from({ length: 11 }, (_, index) => `e${index * 100}`))
   expect(await store.sessions({ limit: 99 })).toHaveLength(7)

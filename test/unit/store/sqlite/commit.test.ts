@@ -82,7 +82,7 @@ describe('a commit', () => {
     const reopened = openStore(join(copy, 'x.db'))
     await reopened.ready()
     for (const { id } of deliveries) expect(await reopened.delivery(id)).toBeDefined()
-    expect(await reopened.open({ limit: 100 })).toHaveLength(50)
+    expect(await reopened.openDeliveries({ limit: 100 })).toHaveLength(50)
     // the lease belonged to a dead process: the job is due at once, and the attempt counts, because the job may have crashed the process
     expect(await reopened.claim({ limit: 9, leaseMs: 1000 })).toMatchObject([
       { id: held?.id, lapsed: held?.fence, attempts: 1 },
@@ -130,7 +130,7 @@ describe('the queue of the writer', () => {
     })
     await Promise.all(waiting)
     expect(await store.cursor('mail')).toBe('7')
-    const open = await store.open({ limit: 9 })
+    const open = await store.openDeliveries({ limit: 9 })
     expect(open.map((each) => new TextDecoder().decode(each.request.body))).toEqual(bodies)
   })
 

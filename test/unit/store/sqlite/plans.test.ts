@@ -47,7 +47,7 @@ const operations: readonly Operation[] = [
 ]
 
 const reads: readonly ((from: Reads) => Promise<unknown>)[] = [
-  (from) => from.waiting({ ...main, limit: 50 }),
+  (from) => from.waitingEvents({ ...main, limit: 50 }),
   (from) => from.session(main),
   (from) => from.messages({ ...main, limit: 50 }),
   (from) => from.messages({ ...main, limit: 50, runId: 'j' }),
@@ -55,10 +55,10 @@ const reads: readonly ((from: Reads) => Promise<unknown>)[] = [
   (from) => from.taskAgeMs('t'),
   (from) => from.cursor('c'),
   (from) => from.dueForMs(),
-  (from) => from.open({ limit: 1 }),
-  (from) => from.open({ limit: 1, waitsFor: 'a.ts' }),
+  (from) => from.openDeliveries({ limit: 1 }),
+  (from) => from.openDeliveries({ limit: 1, waitsFor: 'a.ts' }),
   (from) => from.waitedFor(),
-  (from) => from.endings(),
+  (from) => from.jobsToEnd(),
 ]
 
 /** A database that records the query plan of each statement. */
@@ -116,7 +116,7 @@ test('the database itself refuses a second running job of a lane', () => {
 test('unconsumed events are counted from an index, without reading their rows', async () => {
   const { plan, planned } = createPlanned()
   const from = createReads({ use: (_empty, query) => query(planned), reset() {}, close() {} }, Date.now)
-  await from.waiting({ ...main, limit: 50 })
+  await from.waitingEvents({ ...main, limit: 50 })
   const sums = plan.filter((line) => line.includes('events_waiting'))
   expect(sums.length).toBeGreaterThan(0)
   expect(sums.filter((line) => !line.includes('COVERING'))).toEqual([])

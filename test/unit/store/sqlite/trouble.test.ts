@@ -42,7 +42,7 @@ describe('trouble with the file of a store', () => {
     await store.ready()
     await expect(store.append(small())).rejects.toMatchObject({ code: 'store-unavailable', retryAfterSeconds: 5 })
     expect(await store.health()).toMatchObject({ trouble: 'The store cannot write: its file cannot be opened.' })
-    expect(await store.answered({ hook: 'github', key: 'k' })).toBeUndefined()
+    expect(await store.findAnswer({ hook: 'github', key: 'k' })).toBeUndefined()
     rmSync(inTheWay)
     mkdirSync(inTheWay)
     // the health check notices the failure without another call
@@ -224,7 +224,7 @@ describe('a reader of a store', () => {
     const delivery = small()
     await store.append(delivery)
     await store.delivery(delivery.id)
-    await store.answered({ hook: 'github', key: 'k' })
+    await store.findAnswer({ hook: 'github', key: 'k' })
     const db = openDatabase(file, { readOnly: false, busyMs: 0 })
     expect(db.get('PRAGMA wal_checkpoint(RESTART)')).toMatchObject({ busy: 0 })
     db.close()
