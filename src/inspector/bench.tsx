@@ -53,7 +53,12 @@ export function BenchView({ hook, from, saved, all }: BenchProps): JSX.Element {
     keepBenchInput(hook, next)
     setTyped(next)
   }
-  const load = (id: string) => report(readKept(id).then((kept) => (change(kept), '')))
+  function load(id: string): void {
+    const loaded = readKept(id).then((kept) => (change(kept), ''))
+    // a request that cannot be edited leaves an empty one, so that another one can be typed
+    loaded.catch(() => setTyped((before) => before ?? emptyBenchInput))
+    report(loaded)
+  }
 
   useEffect(() => {
     if (from !== '') load(from)

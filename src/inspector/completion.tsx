@@ -81,7 +81,8 @@ export function TemplateField({ hook, mappingId, value, box, onChange }: Templat
           onChange(currentTarget.value)
         }}
       />
-      <ul id="paths" role="listbox" aria-label="Paths of the payload" hidden={!isOpen}>
+      {/* tabIndex: otherwise Chromium gives the focus of Tab to a list that scrolls, which then closes */}
+      <ul id="paths" role="listbox" tabIndex={-1} aria-label="Paths of the payload" hidden={!isOpen}>
         {found.map(({ path, kinds, count }, at) => (
           <li
             key={path}

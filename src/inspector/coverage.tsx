@@ -1,6 +1,6 @@
 // The coverage of a transform: which code its fixtures run, and which of the learnt payloads its fixtures have. It is measured after a click.
 import type { JSX } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { CoverageFields, ModuleCoverageFields } from '../model/api/shapes.ts'
 import { post, toQuery } from './api.ts'
 import { formatCount, markUnseen } from './format.ts'
@@ -20,14 +20,20 @@ type CoverageProps = {
 export function CoverageView({ module, file, saved }: CoverageProps): JSX.Element {
   const [measured, setMeasured] = useState<CoverageFields>()
   const { said, setSaid, report } = useSaid()
-  useEffect(() => setMeasured(undefined), [module, saved])
+  const section = useRef<HTMLElement>(null)
+  useEffect(() => {
+    const button = section.current?.querySelector('button')
+    // the figures go away, and with them a button that has the focus
+    if (section.current?.querySelector('ul :focus') != null) button?.focus()
+    setMeasured(undefined)
+  }, [module, saved])
   function measure(): void {
     setSaid({ text: 'Running the fixtures …', isBad: false })
     report(post<CoverageFields>(`/api/coverage?${toQuery({ module })}`).then((found) => (setMeasured(found), '')))
   }
   const coverage = measured?.coverage
   return (
-    <section class="part" aria-label={`Coverage of ${module}`}>
+    <section class="part" ref={section} aria-label={`Coverage of ${module}`}>
       <h3>
         Coverage of{' '}
         {file === null ? (

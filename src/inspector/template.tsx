@@ -34,6 +34,7 @@ export function TemplateBox({
   report,
 }: TemplateBoxProps): JSX.Element {
   const { template, mappingId, body } = typed
+  const focusLater = (id: string) => requestAnimationFrame(() => document.getElementById(id)?.focus())
   const box = useRef<HTMLTextAreaElement>(null)
   const templateMappings = mappings.filter(({ transform }) => transform === null)
   const chosen = templateMappings.find(({ id }) => id === mappingId)
@@ -78,7 +79,10 @@ export function TemplateBox({
         <button
           type="button"
           id="edit-template"
-          onClick={() => onChange({ template: start?.template ?? '', mappingId: start?.id })}
+          onClick={() => {
+            onChange({ template: start?.template ?? '', mappingId: start?.id })
+            focusLater('bench-template')
+          }}
         >
           {start === undefined ? 'make a template' : 'change the template'}
         </button>
@@ -116,7 +120,13 @@ export function TemplateBox({
         <button type="button" onClick={() => report(copyText('The mapping', renderMapping(hook, template)))}>
           copy the mapping
         </button>
-        <button type="button" onClick={() => onChange({ template: undefined, mappingId: undefined })}>
+        <button
+          type="button"
+          onClick={() => {
+            onChange({ template: undefined, mappingId: undefined })
+            focusLater('edit-template')
+          }}
+        >
           {isSaved ? 'close' : 'discard'}
         </button>
       </div>

@@ -150,7 +150,15 @@ function Tree({ node, path, choice }: TreeProps): JSX.Element {
             <Tree key={at} node={child} path={[...path, key]} choice={choice} />
           ))}
           {shown.length > most && (
-            <button type="button" class="link" onClick={() => setMost(most + 10 * page)}>
+            <button
+              type="button"
+              class="link"
+              onClick={({ currentTarget }) => {
+                // the last press removes the button, which has the focus
+                if (shown.length <= most + 10 * page) focusIn(currentTarget.previousElementSibling)
+                setMost(most + 10 * page)
+              }}
+            >
               {shown.length - most} more
             </button>
           )}
@@ -158,6 +166,10 @@ function Tree({ node, path, choice }: TreeProps): JSX.Element {
       )}
     </details>
   )
+}
+
+function focusIn(entry: Element | null): void {
+  entry?.querySelector<HTMLElement>('button, summary')?.focus()
 }
 
 /** A folded object or array in one line. */
@@ -176,23 +188,25 @@ function Leaf({ name, node }: { name: PathStep | undefined; node: JsonNode }): J
   if (node.kind !== 'string') {
     return (
       <>
-        <span class={node.kind}>{node.source}</span>
+        <span class={node.kind}>
+          <Line text={node.source} max={maxTextChars} />
+        </span>
         {moment}
       </>
     )
   }
   const text = readText(node)
-  const isCut = text.length > maxTextChars && !isWhole
+  const most = isWhole ? 20 * maxTextChars : maxTextChars
+  const isCut = text.length > most
   return (
     <span class="string">
       <span class="dim">"</span>
-      <bdi>{markUnseen(text.slice(0, isCut ? maxTextChars : 20 * maxTextChars))}</bdi>
-      {isCut ? (
-        <button type="button" class="link" onClick={() => setWhole(true)}>
-          … {formatCount(text.length)} characters
+      <bdi>{markUnseen(text.slice(0, most))}</bdi>
+      {!isCut && <span class="dim">"</span>}
+      {text.length > maxTextChars && (
+        <button type="button" class="link" onClick={() => setWhole(!isWhole)}>
+          {isCut ? `… ${formatCount(text.length)} characters` : 'less'}
         </button>
-      ) : (
-        <span class="dim">"</span>
       )}
       {moment}
     </span>

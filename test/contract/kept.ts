@@ -79,7 +79,7 @@ export function describeKept(stage: () => Stage): void {
   })
 
   describe('kept()', () => {
-    test('kept() lists deliveries with their requests, newest first, except pending ones and those without a request', async () => {
+    test('kept() lists deliveries with their requests, newest first, except pending ones and those whose request was not to be kept', async () => {
       const { store, clock } = stage()
       const [kept = ''] = await append(1, { source: 'github', event: 'push' })
       await append(1, { request: undefined })

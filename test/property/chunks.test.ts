@@ -99,7 +99,7 @@ describe('splitMarkdown', () => {
 })
 
 describe('render', () => {
-  it('any text renders as something visible', () => {
+  it('a text that is not blank is not empty after it is rendered', () => {
     for (const markup of [telegramHtml, slackMrkdwn, safeMarkdown]) {
       assert(
         property(markdown, (text) => {

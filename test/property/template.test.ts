@@ -103,7 +103,7 @@ describe('templates', () => {
 })
 
 describe('truncated texts', () => {
-  test('truncated text is the beginning of the text within the limit, and never ends in half a character', () => {
+  test('truncated text is the beginning of the text within the limit, and never ends in half of a surrogate pair', () => {
     const text = fc.string({ unit: fc.constantFrom('a', 'é', '😀', '👩‍💻', '\n'), maxLength: 30 })
     fc.assert(
       fc.property(text, fc.integer({ min: 1, max: 40 }), (value, limit) => {

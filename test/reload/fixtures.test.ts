@@ -61,7 +61,7 @@ describe('the fixtures of a module', () => {
     expect(await stage.answer('x')).toBe('good')
   })
 
-  test('a failing fixture is reported even if the previous build failed, and the code keeps serving', async () => {
+  test('a failing fixture after a failed build is reported, and the code goes live because there is no better version', async () => {
     const stage = await createStage({ 'x.ts': 'export default (', 'x.fixtures/one.json': good })
     expect(stage.live.status().problems).toMatchObject([{ code: 'transform-build-failed' }])
     await stage.write({ 'x.ts': says('bad') })
