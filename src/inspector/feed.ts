@@ -66,6 +66,8 @@ export function useFeed({ state, hook, source, q, since, until }: Filters): Feed
     /** The cursor of the next older page. */
     next: null as string | null,
     changedRows: new Map<string, ListRow>(),
+    /** The refusals that are older than the pages that were read. */
+    olderRefusals: [] as readonly ListRow[],
     isReading: false,
   })
   now.current.filters = filters
@@ -129,7 +131,7 @@ export function useFeed({ state, hook, source, q, since, until }: Filters): Feed
     try {
       const hasRefusals = (state === '' || state === 'refused') && source === ''
       const refusals = hasRefusals ? (await get<{ refusals: RefusalFields[] }>('/api/refusals', signal)).refusals : []
-      let refusalsLeft = refusals.map(toRefusalRow)
+      now.current.olderRefusals = refusals.map(toRefusalRow)
       let next: string | null = null
       let count = 0
       const startedAt = performance.now()
@@ -146,9 +148,7 @@ export function useFeed({ state, hook, source, q, since, until }: Filters): Feed
         now.current.next = next
         setSearchedTo(found.searchedTo)
         count += found.rows.filter((row) => matchesFilters(row, { ...filters, q: '' })).length
-        const oldest = next === null ? 0 : (found.rows.at(0)?.at ?? Number.POSITIVE_INFINITY)
-        const shown = [...found.rows, ...refusalsLeft.filter(({ at }) => at >= oldest)]
-        refusalsLeft = refusalsLeft.filter(({ at }) => at < oldest)
+        const shown = addRefusals(found)
         setRows((before) => mergeRows(page === 0 ? [] : before, shown, filters, true))
       }
       setProblem('')
@@ -158,6 +158,14 @@ export function useFeed({ state, hook, source, q, since, until }: Filters): Feed
       setProblem(describeException(error, 'The list could not be read.'))
       setLoading(false)
     }
+  }
+
+  /** The rows of a page, with the refusals that came after its oldest row. The last page gets all that are left. */
+  function addRefusals({ rows: found, next }: PageOfRows): readonly ListRow[] {
+    const oldest = next === null ? 0 : (found[0]?.at ?? Number.POSITIVE_INFINITY)
+    const { olderRefusals } = now.current
+    now.current.olderRefusals = olderRefusals.filter(({ at }) => at < oldest)
+    return [...found, ...olderRefusals.filter(({ at }) => at >= oldest)]
   }
 
   /** Reads one page. A search looks at a part of a large store, so a page may have few rows, or none, although there are more rows. */
@@ -195,7 +203,8 @@ export function useFeed({ state, hook, source, q, since, until }: Filters): Feed
       if (now.current.next !== at) return
       now.current.next = page.next
       setSearchedTo(page.searchedTo)
-      setRows((before) => mergeRows(before, page.rows, wanted, true))
+      const shown = addRefusals(page)
+      setRows((before) => mergeRows(before, shown, wanted, true))
       if (page.next === null || page.rows.length > 0 || performance.now() - startedAt > maxSearchMs) return
       at = page.next
     }

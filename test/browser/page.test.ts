@@ -738,6 +738,23 @@ describe.skipIf(!hasBrowser)(
       })
     })
 
+    test('a refusal that is older than the newest rows appears when the reader scrolls down to it', async () => {
+      const busy = await startStage(usual, stage.browser)
+      try {
+        await fetch(`${busy.gateway.url}/plain`, { method: 'POST' })
+        for (let n = 0; n < 220; n++) await busy.post('plain', { text: `new ${n}` })
+        const list = await busy.open()
+        await list.locator('.row.done').first().waitFor(wait)
+        const scrollDown = "document.getElementById('list').scrollTop = 1e6"
+        await expect
+          .poll(async () => (await list.evaluate(scrollDown), list.locator('.row.refused').count()), wait)
+          .toBe(1)
+        busy.errors.splice(0)
+      } finally {
+        await busy.close()
+      }
+    })
+
     test('the page writes no error to the console, and says to run hookloom open once its key has expired', async () => {
       expect(stage.errors).toEqual([])
       await page.evaluate("sessionStorage.setItem('hookloom-key', 'hlk_' + 'x'.repeat(43))")
