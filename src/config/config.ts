@@ -119,8 +119,10 @@ function findFurtherIssues(data: unknown, issues: readonly ConfigIssue[]): Confi
     rest = paths.reduce(removeKey, rest)
     const result = Config.safeParse(rest)
     if (result.success) {
-      const isReported = ({ path, missed }: ConfigIssue) =>
-        issues.some((issue) => isSamePath(issue.path, path) || (missed !== undefined && isWithin(issue.path, missed)))
+      const isReported = ({ path, missingPath }: ConfigIssue) =>
+        issues.some(
+          (issue) => isSamePath(issue.path, path) || (missingPath !== undefined && isWithin(issue.path, missingPath)),
+        )
       return findConfigIssues(result.data).filter((found) => !isReported(found))
     }
     const left = rest

@@ -35,7 +35,7 @@ const maxReplyBytes = 1_048_576
 
 type AiRunnerParts = {
   readonly models: ModelsConfig
-  /** Replaces `patientFetch`. */
+  /** Replaces `fetchWithoutTimeout`. */
   readonly fetch?: Fetch
   readonly now?: () => number
 }

@@ -26,7 +26,7 @@ export type DeliveriesQuery = {
   readonly from?: string | undefined
 }
 
-/** Filters of `kept`. */
+/** Filters of `keptDeliveries`. */
 export type KeptQuery = {
   readonly limit: number
   /** The id of a delivery: only those that arrived before it; none if the store has no such id. */

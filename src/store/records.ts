@@ -108,12 +108,12 @@ export type Settlement = {
   readonly log: readonly string[]
   /**
    * Present if the request must be stored. A delivery that stays pending or parked keeps the request that was stored before. `too large`: the request
-   * should be stored but is not; `kept` shows that.
+   * should be stored but is not; `keptDeliveries` shows that.
    */
   readonly request?: KeptRequest | 'too large' | undefined
   /**
    * Only for an accepted or skipped delivery: how many of the newest requests of its mapping stay stored. Only deliveries that were stored with a
-   * `ring` count. The same transaction deletes older ones; their deliveries stay. Deliveries without a mapping count together.
+   * `ringSize` count. The same transaction deletes older ones; their deliveries stay. Deliveries without a mapping count together.
    */
   readonly ringSize?: number | undefined
   /** The ring of that mapping. Default: the id of the mapping. An id that is a position in the configuration changes when mappings are edited. */

@@ -9,7 +9,7 @@ import { readStore } from '../gateway/stored.ts'
 import type { Context } from '../terminal/context.ts'
 import { cutLine } from '../terminal/print.ts'
 
-/** `given`: see `findId`. `maxBytes`: see `buildKept`. Throws `not-found`, and `conflict` if the payload was not kept. */
+/** `given`: see `findId`. `maxBytes`: see `buildCaptureSource`. Throws `not-found`, and `conflict` if the payload was not kept. */
 export async function readKept(
   context: Context,
   config: Config,

@@ -202,6 +202,6 @@ export const noChannelWarning =
 /** Reports a channel that has no section. */
 export function findChannelIssues(name: ChannelName | undefined, config: Config, at: ConfigPath): ConfigIssue[] {
   if (name === undefined || isChannelConfigured(name, config)) return []
-  const missed = isOwnChannel(name) ? ['channels', 'own', name.slice('own:'.length)] : ['channels', name]
-  return [toIssue(at, `is "${name}", and ${missed.join('.')} is not set. Set it.`, missed)]
+  const missingPath = isOwnChannel(name) ? ['channels', 'own', name.slice('own:'.length)] : ['channels', name]
+  return [toIssue(at, `is "${name}", and ${missingPath.join('.')} is not set. Set it.`, missingPath)]
 }

@@ -118,13 +118,13 @@ function readAt(input: unknown, path: readonly PropertyKey[]): unknown {
 export type ConfigPath = readonly (string | number)[]
 
 /**
- * `text` is one whole sentence that begins with the path. It never shows a value that may be a secret. `missed`: the path of the section that is
+ * `text` is one whole sentence that begins with the path. It never shows a value that may be a secret. `missingPath`: the path of the section that is
  * missing; absent if the section is there and has a mistake.
  */
-export type ConfigIssue = { readonly path: ConfigPath; readonly text: string; readonly missed?: ConfigPath }
+export type ConfigIssue = { readonly path: ConfigPath; readonly text: string; readonly missingPath?: ConfigPath }
 
 export function toIssue(path: ConfigPath, rest: string, missingPath?: ConfigPath): ConfigIssue {
-  return { path, text: `${toDottedPath(path)} ${rest}`, ...(missingPath && { missed: missingPath }) }
+  return { path, text: `${toDottedPath(path)} ${rest}`, ...(missingPath && { missingPath }) }
 }
 
 /** Reports every name that occurs more than once. */

@@ -18,7 +18,7 @@ const isFiniteNumber = Number.isFinite
 /** Names the place in the result, and the kind of the value there. */
 export class NotPlainError extends Error {}
 
-/** Throws NotPlain with one sentence that contains no values, such as `result.to is a function`. */
+/** Throws NotPlainError with one sentence that contains no values, such as `result.to is a function`. */
 export function toPlainJson(value: unknown): string {
   let bytes = 0
   const count = (more: number) => {
