@@ -101,11 +101,13 @@ export function createDrain(parts: DrainParts): Drain {
     // at its end, the look releases the lease of its module; this await also lets `drain` set the state first
     await look?.catch(() => undefined)
     let settled = 0
+    let pass = { settled: 0, stillParked: 0 }
     try {
       for (;;) {
         const mine = state
         if (mine.kind !== 'draining') return { settled, stillParked: 0 }
-        const pass = await runPass(mine)
+        pass = { settled: 0, stillParked: 0 }
+        await runPass(mine, pass)
         settled += pass.settled
         if (state !== mine && state.kind === 'draining') continue
         if (state === mine) state = { kind: 'idle' }
@@ -117,21 +119,19 @@ export function createDrain(parts: DrainParts): Drain {
     } catch (error) {
       log.error({ err: error }, 'parked deliveries could not be read; they run again after the next reload')
       if (state.kind === 'draining') state = { kind: 'idle' }
-      return nothingDrained
+      return { settled: settled + pass.settled, stillParked: pass.stillParked }
     }
   }
 
-  /** One walk through the deliveries of each module, in arrival order. */
-  async function runPass(mine: Extract<DrainState, { kind: 'draining' }>): Promise<DrainResult> {
+  /** One walk through the deliveries of each module, in arrival order. Counts in `drained`, also if the store fails on the way. */
+  async function runPass(mine: Extract<DrainState, { kind: 'draining' }>, drained: Pass['drained']): Promise<void> {
     const { id } = generation()
-    const drained = { settled: 0, stillParked: 0 }
     const isOver = () => state !== mine
     await drainOrphans({ isOver, drained })
     for (const module of mine.modules) {
       const isMine = await drainModule(module, { notFailedBy: mine.again ? [] : [id], isOver, drained })
       if (!isMine) postponed.set(module, mine.again || postponed.get(module) === true)
     }
-    return drained
   }
 
   /** Runs the deliveries that wait for a mapping, or for a module that no mapping names now. */

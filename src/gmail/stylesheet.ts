@@ -20,17 +20,29 @@ type Rule = {
 /** The maximum number of compounds that are read. A real mail has fewer. Of a longer selector, only the end is read. */
 const maxCompounds = 12
 const maxSelectorChars = 500
+/** The limits of selectors in one mail and in one nested rule, and of blocks inside one another. Beyond them, nothing is shown. */
+const maxSelectors = 20_000
+const maxNested = 1_000
+const maxDepth = 20
 /** The limit of comparisons between elements and selectors in one mail. After that, nothing is shown. */
 const maxSteps = 1_000_000
 
 const nothingShown = readDeclarations('display:none!important')
+const hideAll: Rule = {
+  compounds: [{ tag: '', names: [], attributes: [] }],
+  isDirect: [],
+  weight: Number.MAX_SAFE_INTEGER,
+  style: nothingShown,
+}
 
 /** The styles of an element, the weakest first. */
 type Stylesheet = (element: DomNode) => readonly CssDeclarations[]
 
 export function createStylesheet(sheets: readonly string[]): Stylesheet {
   const byKey = new Map<string, { readonly rule: Rule; readonly order: number }[]>()
-  const sorted = sheets.flatMap(parseSheet).toSorted((one, other) => one.weight - other.weight)
+  const count = { selectors: 0 }
+  const parsed = sheets.flatMap((sheet) => parseSheet(sheet, count))
+  const sorted = parsed.toSorted((one, other) => one.weight - other.weight)
   for (const [order, rule] of sorted.entries()) {
     const key = chooseKey(rule.compounds.at(-1))
     const known = byKey.get(key)
@@ -103,40 +115,69 @@ function hasAttribute({ attribs }: DomNode, { name, operator, value }: Compound[
 const part =
   /\/\*[^]*?(?:\*\/|$)|<!--|-->|\\[^]|"(?:[^"\\\n]|\\[^])*"?|'(?:[^'\\\n]|\\[^])*'?|[{};]|[^{};"'\\/<-]+|[^]/g
 
-/** Reads the rules of a sheet, including those in blocks of `@media` and `@supports`. */
-function parseSheet(sheet: string): Rule[] {
+/** A block of a sheet. `selectors`: those of the rule that the block is or is part of; undefined outside of rules. */
+type Block = { readonly selectors: readonly string[] | undefined; readonly isApplied: boolean }
+
+const top: Block = { selectors: undefined, isApplied: true }
+
+/** Reads the rules of a sheet, including nested rules and those in blocks of `@media` and `@supports`. */
+function parseSheet(sheet: string, count: { selectors: number }): Rule[] {
   const rules: Rule[] = []
-  const around: boolean[] = []
+  const around: Block[] = []
+  let block = top
   let prelude = ''
-  /** The declarations of the rule that is read, and how many braces are open in them. */
-  let style: string | undefined
-  let depth = 0
+  /** The declarations of the block since its begin, or since its last nested rule. */
+  let style = ''
+  const endStyle = () => {
+    const { selectors = [] } = block
+    count.selectors += selectors.length
+    if (count.selectors <= maxSelectors && block.isApplied) rules.push(...parseRules(selectors, style))
+    style = ''
+  }
   for (const [text] of sheet.matchAll(part)) {
     if (text.startsWith('/*') || text === '<!--' || text === '-->') continue
-    if (style !== undefined) {
-      if (text === '{') depth += 1
-      if (text !== '}' || depth > 0) style += text
-      else {
-        if (around.every(Boolean)) rules.push(...parseRule(prelude, style))
-        prelude = ''
-        style = undefined
-      }
-      if (text === '}' && depth > 0) depth -= 1
-    } else if (text === '{') {
+    if (text === '{') {
+      if (style.trim() !== '') endStyle()
+      around.push(block)
       const at = /^\s*@([\w-]+)([^]*)/.exec(prelude)
-      if (at === null) style = ''
-      else {
-        around.push(isApplied(at[1]?.toLowerCase() ?? '', at[2] ?? ''))
-        prelude = ''
-      }
-    } else if (text === '}') {
-      around.pop()
+      block =
+        at === null
+          ? { ...block, selectors: nest(block.selectors, prelude) }
+          : { ...block, isApplied: block.isApplied && isApplied(at[1]?.toLowerCase() ?? '', at[2] ?? '') }
+      if (around.length > maxDepth || (block.selectors === undefined && at === null)) return [...rules, hideAll]
       prelude = ''
-    } else if (text === ';') prelude = ''
-    else prelude += text
+    } else if (text === '}') {
+      style += prelude
+      endStyle()
+      block = around.pop() ?? top
+      prelude = ''
+    } else if (text === ';') {
+      if (block.selectors !== undefined) style += `${prelude};`
+      prelude = ''
+    } else prelude += text
   }
   // the sheet may end inside its last rule
-  return style === undefined || !around.every(Boolean) ? rules : [...rules, ...parseRule(prelude, style)]
+  style += prelude
+  endStyle()
+  return count.selectors > maxSelectors ? [...rules, hideAll] : rules
+}
+
+/** The selectors of a rule inside the rule of `parents`. Undefined if there are too many. */
+function nest(parents: readonly string[] | undefined, prelude: string): readonly string[] | undefined {
+  const own = readSelectors(prelude)
+  if (parents === undefined) return own
+  if (parents.length * own.length > maxNested) return undefined
+  return own.flatMap((selector) => {
+    // a reference inside `:not()` or the like is not read: then the selector counts without its parents
+    if (!selector.includes('&')) return prelude.includes('&') ? selector : parents.map((each) => `${each} ${selector}`)
+    return parents.map((each) => selector.replace(/[^\s>+~&]*&[^\s>+~]*/g, (word) => joinReference(each, word)))
+  })
+}
+
+/** `.h&` means `&.h`. A tag with `&` counts without the parent. */
+function joinReference(parent: string, word: string): string {
+  const rest = word.replaceAll('&', '')
+  return /^\w/.test(rest) ? rest : `${parent.slice(-maxSelectorChars)}${rest}`
 }
 
 function isApplied(name: string, condition: string): boolean {
@@ -169,14 +210,19 @@ export function isShownMedium(query: string): boolean {
 /** Pseudo-elements, and pseudo-classes that apply only after an action of the reader. */
 const neverTrue = /::|:(?:hover|active|focus[\w-]*|visited|target|checked|disabled|before|after|first-l[a-z]+)\b/
 
-function parseRule(prelude: string, text: string): Rule[] {
-  const style = readDeclarations(text)
+/** The selectors of a list, without the conditions of pseudo-classes. */
+function readSelectors(prelude: string): string[] {
   const plain = decodeEscapes(prelude.toLowerCase())
     .replaceAll(':root', 'html')
     .replace(/:(?:is|where)\(([^(),]*)\)/g, '$1')
     // the condition of any other pseudo-class counts as true
     .replace(/\([^()]*\)?/g, '')
-  return plain.split(',').flatMap((whole) => {
+  return plain.split(',').map((whole) => whole.slice(-maxSelectorChars))
+}
+
+function parseRules(selectors: readonly string[], text: string): Rule[] {
+  const style = readDeclarations(text)
+  return selectors.flatMap((whole) => {
     const selector = whole.slice(-maxSelectorChars)
     const { compounds, isDirect } = parseSelector(selector)
     if (compounds.length === 0 || neverTrue.test(selector)) return []

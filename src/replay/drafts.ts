@@ -1,6 +1,7 @@
 // Tries an unsaved template and unsaved conditions with kept requests. Runs no transform, stores and sends nothing.
 import { z } from 'zod'
 import { isJsonObject, type JsonValue } from '../base/json.ts'
+import { yieldToEventLoop } from '../base/serial.ts'
 import { cut, findNearest } from '../base/text.ts'
 import { buildDelivery } from '../deliveries/delivery.ts'
 import { toIsoTime } from '../deliveries/records.ts'
@@ -62,6 +63,7 @@ export async function tryDraft(
   for (let left = query.limit; left > 0;) {
     const page = await store.keptDeliveries({ ...query, before, limit: Math.min(left, pageSize) })
     for (const kept of page) {
+      await yieldToEventLoop()
       const one = await tryKept(generation, kept, newId)
       tried.push({ ...one.fields, provenBy: findProven(edited, kept) })
       for (const { path, steps } of one.fields.matches ? paths : []) {

@@ -2,6 +2,7 @@
 import type { KeptQuery } from '../store/queries.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isJsonObject, tryParseJson } from '../base/json.ts'
+import { yieldToEventLoop } from '../base/serial.ts'
 import { within } from '../base/time.ts'
 import { Problem } from '../model/problem.ts'
 import type { PlannedAction } from '../model/action.ts'
@@ -137,6 +138,8 @@ async function runKept(generation: Generation, kept: Kept, { newId }: Runs): Pro
   const { deliveryId: id, receivedAt, request } = kept
   const { config } = generation
   const { head, body } = request
+  // a mapping without code never waits, so without this pause a page of requests would block those that the gateway serves
+  await yieldToEventLoop()
   try {
     const hook = generation.findHook(head.path)
     if (!config.hooks.enabled) throw new Problem('hook-unknown', 'hooks.enabled is false.')

@@ -81,17 +81,37 @@ function blockFiles(found: object | undefined, label: string): void {
     if (label === 'fs/promises') block(found, name, `${label}.${name}`)
     else replace(found, name, buildReadOnlyOpen(open, `${label}.${name}`))
   }
+  // the streams open their files with `open`
+  for (const name of ['readFile', 'readFileSync']) {
+    const reader: unknown = Reflect.get(found ?? {}, name)
+    if (found === undefined || typeof reader !== 'function') continue
+    replace(found, name, buildReadOnlyReader(reader, `${label}.${name}`))
+  }
 }
 
 function buildReadOnlyOpen(open: object, label: string): (...given: unknown[]) => unknown {
   // as: the caller checked that it is a function
   const call = open as (...given: unknown[]) => unknown
   return (...given) => {
-    const flags = given[1]
-    const isReading = flags === undefined || typeof flags === 'function' || flags === 0 || flags === 'r'
-    if (!isReading) throw buildError(label)
+    const flags = typeof given[1] === 'function' ? undefined : given[1]
+    if (!isReading(flags)) throw buildError(label)
     return call(...given)
   }
+}
+
+/** A reader with options opens its file with the flag that they name. */
+function buildReadOnlyReader(reader: object, label: string): (...given: unknown[]) => unknown {
+  // as: the caller checked that it is a function
+  const call = reader as (...given: unknown[]) => unknown
+  return (...given) => {
+    const options = typeof given[1] === 'object' ? given[1] : undefined
+    if (!isReading(Reflect.get(options ?? {}, 'flag'))) throw buildError(label)
+    return call(...given)
+  }
+}
+
+function isReading(flags: unknown): boolean {
+  return flags === undefined || flags === null || flags === 0 || flags === 'r'
 }
 
 function blockAll(found: object | undefined, label: string, isLeft: (key: string) => boolean): void {

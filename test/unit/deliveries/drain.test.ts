@@ -138,3 +138,12 @@ test('a stop ends a drain after its current delivery', async () => {
   expect(await stage.drain.drain(['a.ts'])).toEqual({ settled: 0, stillParked: 1 })
   expect(stage.ran).toEqual(['d-1'])
 })
+
+test('a drain that the store interrupts still reports the deliveries that it has run', async () => {
+  const { drain, ran, park } = createStage(async () => {
+    if (ran.length === 2) throw new Error('the disk is gone')
+  })
+  for (const n of [1, 2, 3]) await park(`d-${n}`, n)
+  expect(await drain.drain(['a.ts'], { again: true })).toEqual({ settled: 0, stillParked: 1 })
+  expect(ran).toEqual(['d-1', 'd-2'])
+})

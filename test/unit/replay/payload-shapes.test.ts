@@ -10,6 +10,7 @@ import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
 import { newDelivery, request } from '../../contract/stage.ts'
 import { makeFolder } from '../../e2e/gateway.ts'
 import { toGeneration } from '../pipeline/decide.ts'
+import { countTurns } from './turns.ts'
 
 const letters = [...'abcdefghijklmnopqrstuvwxyz']
 const generation = toGeneration([
@@ -37,20 +38,6 @@ async function createStage() {
 type Parts = Awaited<ReturnType<typeof createStage>>['parts']
 
 const readPaths = (parts: Parts) => listLearntPaths(parts, { hook: 'pr', mappingId: 'own' })
-
-/** How often the event loop served something else until the work was done. */
-async function countTurns(work: () => Promise<unknown>): Promise<number> {
-  let turns = 0
-  let next: NodeJS.Immediate
-  const count = () => {
-    turns += 1
-    next = setImmediate(count)
-  }
-  next = setImmediate(count)
-  await work()
-  clearImmediate(next)
-  return turns
-}
 
 describe('requests are served between two events while', () => {
   test.each<[string, (parts: Parts) => Promise<unknown>]>([
@@ -99,7 +86,7 @@ test('at most 25 kept requests are in memory at a time, and each counts once', a
     return page
   }
   const counts: number[] = []
-  const store = { ...parts.store, kept }
+  const store = { ...parts.store, keptDeliveries: kept }
   for await (const shape of streamHookShapes({ ...parts, store, maxKept: 55 }, 'other')) {
     if (shape.event === '') counts.push(readRequests(shape).count)
   }
