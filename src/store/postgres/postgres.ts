@@ -167,7 +167,11 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
         const given = { limit: limit - jobs.length, leaseMs, limits, only, now: now() }
         const step = await transaction((session) => claim(session.query, given, session.first), {
           first: selectHints(given),
+        }).catch((error: unknown) => {
+          if (jobs.length === 0) throw error
         })
+        // the jobs of the earlier rounds have leases: without them, nobody would run them until these end
+        if (step === undefined) break
         jobs.push(...step.jobs)
         if (step.ended.length > 0) onEnded?.(step.ended)
         isSorted = step.isSorted

@@ -164,7 +164,12 @@ function createStore({ connection, writer, clock, room }: Parts): SqliteStore {
       // new jobs of flows are sorted in small operations, so that appends can run in between
       for (let isSorted = false; !isSorted;) {
         const at = clock()
-        const step = await writer.run({ kind: 'claim', at, limit: limit - jobs.length, leaseMs, limits, only })
+        const round = writer.run({ kind: 'claim', at, limit: limit - jobs.length, leaseMs, limits, only })
+        const step = await round.catch((error: unknown) => {
+          if (jobs.length === 0) throw error
+        })
+        // the jobs of the earlier rounds have leases: without them, nobody would run them until these end
+        if (step === undefined) break
         jobs.push(...step.rows.map((row) => toClaimedJob(row, at)))
         if (step.ended.length > 0) onEnded?.(step.ended)
         isSorted = step.isSorted

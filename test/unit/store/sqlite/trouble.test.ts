@@ -5,7 +5,9 @@ import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { silentLog } from '../../../../src/model/log.ts'
 import { openDatabase } from '../../../../src/store/sqlite/driver.ts'
+import { spawnWriter } from '../../../../src/store/sqlite/queue.ts'
 import { createSqliteReader } from '../../../../src/store/sqlite/sqlite.ts'
+import { flowJob } from '../../../contract/flow.ts'
 import { newDelivery, newJob, parked, request } from '../../../contract/stage.ts'
 import { createSpawn, newFolder, openStore, small } from './stage.ts'
 
@@ -131,6 +133,28 @@ describe('trouble with the file of a store', () => {
     const claimed = await store.claim({ limit: 9, leaseMs: 1000 })
     expect(claimed.map(({ id }) => id)).toEqual(['good'])
     expect((await store.counts()).jobs).toMatchObject({ dead: 1, running: 1 })
+  })
+
+  test('a claim that fails while it sorts new jobs of flows returns the jobs that it has leased', async () => {
+    let posts = Infinity
+    const spawn: typeof spawnWriter = (options) => {
+      const worker = spawnWriter(options)
+      const post = worker.postMessage.bind(worker)
+      worker.postMessage = (message: unknown) => {
+        posts -= 1
+        if (posts < 0) throw new Error('no memory')
+        post(message)
+      }
+      return worker
+    }
+    const store = openStore(join(newFolder(), 'x.db'), { spawn, directBelowMs: 0 })
+    await store.append(newDelivery({ at: 1, jobs: [newJob({ id: 'plain' })] }))
+    const jobs = Array.from({ length: 101 }, (_, index) => flowJob({ key: `k${index}` }))
+    await store.append(newDelivery({ at: 1, jobs }))
+    posts = 1
+    expect((await store.claim({ limit: 9, leaseMs: 1_000 })).map(({ id }) => id)).toEqual(['plain'])
+    await expect(store.claim({ limit: 9, leaseMs: 1_000 })).rejects.toMatchObject({ code: 'store-unavailable' })
+    posts = Infinity
   })
 
   test('the error for a file that is not a database says that', async () => {
