@@ -69,6 +69,18 @@ describe('trouble with the file of a store', () => {
     expect(await store.deliveries({ limit: 9 })).toMatchObject([{ deliveryId: delivery.id }])
   })
 
+  test('a gateway joins again after the store file was deleted while open', async () => {
+    const folder = newFolder()
+    const store = openStore(join(folder, 'x.db'))
+    const node = { id: 'host-1', version: '1.2.3', generation: 'g1', address: 'http://127.0.0.1:8790/hooks' }
+    await store.join(node)
+    for (const name of readdirSync(folder)) rmSync(join(folder, name))
+    await store.append(small())
+    expect(await store.nodes()).toEqual([])
+    await store.join(node)
+    expect(await store.nodes()).toMatchObject([node])
+  })
+
   test('the loss of the store file is logged', async () => {
     const folder = newFolder()
     const told: string[] = []
