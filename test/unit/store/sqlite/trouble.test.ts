@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { silentLog } from '../../../../src/model/log.ts'
+import { toBatchFailure } from '../../../../src/store/sqlite/batch.ts'
 import { openDatabase } from '../../../../src/store/sqlite/driver.ts'
 import { spawnWriter } from '../../../../src/store/sqlite/queue.ts'
 import { createSqliteReader } from '../../../../src/store/sqlite/sqlite.ts'
@@ -130,9 +131,22 @@ describe('trouble with the file of a store', () => {
     const failed = await store.deliveries({ limit: 9 }).catch((error: unknown) => error)
     expect(failed).toMatchObject({
       code: 'store-unavailable',
-      message: 'The store cannot be read: its file is damaged.',
+      message: 'The store cannot be read: one of its rows is damaged.',
     })
     expect(inspect(failed)).not.toContain('secret')
+  })
+
+  test('a statement that fails is not reported as a file that cannot be opened', () => {
+    const db = openDatabase(':memory:', { readOnly: false, busyMs: 0 })
+    const fail = () => {
+      try {
+        return db.exec('SELECT * FROM nothing')
+      } catch (error) {
+        return toBatchFailure(error)
+      }
+    }
+    expect(fail()).toMatchObject({ detail: 'The store cannot write: SQLite refuses a statement.' })
+    db.close()
   })
 
   test('a job with a damaged row ends, and the other jobs are claimed', async () => {
