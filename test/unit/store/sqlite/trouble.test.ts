@@ -5,6 +5,7 @@ import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { silentLog } from '../../../../src/model/log.ts'
 import { toBatchFailure } from '../../../../src/store/sqlite/batch.ts'
+import { readSqlite } from '../../../../src/store/sqlite/copy.ts'
 import { openDatabase } from '../../../../src/store/sqlite/driver.ts'
 import { spawnWriter } from '../../../../src/store/sqlite/queue.ts'
 import { createSqliteReader } from '../../../../src/store/sqlite/sqlite.ts'
@@ -147,6 +148,17 @@ describe('trouble with the file of a store', () => {
     }
     expect(fail()).toMatchObject({ detail: 'The store cannot write: SQLite refuses a statement.' })
     db.close()
+  })
+
+  test('a copy that cannot open the store file does not keep its lock', async () => {
+    const file = join(newFolder(), 'x.db')
+    mkdirSync(file)
+    await expect(readSqlite(file, async () => undefined)).rejects.toThrow('unable to open database file')
+    rmSync(file, { recursive: true })
+    const store = openStore(file)
+    await store.append(small())
+    await store.close()
+    expect(await readSqlite(file, (source) => source.count({ name: 'deliveries', key: ['seq'], columns: {} }))).toBe(1)
   })
 
   test('a job with a damaged row ends, and the other jobs are claimed', async () => {
