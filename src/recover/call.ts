@@ -71,6 +71,7 @@ export function createApiCall({ baseUrl, authorize }: ApiParts, tools: ApiTools)
       await waitForTurn()
       const answer = await sendOnce(request)
       signal.throwIfAborted()
+      if (answer === 'too large') throw toSizeProblem(host)
       if (answer instanceof Error) {
         failures += 1
         if (failures >= tries) throw toConnectionProblem(host, answer)
@@ -99,7 +100,7 @@ export function createApiCall({ baseUrl, authorize }: ApiParts, tools: ApiTools)
     }
   }
 
-  async function sendOnce({ method = 'GET', path, body }: ApiRequest): Promise<ApiAnswer | Error> {
+  async function sendOnce({ method = 'GET', path, body }: ApiRequest): Promise<ApiAnswer | Error | 'too large'> {
     const isForm = body instanceof URLSearchParams
     const credential = await authorize(clock() + aheadMs)
     try {
@@ -117,7 +118,7 @@ export function createApiCall({ baseUrl, authorize }: ApiParts, tools: ApiTools)
         ...(body === undefined ? {} : { body: isForm ? body : JSON.stringify(body) }),
       })
       const text = await readLimitedBody(response.body, maxBytes)
-      if (text === undefined) return new Error(`its answer is over ${maxBytes} bytes`)
+      if (text === undefined) return 'too large'
       const date = Date.parse(response.headers.get('date') ?? '')
       const { status, headers } = response
       return { status, headers, text, now: Number.isNaN(date) ? clock() : date }
@@ -139,6 +140,13 @@ function isLimited({ status }: ApiAnswer): boolean {
 function toConnectionProblem(host: string, cause: Error): Problem {
   const code = cause.cause instanceof Error && 'code' in cause.cause ? ` (${String(cause.cause.code)})` : ''
   return new Problem('recover-unavailable', `${host} does not answer${code}. It is asked again.`, { cause })
+}
+
+function toSizeProblem(host: string): Problem {
+  return new Problem(
+    'recover-unavailable',
+    `The answer of ${host} is over ${maxBytes / 1024 / 1024} MiB, so it was not read.`,
+  )
 }
 
 /** The problem of a refusal. It does not quote the body, because the body may have data of customers. */

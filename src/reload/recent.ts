@@ -13,16 +13,18 @@ export type CompareKept = (
   query: KeptQuery & { readonly limitMs: number },
 ) => Promise<Replay>
 
-/** `differ` of the `of` recent deliveries would have another result. `isWhole`: whether all of them were compared in time. */
+/** `differ` of the `of` recent deliveries would have another result. `isWhole`: whether all of them were read and compared in time. */
 type RecentChange = { readonly differ: number; readonly of: number; readonly isWhole: boolean }
 /** The changes, by the label in the log line: a module, hookloom.jsonc, or .env. */
 export type RecentChanges = ReadonlyMap<string, RecentChange>
 
+const notCompared: RecentChange = { differ: 0, of: 0, isWhole: false }
 const recentDeliveries = 20
 
 /**
  * Compares recent deliveries. The result has an entry for each module with new code, and one for a new configuration or a new environment of
- * transforms. Parked deliveries do not count, because they run again anyway. Never rejects: if the store cannot be read, there are no entries.
+ * transforms. Parked deliveries do not count, because they run again anyway. Never rejects: if the
+ * store cannot be read, the comparison is incomplete, so that a save waits that may have to wait.
  */
 export async function compareRecent(
   compare: CompareKept | undefined,
@@ -33,7 +35,10 @@ export async function compareRecent(
   for (const [label, mappings] of compare === undefined ? [] : listChanged(before, after)) {
     const query = { limit: recentDeliveries, mappings, limitMs: until - performance.now() }
     const found = await compare?.(before.generation, after.generation, query).catch(() => undefined)
-    if (found === undefined) continue
+    if (found === undefined) {
+      changes.set(label, notCompared)
+      continue
+    }
     const counted = found.deliveries.filter(({ recorded }) => recorded?.decision !== 'park')
     const lost = found.notLoaded.length
     const differ = counted.filter((one) => one.class !== 'same').length + lost
@@ -74,7 +79,7 @@ export function mustWait(changes: RecentChanges): boolean {
 export function logWaiting(log: Log, changes: RecentChanges): void {
   for (const [label, found] of changes) {
     if (found.differ === 0 && found.isWhole) continue
-    const why = found.isWhole ? describeDifference(found) : 'the last deliveries could not be compared in time'
+    const why = found.isWhole ? describeDifference(found) : 'the last deliveries could not be compared'
     log.warn({}, `${label} waits: ${why}. "hookloom replay" shows them, "hookloom publish" makes it live.`)
   }
 }

@@ -4,7 +4,7 @@ import { hash } from 'node:crypto'
 import { readdir, readFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
-import { applyEdits, type Edit, visit } from 'jsonc-parser'
+import { applyEdits, type Edit, parse, visit } from 'jsonc-parser'
 import { findErrorCode } from '../base/exceptions.ts'
 import { writeStateFile } from '../base/files.ts'
 import { isJsonObject, tryParseJson } from '../base/json.ts'
@@ -68,7 +68,8 @@ export async function readSaves(dir: string): Promise<Save[]> {
 async function addSave(dir: string, at: number, secrets: readonly string[]): Promise<void> {
   const read = await readFiles(dir)
   if (read === undefined) return
-  const files = { ...read, [configFile]: removeSecrets(read[configFile] ?? '', secrets) }
+  const config = read[configFile] ?? ''
+  const files = { ...read, [configFile]: removeSecrets(config, [...secrets, ...listTextSecrets(config)]) }
   const text = JSON.stringify(files)
   const digest = hash('sha256', text, 'hex').slice(0, 16)
   const names = await listSaves(dir)
@@ -79,12 +80,20 @@ async function addSave(dir: string, at: number, secrets: readonly string[]): Pro
   await dropOldest(place, await listSaves(dir))
 }
 
+/** The secrets in a text of the configuration. A newer save may have replaced the text that the serving generation was made from. */
+function listTextSecrets(text: string): string[] {
+  const config: unknown = parse(text, [], { allowTrailingComma: true })
+  if (typeof config !== 'object' || config === null) return []
+  // a reference to a variable is not a secret
+  return listConfigSecrets(config, []).filter((secret) => !secret.includes('${'))
+}
+
 /**
  * Replaces the secrets with variables that nobody sets: the remembered saves must not keep a secret that the operator has replaced. `hookloom
  * bisect` accepts a missing variable. A URL stays a URL.
  */
 function removeSecrets(text: string, secrets: readonly string[]): string {
-  const names = new Map([...secrets].map((secret, at) => [secret, `\${REMOVED_SECRET_${at + 1}}`]))
+  const names = new Map([...new Set(secrets)].map((secret, at) => [secret, `\${REMOVED_SECRET_${at + 1}}`]))
   const edits: Edit[] = []
   visit(text, {
     onLiteralValue(value: unknown, offset, length) {

@@ -62,13 +62,32 @@ export function findHeldSession({ labels }: Row, held: readonly string[]): strin
   return label === undefined ? undefined : nameBlocker(openedAtOnce, `hold:${label}`)
 }
 
-const selectBlockers = `WITH RECURSIVE b (blocker) AS (SELECT min(blocker) FROM flow_keys WHERE state = 'blocked'
+/** The maximum number of blockers that one script visits. */
+const visitedAtOnce = 1000
+
+const selectBlockers = `WITH RECURSIVE b (blocker) AS (SELECT min(blocker) FROM flow_keys WHERE state = 'blocked' AND blocker > $1
     UNION ALL SELECT (SELECT min(blocker) FROM flow_keys WHERE state = 'blocked' AND blocker > b.blocker) FROM b WHERE b.blocker IS NOT NULL)
-  SELECT blocker FROM b WHERE blocker IS NOT NULL LIMIT 1000`
+  SELECT blocker FROM b WHERE blocker IS NOT NULL LIMIT ${visitedAtOnce}`
+
+/** The cursor with the last visited blocker, if there are more blockers than one script visits. */
+const placeName = 'flow/blocker'
+const selectPlace = `SELECT value FROM cursors WHERE name = '${placeName}'`
+const setPlace = `INSERT INTO cursors (name, value) VALUES ('${placeName}', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value`
+
+/** The blockers to visit. If there are too many for one script, each script continues after the last one, so that none is left out. */
+function* readBlockers(): Script<Row[]> {
+  const first = yield* run(selectBlockers, '')
+  if (first.length < visitedAtOnce) return first
+  const [place] = yield* run(selectPlace)
+  const after = String(place?.['value'] ?? '')
+  const page = after === '' ? first : yield* run(selectBlockers, after)
+  yield* run(setPlace, page.length < visitedAtOnce ? '' : String(page.at(-1)?.['blocker']))
+  return page
+}
 
 /** Makes blocked keys ready: for each blocker, as many keys as it has room for. Returns whether any blocker had room. */
 export function* unblockKeys(counts: TurnCounts, dialect: Dialect): Script<boolean> {
-  const blockers = (yield* run(selectBlockers)).map(({ blocker }) => {
+  const blockers = (yield* readBlockers()).map(({ blocker }) => {
     // a line is JSON, without a line break
     const [, max, name = ''] = /^(\d+) ([^]*)\n.*$/.exec(String(blocker)) ?? []
     return { blocker: String(blocker), max: Number(max), name }

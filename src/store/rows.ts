@@ -49,7 +49,7 @@ function json<T>(row: Row, name: string): T {
     return JSON.parse(column<string>(row, name)) as T
   } catch {
     // no cause: its message quotes the text
-    throw storeUnavailable('The store cannot be read: its file is damaged.', 5)
+    throw storeUnavailable('The store cannot be read: one of its rows is damaged.', 5)
   }
 }
 

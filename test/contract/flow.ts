@@ -260,6 +260,28 @@ export function describeFlow(stage: () => Stage): void {
       expect(await claimIds(9, limits)).toEqual([])
     })
 
+    test(
+      'a key that has room starts within a few claims, however many other keys are blocked',
+      { timeout: 60_000 },
+      async () => {
+        const { store, clock } = stage()
+        const lanes = Array.from({ length: 1_100 }, (_, index) => `lane-${index}`)
+        const append = (jobs: NewJob[]) => store.append(newDelivery({ at: clock(), jobs }))
+        await append(lanes.map((lane) => newJob({ lane })))
+        expect(await claim(1_100)).toHaveLength(1_100)
+        // the blocker of this key comes last in the order of the texts
+        const busy = { key: 'busy', perKey: 2 }
+        const [, , third] = await add(flowJob(busy), flowJob(busy), flowJob(busy))
+        const [first] = await claim()
+        await append(lanes.map((lane, index) => flowJob({ key: `k${index}` }, { lane })))
+        for (let round = 0; round < 3; round += 1) expect(await claimIds(1_000)).toEqual([])
+        await reportDone(ensure(first))
+        const started: string[] = []
+        for (let round = 0; round < 3; round += 1) started.push(...(await claimIds()))
+        expect(started).toEqual([third])
+      },
+    )
+
     test('a limit counts the turns of a key over all mappings that use the limit', async () => {
       const limits: SharedLimits = { customer: { perKey: 2 } }
       const flow = { key: 'c1', perKey: 9, limits: ['customer'] }

@@ -252,6 +252,17 @@ export function describeTasks(stage: () => Stage): void {
       },
     )
 
+    test('a task that starts over no longer names the job that superseded it', async () => {
+      const { store } = stage()
+      const { run, tasks, other, reportOn } = await storeDeadRun(stage())
+      const id = tasks[0]?.id ?? ''
+      await reportOn(id, { outcome: { kind: 'retry', afterMs: 60_000, error: 'busy' } })
+      await store.endJob(id, { state: 'superseded', endedBy: other.id, reason: 'replaced' })
+      expect(await store.job(id)).toMatchObject({ state: 'superseded', endedBy: other.id })
+      expect(await store.requeue(run.id)).toBe(true)
+      expect(await store.job(id)).toMatchObject({ state: 'queued', endedBy: undefined })
+    })
+
     test('a requeue of a run that is not dead does not change its tasks', async () => {
       const { store, clock } = stage()
       const { run, tasks, steps, reportOn } = await storeDeadRun(stage())

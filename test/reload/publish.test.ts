@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { silentLog } from '../../src/model/log.ts'
+import type { CompareKept } from '../../src/reload/recent.ts'
 import { createLive } from '../../src/reload/reload.ts'
 import { emptyReplay } from '../../src/replay/replay.ts'
 
@@ -12,7 +13,7 @@ const buildConfig = (text: string) => ({
 })
 
 /** Each save must wait, because its comparison with the kept deliveries is never complete. */
-async function createStage() {
+async function createStage(compareKept: CompareKept = async () => ({ ...emptyReplay, notRun: 1 })) {
   const dir = await mkdtemp(join(tmpdir(), 'hookloom-publish-'))
   const write = (text: string) => writeFile(join(dir, 'hookloom.jsonc'), text)
   await write(JSON.stringify(buildConfig('one')))
@@ -24,7 +25,7 @@ async function createStage() {
     clock: () => time.now,
     log: silentLog,
     load: async () => ({ transforms: new Map(), inputs: [] }),
-    compareKept: async () => ({ ...emptyReplay, notRun: 1 }),
+    compareKept,
   })
   onTestFinished(async () => {
     await live.close()
@@ -43,6 +44,15 @@ test('a save that waits does not count as the last good reload until it is publi
   time.now = 3_000
   await live.publish()
   expect(live.status()).toMatchObject({ held: false, degraded: false, lastGoodAt: 3_000 })
+})
+
+test('with hold, a save waits if the kept deliveries cannot be read', async () => {
+  const { live, write } = await createStage(async () => {
+    throw new Error('the store cannot be read')
+  })
+  await write(JSON.stringify(buildConfig('two')))
+  await live.reload()
+  expect(live.status()).toMatchObject({ held: true, degraded: true })
 })
 
 test('publish does not call files live that are invalid', async () => {

@@ -94,6 +94,7 @@ export function createDatabaseConnections(options: ConnectionOptions): DatabaseC
   let trouble: string | undefined
   let opening: Promise<void> | undefined
   let checkedAt = Number.NEGATIVE_INFINITY
+  let rechecking: Promise<unknown> | undefined
 
   const note = (now: string | undefined) => {
     if (now === trouble) return
@@ -190,7 +191,11 @@ export function createDatabaseConnections(options: ConnectionOptions): DatabaseC
   /** Checks the settings once a second while calls are made. */
   async function recheckSettings(): Promise<void> {
     if (readOnly || performance.now() - checkedAt < checkEveryMs) return
-    await pool.withClient(probeMs, check)
+    // the calls that wait for a connection share one check
+    rechecking ??= pool.withClient(probeMs, check).finally(() => {
+      rechecking = undefined
+    })
+    await rechecking
   }
 
   async function runCall<Result>(run: () => Promise<Result>): Promise<Result> {

@@ -223,7 +223,8 @@ export async function requeue(query: Query, id: string, now: string): Promise<bo
   // the fence of a task is not that of its last claim, so a report of that claim is refused
   const restarted = await query(
     `UPDATE jobs SET state = 'queued', fence = 0, attempts = 0, lane = NULL, gate = 0, created_at = ${now}, run_at = ${now},
-      locked_until = NULL, failing_since = NULL, failures = NULL, last_error = NULL, ended_at = NULL WHERE stands_for = ANY ($1::text[]) RETURNING seq`,
+      locked_until = NULL, failing_since = NULL, failures = NULL, last_error = NULL, ended_at = NULL, ended_by = NULL
+      WHERE stands_for = ANY ($1::text[]) RETURNING seq`,
     names,
   )
   const seqs = restarted.map((task) => Number(task['seq']))

@@ -5,10 +5,10 @@ import type { ClaimedJob } from '../../model/job.ts'
 import { Problem } from '../../model/problem.ts'
 import { createCapacity } from '../room.ts'
 import type { Signal } from '../owners.ts'
-import type { JobReport, Settlement, StoreHealth } from '../records.ts'
-import type { OpenedStore, Store, StoreReader } from '../store.ts'
+import type { JobReport, NewDelivery, Settlement, StoreHealth } from '../records.ts'
+import type { OpenedStore, StoreReader } from '../store.ts'
 import { audit, pruneAudit } from './audit.ts'
-import { appendBatch } from './append.ts'
+import { appendBatch, measureRequestBytes } from './append.ts'
 import { noteBudgetAlert, raiseBudget, reserve, wakeBudgets } from './budgets.ts'
 import { createBatches } from './batches.ts'
 import { createDatabaseConnections } from './connection.ts'
@@ -57,8 +57,8 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
   const { open, query, transaction, check, trouble, close } = calls
   const listener = createListener({ url, query, now, log, times: options.listening })
   const capacity = createCapacity({ maxBytes: maxWaitingBytes, log })
-  /** Bytes that were appended since the last measurement. */
-  let unmeasured = 0
+  /** Bytes of appends that have not ended, and of appends that ended after the last measurement began. */
+  const unmeasured = { open: 0, ended: 0 }
   let measuredAt = 0
   let node: string | undefined
   const audits = createSerialQueue()
@@ -99,15 +99,28 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
   async function measure(): Promise<void> {
     if (maxWaitingBytes() === Number.POSITIVE_INFINITY || performance.now() - measuredAt < measureEveryMs) return
     measuredAt = performance.now()
+    const { ended } = unmeasured
     const bytes = await waitingBytes(query)
-    unmeasured = 0
+    unmeasured.ended -= ended
     capacity.update(bytes)
   }
 
-  function reserveCapacity(bytes: number): void {
-    const refusal = capacity.checkAppend(bytes, unmeasured)
+  /** Writes deliveries, unless too much waits in the store. */
+  async function writeWithin<Result>(
+    deliveries: readonly NewDelivery[],
+    write: () => Promise<Result>,
+  ): Promise<Result> {
+    await measure()
+    const bytes = deliveries.reduce((total, delivery) => total + measureOwnWaitingBytes(delivery), 0)
+    const refusal = capacity.checkAppend(bytes, unmeasured.open + unmeasured.ended)
     if (refusal !== undefined) throw refusal
-    unmeasured += bytes
+    unmeasured.open += bytes
+    try {
+      return await write()
+    } finally {
+      unmeasured.open -= bytes
+      unmeasured.ended += bytes
+    }
   }
 
   async function sweep(olderThanMs: number): Promise<number> {
@@ -137,18 +150,13 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     },
     // the claim may reach the server first, on another connection
     claimsAppended: () => false,
-    append: async (delivery) => {
-      await measure()
-      reserveCapacity(measureOwnWaitingBytes(delivery))
-      return await batches.append(delivery)
-    },
-    appendAll: async (deliveries, moves) => {
-      await measure()
-      reserveCapacity(deliveries.reduce((total, delivery) => total + measureOwnWaitingBytes(delivery), 0))
-      return await writeAndSignal(toSignals(deliveries), (own) =>
-        appendAll(own, { deliveries, moves, now: now(), node, lockMs: held.lockMs }),
-      )
-    },
+    append: (delivery) => writeWithin([delivery], () => batches.append(delivery)),
+    appendAll: (deliveries, moves) =>
+      writeWithin(deliveries, () =>
+        writeAndSignal(toSignals(deliveries), (own) =>
+          appendAll(own, { deliveries, moves, now: now(), node, lockMs: held.lockMs }),
+        ),
+      ),
     noteRepeats: (repeats) => writeSilently((own) => noteRepeats(own, repeats)),
     quarantine: (requests, bounds) => writeSilently((own) => quarantine(own, { requests, bounds })),
     noteRefusals: (refusals) => writeSilently((own) => noteRefusals(own, refusals)),
@@ -167,7 +175,11 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
         const given = { limit: limit - jobs.length, leaseMs, limits, only, now: now() }
         const step = await transaction((session) => claim(session.query, given, session.first), {
           first: selectHints(given),
+        }).catch((error: unknown) => {
+          if (jobs.length === 0) throw error
         })
+        // the jobs of the earlier rounds have leases: without them, nobody would run them until these end
+        if (step === undefined) break
         jobs.push(...step.jobs)
         if (step.ended.length > 0) onEnded?.(step.ended)
         isSorted = step.isSorted
@@ -242,10 +254,9 @@ function toSignals(batch: readonly Pick<Settlement, 'state' | 'jobs' | 'cancel'>
   return [...(queues ? (['jobs'] as const) : []), ...(waits ? (['waiting'] as const) : [])]
 }
 
-/** The bytes of a delivery that will wait, roughly: the body of its request while it is pending or parked, and the plans of its queued jobs. */
-function measureOwnWaitingBytes({ state, request, jobs }: Parameters<Store['append']>[0]): number {
-  const waits = state === 'pending' || state === 'parked'
-  const body = waits && typeof request === 'object' ? request.body.byteLength : 0
+/** The bytes of a delivery that will wait: its request while it is pending or parked, and the plans of its queued jobs. */
+function measureOwnWaitingBytes({ state, request, jobs }: NewDelivery): number {
+  const own = state === 'pending' || state === 'parked' ? measureRequestBytes(request) : 0
   const queued = jobs.filter((job) => job.state === 'queued')
-  return body + queued.reduce((total, { planned }) => total + JSON.stringify(planned).length, 0)
+  return own + queued.reduce((total, { planned }) => total + Buffer.byteLength(JSON.stringify(planned)), 0)
 }

@@ -7,7 +7,7 @@ import { completeCatalog, firstSeq } from './catalog.ts'
 import { type Database, openDatabase, type SqlValue, classifyError } from './driver.ts'
 import { ensurePrivate, describeFile } from './files.ts'
 import { selectJob, selectWake, wakeOffset } from './jobs.ts'
-import { takeLock } from './lock.ts'
+import { type StoreLock, takeLock } from './lock.ts'
 import { migrate } from './migrations.ts'
 import { eventColumns, eventTables } from './sessions.ts'
 
@@ -16,7 +16,7 @@ export async function readSqlite<Result>(file: string, run: (source: CopySource)
   if (!existsSync(file))
     throw new Problem('config-missing', `There is no store at ${file}, so there is nothing to copy.`)
   const lock = takeLock(file)
-  const db = openDatabase(file, { readOnly: false, busyMs: 2_000 })
+  const db = openUnder(lock, file)
   try {
     migrate(db, describeFile(file))
     db.exec('BEGIN IMMEDIATE')
@@ -39,6 +39,15 @@ export async function readSqlite<Result>(file: string, run: (source: CopySource)
   } finally {
     db.close()
     lock.release()
+  }
+}
+
+function openUnder(lock: StoreLock, file: string): Database {
+  try {
+    return openDatabase(file, { readOnly: false, busyMs: 2_000 })
+  } catch (error) {
+    lock.release()
+    throw error
   }
 }
 

@@ -68,6 +68,7 @@ export function createSqliteStore(options: SqliteOptions): SqliteStore {
   const { log = silentLog, spawn = spawnWriter, maxWaitingBytes = () => Number.POSITIVE_INFINITY } = options
   const capacity = createCapacity({ maxBytes: maxWaitingBytes, log })
   const connection = createReadConnection(file)
+  let openings = 0
   const writer = createWriterQueue({
     file,
     clock,
@@ -79,9 +80,12 @@ export function createSqliteStore(options: SqliteOptions): SqliteStore {
     capacity,
     log,
     spawn,
-    onOpened: connection.reset,
+    onOpened: () => {
+      openings += 1
+      connection.reset()
+    },
   })
-  return createStore({ connection, writer, clock, room: capacity })
+  return createStore({ connection, writer, clock, room: capacity, countOpenings: () => openings })
 }
 
 /**
@@ -108,9 +112,11 @@ type Parts = {
   readonly writer: Writer
   readonly clock: Clock
   readonly room?: Capacity
+  /** The number of times that the file was opened. It may have been replaced in between. */
+  readonly countOpenings?: () => number
 }
 
-function createStore({ connection, writer, clock, room }: Parts): SqliteStore {
+function createStore({ connection, writer, clock, room, countOpenings = () => 1 }: Parts): SqliteStore {
   const reads = createReads(connection, clock)
   let joined: string | undefined
 
@@ -164,7 +170,12 @@ function createStore({ connection, writer, clock, room }: Parts): SqliteStore {
       // new jobs of flows are sorted in small operations, so that appends can run in between
       for (let isSorted = false; !isSorted;) {
         const at = clock()
-        const step = await writer.run({ kind: 'claim', at, limit: limit - jobs.length, leaseMs, limits, only })
+        const round = writer.run({ kind: 'claim', at, limit: limit - jobs.length, leaseMs, limits, only })
+        const step = await round.catch((error: unknown) => {
+          if (jobs.length === 0) throw error
+        })
+        // the jobs of the earlier rounds have leases: without them, nobody would run them until these end
+        if (step === undefined) break
         jobs.push(...step.rows.map((row) => toClaimedJob(row, at)))
         if (step.ended.length > 0) onEnded?.(step.ended)
         isSorted = step.isSorted
@@ -189,10 +200,11 @@ function createStore({ connection, writer, clock, room }: Parts): SqliteStore {
     unhold: async ({ label, kind }) => writer.run({ kind: 'unhold', label, hold: kind }),
     drop: async (id) => writer.run({ kind: 'drop', at: clock(), id }),
     join: async (node) => {
+      const describeJoin = () => JSON.stringify([node, countOpenings()])
       // no other gateway needs to know that this gateway is alive
-      if (JSON.stringify(node) === joined) return
+      if (describeJoin() === joined) return
       await writer.run({ kind: 'join', at: clock(), node })
-      joined = JSON.stringify(node)
+      joined = describeJoin()
     },
     leave: async (id) => {
       joined = undefined

@@ -1,4 +1,5 @@
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { Client } from 'pg'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createDatabaseConnections } from '../../../../src/store/postgres/connection.ts'
 import { newSchema, whyNoPostgres, withDatabase } from '../../../contract/postgres-stage.ts'
 
@@ -24,6 +25,28 @@ test.skipIf(whyNoPostgres)(
     expect(connections.trouble()).toBeUndefined()
   },
 )
+
+test.skipIf(whyNoPostgres)('calls that wait for a connection check the settings of the database once', async () => {
+  const { url, drop } = await newSchema()
+  const connections = createDatabaseConnections({ url, maxConnections: 1 })
+  onTestFinished(async () => {
+    await connections.close()
+    await drop()
+  })
+  await connections.open()
+  const sent = vi.spyOn(Client.prototype, 'query')
+  onTestFinished(() => sent.mockRestore())
+  const waiting: Promise<unknown>[] = []
+  await connections.transaction(async ({ query }) => {
+    // the settings are due to be checked after a second
+    await query('SELECT pg_sleep(1.1)')
+    sent.mockClear()
+    for (let n = 0; n < 5; n += 1) waiting.push(connections.query('SELECT 1 AS one'))
+    await new Promise((resolve) => setImmediate(resolve))
+  })
+  expect(await Promise.all(waiting)).toEqual(Array.from({ length: 5 }, () => [{ one: 1 }]))
+  expect(sent.mock.calls.filter((call) => JSON.stringify(call).includes('fsync'))).toHaveLength(1)
+})
 
 describe.skipIf(whyNoPostgres)('a database that this program cannot use', () => {
   async function createStage(settings = '') {

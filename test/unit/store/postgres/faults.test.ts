@@ -2,7 +2,8 @@
 import { expect, describe, onTestFinished, test } from 'vitest'
 import { createPostgresStore } from '../../../../src/store/postgres/postgres.ts'
 import { readPostgresFacts } from '../../../../src/store/postgres/facts.ts'
-import { newDelivery } from '../../../contract/stage.ts'
+import { flowJob } from '../../../contract/flow.ts'
+import { newDelivery, newJob } from '../../../contract/stage.ts'
 import { createProxy } from '../../../contract/postgres-proxy.ts'
 import { newSchema, whyNoPostgres } from '../../../contract/postgres-stage.ts'
 
@@ -52,5 +53,20 @@ describe.skipIf(whyNoPostgres)('a connection that is cut', () => {
     }
     await Promise.all(Array.from({ length: 8 }, cutAll))
     expect(await openStore(url).append(newWake())).toEqual({ kind: 'stored' })
+  })
+})
+
+describe.skipIf(whyNoPostgres)('a claim that fails', () => {
+  test('a claim that fails while it sorts new jobs of flows returns the jobs that it has leased', async () => {
+    const { url } = await createStage()
+    let readsOfClock = Infinity
+    const store = createPostgresStore({ url, now: () => ((readsOfClock -= 1) < 0 ? 'no_clock()' : '1000::bigint') })
+    onTestFinished(() => store.close())
+    await store.append(newDelivery({ at: 1, jobs: [newJob({ id: 'plain' })] }))
+    const jobs = Array.from({ length: 101 }, (_, index) => flowJob({ key: `k${index}` }))
+    await store.append(newDelivery({ at: 1, jobs }))
+    readsOfClock = 1
+    expect((await store.claim({ limit: 9, leaseMs: 1_000 })).map(({ id }) => id)).toEqual(['plain'])
+    await expect(store.claim({ limit: 9, leaseMs: 1_000 })).rejects.toMatchObject({ code: 'store-unavailable' })
   })
 })

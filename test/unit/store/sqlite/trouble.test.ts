@@ -4,8 +4,12 @@ import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { silentLog } from '../../../../src/model/log.ts'
+import { toBatchFailure } from '../../../../src/store/sqlite/batch.ts'
+import { readSqlite } from '../../../../src/store/sqlite/copy.ts'
 import { openDatabase } from '../../../../src/store/sqlite/driver.ts'
+import { spawnWriter } from '../../../../src/store/sqlite/queue.ts'
 import { createSqliteReader } from '../../../../src/store/sqlite/sqlite.ts'
+import { flowJob } from '../../../contract/flow.ts'
 import { newDelivery, newJob, parked, request } from '../../../contract/stage.ts'
 import { createSpawn, newFolder, openStore, small } from './stage.ts'
 
@@ -67,6 +71,18 @@ describe('trouble with the file of a store', () => {
     expect(await store.deliveries({ limit: 9 })).toMatchObject([{ deliveryId: delivery.id }])
   })
 
+  test('a gateway joins again after the store file was deleted while open', async () => {
+    const folder = newFolder()
+    const store = openStore(join(folder, 'x.db'))
+    const node = { id: 'host-1', version: '1.2.3', generation: 'g1', address: 'http://127.0.0.1:8790/hooks' }
+    await store.join(node)
+    for (const name of readdirSync(folder)) rmSync(join(folder, name))
+    await store.append(small())
+    expect(await store.nodes()).toEqual([])
+    await store.join(node)
+    expect(await store.nodes()).toMatchObject([node])
+  })
+
   test('the loss of the store file is logged', async () => {
     const folder = newFolder()
     const told: string[] = []
@@ -116,9 +132,33 @@ describe('trouble with the file of a store', () => {
     const failed = await store.deliveries({ limit: 9 }).catch((error: unknown) => error)
     expect(failed).toMatchObject({
       code: 'store-unavailable',
-      message: 'The store cannot be read: its file is damaged.',
+      message: 'The store cannot be read: one of its rows is damaged.',
     })
     expect(inspect(failed)).not.toContain('secret')
+  })
+
+  test('a statement that fails is not reported as a file that cannot be opened', () => {
+    const db = openDatabase(':memory:', { readOnly: false, busyMs: 0 })
+    const fail = () => {
+      try {
+        return db.exec('SELECT * FROM nothing')
+      } catch (error) {
+        return toBatchFailure(error)
+      }
+    }
+    expect(fail()).toMatchObject({ detail: 'The store cannot write: SQLite refuses a statement.' })
+    db.close()
+  })
+
+  test('a copy that cannot open the store file does not keep its lock', async () => {
+    const file = join(newFolder(), 'x.db')
+    mkdirSync(file)
+    await expect(readSqlite(file, async () => undefined)).rejects.toThrow('unable to open database file')
+    rmSync(file, { recursive: true })
+    const store = openStore(file)
+    await store.append(small())
+    await store.close()
+    expect(await readSqlite(file, (source) => source.count({ name: 'deliveries', key: ['seq'], columns: {} }))).toBe(1)
   })
 
   test('a job with a damaged row ends, and the other jobs are claimed', async () => {
@@ -131,6 +171,28 @@ describe('trouble with the file of a store', () => {
     const claimed = await store.claim({ limit: 9, leaseMs: 1000 })
     expect(claimed.map(({ id }) => id)).toEqual(['good'])
     expect((await store.counts()).jobs).toMatchObject({ dead: 1, running: 1 })
+  })
+
+  test('a claim that fails while it sorts new jobs of flows returns the jobs that it has leased', async () => {
+    let posts = Infinity
+    const spawn: typeof spawnWriter = (options) => {
+      const worker = spawnWriter(options)
+      const post = worker.postMessage.bind(worker)
+      worker.postMessage = (message: unknown) => {
+        posts -= 1
+        if (posts < 0) throw new Error('no memory')
+        post(message)
+      }
+      return worker
+    }
+    const store = openStore(join(newFolder(), 'x.db'), { spawn, directBelowMs: 0 })
+    await store.append(newDelivery({ at: 1, jobs: [newJob({ id: 'plain' })] }))
+    const jobs = Array.from({ length: 101 }, (_, index) => flowJob({ key: `k${index}` }))
+    await store.append(newDelivery({ at: 1, jobs }))
+    posts = 1
+    expect((await store.claim({ limit: 9, leaseMs: 1_000 })).map(({ id }) => id)).toEqual(['plain'])
+    await expect(store.claim({ limit: 9, leaseMs: 1_000 })).rejects.toMatchObject({ code: 'store-unavailable' })
+    posts = Infinity
   })
 
   test('the error for a file that is not a database says that', async () => {

@@ -1,0 +1,25 @@
+// The saves that are remembered for hookloom bisect.
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { Config } from '../../../src/model/config/config.ts'
+import { silentLog } from '../../../src/model/log.ts'
+import { createGeneration } from '../../../src/pipeline/generation.ts'
+import { readSaves, rememberSaves } from '../../../src/reload/saves.ts'
+import { makeFolder } from '../../e2e/gateway.ts'
+
+test('a remembered save has no secret of a newer save that was written before its files were read', async () => {
+  const dir = makeFolder()
+  const config = Config.parse({ hooks: { enabled: true, token: 'hook-secret-of-the-older-save' } })
+  const generation = createGeneration({ config, mappings: [], transforms: new Map() })
+  const newer = { hooks: { enabled: true, token: 'hook-secret-of-the-newer-save' }, gateway: { token: '${A_TOKEN}' } }
+  writeFileSync(join(dir, 'hookloom.jsonc'), JSON.stringify(newer))
+  // as: only this field of the status is read
+  const status = () => ({ degraded: false }) as ReturnType<Parameters<typeof rememberSaves>[0]['status']>
+  const live = { current: () => generation, status, onSwap: () => {} }
+  await rememberSaves(live, { dir, clock: () => 1, log: silentLog })()
+  const [save] = await readSaves(dir)
+  expect(save?.files['hookloom.jsonc']).toContain('"token":"${REMOVED_SECRET_')
+  expect(save?.files['hookloom.jsonc']).toContain('${A_TOKEN}')
+  expect(save?.files['hookloom.jsonc']).not.toContain('newer')
+})
