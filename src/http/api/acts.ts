@@ -4,7 +4,7 @@ import { isJsonObject, type JsonValue, tryParseJson } from '../../base/json.ts'
 import type { Generation } from '../../pipeline/generation.ts'
 import type { NewAuditEntry } from '../../store/audit.ts'
 import type { AuditedAct, Auditor } from '../audit.ts'
-import { readRequestText } from './query.ts'
+import { maxEscaped, readRequestText } from './query.ts'
 
 type KnownAct = {
   readonly name: string
@@ -77,7 +77,7 @@ type ActParts = {
 export function createActRecorder({ auditor, generation }: ActParts): ActRecorder {
   async function readFields(ctx: Context, names: readonly string[] = []): Promise<Record<string, string>> {
     if (names.length === 0) return {}
-    const text = await readRequestText(ctx, 2 * generation().config.server.maxBodyBytes + maxOtherBytes)
+    const text = await readRequestText(ctx, maxEscaped * generation().config.server.maxBodyBytes + maxOtherBytes)
     const body = tryParseJson(text ?? '')
     return isJsonObject(body) ? pickTexts(body, names) : {}
   }
