@@ -170,7 +170,8 @@ function shareHandshakeSecrets(
         if (clock() >= armedUntil) throw new Problem('unauthorized', 'Another handshake was accepted first.')
         return { secrets: addSecret(secret, secrets), armedUntil: 0 }
       })
-      await own.save(id, secret)
+      // the window of the store counts: that of the file is opened only for this secret
+      await Promise.all([own.arm(id), own.save(id, secret)])
     },
     stop: reading.stop,
   }
