@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { Config } from '../../../src/model/config/config.ts'
 import type { RefusedQuery } from '../../../src/deliveries/refused/calls.ts'
 import { addRefusalRoutes } from '../../../src/http/api/refusals.ts'
+import { Refusals } from '../../../src/http/refusals.ts'
 import { createGeneration } from '../../../src/pipeline/generation.ts'
 import { openGuards, startRoutes } from './routes.ts'
 
@@ -12,7 +13,7 @@ async function startRefused() {
   const generation = createGeneration({ config: Config.parse({}), mappings: [], transforms: new Map() })
   addRefusalRoutes(router, openGuards, {
     generation: () => generation,
-    refusals: { list: () => [], count: () => 0, findRequest: () => undefined },
+    refusals: new Refusals(false),
     refused: {
       list: async () => [],
       isWaiting: () => false,
