@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { writeStateFile } from '../base/files.ts'
 import { createSerialQueue } from '../base/serial.ts'
+import { Problem } from '../model/problem.ts'
 import type { Clock } from '../store/store.ts'
 
 export const armedForMs = 600_000
@@ -15,7 +16,7 @@ export type HandshakeSecrets = {
   isArmed(secretsName: string): boolean
   /** Opens a window in which one secret is accepted. Returns its end in milliseconds since the epoch. */
   arm(secretsName: string): Promise<number>
-  /** Resolves when the secret is on disk. Closes the window. */
+  /** Resolves when the secret is on disk. Closes the window. Throws `unauthorized` if it is closed: another secret was accepted first. */
   save(secretsName: string, secret: string): Promise<void>
 }
 
@@ -40,11 +41,13 @@ export function createHandshakeSecrets({ file, clock }: { file: string; clock: C
       armedUntil.set(secretsName, until)
       return until
     },
-    save(secretsName, secret) {
+    async save(secretsName, secret) {
+      if (clock() >= (armedUntil.get(secretsName) ?? 0))
+        throw new Problem('unauthorized', 'Another handshake was accepted first.')
       // before the write, so that a second handshake finds the window closed
       armedUntil.delete(secretsName)
       // one write after the other, because each is based on the result of the previous one
-      return inOrder(() => write(secretsName, secret))
+      await inOrder(() => write(secretsName, secret))
     },
   }
 }

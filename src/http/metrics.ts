@@ -52,7 +52,7 @@ export function createMetrics({
     ]),
     flow_ends: counter(
       'flow_ends',
-      'Runs that their flow ended before they started, by the value of onNew or the key that ended them.',
+      'Runs that their flow ended while they waited to start or for a retry, by the value of onNew or the key that ended them.',
       ['by'],
     ),
     failures: counter('failures', 'Jobs that died, deliveries that were parked, and alerts that died.', ['what']),

@@ -106,10 +106,14 @@ function shareThrottle(
 }
 
 type SharedSecrets = {
+  /** The number of the read that found them. */
+  readonly number: number
   readonly text: string | undefined
   readonly secrets: readonly string[]
   readonly armedUntil: number
 }
+
+type Stored = Pick<SharedSecrets, 'secrets' | 'armedUntil'>
 
 /**
  * Keeps secrets in the store, each under the name of its mapping, with the window in which another one is accepted. `own`: the file of
@@ -121,23 +125,27 @@ function shareHandshakeSecrets(
 ): HandshakeSecrets & Stoppable {
   const { store, clock, names, log } = parts
   const known = new Map<string, SharedSecrets>()
+  let begun = 0
   const reading = startPolling(async () => {
     for (const name of names()) await read(name)
   }, log)
 
   async function read(id: string): Promise<SharedSecrets> {
+    const number = (begun += 1)
     const text = await store.cursor(toCursorName(id))
     const before = known.get(id)
-    if (before !== undefined && before.text === text) return before
+    // a read that began earlier and ends later must not restore an old state
+    if (before !== undefined && number < before.number) return before
+    const isSame = before !== undefined && before.text === text
     // as: only this file writes the cursor
-    const { secrets, armedUntil } = JSON.parse(text ?? '{"secrets":[],"armedUntil":0}') as Omit<SharedSecrets, 'text'>
-    const found = { text, secrets, armedUntil }
+    const { secrets, armedUntil } = isSame ? before : (JSON.parse(text ?? '{"secrets":[],"armedUntil":0}') as Stored)
+    const found = { number, text, secrets, armedUntil }
     known.set(id, found)
     return found
   }
 
   /** Applies `change` to the newest state and writes it. Tries again if another gateway wrote in between. */
-  async function update(id: string, change: (now: SharedSecrets) => Omit<SharedSecrets, 'text'>): Promise<void> {
+  async function update(id: string, change: (now: SharedSecrets) => Stored): Promise<void> {
     for (;;) {
       const before = await read(id)
       const to = JSON.stringify(change(before))
@@ -162,7 +170,8 @@ function shareHandshakeSecrets(
         if (clock() >= armedUntil) throw new Problem('unauthorized', 'Another handshake was accepted first.')
         return { secrets: addSecret(secret, secrets), armedUntil: 0 }
       })
-      await own.save(id, secret)
+      // the window of the store counts: that of the file is opened only for this secret
+      await Promise.all([own.arm(id), own.save(id, secret)])
     },
     stop: reading.stop,
   }

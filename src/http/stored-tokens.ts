@@ -50,10 +50,17 @@ async function createStoredTokens({ store, clock, log }: StoredTokenParts): Prom
     list: [],
   }
   let set = createTokenSet([])
+  let begun = 0
+  /** The number of the read that `known` comes from. */
+  let newest = 0
 
   /** The list, with its text: another read may replace `known` before the caller continues. */
   async function read(): Promise<typeof known> {
+    const number = (begun += 1)
     const text = await store.cursor(cursorName)
+    // a read that began earlier and ends later must not restore an old list, with tokens that were revoked since
+    if (number < newest) return known
+    newest = number
     if (text === known.text) return known
     // as: only this file writes the cursor
     const list = JSON.parse(text ?? '[]') as StoredToken[]

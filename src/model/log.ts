@@ -57,7 +57,7 @@ export type MeterLabels = {
   readonly steps: { readonly step: StepKind; readonly outcome: Step['state'] | 'retried' | 'dead' }
   /** Turns, by the id of the agent; `*` for an id that the configuration does not list. */
   readonly turns: { readonly agent: string; readonly outcome: Step['state'] | 'retried' | 'dead' }
-  /** Runs that their flow ended before they started. */
+  /** Runs that their flow ended while they waited to start or for a retry. */
   readonly flow_ends: { readonly by: FlowEnd }
   /** Jobs that died, deliveries that were parked, and alerts that died. */
   readonly failures: { readonly what: 'job' | 'delivery' | 'alert' }

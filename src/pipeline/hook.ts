@@ -117,7 +117,11 @@ function createTokenlessRules(
       verifier?.isClaimed,
     ]),
   )
-  const reachable = signed.flatMap(({ match }) => router.findMappings(normalizeHookName(match.path ?? '')).mappings)
+  // a mapping without a path takes every hook, so it reaches the mappings of all of them
+  const reachable = signed.flatMap(({ match }) => {
+    const path = normalizeHookName(match.path ?? '')
+    return path === '' ? mappings : router.findMappings(path).mappings
+  })
   return {
     isProofShown(headers) {
       // the headers are copied only for a Bearer token, which most of these requests do not have

@@ -194,12 +194,13 @@ function createPlans(
           `${forEach}: the texts of its items have more than ${maxText} characters in all. Send fewer items at once.`,
         )
       }
-      if (actions.length > maxActions) {
-        throw new Problem(
-          'transform-result-invalid',
-          `${transform?.module} returned ${actions.length} actions for one delivery, expected at most ${maxActions}.`,
-        )
-      }
+      if (actions.length <= maxActions) return
+      const why = `its items make more than ${maxActions} messages, one for each recipient. Send fewer items at once.`
+      if (transform === undefined) throw new Problem('too-many-items', `${forEach}: ${why}`)
+      throw new Problem(
+        'transform-result-invalid',
+        `${transform.module} returned ${actions.length} actions for one delivery, expected at most ${maxActions}.`,
+      )
     },
     toDecision(items: number, reasons: Reasons): Extract<Decision, { kind: 'accept' | 'skip' }> {
       if (actions.length > 0) {

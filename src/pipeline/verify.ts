@@ -56,7 +56,8 @@ export function createVerifier(settings: VerifySettings, tools: VerifierTools): 
 const timeless: ReadonlySet<Scheme['kind']> = new Set(['token', 'basic', 'concat-hash', 'client-state'])
 
 function createSchemeVerifier(scheme: Scheme, settings: VerifySettings, tools: VerifierTools): Verifier {
-  if (settings.toleranceSeconds !== undefined && timeless.has(scheme.kind)) {
+  const isTimeless = timeless.has(scheme.kind) || (scheme.kind === 'body-hmac' && scheme.form === 'adyen')
+  if (settings.toleranceSeconds !== undefined && isTimeless) {
     throw toSettingProblem(settings, 'does not sign a time, so verify.toleranceSeconds has no effect. Remove it.')
   }
   const secrets = createSecrets(scheme, settings, tools)

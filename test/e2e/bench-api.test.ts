@@ -151,6 +151,11 @@ describe('the bench of the admin API', () => {
     expect(again['deliveryId']).not.toBe(plain['deliveryId'])
   })
 
+  test('a body that JSON escapes to six times its size is not too large', async () => {
+    const control = await call('/api/send', { hook: 'review', body: '\u0001'.repeat(200_000) })
+    expect(control).toMatchObject({ answered: 200, status: 400 })
+  })
+
   test('a typed request becomes a fixture, without the secrets of the configuration', async () => {
     const body = JSON.stringify({ title: `see ${hookToken}`, action: 'opened' })
     const made = await call('/api/fixtures', { hook: 'review', body, name: 'typed', headers: { cookie: 'a=b' } })

@@ -4,7 +4,7 @@ import { isJsonObject, type JsonValue, tryParseJson } from '../../base/json.ts'
 import type { Generation } from '../../pipeline/generation.ts'
 import type { NewAuditEntry } from '../../store/audit.ts'
 import type { AuditedAct, Auditor } from '../audit.ts'
-import { readRequestText } from './query.ts'
+import { maxEscaped, readRequestText } from './query.ts'
 
 type KnownAct = {
   readonly name: string
@@ -17,6 +17,7 @@ type KnownAct = {
 
 const asked = ['by', 'reason']
 const fixture = ['name', 'module']
+const parked = ['hook', 'after']
 const range = ['hook', 'since', 'after']
 
 /** Maps each call of `calls.ts` to its act. A call that is missing here is also an act: its entry has its method and path. */
@@ -25,8 +26,8 @@ export const acts: Readonly<Record<string, KnownAct>> = {
   'POST /api/deliveries/{id}/drop': { name: 'drop' },
   'POST /api/deliveries/{id}/again': { name: 'again' },
   'POST /api/deliveries/{id}/capture': { name: 'capture', body: fixture },
-  'POST /api/parked/retry': { name: 'retry.parked', query: range, target: 'hook' },
-  'POST /api/parked/drop': { name: 'drop.parked', query: range, target: 'hook' },
+  'POST /api/parked/retry': { name: 'retry.parked', query: parked, target: 'hook' },
+  'POST /api/parked/drop': { name: 'drop.parked', query: parked, target: 'hook' },
   'POST /api/refusals/retry': { name: 'retry.refused', query: [...range, 'dryRun'], target: 'hook' },
   'POST /api/refusals/drop': { name: 'drop.refused', query: range, target: 'hook' },
   'DELETE /api/runs/{id}': { name: 'cancel', body: asked },
@@ -76,7 +77,7 @@ type ActParts = {
 export function createActRecorder({ auditor, generation }: ActParts): ActRecorder {
   async function readFields(ctx: Context, names: readonly string[] = []): Promise<Record<string, string>> {
     if (names.length === 0) return {}
-    const text = await readRequestText(ctx, 2 * generation().config.server.maxBodyBytes + maxOtherBytes)
+    const text = await readRequestText(ctx, maxEscaped * generation().config.server.maxBodyBytes + maxOtherBytes)
     const body = tryParseJson(text ?? '')
     return isJsonObject(body) ? pickTexts(body, names) : {}
   }

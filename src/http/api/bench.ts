@@ -1,11 +1,9 @@
 // Routes of the admin API for hooks and their bench: the hooks, their samples, and the outcome of a typed request.
-import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import type Router from '@koa/router'
 import type { Context } from 'koa'
 import { z } from 'zod'
-import { toCallableUrl } from '../../base/http.ts'
-import { isJsonObject, tryParseJson } from '../../base/json.ts'
+import { tryParseJson } from '../../base/json.ts'
 import type {
   HookCounts,
   HookFields,
@@ -13,17 +11,14 @@ import type {
   SampleFields,
   MadeTransformFields,
   SavedMappingFields,
-  SentFields,
   TriedDraft,
   TriedFields,
   TypedRequest,
 } from '../../model/api/bench.ts'
-import { listHookTokens } from '../../model/config/config.ts'
 import { normalizeHookName } from '../../model/config/mapping-rules.ts'
 import { Problem } from '../../model/problem.ts'
 import type { CompiledMapping } from '../../pipeline/compile.ts'
 import type { Hook } from '../../pipeline/hook.ts'
-import { signAsSender } from '../../deliveries/own-signature.ts'
 import { toIsoTime } from '../../deliveries/records.ts'
 import { resolveTransformsRoot } from '../../transforms/root.ts'
 import type { CapturedFields, ShadowFields } from '../../model/api/replay.ts'
@@ -34,9 +29,10 @@ import type { KeptQuery } from '../../store/queries.ts'
 import type { HandshakeSecrets } from '../handshake-secrets.ts'
 import { type Case, readCases } from './attention.ts'
 import type { ApiParts } from './parts.ts'
-import { readParameter, readRequestText } from './query.ts'
+import { maxEscaped, readParameter, readRequestText } from './query.ts'
 import type { Guards } from '../operator.ts'
 import { answerJson } from './answer.ts'
+import { send } from './send.ts'
 
 type Draft = { readonly mappingId?: string | undefined; readonly template: string }
 export type AdminBench = {
@@ -142,11 +138,8 @@ export function addBenchRoutes(router: Router, guards: Guards, parts: BenchParts
   })
 }
 
-/**
- * The bytes of JSON that are allowed for each byte of a body, and those for all other fields. JSON needs two for a quote or a line break; it needs six
- * for other control characters, which bodies rarely have.
- */
-const [maxEscaped, maxOthers] = [2, 500_000]
+/** The bytes of JSON that are allowed for all fields except the body of the request. */
+const maxOthers = 500_000
 
 /** Throws `usage-invalid` and `body-too-large`. */
 async function readBody<T>({ generation }: BenchParts, ctx: Context, schema: z.ZodType<T>): Promise<T> {
@@ -252,48 +245,4 @@ function toMappingFields(
 function describeShadow({ shadow, problem, runs, counts }: ShadowFields): string {
   if (problem !== null) return `${shadow} does not run: ${problem}`
   return `${shadow} differs in ${runs - (counts.same ?? 0)} of ${runs} requests`
-}
-
-/** Headers that belong to a connection. A copied request may have them. */
-const connectionHeader =
-  /^(host|connection|keep-alive|content-length|transfer-encoding|content-encoding|accept-encoding|te|expect|upgrade|trailer)$/i
-const sendMs = 60_000
-
-/** Sends a request to the hook port, with the proof of its sender or the hook token, like `hookloom send`. */
-async function send({ generation, handed, hooksUrl }: BenchParts, request: TypedRequest): Promise<SentFields> {
-  const current = generation()
-  const base = hooksUrl()
-  if (base === undefined) throw new Problem('conflict', 'The hook port does not listen yet.')
-  const path = normalizeHookName(request.hook)
-  const given = Object.entries(request.headers).filter(
-    ([name, value]) => !connectionHeader.test(name) && value !== '[secret]',
-  )
-  const headers = Object.fromEntries([
-    ['content-type', 'application/json'],
-    ...given.map(([name, value]) => [name.toLowerCase(), value]),
-  ])
-  const signed = signAsSender(current, handed.find, { path, headers, body: request.body })
-  const [token] = listHookTokens(current.config.hooks)
-  const search = new URLSearchParams(request.query).toString()
-  const url = `${toCallableUrl(base)}/${path}${search === '' ? '' : `?${search}`}`
-  const answer = await fetch(url, {
-    method: 'POST',
-    headers: {
-      // without a new key, a sample with the id of a sent delivery would be a duplicate
-      'idempotency-key': randomUUID(),
-      ...(signed.withToken && token !== undefined ? { authorization: `Bearer ${token}` } : {}),
-      ...signed.headers,
-    },
-    body: signed.body,
-    redirect: 'error',
-    signal: AbortSignal.timeout(sendMs),
-  }).catch((cause: unknown) => {
-    throw new Problem('usage-invalid', 'The request could not be sent: a header or the name of the hook is invalid.', {
-      cause,
-    })
-  })
-  const body = await answer.text()
-  const receipt = tryParseJson(body)
-  const id = isJsonObject(receipt) ? receipt['deliveryId'] : undefined
-  return { status: answer.status, body, deliveryId: typeof id === 'string' ? id : null, note: signed.note ?? null }
 }

@@ -46,6 +46,9 @@ export function readStateParameter(ctx: Context): DeliveryState | 'dead' | undef
   throw new Problem('usage-invalid', `state must be one of ${[...deliveryStates, 'dead'].join(', ')}.`)
 }
 
+/** The bytes of JSON that a byte of a text can take: six for a control character. */
+export const maxEscaped = 6
+
 /** Bodies that were already read: the audit log and the route use the same body. */
 const bodies = new WeakMap<IncomingMessage, Promise<string | undefined>>()
 

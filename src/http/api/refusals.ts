@@ -53,8 +53,13 @@ export function addRefusalRoutes(router: Router, guards: Guards, parts: RefusalP
   }
 }
 
-/** `hook` and `since` are filters; `after` is the `next` of the previous answer. */
+/** `hook` and `since` are filters; `after` is the `next` of the previous answer. Throws `usage-invalid`. */
 function readQuery(ctx: RouteContext): RefusedQuery {
+  for (const filter of ['hook', 'since']) {
+    // a blank filter must not select all requests
+    if (ctx.query[filter] !== undefined && readParameter(ctx, filter) === undefined)
+      throw new Problem('usage-invalid', `${filter} must not be blank. Leave it out to select all kept requests.`)
+  }
   const after = readParameter(ctx, 'after')
   if (after !== undefined && !/^\d{1,15}$/.test(after)) {
     throw new Problem('usage-invalid', 'after must be the "next" of the previous answer.')

@@ -55,7 +55,7 @@ export function addReplayRoutes(
   router.post('/api/replay', guards.operate, async (ctx) => {
     const isConnected = () => !ctx.res.destroyed
     const ids = readIds(ctx, maxReplayed)
-    const query = ids.length === 0 ? readKeptQuery(ctx.query) : { limit: ids.length, ids }
+    const query = ids.length === 0 ? readKeptQuery(ctx) : { limit: ids.length, ids }
     answerJson(ctx, await replayer.replay(query, isConnected))
   })
   router.post('/api/fixtures/update', guards.admin, async (ctx) => {
@@ -92,19 +92,25 @@ async function readFixtureOptions(ctx: Context): Promise<z.infer<typeof FixtureO
   )
 }
 
-/** Reads the ids in `?ids=`, separated by commas. */
-function readIds({ query: { ids } }: Context, max: number): string[] {
-  return typeof ids === 'string' ? ids.split(',').slice(0, max) : []
+/** Reads the ids in `?ids=`, separated by commas. Throws `usage-invalid` for more than `max` ids. */
+function readIds(ctx: Context, max: number): string[] {
+  const ids = readParameter(ctx, 'ids')?.split(',') ?? []
+  if (ids.length <= max) return ids
+  throw new Problem('usage-invalid', `ids: expected at most ${max} ids, found ${ids.length}.`)
 }
 
 /** `last`, `hook`, `source`, and `since`: milliseconds since the epoch, or ISO 8601. Throws `usage-invalid`. */
-function readKeptQuery(query: Readonly<Record<string, unknown>>): KeptQuery {
-  const toText = (name: string) => (typeof query[name] === 'string' ? query[name] : undefined)
-  const last = Number(toText('last') ?? defaultReplays)
+function readKeptQuery(ctx: Context): KeptQuery {
+  const last = Number(readParameter(ctx, 'last') ?? defaultReplays)
   if (!Number.isInteger(last) || last < 1 || last > maxReplays) {
     throw new Problem('usage-invalid', `last: expected a whole number from 1 to ${maxReplays}.`)
   }
-  return { limit: last, hook: toText('hook'), source: toText('source'), since: readSince(toText('since')) }
+  return {
+    limit: last,
+    hook: readParameter(ctx, 'hook'),
+    source: readParameter(ctx, 'source'),
+    since: readSince(readParameter(ctx, 'since')),
+  }
 }
 
 function readSince(text: string | undefined): number | undefined {

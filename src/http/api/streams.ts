@@ -26,10 +26,18 @@ export function addStreamRoute(router: Router, guards: Guards, parts: StreamRout
     }
     const ended = new AbortController()
     open += 1
-    ctx.res.once('close', () => {
+    const { socket } = ctx.req
+    const end = () => {
+      ctx.res.off('close', end)
+      socket.off('close', end)
       open -= 1
       ended.abort()
-    })
+    }
+    ctx.res.once('close', end)
+    // one connection may ask for all streams at once
+    socket.setMaxListeners(2 * maxStreams)
+    // a response whose turn on its connection has not come has no event when the connection ends
+    socket.once('close', end)
     const frames = streamFrames(
       {
         changes,

@@ -114,7 +114,7 @@ export const channelSections = {
       appId: senderId.optional().describe('Id of a GitHub App, in place of `token`.'),
       privateKey: nonBlank
         .optional()
-        .describe('Private key of the GitHub App, in PEM format, such as "${file:github-app.pem}".'),
+        .describe('Private key of the GitHub App, in PEM format, such as "${file:/run/secrets/github-app.pem}".'),
       baseUrl: apiUrl
         .default('https://api.github.com')
         .describe('URL of the API. GitHub Enterprise Server: https://<host>/api/v3.'),

@@ -14,7 +14,9 @@ export function describeFirstIssue(error: z.ZodError, input: unknown): string {
 export function describeIssue(issue: z.core.$ZodIssue, input: unknown, at: readonly PropertyKey[] = []): string {
   const where = toDottedPath([...at, ...issue.path])
   if (issue.code === 'unrecognized_keys') {
-    return `${where === '' ? '' : `${where}: `}${issue.keys.map((key) => `"${key.slice(0, 60)}"`).join(', ')} is not a known field`
+    const keys = issue.keys.map((key) => `"${key.slice(0, 60)}"`).join(', ')
+    const fault = issue.keys.length === 1 ? 'is not a known field' : 'are not known fields'
+    return `${where === '' ? '' : `${where}: `}${keys} ${fault}`
   }
   const found = readAt(input, issue.path)
   const sentence = `expected ${describeExpectation(issue)}, found ${describeValueKind(found)}`
@@ -42,7 +44,9 @@ export function describeConfigIssue(issue: z.core.$ZodIssue, input: unknown): st
 const word = '[A-Za-z_]{1,40}'
 /** A path or a list of fields whose names are plain words, like the names in a schema. */
 const plainPath = new RegExp(String.raw`^${word}(?:\.${word}|\[\d{1,6}\])*$`)
-const unknownFields = new RegExp(`^(?:(?<where>[^"]*): )?"${word}"(?:, "${word}")* is not a known field\\.?$`)
+const unknownFields = new RegExp(
+  `^(?:(?<where>[^"]*): )?"${word}"(?: is not a known field|(?:, "${word}")+ are not known fields)\\.?$`,
+)
 
 /** Matches a sentence about a field that the gateway defines. */
 const ownFields = /^(?:message|text|model|channel|sessionMode): (?!expected )/
@@ -55,7 +59,7 @@ export function hideFieldNames(message: string): string {
   const [, lead = '', sentence = ''] = /^(The payload does not fit: |The body: )?(.*)$/s.exec(message) ?? []
   const unknown = unknownFields.exec(sentence)
   if (unknown !== null && isPlain(unknown.groups?.['where'])) return message
-  if (sentence.includes(' is not a known field')) return `${lead}it has a field that is not known.`
+  if (/ (?:is not a known field|are not known fields)/.test(sentence)) return `${lead}it has a field that is not known.`
   const at = `: ${sentence}`.lastIndexOf(': expected ')
   if (at !== -1) return isPlain(sentence.slice(0, at)) ? message : `${lead}one of its fields: ${sentence.slice(at)}`
   return ownFields.test(sentence) && sentence.length < 200 ? message : `${lead}a field is missing or of the wrong type.`

@@ -31,7 +31,7 @@ const GitHubRecover = z
       .describe('Fine-grained token that may read the webhooks of the repository or organization.'),
     privateKey: nonBlank
       .optional()
-      .describe('Private key of the GitHub App, in PEM format, such as "${file:github-app.pem}".'),
+      .describe('Private key of the GitHub App, in PEM format, such as "${file:/run/secrets/github-app.pem}".'),
     baseUrl: apiUrl
       .default('https://api.github.com')
       .describe('URL of the API. GitHub Enterprise Server: https://<host>/api/v3.'),

@@ -114,7 +114,10 @@ function findTokenIssues({ hooks, gateway, tokens: scoped }: Config): ConfigIssu
     })),
     ...Object.entries(scoped).map(([name, { token }]) => ({ at: ['tokens', name, 'token'], token })),
   ]
+  const isSpaced = gateway.token !== undefined && gateway.token !== gateway.token.trim()
+  const spaced = toIssue(['gateway', 'token'], 'must have no white space around it, because a header carries it.')
   return [
+    ...(isSpaced ? [spaced] : []),
     ...(hookTokens.length === 0 && hooks.enabled ? [missing] : []),
     ...given.flatMap(({ at, token }, index) => {
       const earlier = [

@@ -39,7 +39,10 @@ export function noteSubstitutedValues(config: Config, values: readonly string[])
 export function listConfigSecrets(config: object, mappings: readonly { readonly verify?: unknown }[]): string[] {
   const leaves = findLeaves({ config, verify: mappings.map(({ verify }) => verify) }, [])
   const found = leaves.flatMap(({ path, text }) => findSecretsAt(path, text))
-  return [...new Set([...found, ...(substituted.get(config) ?? [])])]
+  const listed = new Set([...found, ...(substituted.get(config) ?? [])])
+  // an empty text is part of every text, and is no secret: a URL may have an empty password
+  listed.delete('')
+  return [...listed]
 }
 
 type Leaf = { readonly path: readonly string[]; readonly text: string }

@@ -131,8 +131,18 @@ describe('tokens in the configuration', () => {
         good: checkHooks({}, { gateway: { token: 'another-token-of-it' } }),
         bad: checkHooks({}, { gateway: { token: ` ${token}` } }),
       }),
-    ).toEqual(toBad('hooks.token'))
+    ).toEqual({ good: [], bad: ['gateway.token', 'hooks.token'] })
   })
+
+  test.each([' another-token-of-it', 'another-token-of-it\n'])(
+    'a gateway token with white space around it is refused, because no command could send it: %j',
+    (spaced) => {
+      expect(checkHooks({}, { gateway: { token: spaced } })).toEqual([
+        expect.stringMatching(/^gateway\.token must have no white space around it/),
+      ])
+      expect(checkHooks({}, { gateway: { token: 'another token-of-it' } })).toEqual([])
+    },
+  )
 
   test('hooks.tokens follows the rules of hooks.token, and replaces it', () => {
     const buildConfig = (hooks: object) =>

@@ -16,6 +16,7 @@ describe('secrets from handshakes', () => {
   test('two secrets that arrive concurrently are both stored after a restart, in a file that only its owner can read', async () => {
     const { open, file } = createStage()
     const handed = open()
+    await Promise.all([handed.arm('a'), handed.arm('b')])
     await Promise.all([handed.save('a', 'secret-a'), handed.save('b', 'secret-b')])
     const again = open()
     expect([again.find('a'), again.find('b'), again.find('c')]).toEqual([['secret-a'], ['secret-b'], []])
@@ -37,9 +38,21 @@ describe('secrets from handshakes', () => {
     expect(handed.isArmed('a')).toBe(false)
   })
 
+  test('of two handshakes that were in flight while the window was open, only the first one is accepted', async () => {
+    const handed = createStage().open()
+    await handed.arm('a')
+    const [first, second] = await Promise.allSettled([handed.save('a', 'one'), handed.save('a', 'two')])
+    expect(first.status).toBe('fulfilled')
+    expect(second).toMatchObject({ status: 'rejected', reason: { code: 'unauthorized' } })
+    expect(handed.find('a')).toEqual(['one'])
+  })
+
   test('the two newest secrets from handshakes are valid, and older ones are not', async () => {
     const handed = createStage().open()
-    for (const secret of ['one', 'two', 'three']) await handed.save('a', secret)
+    for (const secret of ['one', 'two', 'three']) {
+      await handed.arm('a')
+      await handed.save('a', secret)
+    }
     expect(handed.find('a')).toEqual(['three', 'two'])
   })
 })

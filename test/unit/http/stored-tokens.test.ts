@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { openAccess } from '../../../src/http/stored-tokens.ts'
+import { toTokenDigest } from '../../../src/pipeline/tokens.ts'
 import { silentLog } from '../../../src/model/log.ts'
 
 test('a new token does not replace a token that another gateway makes at the same time', async () => {
@@ -31,5 +32,35 @@ test('a new token does not replace a token that another gateway makes at the sam
   reads[1]?.(text)
   await Promise.all([adding, listing])
   expect((await tokens.list()).map(({ name }) => name)).toEqual(['other', 'mine'])
+  await tokens.stop()
+})
+
+test('a revoked token stays revoked when a read that began before ends after it', async () => {
+  let text: string | undefined
+  let held: ((found: string | undefined) => void) | undefined
+  let isHeld = false
+  const { tokens } = await openAccess({
+    clock: () => 0,
+    log: silentLog,
+    store: {
+      cursor: async () => (isHeld ? await new Promise((resolve) => (held = resolve)) : text),
+      async appendAll(_, moves) {
+        const [move] = [moves ?? []].flat()
+        if (move?.from !== text) return 'moved'
+        text = move?.to
+        return []
+      },
+    },
+  })
+  const digest = toTokenDigest(await tokens.add({ name: 'ci', may: ['read'] }))
+  expect(tokens.set().find(digest)).toBeDefined()
+  const before = text
+  isHeld = true
+  const listing = tokens.list()
+  isHeld = false
+  await tokens.revoke('ci')
+  held?.(before)
+  expect(await listing).toEqual([])
+  expect(tokens.set().find(digest)).toBeUndefined()
   await tokens.stop()
 })

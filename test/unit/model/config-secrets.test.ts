@@ -133,6 +133,13 @@ describe('listConfigSecrets', () => {
     }
   })
 
+  test('an empty text is no secret: an empty password of a URL and an empty text after a prefix are not listed', () => {
+    expect(listConfigSecrets({ store: { url: 'postgres://user:@db.example.com/hookloom' } }, [])).toEqual([
+      'postgres://user:@db.example.com/hookloom',
+    ])
+    expect(listConfigSecrets({ secret: 'ada:', token: '' }, [])).toEqual(['ada:'])
+  })
+
   test('a value that came from a variable is a secret under any key, without the text around it', () => {
     const mapping = { match: { path: 'a' }, messageTemplate: 'to ${DOOR_CODE} now' }
     expect(findSecrets({ hooks: { mappings: [mapping] } }, { DOOR_CODE: 'door-0123', OTHER: 'other-0123' })).toEqual([

@@ -28,6 +28,13 @@ test('the body limit before a proof is the largest one of all signed mappings, a
   expect(findRules([github, { match: { path: 'open' }, maxBodyBytes: 9_000 }]).maxBodyBytes).toBe(1_000)
 })
 
+test('a signed mapping without a path raises the body limit before a proof to the largest one, because it takes every hook', () => {
+  const anywhere = { verify: github.verify }
+  const open = { match: { path: 'open' }, maxBodyBytes: 9_000 }
+  expect(findRules([open, anywhere], 'open').maxBodyBytes).toBe(9_000)
+  expect(findRules([open, anywhere], 'unknown').maxBodyBytes).toBe(9_000)
+})
+
 test('before a proof, every hook name has the same body limit and the same proofs', () => {
   for (const name of ['a', 'b', 'wake', '', 'unknown']) {
     expect(findRules([github, large], name).maxBodyBytes).toBe(5_000)

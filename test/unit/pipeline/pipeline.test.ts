@@ -365,6 +365,21 @@ describe('forEach', () => {
     expect(decision).toMatchObject({ kind: 'refuse', problem: { code: 'too-many-items', status: 400 } })
   })
 
+  test('items that go to several recipients are refused as too many if they make more than 200 messages', async () => {
+    const to = [
+      { channel: 'slack', to: 'C1' },
+      { channel: 'slack', to: 'C2' },
+    ] as const
+    const mapping: MappingInput = { ...each, action: 'deliver', to: [...to] }
+    const buildItems = (count: number) => ({ items: Array.from({ length: count }, () => ({ n: 'x' })) })
+    expect(await accept([mapping], buildItems(100))).toHaveLength(200)
+    const decision = await decideOn(toGeneration([mapping]), toTestDelivery('in', buildItems(101)))
+    expect(decision).toMatchObject({
+      kind: 'refuse',
+      problem: { code: 'too-many-items', message: expect.stringMatching(/^items: .* more than 200 messages/) },
+    })
+  })
+
   test('forEach refuses a payload whose long text outside the array would be repeated for too many items', async () => {
     const mapping: MappingInput = { ...each, messageTemplate: '{{big}} {{items[0].n}}' }
     const payload = { big: 'x'.repeat(100_000), items: Array.from({ length: 100 }, () => ({ n: 'a' })) }

@@ -53,6 +53,7 @@ describe('invalid settings', () => {
     [{ scheme: 'github', secret: 'a', secrets: ['b'] }, /both verify\.secret and verify\.secrets/],
     [{ scheme: 'github', secret: 'a', toleranceSeconds: 5 }, /does not sign a time/],
     [{ scheme: 'gitlab-token', secret: 'a', toleranceSeconds: 5 }, /does not sign a time/],
+    [{ scheme: 'adyen', secret: 'aa', toleranceSeconds: 5 }, /does not sign a time/],
     [{ scheme: 'twilio', secret: 's' }, /needs verify\.publicUrl/],
     [{ scheme: 'square', secret: 's' }, /needs verify\.publicUrl/],
     [{ scheme: 'trello', secret: 's' }, /needs verify\.publicUrl/],

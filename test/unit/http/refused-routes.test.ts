@@ -1,0 +1,46 @@
+import Router from '@koa/router'
+import { expect, test } from 'vitest'
+import { Config } from '../../../src/model/config/config.ts'
+import type { RefusedQuery } from '../../../src/deliveries/refused/calls.ts'
+import { addRefusalRoutes } from '../../../src/http/api/refusals.ts'
+import { Refusals } from '../../../src/http/refusals.ts'
+import { createGeneration } from '../../../src/pipeline/generation.ts'
+import { openGuards, startRoutes } from './routes.ts'
+
+async function startRefused() {
+  const queries: RefusedQuery[] = []
+  const router = new Router()
+  const generation = createGeneration({ config: Config.parse({}), mappings: [], transforms: new Map() })
+  addRefusalRoutes(router, openGuards, {
+    generation: () => generation,
+    refusals: new Refusals(false),
+    refused: {
+      list: async () => [],
+      isWaiting: () => false,
+      retry: async (query) => (
+        queries.push(query),
+        { ran: 0, repeated: 0, stillRefused: 0, reasons: [], next: undefined }
+      ),
+      drop: async (query) => (queries.push(query), { dropped: 0, next: undefined }),
+    },
+  })
+  return { queries, call: await startRoutes(router) }
+}
+
+test.each(['retry', 'drop'])('%s refuses a blank filter, instead of taking all kept requests', async (what) => {
+  const { queries, call } = await startRefused()
+  for (const query of ['hook=', 'hook=%20', 'since=', 'hook=a&since=', 'hook=a&hook=b']) {
+    expect(await call('POST', `/api/refusals/${what}?${query}`)).toBe(400)
+  }
+  expect(queries).toEqual([])
+})
+
+test('without a filter all kept requests are meant, and with one only those that match', async () => {
+  const { queries, call } = await startRefused()
+  expect(await call('POST', '/api/refusals/drop')).toBe(200)
+  expect(await call('POST', '/api/refusals/drop?hook=a&since=2026-01-02T03:04:05Z&after=7')).toBe(200)
+  expect(queries).toEqual([
+    { hook: undefined, since: undefined, after: undefined },
+    { hook: 'a', since: Date.UTC(2026, 0, 2, 3, 4, 5), after: 7 },
+  ])
+})
