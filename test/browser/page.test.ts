@@ -644,6 +644,15 @@ describe.skipIf(!hasBrowser)(
       expect(await page.locator('.event-line.waits').count()).toBeGreaterThanOrEqual(0)
     })
 
+    test('a session that cannot be read shows why, and not the transcript of the session before it', async () => {
+      await show(page, 'view=sessions&session=main/hook:review')
+      await page.locator('.message.user').first().waitFor(wait)
+      await show(page, 'view=sessions&session=main/hook:missing')
+      await page.locator('.chat .bad').waitFor(wait)
+      expect(await page.locator('.chat .message').count()).toBe(0)
+      stage.errors.splice(0)
+    })
+
     test('sessions of a single run are folded by hook, and a phone shows either the list of sessions or the chat', async () => {
       await stage.post('tells', { text: 'folded' })
       await page.setViewportSize({ width: 360, height: 760 })
