@@ -105,7 +105,7 @@ export function readFirstLine(text: string): string {
  * accepted. `waits`: why the job waits; undefined if it is not queued.
  */
 export function toJobFields(job: Job, waits: string | undefined): JobFields {
-  const { id, planned, state, attempts, lastError, endedBy } = job
+  const { id, planned, state, attempts, lastError, failingSince, endedBy } = job
   return {
     jobId: id,
     runId: planned.kind === 'wake' ? null : id,
@@ -116,6 +116,7 @@ export function toJobFields(job: Job, waits: string | undefined): JobFields {
     state,
     attempts,
     lastError: lastError ?? null,
+    failingSince: failingSince === undefined ? null : toIsoTime(failingSince),
     endedBy: endedBy ?? null,
     ...(waits === undefined ? {} : { waits }),
     ...toVerdictFields(job),

@@ -126,7 +126,7 @@ export function findState({ state, jobs }: Pick<DeliveryRow, 'state' | 'jobs'>):
   return endsWithoutEffect.find((end) => jobs[end] > 0) ?? 'done'
 }
 
-/** Counts the jobs of one delivery for `findState`. A queued job with an error counts as failing. */
+/** Counts the jobs of one delivery for `findState`. `failing` has the rule of the gateway: the error of an older attempt does not count. */
 export function countJobs(jobs: readonly JobFields[]): DeliveryRow['jobs'] {
   const count = (isCounted: (job: JobFields) => boolean) => jobs.filter(isCounted).length
   return {
@@ -134,7 +134,9 @@ export function countJobs(jobs: readonly JobFields[]): DeliveryRow['jobs'] {
     running: count(({ state }) => state === 'running'),
     done: count(({ state }) => state === 'done'),
     dead: count(({ state }) => state === 'dead'),
-    failing: count(({ state, lastError }) => state === 'queued' && lastError !== null),
+    failing: count(
+      ({ state, attempts, failingSince }) => state === 'queued' && (attempts > 0 || failingSince !== null),
+    ),
     dropped: count(({ state }) => state === 'dropped'),
     superseded: count(({ state }) => state === 'superseded'),
     cancelled: count(({ state }) => state === 'cancelled'),

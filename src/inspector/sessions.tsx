@@ -29,7 +29,9 @@ export function Sessions({ place, version }: { place: PagePlace; version: number
     const timer = setTimeout(
       () =>
         void read(ended.signal).catch((error: unknown) => {
-          if (!ended.signal.aborted) setProblem(describeException(error, 'It could not be read.'))
+          if (ended.signal.aborted) return
+          setShown(undefined)
+          setProblem(describeException(error, 'It could not be read.'))
         }),
       version === 0 ? 0 : 500,
     )

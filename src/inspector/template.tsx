@@ -63,13 +63,15 @@ export function TemplateBox({
       shadowedBy === null ? '' : ` But the mapping "${shadowedBy}" comes first and may take the same requests.`
     return `The mapping "${saved}" is saved in ${file}.${shadow}`
   }
-  const makeTransform = async () => {
+  const makeTransform = async (button: HTMLButtonElement) => {
     const { file } = await post<MadeTransformFields>('/api/transforms', toTypedRequest(hook, typed))
+    // the new mapping removes the button
+    if (document.activeElement === button) focusLater('edit-template')
     onChange({ template: undefined, mappingId: undefined })
     return `${file} is made, with its types and its first fixture.`
   }
   const transformButton = canEdit && mappings.every(({ isEditable }) => isEditable) && (
-    <button type="button" onClick={() => report(makeTransform())}>
+    <button type="button" onClick={({ currentTarget }) => report(makeTransform(currentTarget))}>
       make a transform
     </button>
   )

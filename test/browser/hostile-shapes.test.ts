@@ -4,12 +4,13 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { markUnseen } from '../../src/inspector/format.ts'
 import { findBarriers, hasBrowser, shoot, show, type Stage, startStage } from './stage.ts'
 
 const wait = { timeout: 60_000 }
 const markup = '</script><img src=x onerror="window.owned=1"><svg onload=alert(1)>'
 const bidi = '\u202egnp.exe\u2066\u200f'
+/** The characters of the payloads that are invisible or change a line. */
+const unseen = '\u0007\u001b\u200f\u202e\u2066\u2800\u3164\u{e0041}'
 /** The third letter is not drawn, but is legal in the name of a field, so the gateway learns the name. */
 const unseenName = 'pa\u3164id'
 const shownName = 'pa⟨3164⟩id'
@@ -94,7 +95,7 @@ describe.skipIf(!hasBrowser)('hostile payloads in the views that learn from payl
     const text = await page.locator('#view').innerText()
     const elements = page.locator('#view').locator('img, svg, script, iframe, a[href^=javascript]')
     const ran = await page.evaluate<unknown[]>('[window.owned, ({}).polluted, ...window.violations].filter(Boolean)')
-    const unmarked = markUnseen(text) === text ? [] : ['a character is not marked']
+    const unmarked = [...unseen].filter((character) => text.includes(character))
     return [...(await elements.allTextContents()), ...ran, ...unmarked, ...dialogs]
   }
 
@@ -249,6 +250,7 @@ describe.skipIf(!hasBrowser)('hostile payloads in the views that learn from payl
     await page.keyboard.press('Enter')
     expect(await template().inputValue()).toBe(`{{${unseenName}}}`)
     await result()
+      .getByLabel('Prompt, as the agent reads it')
       .getByText(/no(⟨2800⟩)?thing/)
       .waitFor(wait)
     await page.keyboard.type(' {{toS')

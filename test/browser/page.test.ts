@@ -496,7 +496,8 @@ describe.skipIf(!hasBrowser)(
 
       test('numbers are shown and sent again with the digits in which they arrived', async () => {
         const body = '{"title":"numbers","big":12345678901234567890,"price":1.50,"at":1770000000}'
-        await show(page, `id=${await stage.post('review', body)}`)
+        const id = await stage.post('review', body)
+        await show(page, `id=${id}`)
         await openTab(page, 'Request')
         const tree = page.locator('#detail .tree')
         await tree.getByText('12345678901234567890').waitFor(wait)
@@ -505,7 +506,7 @@ describe.skipIf(!hasBrowser)(
         await openMenu()
         await page.getByRole('button', { name: 'edit and send' }).click()
         await page.getByRole('button', { name: 'send as a new delivery' }).click()
-        await page.getByText('The new delivery is accepted.').waitFor(wait)
+        await expect.poll(readChosenId, wait).not.toBe(id)
         await openTab(page, 'Trace')
         const { body: sent } = await stage.ask(`/api/deliveries/${await readChosenId()}/request`)
         expect(String(sent).replaceAll(/\s/g, '')).toBe(body)
@@ -641,6 +642,15 @@ describe.skipIf(!hasBrowser)(
       await page.getByRole('button', { name: /^main main/ }).click()
       await page.locator('.event-line', { hasText: 'The backup is old.' }).waitFor(wait)
       expect(await page.locator('.event-line.waits').count()).toBeGreaterThanOrEqual(0)
+    })
+
+    test('a session that cannot be read shows why, and not the transcript of the session before it', async () => {
+      await show(page, 'view=sessions&session=main/hook:review')
+      await page.locator('.message.user').first().waitFor(wait)
+      await show(page, 'view=sessions&session=main/hook:missing')
+      await page.locator('.chat .bad').waitFor(wait)
+      expect(await page.locator('.chat .message').count()).toBe(0)
+      stage.errors.splice(0)
     })
 
     test('sessions of a single run are folded by hook, and a phone shows either the list of sessions or the chat', async () => {

@@ -146,6 +146,7 @@ export const JobFields = VerdictFields.partial().extend({
     .string()
     .nullable()
     .describe('The error of the last failed attempt; for a run that ended early, the reason.'),
+  failingSince: z.string().nullable().describe('When its failures began; null if the last attempt did not fail.'),
   endedBy: z
     .string()
     .nullable()

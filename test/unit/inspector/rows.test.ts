@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { formatAge, formatLongDay } from '../../../src/inspector/format.ts'
 import {
   buildBins,
+  countJobs,
   findRowState,
   isWithin,
   matchesFilters,
@@ -10,7 +11,7 @@ import {
   toListRow,
   toRefusalRow,
 } from '../../../src/inspector/rows.ts'
-import type { DeliveryRow, RefusalFields } from '../../../src/model/api/answers.ts'
+import type { DeliveryRow, JobFields, RefusalFields } from '../../../src/model/api/answers.ts'
 
 const noJobs = {
   queued: 0,
@@ -101,6 +102,30 @@ describe('the age of a row', () => {
 })
 
 describe('the state of a row', () => {
+  test('a queued run is failing if its last attempt failed, and not if it waits with the error of an older one', () => {
+    const job: JobFields = {
+      jobId: 'j',
+      runId: 'j',
+      deliveryId: 'd',
+      kind: 'agent',
+      agentId: 'main',
+      sessionKey: 'hook:x',
+      state: 'queued',
+      attempts: 0,
+      lastError: 'The budget is used up.',
+      failingSince: null,
+      endedBy: null,
+      failures: [],
+      steps: [],
+      posts: [],
+    }
+    const countFailing = (fields: Partial<JobFields>) => countJobs([{ ...job, ...fields }]).failing
+    expect(countFailing({})).toBe(0)
+    expect(countFailing({ attempts: 1 })).toBe(1)
+    expect(countFailing({ failingSince: '2026-11-23T15:30:00.000Z' })).toBe(1)
+    expect(countFailing({ attempts: 1, state: 'running' })).toBe(0)
+  })
+
   test('a row shows the most urgent state among the delivery and its jobs', () => {
     const toWord = (jobs: Partial<DeliveryRow['jobs']>, state: DeliveryRow['state'] = 'accepted') =>
       findRowState(makeRow({ state, jobs }))

@@ -12,6 +12,7 @@ const buildJob = (fields: Partial<JobFields> & Pick<JobFields, 'state' | 'steps'
   sessionKey: 'hook:x',
   attempts: 1,
   lastError: null,
+  failingSince: null,
   endedBy: null,
   failures: [],
   posts: [],
