@@ -93,13 +93,13 @@ export function describeDeliveries(stage: () => Stage): void {
 
     test('a delivery takes its dedupe key unless the delivery is skipped', async () => {
       const { store, clock } = stage()
-      const settleAsSkipped = () =>
+      const newSkipped = () =>
         newDelivery({ at: clock(), ...keyed('k'), state: 'skipped', answer: { status: 204, body: '' } })
-      expect(await store.append(settleAsSkipped())).toEqual({ kind: 'stored' })
+      expect(await store.append(newSkipped())).toEqual({ kind: 'stored' })
       expect(await store.findAnswer({ hook: 'github', key: 'k' })).toBeUndefined()
       const first = newDelivery({ at: clock(), ...keyed('k') })
       expect(await store.append(first)).toEqual({ kind: 'stored' })
-      expect(await store.append(settleAsSkipped())).toMatchObject({
+      expect(await store.append(newSkipped())).toMatchObject({
         kind: 'duplicate',
         first: { deliveryId: first.id },
       })
@@ -190,7 +190,7 @@ export function describeDeliveries(stage: () => Stage): void {
   })
 
   describe('dedupe keys of deliveries', () => {
-    test('answered() returns the first answer with the current state of its delivery', async () => {
+    test('findAnswer() returns the first answer with the current state of its delivery', async () => {
       const { store, clock } = stage()
       const first = newDelivery({ at: clock(), ...parked(), ...keyed('k'), answer: { status: 200, body: 'parked' } })
       await store.append(first)

@@ -158,7 +158,7 @@ export function describeFlow(stage: () => Stage): void {
       const [first] = await claim()
       clock.advance(leaseMs)
       const [again, ...others] = await claim()
-      expect(again).toMatchObject({ id: a, attempts: 1, lapsed: first?.fence })
+      expect(again).toMatchObject({ id: a, attempts: 1, lapsedFence: first?.fence })
       expect(others).toEqual([])
       expect(await stage().store.report(ensure(first), { outcome: { kind: 'done' } })).toBe(false)
       await reportDone(ensure(again))

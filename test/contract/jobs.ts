@@ -166,7 +166,7 @@ export function describeJobs(stage: () => Stage): void {
       clock.advance(leaseMs - 1)
       expect(await store.claim({ limit: 1, leaseMs })).toEqual([])
       clock.advance(1)
-      expect(await claimOne(store)).toMatchObject({ steps: [buildStep(1)], lapsed: held.fence })
+      expect(await claimOne(store)).toMatchObject({ steps: [buildStep(1)], lapsedFence: held.fence })
     })
 
     test('a report about a stored step writes the outcome, but not the step, its events or its messages again', async () => {

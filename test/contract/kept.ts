@@ -78,8 +78,8 @@ export function describeKept(stage: () => Stage): void {
     })
   })
 
-  describe('kept()', () => {
-    test('kept() lists deliveries with their requests, newest first, except pending ones and those whose request was not to be kept', async () => {
+  describe('keptDeliveries()', () => {
+    test('keptDeliveries() lists deliveries with their requests, newest first, except pending ones and those whose request was not to be kept', async () => {
       const { store, clock } = stage()
       const [kept = ''] = await append(1, { source: 'github', event: 'push' })
       await append(1, { request: undefined })
@@ -93,7 +93,7 @@ export function describeKept(stage: () => Stage): void {
       expect(Object.getPrototypeOf(found[1]?.request?.head.headers)).toBeNull()
     })
 
-    test('kept() can continue before a given delivery, and can be filtered by hook, sender, time and mapping', async () => {
+    test('keptDeliveries() can continue before a given delivery, and can be filtered by hook, sender, time and mapping', async () => {
       const { clock } = stage()
       const [a = '', b = '', c = ''] = await append(3, {})
       const [other = ''] = await append(1, {

@@ -3,8 +3,8 @@ import { accepted, newDelivery, parked, request } from './stage.ts'
 import type { Stage } from './store.ts'
 
 export function describeOpen(stage: () => Stage): void {
-  describe('open()', () => {
-    test('open() returns the request of a delivery unchanged', async () => {
+  describe('openDeliveries()', () => {
+    test('openDeliveries() returns the request of a delivery unchanged', async () => {
       const { store, clock } = stage()
       await store.append(newDelivery({ at: clock(), ...parked() }))
       const [open] = await store.openDeliveries({ limit: 10 })
@@ -14,7 +14,7 @@ export function describeOpen(stage: () => Stage): void {
       expect([...(open?.request.body ?? [])]).toEqual([...request().body])
     })
 
-    test('open() lists pending and parked deliveries in the order in which they were stored, up to the limit, and no others', async () => {
+    test('openDeliveries() lists pending and parked deliveries in the order in which they were stored, up to the limit, and no others', async () => {
       const { store, clock } = stage()
       // the times do not decide the order: the clock of a gateway may be behind or ahead
       const first = newDelivery({ at: clock() + 90_000, ...parked() })
@@ -42,7 +42,7 @@ export function describeOpen(stage: () => Stage): void {
       expect(await store.waitedFor()).toEqual(['b.ts', 'mapping:'])
     })
 
-    test('open() can continue after any delivery, whatever its state', async () => {
+    test('openDeliveries() can continue after any delivery, whatever its state', async () => {
       const { store, clock } = stage()
       const [first, second, last, other] = [1, 2, 3, 4].map(() => newDelivery({ at: clock(), ...parked() }))
       if (!last || !first || !second || !other) throw new Error('four were made')
@@ -60,7 +60,7 @@ export function describeOpen(stage: () => Stage): void {
       expect(await readOpenIds({ limit: 9, after: 'nobody' })).toEqual([])
     })
 
-    test('open() leaves out deliveries that one of the given generations or transforms ever parked', async () => {
+    test('openDeliveries() leaves out deliveries that one of the given generations or transforms ever parked', async () => {
       const { store, clock } = stage()
       const buildParked = (generation: string, transformHash?: string) => parked({ generation, transformHash })
       const twice = newDelivery({ at: clock(), ...buildParked('g1', 'h1') })
@@ -82,7 +82,7 @@ export function describeOpen(stage: () => Stage): void {
       expect(await readOpenIds('later-190')).toEqual([broken.id, pending.id])
     })
 
-    test('open() can be filtered by module, by state and by id', async () => {
+    test('openDeliveries() can be filtered by module, by state and by id', async () => {
       const { store, clock } = stage()
       const a = newDelivery({ at: clock(), ...parked({ waitsFor: 'a.ts' }) })
       const b = newDelivery({ at: clock(), ...parked({ waitsFor: 'b.ts' }) })

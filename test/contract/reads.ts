@@ -172,10 +172,10 @@ export function describeReads(stage: () => Stage): void {
         await store.report({ id, fence }, { messages, outcome: { kind: 'done' } })
       }
       const [first] = jobs
-      const buildJob = (agentId: string) =>
+      const readMessages = (agentId: string) =>
         store.messages({ agentId, sessionKey: 'hook:one', limit: 9, runId: first?.id ?? '' })
-      expect((await buildJob('main')).map(({ text }) => text)).toEqual([`asked ${first?.id}`, 'ok'])
-      expect(await buildJob('other')).toEqual([])
+      expect((await readMessages('main')).map(({ text }) => text)).toEqual([`asked ${first?.id}`, 'ok'])
+      expect(await readMessages('other')).toEqual([])
     })
 
     test('lanes() lists the lanes with unfinished jobs, the longest first', async () => {

@@ -59,7 +59,7 @@ export function describeTasks(stage: () => Stage): void {
       expect((await store.claim({ limit: 9, leaseMs: 1_000, only: 'tasks' })).map(({ id }) => id)).toEqual([task.id])
     })
 
-    test('hasten() of a task makes its next attempt due at once, and changes no other task', async () => {
+    test('makeDue() of a task makes its next attempt due at once, and changes no other task', async () => {
       const { store } = stage()
       const task = newTask({ lane: 'status/a', standsFor: 'status/one' })
       const other = newTask({ lane: 'status/b', standsFor: 'status/two' })
@@ -75,7 +75,7 @@ export function describeTasks(stage: () => Stage): void {
       expect(await store.makeDue('status/three')).toBe(false)
     })
 
-    test('a hastened task still waits for an earlier one of its lane', async () => {
+    test('a task that was made due still waits for an earlier one of its lane', async () => {
       const { store } = stage()
       const first = newTask({ lane: 'status/a', standsFor: 'status/one' })
       const second = newTask({ lane: 'status/a', standsFor: 'status/two' })

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { toPrintable, toPrintableLine } from '../../../src/base/text.ts'
 import { markUnseen } from '../../../src/inspector/format.ts'
 
-test('control characters are shown as pictures', () => {
+test('control characters are shown as pictures, or as U+FFFD if they have none', () => {
   expect(toPrintable('a\u001b[31mb')).toBe('a␛[31mb')
   expect(toPrintable('\u0007\u0008\r\u007f')).toBe('␇␈␍␡')
   expect(toPrintable('\u009b2J')).toBe('\uFFFD2J')

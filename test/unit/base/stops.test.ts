@@ -25,14 +25,14 @@ describe('createStops', () => {
 
   test('all parts share the configured time for the stop, and a part whose turn comes late still gets one second', async () => {
     const stops = createStops(log)
-    const isStopped: string[] = []
+    const stoppedParts: string[] = []
     stops.setTotalLimitMs(3_000)
     for (const part of ['first', 'second', 'third'])
-      stops.add(part, () => new Promise(() => isStopped.push(part)), { limitMs: 2_500 })
+      stops.add(part, () => new Promise(() => stoppedParts.push(part)), { limitMs: 2_500 })
     const stopped = stops.run()
     await vi.advanceTimersByTimeAsync(4_500)
     await stopped
-    expect(isStopped).toEqual(['third', 'second', 'first'])
+    expect(stoppedParts).toEqual(['third', 'second', 'first'])
     expect(lines.map((line) => Reflect.get(line, 'limitMs'))).toEqual([2_500, 1_000, 1_000])
   })
 

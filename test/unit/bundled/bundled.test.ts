@@ -31,8 +31,9 @@ const readFixtures = (module: string) => readAll(Fixture, join(root, `${basename
 /** The fields of a fixture as a complete action. */
 const toAction = (fields: object) => ('text' in fields ? WakeAction : AgentAction).parse(fields)
 
-/** The verdict on a payload of an unknown sender: a schema refuses it, and code without a schema skips it. */
 const hasSchema = (module: string) => readFileSync(join(root, module), 'utf8').includes("from 'zod'")
+
+/** The verdict on a payload of an unknown sender: a schema refuses it, and code without a schema skips it. */
 function toVerdict(decision: Decision): string {
   return decision.kind === 'refuse' ? decision.problem.code : decision.kind
 }

@@ -103,7 +103,7 @@ describe('a hostile reply', () => {
   })
 
   it.each(markups)(
-    'a link with a user name in its address, or with another address as its text, shows its target (%s)',
+    'a link with a user name in its address is removed, and a link with another address as its text shows its target (%s)',
     (_name, markup) => {
       expect(render('[x](https://bank.example@evil.example/)', markup)).toBe('x')
       const shown = render('[https://bank.example/login](https://evil.example/)', markup)

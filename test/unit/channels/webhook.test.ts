@@ -15,7 +15,7 @@ function createChannel(
 
 const ops = { url: 'https://ops.example.com/in?key=hidden', secret }
 
-it('a message names its endpoint only if several endpoints are configured without a default', () => {
+it('a message must name its endpoint only if several endpoints are configured without a default', () => {
   expect(createChannel({ ops }).whyNot(undefined)).toBeUndefined()
   expect(createChannel({ ops, dev: ops }).whyNot(undefined)).toMatch(/set channels\.webhook\.to.*\("ops", "dev"\)/)
   expect(createChannel({ ops, dev: ops }, { to: 'dev' }).whyNot(undefined)).toBeUndefined()
@@ -45,7 +45,7 @@ it.each([
   [500, 'ambiguous'],
   [503, 'transient'],
 ])(
-  'a receiver that answers %i makes the attempt %s, and no detail shows its address or secret',
+  'an answer %i of a receiver is a failure of the kind %s, and its detail shows neither the address nor the secret',
   async (status, kind) => {
     const fetch = createFetch(
       status,

@@ -37,7 +37,7 @@ describe('models and runners of agents', () => {
     expect(findIssues({ agents: { defaults: { model: 'sonnet', runner: 'claude' } } })).toEqual([])
   })
 
-  test('the error of an unknown runner lists the known ones', () => {
+  test('the error of an unknown runner suggests the nearest one, and a configured runner is known', () => {
     expect(findIssues({ agents: { defaults: { runner: 'cluade' } } })[0]).toContain('Did you mean "claude"?')
     const mine = { runners: { mine: { kind: 'command', command: 'agent' } }, agents: { defaults: { runner: 'mine' } } }
     expect(findIssues(mine)).toEqual([])

@@ -11,7 +11,7 @@ function makeDir(text: string): string {
   return dir
 }
 
-test('of an invalid configuration, the admin port is read', () => {
+test('the admin port of an invalid configuration is read', () => {
   const dir = makeDir('{ "server": { "adminPort": 9123 }, "unknown": 1 }')
   expect(loadConfigParts({ dir, env: {} }).server.adminPort).toBe(9_123)
 })

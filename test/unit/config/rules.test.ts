@@ -617,7 +617,7 @@ describe('rules for budgets', () => {
 
   test('a configured budget is accepted wherever a model can keep it', () => {
     expect(find({ budgets: all }, { list: [{ id: 'a', budgets: ['few'] }], mapping: { budgets: all } })).toEqual([])
-    // a model without a price costs no tokens
+    // a budget of turns needs no price
     expect(find({ budgets: ['few'], model: 'local/plain' })).toEqual([])
   })
 
@@ -628,17 +628,17 @@ describe('rules for budgets', () => {
       /^agents\.defaults\.budgets\[0\] .*"dayly".* Did you mean "daily"\?/,
     ],
     [
-      'a name of an object',
+      'a name that every object has',
       () => find({ budgets: ['toString'] }),
       /^agents\.defaults\.budgets\[0\] .* Add budgets\.toString\./,
     ],
     [
-      'a name of one agent',
+      'an unknown name at one agent',
       () => find({}, { list: [{ id: 'a', budgets: ['few', 'zzzzzz'] }] }),
       /^agents\.list\[0\]\.budgets\[1\] names the budget "zzzzzz"/,
     ],
     [
-      'a name of a mapping',
+      'an unknown name at a mapping',
       () => find({}, { mapping: { budgets: ['zzzzzz'] } }),
       /^hooks\.mappings\[0\]\.budgets\[0\] names the budget "zzzzzz"/,
     ],

@@ -380,7 +380,7 @@ describe('the subscriptions of Shopify', () => {
   })
 })
 
-test('an outbox with endless pages is a problem of its sender, and does not prevent the pass over the other senders', async () => {
+test('a scan of an outbox with endless pages ends with an error that names the outbox', async () => {
   let asked = 0
   const attempt = { id: 'a', headers: {}, place: 5, isDelivered: false, ref: 'a' }
   async function* pages() {

@@ -99,12 +99,16 @@ describe('waiting deliveries', () => {
   })
 
   test('an outcome that cannot be stored is tried again, and later deliveries wait for it', async () => {
-    let failures = 2
+    const settled: string[] = []
     const { rerunner, readState } = await createStage(['a', 'b'], (store) => ({
-      settle: (id, settlement) =>
-        failures-- > 0 ? Promise.reject(new Problem('store-unavailable', 'full')) : store.settle(id, settlement),
+      settle(id, settlement) {
+        settled.push(id)
+        if (settled.length <= 2) return Promise.reject(new Problem('store-unavailable', 'full'))
+        return store.settle(id, settlement)
+      },
     }))
     await rerunner.resumePending()
+    expect(settled).toEqual(['a', 'a', 'a', 'b'])
     expect(await readState('b')).toBe('accepted')
     expect(await readState('a')).toBe('accepted')
   })

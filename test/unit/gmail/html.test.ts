@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { removeInvisible, toVisibleText } from '../../../src/gmail/html.ts'
 
 const toText = (html: string) => toVisibleText(html).text
@@ -208,13 +208,11 @@ describe('the text of an HTML mail', () => {
   })
 
   test('a mail that is too long is cut and marked as cut, and nothing is printed on the console', () => {
+    const printed = [vi.spyOn(console, 'warn'), vi.spyOn(console, 'log'), vi.spyOn(console, 'error')]
     const { text, isCut } = toVisibleText(`<p>${'a'.repeat(300_000)}</p>`)
     expect({ isCut, isShort: text.length < 210_000 }).toEqual({ isCut: true, isShort: true })
     expect(toVisibleText('<p>a</p>').isCut).toBe(false)
-  })
-
-  test('a mail with twenty thousand nested elements is read', () => {
-    expect(toText(`a${'<div>'.repeat(20_000)}b`)).toContain('a')
+    for (const spy of printed) expect(spy).not.toHaveBeenCalled()
   })
 
   test('a mail with thousands of nested elements is cut and marked as cut', () => {

@@ -233,7 +233,7 @@ describe('a watched mailbox, by poll', () => {
 })
 
 describe('the watch that Gmail must renew', () => {
-  test('a failed watch is logged and tried again after a minute, and its success is not logged', async () => {
+  test('a failed watch is shown in the status and tried again after a minute, and its success clears the problem', async () => {
     toSubscription()
     google.fail('/watch', { status: 403, body: { error: { status: 'PERMISSION_DENIED' } } })
     const events = createEvents()

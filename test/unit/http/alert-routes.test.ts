@@ -19,13 +19,13 @@ async function startAlerts() {
   return { ended, call: await startRoutes(router) }
 }
 
-test('a test that fails ends', async () => {
+test('a test alert that could not be sent is ended, so that it is not tried again', async () => {
   const { ended, call } = await startAlerts()
   expect(await call('POST', '/api/alerts/test')).toBe(200)
   expect(ended).toEqual(['a-test'])
 })
 
-test('to look at an alert that is not a test does not end it', async () => {
+test('a GET of an alert that is not a test does not end it', async () => {
   const { ended, call } = await startAlerts()
   expect(await call('GET', '/api/alerts/test/an-alert')).toBe(200)
   expect(ended).toEqual([])

@@ -22,7 +22,7 @@ test.each(['retry', 'drop'])('%s refuses a hook that is given twice, instead of 
   expect(queries).toEqual([])
 })
 
-test('without a hook all hooks are meant, and a blank hook is none of them', async () => {
+test('a drop without a hook applies to all hooks, and a drop with a blank hook does not', async () => {
   const { queries, call } = await startParked()
   expect(await call('POST', '/api/parked/drop?after=x')).toBe(200)
   expect(await call('POST', '/api/parked/drop?hook=')).toBe(200)

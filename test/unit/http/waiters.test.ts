@@ -57,7 +57,7 @@ function createStage(most = 10) {
 
 const isDone = (found: Progress | undefined) => found?.state === 'done'
 
-test('all waiting requests share one store read at a time, with each id once, and nothing is read when no request waits', async () => {
+test('all waiting requests share one store read at a time, with each id once, and a later request is answered by one more read', async () => {
   const { waiters, states, progress } = createStage()
   for (const id of ['a', 'b']) states.set(id, 'queued')
   const waiting = ['a', 'a', 'b'].map((id) => waiters.enter(toResponse())?.waitUntil(id, isDone, 60_000))

@@ -36,7 +36,7 @@ async function createHeartbeatStage({ isPinging = () => true }: { isPinging?: ()
       await of.look()
     }
   }
-  return { own, open, pass, monitor, lines, clock, store, sets: (next: Probe) => void (probed = next) }
+  return { own, open, pass, monitor, lines, clock, store, setProbe: (next: Probe) => void (probed = next) }
 }
 
 test('the monitor is pinged at the start and then at every interval', async () => {
@@ -68,13 +68,13 @@ test('after an undelivered alert no gateway pings, even after a restart, until a
 })
 
 test('no ping is sent while the chat does not accept the credential or does not answer', async () => {
-  const { own, pass, monitor, sets, lines } = await createHeartbeatStage()
-  sets({ ok: false, detail: 'The token was refused.' })
+  const { own, pass, monitor, setProbe, lines } = await createHeartbeatStage()
+  setProbe({ ok: false, detail: 'The token was refused.' })
   await own.look()
   await pass(10 * minute)
   expect(monitor.received).toEqual([])
   expect(lines).toEqual([expect.stringContaining('the channel "console" cannot be used: The token was refused.')])
-  sets({ ok: true, detail: 'fine' })
+  setProbe({ ok: true, detail: 'fine' })
   await pass(minute)
   expect(monitor.received).toHaveLength(1)
 })

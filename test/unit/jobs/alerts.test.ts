@@ -130,7 +130,7 @@ describe('an alert', () => {
 describe('a delivery that is parked', () => {
   const parked = { deliveryId: 'd1', hook: 'github', waitsFor: 'pull-request.ts', hops: 0 }
 
-  test('a parked delivery sends a message and leaves an event, once an hour for its module', async () => {
+  test('several parked deliveries of one module send one message and leave one event within an hour', async () => {
     const stage = createStage(config)
     const { sent } = openDying(stage)
     for (const deliveryId of ['d1', 'd2', 'd3']) stage.alerts().reportParked({ ...parked, deliveryId })

@@ -79,7 +79,7 @@ describe('turns of a budget', () => {
     expect(await readJob(ids[15])).toMatchObject({ state: 'done', lastError: undefined })
   })
 
-  test('a turn is told the maximum number of tokens for its reply', async () => {
+  test('a runner gets the maximum number of tokens of the reply', async () => {
     const { turns, acceptTurns } = open(priced({ usd: 1 }))
     await acceptTurns(1)
     expect(turns[0]?.request.maxOutputTokens).toBe(10_000)
@@ -236,7 +236,7 @@ describe('turns of a budget', () => {
     expect((await stage.readJob(id)).state).toBe('queued')
   })
 
-  test('the operator is told once when 80 % of a budget are spent, and once when its turns wait', async () => {
+  test('the operator is told once when 80 % of a budget is spent, and once when its turns wait', async () => {
     const config = { ...priced({ turns: 5 }), hooks: buildConfig({ hooks: { alerts: { channel: 'console' } } }).hooks }
     const stage = createStage(config)
     const { channel, sent } = scriptChannel()
@@ -252,13 +252,30 @@ describe('turns of a budget', () => {
     ])
   })
 
-  test('a step that was recorded before a crash is not paid for again', async () => {
-    const stage = open(priced({ turns: 1 }))
-    const [id] = await stage.acceptTurns(1)
-    stage.turns[0]?.end(used(1))
-    await pass(1_000)
-    expect(listSteps(await stage.readJob(id))).toContain('run done')
-    expect((await stage.account())?.spent.turns).toBe(1)
+  test('a turn that was recorded before a crash is not run or paid for again', async () => {
+    const config = priced({ turns: 5 })
+    const stage = createStage(config)
+    const never = () => new Promise<never>(() => {})
+    let isKilled = false
+    const { claim, report, extend } = stage.store
+    const dying: Store = {
+      ...stage.store,
+      claim: (...given) => (isKilled ? never() : claim(...given)),
+      report: (...given) => (isKilled ? never() : report(...given)),
+      extend: (...given) => (isKilled ? never() : extend(...given)),
+    }
+    const { runner, turns } = scriptRunner(() => used(1))
+    const hanging = scriptChannel(never, { dedupes: true })
+    stage.openWorker({ runner, store: dying, channels: new Map([['console', hanging.channel]]) })
+    const [id] = await stage.accept(planAgent())
+    expect(listSteps(await stage.readJob(id))).toEqual(['run done', 'summary done'])
+    isKilled = true
+    stage.openWorker({ runner })
+    await pass(61_000)
+    expect(await stage.readJob(id)).toMatchObject({ state: 'done' })
+    expect(turns).toHaveLength(1)
+    const startsAt = Date.parse('2026-11-23T00:00:00Z')
+    expect(await stage.store.accounts([{ name: 'daily', startsAt }])).toMatchObject([{ spent: { turns: 1 } }])
   })
 })
 

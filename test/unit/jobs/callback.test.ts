@@ -205,13 +205,16 @@ describe('the callback of a run', () => {
     expect(lines.join()).not.toContain('SECRET ANSWER')
   })
 
-  test('the time for a callback counts from the end of its run, however long the run took', async () => {
-    const { accept, posted, turns, readJob } = open([503])
+  test('the time limit of a callback counts from the first failed post, however long the run took', async () => {
+    // the receiver is down for more than an hour, so that the callback ends more than a day after its run began
+    const { accept, posted, turns, readJob } = open(Array.from({ length: 15 }, () => 503))
     const { callbackId } = await accept({ action: { timeoutSeconds: 86_400 } })
-    await pass(20 * 3_600_000)
+    await pass(23.5 * 3_600_000)
     turns[0]?.end(ok('Done.'))
-    await pass(3_600_000)
-    expect(posted).toHaveLength(2)
+    await pass(0.6 * 3_600_000)
+    expect((await readJob(callbackId)).state).toBe('queued')
+    await pass(3 * 3_600_000)
+    expect(posted).toHaveLength(16)
     expect((await readJob(callbackId)).state).toBe('done')
   })
 })

@@ -89,7 +89,7 @@ describe('the console channel', () => {
     expect(await print('a\r\nb')).toContain('\na\nb\n')
   })
 
-  test('the name of an agent cannot add a line to the console', async () => {
+  test('the name of a run cannot add a line to the console', async () => {
     expect((await print('x', 'CI\n── reply of boss')).split('\n')).toHaveLength(3)
   })
 })

@@ -14,7 +14,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-function listening() {
+function recordLog() {
   const lines: { fields: object; message: string }[] = []
   const write = (fields: object, message: string) => void lines.push({ fields, message })
   return { lines, log: { debug: write, info: write, warn: write, error: write } }
@@ -102,7 +102,7 @@ describe('a run that fails', () => {
     expect(await stage.readEvents()).toEqual(['Hook github (error): broken', 'Hook github: Mended'])
   })
 
-  test('a rate limit is waited for as long as asked and uses up no attempt', async () => {
+  test('a rate-limited run is tried again after the wait that its provider asks for, and uses up no attempt', async () => {
     const { runner, turns } = scriptRunner(() => ({
       status: 'unavailable',
       retryAfterMs: 30_000,
@@ -120,7 +120,7 @@ describe('a run that fails', () => {
   })
 
   test('the log says why a step failed and when it is tried again, and names the command after the last attempt', async () => {
-    const { log, lines } = listening()
+    const { log, lines } = recordLog()
     const { runner } = scriptRunner(({ attempt }) =>
       attempt === 1 ? busy : { status: 'error', retryable: false, detail: 'The key was refused.' },
     )
@@ -135,7 +135,7 @@ describe('a run that fails', () => {
   })
 
   test('a reason that quotes outside text is recorded and never logged', async () => {
-    const { log, lines } = listening()
+    const { log, lines } = recordLog()
     const { runner } = scriptRunner(() => ({
       status: 'timeout',
       detail: 'It said: SECRET PAYLOAD',
@@ -161,7 +161,7 @@ describe('a run that fails', () => {
   ])(
     'the log of a reply that %s has the reason without the recipient, and the record has both',
     async (_, result, why) => {
-      const { lines, log } = listening()
+      const { lines, log } = recordLog()
       const to = '+4915112345678'
       const { channel } = scriptChannel(() => result)
       stage.openWorker({ channels: new Map([['whatsapp', channel]]), log })
@@ -174,7 +174,7 @@ describe('a run that fails', () => {
   )
 
   test('the log does not name a recipient to whom a channel cannot post', async () => {
-    const { lines, log } = listening()
+    const { lines, log } = recordLog()
     const { channel } = scriptChannel(undefined, { whyNot: (to) => `to must be a number, found "${to}".` })
     stage.openWorker({ channels: new Map([['whatsapp', channel]]), log })
     const [id] = await stage.accept(planAgent({ action: { channel: 'whatsapp', to: 'Auntie May' } }))
@@ -183,8 +183,8 @@ describe('a run that fails', () => {
     expect(failures.map(({ message }) => message)).toEqual([expect.stringContaining(`"hookloom show ${id}" shows why`)])
   })
 
-  test('a run whose runner throws is retried; the exception is in the record and never in the log', async () => {
-    const { log, lines } = listening()
+  test('a run whose runner throws is retried; the message of the exception is in the record and never in the log', async () => {
+    const { log, lines } = recordLog()
     const { runner, turns } = scriptRunner()
     stage.openWorker({ runner, log })
     const [id] = await stage.accept(planAgent({ action: { message: 'SECRET PAYLOAD' } }))
@@ -200,7 +200,7 @@ describe('a run that fails', () => {
   test.each([
     ['nothing', undefined],
     ['a string', 'oops'],
-    ['an error without end', new Error('e'.repeat(1_000_000))],
+    ['an error of a megabyte', new Error('e'.repeat(1_000_000))],
     ['an error that throws when read', Object.defineProperty(new Error('x'), 'message', { get: () => JSON.parse('') })],
   ])('a runner that throws %s ends only its own attempt', async (_, thrown) => {
     const { runner, turns } = scriptRunner(({ attempt }) => (attempt > 1 ? ok('fine') : undefined))

@@ -12,7 +12,7 @@ afterEach(() => {
 const runs = 1_000
 const turnMs = 1_000
 
-/** Three of ten runs are of one busy session, the rest of forty others. */
+/** Three of ten runs are of one busy session, the rest of forty-one others. */
 function chooseSession(n: number): string {
   return n % 10 < 3 ? 'hook:busy' : `hook:${n % 41}`
 }

@@ -230,7 +230,7 @@ describe('a wake', () => {
     expect((await waitingOf(stage)).count).toBe(0)
   })
 
-  test('an event that is too long is cut until the model accepts the prompt, and the prompt says so', async () => {
+  test('an event of a million characters is cut to 2,000 in the prompt, and the prompt says how much is left out', async () => {
     const stage = createStageWith()
     const { runner, turns } = scriptRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })

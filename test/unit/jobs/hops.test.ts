@@ -28,7 +28,7 @@ function open(runner = scriptRunner(() => ok('Done.'))) {
   return { listHops: () => sent.map(({ run }) => run.hops), turns: runner.turns }
 }
 
-test('a reply counts one hop more than the request that caused it, and so does a turn that is forwarded to another gateway', async () => {
+test('a reply counts one hop more than the request that caused it, and so does the request to the runner', async () => {
   const { listHops, turns } = open()
   await stage.accept(planAgent({ sessionKey: 'hook:a' }))
   await stage.accept(planAgent({ sessionKey: 'hook:b', origin }))

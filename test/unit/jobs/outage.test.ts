@@ -117,7 +117,7 @@ describe('a channel that is down', () => {
     expect(await stage.readJob(id)).toMatchObject({ state: 'dead' })
   })
 
-  test('a message that may have arrived is not retried for a day on a channel that drops repeats for minutes only', async () => {
+  test('a message that may have arrived is tried again only for minutes on a channel that drops repeats only for minutes', async () => {
     const stage = createStage()
     const { channel, sent } = scriptChannel(
       () => (sent.length === 1 ? { kind: 'ambiguous', detail: 'There was no answer.' } : refused),
@@ -193,7 +193,7 @@ describe('fallbacks of a model', () => {
     })
   })
 
-  test('a model that answers is asked alone, and a prompt that it refuses is sent to no fallback', async () => {
+  test('no fallback is asked if the model answers, or if it refuses the prompt', async () => {
     for (const result of [ok('Done.'), { status: 'error', retryable: false, detail: 'Refused.' } as const]) {
       const stage = createStage(config)
       const { runner, turns } = scriptRunner(() => result)

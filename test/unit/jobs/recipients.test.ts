@@ -16,7 +16,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** The answer of each channel. */
+/** Opens a worker whose channels give these answers. */
 function open(answers: Record<string, (message: Outgoing) => SendResult | Promise<SendResult>>) {
   const taken: string[] = []
   const channels = new Map(

@@ -217,7 +217,7 @@ describe('the order of runs', () => {
     expect(worker.slots()).toMatchObject({ used: 2, fullSince: start + 5_000 })
   })
 
-  test('a job is found when it is due, even without a notification', async () => {
+  test('a worker that starts finds the jobs that were queued before, without a notification', async () => {
     const { runner, turns } = scriptRunner()
     await stage.accept(planAgent())
     stage.openWorker({ runner })

@@ -45,8 +45,8 @@ describe('matchVerdict', () => {
   })
 })
 
-describe('readLastLine', () => {
-  test('readLastLine reads only the last line that is not blank', () => {
+describe('readLastLineVerdict', () => {
+  test('readLastLineVerdict reads only the last line that is not blank', () => {
     expect(readLastLineVerdict('fail\nIt is fine.\r\n\npass\n \n', words)).toBe('pass')
     expect(readLastLineVerdict('pass\nOr is it?', words)).toBeUndefined()
   })

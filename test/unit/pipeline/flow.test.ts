@@ -90,10 +90,10 @@ describe('the flow of a run', () => {
     ['an unknown limit', { limits: ['opneai'] }, 'flow.limits: "opneai" is not a name in limits'],
     ['a key that is blank', { key: '  ' }, 'flow.key: expected'],
     ['a key that is too long', { key: 'k'.repeat(5_000) }, 'flow.key: expected'],
-    ['another word', { onNew: 'replcae' }, 'flow.onNew: '],
-    ['a field that there is not', { onnew: 'replace' }, '"onnew"'],
+    ['an unknown word of onNew', { onNew: 'replcae' }, 'flow.onNew: '],
+    ['an unknown field', { onnew: 'replace' }, '"onnew"'],
     ['cancelOn, which only the configuration may set', { cancelOn: { event: 'x' } }, '"cancelOn"'],
-    ['a duration that is none', { delay: 'soon' }, 'flow.delay: '],
+    ['an invalid duration', { delay: 'soon' }, 'flow.delay: '],
   ])('a transform that returns a flow with %s parks the delivery with the reason', async (_, flow, reason) => {
     const generation = toGeneration([{ ...mapping, transform: { module: 't.ts' } }], {
       config: { limits },

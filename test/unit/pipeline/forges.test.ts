@@ -73,16 +73,19 @@ test.each<[string, JsonValue, object]>([
   ['a push', { object_kind: 'push', project, checkout_sha: sha }, { commit: `acme/tools/app@${sha}` }],
   ['a deleted branch', { object_kind: 'push', project, checkout_sha: null, after: '0'.repeat(40) }, {}],
   ['a release', { object_kind: 'release', project, id: 3 }, {}],
-])('a request about %s of GitLab names the place for its reply', (_, given, expected) => {
-  const sender = recogniseSender({ headers: { 'x-gitlab-event': 'A Hook' }, verifiedBy: 'gitlab' })
-  expect(readPlace({ sender, body: toJsonBody(given) })).toEqual({ channel: 'gitlab', ...nothing, ...expected })
-})
+])(
+  'a request about %s of GitLab names the recipient of a reply and the commit, if it may have them',
+  (_, given, expected) => {
+    const sender = recogniseSender({ headers: { 'x-gitlab-event': 'A Hook' }, verifiedBy: 'gitlab' })
+    expect(readPlace({ sender, body: toJsonBody(given) })).toEqual({ channel: 'gitlab', ...nothing, ...expected })
+  },
+)
 
 test.each<[string, JsonValue, object]>([
   ['an issue', { type: 'Issue', data: { id: 'i1' } }, { to: 'i1' }],
   ['a comment', { type: 'Comment', data: { id: 'c1', issueId: 'i1' } }, { to: 'i1' }],
   ['a project update', { type: 'ProjectUpdate', data: { id: 'p1' } }, {}],
-])('a request about %s of Linear names the place for its reply', (_, given, expected) => {
+])('a request about %s of Linear names the issue for its reply, if it has one', (_, given, expected) => {
   const sender = recogniseSender({ headers: { 'linear-event': 'Issue', 'linear-delivery': 'd' }, verifiedBy: 'linear' })
   expect(readPlace({ sender, body: toJsonBody(given) })).toEqual({ channel: 'linear', ...nothing, ...expected })
 })

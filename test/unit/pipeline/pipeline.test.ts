@@ -28,7 +28,7 @@ describe('built-in hooks', () => {
     })
   })
 
-  test('a request to the hook agent is delivered to the last channel, wakes at once and has its own session key by default', async () => {
+  test('a run of the hook agent replies to the last channel, wakes at once and has its own session key by default', async () => {
     const decision = await decideOn(toGeneration([]), toTestDelivery('agent', { message: 'Go' }))
     expect(decision).toMatchObject({
       actions: [{ sharesSession: false, action: { deliver: true, channel: 'last', wakeMode: 'now' } }],
@@ -62,11 +62,15 @@ describe('built-in hooks', () => {
     expect(await refuse('agent', { message: 'x', thinking: 'canary-value' })).not.toContain('canary')
   })
 
-  test('the channel names teams and imsg mean msteams and imessage', async () => {
+  test.each([
+    ['teams', 'msteams'],
+    ['imsg', 'imessage'],
+  ])('the channel name %s means %s', async (name, channel) => {
     const msteams = { appId: 'a', appPassword: 'p' }
-    const generation = toGeneration([], { config: { channels: { msteams } } })
-    const decision = await decideOn(generation, toTestDelivery('agent', { message: 'x', channel: 'teams' }))
-    expect(decision).toMatchObject({ actions: [{ action: { channel: 'msteams' } }] })
+    const imessage = { password: 'p', baseUrl: 'http://mac.local:1234' }
+    const generation = toGeneration([], { config: { channels: { msteams, imessage } } })
+    const decision = await decideOn(generation, toTestDelivery('agent', { message: 'x', channel: name }))
+    expect(decision).toMatchObject({ actions: [{ action: { channel } }] })
   })
 
   describe('direct calls', () => {
@@ -331,9 +335,11 @@ describe('hooks of mappings', () => {
     expect(planned).toMatchObject({ instructions: 'Do {{text}}', action: { message: 'Say a' } })
   })
 
-  test('only the mapping can opt out of the boundary', async () => {
+  test('a mapping can opt out of the boundary, and its payload cannot', async () => {
     const unsafe: MappingInput = { ...template, allowUnsafeExternalContent: true }
     expect(await accept([unsafe], { text: 'a' })).toMatchObject([{ action: { allowUnsafeExternalContent: true } }])
+    const payload = { text: 'a', allowUnsafeExternalContent: true }
+    expect(await accept([template], payload)).toMatchObject([{ action: { allowUnsafeExternalContent: false } }])
   })
 })
 

@@ -48,7 +48,7 @@ function mappingsOf(name: string, options: object = {}) {
 const toGeneration = (name: string, options?: object): Generation =>
   createGeneration({ config, mappings: mappingsOf(name, options), transforms: new Map() })
 
-/** The head of a request with a valid signature, whatever its media type. */
+/** The decision on a request with a valid signature. Its body is read as JSON, whatever its media type. */
 async function decideOn(name: string, headers: Record<string, string>, payload: JsonValue) {
   const generation = toGeneration(name, keysOf(name))
   const hook = generation.findHook(name)
@@ -170,17 +170,17 @@ describe('bundled presets', () => {
   })
 
   test.each(namesOf(bundled))(
-    'the preset %s has instructions outside the boundary unless the operator sets them',
+    'the preset %s has instructions, which the operator can replace but not leave blank',
     (name) => {
-      const isOwn = (options: object) => mappingsOf(name, options).map(({ instructions }) => instructions)
-      for (const own of isOwn({}))
+      const listInstructions = (options: object) => mappingsOf(name, options).map(({ instructions }) => instructions)
+      for (const own of listInstructions({}))
         expect(own).toMatch(/^(Say|Summarize) in (a few|one or two) sentences |^Summarize the mail in /)
-      expect(new Set(isOwn({ instructions: 'Open a ticket.' }))).toEqual(new Set(['Open a ticket.']))
+      expect(new Set(listInstructions({ instructions: 'Open a ticket.' }))).toEqual(new Set(['Open a ticket.']))
       expect(findPreset(name).options.safeParse({ instructions: ' ' }).success).toBe(false)
     },
   )
 
-  test('a preset with two live secrets accepts either of them', () => {
+  test('a preset with two secrets passes both to its verifier', () => {
     const [mapping] = mappingsOf('github', { secrets: ['old', 'new'] })
     expect(mapping?.verify).toMatchObject({ scheme: 'github', secrets: ['old', 'new'] })
   })

@@ -62,7 +62,7 @@ test('a fixture compares the fields of the answer that it names, and an update w
 })
 
 describe('fixtures', () => {
-  test('the fixtures of the bundled transforms pass, whatever the path of the mapping', async () => {
+  test('the fixtures of a bundled transform pass, whatever the path of the mapping', async () => {
     const module = 'github-pull-request.ts'
     const files = await readFixtures(bundled, module)
     expect(files.map(({ name }) => name)).toEqual(readdirSync(join(bundled, 'github-pull-request.fixtures')).toSorted())

@@ -58,7 +58,7 @@ describe('requests are served between two events while', () => {
   })
 })
 
-test('between two events of one requester, no other requester reads an event in the same turn of the event loop', async () => {
+test('several readers at the same time read at most one event in each turn of the event loop', async () => {
   const { parts } = await createStage()
   const turns = await countTurns(() => Promise.all([readPaths(parts), readPaths(parts), readPaths(parts)]))
   expect(turns).toBeGreaterThanOrEqual(3 * letters.length)
@@ -80,13 +80,13 @@ test('at most 25 kept requests are in memory at a time, and each counts once', a
     await parts.store.append(newDelivery({ at, hook: 'other', source: undefined, event: undefined, request: kept }))
   }
   const pages: number[] = []
-  const kept: Parts['store']['keptDeliveries'] = async (query) => {
+  const keptDeliveries: Parts['store']['keptDeliveries'] = async (query) => {
     const page = await parts.store.keptDeliveries(query)
     pages.push(page.length)
     return page
   }
   const counts: number[] = []
-  const store = { ...parts.store, keptDeliveries: kept }
+  const store = { ...parts.store, keptDeliveries }
   for await (const shape of streamHookShapes({ ...parts, store, maxKept: 55 }, 'other')) {
     if (shape.event === '') counts.push(readRequests(shape).count)
   }

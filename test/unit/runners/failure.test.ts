@@ -77,7 +77,7 @@ describe('a failure of a provider', () => {
     ],
     ['a request that is too large', buildRefusal(413, { type: 'request_too_large' }), tooLong, overContext],
     [
-      'a 400 is told with its codes',
+      'a 400 is shown with its codes',
       buildRefusal(400, { code: 'unsupported_value', type: 'invalid_request_error', param: 'reasoning.effort' }),
       permanent,
       '(400, unsupported_value, invalid_request_error, reasoning.effort)',

@@ -40,7 +40,7 @@ describe('a file of a workspace', () => {
     expect((await read()).refused).toContain('it is not a regular file')
   })
 
-  test('a missing workspace file is not logged, with or without a folder', async () => {
+  test('a missing workspace file gives neither a text nor a refusal, with or without a folder', async () => {
     expect(await read()).toEqual({})
     expect(await readWorkspaceFile(join(dir, 'nowhere'), 'AGENTS.md')).toEqual({})
     expect(await readWorkspaceFile(undefined, 'AGENTS.md')).toEqual({})

@@ -1,7 +1,8 @@
-import { mkdir, rm, stat, symlink } from 'node:fs/promises'
+import { mkdir, readdir, rm, stat, symlink } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { buildModule } from '../../../src/transforms/modules/build.ts'
+import { evaluateBundle, pickExport } from '../../../src/transforms/modules/evaluate.ts'
 import { createConfigDir, writeFiles } from './stage.ts'
 
 /** Builds x.ts with these files, and returns the problem. */
@@ -145,9 +146,11 @@ describe('bundles', () => {
   test('a bundle works after its files are deleted, and the build writes no files', async () => {
     const { root } = await createConfigDir()
     await writeFiles(root, { 'x.ts': `import a from './a.ts'\nexport default () => a`, 'a.ts': `export default 'a'` })
-    const { code } = await buildModule({ root, file: join(root, 'x.ts') })
-    await expect(stat(join(root, 'bundle.js'))).rejects.toThrow('ENOENT')
+    const bundle = await buildModule({ root, file: join(root, 'x.ts') })
+    const { code } = bundle
+    expect((await readdir(root)).toSorted()).toEqual(['a.ts', 'x.ts'])
     await rm(root, { recursive: true })
+    expect(await pickExport(await evaluateBundle(bundle, 5_000), undefined)({}, {})).toBe('a')
     expect(code).not.toMatch(/^(import|export)\b/m)
     expect(code).not.toContain(root)
   })

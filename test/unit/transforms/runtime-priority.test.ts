@@ -1,4 +1,4 @@
-// A call that blocks its thread runs with a low priority, and its thread is replaced when the call ends.
+// The priority of one thread of the process (Linux only).
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { lowerPriority, readThreadId } from '../../../src/transforms/worker/messages.ts'
@@ -14,7 +14,7 @@ function readNiceness(id: number): number {
 }
 
 test.skipIf(!isLinux)(
-  'only the thread of a blocking call gets a low priority (skipped: threads have no niceness here)',
+  'a lowered priority applies to one thread of the process, and a thread that has ended is ignored (skipped: threads have no niceness here)',
   async () => {
     const worker = new Worker(
       `const { parentPort } = require('node:worker_threads')

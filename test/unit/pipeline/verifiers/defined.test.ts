@@ -41,14 +41,17 @@ describe('schemes in code', () => {
   test.each([
     ['throws', () => JSON.parse('the payload')],
     ['rejects', () => Promise.reject(new Error('the payload'))],
-  ])('a scheme that %s refuses the request, and the reason names the place and not the exception', async (_, code) => {
-    const refused = await verify(createVerifierOf(code))
-    expect(refused).toEqual({
-      ok: false,
-      fault: 'sender',
-      reason: 'The verifier "acme" threw a TypeError at acme.ts:3.',
-    })
-  })
+  ])(
+    'a scheme that %s refuses the request, and the reason has the place and not the message of the exception',
+    async (_, code) => {
+      const refused = await verify(createVerifierOf(code))
+      expect(refused).toEqual({
+        ok: false,
+        fault: 'sender',
+        reason: 'The verifier "acme" threw a TypeError at acme.ts:3.',
+      })
+    },
+  )
 
   test.each([
     ['true', true],

@@ -247,7 +247,7 @@ describe('HMAC inside the body', () => {
     expect(await sends('1700000000', 'token2')).toBe(false)
   })
 
-  test('a Mailgun delivery from the day before is refused, because tokens are not remembered forever', async () => {
+  test('a Mailgun delivery that is older than a day is refused, because tokens are not remembered forever', async () => {
     const sends = (seconds: number) => {
       const [timestamp, token] = [String(now / 1000 - seconds), 'token']
       const signature = createHmac('sha256', 's')

@@ -15,7 +15,7 @@ test.skipIf(whyNoPostgres)(
     const cut = connections.transaction(async ({ query }) => {
       const [row] = await query('SELECT pg_backend_pid() AS pid')
       await withDatabase((client) => client.query('SELECT pg_terminate_backend($1)', [row?.['pid']]))
-      // at this point the end of the connection has arrived at the client too
+      // these round trips give the end of the connection time to arrive at the client
       for (let round = 0; round < 5; round += 1) await withDatabase((client) => client.query('SELECT 1'))
       return await query('SELECT 1')
     })

@@ -33,7 +33,7 @@ async function holdMain(url: string): Promise<Client> {
 }
 
 /** The statements of this schema that run or wait now. */
-async function running(schema: string): Promise<number> {
+async function countStatements(schema: string): Promise<number> {
   const sql = `SELECT count(*)::int AS count FROM pg_locks l JOIN pg_stat_activity a USING (pid)
     JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = $1 AND a.state = 'active'`
@@ -81,7 +81,7 @@ describe.skipIf(whyNoPostgres)('a lock that is never released', () => {
     const holder = await holdMain(url)
     const refused = newWake()
     await expect(store.append(refused)).rejects.toMatchObject({ code: 'store-unavailable' })
-    expect(await running(schema)).toBe(0)
+    expect(await countStatements(schema)).toBe(0)
     expect((await store.health()).trouble).toBeUndefined()
     expect(await store.append(newDelivery({ at: Date.now() }))).toEqual({ kind: 'stored' })
     await holder.query('ROLLBACK')
@@ -153,7 +153,7 @@ describe.skipIf(whyNoPostgres)('the start of a gateway', () => {
     expect((await next.counts()).deliveries.accepted).toBe(1)
   })
 
-  test('a start that has to migrate during a backup gives up its lock, says why, and migrates afterwards', async () => {
+  test('a start that cannot get the lock for its migration stops waiting, says why, and migrates when the lock is free', async () => {
     const { url, schema } = await newPlace()
     const old = new Client({ connectionString: url })
     await old.connect()
@@ -164,7 +164,7 @@ describe.skipIf(whyNoPostgres)('the start of a gateway', () => {
     const store = openStore(url, { lockMs: 200 })
     await store.ready()
     expect((await store.health()).trouble).toMatch(/a lock was held for too long/)
-    expect(await running(schema)).toBe(0)
+    expect(await countStatements(schema)).toBe(0)
     await old.query('ROLLBACK')
     expect(await store.append(newDelivery({ at: Date.now() }))).toEqual({ kind: 'stored' })
   })

@@ -60,7 +60,7 @@ describe.skipIf(whyNoPostgres)('the settings of a database', () => {
     })
   })
 
-  test('isolation settings do not apply to transactions: after a wait for a lock, a transaction sees new commits', async () => {
+  test('each statement of a reader has the isolation read committed, whatever the settings of the database say', async () => {
     const { url } = await newUrl('-c default_transaction_isolation=serializable ')
     const reader = createDatabaseConnections({ url, prepare: 'nothing' })
     onTestFinished(() => reader.close())

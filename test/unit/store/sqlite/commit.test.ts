@@ -85,7 +85,7 @@ describe('a commit', () => {
     expect(await reopened.openDeliveries({ limit: 100 })).toHaveLength(50)
     // the lease belonged to a dead process: the job is due at once, and the attempt counts, because the job may have crashed the process
     expect(await reopened.claim({ limit: 9, leaseMs: 1000 })).toMatchObject([
-      { id: held?.id, lapsed: held?.fence, attempts: 1 },
+      { id: held?.id, lapsedFence: held?.fence, attempts: 1 },
     ])
     const db = openDatabase(join(copy, 'x.db'), { readOnly: true, busyMs: 1000 })
     expect(db.get('PRAGMA integrity_check')).toMatchObject({ integrity_check: 'ok' })

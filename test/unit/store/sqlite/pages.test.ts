@@ -8,7 +8,7 @@ import { newFolder, openStore } from './stage.ts'
 
 const findMedian = (numbers: readonly number[]) => numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]
 
-/** The text of an event of 1 kB, as a template renders it. */
+/** A delivery with one wake, whose text is about as long as a template makes it. */
 const wake = (index: number) =>
   newDelivery({
     at: Date.now(),
@@ -28,7 +28,7 @@ async function openMeasured() {
   return { store, measure }
 }
 
-test('a lone wake writes four pages, or six when a table grows', async () => {
+test('a lone wake usually writes four pages, and never more than nine', async () => {
   const { store, measure } = await openMeasured()
   const pages: number[] = []
   for (let index = 0; index < 21; index += 1) {

@@ -9,7 +9,7 @@ const maxBytes = 100_000
 const full = { code: 'store-full', status: 503, retryAfterSeconds: 60 }
 const newLarge = () => newDelivery({ at: Date.now(), ...parked({ request: request('x'.repeat(9_000)) }) })
 
-function listening() {
+function recordLog() {
   const told: string[] = []
   const note = (_: object, message: string) => void told.push(message)
   return { told, log: { ...silentLog, info: note, warn: note, error: note } }
@@ -17,7 +17,7 @@ function listening() {
 
 describe('a store in which too much waits', () => {
   test('a full store refuses deliveries that would wait, and accepts them again when others have ended; each change is logged', async () => {
-    const { told, log } = listening()
+    const { told, log } = recordLog()
     const store = openStore(join(newFolder(), 'x.db'), { maxWaitingBytes: () => maxBytes, log })
     const stored: string[] = []
     const fill = async () => {
@@ -50,7 +50,7 @@ describe('a store in which too much waits', () => {
     ])
   })
 
-  test('a full store refuses the same deliveries whether they arrive at once or one after the other', async () => {
+  test('a store stays within its limit even if many deliveries arrive at once', async () => {
     const store = openStore(join(newFolder(), 'x.db'), { maxWaitingBytes: () => maxBytes })
     await store.ready()
     const answers = await Promise.allSettled(Array.from({ length: 40 }, () => store.append(newLarge())))

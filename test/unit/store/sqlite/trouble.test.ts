@@ -280,7 +280,7 @@ describe('a reader of a store', () => {
     })
   })
 
-  test('a reader does not prevent the WAL from being reset', async () => {
+  test('a read that has ended does not prevent the WAL from being reset', async () => {
     const file = join(newFolder(), 'x.db')
     const store = openStore(file)
     const delivery = small()
