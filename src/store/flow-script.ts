@@ -88,22 +88,28 @@ export const jobsOfKey = (alias: string, key: string, also = 'true') =>
 export const whereQueued = (alias: string) => `${alias}.state <> 'running'`
 
 /** The columns of the ended jobs that `reviewKeys` needs. */
-export const reviewColumns = 'flow, queued_again'
+export const reviewColumns = 'flow, queued_again, run_at'
+
+/** Whether the key waits for the time of a retry. The end of a quiet period is later than all retries: only jobs of the operator are due before it. */
+const waitsForRetry = `(due_at <= r.retry_at OR EXISTS (SELECT 1 FROM jobs j
+  WHERE j.flow = r.key_id AND j.ended_at IS NULL AND ${whereQueued('j')} AND j.queued_again = 1 AND j.run_at >= due_at))`
 
 /**
  * Call it after queued jobs were ended: the next job of their key may have another session. If the ended job had been queued again, its key may
- * wait for the time of this retry. A job that no claim has seen has no key.
+ * wait for the time of this retry. A quiet period of the key goes on. A job that no claim has seen has no key.
  */
 export function* reviewKeys(ended: readonly Row[], { rows }: Dialect): Script<void> {
-  const keys = new Map<number, number>()
-  for (const { flow, queued_again: again } of ended) {
+  const retries = new Map<number, number | null>()
+  for (const { flow, queued_again: again, run_at: runAt } of ended) {
     const id = Number(flow ?? 0)
-    if (id !== 0) keys.set(id, keys.get(id) === 1 || again === 1 ? 1 : 0)
+    const retryAt = again === 1 ? Number(runAt) : null
+    const other = retries.get(id) ?? retryAt
+    if (id !== 0) retries.set(id, retryAt === null || other === null ? other : Math.max(other, retryAt))
   }
-  if (keys.size === 0) return
-  const sql = `UPDATE flow_keys SET state = 'ready', blocker = NULL FROM (${rows('$1', { key_id: 'bigint', was_tried: 'bigint' })}) r
-    WHERE id = r.key_id AND (state = 'blocked' OR (state = 'later' AND r.was_tried = 1))`
-  yield* run(sql, JSON.stringify([...keys]))
+  if (retries.size === 0) return
+  const sql = `UPDATE flow_keys SET state = 'ready', blocker = NULL FROM (${rows('$1', { key_id: 'bigint', retry_at: 'bigint' })}) r
+    WHERE id = r.key_id AND (state = 'blocked' OR (state = 'later' AND r.retry_at IS NOT NULL AND ${waitsForRetry}))`
+  yield* run(sql, JSON.stringify([...retries]))
 }
 
 /** The facts that all keys of a line share. The session is no such fact: each key may have its own session. */

@@ -117,6 +117,30 @@ export function describeFlow(stage: () => Stage): void {
       expect(await claimIds()).toEqual([newest])
     })
 
+    test('with onNew "gather", a new request waits for the quiet period that a turn which an operator retried has begun', async () => {
+      const { store, clock } = stage()
+      const flow = { onNew: 'gather', delay: '10s' }
+      const pause = { label: 'all', kind: 'pause' } as const
+      await store.hold({ ...pause, reason: 'x', author: undefined, forMs: undefined })
+      await add(flowJob(flow))
+      expect(await claimIds()).toEqual([])
+      clock.advance(10_000)
+      expect(await claimIds()).toEqual([])
+      const [late] = await add(flowJob(flow))
+      await store.unhold(pause)
+      const [first] = await claim()
+      expect(first?.id).toBe(late)
+      await store.report(ensure(first), { outcome: { kind: 'dead', error: 'broken', counted: false } })
+      expect(await store.requeue(ensure(late))).toBe(true)
+      expect(await claimIds()).toEqual([])
+      const [newest] = await add(flowJob(flow))
+      expect(await claimIds()).toEqual([])
+      clock.advance(9_000)
+      expect(await claimIds()).toEqual([])
+      clock.advance(1_000)
+      expect(await claimIds()).toEqual([newest])
+    })
+
     test('a turn that waits for a budget holds back its key, and runs when the budget is raised', async () => {
       const { store, clock } = stage()
       const [a, b] = await add(flowJob({}), flowJob({}))
