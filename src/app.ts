@@ -140,7 +140,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const node = createNode({ store, log, leaseTimes: options.leaseTimes, info })
   stops.add('the duties after a failed start', () => node.stop())
   const { duties, leases } = node
-  const auditor = createAuditor({ store, gateway: node.id, isLogged: !development, log })
+  const auditor = createAuditor({ store, gateway: node.id, isLoggedAsInfo: !development, log })
   stops.add('the audit log', () => auditor.stop())
   const metrics = createMetrics({ store, config: () => generation().config, clock, version: options.version })
   const { meter, minutes, hookCounts } = metrics

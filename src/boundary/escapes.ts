@@ -49,8 +49,8 @@ const entities: Record<string, string> = {
 /** Room for `&#x` with many leading zeros. It limits how far the search looks back, and so the total work. */
 export const longestEscape = 32
 
-export const isHigh = (code: number) => code >= 0xd800 && code <= 0xdbff
-const isLow = (code: number) => code >= 0xdc00 && code <= 0xdfff
+export const isHighSurrogate = (code: number) => code >= 0xd800 && code <= 0xdbff
+const isLowSurrogate = (code: number) => code >= 0xdc00 && code <= 0xdfff
 
 function readCode(digits: string, radix: 10 | 16): number | undefined {
   if (!(radix === 16 ? /^[0-9A-F]+$/ : /^[0-9]+$/).test(digits)) return undefined
@@ -161,7 +161,7 @@ export function removeEscape(signs: Sign[], escape: Escape): { code: number; sta
   }
   const before = signs.at(-1)
   const high = before?.sign.charCodeAt(0) ?? 0
-  if (before !== undefined && isLow(code) && isHigh(high)) {
+  if (before !== undefined && isLowSurrogate(code) && isHighSurrogate(high)) {
     code = (high - 0xd800) * 0x400 + (code - 0xdc00) + 0x10000
     start = before.start
     signs.pop()

@@ -3,7 +3,7 @@
 import {
   findEscapeAtEnd,
   type Escape,
-  isHigh,
+  isHighSurrogate,
   longestEscape,
   findNumberBefore,
   type Sign,
@@ -24,7 +24,7 @@ export type Skeleton = {
 function fold(code: number, known: Map<number, string>): string {
   let folded = known.get(code)
   if (folded === undefined) {
-    folded = isHigh(code) ? String.fromCharCode(code) : foldCodePoint(code)
+    folded = isHighSurrogate(code) ? String.fromCharCode(code) : foldCodePoint(code)
     known.set(code, folded)
   }
   return folded

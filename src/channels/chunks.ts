@@ -91,7 +91,7 @@ function readLineAt(text: string, at: number): string {
   return end === -1 ? start : start.slice(0, end)
 }
 
-/** Finds the white space from a position on. The result: its end, and the start of the line in which it ends, or the position itself. */
+/** Finds the run of white space at a position. `end`: where it ends. `line`: the start of the line that contains `end`, but never before the position. */
 type FindBlanks = (at: number) => { readonly end: number; readonly line: number }
 
 /** Two pieces in a row ask for the same white space, so the last result is kept. */

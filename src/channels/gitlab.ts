@@ -159,7 +159,7 @@ async function findStatus(call: Call, path: string, name: string): Promise<Found
   return { kind: 'found', id: String(last?.id ?? ''), status: last?.status ?? '', description: last?.description ?? '' }
 }
 
-/** GitLab refuses a change to the state that a status has: "Cannot transition status via :enqueue from :pending". */
+/** GitLab refuses to set a status to the state that it already has: "Cannot transition status via :enqueue from :pending". */
 function isRefusedTransition(outcome: HttpOutcome): boolean {
   if (outcome.kind !== 'answer' || outcome.status !== 400) return false
   const { message } = readError(outcome, ErrorAnswer) ?? {}

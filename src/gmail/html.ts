@@ -102,7 +102,7 @@ const closesRoot = new RegExp(`</?${root}`, 'gi')
 export function toVisibleText(html: string): { text: string; isCut: boolean } {
   const read = html.slice(0, findEnd(html))
   const whole = `<${root}>${read.replace(closesRoot, '<')}`
-  return { text: removeInvisible(convert(whole)).trim(), isCut: read.length < html.length }
+  return { text: tidyText(convert(whole)).trim(), isCut: read.length < html.length }
 }
 
 /** The maximum depth of open elements. A real mail has fewer, and the parser moves all of them for each new one. */
@@ -123,8 +123,8 @@ function findEnd(html: string): number {
 const unseen =
   /\u034F|[\u00AD\u061C\u115F\u1160\u180E\u200B\u200C\u200E\u200F\u202A-\u202E\u2060-\u206F\u3164\uFEFF\uFFA0\u{E0000}-\u{E007F}]/gu
 
-/** Removes invisible characters: soft hyphen, zero widths, fillers, direction marks, tags. */
-export function removeInvisible(text: string): string {
+/** Removes invisible characters (soft hyphen, zero widths, fillers, direction marks, tags), blanks at the ends of lines, and all but one of several empty lines. */
+export function tidyText(text: string): string {
   return (
     text
       .replace(unseen, '')

@@ -1,7 +1,7 @@
 // Turns a message of the Gmail API into the mail for the hook.
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { GmailApi, GmailMessage, MailPart } from './api.ts'
-import { removeInvisible, toVisibleText } from './html.ts'
+import { tidyText, toVisibleText } from './html.ts'
 import type { Mail } from './mail.ts'
 
 /** The maximum length of each header: Gmail allows half a megabyte of headers. */
@@ -42,7 +42,7 @@ export function toMail(message: GmailMessage, options: MailOptions): Mail {
     // Gmail escapes the snippet as HTML
     snippet: readOr(
       () => toVisibleText(message.snippet).text,
-      () => removeInvisible(message.snippet),
+      () => tidyText(message.snippet),
     ),
     body,
     bodyTruncated: isCut || body.length < text.length,
@@ -83,7 +83,7 @@ function readBody(payload: MailPart | undefined): { text: string; isCut: boolean
   const shown = findShownParts(payload, 0).map((part) => {
     if (isStoredApart(part)) return { text: '', isCut: true }
     const text = decodePart(part)
-    return hasType(part, 'text/html') ? toVisibleText(text) : { text: removeInvisible(text).trim(), isCut: false }
+    return hasType(part, 'text/html') ? toVisibleText(text) : { text: tidyText(text).trim(), isCut: false }
   })
   const texts = shown.map(({ text }) => text).filter((text) => text !== '')
   return { text: texts.join('\n\n'), isCut: shown.some(({ isCut }) => isCut) }

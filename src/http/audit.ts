@@ -33,12 +33,12 @@ type AuditorParts = {
   readonly store: Pick<Store, 'audit'>
   /** The id of this gateway. */
   readonly gateway: string
-  /** Whether each entry is also logged. The terminal of a developer shows the acts of the developer anyway. */
-  readonly isLogged: boolean
+  /** Whether entries are logged as info instead of debug. Under development they are debug: the developer who acts sees the result anyway. */
+  readonly isLoggedAsInfo: boolean
   readonly log: Log
 }
 
-export function createAuditor({ store, gateway, isLogged, log }: AuditorParts): Auditor {
+export function createAuditor({ store, gateway, isLoggedAsInfo, log }: AuditorParts): Auditor {
   const waiting: NewAuditEntry[] = []
   const stopping = new AbortController()
   let writing: Promise<void> | undefined
@@ -47,7 +47,7 @@ export function createAuditor({ store, gateway, isLogged, log }: AuditorParts): 
   async function write(entry: NewAuditEntry): Promise<AuditRow> {
     const row = await store.audit({ ...entry, gateway })
     const { act, outcome, by } = entry
-    log[isLogged ? 'info' : 'debug'](
+    log[isLoggedAsInfo ? 'info' : 'debug'](
       { audit: row.number, hash: row.hash, act, outcome, by: by.name },
       `audit log: ${act}, ${outcome}`,
     )

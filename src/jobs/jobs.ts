@@ -47,7 +47,7 @@ export type Effects = {
   readonly onParked: Alerts['reportParked']
   /** Called when a sender handed over a secret. */
   readonly reportSecret: Alerts['reportSecret']
-  /** Called when a sender no longer calls its hook. */
+  /** Called when the API of a sender says that its webhook is switched off. */
   readonly reportSwitchedOff: Alerts['reportSwitchedOff']
   /** Queues a message about a sender. */
   readonly alert: Alerts['alert']

@@ -60,7 +60,7 @@ function classify(
 /** The id of an unnamed mapping is its position, which changes when a mapping above it is added or removed. */
 const isNamedByPosition = ({ isUnnamed }: NamedMapping): boolean => isUnnamed === true
 
-/** Builds the function that `findAfterId` needs: for the id of a mapping before an edit, it returns the id of the same mapping after the edit. */
+/** Builds the `findAfterId` of `compare`: for the id of a mapping before an edit, it returns the id of the same mapping after the edit. */
 export function matchIds(before: readonly NamedMapping[], after: readonly NamedMapping[]): (id: string) => string {
   const toContent = ({ id: _id, ...mapping }: NamedMapping & { retain?: Retain | undefined }) => JSON.stringify(mapping)
   const places = new Map(after.filter(isNamedByPosition).map((mapping) => [toContent(mapping), mapping.id]))
@@ -68,7 +68,7 @@ export function matchIds(before: readonly NamedMapping[], after: readonly NamedM
   return (id) => moved.get(id) ?? id
 }
 
-/** Deliveries of one class with changes at the same paths. `paths` have no indexes of actions. */
+/** Deliveries of one class with changes at the same paths; those that now park also have the same reason. `paths` have no indexes of actions. */
 type Group<One> = {
   readonly class: ReplayClass
   readonly paths: readonly string[]

@@ -111,7 +111,7 @@ export function createGenerationWithDraft(parts: Parameters<typeof createGenerat
 
 type Tried = {
   readonly fields: Omit<api.TriedDraft['tried'][number], 'provenBy'>
-  /** Undefined if the request has no payload that templates can read. */
+  /** Undefined if the draft cannot take the request, or if templates cannot read its payload. */
   readonly payload: JsonValue | undefined
 }
 

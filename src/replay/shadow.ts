@@ -56,7 +56,7 @@ type Shadow = {
   readonly hook: string
   readonly module: string
   readonly shadow: string
-  /** The common hash of both versions. */
+  /** The hashes of both versions, joined. Another text means that a version changed. */
   readonly hash: string
   readonly problem: string | undefined
   readonly since: number

@@ -154,7 +154,7 @@ function* findFlowWait(job: Row, { query, counts, running, lines }: Shared): Scr
   const place: Place = { id, ring: String(job['ring']), key: String(job['key']), limits: settings.limits }
   const usedLane = job['lane_used'] === 1 ? (job['flow_lane'] ?? null) : null
   const blocker = findBlocker(place, { settings, usedLane, counts, limits })
-  if (blocker !== undefined) return describeBlocker(blocker, job)
+  if (blocker !== undefined) return parseBlocker(blocker, job)
   const { ring, total } = { ring: place.ring, total: settings.total }
   const used = counts.get(`mapping:${ring}`) ?? 0
   if (total !== undefined && used >= total) {
@@ -186,8 +186,8 @@ function* countStarts(limit: string, after: number): Script<number> {
   return Number((yield* run(sql, `start:${limit}`, after))[0]?.['count'])
 }
 
-/** Describes the blocker that `findBlocker` found: `<max> <name>`. */
-function describeBlocker(blocker: string, job: Row): Found {
+/** Parses the blocker that `findBlocker` found: `<max> <name>`. */
+function parseBlocker(blocker: string, job: Row): Found {
   const [, count, kind, rest = ''] = /^(\d+) (\w+):([^]*)$/.exec(blocker) ?? []
   const max = Number(count)
   if (kind === 'lane') return { kind: 'session', runningId: readId(job['lane_running']), jobs: 0 }

@@ -599,7 +599,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await readStates([a])).toEqual(['cancelled'])
     })
 
-    test('with a delay, a request after one that cancelled a retry of its key begins a new quiet period', async () => {
+    test('with a delay, the first request after a cancelled retry of the same key begins a new quiet period', async () => {
       const { store, clock } = stage()
       await add(flowJob({}))
       const [first] = await claim()
@@ -613,7 +613,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await claimIds()).toEqual([next])
     })
 
-    test('a turn that is cancelled before it would expire ends as cancelled, even if new turns are not sorted yet', async () => {
+    test('a turn that is cancelled before it would expire ends as cancelled, even if new jobs have not been sorted into their keys yet', async () => {
       const { store, clock } = stage()
       const [a] = await add(flowJob({ expires: '20s' }))
       await store.claim({ limit: 0, leaseMs })

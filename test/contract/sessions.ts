@@ -151,7 +151,7 @@ export function describeSessions(stage: () => Stage): void {
   })
 
   describe('a session', () => {
-    test('a session exists once an event or a message is stored in it, and not before', async () => {
+    test('a session exists once an event is stored in it, and not before', async () => {
       const { store, clock } = stage()
       expect(await store.session(main)).toBeUndefined()
       await appendEvents({})

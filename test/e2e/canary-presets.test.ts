@@ -21,7 +21,7 @@ const fixtures = bundled.flatMap(({ name }) =>
   })),
 )
 
-/** The words in the conditions of a preset, whose mappings match no other words. */
+/** The words for which the conditions of a preset ask. They get no mark, because the mappings would not match a marked word. */
 function toWords(name: string): ReadonlySet<unknown> {
   const preset = bundled.find((each) => each.name === name)
   const { mappings } = preset?.build(preset.options.parse({})) ?? { mappings: [] }

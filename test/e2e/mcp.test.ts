@@ -144,7 +144,7 @@ test('no answer has a secret from the configuration or .env, nor the value of a 
 })
 
 describeEngines('the MCP tools', (start) => {
-  test('the audit log has an entry for each act of a tool, with the changes of a save, and none for a query', async () => {
+  test('the audit log has an entry for each act of a tool and for the reload after a write, and none for a query', async () => {
     const made = await start({
       config: {
         hooks: {

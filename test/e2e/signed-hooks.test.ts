@@ -117,7 +117,7 @@ describe('many senders on one path', () => {
     expect(readVerdict(await post('in', '{}', [['x-service-token', bearer[0]?.[1] ?? '']]))).toBe('unauthorized')
   })
 
-  test('in a request with a token and a signature, each opens the mappings that ask for it', async () => {
+  test('on a path with an open and a signed mapping, a token opens only the first, and a signature only the second', async () => {
     const open = '{"kind":"open"}'
     expect(await readRecord(await post('mixed', open, bearer))).toMatchObject({ mappingId: 'open' })
     // the token opens a mapping of this path, whose condition is false; it does not open the signed one
@@ -293,7 +293,7 @@ describe('locked-out clients of signed hooks', () => {
     }
   })
 
-  test('a client cannot guess the verify token of a handshake, and the right one is answered even then', async () => {
+  test('a client that guesses the verify token of a handshake is rate-limited, but the right token is still answered', async () => {
     const ask = (word: string, from: string) =>
       gateway.ask(
         {

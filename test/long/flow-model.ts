@@ -515,8 +515,8 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
   }
 
   /**
-   * Without a flow, a job whose lease has ended still belongs to its gateway in Postgres until another gateway claims it, for example after
-   * a pause. In SQLite, the next claim queues it.
+   * Without a flow, a job whose lease has ended still belongs to its gateway in Postgres until another gateway claims it. While the job is
+   * paused, none can. In SQLite, the next claim of any job queues it.
    */
   async function restoreOwner(work: Work): Promise<void> {
     if (work.ring !== undefined || work.state !== 'queued' || work.fence === 0) return

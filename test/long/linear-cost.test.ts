@@ -5,7 +5,7 @@ import { splitMarkdown } from '../../src/channels/chunks.ts'
 import { plainText, safeMarkdown, slackMrkdwn, telegramHtml } from '../../src/channels/markup.ts'
 import { render } from '../../src/channels/markdown.ts'
 import { decodeWords, toMail } from '../../src/gmail/message.ts'
-import { removeInvisible, toVisibleText } from '../../src/gmail/html.ts'
+import { tidyText, toVisibleText } from '../../src/gmail/html.ts'
 import { type BodySyntax, openBody, parseBody } from '../../src/model/body.ts'
 import { neutralise, toLine, wrapExternal } from '../../src/boundary/boundary.ts'
 import { foldCodePoint } from '../../src/boundary/lookalikes.ts'
@@ -54,7 +54,7 @@ const works: [string, readonly Family[], (text: string) => unknown][] = [
   ['the look-alikes', ['text'], (text) => Array.from(text, (char) => foldCodePoint(char.codePointAt(0) ?? 0))],
   ['toVisibleText', ['text', 'escapes', 'html'], toVisibleText],
   ['a style', ['css'], (text) => toVisibleText(`<p style="${text.replaceAll('"', '')}">x</p>`)],
-  ['dropInvisible', ['text'], removeInvisible],
+  ['tidyText', ['text'], tidyText],
   ['decodeWords', ['words'], decodeWords],
   ['a mail of plain text', ['text', 'words'], (text) => readMail(text, 'text/plain')],
   ['a mail of HTML', ['html'], (text) => readMail(text, 'text/html')],

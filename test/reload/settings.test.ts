@@ -17,7 +17,7 @@ describe('settings of transforms', () => {
     await stage.waitForAnswer('x', 'one,one,1')
   })
 
-  test('an edit of .env alone reaches transforms, runs their parked deliveries, and logs a line without the value', async () => {
+  test('an edit of .env alone reaches transforms, names the modules whose parked deliveries may run, and logs a line without the value', async () => {
     const stage = await createStage({ 'x.ts': reads }, { config: buildConfig({ env: ['WORD'] }) })
     const mended: unknown[] = []
     stage.live.onSwap((_generation, swap) => mended.push(swap.retryable))

@@ -55,7 +55,7 @@ export function countExpected(hours: Hours, { from, to }: Period, downs: readonl
   return sum
 }
 
-/** The longest series of hours without a request, as the number of requests that the whole history predicts for these hours. */
+/** The greatest number of requests that the whole history predicts for a series of hours without one. */
 export function findLongestSilence(hours: Hours, downs: readonly Period[]): number {
   let longest = 0
   let sum = 0

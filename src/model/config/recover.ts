@@ -8,7 +8,8 @@ const turnOn = z
   .describe('Whether the gateway turns the webhook on again when its sender has switched it off.')
 /** The id or the path of a project or a group. */
 const numberOrPath = z.union([z.int().positive().transform(String), nonBlank]).optional()
-const fixedApi = (url: string) => apiUrl.default(url).describe('URL of the API. Change it only for a proxy or tests.')
+const apiUrlWithDefault = (url: string) =>
+  apiUrl.default(url).describe('URL of the API. Change it only for a proxy or tests.')
 const token = nonBlank.describe('Credential of the API of the sender, such as "${GITHUB_RECOVER_TOKEN}".')
 
 const GitHubRecover = z
@@ -70,7 +71,7 @@ const StripeRecover = z.strictObject({
   sender: z.literal('stripe').describe('Events of the last 30 days.'),
   hookId: pathPart.describe('Id of the webhook endpoint, such as we_1Mr5jULkdIwHu7ix1ibLTM0x.'),
   token: token.describe('Restricted key that may read events and webhook endpoints.'),
-  baseUrl: fixedApi('https://api.stripe.com'),
+  baseUrl: apiUrlWithDefault('https://api.stripe.com'),
   turnOn,
 })
 export type StripeRecover = z.infer<typeof StripeRecover>
@@ -81,7 +82,7 @@ const BasecampRecover = z.strictObject({
   hookId: senderId.describe('Id of the webhook.'),
   token: token.describe('Access token of an OAuth app.'),
   contact: nonBlank.describe('Mail address or URL of you, which Basecamp requires in each request.'),
-  baseUrl: fixedApi('https://3.basecampapi.com'),
+  baseUrl: apiUrlWithDefault('https://3.basecampapi.com'),
   turnOn,
 })
 export type BasecampRecover = z.infer<typeof BasecampRecover>

@@ -214,7 +214,7 @@ function createStore({ connection, writer, clock, room, countOpenings = () => 1 
     health: async () => {
       if (isStalled()) return toHealth('The store cannot write: the disk does not respond.')
       // tests whether a failure is over: there may be no other call that would find out
-      if (isInDoubt()) await writer.run({ kind: 'probe' }).catch(() => {})
+      if (needsProbe()) await writer.run({ kind: 'probe' }).catch(() => {})
       return toHealth(writer.state().trouble)
     },
     close: async () => {
@@ -228,7 +228,7 @@ function createStore({ connection, writer, clock, room, countOpenings = () => 1 
     return busySince !== undefined && clock() - busySince > stalledMs
   }
 
-  function isInDoubt(): boolean {
+  function needsProbe(): boolean {
     const { trouble, commits } = writer.state()
     return trouble !== undefined || commits === 0
   }

@@ -81,7 +81,7 @@ function blockFiles(found: object | undefined, label: string): void {
     if (label === 'fs/promises') block(found, name, `${label}.${name}`)
     else replace(found, name, buildReadOnlyOpen(open, `${label}.${name}`))
   }
-  // the streams open their files with `open`
+  // `readFile` opens its file without `open`, so it is checked too; the streams use `open`, which is checked above
   for (const name of ['readFile', 'readFileSync']) {
     const reader: unknown = Reflect.get(found ?? {}, name)
     if (found === undefined || typeof reader !== 'function') continue

@@ -1,4 +1,4 @@
-// Lists the fields that the schema of a transform names: they show, without running the code, which payload it expects.
+// Lists the fields that the schema of a transform names: they show which payload it expects, without a call of the transform.
 import { schemaMark } from '../../model/refusal.ts'
 
 /** Names from the root down. */

@@ -35,9 +35,12 @@ test.each([
   ['::1', 'local'],
   ['::ffff:192.168.0.9', 'local'],
   ['140.82.115.7', '140.82.115.0/24'],
-  ['unknown', undefined],
-])('a sender at %s is recognised by the network %s', (client, network) => {
+])('a sender at %s counts for the network %s', (client, network) => {
   expect(findSenderNetwork(client, { isForwarded: false })).toBe(network)
+})
+
+test('a sender without an address has no network', () => {
+  expect(findSenderNetwork('unknown', { isForwarded: false })).toBeUndefined()
 })
 
 test('the networks of a hook are those of its accepted clients', () => {

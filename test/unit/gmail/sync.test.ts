@@ -244,7 +244,7 @@ describe('a sync of a mailbox', () => {
     expect(stage.waits).toEqual([])
   })
 
-  test('a sync takes two hundred mails in chunks, and moves its position with the last', async () => {
+  test('a mail that cannot be fetched keeps back the position of a sync of two hundred mails, and only that mail is missing', async () => {
     const stage = createStage(google)
     await stage.sync()
     const ids = Array.from({ length: 200 }, (_, index) => `m${index}`)

@@ -13,7 +13,7 @@ test.each(Array.from({ length: 12 }, (_, index) => index + 1))(
       if (stored.push(entry.act) === 1) void noteLater()
       return { number: stored.length, at: 0, entry: '', hash: '' }
     }
-    const auditor = createAuditor({ store: { audit }, gateway: 'a', isLogged: false, log: silentLog })
+    const auditor = createAuditor({ store: { audit }, gateway: 'a', isLoggedAsInfo: false, log: silentLog })
     const noteLater = async () => {
       for (let tick = 0; tick < ticks; tick += 1) await undefined
       auditor.note({ by, act: 'second', outcome: 'done' })

@@ -49,7 +49,7 @@ test('the monitor is pinged at the start and then at every interval', async () =
   expect(monitor.received).toHaveLength(4)
 })
 
-test('after an undelivered alert no gateway pings, even after a restart, until an alert is delivered', async () => {
+test('after an undelivered alert neither this gateway nor a newly started one pings, until an alert is delivered', async () => {
   const { own, open, pass, monitor, lines } = await createHeartbeatStage()
   own.noteAttempt({ isDelivered: false, why: 'telegram: chat not found.' })
   await own.look()

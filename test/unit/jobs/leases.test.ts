@@ -102,7 +102,7 @@ describe('a lease', () => {
     expect(slow.sent).toHaveLength(0)
   })
 
-  test('a lease that was lost unnoticed is noticed at the report, and the late worker completes no job', async () => {
+  test('a worker that lost its lease notices it at the report at the latest: it records no step and sends nothing', async () => {
     const cut = createCutStore(['extend', 'claim'])
     const first = scriptRunner()
     const late = scriptChannel()

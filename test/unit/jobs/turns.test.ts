@@ -158,7 +158,7 @@ async function askForWaits(...waits: (number | undefined)[]) {
   const runners = { scripted: { kind: 'command', command: 'x' } }
   const stage = createStage(buildConfig({ limits: { scripted: {} }, agents, runners }))
   stage.openWorker({ runner })
-  // runs whose flow does not have the limit are not held back
+  // these runs have no flow with `limits`, so the pause of the limit does not hold back the second one
   await stage.accept(planAgent({ sessionKey: 'hook:a', action: quiet }))
   await stage.accept(planAgent({ sessionKey: 'hook:b', action: quiet }))
   await pass(1_000)

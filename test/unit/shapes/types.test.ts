@@ -195,7 +195,7 @@ describe.skipIf(corpus === '')('real payloads (skipped: HOOKLOOM_CORPUS names no
 
   type Half = { readonly shapes: readonly NamedShape[]; readonly others: readonly JsonValue[] }
 
-  /** The events with two requests or more, twice: each half provides the types for the other half. */
+  /** Splits the requests of each event into two halves: types are learnt from each half, and checked with the other. Events with one request are left out. */
   function listHalves(source: string, samples: readonly Sample[]): Half[] {
     return [...new Set(samples.map(({ event }) => event))].flatMap((event) => {
       const same = samples.filter((sample) => sample.event === event).map(({ payload }) => payload)
