@@ -20,18 +20,26 @@ export type HandshakeSecrets = {
   save(secretsName: string, secret: string): Promise<void>
 }
 
+/** The secrets in the file of a gateway. */
+export type SecretFile = HandshakeSecrets & {
+  /** Writes a secret, whether the window is open or not. Resolves when it is on disk. */
+  write(secretsName: string, secret: string): Promise<void>
+}
+
 /** `file` stores the secrets, readable only by its owner. */
-export function createHandshakeSecrets({ file, clock }: { file: string; clock: Clock }): HandshakeSecrets {
+export function createHandshakeSecrets({ file, clock }: { file: string; clock: Clock }): SecretFile {
   const secrets = new Map<string, readonly string[]>(Object.entries(readSecretFile(file)))
   const armedUntil = new Map<string, number>()
   const none: readonly string[] = []
   const inOrder = createSerialQueue()
 
-  async function write(secretsName: string, secret: string): Promise<void> {
-    const kept = addSecret(secret, secrets.get(secretsName) ?? [])
-    await writeStateFile(file, JSON.stringify(Object.fromEntries([...secrets, [secretsName, kept]])))
-    secrets.set(secretsName, kept)
-  }
+  // one write after the other, because each is based on the result of the previous one
+  const write = (secretsName: string, secret: string) =>
+    inOrder(async () => {
+      const kept = addSecret(secret, secrets.get(secretsName) ?? [])
+      await writeStateFile(file, JSON.stringify(Object.fromEntries([...secrets, [secretsName, kept]])))
+      secrets.set(secretsName, kept)
+    })
 
   return {
     find: (secretsName) => secrets.get(secretsName) ?? none,
@@ -46,9 +54,9 @@ export function createHandshakeSecrets({ file, clock }: { file: string; clock: C
         throw new Problem('unauthorized', 'Another handshake was accepted first.')
       // before the write, so that a second handshake finds the window closed
       armedUntil.delete(secretsName)
-      // one write after the other, because each is based on the result of the previous one
-      await inOrder(() => write(secretsName, secret))
+      await write(secretsName, secret)
     },
+    write,
   }
 }
 

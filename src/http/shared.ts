@@ -4,7 +4,7 @@ import { Problem } from '../model/problem.ts'
 import { toErrorName } from '../base/exceptions.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import type { Clock, Store } from '../store/store.ts'
-import { armedForMs, type HandshakeSecrets, addSecret } from './handshake-secrets.ts'
+import { armedForMs, type HandshakeSecrets, addSecret, type SecretFile } from './handshake-secrets.ts'
 import { lockRule, type Throttle } from './throttle.ts'
 
 const readEveryMs = 1_000
@@ -20,7 +20,7 @@ type Stoppable = { stop(): Promise<void> }
 /** Replaces state of one gateway by state that all gateways on its store share. */
 type Sharing = Stoppable & {
   throttle(scope: string, own: Throttle): Throttle
-  handed(own: HandshakeSecrets): HandshakeSecrets
+  handed(own: SecretFile): HandshakeSecrets
 }
 
 /** The sharing of the only gateway on its store: nothing is shared. */
@@ -56,6 +56,53 @@ export function startPolling(read: () => Promise<void>, log: Log): Stoppable {
     async stop() {
       clearInterval(timer)
       await running
+    },
+  }
+}
+
+type SharedCursors<State> = {
+  /** The newest state that was read. */
+  known(id: string): State | undefined
+  read(id: string): Promise<State>
+  /** Applies `change` to the newest state and writes it. Tries again if another gateway wrote in between. */
+  update(id: string, change: (now: State) => State): Promise<void>
+}
+
+/** State in cursors of the store, each with an id. `parse` gets the text of a cursor, undefined if there is none, whenever it is a new one. */
+export function createSharedCursors<State>({
+  store,
+  toName,
+  parse,
+}: {
+  readonly store: Pick<Store, 'cursor' | 'appendAll'>
+  readonly toName: (id: string) => string
+  readonly parse: (text: string | undefined) => State
+}): SharedCursors<State> {
+  type Found = { readonly number: number; readonly text: string | undefined; readonly state: State }
+  const found = new Map<string, Found>()
+  let begun = 0
+
+  async function read(id: string): Promise<Found> {
+    const number = (begun += 1)
+    const text = await store.cursor(toName(id))
+    const before = found.get(id)
+    // a read that began earlier and ends later must not restore an old state, such as a token that was revoked since
+    if (before !== undefined && number < before.number) return before
+    const now = { number, text, state: before !== undefined && before.text === text ? before.state : parse(text) }
+    found.set(id, now)
+    return now
+  }
+
+  return {
+    known: (id) => found.get(id)?.state,
+    read: async (id) => (await read(id)).state,
+    async update(id, change) {
+      for (;;) {
+        const { text, state } = await read(id)
+        const move = { name: toName(id), from: text, to: JSON.stringify(change(state)) }
+        if ((await store.appendAll([], move)) !== 'moved') break
+      }
+      await read(id)
     },
   }
 }
@@ -105,61 +152,33 @@ function shareThrottle(
   }
 }
 
-type SharedSecrets = {
-  /** The number of the read that found them. */
-  readonly number: number
-  readonly text: string | undefined
-  readonly secrets: readonly string[]
-  readonly armedUntil: number
-}
-
-type Stored = Pick<SharedSecrets, 'secrets' | 'armedUntil'>
+type SharedSecrets = { readonly secrets: readonly string[]; readonly armedUntil: number }
 
 /**
  * Keeps secrets in the store, each under the name of its mapping, with the window in which another one is accepted. `own`: the file of
  * this gateway, where commands on its machine read them. `names`: the names of the mappings whose senders give a secret.
  */
 function shareHandshakeSecrets(
-  own: HandshakeSecrets,
+  own: SecretFile,
   parts: Parts<'cursor' | 'appendAll'> & { readonly clock: Clock; readonly names: () => readonly string[] },
 ): HandshakeSecrets & Stoppable {
   const { store, clock, names, log } = parts
-  const known = new Map<string, SharedSecrets>()
-  let begun = 0
+  const { known, read, update } = createSharedCursors<SharedSecrets>({
+    store,
+    toName: (id) => `handed/${id}`,
+    // as: only this file writes the cursor
+    parse: (text = '{"secrets":[],"armedUntil":0}') => JSON.parse(text) as SharedSecrets,
+  })
   const reading = startPolling(async () => {
     for (const name of names()) await read(name)
   }, log)
 
-  async function read(id: string): Promise<SharedSecrets> {
-    const number = (begun += 1)
-    const text = await store.cursor(toCursorName(id))
-    const before = known.get(id)
-    // a read that began earlier and ends later must not restore an old state
-    if (before !== undefined && number < before.number) return before
-    const isSame = before !== undefined && before.text === text
-    // as: only this file writes the cursor
-    const { secrets, armedUntil } = isSame ? before : (JSON.parse(text ?? '{"secrets":[],"armedUntil":0}') as Stored)
-    const found = { number, text, secrets, armedUntil }
-    known.set(id, found)
-    return found
-  }
-
-  /** Applies `change` to the newest state and writes it. Tries again if another gateway wrote in between. */
-  async function update(id: string, change: (now: SharedSecrets) => Stored): Promise<void> {
-    for (;;) {
-      const before = await read(id)
-      const to = JSON.stringify(change(before))
-      if ((await store.appendAll([], { name: toCursorName(id), from: before.text, to })) !== 'moved') break
-    }
-    await read(id)
-  }
-
   return {
     find(id) {
-      const shared = known.get(id)?.secrets ?? []
+      const shared = known(id)?.secrets ?? []
       return shared.length > 0 ? shared : own.find(id)
     },
-    isArmed: (id) => clock() < (known.get(id)?.armedUntil ?? 0),
+    isArmed: (id) => clock() < (known(id)?.armedUntil ?? 0),
     async arm(id) {
       const armedUntil = clock() + armedForMs
       await update(id, ({ secrets }) => ({ secrets, armedUntil }))
@@ -170,13 +189,8 @@ function shareHandshakeSecrets(
         if (clock() >= armedUntil) throw new Problem('unauthorized', 'Another handshake was accepted first.')
         return { secrets: addSecret(secret, secrets), armedUntil: 0 }
       })
-      // the window of the store counts: that of the file is opened only for this secret
-      await Promise.all([own.arm(id), own.save(id, secret)])
+      await own.write(id, secret)
     },
     stop: reading.stop,
   }
-}
-
-function toCursorName(secretsName: string): string {
-  return `handed/${secretsName}`
 }

@@ -5,7 +5,7 @@ import { Problem } from '../model/problem.ts'
 import { createTokenSet, type TokenSet, toTokenDigest, toTokenId } from '../pipeline/tokens.ts'
 import type { Clock, Store } from '../store/store.ts'
 import { type Access, createAccess } from './access.ts'
-import { startPolling } from './shared.ts'
+import { createSharedCursors, startPolling } from './shared.ts'
 
 /** A stored row of the list. `digest`: SHA-256 of the token in hex. Times are milliseconds since the epoch. */
 type StoredToken = {
@@ -27,7 +27,6 @@ export type StoredTokens = {
   stop(): Promise<void>
 }
 
-const cursorName = 'tokens'
 const maxTokens = 1_000
 
 type StoredTokenParts = {
@@ -45,47 +44,27 @@ export async function openAccess(parts: StoredTokenParts): Promise<StoredAccess>
 }
 
 async function createStoredTokens({ store, clock, log }: StoredTokenParts): Promise<StoredTokens> {
-  let known: { readonly text: string | undefined; readonly list: readonly StoredToken[] } = {
-    text: undefined,
-    list: [],
-  }
   let set = createTokenSet([])
-  let begun = 0
-  /** The number of the read that `known` comes from. */
-  let newest = 0
-
-  /** The list, with its text: another read may replace `known` before the caller continues. */
-  async function read(): Promise<typeof known> {
-    const number = (begun += 1)
-    const text = await store.cursor(cursorName)
-    // a read that began earlier and ends later must not restore an old list, with tokens that were revoked since
-    if (number < newest) return known
-    newest = number
-    if (text === known.text) return known
-    // as: only this file writes the cursor
-    const list = JSON.parse(text ?? '[]') as StoredToken[]
-    known = { text, list }
-    set = createTokenSet(
-      list.map(({ name, id, digest, may, expiresAt }) => ({
-        name: `token ${name}`,
-        id,
-        digest: Buffer.from(digest, 'hex'),
-        may,
-        expiresAt,
-      })),
-    )
-    return known
-  }
-
-  /** Applies a change to the newest list. Tries again if another gateway wrote in between. */
-  async function update(change: (now: readonly StoredToken[]) => readonly StoredToken[]): Promise<void> {
-    for (;;) {
-      const { text, list } = await read()
-      const move = { name: cursorName, from: text, to: JSON.stringify(change(list)) }
-      if ((await store.appendAll([], move)) !== 'moved') break
-    }
-    await read()
-  }
+  const cursors = createSharedCursors<readonly StoredToken[]>({
+    store,
+    toName: () => 'tokens',
+    parse(text = '[]') {
+      // as: only this file writes the cursor
+      const tokens = JSON.parse(text) as StoredToken[]
+      set = createTokenSet(
+        tokens.map(({ name, id, digest, may, expiresAt }) => ({
+          name: `token ${name}`,
+          id,
+          digest: Buffer.from(digest, 'hex'),
+          may,
+          expiresAt,
+        })),
+      )
+      return tokens
+    },
+  })
+  const read = () => cursors.read('')
+  const update = (change: (now: readonly StoredToken[]) => readonly StoredToken[]) => cursors.update('', change)
 
   const polling = startPolling(async () => void (await read()), log)
   await read().catch(() =>
@@ -94,7 +73,7 @@ async function createStoredTokens({ store, clock, log }: StoredTokenParts): Prom
 
   return {
     set: () => set,
-    list: async () => (await read()).list,
+    list: read,
     async add({ name, may, expiresAt }) {
       const token = `hookloom_${randomBytes(32).toString('base64url')}`
       const digest = toTokenDigest(token).toString('hex')
