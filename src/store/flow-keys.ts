@@ -24,10 +24,9 @@ export type Known = {
   readonly line: string
   readonly dueAt: number
   readonly firstAt: number
-  /** The first job that waits: its seq, whether it was queued again, and when it is due. */
+  /** The first job that waits: its seq, and whether it was queued again. */
   readonly head: number | undefined
   readonly isQueuedAgain: boolean
-  readonly headRunAt: number
   /** Whether the key has a job that waits or runs. */
   readonly isBusy: boolean
 }
@@ -71,7 +70,6 @@ export function hasNewNextJob(group: KeyGroup): boolean {
 /** With `gather`, the newest job may start before the time of a retry: the claim checks again which job is next. */
 export const toReviewRow = ({ known, newest, kept }: KeyGroup): Row => ({
   flow: known?.id ?? null,
-  run_at: known?.headRunAt ?? null,
   queued_again: newest.settings.onNew === 'gather' || kept[0]?.isQueuedAgain === true ? 1 : 0,
 })
 

@@ -90,25 +90,23 @@ export const whereQueued = (alias: string) => `${alias}.state <> 'running'`
 /** The columns of the ended jobs that `reviewKeys` needs. */
 export const reviewColumns = 'flow, queued_again, run_at'
 
-/** Whether the key waits for the time of a retry. The end of a quiet period is later than all retries: only jobs of the operator are due before it. */
-const waitsForRetry = `(due_at <= r.retry_at OR EXISTS (SELECT 1 FROM jobs j
-  WHERE j.flow = r.key_id AND j.ended_at IS NULL AND ${whereQueued('j')} AND j.queued_again = 1 AND j.run_at >= due_at))`
-
 /**
  * Call it after queued jobs were ended: the next job of their key may have another session. If the ended job had been queued again, its key may
- * wait for the time of this retry. A quiet period of the key goes on. A job that no claim has seen has no key.
+ * wait for the time of this retry or of another one. A quiet period of the key goes on: it ends after the time of each of its retries. A job that no
+ * claim has seen has no key.
  */
 export function* reviewKeys(ended: readonly Row[], { rows }: Dialect): Script<void> {
-  const retries = new Map<number, number | null>()
+  const never = -1
+  const retries = new Map<number, number>()
   for (const { flow, queued_again: again, run_at: runAt } of ended) {
     const id = Number(flow ?? 0)
-    const retryAt = again === 1 ? Number(runAt) : null
-    const other = retries.get(id) ?? retryAt
-    if (id !== 0) retries.set(id, retryAt === null || other === null ? other : Math.max(other, retryAt))
+    const retryAt = again === 1 ? Number(runAt ?? 0) : never
+    if (id !== 0) retries.set(id, Math.max(retries.get(id) ?? never, retryAt))
   }
   if (retries.size === 0) return
   const sql = `UPDATE flow_keys SET state = 'ready', blocker = NULL FROM (${rows('$1', { key_id: 'bigint', retry_at: 'bigint' })}) r
-    WHERE id = r.key_id AND (state = 'blocked' OR (state = 'later' AND r.retry_at IS NOT NULL AND ${waitsForRetry}))`
+    WHERE id = r.key_id AND (state = 'blocked' OR (state = 'later' AND r.retry_at > ${never} AND (due_at <= r.retry_at OR EXISTS (
+      SELECT 1 FROM jobs j WHERE j.flow = r.key_id AND j.ended_at IS NULL AND ${whereQueued('j')} AND j.queued_again = 1 AND j.run_at >= due_at))))`
   yield* run(sql, JSON.stringify([...retries]))
 }
 

@@ -30,7 +30,7 @@ const sortedAtOnce = 100
 
 /** The new jobs with their keys: one statement, however many keys there are. */
 const selectUnsorted = `SELECT u.*, k.id AS key_id, k.state AS key_state, k.line, k.due_at, k.first_at, h.seq AS head,
-    h.queued_again AS head_again, h.run_at AS head_run_at, CASE WHEN (SELECT b.seq FROM ${jobsOfKey('b', 'k.id')} LIMIT 1) IS NOT NULL THEN 1 ELSE 0 END AS busy
+    h.queued_again AS head_again, CASE WHEN (SELECT b.seq FROM ${jobsOfKey('b', 'k.id')} LIMIT 1) IS NOT NULL THEN 1 ELSE 0 END AS busy
   FROM (SELECT j.*, f.ring, f.key, f.settings FROM (SELECT n.seq, n.id, n.delivery_seq, n.created_at, n.queued_again, n.state, n.labels
       FROM ${jobsOfKey('n', '0')} LIMIT ${sortedAtOnce}) j JOIN job_flow f ON f.job_seq = j.seq) u
     LEFT JOIN flow_keys k ON k.ring = u.ring AND k.key = u.key
@@ -102,7 +102,6 @@ function readKnown(row: Row): Known | undefined {
     firstAt: Number(row['first_at']),
     head: row['head'] === null ? undefined : Number(row['head']),
     isQueuedAgain: row['head_again'] === 1,
-    headRunAt: Number(row['head_run_at']),
     isBusy: row['busy'] === 1,
   }
 }
