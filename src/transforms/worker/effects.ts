@@ -74,38 +74,35 @@ export function blockEffects(): void {
 function blockFiles(found: object | undefined, label: string): void {
   const isReader = (key: string) => fileReaders.has(key.replace(/Sync$/, ''))
   blockAll(found, label, (key) => isReader(key) || key === 'open' || key === 'openSync')
-  for (const name of ['open', 'openSync']) {
-    const open: unknown = Reflect.get(found ?? {}, name)
-    if (found === undefined || typeof open !== 'function') continue
+  for (const name of ['open', 'openSync', 'readFile', 'readFileSync']) {
+    const call: unknown = Reflect.get(found ?? {}, name)
+    if (found === undefined || typeof call !== 'function') continue
     // the handle of `fs/promises` has methods that change files, even if the file is open only for reading
-    if (label === 'fs/promises') block(found, name, `${label}.${name}`)
-    else replace(found, name, buildReadOnlyOpen(open, `${label}.${name}`))
-  }
-  // `readFile` opens its file without `open`, so it is checked too; the streams use `open`, which is checked above
-  for (const name of ['readFile', 'readFileSync']) {
-    const reader: unknown = Reflect.get(found ?? {}, name)
-    if (found === undefined || typeof reader !== 'function') continue
-    replace(found, name, buildReadOnlyReader(reader, `${label}.${name}`))
+    if (label === 'fs/promises' && name === 'open') block(found, name, `${label}.${name}`)
+    else
+      replace(
+        found,
+        name,
+        buildReadOnly(call, `${label}.${name}`, name.startsWith('open') ? readFlags : readFlagOption),
+      )
   }
 }
 
-function buildReadOnlyOpen(open: object, label: string): (...given: unknown[]) => unknown {
+/** The second argument of `open` is the flags, or the callback. */
+const readFlags = (given: unknown) => (typeof given === 'function' ? undefined : given)
+/** The second argument of `readFile` may be options with a flag. The streams open their files with `open`. */
+const readFlagOption = (given: unknown) =>
+  typeof given === 'object' && given !== null ? Reflect.get(given, 'flag') : undefined
+
+function buildReadOnly(
+  open: object,
+  label: string,
+  read: (given: unknown) => unknown,
+): (...given: unknown[]) => unknown {
   // as: the caller checked that it is a function
   const call = open as (...given: unknown[]) => unknown
   return (...given) => {
-    const flags = typeof given[1] === 'function' ? undefined : given[1]
-    if (!isReading(flags)) throw buildError(label)
-    return call(...given)
-  }
-}
-
-/** A reader with options opens its file with the flag that they name. */
-function buildReadOnlyReader(reader: object, label: string): (...given: unknown[]) => unknown {
-  // as: the caller checked that it is a function
-  const call = reader as (...given: unknown[]) => unknown
-  return (...given) => {
-    const options = typeof given[1] === 'object' ? given[1] : undefined
-    if (!isReading(Reflect.get(options ?? {}, 'flag'))) throw buildError(label)
+    if (!isReading(read(given[1]))) throw buildError(label)
     return call(...given)
   }
 }
