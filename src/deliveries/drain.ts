@@ -100,26 +100,23 @@ export function createDrain(parts: DrainParts): Drain {
   async function run(look: Promise<void> | undefined): Promise<DrainResult> {
     // at its end, the look releases the lease of its module; this await also lets `drain` set the state first
     await look?.catch(() => undefined)
-    let settled = 0
-    let pass = { settled: 0, stillParked: 0 }
+    const drained = { settled: 0, stillParked: 0 }
     try {
       for (;;) {
         const mine = state
-        if (mine.kind !== 'draining') return { settled, stillParked: 0 }
-        pass = { settled: 0, stillParked: 0 }
-        await runPass(mine, pass)
-        settled += pass.settled
+        // each pass counts those that it leaves parked
+        drained.stillParked = 0
+        if (mine.kind !== 'draining') return drained
+        await runPass(mine, drained)
         if (state !== mine && state.kind === 'draining') continue
         if (state === mine) state = { kind: 'idle' }
-        if (settled + pass.stillParked > 0) {
-          log.info({ settled, stillParked: pass.stillParked }, 'parked deliveries ran again')
-        }
-        return { settled, stillParked: pass.stillParked }
+        if (drained.settled + drained.stillParked > 0) log.info({ ...drained }, 'parked deliveries ran again')
+        return drained
       }
     } catch (error) {
       log.error({ err: error }, 'parked deliveries could not be read; they run again after the next reload')
       if (state.kind === 'draining') state = { kind: 'idle' }
-      return { settled: settled + pass.settled, stillParked: pass.stillParked }
+      return drained
     }
   }
 
