@@ -23,8 +23,8 @@ const recentDeliveries = 20
 
 /**
  * Compares recent deliveries. The result has an entry for each module with new code, and one for a new configuration or a new environment of
- * transforms. Parked deliveries do not count, because they run again anyway. Never rejects: if the
- * store cannot be read, the comparison is incomplete, so that a save waits that may have to wait.
+ * transforms. Parked deliveries do not count, because they run again anyway. Never rejects: if the store cannot be read, the comparison is
+ * incomplete, so that a save waits that may have to wait.
  */
 export async function compareRecent(
   compare: CompareKept | undefined,

@@ -112,7 +112,10 @@ function removeSecretFields(actual: Actual, secrets: readonly string[], request:
   const toJsonText = (value: unknown) => JSON.stringify(value).slice(1, -1)
   // a value that is also in the written request, such as "production", is not a secret
   const known = secrets.map(toJsonText).filter((word) => word.length >= minSecretChars && !request.includes(word))
-  const hasSecret = (value: unknown) => known.some((secret) => JSON.stringify(value).includes(secret))
+  const hasSecret = (value: unknown) => {
+    const text = JSON.stringify(value)
+    return known.some((secret) => text.includes(secret))
+  }
   const removed: string[] = []
   const actions = actual.actions.map((action, at) => {
     const kept = Object.entries(action).filter(([name, value]) => {
