@@ -73,6 +73,13 @@ const maxCausesAnHour = 20
 export function createAlerts({ store, config, clock, newId, onAdded, meter, log }: AlertOptions): Alerts {
   /** The causes of the last hour. `more`: the number of times that the cause occurred since its message. */
   const causes = new Map<string, { at: number; more: number }>()
+  let limitWarnedAt: number | undefined
+
+  function warnOfLimit(now: number): void {
+    if (limitWarnedAt !== undefined && isRecent(limitWarnedAt, now)) return
+    limitWarnedAt = now
+    log.warn({}, `alerts were sent for ${maxCausesAnHour} causes within an hour; further causes get no message now`)
+  }
 
   /** Queues the message of a cause, unless the cause had a message in the last hour. Resolves to false if a later attempt may queue it. */
   async function raise(cause: string, text: string, what: Pick<Alert, 'event' | 'hops'>): Promise<boolean> {
@@ -85,7 +92,10 @@ export function createAlerts({ store, config, clock, newId, onAdded, meter, log 
       return true
     }
     for (const [name, { at }] of causes) if (!isRecent(at, now)) causes.delete(name)
-    if (causes.size >= maxCausesAnHour) return false
+    if (causes.size >= maxCausesAnHour) {
+      warnOfLimit(now)
+      return false
+    }
     const known = { at: now, more: 0 }
     causes.set(cause, known)
     const standsFor = `alert/${createHash('sha256').update(cause).digest('hex').slice(0, 32)}`

@@ -17,13 +17,19 @@ function openDying(stage: Stage, answer?: () => SendResult) {
   const { channel, sent } = scriptChannel(answer)
   const counted: unknown[] = []
   const logged: string[] = []
+  const warned: string[] = []
   stage.openWorker({
     runner: scriptRunner(() => noKey).runner,
     channels: new Map([['console', channel]]),
     meter: (name, labels) => void counted.push({ name, ...labels }),
-    log: { debug() {}, info() {}, warn() {}, error: (_, message) => void logged.push(message) },
+    log: {
+      debug() {},
+      info() {},
+      warn: (_, message) => void warned.push(message),
+      error: (_, message) => void logged.push(message),
+    },
   })
-  return { sent, counted, logged }
+  return { sent, counted, logged, warned }
 }
 
 describe('a job that dies', () => {
@@ -157,6 +163,22 @@ describe('a delivery that is parked', () => {
       stage.alerts().reportParked({ deliveryId: 'd', hook: `h${hook}`, waitsFor: undefined, hops: 0 })
     await pass(minute)
     expect(sent).toHaveLength(20)
+  })
+
+  test('one warning an hour says that further causes get no message', async () => {
+    const stage = createStage(config)
+    const { sent, warned } = openDying(stage)
+    const report = (hook: string) =>
+      stage.alerts().reportParked({ deliveryId: 'd', hook, waitsFor: undefined, hops: 0 })
+    for (let hook = 0; hook < 20; hook += 1) report(`h${hook}`)
+    expect(warned).toEqual([])
+    for (let hook = 20; hook < 30; hook += 1) report(`h${hook}`)
+    expect(warned).toEqual([expect.stringContaining('20 causes')])
+    await pass(hour + minute)
+    for (let hook = 0; hook < 30; hook += 1) report(`h${hook}`)
+    expect(warned).toHaveLength(2)
+    await pass(minute)
+    expect(sent).toHaveLength(40)
   })
 
   test('a cause of an earlier hour does not take one of the twenty messages of this hour', async () => {

@@ -15,7 +15,7 @@ import { AgentAction, type PlannedAction, WakeAction } from '../../../src/model/
 import { Config } from '../../../src/model/config/config.ts'
 import type { Channel, Outgoing, SendResult } from '../../../src/model/channel.ts'
 import type { Job } from '../../../src/model/job.ts'
-import { type Meter, silentLog } from '../../../src/model/log.ts'
+import { silentLog } from '../../../src/model/log.ts'
 import type { RunIO, Runner, RunRequest, RunResult } from '../../../src/model/runner.ts'
 import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
 import type { Store } from '../../../src/store/store.ts'
@@ -121,7 +121,7 @@ export function createStage(config: Config = buildConfig()) {
   let ids = 0
   let deliveries = 0
 
-  function openAlerts(meter: Meter = () => {}): Alerts {
+  function openAlerts({ meter = () => {}, log = silentLog }: Pick<StageOptions, 'meter' | 'log'> = {}): Alerts {
     const added = () => workers.forEach((worker) => worker.lookForTasks())
     return createAlerts({
       store,
@@ -130,13 +130,13 @@ export function createStage(config: Config = buildConfig()) {
       newId: () => `alert-${(ids += 1)}`,
       onAdded: added,
       meter,
-      log: silentLog,
+      log,
     })
   }
   let alerts = openAlerts()
 
   function openWorker({ runner, channels, settings, ...options }: StageOptions = {}): Worker {
-    alerts = openAlerts(options.meter)
+    alerts = openAlerts(options)
     const alert: Alerts['reportBudget'] = (spent) => alerts.reportBudget(spent)
     const watch = createBudgetWatch({ store, config: () => config, clock, alert, log: silentLog })
     const runs = runner ?? scriptRunner(() => ok('Done.')).runner
