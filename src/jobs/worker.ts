@@ -41,8 +41,7 @@ const releaseMs = 5_000
 type WorkerState =
   | { readonly kind: 'new' }
   | { readonly kind: 'looking'; mustLookAgain: boolean }
-  /** `timer`: undefined if the worker must not wake up by itself. */
-  | { readonly kind: 'sleeping'; readonly timer: NodeJS.Timeout | undefined }
+  | { readonly kind: 'sleeping'; readonly timer: NodeJS.Timeout }
   | { readonly kind: 'stopping' }
 
 export function createWorker(options: JobDependencies & { readonly settings: () => JobSettings }): Worker {
@@ -104,9 +103,9 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
     return jobs.length
   }
 
-  /** Fills the free slots. Returns the milliseconds to sleep; undefined: until the worker is woken. */
-  async function fill(): Promise<number | undefined> {
-    if (state.kind === 'stopping') return undefined
+  /** Fills the free slots. Returns the milliseconds to sleep. */
+  async function fill(): Promise<number> {
+    if (state.kind === 'stopping') return maxSleepMs
     // without this, the worker might claim its own jobs again, because their leases may have expired
     await leases.extendAfterGap()
     const { agents, limits, hooks } = settings().config
@@ -130,7 +129,7 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
   async function look(): Promise<void> {
     const looking = { kind: 'looking' as const, mustLookAgain: false }
     state = looking
-    let sleepMs: number | undefined
+    let sleepMs: number
     do {
       looking.mustLookAgain = false
       try {
@@ -141,7 +140,7 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
       }
     } while (looking.mustLookAgain)
     if (state !== looking) return
-    state = { kind: 'sleeping', timer: sleepMs === undefined ? undefined : setTimeout(lookForTasks, sleepMs) }
+    state = { kind: 'sleeping', timer: setTimeout(lookForTasks, sleepMs) }
   }
 
   function lookForTasks(): void {
