@@ -1,5 +1,4 @@
-// The settings of an agent: the defaults, overridden by the agent's own settings. Its active hours follow a wall clock in a time zone, with
-// summer time.
+// The settings of an agent: the defaults, overridden by the agent's own settings. Its active hours follow the wall clock of a time zone.
 import { resolve } from 'node:path'
 import type { Thinking } from '../model/action.ts'
 import type { HeartbeatConfig } from '../model/config/agents.ts'

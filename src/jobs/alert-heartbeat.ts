@@ -1,6 +1,6 @@
 // The dead-man's ping of `hooks.alerts.heartbeat`: an outside monitor that hears nothing knows that the gateway is down, or that its alerts do
-// not arrive. So there is no ping while an alert could not be delivered, the chat does not accept the credential, or the store cannot be
-// written. Of several gateways, the one that watches the senders pings.
+// not arrive. So there is no ping while the last alert could not be delivered, the channel of the alerts cannot be used, or the store cannot
+// be written. Of several gateways, the one that watches the senders pings.
 import { withDeadline } from '../base/time.ts'
 import type { Channel, Probe } from '../model/channel.ts'
 import type { Config } from '../model/config/config.ts'
@@ -45,7 +45,8 @@ export function createAlertHeartbeat(parts: HeartbeatParts): AlertHeartbeat {
   let timer: NodeJS.Timeout | undefined
   let working: Promise<void> = Promise.resolve()
   let dueAt = 0
-  let applied: string | undefined
+  /** The URL of the configuration at the last look. */
+  let lastUrl: string | undefined
   /** The reason why the last ping was not sent or not accepted. It is logged when it changes. */
   let trouble: string | undefined
 
@@ -59,8 +60,8 @@ export function createAlertHeartbeat(parts: HeartbeatParts): AlertHeartbeat {
   async function lookOnce(): Promise<void> {
     const { heartbeat } = config().hooks.alerts ?? {}
     if (heartbeat === undefined || !isPinging() || stopping.signal.aborted) return
-    if (applied !== heartbeat.url) dueAt = 0
-    applied = heartbeat.url
+    if (lastUrl !== heartbeat.url) dueAt = 0
+    lastUrl = heartbeat.url
     const now = clock()
     // the clock may have been set back
     if (now < dueAt && dueAt - now <= heartbeat.every) return

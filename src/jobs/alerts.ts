@@ -1,5 +1,5 @@
 // Reports to the operator what failed or needs attention, such as a dead job, a parked delivery, or a sender that is refused or silent: at most
-// one message an hour for each cause. An alert is a job, so it survives a failing channel and a crash.
+// one message an hour for each cause. An alert is a job, so it survives a crash, and waits for a channel that is down.
 import { createHash } from 'node:crypto'
 import type { Config } from '../model/config/config.ts'
 import { findDefaultAgentId } from '../model/config/config.ts'
@@ -44,11 +44,11 @@ export type Alerts = {
   reportBudget(spent: { readonly name: string; readonly percent: number; readonly detail: string }): void
   /** Reports that a sender handed over a secret, which opens this mapping from now on. */
   reportSecret(mappingId: string): void
-  /** Reports that a sender no longer calls its hook. `text` names the sender and the reason, and says what to do. */
+  /** Reports that the API of a sender says that its webhook is switched off. `text` names the sender and the reason, and says what to do. */
   reportSwitchedOff(cause: string, text: string): void
   /**
-   * Reports that a sender is refused, silent, or accepted again. `cause` is the same only for the same message. Resolves to false if the
-   * message could not be queued now; the caller tries again.
+   * Reports that a sender is refused, silent, or accepted again, or that its payloads have changed. Resolves to false if the message could not be
+   * queued now; the caller tries again.
    */
   alert(notice: { readonly cause: string; readonly text: string }): Promise<boolean>
   /** Queues a test message, even if others were sent recently. Resolves to the id of its job. Throws `conflict` without `hooks.alerts`. */
@@ -71,7 +71,7 @@ const pauseMs = 3_600_000
 const maxCausesAnHour = 20
 
 export function createAlerts({ store, config, clock, newId, onAdded, meter, log }: AlertOptions): Alerts {
-  /** The causes of the last hour. `more`: the number of times that the cause occurred since its message. */
+  /** The causes with a message in the last hour. `more`: the number of times that the cause occurred since its message. */
   const causes = new Map<string, { at: number; more: number }>()
   let limitWarnedAt: number | undefined
 

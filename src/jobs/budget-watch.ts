@@ -1,4 +1,4 @@
-// Alerts the operator once in each period of a budget when 80 % of it is spent, and once when turns wait for it.
+// Alerts the operator once in each period of a budget when 80 % of it is spent, and once when it is spent or turns wait for it.
 import { findPeriod, toLimits } from '../model/budgets.ts'
 import { formatSpending, measures } from '../model/spending.ts'
 import type { Config } from '../model/config/config.ts'

@@ -44,13 +44,10 @@ const tokensPerMessage = 32
 
 /** The maximum number of tokens of the schema or the tool for a verdict, with ten words of 40 characters. */
 const formTokens = 4_000
-/** The maximum number of input tokens of the second question for a verdict, with the end of the reply. A character has at most three bytes. */
+/** The maximum number of input tokens of the second question for a verdict, with the end of the reply. A UTF-16 unit has at most three bytes. */
 const repairTokens = formTokens + 3 * repairChars
 
-/**
- * Reserves the maximum cost of a turn in each of its budgets. If that fails, the result is the outcome of the step: the turn waits, or can
- * never run.
- */
+/** Reserves the maximum cost of a turn in each of its budgets. If that fails, returns the outcome of the step. */
 export async function reserveTurn(turn: Turn, context: JobContext): Promise<TurnBudget | StepOutcome> {
   const { config, clock, lease } = context
   const budgets = listBudgets(turn, config)
@@ -165,7 +162,7 @@ function createMeteredRunner(runner: Runner, { turn, candidates, calls, context 
       const call = calls.push(ifUnknown) - 1
       const result = await runner.run({ ...request, maxOutputTokens: candidate?.maxOutputTokens }, io)
       calls[call] = toSpending(result, { cost: candidate?.cost, ifUnknown })
-      meterTurn(result, { turn, model: request.model, cost: candidate?.cost }, context)
+      meterCall(result, { turn, model: request.model, cost: candidate?.cost }, context)
       return result
     },
   }
@@ -200,7 +197,7 @@ function countTokens({ inputTokens, outputTokens }: Usage): number {
 type MeteredCall = { readonly turn: Turn; readonly model: string | undefined; readonly cost: ModelConfig['cost'] }
 
 /** Counts the tokens and the cost of a call for the metrics. No label comes from a request: other agents and models are `*`. */
-function meterTurn(
+function meterCall(
   result: RunResult,
   { turn: { agent }, model, cost }: MeteredCall,
   { config, meter }: JobContext,

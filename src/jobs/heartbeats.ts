@@ -14,8 +14,7 @@ export type HeartbeatOptions = {
   readonly clock: Clock
   readonly newId: () => string
   /**
-   * Whether this gateway queues the turns of the intervals. If not, another gateway does, but wakes of this gateway are queued here. Default:
-   * true.
+   * Whether this gateway queues the turns of the intervals. Turns for wakes of this gateway are queued here in any case. Default: true.
    */
   readonly hasDuty?: () => boolean
   /** Called when a turn is queued. */
@@ -42,7 +41,7 @@ export type Heartbeats = {
 /** Wakes within this time cause one turn. */
 const coalesceMs = 250
 const storeRetryMs = 5_000
-/** The gateway that stored an event queues its turn within `coalesceMs`. If the event waits for much longer, that gateway is dead. */
+/** The gateway that stored an event usually queues its turn within `coalesceMs`. After this longer time, it may be dead. */
 const orphanedMs = 2_000
 /** The longest sleep. A timer cannot wait for more than 24 days, and somebody may set the clock of the machine. */
 const maxSleepMs = 900_000
@@ -132,7 +131,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
       schedule.isRefused = false
       // the turn is queued now, or a queued one will show the events
       schedule.turnAt = now
-      // a wake that arrived during the write waits for the next turn
+      // a wake that arrived while a turn of the interval was queued waits for the next turn
       if (schedule.wake === asked) schedule.wake = asleep
       onAdded()
       setTimer(agentId)

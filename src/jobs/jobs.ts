@@ -25,7 +25,7 @@ export type EffectsOptions = RunnerAndChannelParts & {
   /** The live channels that are written in code. */
   readonly ownChannels: () => readonly OwnChannel[]
   readonly store: Store
-  /** `heartbeats`: to queue the regular heartbeats. `senders`: to watch the senders, and so to ping the outside monitor. */
+  /** `heartbeats`: to queue the regular heartbeats. `senders`: to watch the senders and to ping the outside monitor. */
   readonly duties: Readonly<Record<'heartbeats' | 'senders', Duty>>
   readonly clock: Clock
   readonly newId: () => string
@@ -49,7 +49,7 @@ export type Effects = {
   readonly reportSecret: Alerts['reportSecret']
   /** Called when the API of a sender says that its webhook is switched off. */
   readonly reportSwitchedOff: Alerts['reportSwitchedOff']
-  /** Queues a message about a sender. */
+  /** Queues a message about a sender or its payloads. */
   readonly alert: Alerts['alert']
   /** Queues a test message. */
   readonly testAlert: Alerts['sendTest']
@@ -116,7 +116,7 @@ export function createEffects(options: EffectsOptions): Effects {
     log,
   })
 
-  /** The budgets by which turns wait. Undefined at the start: the configuration may have changed while no gateway ran. */
+  /** The budgets as JSON when waiting turns were last woken. Undefined at the start: the configuration may have changed while no gateway ran. */
   let knownBudgets: string | undefined
 
   /** Wakes the turns that wait for a budget, because its limit may have been raised or removed. */

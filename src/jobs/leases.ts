@@ -58,7 +58,7 @@ type Leases = {
   extendAfterGap(): Promise<void>
   /** Stops the jobs that an operator or a newer request has ended. Their last report ends them in the store. Never rejects. */
   stopEnding(): Promise<void>
-  /** Called after each call of the store. The first failure and the recovery are logged. */
+  /** The first failure of the store and its recovery are logged. */
   noteStoreAnswer(): void
   noteStoreFailure(thrown: unknown): void
   abortAll(): void
@@ -71,7 +71,7 @@ type Leases = {
  *              │  ▼                 an outcome is reported
  * acquire ──▶ running ────────────────────────────────────▶ ending
  *               │                                             │
- *               │ the store refuses the fence                 │ end, or the store refuses the fence
+ *               │ end, or the store refuses the fence         │ end, or the store refuses the fence
  *               └───────────────▶ over ◀──────────────────────┘
  * ```
  */
@@ -79,7 +79,7 @@ type Claim = {
   state: 'running' | 'ending' | 'over'
   /** The job, with the fields of its last claim. */
   job: ClaimedJob
-  /** The start of the last call that the store answered with a lease, by the clocks of this machine. */
+  /** When the job was claimed here, or when its last successful report or extension began, by the clocks of this machine. */
   confirmedAt: Moment
   /** Whether the store refuses its reports, because a newer request or an operator has ended the job. */
   mustEnd: boolean

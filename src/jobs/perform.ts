@@ -28,7 +28,7 @@ export async function performJob(claimed: ClaimedJob, given: JobContext): Promis
   const { clock, retry = defaultRetry } = context
   const missing = findMissingSteps(claimed.planned, claimed.steps)
   const [first] = missing
-  // each end of the process during the job was counted as an attempt; such attempts end no task of a status, which would stay pending
+  // an end of the process during the job counts as an attempt; a task that sets a status goes on, because its status would stay pending
   if (first !== undefined && claimed.attempts >= retry.attempts && claimed.planned.kind !== 'status') {
     const detail = `The gateway ended during attempt ${claimed.attempts}, in the step "${first}". See the last lines of its log. "hookloom retry ${claimed.id}" runs it again.`
     return await failJob(first, claimed, { kind: 'permanent', status: 'error', detail }, context)
@@ -86,7 +86,7 @@ function isAlertPost({ planned }: ClaimedJob, step: StepName): boolean {
 }
 
 /**
- * A lease that keeps the records that it gets, and writes them with its next report, so that a turn, its summary and the mark of the first
+ * Returns a lease that writes the records given to `deferRecord` with its next report, so that a turn, its summary and the mark of the first
  * message are one commit. `onWritten` is called after that commit.
  */
 function deferRecords(lease: JobLease): {
@@ -201,7 +201,7 @@ async function failJob(step: StepName, job: ClaimedJob, failure: Failure, contex
   if (!isDead) return
   const { planned, id: jobId } = job
   context.onDeath({ jobId, planned, step, why, quotes: failure.quotes === true, hops: countHops(job) })
-  // the event about the failure is in the session, and asks for a turn, as a summary does
+  // the event about the failure asks for a turn, as a summary does
   if (planned.kind === 'agent' && planned.action.wakeMode === 'now') context.onWake(planned.agentId)
 }
 

@@ -1,4 +1,4 @@
-// The effects of a job, their order, and the event that the main session gets about a run.
+// The jobs of a delivery, the steps of each kind of job, and the event that the main session gets about a run.
 import { type DeliverAction, mainSessionKey, type Planned, type PlannedAction } from '../model/action.ts'
 import type { Config } from '../model/config/config.ts'
 import type { Job, Step, StepKind, StepName } from '../model/job.ts'
@@ -56,7 +56,7 @@ export function findTarget({ action }: AgentPlan | MessagePlan, name: StepName):
   return alsoTo[index] ?? action
 }
 
-/** The effects that are not recorded yet, in order. */
+/** The steps that are not recorded yet, in order. */
 export function findMissingSteps(planned: Planned, steps: readonly Step[]): readonly StepName[] {
   return listSteps(planned).filter((name) => !steps.some((step) => step.name === name))
 }
@@ -79,7 +79,7 @@ export function toLane(agentId: string, sessionKey: string): string {
   return `${agentId}/${sessionKey}`
 }
 
-/** The origin of a text, for the operator: the sender, or the hook. Untrusted text. */
+/** The origin of a text: the sender, or the hook. Untrusted text. */
 export function toOriginName({ origin }: Pick<PlannedAction, 'origin'>): string {
   return origin.source ?? origin.hook
 }
@@ -126,10 +126,9 @@ function toLabels(planned: AgentPlan | MessagePlan, ring: string | undefined): r
 }
 
 /**
- * The jobs of a delivery, for the transaction that accepts it. A wake only writes rows, so the transaction completes it: its event
- * asks for a turn, and the heartbeats find the event even after a crash.
- * Runs of one session share a lane; runs that only use the default key have none.
- * The id of a job is the run id in the answer to the sender. The jobs are in the order of the actions; their tasks follow.
+ * The jobs of a delivery, for the transaction that accepts it, in the order of the actions; the tasks of the jobs follow. A wake only writes
+ * rows, so the transaction completes it, and the heartbeats find its event even after a crash. Runs of one session share a lane; runs that only
+ * use the default key have none. The id of a run is the run id in the answer to the sender.
  */
 export function planJobs(actions: readonly PlannedAction[], context: PlanContext): NewJob[] {
   const { newId, now, wakeStep, ring } = context

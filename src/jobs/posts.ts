@@ -1,5 +1,5 @@
 // Sends the messages of a reply, one after the other. A message is repeated only if the channel did not accept it, if the channel drops
-// repeats, if the operator accepts repeats (`onUnknown`), or after a crash during the send.
+// repeats, if the operator accepts repeats (`onUnknown`), or after a crash or an exception during the send.
 import type { Channel, Outgoing, SendResult } from '../model/channel.ts'
 import type { ClaimedJob, Post, StoredPost } from '../model/job.ts'
 import { toErrorName, toErrorText } from '../base/exceptions.ts'
@@ -23,7 +23,7 @@ type Reply = {
 
 /**
  * Sends the messages in order. Each one, even a single one, is marked under the lease before it is sent: the process may be killed during
- * the send. A process that was paused for longer than its lease sends nothing.
+ * the send. A process that was paused for longer than its lease asks the store again before it sends.
  */
 export async function postAll(
   { posts, channel, job, run, isOneOfSeveral }: Reply,
@@ -88,8 +88,8 @@ type FailedSend =
   | SendException
 
 /**
- * The state of a message after a failed attempt. A message that may have arrived is sent again only if the channel drops repeats, or if the
- * operator accepts repeats.
+ * The state of a message after a failed attempt. A message that may have arrived is sent again only if the channel drops repeats, if the
+ * operator accepts repeats, or if the channel threw.
  */
 function chooseStateAfter(
   result: FailedSend,
@@ -154,7 +154,6 @@ function failPost(
         ...details,
         retryAfterMs: result.retryAfterMs,
       }
-    // the message is sent again only if the channel drops repeats, or if the operator accepts repeats
     case 'ambiguous':
       return { kind: again, ...details }
     case 'permanent':

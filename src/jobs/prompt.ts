@@ -1,12 +1,13 @@
-// The text that an agent reads, and the part of history and events that fits. Outside the boundary are words of the operator and of the gateway.
-// The words of the gateway never ask the agent to follow the text inside. Trust comes from the action or the event, never from a session key.
+// The text that an agent reads, and the part of history and events that fits. Outside the boundary are words of the operator and of the gateway,
+// and trusted texts. Trust comes from the action or the event, never from a session key. No words of the gateway let a text inside decide about
+// tools, rules or secrets.
 import type { Planned } from '../model/action.ts'
 import type { Message, SystemEvent } from '../model/job.ts'
 import { wrapExternal } from '../boundary/boundary.ts'
 import { cut } from '../base/text.ts'
 import { type AgentPlan, toOriginName } from './plan.ts'
 
-/** The oldest system events that wait for this turn, each cut to `maxChars` UTF-16 units, and the number of all waiting events. */
+/** The oldest waiting system events and the number of all. The prompt has at most `maxChars` UTF-16 units of each. */
 export type WaitingTexts = {
   readonly events: readonly Pick<SystemEvent, 'text' | 'source' | 'trusted'>[]
   readonly count: number
@@ -37,7 +38,7 @@ export function buildPrompt({
   ].join('\n\n')
 }
 
-/** Asks for a verdict with the words of the operator. A verdict that a text from outside claims does not count. */
+/** Asks for a verdict with the words of the operator, and warns of a verdict in a text from outside. */
 function askForVerdict(words: readonly string[]): string {
   return [
     `Your reply gives a verdict, which is one of these words: ${words.join(', ')}. Write it alone on the last line of the reply.`,

@@ -11,7 +11,7 @@ export type RetryPolicy = Backoff & {
   readonly jitter: number
 }
 
-/** The waits are 2 s, 4 s, 8 s and 16 s; then the job is dead. */
+/** The waits are about 2 s, 4 s, 8 s and 16 s; then the job is dead. */
 export const defaultRetry: RetryPolicy = { attempts: 5, firstMs: 2_000, capMs: 900_000, jitter: 0.2 }
 
 /** The minimum and the maximum of a wait that a provider asks for. */
@@ -117,8 +117,7 @@ export type StepRecord = Pick<
 }
 
 /**
- * The step was not carried out, and its job is queued for `afterMs`. It never ends the job. `logged`: the reason for the log, if the step
- * failed.
+ * The step is tried again after `afterMs`, however often that was the case. `logged`: the reason for the log, if the step failed.
  */
 export type StepDelay = {
   readonly kind: 'later'

@@ -1,4 +1,4 @@
-// Finds the channel and the recipient of a reply. A reply without a route gets an error that names the key to set.
+// Finds the channel and the recipient of a reply, or the reason why there is none.
 import { type ChannelName, type EventPlace, toChannelKey } from '../model/action.ts'
 import type { Channel } from '../model/channel.ts'
 import type { Recipient } from '../model/job.ts'

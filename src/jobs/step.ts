@@ -1,4 +1,4 @@
-// The definition of a step, and the context in which a job runs. steps/ has the long ones, and steps.ts is the table of all.
+// The definition of a step, and the context in which a job runs. steps.ts is the table of all steps.
 import type { Planned } from '../model/action.ts'
 import type { Config } from '../model/config/config.ts'
 import type { ClaimedJob, StepName } from '../model/job.ts'
@@ -55,7 +55,7 @@ export type JobDependencies = {
   readonly onAlertAttempt: (attempt: AlertAttempt) => void
   /** Called when a job is dead. */
   readonly onDeath: (death: Death) => void
-  /** Called when a turn was settled. */
+  /** Called when the usage of a turn was settled with its budgets. */
   readonly onSettled: (settled: readonly SettledTurn[]) => void
   /** Called when a turn waits for a budget. */
   readonly onBudgetWait: (budget: string) => void
@@ -71,10 +71,10 @@ export type JobSettings = RunnersAndChannels & {
   readonly retry?: RetryPolicy
 }
 
-/** One record for each claimed job. worker.ts makes it; perform.ts, the steps and posts.ts pass it on unchanged. */
+/** The context of one claimed job. */
 export type JobContext = JobDependencies &
   JobSettings & {
-    /** A step that sends something asks `isConfirmed` first. */
+    /** A step that posts something outside asks `isConfirmed` first. */
     readonly lease: JobLease
     readonly claimedAt: number
     /** Called when a turn starts. The returned function is called when the turn has ended. */

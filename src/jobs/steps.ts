@@ -1,5 +1,4 @@
-// The table of steps: the short ones, and those of steps/. model/job.ts has their names, and plan.ts lists the steps of each kind of job, in
-// their order.
+// The table of steps. Long steps have files in steps/. plan.ts lists the steps of each kind of job, in order.
 import { type Alert, mainSessionKey } from '../model/action.ts'
 import type { StepKind, StepName } from '../model/job.ts'
 import { cut } from '../base/text.ts'

@@ -1,6 +1,6 @@
 // Holds turns back for all gateways: those of a session with too many turns in an hour, because an agent that wakes itself must not cost money
-// all night, and those of a provider that asks to wait. Also chooses the fallback of a model that is not available, and makes the span of a
-// call.
+// all night, and those of a provider that asks to wait. Also calls the fallbacks of a model that is not available, and makes the span of a
+// model call.
 import { runInSpan } from '../base/trace.ts'
 import type { Config } from '../model/config/config.ts'
 import type { ClaimedJob, Usage } from '../model/job.ts'
@@ -28,7 +28,7 @@ export type CrowdedSession = {
 
 /**
  * Holds the session back if it had too many turns in the last hour, until the oldest of them is over an hour old. Its jobs wait on all
- * gateways. Running turns do not count yet, which matters only for runs that share the default key. Undefined: the turn may start.
+ * gateways. Running turns do not count yet; only runs that share the default key run at the same time. Undefined: the turn may start.
  */
 export async function holdIfCrowded(
   planned: AgentPlan,
@@ -42,6 +42,7 @@ export async function holdIfCrowded(
   const oldestMs = ages.length < maxTurns ? undefined : ages.at(-1)
   if (oldestMs === undefined) return undefined
   const label = toSessionLabel(planned)
+  // turns from before an operator resumed the session do not count
   const resumed = (await store.holds()).find((hold) => hold.label === toResumedLabel(label))
   if (resumed?.forMs !== undefined && oldestMs > hourMs - resumed.forMs) return undefined
   const reason = `a session may have at most ${maxTurns} turns in an hour (maxTurnsPerHour of its agent)`
@@ -122,7 +123,7 @@ function toTokenAttributes(usage: Usage | undefined) {
   }
 }
 
-/** Finds the limit of a turn, by the name of its model, of its provider, or of a runner that calls no model. */
+/** Finds the limit of a turn, by the name of its model or of its provider; for a runner other than `ai`, by the name of the runner. */
 function findProviderLimit(
   { model = '', runner }: CalledModel,
   { config }: Pick<Pacing, 'config'>,

@@ -1,4 +1,4 @@
-// Asks the agent for the verdict of a run: in its prompt, and once more if the reply has no verdict.
+// Reads the verdict of a run from its reply, and asks the agent once more if the reply has none.
 import { addUsages, type RunVerdict, type Usage } from '../model/job.ts'
 import type { RunIO, Runner, RunRequest, RunResult } from '../model/runner.ts'
 import { matchVerdict, readLastLineVerdict } from '../model/verdict.ts'
@@ -8,7 +8,7 @@ import type { JobContext } from './step.ts'
 
 type Asking = Pick<JobContext, 'clock' | 'newBoundaryId'>
 
-/** A runner whose replies have a verdict if the request asks for one. Its second question never fails a turn that has a reply. */
+/** A runner that adds the verdict to a reply if the request asks for one. The second question never fails a turn that has a reply. */
 export function createVerdictRunner(runner: Runner, asking: Asking): Runner {
   return {
     id: runner.id,
@@ -28,7 +28,7 @@ export function createVerdictRunner(runner: Runner, asking: Asking): Runner {
   }
 }
 
-/** The reply is already there, so the second question has half of the time that is left. */
+/** The second question has half of the time that is left, so that a slow answer does not exceed the time limit of the turn and lose the reply. */
 async function askAgain(
   runner: Runner,
   { request, io, reply }: { request: RunRequest; io: RunIO; reply: string },

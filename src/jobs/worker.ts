@@ -1,4 +1,4 @@
-// Performs accepted jobs under leases, up to the allowed number at a time. A job that does not end before a stop is queued again.
+// Performs jobs under leases. A job that does not end before a stop is queued again.
 import type { ClaimedJob } from '../model/job.ts'
 import type { RunningTurn, Slots } from '../model/runner.ts'
 import { withDeadline } from '../base/time.ts'
@@ -11,7 +11,7 @@ import type { JobDependencies, JobSettings } from './step.ts'
 export type Worker = {
   start(): void
   slots(): Slots
-  /** Looks for due jobs. Called after each append. */
+  /** Looks for due jobs. */
   lookForJobs(): void
   /** Also looks for jobs that no delivery caused, such as heartbeats. One such job runs here even if all slots are full. */
   lookForTasks(): void
@@ -24,8 +24,8 @@ const extendEveryMs = 10_000
 const stopEveryMs = 1_000
 /** The longest sleep of the worker: leases of lost jobs expire without a notice. */
 const maxSleepMs = leaseMs
-/** The shortest sleep: a due job in a busy lane must not cause a busy loop. */
-const minSleepMs = 1_000
+/** The sleep while a due job cannot start, such as one in a busy lane, and after a failure of the store. */
+const retrySleepMs = 1_000
 /** The time that a stop waits for the reports of stopped jobs. If the store fails, their leases expire instead. */
 const releaseMs = 5_000
 
@@ -112,7 +112,7 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
     const { maxConcurrent } = agents.defaults
     const free = maxConcurrent - leases.size
     const isCounted = [...hooks.mappings, hooks.agent].some(({ flow }) => flow?.onFull === 'refuse')
-    // a claim also sorts new jobs, even without a free slot: a request may end a running turn at once, or count the queue of its key quickly
+    // a claim also sorts new jobs into their keys, so it runs even without a free slot: a new job may end a running turn, or fill its key
     if (free > 0 || leases.hasFlows || isCounted) await claimJobs({ limit: Math.max(0, free), leaseMs, limits })
     if (leases.size >= maxConcurrent && mayHaveTask && !leases.hasTask)
       mayHaveTask = (await claimJobs({ limit: 1, leaseMs, limits, only: 'tasks' })) > 0
@@ -123,7 +123,7 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
     const untilDue = await store.nextDueInMs()
     leases.noteStoreAnswer()
     if (untilDue === undefined) return maxSleepMs
-    return untilDue > 0 ? Math.min(maxSleepMs, untilDue) : minSleepMs
+    return untilDue > 0 ? Math.min(maxSleepMs, untilDue) : retrySleepMs
   }
 
   async function look(): Promise<void> {
@@ -136,7 +136,7 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
         sleepMs = await fill()
       } catch (thrown) {
         leases.noteStoreFailure(thrown)
-        sleepMs = minSleepMs
+        sleepMs = retrySleepMs
       }
     } while (looking.mustLookAgain)
     if (state !== looking) return

@@ -59,8 +59,8 @@ async function postEnd(
 }
 
 /**
- * The same id for every attempt, so that the receiver has one message for each end of a run. It has no dot, because a dot separates the parts
- * of the signed text.
+ * The same id for every attempt, so that the receiver can drop repeats. It has no dot, because a dot separates the parts of the signed
+ * text.
  */
 function toMessageId(runId: string, event: 'run.done' | 'run.dead'): string {
   return `msg_${runId}_${event.replace('.', '_')}`

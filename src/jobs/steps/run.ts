@@ -148,7 +148,7 @@ async function isHeldBack(planned: AgentPlan, agent: Agent, context: JobContext)
 const noSession = { history: [], state: undefined }
 const noEvents: WaitingEvents = { events: [], count: 0, wakes: false }
 
-/** Events that did not fit wait for the next turn, which comes soon if one of the events asked for it. */
+/** Events that did not fit wait for the next turn, which comes soon if a waiting event asked for a turn. */
 function findConsumedEvents(
   { waiting: shown }: TurnContext,
   { events, count, wakes }: WaitingEvents,
