@@ -33,7 +33,7 @@ test.each([
   expect(explainSilence(reply)).toBeUndefined()
 })
 
-test('a very long reply is posted without a search for the acknowledgement', () => {
+test('a reply of five million characters is posted, even if it ends with the acknowledgement', () => {
   expect(explainSilence(`${'*'.repeat(5_000_000)}HEARTBEAT_OK`)).toBeUndefined()
 })
 
@@ -85,7 +85,7 @@ test.each([
   expect(removeAcknowledgement(reply)).toBe(reply)
 })
 
-test('a reply of any length is posted without the acknowledgement', () => {
+test('the acknowledgements at both ends of a long reply are removed', () => {
   const text = `${'x '.repeat(20_000)}y`
   expect(removeAcknowledgement(`HEARTBEAT_OK\n${text}\nHEARTBEAT_OK`)).toBe(text)
 })

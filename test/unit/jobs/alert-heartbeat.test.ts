@@ -67,7 +67,7 @@ test('after an undelivered alert neither this gateway nor a newly started one pi
   expect(lines.at(-1)).toMatch(/is sent again/)
 })
 
-test('no ping is sent while the chat does not accept the credential or does not answer', async () => {
+test('no ping is sent while the chat does not accept the credential', async () => {
   const { own, pass, monitor, setProbe, lines } = await createHeartbeatStage()
   setProbe({ ok: false, detail: 'The token was refused.' })
   await own.look()

@@ -75,7 +75,7 @@ describe('a job that dies', () => {
     expect(sent).toEqual([])
   })
 
-  test('an alert quotes no outside text except the name of the hook', async () => {
+  test('an alert about a failure does not quote outside text of its reason', async () => {
     const stage = createStage(config)
     const { channel, sent } = scriptChannel()
     const runner = scriptRunner(() => ({ ...noKey, detail: 'It said: attack', quotes: true })).runner
@@ -156,7 +156,7 @@ describe('a delivery that is parked', () => {
     expect(await stage.readEvents()).toHaveLength(1)
   })
 
-  test('parked deliveries to made-up hook names cannot fill the queue', async () => {
+  test('a hundred parked deliveries with different hook names send only twenty messages', async () => {
     const stage = createStage(config)
     const { sent } = openDying(stage)
     for (let hook = 0; hook < 100; hook += 1)

@@ -108,7 +108,7 @@ describe('turns of a budget', () => {
     expect(await readJob(ids[2])).toMatchObject({ state: 'queued', attempts: 0 })
   })
 
-  test('turns that wait for a budget do not start in a loop: each is claimed once in a period', async () => {
+  test('turns that wait for a budget are not claimed again and again', async () => {
     const { store, turns, acceptTurns } = open(priced({ turns: 1 }))
     const reserve = vi.spyOn(store, 'reserve')
     await acceptTurns(30)
@@ -117,7 +117,7 @@ describe('turns of a budget', () => {
     expect(reserve.mock.calls.length).toBeLessThan(30 + 10)
   })
 
-  test('a raised budget starts the turns that wait for it', async () => {
+  test('a budget that is raised by one turn starts one of the turns that wait for it', async () => {
     const stage = open(priced({ turns: 1 }))
     await stage.acceptTurns(3)
     stage.turns[0]?.end(used(1))
@@ -179,13 +179,13 @@ describe('turns of a budget', () => {
     expect((await account())?.spent.tokens).toBeGreaterThan(10_000)
   })
 
-  test('a longer prompt reserves more tokens, because no tokenizer makes more tokens than there are bytes', async () => {
+  test('a prompt reserves at least as many tokens as it has bytes', async () => {
     const { acceptTurns, account } = open(priced({ tokens: 1_000_000 }))
     await acceptTurns(1, { action: { message: 'é'.repeat(20_000) } })
     expect((await account())?.reserved.tokens).toBeGreaterThan(10_000 + 40_000)
   })
 
-  test('a model without a price cannot start under a budget of dollars, and the reason names the key', async () => {
+  test('a turn of a model without a price cannot start under a budget of dollars, and its error names the key', async () => {
     const { turns, acceptTurns, readJob } = open(priced({ usd: 1 }))
     const [id] = await acceptTurns(1, { action: { model: 'local/other' } })
     expect(turns).toEqual([])
@@ -202,7 +202,7 @@ describe('turns of a budget', () => {
     expect(await readJob(id)).toMatchObject({ state: 'dead', lastError: expect.stringContaining('for a whole period') })
   })
 
-  test('a mapping may have a budget in addition to that of its agent, and a removed budget limits nothing', async () => {
+  test('a budget of a mapping limits the turns of the mapping and no others, and a removed budget limits nothing', async () => {
     const config = priced({ turns: 2 }, { budgets: [] })
     const { turns, acceptTurns } = open(config)
     await acceptTurns(4, { budgets: ['daily', 'gone'] })
@@ -313,7 +313,7 @@ describe('a budget that the configuration raises', () => {
     return { store: stage.store, countWaiting }
   }
 
-  test('turns that wait for a budget start with the gateway, if its limit was raised while no gateway ran', async () => {
+  test('no turn waits for a budget after the start of a gateway, if its limit was raised while no gateway ran', async () => {
     const { store, countWaiting } = await openWaiting()
     const effects = openEffects(store, () => priced({ turns: 5 }))
     effects.start()
@@ -322,7 +322,7 @@ describe('a budget that the configuration raises', () => {
     await effects.stop({ graceMs: 0 })
   })
 
-  test('turns that wait for a budget start at the next save, if the store failed at the save that raised its limit', async () => {
+  test('no turn waits for a budget after the next save, if the store failed at the save that raised its limit', async () => {
     const { store, countWaiting } = await openWaiting()
     let config = priced({ turns: 1 })
     const effects = openEffects(store, () => config)

@@ -30,7 +30,7 @@ async function runEcho(request: Partial<RunRequest>): Promise<string> {
 }
 
 describe('the echo runner', () => {
-  test('the echo says that no model is configured, and what would have been sent to which recipient', async () => {
+  test('the echo says that no model is configured, and how many characters would have been sent to which agent', async () => {
     const text = await runEcho({ thinking: 'low' })
     expect(text).toContain('No model is configured')
     expect(text).toContain('1234 characters to agent ops (session hook:a, thinking low)')

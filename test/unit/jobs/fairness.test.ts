@@ -18,7 +18,7 @@ function chooseSession(n: number): string {
 }
 
 test(
-  'runs of a session keep their order, and no session waits three times as long as the others',
+  'runs of a session keep their order, and on average no session waits three times as long as the others',
   { timeout: 120_000 },
   async () => {
     const stage = createStage()

@@ -230,7 +230,7 @@ describe('a wake', () => {
     expect((await waitingOf(stage)).count).toBe(0)
   })
 
-  test('an event of a million characters is cut to 2,000 in the prompt, and the prompt says how much is left out', async () => {
+  test('fifty events of a million characters are cut to 2,000 each in the prompt, which says how much is left out', async () => {
     const stage = createStageWith()
     const { runner, turns } = scriptRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
@@ -523,7 +523,7 @@ describe('a turn of the main session', () => {
     expect(turns.at(-1)?.request.prompt).toContain('And 47 more events that wait for the next turn.')
     expect((await waitingOf(stage)).count).toBe(47)
 
-    // the next prompt includes the earlier messages, and fewer of them
+    // the next turn also has earlier messages, as many as fit
     await stage.accept(planWakeNow(`ring 50. ${long}`))
     await pass(600_000)
     expect(turns.at(-1)?.request.prompt).toContain('ring 50.')

@@ -15,7 +15,7 @@ const unreached: RunResult = { status: 'unavailable', detail: 'The model cannot 
 const refused: SendResult = { kind: 'transient', detail: 'The channel answered 503.' }
 
 describe('a model that is down', () => {
-  test('a model that is down for an hour loses no run, and is asked again with pauses that grow to 15 minutes', async () => {
+  test('a run whose model is down for an hour waits without using up an attempt, and is done after the outage', async () => {
     const stage = createStage()
     let isDown = true
     const { runner, turns } = scriptRunner(() => (isDown ? unreached : ok('Back.')))

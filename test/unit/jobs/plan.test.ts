@@ -33,7 +33,7 @@ describe('planJobs', () => {
     expect(job?.events[0]?.trusted).toBe(true)
   })
 
-  test('an agent action is queued with no step recorded', () => {
+  test('an agent action becomes a queued job without recorded steps', () => {
     const [job] = planJobs([planAgent()], context)
     expect(job).toMatchObject({ id: 'id', state: 'queued', steps: [], events: [] })
   })
@@ -67,7 +67,7 @@ describe('listSteps', () => {
     planAgent({ action: { wakeMode: 'now' } }),
     { kind: 'heartbeat', ...main, reason: 'interval' },
     { kind: 'alert', ...main, text: 'Dead', event: true, channel: 'console' },
-  ])('every planned step of the kind $kind is defined under this kind', (planned) => {
+  ])('every step of a job of the kind $kind is defined for this kind', (planned) => {
     const plan = listSteps(planned)
     expect(plan.length).toBeGreaterThan(1)
     expect(plan.filter((name) => !findStep(name).of.includes(planned.kind))).toEqual([])

@@ -1,4 +1,4 @@
-// A reply in several messages: all are stored before the first is sent, and each is sent once, in order.
+// The messages of a reply: all are stored before the first is sent, and they are sent in order.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { AgentPlan } from '../../../src/jobs/plan.ts'
 import type { SendResult } from '../../../src/model/channel.ts'
@@ -141,7 +141,7 @@ describe('the messages of a reply', () => {
     }
   })
 
-  test('a message that the channel certainly refused is sent again without a warning', async () => {
+  test('a message that the channel certainly did not accept is sent again without a warning', async () => {
     const answers: SendResult[] = [
       { kind: 'transient', detail: 'down' },
       { kind: 'rate-limited', detail: 'slow down' },
@@ -251,7 +251,7 @@ describe('the messages of a reply', () => {
   })
 })
 
-test('a forwarded run is reported as such, and OpenClaw delivers its reply', async () => {
+test('a forwarded run is summarised as forwarded, and the gateway posts no reply', async () => {
   const { channel, sent: taken } = scriptChannel()
   const { runner } = scriptRunner(() => ({
     status: 'forwarded',
@@ -281,7 +281,7 @@ test('the next turn of a persistent session gives the runner the state from the 
   expect(listStates('hook:other')).toEqual([undefined])
 })
 
-test('a job dies if the gateway ended several times during it, and its error says so', async () => {
+test('a job dies if the gateway ended five times during it, and its error says so', async () => {
   const { runner, turns } = scriptRunner(() => ok('x'))
   const [id] = await stage.accept(planAgent())
   for (let n = 0; n < 5; n += 1) {

@@ -22,7 +22,7 @@ const hostile = planAgent({
 })
 
 describe('buildPrompt', () => {
-  test('the text outside the boundary is only the literal instructions, and nothing from the delivery', () => {
+  test('the text outside the boundary has the literal instructions and nothing from the delivery', () => {
     const prompt = buildPrompt({ planned: hostile, newBoundaryId: createIds() })
     expect(findOutside(prompt)).toContain('Triage this {{message}}.')
     for (const word of ['MESSAGE', 'NAME', 'HOOK', 'SOURCE', 'FROM', 'SUBJECT']) {
@@ -78,7 +78,7 @@ describe('a message of the built-in hook', () => {
   const buildDirect = (parts: { instructions?: string } = {}) =>
     planAgent({ action: { message: 'WHAT IS NEXT?' }, origin: { hook: 'agent' }, ...parts })
 
-  test('a message of the built-in hook is the task of its caller, who cannot change tools, rules or secrets', () => {
+  test('the prompt calls a message of the built-in hook the task of a caller, and forbids its orders about tools, rules or secrets', () => {
     const prompt = findOutside(buildPrompt({ planned: buildDirect(), newBoundaryId: createIds() }))
     expect(prompt).toContain('the task of a caller')
     expect(prompt).toContain(

@@ -95,7 +95,7 @@ test('if several channels have a recipient, the channel "last" means WhatsApp, o
   })
 })
 
-test('without any channel, the error for "last" says that none is configured, and the error for a named channel says that it is missing', () => {
+test('only the error for "last" without any channel says that no channel is configured', () => {
   expect(findRoute('last', { configured: [] })).toMatchObject({
     kind: 'none',
     isWithoutChannels: true,
@@ -118,7 +118,7 @@ test('the channel "last" means the last recipient of the main session, before an
   })
 })
 
-test('a recipient is never used on another channel', () => {
+test('the last recipient is used on its own channel only', () => {
   const last = { channel: 'slack', to: 'C9' } as const
   expect(findRoute('telegram', { last })).toMatchObject({ to: undefined })
   expect(findRoute('slack', { last })).toMatchObject({ to: 'C9' })

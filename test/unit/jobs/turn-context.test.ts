@@ -26,7 +26,7 @@ const toShape = ({ history, waiting: { events, count, maxChars } }: ReturnType<t
 })
 
 describe('the contexts of a turn', () => {
-  test('the first context of a turn has everything that a large model accepts', () => {
+  test('the first context of a turn has all history and as many events as a prompt may show', () => {
     const [whole] = listTurnContexts({ history: buildMessages(200, 500), waiting: waits(63, 10_000) })
     expect(toShape(whole)).toEqual({ history: 200, events: 50, count: 63, maxChars: 2_000 })
   })

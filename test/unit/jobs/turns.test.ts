@@ -61,7 +61,7 @@ test('one alert says which session waits, for how long, and how to resume it', a
   )
 })
 
-test('after a resume, a session may start the turns of a full hour', async () => {
+test('after a resume, a session may start as many turns as in a new hour', async () => {
   const { stage, turns } = start(three)
   await ask(stage, 'hook:a', 9)
   expect(turns).toHaveLength(3)

@@ -96,7 +96,7 @@ describe('a job that goes well', () => {
     expect(turns[0]?.request.prompt).toMatch(/EXTERNAL_UNTRUSTED_CONTENT id="[0-9a-f]{16}"[^]*Fix it/)
   })
 
-  test('no two prompts share a boundary id', async () => {
+  test('two prompts have different boundary ids', async () => {
     const { runner, turns } = scriptRunner()
     stage.openWorker({ runner })
     await stage.accept(planAgent({ sessionKey: 'hook:1' }), planAgent({ sessionKey: 'hook:2' }))
