@@ -1,5 +1,5 @@
-// Runs the parked deliveries of a module again after its code is fixed: in arrival order, one at a time, once for each generation. Deliveries
-// that no mapping took also run again, when the mappings change.
+// Runs the parked deliveries of a module again after its code is fixed, in arrival order, one at a time. Deliveries that wait for a mapping run
+// again when the mappings change.
 import { missingMappingModule } from '../model/delivery.ts'
 import type { Log } from '../model/log.ts'
 import type { Generation } from '../pipeline/generation.ts'

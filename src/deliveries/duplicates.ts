@@ -1,4 +1,4 @@
-// Recognises a delivery that arrives twice, so that it has one effect, and gives both requests the same answer.
+// Recognises a delivery that arrives twice, so that it has one effect and both requests get the same answer.
 import { hash } from 'node:crypto'
 import type { Delivery } from '../model/delivery.ts'
 import { Problem } from '../model/problem.ts'
@@ -64,7 +64,7 @@ export function toBodyHash({ body }: Pick<Delivery, 'body'>): string {
 type DedupeHandlers = {
   /** Called when the key is known. Throws for an invalid body, so that it is refused before the first answer is repeated. */
   onKnown: () => void
-  /** Called when the request repeats the delivery `first`: it gets the same answer, or the delivery runs again. */
+  /** Called when the request repeats the delivery `first`. */
   onRepeat: (first: DeliveryAnswer) => void
   /** Called when the delivery is new. */
   runFirst: () => Promise<Answer>

@@ -1,4 +1,4 @@
-// Watches the mailbox of the gateway. The watch starts, stops and restarts when `hooks.gmail` changes.
+// Watches the mailbox of the gateway. The watch follows the configuration and the duty of this gateway.
 import {
   toCursorName,
   gmailHook,
@@ -68,7 +68,7 @@ export function createMailbox(parts: MailboxParts): Mailbox {
     watcher = undefined
     if (gmail === undefined || isStopping) return
     log.info({ account: gmail.account, mode: gmail.mode }, 'the gateway watches the mailbox')
-    // loaded on demand: this module is a fifth of the gateway's code, and few gateways need it
+    // loaded on demand, because few gateways need this large module
     const { startWatcher } = await import('../gmail/watcher.ts')
     watcher = startWatcher({ dir, gmail, sink: createSink(gmail), gate: pushGate(trustedProxies), log, clock })
   }
@@ -105,7 +105,7 @@ export function createInbox(parts: InboxParts): MailSink {
   const { account, generation, store, repeats, clock, newId } = parts
   const intake = createIntake(parts)
   const name = toCursorName(account)
-  /** The value of the cursor from which the sync began. */
+  /** The value of the cursor when it was last read or moved here. */
   let place: string | undefined
 
   return {
@@ -135,7 +135,7 @@ export function createInbox(parts: InboxParts): MailSink {
   }
 }
 
-/** The same delivery and row as if the mail had come over HTTP, with the same key: a mail that comes both ways is one delivery. */
+/** Makes a pending delivery of a mail. Its key is the same as over HTTP, so a mail that comes both ways is one delivery. */
 function buildMail(
   payload: GmailPayload,
   { generation, id, receivedAt }: { generation: Generation; id: string; receivedAt: number },

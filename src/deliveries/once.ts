@@ -1,5 +1,5 @@
-// Stores a decision together with a dedupe key that its transform set, and the changes of the state of its module. All of it is written
-// in the transaction that stores the delivery, so two gateways cannot both accept one key.
+// Stores a decision together with the dedupe key that its transform set, and with its changes of `context.state`, in the transaction that
+// stores the delivery. So two gateways cannot both accept one key.
 import type { OnceKey } from '../model/transform.ts'
 import { type CursorMove, oncePrefix } from '../store/cursors.ts'
 import type { Clock, Store } from '../store/store.ts'

@@ -21,9 +21,8 @@ type SignedRequest = Pick<OwnRequest, 'path' | 'headers' | 'body'> & {
 }
 
 /**
- * Signs the request, unless its mapping does not verify the sender. `readHandedSecrets`: the secrets that senders gave in
- * handshakes, by the `secretsName` of a mapping. Throws `usage-invalid` with the reason if only the sender can sign, unless the request already
- * has a proof.
+ * Signs the request, unless its mapping does not verify the sender. `readHandedSecrets`: the secrets that senders gave in handshakes, by the
+ * `secretsName` of a mapping. If only the sender can sign, the request keeps the proof that it has; without one, throws `usage-invalid`.
  */
 export function signAsSender(
   generation: Generation,

@@ -10,9 +10,9 @@ const retryAfterSeconds = 30
 
 export type Queues = {
   /**
-   * Stores a decision with a place in the queue of each of its actions. Throws `queue-full`. Requests that are being stored also count, so one
-   * gateway never stores more than `maxQueued` turns, but may refuse a request too early. Several gateways may store more, if they store
-   * requests at the same moment.
+   * Calls `write` if the queue of each action has room; otherwise throws `queue-full`. Requests that are being stored also count, so one gateway
+   * never stores more than `maxQueued` turns, but may refuse a request too early. Several gateways that store requests at the same moment may
+   * store more.
    */
   storeIfNotFull<Stored>(decision: Decision, write: () => Promise<Stored>): Promise<Stored>
 }
@@ -21,7 +21,7 @@ export function createQueues(store: Pick<Store, 'countQueuedOfKey'>): Queues {
   /** Places of requests that are being stored. */
   const taken = new Map<string, number>()
 
-  function takePlaces(name: string, places: 1 | -1): number {
+  function addPlaces(name: string, places: 1 | -1): number {
     const count = (taken.get(name) ?? 0) + places
     if (count > 0) taken.set(name, count)
     else taken.delete(name)
@@ -33,9 +33,9 @@ export function createQueues(store: Pick<Store, 'countQueuedOfKey'>): Queues {
       const limited = decision.kind === 'accept' ? decision.actions.flatMap(listLimited) : []
       if (limited.length === 0) return write()
       const names = limited.map(({ ring, key }) => JSON.stringify([ring, key]))
-      const places = names.map((name) => takePlaces(name, 1))
+      const places = names.map((name) => addPlaces(name, 1))
       const releasePlaces = () => {
-        for (const name of names) takePlaces(name, -1)
+        for (const name of names) addPlaces(name, -1)
       }
       try {
         for (const [index, { ring, key, refusesAt }] of limited.entries()) {

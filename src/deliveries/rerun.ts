@@ -196,7 +196,7 @@ export class Rerunner {
     })
   }
 
-  /** Runs the code again as long as other deliveries change the state that it read. Returns the present state if this gateway settled nothing. */
+  /** Runs the code again as long as other deliveries change the state that it read. Returns a text, as `rerun` does, if nothing was settled here. */
   async #settleDecision(decision: StoredDecision, settling: Settling): Promise<Settlement | string> {
     const { delivery, generation } = settling
     const changes = listStateChanges(decision)

@@ -78,7 +78,7 @@ function chooseKeptRequest(delivery: Delivery, retain: Retain): Pick<Settlement,
   return { request: bytes > maxKeptBytes ? 'too large' : request, ringSize: retain }
 }
 
-/** Called when a delivery is parked that was not parked before. */
+/** Called when a delivery becomes parked. */
 export type OnParked = (parked: {
   readonly deliveryId: string
   readonly hook: string
@@ -256,7 +256,7 @@ function toCustomHeaders(deliveryId: string, contentType: string): Record<string
   }
 }
 
-/** 200: the delivery is on disk, parked or pending. */
+/** The answer for a delivery that is on disk, parked or pending. */
 export function toWaitingAnswer(deliveryId: string, status: 'parked' | 'pending'): Answer {
   return toOkAnswer({ ok: true, deliveryId, status })
 }

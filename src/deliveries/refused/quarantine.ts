@@ -234,7 +234,7 @@ function removeForeignCredentials(request: RawRequest): RawRequest {
 
 /**
  * The waiting requests, in order. When the queue is full, a sender adds no more than its share, and each of many strangers adds only a little.
- * `add` searches nothing, because an answer waits for it.
+ * `add` searches nothing, so that a flood costs little.
  */
 function createFairQueue() {
   const all = new Map<string, Waiting>()

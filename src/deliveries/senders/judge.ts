@@ -16,8 +16,9 @@ const minExpectedOfRare = 15
 const minSilenceMs = 5 * minuteMs
 /** The history that is needed before a silence can count as unusual. */
 const learnt = { requests: 20, days: 3 }
-/** Refusals that a poor connection can cause. A few of them, or a few requests that only resemble the sender, prove nothing. */
+/** Refusals that a poor connection can cause. */
 const chanceCodes: ReadonlySet<ProblemCode> = new Set(['body-timeout', 'body-incomplete'])
+/** The number of refused requests that count although a poor connection or a stranger may have caused each of them. */
 const minLoose = 3
 const looseForMs = dayMs
 const minQuietMs = 15 * minuteMs
@@ -81,7 +82,10 @@ function judgeRefusal(
   }
 }
 
-/** One refused request that certainly comes from the sender is enough; otherwise there must be several, and no accepted request since the first. */
+/**
+ * One refused request that certainly comes from the sender is enough, unless its code is one of `chanceCodes`. Otherwise there must be several,
+ * and no accepted request since the first.
+ */
 function isConclusive({ last }: SenderRecord, { code, since, count, firm }: RefusedCause): boolean {
   if (firm > 0 && !chanceCodes.has(code)) return true
   return count >= minLoose && last < since

@@ -17,8 +17,8 @@ export type Likeness = {
 export const noLikeness: Likeness = { networks: {}, agents: {}, constants: { samples: 0, digests: {} } }
 
 /**
- * `firm`: the request has the network or a constant header of the sender. `loose`: it has only features that everybody can copy, and all
- * requests come through one local address, so its network shows nothing. `none`: a stranger.
+ * `firm`: the request has the user agent of the sender, and its network or one of its constant headers. `loose`: it has only features that
+ * everybody can copy, and all requests come through one local address, so its network shows nothing. `none`: a stranger.
  */
 export type Resemblance = 'firm' | 'loose' | 'none'
 

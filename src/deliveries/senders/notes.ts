@@ -1,6 +1,5 @@
-// Notes requests for the records of senders, and adds the notes to the records at each write. A request costs two lookups and no write. The
-// notes are bounded: their hooks and senders are those of the configuration, and only requests that resemble a known sender are noted when they
-// are refused.
+// Notes requests for the records of senders, in memory, and adds the notes to the records at each write. The notes are bounded: a refused request
+// is noted only if it resembles a known sender.
 import type { Delivery } from '../../model/delivery.ts'
 import { type ProblemCode, problems, type TraceEntry } from '../../model/problem.ts'
 import type { Generation } from '../../pipeline/generation.ts'

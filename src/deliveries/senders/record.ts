@@ -108,7 +108,7 @@ export function readLongest({ longest }: SenderRecord, now: number): number {
   return longest.expected * 0.5 ** (Math.max(0, now - longest.at) / halfLifeMs)
 }
 
-/** Names the cause of a code. A sender whose proof fails, or cannot be checked, is soon rate-limited too, so these codes have one cause. */
+/** The cause of a refusal with this code. A sender whose proof fails or cannot be checked is soon rate-limited too, so these codes share one. */
 export function toCauseName(code: ProblemCode): string {
   return code === 'rate-limited' || code === 'proof-unavailable' ? 'unauthorized' : code
 }

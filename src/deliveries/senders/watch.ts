@@ -43,7 +43,7 @@ type WatchParts = {
 }
 
 export function createSenderWatch({ store, generation, clock, duty, alert, log }: WatchParts): SenderWatch {
-  /** The records that were in the store a minute ago. */
+  /** The records in the store, as last read. */
   let records: readonly SenderRecord[] = []
   let byHook: ReadonlyMap<string, readonly SenderRecord[]> = new Map()
   let downs: readonly Period[] = []

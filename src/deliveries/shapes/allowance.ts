@@ -10,7 +10,7 @@ const shareOfBusy = 0.005
 const shareOfElapsed = 0.000_5
 /**
  * The maximum that can be saved: it is enough for the first hundreds of requests. Also the maximum debt: after work during which the process
- * paused for long, learning continues after twenty busy seconds.
+ * paused for long, learning continues after at most twenty busy seconds.
  */
 const maxSaved = 100
 
@@ -24,7 +24,7 @@ export type Allowance = {
 type AllowanceParts = {
   /** The present time in milliseconds, by a clock that is never set back. */
   readonly clock: () => number
-  /** The milliseconds for which the event loop was busy. It is read for every request, so it must not need a system call. */
+  /** The milliseconds for which the event loop was busy. It is read often, so it must not need a system call. */
   readonly busy: () => number
 }
 

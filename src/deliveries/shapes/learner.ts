@@ -1,5 +1,5 @@
-// Learns the shapes of payloads from the requests that were stored. No request waits for this: payloads are read after the answer, for a
-// bounded share of the time. Under load, the gateway learns only from some requests of each event.
+// Learns the shapes of payloads from the requests that were stored. Payloads are read in later turns of the event loop, for a bounded share of
+// the time. Under load, the gateway learns only from some requests of each event.
 import perfHooks from 'node:perf_hooks'
 import { toErrorName } from '../../base/exceptions.ts'
 import type { Delivery } from '../../model/delivery.ts'
@@ -40,7 +40,7 @@ type LearnerParts = {
   readonly development: boolean
   /** Reports changes of the payloads to the operator. Default: they are not reported. */
   readonly watched?: Omit<DriftParts, 'log'> | undefined
-  /** Default: a share of the time for which the event loop is busy. In development, the gateway learns from every request. */
+  /** Default: a share of the time for which the event loop is busy. In development, learning has no limit of time. */
   readonly allowance?: Allowance | undefined
   /** Called after a write. */
   readonly onShapeWritten?: ((hook: string) => void) | undefined
