@@ -114,7 +114,7 @@ describe.each(stores)('alerts on %s', (name, why) => {
 })
 
 test(
-  'hookloom alert --test says which chat accepted the message, or why none did and what to do; only a delivered alert pings the monitor',
+  'hookloom alert --test says which chat accepted the message, or why none did and what to do; after a failure, the next delivered alert makes the gateway ping the monitor again',
   slow,
   async () => {
     const { telegram, monitor, toConfig, files } = await startOutside()

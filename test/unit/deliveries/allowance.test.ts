@@ -30,7 +30,7 @@ function createStage({ work }: { readonly work: number }) {
   }
 }
 
-test('a busy process spends at most one and a half percent of its busy time on learning shapes, however long it has to wait', () => {
+test('a process spends less than two percent of its busy time on learning shapes', () => {
   for (const busy of [1, 0.1]) {
     const stage = createStage({ work: 0.1 })
     stage.learn()
@@ -43,7 +43,7 @@ test('a busy process spends at most one and a half percent of its busy time on l
   }
 })
 
-test('shapes are learnt from each of the first few hundred requests, and later from each request while requests are rare', () => {
+test('there is time to learn from the first nine hundred requests, and later from a hundred requests a minute in an idle process', () => {
   const stage = createStage({ work: 0.1 })
   expect(stage.learn()).toBeGreaterThan(900)
   for (let minute = 0; minute < 60; minute += 1) {
@@ -52,7 +52,7 @@ test('shapes are learnt from each of the first few hundred requests, and later f
   }
 })
 
-test('after a pause of a minute while it learns, a process learns again within twenty seconds of busy event loop', () => {
+test('after a pause of a minute during its learning, a process learns again once its event loop was busy for twenty seconds', () => {
   const stage = createStage({ work: 0.1 })
   expect(stage.learn(60_000)).toBe(1)
   stage.pass(18_000, 18_000)

@@ -50,7 +50,7 @@ function createStage(
   return { store, drain, ran, limits, park }
 }
 
-test('a drain reads one delivery at a time, and each of them once', async () => {
+test('a drain reads one delivery at a time and runs each delivery once', async () => {
   const { drain, ran, limits, park } = createStage()
   for (const n of [1, 2, 3]) await park(`d-${n}`, n)
   expect(await drain.drain(['a.ts'], { again: true })).toEqual({ settled: 0, stillParked: 3 })
@@ -102,7 +102,7 @@ test('a drain leaves a module to the gateway that already drains it, and a later
   }
 })
 
-test('a delivery that was parked by the live code runs again at a retry, but not at a periodic look', async () => {
+test('a delivery that the live generation parked runs again in a drain with `again`, but not at a look', async () => {
   const { drain, ran, park } = createStage()
   await park('d-1', 1)
   await drain.drain(['a.ts'])

@@ -72,7 +72,7 @@ describe('a field that a template reads', () => {
     ['is null', { ...payload, id: null }, '"id" is null in the last'],
   ]
 
-  test.each(changes)('%s is reported to the operator once, without a value', (_, changed, text) => {
+  test.each(changes)('a field that %s is reported to the operator once, without a value', (_, changed, text) => {
     const { told, send } = createStage([mapping])
     send(payload, { times: 25 })
     send(changed, { times: 60 })
@@ -162,7 +162,7 @@ describe('a field that a template reads', () => {
   })
 })
 
-test('at most four changes are reported in an hour, so that no alert about failures is lost, and the log has each change once', async () => {
+test('at most four changes are reported in an hour, and the log has each change once', async () => {
   const pass = useFakeTime()
   const { told, causes, warn, send } = createStage([mapping])
   const events = [...'abcdefgh'].map((letter) => `order.${letter}`)

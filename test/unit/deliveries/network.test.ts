@@ -6,7 +6,7 @@ test.each([
   ['140.82.115.7', '140.82.115.0/24'],
   ['2001:db8:77:1:2:3:4:5', '2001:db8:77::/48'],
   ['2001:db8:77:1::/64', '2001:db8:77::/48'],
-  // these compressed addresses have their zeros somewhere else
+  // the zeros of these addresses are compressed at other places
   ['2001:db8::1', '2001:db8:0::/48'],
   ['2001::5:0:0:1', '2001:0:0::/48'],
   ['2001:0db8:0077::', '2001:db8:77::/48'],
@@ -24,7 +24,7 @@ test.each([
   expect(toNetwork(client)).toBe(network)
 })
 
-test('a customer of a hosting provider has one network, however its addresses are written, and two customers have two networks', () => {
+test('the addresses of one /48 have one network, however they are written, and those of four /48s have four networks', () => {
   expect(new Set(['2001:db8:1:2:3:4:5:6', '2001:db8:1::9', '2001:db8:1:ffff::/64'].map(toNetwork)).size).toBe(1)
   expect(new Set(['2001:db8::1', '2001:db8:1::1', '2001:db9::1', '2001::1'].map(toNetwork)).size).toBe(4)
 })

@@ -81,7 +81,7 @@ test('a request is marked as known only if the hook accepted a request from its 
   expect(written.map(({ isKnown }) => isKnown)).toEqual([true, false, true, false])
 })
 
-test('only requests that the operator can correct are kept, without cookies', async () => {
+test('only requests whose refusal the operator can correct are kept, without cookies', async () => {
   const { quarantine, keys, refuse, written } = openQuarantine()
   const codes = ['unauthorized', 'rate-limited', 'payload-invalid', 'proof-unavailable'] as const
   const others = ['idempotency-key-invalid', 'encoding-unsupported', 'transform-failed', 'store-unavailable'] as const
@@ -111,7 +111,7 @@ test('a sealed request does not open with another token, with another time of ar
   expect(() => unseal(first.sealed, first, other)).toThrow('another gateway.token')
 })
 
-test('while the store cannot be written, refused requests are lost, a log line says so, and nothing else fails', async () => {
+test('while the store cannot be written, refused requests are lost, and a log line says so', async () => {
   const { quarantine, refuse, lines } = openQuarantine({
     quarantine: async () => {
       throw storeUnavailable('The store cannot write.', 5)

@@ -85,7 +85,7 @@ describe('repetitions of deliveries', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  test('repetitions beyond the limit of an unavailable store are not written', async () => {
+  test('while the store is unavailable, the repetitions of ten thousand deliveries wait, and those of further deliveries are not written', async () => {
     const { written, store, repeats, noteRepeat } = createStage()
     store.isAway = true
     for (let at = 0; at < 12_000; at += 1) noteRepeat(`d-${at}`)

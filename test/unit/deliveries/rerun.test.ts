@@ -180,7 +180,7 @@ describe('waiting deliveries', () => {
     expect((await waiting.delivery('a'))?.problem, 'the first moment stays').toEqual(record?.problem)
   })
 
-  test('a delivery that no mapping takes has the generation that decided it, so a save that goes live meanwhile runs it', async () => {
+  test('a delivery that no mapping takes gets the generation that decided it, even if a save goes live meanwhile', async () => {
     const nextMappings = [{ match: { path: 'in' }, messageTemplate: 'Say {{text}}' }]
     const saved = { mappingId: 'gone', mappings: elsewhere, nextMappings }
     const { rerunner, waiting, first } = await createStage(['a'], undefined, saved)
@@ -188,7 +188,7 @@ describe('waiting deliveries', () => {
     expect(await waiting.delivery('a')).toMatchObject({ state: 'parked', generation: first.id })
   })
 
-  test('an undecided delivery is skipped if no conditions match, and stays parked if its hook is missing', async () => {
+  test('an undecided delivery is skipped if no conditions match, and parked if its hook is missing', async () => {
     const skipped = await createStage(['a'], undefined, { mappings: unmet })
     await skipped.rerunner.resumePending()
     expect(await skipped.readState('a')).toBe('skipped')
@@ -197,7 +197,7 @@ describe('waiting deliveries', () => {
     expect(await kept.readState('a')).toBe('parked')
   })
 
-  test('a delivery whose body no mapping reads stays parked', async () => {
+  test('a delivery whose body no mapping reads is parked', async () => {
     const { rerunner, waiting } = await createStage(['a'], undefined, { mappingId: 'text', mappings: elsewhere })
     const [open] = await waiting.openDeliveries({ limit: 1 })
     if (open === undefined) throw new Error('it is pending')

@@ -1,4 +1,4 @@
-// Shapes in the store, on each engine: several gateways add to the same shape after their answers, and the number of shapes has a limit.
+// Shapes in the store, on each engine: several gateways add to the same shape, and the number of shapes has a limit.
 import { randomUUID } from 'node:crypto'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
@@ -147,7 +147,7 @@ test('while there is no time to learn, one request of each event waits, so that 
   expect(Object.fromEntries(counts)).toEqual({ often: 1, rare: 1 })
 })
 
-test('a gateway in development learns shapes from every request', async () => {
+test('a gateway in development learns shapes even if the allowance has no time', async () => {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
   const store = createMemoryStore({ clock: Date.now })
