@@ -17,10 +17,11 @@ function createStage() {
     },
   }
   let now = 0
-  const repeats = createRepeats({ store, clock: () => (now += 1), meter: () => {}, log: silentLog })
+  let counted = 0
+  const repeats = createRepeats({ store, clock: () => (now += 1), meter: () => void (counted += 1), log: silentLog })
   const noteRepeat = (deliveryId: string, bodyDiffered = false) =>
     repeats.note({ deliveryId, bodyDiffered, method: 'POST', hook: 'in', label: 'in' })
-  return { written, store, repeats, noteRepeat }
+  return { written, store, repeats, noteRepeat, counted: () => counted }
 }
 
 describe('repetitions of deliveries', () => {
@@ -85,13 +86,14 @@ describe('repetitions of deliveries', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  test('while the store is unavailable, the repetitions of ten thousand deliveries wait, and those of further deliveries are not written', async () => {
-    const { written, store, repeats, noteRepeat } = createStage()
+  test('while the store is unavailable, the repetitions of ten thousand deliveries wait, and those of further deliveries are only counted', async () => {
+    const { written, store, repeats, noteRepeat, counted } = createStage()
     store.isAway = true
     for (let at = 0; at < 12_000; at += 1) noteRepeat(`d-${at}`)
     noteRepeat('d-0')
     store.isAway = false
     await repeats.stop()
+    expect(counted()).toBe(12_001)
     expect(written.flat()).toHaveLength(10_000)
     expect(written.flat()[0]).toMatchObject({ deliveryId: 'd-0', times: 2 })
   })

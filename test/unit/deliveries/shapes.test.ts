@@ -147,6 +147,25 @@ test('while there is no time to learn, one request of each event waits, so that 
   expect(Object.fromEntries(counts)).toEqual({ often: 1, rare: 1 })
 })
 
+test('a payload is not read while its delivery is noted', async () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const spend = vi.fn<Allowance['spend']>((work) => work())
+  const store = createMemoryStore({ clock: Date.now })
+  const learner = createShapeLearner({
+    store,
+    development: false,
+    allowance: { hasTime: () => true, spend },
+    log: silentLog,
+  })
+  learner.note(toDelivery({ id: 1 }), hook)
+  await Promise.resolve()
+  expect(spend).not.toHaveBeenCalled()
+  await vi.advanceTimersByTimeAsync(10)
+  expect(spend).toHaveBeenCalledTimes(1)
+  await learner.stop()
+})
+
 test('a gateway in development learns shapes even if the allowance has no time', async () => {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
