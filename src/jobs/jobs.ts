@@ -63,7 +63,7 @@ export type Effects = {
 
 export function createEffects(options: EffectsOptions): Effects {
   const { dir, config, ownChannels, store, clock, newId, log } = options
-  const runnersAndChannelsOf = createRunnersAndChannels(options)
+  const findRunnersAndChannels = createRunnersAndChannels(options)
   const worker = createWorker({
     store,
     readWorkspaceFile: createWorkspaceReader(log),
@@ -73,7 +73,7 @@ export function createEffects(options: EffectsOptions): Effects {
       return {
         config: current,
         agent: (id) => toAgent(current, id, dir),
-        ...runnersAndChannelsOf(current, ownChannels()),
+        ...findRunnersAndChannels(current, ownChannels()),
       }
     },
     onWake: (agentId) => heartbeats.wake(agentId),
@@ -110,7 +110,7 @@ export function createEffects(options: EffectsOptions): Effects {
   const pings = createAlertHeartbeat({
     store,
     config,
-    channels: () => runnersAndChannelsOf(config(), ownChannels()).channels,
+    channels: () => findRunnersAndChannels(config(), ownChannels()).channels,
     isPinging: options.duties.senders.isHeld,
     clock,
     log,

@@ -117,7 +117,7 @@ export type StepRecord = Pick<
 }
 
 /**
- * The step is tried again after `afterMs`, however often that was the case. `logged`: the reason for the log, if the step failed.
+ * The step is tried again after `afterMs`, and never ends the job. `logged`: the reason for the log, if the step failed.
  */
 export type StepDelay = {
   readonly kind: 'later'

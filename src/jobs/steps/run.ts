@@ -58,7 +58,7 @@ async function runTurn(
   const note = (message: string) => context.log.info({ jobId: job.id }, cut(message, 500))
   const runner = context.runner(agent.runner)
   if (runner === undefined) return failUnknownRunner(agent)
-  if (planned.kind === 'agent' && (await isHeldBack(planned, agent, context))) return { kind: 'held' }
+  if (planned.kind === 'agent' && (await holdBackIfCrowded(planned, agent, context))) return { kind: 'held' }
   const waiting = await readWaiting(store, planned)
   const gathered = job.hasFlow ? await readGathered(store, job.id) : noGathered
   const checks = planned.kind === 'heartbeat' ? await readWorkspaceFile(agent.workspace, 'HEARTBEAT.md') : undefined
@@ -139,7 +139,8 @@ async function runTurn(
   }
 }
 
-async function isHeldBack(planned: AgentPlan, agent: Agent, context: JobContext): Promise<boolean> {
+/** Returns whether the session of the turn is held back. */
+async function holdBackIfCrowded(planned: AgentPlan, agent: Agent, context: JobContext): Promise<boolean> {
   const session = await holdIfCrowded(planned, agent, context.store)
   if (session !== undefined) context.onCrowded({ ...session, hops: readPlannedHops(planned) })
   return session !== undefined
