@@ -40,7 +40,7 @@ export function createModuleState({
   const turns = new Map<string, Promise<unknown>>()
   const changesSince = new Map<string, number>()
 
-  async function count(module: string): Promise<void> {
+  async function enforceLimits(module: string): Promise<void> {
     const values = await listModuleState(store, clock(), module)
     const evicted = selectAboveLimits(values)
     for (const { key } of evicted) await dropState(store, { module, key })
@@ -89,7 +89,7 @@ export function createModuleState({
       const isDue = before === undefined || before + changes.length >= changesBetweenCounts
       changesSince.set(module, isDue ? 0 : before + changes.length)
       if (!isDue) return
-      await count(module).catch((error: unknown) => {
+      await enforceLimits(module).catch((error: unknown) => {
         log.warn({ err: error, module }, 'the state of a module could not be counted; it is counted again later')
       })
     },

@@ -269,7 +269,7 @@ export function toRepeatedAnswer({ deliveryId, status, body, contentType }: Deli
   return { status, body, contentType, headers: { ...custom, 'idempotent-replay': 'true' } }
 }
 
-/** The refusals after which the connection is closed: the client has proved nothing, and could try again and again on an open connection. */
+/** The refusals after which the connection is closed, so that a client cannot guess again and again on an open connection. */
 const closingStatuses: ReadonlySet<number> = new Set([401, 403, 429])
 
 /** `development`: the answer also has the code frame of the operator's problem. */

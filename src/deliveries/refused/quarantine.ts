@@ -89,7 +89,7 @@ const dayMs = 86_400_000
 const pauseMs = 250
 const batchRequests = 64
 const batchBytes = 512 * 1_024
-/** Above these limits of the requests that wait in memory, only a network below its share may add one: see `isRoomFor`. */
+/** Above these limits of the requests that wait in memory, only a network below its share may add one: see `hasRoomFor`. */
 const maxWaiting = 4_000
 const maxWaitingBytes = 32 * 1_024 * 1_024
 const warnEveryMs = 60_000
@@ -233,7 +233,7 @@ function removeForeignCredentials(request: RawRequest): RawRequest {
 }
 
 /**
- * The waiting requests, in order. When the queue is full, a sender adds no more than its share, and each of many strangers adds only a little.
+ * The waiting requests, in order. When the queue is full, a network of a hook adds no more than its share, and all together add only a little.
  * `add` searches nothing, so that a flood costs little.
  */
 function createFairQueue() {
@@ -242,7 +242,7 @@ function createFairQueue() {
   let bytes = 0
   const toShareKey = ({ hookLabel, network }: Waiting) => `${hookLabel}\0${network}`
 
-  function isRoomFor(entry: Waiting): boolean {
+  function hasRoomFor(entry: Waiting): boolean {
     const load = Math.max(all.size / maxWaiting, bytes / maxWaitingBytes)
     if (load < 1) return true
     const isOverShare = (counts.get(toShareKey(entry)) ?? 0) >= all.size / counts.size
@@ -256,7 +256,7 @@ function createFairQueue() {
     has: (requestId: string) => all.has(requestId),
     /** Returns false if there is no room. */
     add(entry: Waiting): boolean {
-      if (!isRoomFor(entry)) return false
+      if (!hasRoomFor(entry)) return false
       all.set(entry.refusal.requestId, entry)
       bytes += entry.bytes
       counts.set(toShareKey(entry), (counts.get(toShareKey(entry)) ?? 0) + 1)

@@ -18,7 +18,7 @@ const minSilenceMs = 5 * minuteMs
 const learnt = { requests: 20, days: 3 }
 /** Refusals that a poor connection can cause. */
 const chanceCodes: ReadonlySet<ProblemCode> = new Set(['body-timeout', 'body-incomplete'])
-/** The number of refused requests that count although a poor connection or a stranger may have caused each of them. */
+/** Fewer refused requests prove nothing if a poor connection or a stranger may have caused them. */
 const minLoose = 3
 const looseForMs = dayMs
 const minQuietMs = 15 * minuteMs

@@ -18,7 +18,7 @@ import {
   type RecordKey,
   type SenderRecord,
   toCauseName,
-  toNewRefusals,
+  addNewRefusal,
   updateRecord,
 } from './record.ts'
 
@@ -191,7 +191,7 @@ export function createSenderNotes({ store, clock, generation, ...parts }: NotesP
       if (record.refused[name] === undefined && !causes.has(name)) parts.onNew()
       causes.set(
         name,
-        toNewRefusals(causes.get(name), { code, requestId, at: clock(), resemblance, why: findWhy(code, trace) }),
+        addNewRefusal(causes.get(name), { code, requestId, at: clock(), resemblance, why: findWhy(code, trace) }),
       )
     },
     write,

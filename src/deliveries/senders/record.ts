@@ -131,7 +131,8 @@ export function mergeRefusals<Refusals extends NewRefusals>(before: Refusals, la
   }
 }
 
-export function toNewRefusals(
+/** Adds one refusal to those since the last write. */
+export function addNewRefusal(
   before: NewRefusals | undefined,
   one: Pick<RefusedCause, 'code' | 'why' | 'requestId'> & { readonly at: number; readonly resemblance: Resemblance },
 ): NewRefusals {
