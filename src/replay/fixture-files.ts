@@ -16,6 +16,9 @@ const maxFixtures = 200
 /** The maximum size of a fixture, in bytes. */
 export const maxFixtureBytes = 1_000_000
 
+// no schema: a parsed file has only JSON, and a schema would drop a key such as `__proto__`
+const json = z.custom<JsonValue>((value) => value !== undefined, 'is JSON')
+
 const fixtureDecisions = ['accept', 'skip', 'park', 'refusal'] as const
 
 export const Fixture = z.strictObject({
@@ -25,16 +28,16 @@ export const Fixture = z.strictObject({
     method: z.string().default('POST'),
     headers: z.record(z.string(), z.string()).default({}),
     query: z.record(z.string(), z.string()).default({}),
-    payload: z.json(),
+    payload: json,
   }),
   /** The values of `context.state` before the call, by key. */
-  state: z.record(z.string(), z.json()).optional(),
+  state: z.record(z.string(), json).optional(),
   /** The expected result. Without a decision, the fixture fails until `hookloom test -u` adds one. */
   expect: z
     .strictObject({
       decision: z.enum(fixtureDecisions).optional(),
       /** The expected actions, one for each action of the decision. Each lists only the fields that matter. */
-      actions: z.array(z.record(z.string(), z.json())).optional(),
+      actions: z.array(z.record(z.string(), json)).optional(),
       /** The expected problem code of a parked or refused request. */
       code: z.string().optional(),
       /** The expected answer to the sender, if it is not the receipt. It lists only the fields that matter. */

@@ -61,6 +61,13 @@ test('a fixture compares the fields of the answer that it names, and an update w
   })
 })
 
+test('the payload of a fixture keeps a key with the name __proto__', async () => {
+  const payload: unknown = JSON.parse('{"__proto__":{"isAdmin":true},"n":1}')
+  const source = 'export default ({ payload }) => ({ message: JSON.stringify(payload) })'
+  const { actual } = await run(source, { request: { path: 'x', payload }, expect: { decision: 'accept' } })
+  expect(actual?.actions[0]?.['message']).toBe(JSON.stringify(payload))
+})
+
 describe('fixtures', () => {
   test('the fixtures of a bundled transform pass, whatever the path of the mapping', async () => {
     const module = 'github-pull-request.ts'
