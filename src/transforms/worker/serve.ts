@@ -77,11 +77,9 @@ export function createThreadServer({
     if (memory.isOver()) leave({ why: 'memory', what: '', seq: undefined, bundle: undefined })
   }
 
-  /** Returns true if the shared globals did not change. */
-  function checkGlobals(call?: OpenCall): boolean {
+  function checkGlobals(call?: OpenCall): void {
     const what = isLeaving ? undefined : intrinsics.changed()
     if (what !== undefined) leave({ why: 'globals', what, seq: call?.seq, bundle: call?.bundle })
-    return !isLeaving
   }
 
   async function check(bundle: number, exports: readonly (string | undefined)[]): Promise<void> {
