@@ -4,7 +4,7 @@ import { SourceMap } from 'node:module'
 /** `line` and `endLine` begin at 1. `text`: the beginning of the code. */
 export type CodePlace = { readonly line: number; readonly endLine: number; readonly text: string }
 
-/** One file of the author. `lines`: the lines with code. `covered`: the lines that the fixtures run as a whole. */
+/** One file of the author. `lines`: the number of lines with code. `covered`: how many of them the fixtures run completely. */
 export type FileCoverage = {
   /** The path, relative to the transforms directory. */
   readonly file: string
@@ -16,7 +16,7 @@ export type FileCoverage = {
   readonly onlyKept: readonly CodePlace[]
 }
 
-/** The code that some runs reached together. */
+/** The offsets of the code that some runs reached together. */
 export type ReachedOffsets = {
   add(parts: readonly number[]): void
   /** Whether all of these parts were reached before. */
@@ -102,7 +102,7 @@ function readPieces(code: string, map: SourceMap, toState: (offset: number) => S
   return pieces.filter(({ text }) => /[\w$]/.test(text))
 }
 
-/** Neighbouring lines with the same state become one place. */
+/** The places of one state. Pieces that follow each other become one place. */
 function listPlaces(pieces: readonly Piece[], wanted: State, texts: readonly string[]): CodePlace[] {
   const places: { line: number; endLine: number; text: string }[] = []
   let isOpen = false

@@ -1,5 +1,5 @@
-// Finds the presets, verifiers and channels of integrators: in folders of the config directory, which no link may leave, or in packages
-// that are installed there.
+// Finds the presets, verifiers and channels of integrators in folders of the config directory, which no link may leave, and presets also in
+// packages that are installed there.
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { extname, join, sep } from 'node:path'
 import { Problem } from '../model/problem.ts'
@@ -52,7 +52,7 @@ export async function listNames(dir: string, kind: NamedModuleKind): Promise<str
     .toSorted()
 }
 
-/** Finds `<name>.ts` or `<name>/preset.ts` in hooks/presets. Throws `config-invalid` if a link leads out of the folder. */
+/** Finds `<name>.ts` or `<name>/preset.ts`, or another extension, in hooks/presets. Throws `config-invalid` if a link leads out of the folder. */
 export async function findPresetFile(dir: string, name: string): Promise<PresetFile | undefined> {
   if (!fileNamePattern.test(name)) return undefined
   const alone = await findFirst(
@@ -71,7 +71,7 @@ export async function findPresetFile(dir: string, name: string): Promise<PresetF
   return inFolder && toPresetFile(inFolder, join(inFolder.root, name))
 }
 
-/** The package of this name in the node_modules of the config directory, or of its hooks folder. */
+/** The package of this name in the node_modules of `hooks/`, or else of the config directory. Throws `config-invalid` if a link leads out. */
 export async function findPresetPackage(dir: string, name: string): Promise<PresetFile | undefined> {
   if (!packageName.test(name)) return undefined
   for (const folder of packageFolders) {

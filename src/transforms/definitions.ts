@@ -15,7 +15,7 @@ import { isUnchanged } from './modules/resolution-snapshot.ts'
 export type Definition = {
   readonly label: string
   readonly value: unknown
-  /** The hash of its code. */
+  /** The hash of its bundle. */
   readonly hash: string
   /** Describes an exception in the module's code with its place, without text that may quote a request. */
   describeThrown(thrown: unknown): string
@@ -61,7 +61,7 @@ export function createDefinitions(): Definitions {
   }
 }
 
-/** The modules with these file names, in the same order; undefined for a file that does not exist. */
+/** The modules with these names, in the same order; undefined for a name without a file. */
 export async function loadNamedModules(
   definitions: Definitions,
   { dir, kind, names }: { dir: string; kind: NamedModuleKind; names: readonly string[] },
@@ -97,7 +97,7 @@ async function evaluate(bundle: Bundle): Promise<Definition | Problem> {
   }
 }
 
-/** The state of the package.json that names the entry of a package. It is read, but it is not in the bundle. */
+/** The state of the package.json that names the entry of a package, which is no input of the bundle; an empty text for a file. */
 async function readManifestStamp({ file, packageName }: ModuleFile): Promise<string> {
   if (packageName === undefined) return ''
   const facts = await stat(join(file, 'package.json'), { bigint: true }).catch(() => undefined)

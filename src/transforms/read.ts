@@ -1,5 +1,5 @@
-// Reads files of the transforms directory. The file that was checked is always the file that is read: a symlink that is swapped in between
-// is never followed. A hard link to an outside file looks like any other file, and is read.
+// Reads files inside a root. The file that was checked is the file that is read, even if a symlink is swapped in between. A hard link to an
+// outside file looks like any other file, and is read.
 import { constants, statSync } from 'node:fs'
 import { open, readlink, realpath, stat } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
@@ -33,8 +33,8 @@ export function hasChanged({ file, mtimeNs, size }: BuildInput): boolean {
 const largestFile = 32_000_000
 
 /**
- * Throws a plain Error for the integrator. Its message continues a sentence that begins with the name of the file. `root` is a real path;
- * `largest` is in bytes.
+ * The contents of a file inside the root, without a byte order mark. Throws the error of the system, or an Error whose message continues a
+ * sentence that begins with the name of the file. `root` is a real path; `largest` is in bytes.
  */
 export async function readInside(
   root: string,
@@ -43,7 +43,7 @@ export async function readInside(
 ): Promise<{ contents: Uint8Array; input: BuildInput }> {
   const file = await realpath(path)
   if (!isInside(root, file)) throw buildOutsideError()
-  // O_NONBLOCK: opening a FIFO would wait for its writer
+  // O_NONBLOCK: otherwise, opening a FIFO would wait for its writer
   const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   try {
     const { mtimeNs, ctimeNs, size, dev, ino, ...facts } = await handle.stat({ bigint: true })

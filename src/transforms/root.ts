@@ -1,10 +1,10 @@
-// The boundary for integrators' code: the real path of every module is inside the real path of the transforms directory, and that directory
-// is inside <config dir>/hooks/transforms.
+// The boundary for transforms: the real path of every module is inside the transforms directory, and the real path of this directory is
+// <config dir>/hooks/transforms, or is inside it.
 import { realpath, stat } from 'node:fs/promises'
 import { basename, dirname, extname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { Problem } from '../model/problem.ts'
 
-/** A path below the transforms root, relative to the config directory. */
+/** Matches the beginning of a path that is relative to the config directory. */
 const ofConfigDir = /^(\.\/+)*hooks\/+transforms(\/+|$)/
 
 export const moduleExtensions = ['.ts', '.mts', '.js', '.mjs', '.cjs'] as const
@@ -15,8 +15,7 @@ export function isInside(directory: string, path: string): boolean {
 }
 
 /**
- * The name of a module in messages, as its author knows it and never as an absolute path. `folder`: the name of the directory that the
- * module must not leave.
+ * The name of a module in messages, as its author knows it. `folder`: the name of the directory that the module must not leave.
  */
 export function toModuleLabel(module: string, folder = 'transforms'): string {
   return `${folder}/${module.replace(/^(\.\/)+/, '')}`
@@ -94,7 +93,7 @@ export async function resolveModule(root: string, module: string): Promise<strin
   return file
 }
 
-/** Stricter than the schema of the configuration, which does not check the refs of presets and of programs that embed Hookloom. */
+/** Stricter than the schema of the configuration, which allows a backslash or a percent sign inside of a path. */
 function isPlainModulePath(module: string): boolean {
   if (module.trim() === '' || isAbsolute(module)) return false
   // a backslash is a separator on some systems; %2e and %2f become a dot and a slash where a path is decoded twice

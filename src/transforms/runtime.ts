@@ -36,9 +36,8 @@ export type CoveredCode = Pick<Bundle, 'code' | 'map'> & { readonly module: stri
 export type TransformRuntime = {
   /**
    * Loads the modules that the refs name. The keys of the result are those of `toTransformKey`. A module whose files did not change since
-   * the last load is neither built nor evaluated again. A module that is missing, does not build or does not load becomes a placeholder
-   * that fails every delivery with the reason. Transforms of an earlier load keep working. Rejects only with `config-invalid`, for a ref
-   * that leads out of the root.
+   * the last load is not built again. A module that is missing, does not build or does not load becomes a placeholder, which fails every call
+   * with the reason. Transforms of an earlier load keep working. Rejects only with `config-invalid`, for a ref that `resolveModule` refuses.
    * Nothing has to be released: threads keep the newest good code of each module that the newest refs name. A call of an older transform
    * sends its code to the thread again, and starts threads with its own settings if none run.
    * @param root a real path from `resolveTransformsRoot`

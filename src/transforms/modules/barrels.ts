@@ -1,6 +1,6 @@
 // Trims barrels: of a package file with hundreds of re-exports, builds only the re-exports that the module imports. Otherwise esbuild reads the
-// whole package at each save. Only files that contain nothing but re-exports, in packages that declare `"sideEffects": false`, are trimmed,
-// because a full build drops the unused re-exports too.
+// whole package at each save. Only files that contain nothing but re-exports, in packages that declare `"sideEffects": false`, are trimmed:
+// a full build drops their unused re-exports too.
 import { dirname, join } from 'node:path'
 import type { Metafile } from 'esbuild'
 import { type BuildInput, readInside } from '../read.ts'
@@ -15,7 +15,7 @@ type Barrel = Candidate & { readonly stamp: string; readonly reExports: readonly
 
 /** The re-exports that one build leaves out. */
 export type Trim = {
-  /** The contents to build instead of the file, unless the file changed after the trim was made. */
+  /** The contents to build instead of the file; undefined if it is not trimmed, or has changed since. */
   findContents(input: BuildInput): string | undefined
   /** False: a built file may import names that were left out, so the build must be repeated without the trim. */
   isUsable(metafile: Metafile, inputs: readonly BuildInput[]): boolean
@@ -31,7 +31,7 @@ export type Trimmer = {
 export function createTrimmer(root: string): Trimmer {
   let candidates: readonly Candidate[] = []
   let ownFiles: readonly string[] = []
-  /** The barrels by path; undefined for any other file. */
+  /** The examined files by path. `barrel` is undefined for a file that cannot be trimmed. */
   const barrels = new Map<string, { readonly stamp: string; readonly barrel: Barrel | undefined }>()
 
   async function readBarrel(candidate: Candidate): Promise<Barrel | undefined> {

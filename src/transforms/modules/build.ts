@@ -30,9 +30,8 @@ export type Bundle = {
 }
 
 /**
- * Replaces the syntax that a function body cannot have: `export` and `import.meta`. It also removes jiti's loaders from the code: all
- * imports are part of the bundle, and a computed `require()` must not reach files outside the root. The banner is one line, because the
- * line numbers must not change.
+ * Defines what replaces `export` and `import.meta`, which a function body cannot have. It also hides jiti's loaders from the code: all
+ * imports are part of the bundle, and a computed `require()` must not reach files outside the root.
  */
 const banner = [
   `'use strict'; const hookloom$export = ((module) => (loaded) => { module.exports = { loaded } })(module);`,
@@ -50,8 +49,8 @@ export type ModuleFile = Pick<Bundle, 'root' | 'file' | 'folder'> & {
 const buildMs = 15_000
 
 /**
- * Builds the module at `file`, a real path inside `root`. Throws `transform-build-failed` with file, line and a code frame, with paths
- * relative to the root, even if the build takes longer than `limitMs`. Throws `transform-missing` if there is no file.
+ * Builds the module at `file`, a real path inside `root`. Throws `transform-build-failed` if the code is invalid, with a code frame whose paths
+ * are relative to the root, and if the build takes longer than `limitMs`. Throws `transform-missing` if there is no file.
  */
 export async function buildModule(
   { root, file, folder, packageName }: ModuleFile,
@@ -81,7 +80,7 @@ export async function buildModule(
   return { root, file, ...(folder === undefined ? {} : { folder }), code, map, hash, inputs, snapshot }
 }
 
-/** Whether a trimmed build can be used. A build that exceeded the limit is not repeated. */
+/** Whether the result of a trimmed build is final. A build that exceeded the limit is not repeated. */
 function isUsable(
   { ended, inputs }: { ended: Attempt<{ metafile: Metafile }>; inputs: readonly BuildInput[] },
   trim: Trim,
@@ -171,7 +170,7 @@ function isLost(ended: Attempt<unknown>): boolean {
 /**
  * Runs esbuild with a time limit. All builds share one process of esbuild, and a build that blocks on a file ends only with that process. So a
  * late build is abandoned, and the process is stopped when no other build uses it. If the process ends by itself, the first build that fails
- * because of it clears it away. The next build then starts a new process. Never rejects.
+ * because of it resets esbuild, so that the next build starts a new process.
  */
 async function buildWithin<Result>(
   start: (esbuild: Esbuild) => Promise<Result>,
@@ -194,7 +193,7 @@ async function buildWithin<Result>(
   return ended
 }
 
-/** The command that installs a missing package. */
+/** A sentence with the command that installs a missing package; an empty text for any other message. */
 function suggestInstall(text: string, root: string): string {
   const [, name] =
     /^(?:Could not resolve )?"((?:@[a-z\d][\w.-]*\/)?[a-z\d][\w.-]*)[^"]*"(?:$| is not installed)/i.exec(text) ?? []

@@ -13,8 +13,8 @@ type Built = { readonly module: string; readonly bundle: Bundle; readonly isNew:
 
 type BundleCache = {
   /**
-   * Builds the modules that changed, in parallel. A module that cannot be built has its Problem as the result. Throws only
-   * `config-invalid`, for a module outside the root. Modules that are no longer in the list are dropped.
+   * Returns the bundle of each module, or the Problem of one that cannot be built. Only modules that changed are built. Rejects only with
+   * `config-invalid`, for a module that `resolveModule` refuses. All other modules are forgotten.
    */
   build(root: string, modules: readonly string[]): Promise<(Built | { module: string; problem: Problem })[]>
   /** The number of builds so far. */
@@ -64,7 +64,7 @@ export function buildLoadProblem(module: string, error: unknown): Problem {
   return new Problem('transform-load-failed', `${toModuleLabel(module)} could not be loaded.`, { cause: error })
 }
 
-/** A placeholder for a transform that cannot be loaded. It fails every delivery with the reason. */
+/** A placeholder for a transform that cannot be used. Every call fails with the problem. */
 export function buildStandIn(module: string, problem: ProblemRecord): Transform {
   return { module, hash: undefined, problem, run: () => Promise.resolve({ kind: 'failed', problem, log: [] }) }
 }

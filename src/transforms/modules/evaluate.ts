@@ -19,7 +19,7 @@ export type Evaluated = { readonly label: string; readonly exports: object; read
 export type UncheckedFunction = (input: unknown, context: unknown) => unknown
 
 /**
- * Runs the top level of the bundle once. Throws `transform-load-failed` with the source line if the code throws or takes longer than
+ * Runs the top level of the bundle once. Throws `transform-load-failed` if the code throws, with the source line, or takes longer than
  * `timeoutMs`.
  */
 export async function evaluateBundle(
@@ -71,7 +71,7 @@ function readExports(result: unknown): object {
 
 /**
  * The function that a mapping calls: the export that it names, or `default`, or `transform`, or the export with the name of the file.
- * Throws `transform-load-failed`.
+ * Throws `transform-load-failed` if it is not a function.
  */
 export function pickExport({ label, exports, locate }: Evaluated, name: TransformRef['export']): UncheckedFunction {
   let found: unknown

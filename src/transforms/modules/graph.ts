@@ -1,5 +1,5 @@
-// Resolves and loads the import graph of a module. An import may reach files in the transforms directory, packages that are installed
-// there, `hookloom`, and Node's built-in modules.
+// Resolves and loads the import graph of a module. An import may reach files of the root, packages that are installed there, the packages of
+// `provided.ts`, `hookloom`, and Node's built-in modules.
 import { readFile } from 'node:fs/promises'
 import { createRequire, isBuiltin } from 'node:module'
 import { basename, dirname, extname } from 'node:path'
@@ -18,7 +18,7 @@ const asked = Symbol('asked')
 
 /**
  * The plugin that resolves and loads, the files that it read, and a snapshot of the places where it looked for them. `entry` is the source
- * of the first module, which is not a file. `folder` is the name of the root in messages.
+ * of the entry point, which is not a file. `folder` is the name of the root in messages.
  */
 export function createGraph({
   root,
@@ -108,7 +108,7 @@ export function createGraph({
 
 const addonReason = 'is a native addon, which a transform cannot load'
 
-/** A relative path or the name of a package. esbuild resolves it to a file or reports an error. */
+/** Whether an import is relative, or names a package that is not provided. esbuild resolves it to a file or reports an error. */
 function isPackagePath(path: string): boolean {
   return !isProvided(path) && !/^[#/\\]|:/.test(path)
 }
@@ -118,7 +118,7 @@ function findPackageName(path: string): string {
   return /.*[/\\]node_modules[/\\]((?:@[^/\\]+[/\\])?[^/\\]+)/.exec(path)?.[1]?.replace('\\', '/') ?? path
 }
 
-/** The entry of this package for authors. Modules import it without an install, and always get this version. */
+/** The file that modules get when they import `hookloom`, without an install: that of the running version. */
 function findDefineFile(): string {
   return createRequire(import.meta.url).resolve('#define')
 }

@@ -8,13 +8,13 @@ type SourcePosition = {
   readonly column: number
   readonly excerpt: string
 }
-/** The innermost position of a stack in the module's code; undefined if there is none. */
+/** The innermost position of a stack in a source file of the bundle; undefined if there is none. */
 export type Locate = (stack: string) => SourcePosition | undefined
 
 const framesRead = 50
 const widthOfLine = 160
 
-/** `file` is the name under which the bundle was evaluated. The map is parsed at the first exception. */
+/** `file` is the name under which the bundle was evaluated. The map is parsed when it is first needed. */
 export function createLocate({ file, map }: { file: string; map: string }): Locate {
   let parsed: SourceMap | undefined
   return (stack) => {

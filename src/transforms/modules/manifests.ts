@@ -1,13 +1,12 @@
-// Checks the package.json files that esbuild reads without asking a plugin, in each folder that it searches. Otherwise a FIFO with that
-// name would block esbuild forever.
+// Checks the package.json files that esbuild reads without asking a plugin: a FIFO with that name would block esbuild.
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { checkReadable } from '../read.ts'
 import { isInside, toFileLabel } from '../root.ts'
 
-/** The problem of the package.json files on the path of an import, in one sentence; undefined if there is none. */
+/** Checks each package.json file that esbuild may read for an import. Resolves with the first fault; undefined if there is none. */
 type CheckManifests = (path: string, resolveDir: string) => Promise<string | undefined>
 
-/** Checks each folder once. The `exports` of a package may lead to a folder that no import names: the time limit covers that. */
+/** Checks each folder once. The `exports` of a package may lead to a folder that no import names: only the time limit of the build covers that. */
 export function createManifestCheck(root: string, folder: string): CheckManifests {
   const seen = new Map<string, Promise<string | undefined>>()
 
@@ -50,7 +49,7 @@ export function isInPackage(root: string, folder: string): boolean {
   return relative(root, folder).split(sep).includes('node_modules')
 }
 
-/** A folder and its parents up to the root; an empty list for a folder outside. */
+/** A folder and its parents up to the root; an empty list for a folder outside of the root. */
 export function listFoldersUpTo(root: string, from: string): string[] {
   const folders: string[] = []
   for (let at = from; at === root || isInside(root, at); at = dirname(at)) folders.push(at)

@@ -4,7 +4,7 @@ import type { Loader } from 'esbuild'
 import { readInside, disableSourceMap } from '../read.ts'
 import { listFoldersUpTo } from './manifests.ts'
 
-/** A re-export: `from` is a specifier of the barrel. A star has no name. */
+/** A re-export. `from`: the specifier in the barrel. `names`: what a star exports; undefined if that is not known. */
 export type ReExport =
   | { readonly kind: 'named'; readonly name: string; readonly imported: string; readonly from: string }
   | { readonly kind: 'namespace'; readonly name: string; readonly from: string }
@@ -106,7 +106,7 @@ export function parsePairs(list = ''): { first: string; second: string }[] {
     })
 }
 
-/** The names that files export, by specifier. Files that are CommonJS or contain a star are left out. */
+/** The names that relative `.js` and `.mjs` files export, by specifier. Files that are CommonJS or contain a star are left out. */
 async function readExportedNames(
   root: string,
   barrel: string,

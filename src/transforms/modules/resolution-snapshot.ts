@@ -1,5 +1,5 @@
 // The resolution of an import also depends on files that are not read, such as a `mode.ts` next to a `mode.js`, or a package in a nearer
-// folder. A snapshot records the files and folders that a build found where it looked, so that a later check can compare it.
+// folder. A snapshot records what a build found at each place where it looked, so that a later check notices a change.
 import { statSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
@@ -29,7 +29,7 @@ export function recordResolution(root: string): {
   }
 }
 
-/** Whether a build of these inputs would read the same bytes of the same files. */
+/** Whether a new build would read the same files, as far as their names, times and sizes show. */
 export async function isUnchanged({
   inputs,
   snapshot,
@@ -50,7 +50,7 @@ function listQuestions(root: string, path: string, resolveDir: string): string[]
   const manifests = above.map((folder) => `stat ${join(folder, 'package.json')}`)
   if (/^\.{0,2}\//.test(path) || path === '.' || path === '..') {
     const target = resolve(resolveDir, path)
-    // in TypeScript, .js can mean a .ts; a path without an extension can have any extension, or be a folder
+    // in TypeScript, .js can mean a .ts; a path without an extension can mean a file with any extension, or a folder
     const stem = target.replace(/\.[cm]?[jt]sx?$/, '')
     return [...manifests, `names ${stem}`, `names ${join(target, 'index')}`, `stat ${join(target, 'package.json')}`]
   }

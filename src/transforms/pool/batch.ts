@@ -1,5 +1,4 @@
-// Sends all calls of one turn of the event loop as one message. The main thread copies each byte once: callers keep their bodies, and
-// nothing is cloned field by field.
+// Makes one message of several calls. The callers keep their bodies, and nothing is cloned field by field.
 import { isAscii } from 'node:buffer'
 import type { BundlePost, CallPost, ToWorker } from '../worker/messages.ts'
 import type { TransformCall } from '../../model/transform.ts'

@@ -22,15 +22,14 @@ type State = {
   timer: NodeJS.Timeout | undefined
 }
 
-/** `trial`: the only call of a half-open breaker. */
-type BreakerVerdict = 'free' | 'trial' | Problem
+/** Whether a call may begin; otherwise the Problem with which it fails. `trial`: the only call of a half-open breaker. */
+type Admission = 'free' | 'trial' | Problem
 
-/** A built module. `version` increases with each build. */
+/** A built module. Newer code has a higher `version`. */
 type Versioned = { readonly module: string; readonly version: number }
 
 type Breakers = {
-  /** Whether a call may begin; otherwise the Problem with which it fails. */
-  admit(code: Versioned): BreakerVerdict
+  admit(code: Versioned): Admission
   /** Reports the end of an admitted call. `stopped`: its worker was terminated because of it. */
   recordEnd(code: Versioned, call: { stopped: boolean; isTrial: boolean }): void
   /** Call it when the same version was saved again. */
@@ -58,8 +57,8 @@ export function createBreakers({ clock, onHalfOpen, onRecovered }: { clock: () =
     state.isTrying = false
     state.timer = setTimeout(onHalfOpen, minuteMs, module).unref()
   }
-  /** Whether the version is the newest one that was called: false if it has been replaced. */
-  const isNewest = ({ module, version }: Versioned) => {
+  /** Records that the version is used. Returns false if a newer one was used before. A newer version closes the breaker. */
+  const recordVersion = ({ module, version }: Versioned) => {
     const known = newest.get(module) ?? version
     if (version > known) forget(module)
     newest.set(module, Math.max(known, version))
@@ -70,7 +69,7 @@ export function createBreakers({ clock, onHalfOpen, onRecovered }: { clock: () =
     const state = states.get(module) ?? { stops: [], openUntil: undefined, isTrying: false, timer: undefined }
     states.set(module, state)
     if (state.openUntil !== undefined) {
-      // this call was in flight when the breaker opened, so its end adds no information
+      // any other call was in flight when the breaker opened, so its end adds no information
       if (isTrial) open(module, state)
       return
     }
@@ -80,7 +79,7 @@ export function createBreakers({ clock, onHalfOpen, onRecovered }: { clock: () =
   return {
     admit: (code) => {
       const { module } = code
-      if (!isNewest(code)) return 'free'
+      if (!recordVersion(code)) return 'free'
       const state = states.get(module)
       if (state?.openUntil === undefined) return 'free'
       if (clock() >= state.openUntil && !state.isTrying) {
@@ -91,12 +90,12 @@ export function createBreakers({ clock, onHalfOpen, onRecovered }: { clock: () =
     },
     recordEnd: (code, { stopped, isTrial }) => {
       const { module } = code
-      if (!isNewest(code)) return
+      if (!recordVersion(code)) return
       if (stopped) recordStop(module, isTrial)
       else if (isTrial) recover(module)
     },
     reset: (code) => {
-      if (isNewest(code)) forget(code.module)
+      if (recordVersion(code)) forget(code.module)
     },
     close: () => {
       for (const module of states.keys()) forget(module)

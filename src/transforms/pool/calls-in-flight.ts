@@ -25,7 +25,7 @@ export type InFlightCall = {
 export type CallsInFlight = {
   readonly inFlight: ReadonlyMap<number, InFlightCall>
   lastSeq(): number
-  /** The newest call that has begun. All calls before it have begun too. */
+  /** The number of the newest call that has begun. All calls in flight with a lower number have begun too. */
   begun(): number
   post(task: Task): void
   /** Sends the calls of this turn that are not sent yet. */

@@ -27,8 +27,8 @@ type CurrentCheck = {
 
 export type Checks = {
   /**
-   * One result for each export: undefined if it is a function. `reads`: the fields that the schema of each export names. `changed`: the global
-   * that the bundle changed while it loaded.
+   * `problems`: one for each export; undefined if it is a function. `reads`: the fields that the schema of each export names. `changed`: the
+   * global that the bundle changed while it loaded.
    */
   run(bundle: BundlePost, exports: readonly (string | undefined)[]): Promise<CheckResult>
   complete(thread: Thread, message: Extract<FromWorker, { kind: 'checked' }>): void
@@ -41,7 +41,7 @@ export type Checks = {
 export function createChecks(options: {
   takeChecker: () => Thread | undefined
   timeoutMs: number
-  /** Terminates a thread in which a check failed. */
+  /** Terminates a thread whose bundle failed its check or changed a global. */
   discard: (thread: Thread) => void
   buildStartProblem: () => Problem
 }): Checks {

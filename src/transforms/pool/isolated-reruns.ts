@@ -1,4 +1,4 @@
-// Reruns: a call that was in flight in a stopped thread runs again once, alone in its own thread. If that thread is stopped too, the call is the
+// Reruns: a call that had begun in a stopped thread runs again once, alone in its own thread. If that thread is stopped too, the call is the
 // cause.
 import type { Task } from './calls-in-flight.ts'
 import type { Thread } from './thread.ts'

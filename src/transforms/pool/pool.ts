@@ -1,5 +1,5 @@
 // Runs calls in threads. If a thread is stopped, its calls that had not begun move to another thread. Calls that had begun run again once,
-// each alone. A call fails only if it is known to have stopped its thread, or if it stops a thread alone.
+// each alone. A stop fails only the call that is known to have caused it, or that ran alone.
 import type { Log } from '../../model/log.ts'
 import { toProblemRecord } from '../../model/problem.ts'
 import type { Problem } from '../../model/problem.ts'
@@ -44,7 +44,7 @@ const callsPerThread = 1_000_000_000
 export function createPool(options: {
   settings: PoolSettings
   log: Log
-  /** Called when code of this bundle terminated a worker after its call had ended. */
+  /** Called when code of this bundle ended a worker, or threw without a handler, after its call had ended. */
   onStopped: (bundle: number) => void
   /** Whether a started thread waits in reserve. Default: true. */
   hasStandby?: boolean

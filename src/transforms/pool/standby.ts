@@ -10,7 +10,7 @@ const startAgainMs = 1000
 export type Standby = {
   /** Returns the standby for a test of a bundle, without taking it. Undefined if no thread can be started. */
   peek(): Thread | undefined
-  /** Takes the standby, or a new thread if the standby is busy. The next standby is started after this turn of the event loop. */
+  /** Takes the standby, or a new thread if the standby is busy or missing. The next standby starts after this turn of the event loop. */
   take(): Thread | undefined
   /** Called when the thread is ending. If it was the standby, another one is started. */
   drop(thread: Thread): void
@@ -19,7 +19,7 @@ export type Standby = {
   /** Why `peek` and `take` returned no thread. */
   problem(): Problem
   threads(): readonly Thread[]
-  /** Ends the standby. From then on, no thread is started. */
+  /** From then on, no thread is started. */
   close(): void
 }
 

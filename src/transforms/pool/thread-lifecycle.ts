@@ -15,7 +15,7 @@ type ThreadLifecycle = {
   working(): Thread[]
   /** Adds serving threads up to the limit, as long as threads can be started. */
   fill(): void
-  /** Replaces a blocked thread with a free one, and returns the free one. If too many threads are blocked already, returns the blocked one. */
+  /** Replaces a blocked thread with a free one, and returns the free one. Returns the blocked one if it cannot be replaced. */
   replaceBlocked(blocked: Thread): Thread
   /** Gives the thread no more calls. It ends after its last call in flight. */
   retire(thread: Thread): void

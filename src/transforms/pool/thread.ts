@@ -65,7 +65,7 @@ type State =
   | { readonly kind: 'ready'; readonly systemId: number | undefined }
   | { readonly kind: 'ended'; readonly wasReady: boolean }
 
-/** `isShadow`: its code has no effects, and gets only the time that the rest of the gateway leaves. */
+/** `isShadow`: the thread blocks effects, and has a low priority. */
 export function createThread({
   settings,
   events,

@@ -136,7 +136,7 @@ export function createWatchdog(options: {
       const [oldest] = thread.inFlight.keys()
       if (oldest === undefined) continue
       if (oldest !== observation.oldest) Object.assign(observation, { oldest, memoryThen: used })
-      // twice the limit, because the system counts garbage too; the worker measures its own memory exactly
+      // twice the limit, because the system counts garbage too; the worker measures its own memory without it
       if (used - observation.memoryThen < 2 * memoryMb * megabyte * old.length) continue
       if (observation.running !== 0) onOverMemory(thread)
       else void pingThread(thread, oldest, { onAnswer: () => {}, onNoAnswer: () => onOverMemory(thread) })

@@ -7,7 +7,7 @@ import { NotPlainError, toPlainJson } from './plain.ts'
 
 export type CallState = {
   readonly state: TransformState
-  /** Returns the values that the call set, in the order in which their keys were first set. Later calls of `get` and `set` throw. */
+  /** Returns the values that the call set, in the order in which their keys were first set. Later calls of `get` and `set` fail. */
   takeWrites(): StateWrite[]
 }
 
@@ -23,14 +23,14 @@ export function createCallState(ask: ((key: string) => Promise<string | undefine
   const written = new Map<string, StateWrite>()
   let isOver = false
 
-  /** Throws for an invalid key, and for a call that uses too many keys. */
+  /** Throws for an invalid key, for a call that uses too many keys, and after the end of the call. */
   function checkKey(method: string, key: unknown): asserts key is string {
     if (isOver)
       throw new Error(
         `state.${method} was called after the transform had ended. Await every promise that uses the state.`,
       )
     if (typeof key !== 'string') throw new TypeError(`state.${method} expects a text as its key, found ${typeof key}.`)
-    // a control character separates the module from the key in the name of the stored value; no database stores a lone surrogate
+    // a control character separates the module from the key in the name of the stored value; a lone surrogate has no UTF-8
     if (key === '' || key.length > stateLimits.keyLength || isMatch.call(invalidKey, key)) {
       throw new TypeError(
         `state.${method} expects a key of 1 to ${stateLimits.keyLength} characters without control characters.`,

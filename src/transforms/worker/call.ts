@@ -1,4 +1,4 @@
-// Runs one call of a transform. Its outcome is always a value, unless it blocks the thread.
+// Runs one call of a transform. An exception of its code is an outcome too.
 import { isProxy } from 'node:util/types'
 import type { JsonValue } from '../../base/json.ts'
 import { parseBody } from '../../model/body.ts'

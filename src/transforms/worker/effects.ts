@@ -1,6 +1,5 @@
-// Removes from this thread all functions that change anything outside of it: the network, other processes and threads, and writes to files.
-// Code that only computes, and code that reads files, does not notice it. This catches the mistakes of an author; it is no sandbox for hostile
-// code.
+// Blocks the functions of this thread that change something outside of it: the network, other processes and threads, and files. Code that
+// only computes, or reads files by path, works as usual. This catches the mistakes of an author; it is no sandbox for hostile code.
 import { createRequire, syncBuiltinESMExports } from 'node:module'
 
 /** The functions of `fs` that only read. All others are blocked, so that a new function of Node is blocked too. */
@@ -11,7 +10,7 @@ const fileReaders = new Set(
   ).split(' '),
 )
 
-/** Modules of which each function is blocked. Libraries create a `Resolver` while they load; its methods are blocked below. */
+/** Modules of which each function is blocked, except the class `Resolver`: libraries create one while they load. Its methods are blocked below. */
 const blockedModules = ['child_process', 'cluster', 'dns', 'dns/promises', 'inspector', 'inspector/promises']
 
 /** The blocked functions of modules whose other exports are harmless. */
@@ -88,7 +87,7 @@ function blockFiles(found: object | undefined, label: string): void {
   }
 }
 
-/** The second argument of `open` is the flags, or the callback. */
+/** The second argument of `open` is the flags or the callback. */
 const readFlags = (given: unknown) => (typeof given === 'function' ? undefined : given)
 /** The second argument of `readFile` may be options with a flag. The streams open their files with `open`. */
 const readFlagOption = (given: unknown) =>

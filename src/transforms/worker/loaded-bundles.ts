@@ -6,14 +6,14 @@ import type { Evaluated } from '../modules/evaluate.ts'
 import type { Intrinsics } from './intrinsics.ts'
 import type { BundlePost } from './messages.ts'
 
-/** `callables` has the functions by export. Each is created when it is first called. */
+/** `callables` has the functions by export. Each is added when it is first looked up. */
 export type LoadedBundle = { readonly evaluated: Evaluated; readonly callables: Map<string | undefined, Callable> }
 
 type LoadedBundles = {
   load(bundle: BundlePost, timeoutMs: number): void
-  /** A promise while the bundle is evaluated; a Problem if it cannot be evaluated. */
+  /** A promise while the bundle is evaluated; a Problem if it cannot be evaluated or was never loaded. */
   get(id: number): LoadedBundle | Problem | Promise<LoadedBundle | Problem>
-  /** The global that the bundle changed while it loaded. This is intended, and no reason to replace the worker. */
+  /** The global that the bundle changed while it loaded. A worker that serves is not replaced for it. */
   changedBy(id: number): string | undefined
   /** Removes a bundle. Returns the global that it had changed. */
   unload(id: number): string | undefined

@@ -35,7 +35,7 @@ export function createMemoryLimit(limitMb: number): { isOver(): boolean } {
   }
 }
 
-/** V8's function `gc`, which exists only with a flag, and only in new contexts. */
+/** V8's function `gc`, which exists only in a context that is made while a flag is set. */
 function findCollector(): () => void {
   setFlagsFromString('--expose-gc')
   const gc: unknown = runInNewContext('gc')

@@ -33,7 +33,7 @@ export type ToWorker =
    */
   | { readonly kind: 'calls'; readonly calls: string; readonly bodies: ArrayBuffer | string }
   | { readonly kind: 'ping' }
-  /** The answer to `state`. `isRead`: false if the store could not be read. */
+  /** The answer to the message `state` of the worker. `isRead`: false if the store could not be read. */
   | {
       readonly kind: 'state'
       readonly seq: number

@@ -61,7 +61,7 @@ export function createOutcomeBatch(post: (message: FromWorker) => void): Outcome
   }
 }
 
-/** Takes only texts: for another value, JSON.stringify may run a `toJSON` that a transform has added to all objects. */
+/** Gives only texts to JSON.stringify: for another value, it may run a `toJSON` that a transform has added to all objects. */
 function toText(outcome: CallOutcome): string {
   const text = outcome.kind === 'returned' ? `{"kind":"returned","value":${outcome.json}` : toProblemText(outcome)
   let log = ''

@@ -7,7 +7,7 @@ import { describeValueKind } from '../../base/json.ts'
 const resultBytes = 256 * 1024
 const depth = 64
 
-// captured, and no method of a prototype is called, because the transform may have replaced them
+// captured, because the transform may have replaced them
 const { stringify } = JSON
 const { isArray } = Array
 const { getOwnPropertyDescriptor, getPrototypeOf, keys } = Object
@@ -15,7 +15,7 @@ const { byteLength } = Buffer
 const { isProxy } = types
 const isFiniteNumber = Number.isFinite
 
-/** Names the place in the result, and the kind of the value there. */
+/** The message is the sentence of `toPlainJson`. */
 export class NotPlainError extends Error {}
 
 /** Throws NotPlainError with one sentence that contains no values, such as `result.to is a function`. */

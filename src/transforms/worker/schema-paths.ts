@@ -83,7 +83,7 @@ function isWrapper(type: unknown): boolean {
   return ['optional', 'nullable', 'nonoptional', 'readonly', 'success', 'promise'].includes(String(type))
 }
 
-/** A field with a default, or with a function before its check, may be missing. */
+/** Whether a payload must have the field: one with a default, or with a function before its check, may be missing. */
 function isLeaf(type: unknown): boolean {
   return (
     typeof type === 'string' &&

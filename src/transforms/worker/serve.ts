@@ -19,9 +19,9 @@ type StateAnswer = Extract<ToWorker, { kind: 'state' }>
 
 type ThreadServer = {
   receive(message: ToWorker): void
-  /** Called when code is about to end the thread. */
+  /** Reports that code is about to end the thread. */
   exit(how: string): void
-  /** Called after an uncaught exception. */
+  /** Reports an uncaught exception. */
   uncaught(thrown: unknown): void
 }
 
@@ -47,7 +47,7 @@ export function createThreadServer({
   calls: AsyncLocalStorage<OpenCall>
   intrinsics: Intrinsics
   memory: { isOver(): boolean }
-  /** If undefined, nothing is measured. Otherwise, calls must come one at a time so that they can be distinguished. */
+  /** If it is set, calls must come one at a time, so that they can be distinguished. */
   coverage: CoverageProbe | undefined
 }): ThreadServer {
   const bundles = createLoadedBundles(intrinsics)

@@ -1,4 +1,4 @@
-// The entry point of the thread in which transforms run. It connects its parts and listens.
+// The entry point of a thread in which transforms run.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { setFlagsFromString } from 'node:v8'
 import { workerData } from 'node:worker_threads'
