@@ -1,5 +1,5 @@
-// Turns a configuration into the mappings of a generation, and loads every verifier and channel in code. The mappings of presets follow
-// those of the operator.
+// Turns a configuration into the mappings of a generation, and loads the presets, verifiers and channels in code that it names. The mappings
+// of presets follow those of the operator.
 import { createRunnersAndChannels } from '../jobs/runners-and-channels.ts'
 import { createDefinitions } from '../transforms/definitions.ts'
 import type { BuildInput } from '../transforms/read.ts'
@@ -32,7 +32,7 @@ export type Assembler = {
    * does not load: its last good version, if there is one, keeps serving.
    */
   assemble(config: Config, serving?: AssembledParts): Promise<AssembledParts>
-  /** All files of the integrators' modules, each with its state when it was read. */
+  /** All files of the presets, verifiers and channels in code, each with its state when it was read. */
   inputs(): readonly BuildInput[]
 }
 
@@ -113,7 +113,7 @@ function buildMappings(config: Config, packs: readonly Pack[]): NamedMapping[] {
   return all
 }
 
-/** Checks that no two senders share a secret: the secret of one sender must not open the mapping of another one. */
+/** Throws if two mappings would share the secret that a sender hands over: the secret of one sender must not open the mapping of another one. */
 function checkSharedSecrets(mappings: readonly NamedMapping[]): void {
   const owners = new Map<string, string>()
   for (const mapping of mappings) {
@@ -164,7 +164,7 @@ function readOptions(entry: PresetEntry): object {
   return options
 }
 
-/** The parts of a pack with these options. Throws `config-invalid` with a line for each invalid option. */
+/** The parts of a pack with these options. Throws `config-invalid`, for invalid options with a line for each. */
 export function buildPack(pack: Pack, options: object, where: string) {
   const { preset } = pack
   const parsed = runPackCode(pack, where, () => preset.options.safeParse(options))
@@ -195,7 +195,7 @@ function listKeys(schema: object): string[] {
   return 'shape' in schema && typeof schema.shape === 'object' ? Object.keys(schema.shape ?? {}) : []
 }
 
-/** Runs code of a pack. An exception becomes a problem of the configuration. The message names the place in the code. */
+/** Runs code of a pack. An exception of a pack that is not bundled becomes a `config-invalid` that names the place in the code. */
 function runPackCode<T>({ preset, origin }: Pack, where: string, call: () => T): T {
   try {
     return call()

@@ -99,8 +99,8 @@ export function isSameAsServing(one: Candidate, serving: Candidate): boolean {
 }
 
 /**
- * The modules whose parked deliveries may succeed now: the modules with new code. If the configuration or the environment changed, they are
- * all modules, even those that no mapping names now.
+ * The modules whose parked deliveries may succeed now: the modules with new code. If the configuration or the environment changed, all modules
+ * that work, and those that no mapping names any more.
  */
 export function listRetryableModules(before: Candidate, after: Candidate): string[] {
   const sound = after.modules.filter(({ kind }) => kind === 'live').map(({ module }) => module)

@@ -1,4 +1,4 @@
-// Loads channels in code from hooks/channels for the sections of channels.own. If a channel does not load, its posts wait.
+// Loads channels in code from hooks/channels for the sections of channels.own. The posts of a channel that never loaded wait.
 import type { z } from 'zod'
 import { listNames, toNamedModuleLabel } from '../transforms/definition-files.ts'
 import { type Definition, type Definitions, loadNamedModules } from '../transforms/definitions.ts'

@@ -11,8 +11,7 @@ import type { Transform } from '../model/transform.ts'
 /**
  * - `live`: the code is new and works. If no good version serves, it may also be code whose fixtures fail. `same`: this code
  *   already serves.
- * - `kept`: the new code does not work, and the last good version keeps serving. `broken`: there is no good version, and the
- *   deliveries of the module are parked.
+ * - `kept`: the new code does not work, and the last good version keeps serving. `broken`: there is no good version.
  * The last two have a `problem`. The first two have one if their fixtures fail.
  */
 export type ModuleReport = {
@@ -39,7 +38,7 @@ type GateInput = {
 /** The input of the first load. */
 export const atStart = { serving: undefined, changed: [], suspects: new Set<string>() } as const
 
-/** The time limit for all fixtures together. Fixtures that it does not reach count as not run. */
+/** The time limit for all fixtures together. Fixtures that do not end in time count as not run. */
 const budgetMs = 2000
 
 const noFixtures: FixtureCounts = { passed: 0, failed: 0, notRun: 0 }
@@ -86,7 +85,7 @@ export async function chooseTransforms(input: GateInput): Promise<{
       modules.push({ module, kind: isFresh ? 'live' : 'same', problem, fixtures })
       continue
     }
-    // all exports of a module have the same version, because a mix of two versions was never written
+    // all exports of a module have the same version, because nobody has tested a mix of two versions
     for (const [key, candidate] of candidates) {
       transforms.set(
         key,
@@ -140,7 +139,7 @@ async function runFixtures(
 /** `frame`: the place where the code throws. */
 type Failure = { readonly name: string; readonly diff: readonly string[]; readonly frame: string | undefined }
 
-/** The problem of a fixture that fails. The sentence names only the field; the frame, which only the operator sees, has the values. */
+/** The problem of fixtures that fail. `detail` names only the field; `frame`, which only the operator sees, has the values. */
 function buildFixtureProblem(module: string, failures: readonly Failure[]): ProblemRecord | undefined {
   const [first] = failures
   if (first === undefined) return undefined

@@ -16,7 +16,7 @@ export type LiveOptions = CandidateSource & {
   readonly parkedFor?: ParkedFor
   /** Runs kept deliveries through two generations. If it is undefined, log lines do not mention them, and no save waits. */
   readonly compareKept?: CompareKept
-  /** Called after each reload, whether it changed something or not. */
+  /** Called after each reload, whether it changed something or not, and after each `publish`. */
   readonly onReload?: () => void
 }
 
@@ -70,9 +70,9 @@ export type Live = {
   ownChannels(): readonly OwnChannel[]
   /** Loads the first generation, which then serves. Throws `config-missing` or `config-invalid`, but not for a module that does not load. */
   start(): Promise<void>
-  /** Starts to watch. Resolves when all saves since the start are live and every later save will be noticed. */
+  /** Starts to watch. Resolves when all saves since the start were loaded, and every later save will be noticed. */
   watch(): Promise<void>
-  /** Reloads after the running reload has ended. Never rejects. */
+  /** Reloads after the running reload has ended. */
   reload(): Promise<ReloadReport>
   /** Publishes the save that waits because of `hooks.transforms.hold`. Rejects with `conflict` if none waits. */
   publish(): Promise<{ readonly generation: string }>

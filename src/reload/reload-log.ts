@@ -1,4 +1,4 @@
-// The log lines of a reload: one for each module that went live, and one for each new problem.
+// The log lines of a reload.
 import type { ModuleReport } from './gate.ts'
 import { type RecentChanges, describeRecent } from './recent.ts'
 import { relative, sep } from 'node:path'
@@ -84,7 +84,7 @@ function hasNews({ before, problems, modules }: ReloadFacts): boolean {
   return isNew || isOver || modules.some(({ kind }) => kind === 'live')
 }
 
-/** Logs the lines of a save. Every save gets a line, even one that changes nothing. */
+/** Logs the lines of a save that has no news: every save gets a line. */
 function logSaved(log: Log, { saved, problems }: ReloadFacts & { readonly saved: readonly SavedFile[] }): void {
   // the imports of a broken module are unknown
   const used = problems.length > 0 ? saved : saved.filter(({ isUsed }) => isUsed)

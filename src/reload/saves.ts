@@ -29,7 +29,7 @@ const maxSaveBytes = 8_000_000
 const folder = 'hooks'
 const isLeftOut = (name: string) => name === 'node_modules' || name.startsWith('.') || name.endsWith('.fixtures')
 
-/** Remembers the files of the serving generation, now and after each swap. Returns a function that resolves when the last of them is written. */
+/** Remembers the files on disk, now and after each swap, if all of them are live. The returned function resolves when the last save is written. */
 export function rememberSaves(
   live: Pick<Live, 'current' | 'status' | 'onSwap'>,
   { dir, clock, log }: { dir: string; clock: () => number; log: Log },
@@ -136,7 +136,7 @@ async function readSave(file: string): Promise<Save | undefined> {
   }
 }
 
-/** The files of a save; undefined if they are too many or too large. Links are not followed, because they may lead out of the directory. */
+/** The files of a save; undefined if they are too many or too large. Links in `hooks/` are left out, because they may lead out of the directory. */
 async function readFiles(dir: string): Promise<Record<string, string> | undefined> {
   const names = [configFile, ...(await listFiles(dir, folder))].toSorted()
   if (names.length > maxFiles) return undefined

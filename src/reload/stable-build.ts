@@ -47,11 +47,11 @@ type SaveTracker = {
   finish(saved: SavedPaths): void
   /** Resolves when no save is in progress. */
   waitUntilIdle(): Promise<void>
-  /** Whether a save has started since the last call of `waitUntilIdle`. */
+  /** Whether a save has started since `waitUntilIdle` resolved. */
   hasNew(): boolean
   /** The files that were saved since the last `clear`. */
   listChanged(): readonly string[]
-  /** The changed files for which no line was logged. */
+  /** Those of the changed files that are `fresh`: see `SavedPaths`. */
   listFresh(): readonly string[]
   clear(): void
 }

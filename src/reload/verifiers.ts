@@ -1,4 +1,4 @@
-// Loads schemes in code, from a pack or from hooks/verifiers, for the mappings that name them. A scheme that does not load accepts no
+// Loads schemes in code, from a pack or from hooks/verifiers, for the mappings that name them. A scheme that never loaded accepts no
 // request, and affects nothing else.
 import { isPlainName, listNames, toNamedModuleLabel } from '../transforms/definition-files.ts'
 import { type Definition, type Definitions, loadNamedModules } from '../transforms/definitions.ts'

@@ -215,7 +215,7 @@ async function openChokidar(path: string, options: ChokidarOptions): Promise<FSW
   return watch(path, options)
 }
 
-/** Whether a path is a file of an author: below the root, not in a package or a dot folder, and no temporary file of an editor. */
+/** Whether a path is a file of an author: below the root, not in a package or a dot folder, and no backup copy of an editor. */
 function isSource(root: string, path: string): boolean {
   if (!isInside(root, path)) return false
   const parts = relative(root, path).split(sep)
