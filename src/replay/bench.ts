@@ -1,4 +1,4 @@
-// Tries a typed request with the files on disk, and shows its outcome. Stores nothing, sends nothing, and checks no credentials.
+// Tries a typed request with the files on disk. A try stores nothing, sends nothing, and checks no credentials.
 import { createSerialQueue } from '../base/serial.ts'
 import { saveTemplate } from '../config/save-template.ts'
 import type { Env } from '../config/env.ts'
@@ -39,17 +39,17 @@ export type MakeTransform = (request: TypedRequest) => Promise<MadeTransformFiel
 
 export type HookBench = {
   /**
-   * Tries a request. `isWanted` is called when the request can run: false if its client has disconnected. Throws `conflict` if it returns
-   * false, `config-invalid` if the configuration on disk is invalid, and `usage-invalid` if the draft is invalid.
+   * Tries a request. `isWanted` is called when the request can run, and returns false if its client has left. Throws `conflict` in that
+   * case, `config-invalid` if the configuration on disk is invalid, and `usage-invalid` if the draft is invalid.
    */
   try(request: TypedRequest, draft: Draft | undefined, isWanted: () => boolean): Promise<TriedFields>
-  /** Tries a draft with kept requests; see `tryDraft`. Throws the same problems as `try`. */
+  /** Tries a draft with kept requests; see `tryDraft`. Throws `config-invalid` and `usage-invalid`, as `try` does. */
   tryKept(draft: KeptDraft, query: KeptQuery): Promise<TriedDraft>
   /** Throws `usage-invalid` if the draft is invalid, and `not-found` if its mapping does not exist. */
   checkDraft(hook: string, draft: Draft): void
   /** The requests with which a hook can be tried. */
   samples(hook: string): Promise<SampleFields[]>
-  /** The warnings of the live generation. */
+  /** The warnings about the live generation; see `findPathWarnings`. */
   pathWarnings(): Promise<readonly PathWarning[]>
   /** The learnt shapes of payloads; see `streamShapeRows`. */
   shapes(query: Parameters<typeof streamShapeRows>[1]): AsyncIterable<ShapeFields>

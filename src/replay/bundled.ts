@@ -1,4 +1,4 @@
-// Finds bundled requests by the name of their sender: first the requests of the transforms, then those of the presets.
+// Finds bundled requests by the name of their sender or transform: first those of the transforms, then those of the presets.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Fixture, parseFixture } from './fixture-files.ts'
@@ -25,7 +25,7 @@ export function findBundledRequest(from: string, event?: string): Fixture['reque
   throw new Problem('usage-invalid', `There is no bundled request of "${from}". ${next}`)
 }
 
-/** The bundled requests of all senders and transforms with one of these names. */
+/** The bundled requests of the senders and transforms with these names. */
 export function listBundledRequests(wanted: ReadonlySet<string>): readonly Bundled[] {
   const folders = listFolders().filter(({ names }) => names.some((name) => wanted.has(name)))
   return folders.flatMap(({ folder }) => readFolder(folder))

@@ -1,5 +1,5 @@
-// Makes a fixture of a transform from a kept request, without its secrets. Writes the file below the transforms root, and overwrites
-// nothing.
+// Makes a fixture of a transform from a kept request or a typed one, without its secrets. Writes the file below the transforms root, and
+// overwrites nothing.
 import { join } from 'node:path'
 import { type Actual, maxFixtureBytes, parseFixture, updateFixture, writeFixture } from './fixture-files.ts'
 import { listConfigSecrets } from '../model/config/secrets.ts'
@@ -31,7 +31,7 @@ export type CaptureSource = {
   readonly generation: Generation
 }
 
-/** Throws `conflict` for a request with more than `maxBytes`. */
+/** Throws `conflict` for a body with more than `maxBytes`. */
 export function buildCaptureSource(
   { record, request }: CapturableRequest,
   parts: Omit<GenerationParts, 'transforms'>,
@@ -75,8 +75,8 @@ type CaptureInput = {
 
 /**
  * Runs the request, and writes the result as the expectation of the fixture, without fields that contain a secret of the configuration or
- * of the environment. If the code fails, the fixture expects an action. Throws `usage-invalid` for an invalid name, and `conflict` if the
- * file exists, or if the fixture would be too large or leave the root.
+ * of the environment. If the code fails, the fixture expects that it accepts the request. Throws `usage-invalid` for an invalid name, and
+ * `conflict` if the file exists, or if the fixture would be too large or leave the root.
  */
 export async function capture(
   { record, delivery, safe }: CaptureSource,
@@ -105,12 +105,11 @@ export async function capture(
 }
 
 /**
- * Leaves out the fields of actions, and the answer, if they have a value from the environment or the configuration. A fixture lists only what
- * matters.
+ * Leaves out each field of an action, and the answer, if it contains one of the secrets.
  */
 function removeSecretFields(actual: Actual, secrets: readonly string[], request: string) {
   const toJsonText = (value: unknown) => JSON.stringify(value).slice(1, -1)
-  // a value that is also in the written request, such as "production", is not a secret
+  // a value that is in the request too, such as "production", is not a secret
   const known = secrets.map(toJsonText).filter((word) => word.length >= minSecretChars && !request.includes(word))
   const hasSecret = (value: unknown) => {
     const text = JSON.stringify(value)

@@ -14,7 +14,7 @@ import { type FixtureFile, readFixtures } from './fixture-files.ts'
 import { type GenerationParts, runFixture } from './fixtures.ts'
 import { runAll } from './replay.ts'
 
-/** The number of newest kept requests of a module that run for its coverage, and the size of a page. */
+/** The maximum number of kept requests of a module that run for its coverage, the newest first, and the size of a page. */
 const maxKept = 200
 const pageSize = 25
 /** After this time, no further page runs. */
@@ -27,10 +27,10 @@ type CoverageParts = {
   readonly store: Pick<StoreReader, 'keptDeliveries' | 'cursors'> | undefined
 }
 
-/** Collects the reports of the threads of a bench while its fixtures run. */
+/** Collects the reports of threads that measure coverage, while the fixtures run. */
 export type CoverageNotes = {
   note(covered: CoveredCode): void
-  /** Runs kept requests one after the other, and returns the coverage of a module whose fixtures have run; undefined if nothing ran. */
+  /** Runs the kept requests of a module whose fixtures have run, and returns its coverage; undefined if none of its code ran. */
   finish(module: string, parts: CoverageParts): Promise<ModuleCoverageFields | undefined>
 }
 
@@ -54,7 +54,7 @@ export function createCoverageNotes(): CoverageNotes {
       const generation = createGeneration(parts)
       const found: { readonly one: CountedRequest; readonly covered: CoveredCode }[] = []
       for await (const one of readKept(module, parts, store)) {
-        // without the body: the bodies of 200 requests may not fit into memory
+        // without the body, because the bodies of 200 requests may not fit into memory
         const { source, event, deliveryId } = one
         listener = (covered) => {
           if (covered.module === module) found.push({ one: { source, event, deliveryId }, covered })

@@ -48,7 +48,7 @@ type FixtureShape = { readonly shape: EventShape; count: number }
 function learnFixtures(name: string, { generation, fixtures }: ShapeParts): ReadonlyMap<string, FixtureShape> {
   const found = new Map<string, FixtureShape>()
   for (const file of fixtures) {
-    const shape = file.kind === 'fixture' ? readType(generation, name, file) : undefined
+    const shape = file.kind === 'fixture' ? readFixtureShape(generation, name, file) : undefined
     if (shape === undefined) continue
     const known = found.get(toName(shape)) ?? { shape: createEventShape(shape), count: 0 }
     found.set(toName(shape), known)
@@ -58,7 +58,11 @@ function learnFixtures(name: string, { generation, fixtures }: ShapeParts): Read
   return found
 }
 
-function readType(generation: Generation, name: string, { fixture }: FixtureFile & { readonly kind: 'fixture' }) {
+function readFixtureShape(
+  generation: Generation,
+  name: string,
+  { fixture }: FixtureFile & { readonly kind: 'fixture' },
+) {
   try {
     return buildRequestShape(generation, name, fixture.request)
   } catch {

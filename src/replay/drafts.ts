@@ -99,7 +99,7 @@ export function parseDraft(fields: Parameters<typeof describeFirstIssue>[1]): Ma
   throw new Problem('usage-invalid', `The draft: ${describeFirstIssue(parsed.error, fields)}.`)
 }
 
-/** Builds the generation with the draft. An error is `usage-invalid`: all other parts were loaded before, so the draft is invalid. */
+/** Builds the generation with the draft. A `config-invalid` becomes `usage-invalid`: all other parts were loaded before, so the draft is invalid. */
 export function createGenerationWithDraft(parts: Parameters<typeof createGeneration>[0]): Generation {
   try {
     return createGeneration(parts)
@@ -111,7 +111,7 @@ export function createGenerationWithDraft(parts: Parameters<typeof createGenerat
 
 type Tried = {
   readonly fields: Omit<api.TriedDraft['tried'][number], 'provenBy'>
-  /** Undefined if the draft cannot take the request, or if templates cannot read its payload. */
+  /** Undefined if the draft could not be tried with the request. */
   readonly payload: JsonValue | undefined
 }
 
@@ -173,7 +173,7 @@ function listPayloadPaths(template: string): { path: string; steps: readonly (st
   })
 }
 
-/** The path with a name of the payload that is similar to the first missing one. */
+/** The path with a similar name of the payload in place of the first missing one; null if there is none. */
 function findNearPath(payload: JsonValue | undefined, steps: readonly (string | number)[]): string | null {
   for (const [at, step] of steps.entries()) {
     const parent = payload === undefined ? undefined : readPath(payload, steps.slice(0, at))

@@ -1,4 +1,4 @@
-// The fixtures of a module: requests with their expected results, one JSON file each, in `<module>.fixtures/` next to the module.
+// The fixtures of a module: requests with their expected results, one JSON file each, in a folder next to the module.
 import { mkdir, readdir, realpath } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { applyEdits, modify } from 'jsonc-parser'
@@ -47,7 +47,7 @@ export const Fixture = z.strictObject({
 })
 export type Fixture = z.infer<typeof Fixture>
 
-/** `name` is the name of the file without its folder. An invalid fixture has a reason, and counts as failed. */
+/** `name` is the name of the file without its folder. `why`: the reason why a file is no fixture. Such a file counts as failed. */
 export type FixtureFile = { readonly name: string; readonly file: string } & (
   | { readonly kind: 'fixture'; readonly fixture: Fixture }
   | { readonly kind: 'unusable'; readonly why: string }

@@ -35,7 +35,7 @@ export type FixtureOutcome =
       readonly ok: false
       readonly diff: readonly string[]
       readonly actual: Actual | undefined
-      /** The reason why the code parked or refused the request, with the code frame. */
+      /** The reason why the request was parked or refused, with the code frame if there is one. */
       readonly problem?: ProblemRecord | undefined
       /** The log lines of the transform. */
       readonly log?: readonly string[]
@@ -47,8 +47,8 @@ const idPrefix = 'fixture-'
 const maxShownChars = 160
 
 /**
- * Runs one fixture file of a module with a fixed clock and fixed ids. Only the mappings of the module are tried. If none of them has the
- * path of the fixture, their paths are ignored, because a copied fixture has the path of its original mapping. Never rejects.
+ * Runs one fixture file of a module, with the same time of arrival and ids at each run. Only the mappings of the module are tried. If none of
+ * them has the path of the fixture, their paths are ignored, because a copied fixture has the path of its original mapping. Never rejects.
  */
 export async function runFixture(parts: GenerationParts, module: string, file: FixtureFile): Promise<FixtureOutcome> {
   if (file.kind === 'unusable') return { ok: false, diff: [`${file.name}: ${file.why}`], actual: undefined }
@@ -74,7 +74,7 @@ export async function runFixture(parts: GenerationParts, module: string, file: F
   }
 }
 
-/** Writes the result of a fixture that fails as its expectation. Resolves with the new text; undefined if nothing was written. */
+/** Writes the result of a fixture that fails as its new expectation. Resolves with the new text; undefined if nothing was written. */
 export async function rewriteFixture(file: FixtureFile, outcome: FixtureOutcome): Promise<string | undefined> {
   if (file.kind === 'unusable' || outcome.ok || outcome.actual === undefined) return undefined
   // an exception is never written: as an expectation, it would never be noticed again
@@ -117,7 +117,7 @@ function buildBareMapping(module: string, transforms: GenerationParts['transform
   return { ...Mapping.parse({ transform }), id: module }
 }
 
-/** Admits a fixture with every credential that its mappings may require, because a fixture does not test the proof. */
+/** Makes the delivery of a fixture, with every credential that its mappings may require: a fixture does not test the proof. */
 function buildFixtureDelivery(
   { request }: Fixture,
   path: string,
@@ -153,7 +153,7 @@ const defaultsOf: Readonly<Record<PlannedAction['kind'], Readonly<Record<string,
   deliver: DeliverAction.parse({ kind: 'deliver', message: 'x' }),
 }
 
-/** The fields of an action that a fixture lists: the text, the session if one was chosen, and the fields that differ from the defaults. */
+/** The fields of an action that a fixture lists: its kind and text, the session if one was chosen, and the fields that differ from the defaults. */
 function buildComparedFields({ kind, action, sessionKey }: PlannedAction): Record<string, JsonValue> {
   const fields: Record<string, JsonValue> = { kind }
   if (kind === 'agent' && !sessionKey.startsWith(`hook:${idPrefix}`)) fields['sessionKey'] = sessionKey
@@ -205,7 +205,7 @@ function compareExpected(expected: Fixture['expect'], actual: Actual, decision: 
   return [...actions, ...response]
 }
 
-/** Cuts long texts to a part that begins shortly before their first difference. */
+/** A line about two values. Of long texts, it shows a part that begins shortly before the first difference. */
 function describeDifference(path: string, expected: unknown, got: unknown): string {
   if (typeof expected !== 'string' || typeof got !== 'string') {
     return `${path}: expected ${formatShown(expected)}, got ${formatShown(got)}`

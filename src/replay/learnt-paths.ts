@@ -11,7 +11,7 @@ import { type ShapeParts, streamHookShapes } from './payload-shapes.ts'
 
 const maxPaths = 5_000
 
-/** Collects the suggestions for an editor of the configuration: paths, lists, senders and events of all hooks, the most frequent first. */
+/** Collects the suggestions for an editor of the configuration, from all hooks that mappings name. The most frequent paths come first. */
 export async function collectKnownPayloads(parts: ShapeParts): Promise<KnownPayloads> {
   const hooks = [...new Set(parts.generation.mappings.flatMap(({ match }) => trimSlashes(match.path ?? '') || []))]
   const places = new Map<string, Known>()
@@ -73,7 +73,7 @@ function addPlaces(known: Map<string, Known>, { shape }: EventShape, render: (st
   })
 }
 
-/** Calls `take` for each place that a path can name, so not for the unknown keys of a map. A list has the path of its first item. */
+/** Calls `take` for each place that a path can name, so not for the unknown keys of a map. All items of a list have the path of the first one. */
 function visit({ fields, items }: Shape, steps: Steps, take: (steps: Steps, shape: Shape) => void): void {
   const below = (step: string | number, shape: Shape) => {
     const inner = [...steps, step]

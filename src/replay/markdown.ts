@@ -1,4 +1,4 @@
-// The report of a replay as the text of a comment in a pull request. Senders choose some of the text, so all of it is inside code.
+// The report of a replay as a comment in a pull request. Text that a sender may have chosen is always inside code.
 import { toPrintable, toPrintableLine } from '../base/text.ts'
 import type { ChangeFields, ReplayReport } from '../model/api/replay.ts'
 

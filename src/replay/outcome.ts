@@ -54,14 +54,14 @@ function toComparedProblem({ code, message }: Problem): Outcome['problem'] {
   return { code, detail: message }
 }
 
-/** A session key that was generated for one run. */
+/** A key of a session or a flow that was generated for one run. */
 const uniqueKey = /^hook:[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/
 const newKey = 'hook:<new>'
 
-/** The action with its final agent and session, and all keys of the mapping that go into the job. Undefined fields are left out. */
+/** The action with its final agent and session, and the keys of the mapping that go into the job. Undefined fields are left out. */
 export function toComparedAction(planned: PlannedAction): JsonObject {
   if (planned.kind === 'wake') return omitUndefined({ ...planned.action, agentId: planned.agentId })
-  if (planned.kind === 'deliver') return omitUndefined({ ...planned.action, ...compareFlow(planned.flow) })
+  if (planned.kind === 'deliver') return omitUndefined({ ...planned.action, ...buildComparedFlow(planned.flow) })
   const {
     kind: _,
     action,
@@ -79,11 +79,11 @@ export function toComparedAction(planned: PlannedAction): JsonObject {
     agentId,
     sessionKey: isNew ? newKey : sessionKey,
     ...jobKeys,
-    ...compareFlow(flow),
+    ...buildComparedFlow(flow),
   })
 }
 
-function compareFlow(flow: PlannedFlow | undefined): JsonObject {
+function buildComparedFlow(flow: PlannedFlow | undefined): JsonObject {
   if (flow === undefined) return {}
   const isNew = uniqueKey.test(flow.key)
   return { flow: { key: isNew ? newKey : flow.key, onNew: flow.settings.onNew } }

@@ -71,7 +71,7 @@ function isEvidence(shape: EventShape, { match, mapping, provenSender }: Compile
   return [match.source, mapping.verify?.scheme, provenSender?.source].includes(shape.source)
 }
 
-/** Logs the warnings of mappings that it has not logged yet. Never rejects. */
+/** Returns a function that logs the warnings about a generation, without those of its last call. It never rejects. */
 export function createMappingWarner({ log, ...parts }: Omit<ShapeParts, 'generation'> & { readonly log: Log }) {
   let known: ReadonlySet<string> = new Set()
   const warn = async (generation: Generation): Promise<void> => {

@@ -49,7 +49,7 @@ export type ShapeParts = {
   readonly generation: Generation
   /** Undefined: there is no store yet. */
   readonly store: Pick<StoreReader, 'cursor' | 'cursors' | 'keptDeliveries'> | undefined
-  /** The maximum number of kept requests to read, of those that came before the gateway learnt. Default: 1,000. */
+  /** The maximum number of kept requests to read. Those that the gateway has learnt are skipped. Default: 1,000. */
   readonly maxKept?: number
 }
 
@@ -60,7 +60,7 @@ export async function collectShapes(parts: ShapeParts, name: string): Promise<Na
   return sortNamedShapes(named)
 }
 
-/** The events of a hook, one at a time, so that only one is in memory. Between two events, requests are served. */
+/** The shapes of the events of a hook, one at a time. Between two learnt ones, requests are served. */
 export async function* streamHookShapes(parts: ShapeParts, name: string): AsyncGenerator<EventShape> {
   const { generation, store } = parts
   const others = await collectUnlearntShapes(parts, name)

@@ -67,7 +67,7 @@ export function renderRecording(requests: readonly RecordedRequest[]): string {
   return [head, ...requests].map((line) => `${JSON.stringify(line)}\n`).join('')
 }
 
-/** `file` is for messages. Throws `usage-invalid` with the line. */
+/** `file`: the name in messages. Throws `usage-invalid` with the line. */
 export function parseRecording(text: string, file: string): RecordedRequest[] {
   const [first = '', ...lines] = text.split('\n')
   if (!Head.safeParse(tryParseJson(first)).success) {

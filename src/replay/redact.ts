@@ -1,4 +1,4 @@
-// Makes a request safe for a repository: secrets are removed, and everything else stays unchanged.
+// Makes a request safe for a repository: secrets, and headers of the connection, are removed. Everything else stays unchanged.
 import { isJsonObject, type JsonValue } from '../base/json.ts'
 import { classifySecretName } from '../model/config/secrets.ts'
 import type { Delivery } from '../model/delivery.ts'
@@ -33,7 +33,7 @@ const connectionHeader =
   /^(host|connection|content-length|transfer-encoding|content-encoding|accept-encoding|expect|via|forwarded|x-forwarded-.*|x-real-ip|cf-(?!webhook-auth$).*|true-client-ip|x-request-id)$/i
 
 const urlInText = /\b[a-z][a-z\d+.-]{0,20}:\/\/[^\s"'<>]+/gi
-/** The depth up to which URLs in parameters of URLs are searched. Parameters with deeper URLs are removed. */
+/** The depth up to which URLs in parameters of URLs are searched. The value of a parameter with a deeper URL is removed. */
 const maxUrlDepth = 2
 /** The URLs of incoming webhooks and bots, whose token is in the path. */
 const secretPaths: readonly RegExp[] = [
@@ -89,7 +89,7 @@ export function redactRequest(request: KeepableRequest, secrets: readonly string
   }
 }
 
-/** Removes user and password, parameters with names of secrets, and a token in the path. */
+/** Removes user and password, the values of parameters that are secrets, and a token in the path. */
 function redactUrl(url: string, depth: number): string {
   return secretPaths
     .reduce((rest, pattern) => rest.replace(pattern, `$1${removedMark}`), url)

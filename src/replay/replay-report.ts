@@ -52,7 +52,7 @@ export const ReplayReportSchema = z.object({
 }) satisfies z.ZodType<api.ReplayReport>
 export type ReplayReportSchema = api.ReplayReport
 
-/** The maximum number of characters of a value, and the number of characters that are shown before the first difference. */
+/** The maximum number of characters of a value, and how many of them are shown before the first difference. */
 const maxValueChars = 2_000
 const lead = 200
 
@@ -135,7 +135,7 @@ function toExample({ deliveryId, hook, before, after, changes }: ReplayedDeliver
   return { deliveryId, hook, before: from ?? '', after: to ?? '', changes: changes.map(toShownChange) }
 }
 
-/** Cuts long texts to a part that begins shortly before their first difference. */
+/** Cuts long texts to a part that begins shortly before the first difference. */
 function toShownChange({ path, before, after, recorded }: ShownChange): api.ChangeFields {
   const from = typeof before === 'string' && typeof after === 'string' ? findStart(before, after) : 0
   const cutValue = (value: unknown) => (typeof value === 'string' ? cutPart(value, from) : (value ?? null))

@@ -1,4 +1,4 @@
-// Runs replays and makes fixtures of kept requests in a gateway. One task runs at a time, in its own threads.
+// Runs replays, and makes and updates fixtures, in a gateway. One task runs at a time, in its own threads.
 import type { KeptQuery } from '../store/queries.ts'
 import { resolveTransformsRoot } from '../transforms/root.ts'
 import type { TransformRuntime } from '../transforms/runtime.ts'
@@ -21,7 +21,7 @@ export type Replayer = {
   /**
    * Compares the live code with the files on disk. If both have the same code, the files are compared with the recorded outcomes instead.
    * Throws `config-invalid` if the configuration on disk is invalid, and `conflict` if the client has left before the replay begins. `ids`:
-   * only these deliveries. All their requests are in memory at once, so the caller limits their number.
+   * only these deliveries. All their requests are in memory at once, so their number must be small.
    */
   replay(query: KeptQuery & Named, isWanted?: () => boolean): Promise<ReplayReportSchema>
   /** The outcomes of kept deliveries in the live code. Unknown ids, and deliveries whose request is not kept, are left out. */
@@ -38,7 +38,7 @@ export type Replayer = {
   updateFixtures(module: string): Promise<UpdatedFixtures>
   /** Runs the fixtures and kept requests of a module with the files on disk, and returns which parts of its code ran. */
   coverage(module: string, isWanted?: () => boolean): Promise<CoverageFields>
-  /** Compares two generations on the newest kept deliveries, for the log line of a reload. */
+  /** Compares two generations on the newest kept deliveries, after a save. */
   compareGenerations(
     before: Generation,
     after: Generation,
@@ -48,7 +48,7 @@ export type Replayer = {
 
 type Named = { readonly ids?: readonly string[] | undefined }
 
-/** The time limit of a task: less than the minute that a command waits for the answer. */
+/** The time limit of a replay: less than the minute that a command waits for the answer. */
 const limitMs = 40_000
 
 export function createReplayer(parts: {
@@ -158,7 +158,7 @@ export function createReplayer(parts: {
         return measureModule(module, { dir, edited, createThreads, store })
       }),
     async compareGenerations(before, after, query) {
-      // checked before threads start: they add 50 ms to a save, and most gateways keep no requests
+      // checked before threads start, which takes 50 ms: most gateways keep no requests
       const [newest] = await store.keptDeliveries({ ...query, limit: 1 })
       return newest === undefined ? emptyReplay : compare(before, after, query)
     },

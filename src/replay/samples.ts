@@ -74,7 +74,7 @@ async function readHookFixtures(dir: string, { config }: Generation, hook: Hook)
     .slice(0, maxFixtures)
 }
 
-/** The names of the senders of a hook, under which requests are bundled. */
+/** The names under which requests for a hook may be bundled: its own, and those of its senders and transforms. */
 function listSenderNames({ mappings }: Hook, name: string): ReadonlySet<string> {
   return new Set([
     name,
@@ -87,7 +87,7 @@ function listSenderNames({ mappings }: Hook, name: string): ReadonlySet<string> 
   ])
 }
 
-/** A fixture stores the payload as JSON, no matter which format the original request had. */
+/** The request of a fixture as a typed one. A payload of texts becomes a form if that is the content type; every other payload becomes JSON. */
 export function buildTypedRequest(
   hook: string,
   { headers, query, payload }: Pick<Fixture['request'], 'headers' | 'query' | 'payload'>,

@@ -1,5 +1,5 @@
 // Runs the next version of a transform on requests that the live version has decided, and counts how the outcomes differ. It runs after the
-// answer, in threads without effects, for a bounded share of the time. Work beyond that time is dropped and counted.
+// answer, in threads without effects, for a bounded share of the time. Requests beyond that time are dropped and counted.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createSerialQueue } from '../base/serial.ts'
 import { toErrorName } from '../base/exceptions.ts'
@@ -24,7 +24,7 @@ import { pauseBetweenRuns } from './replay.ts'
 const pauseFactor = 9
 const batchSize = 8
 const maxWaiting = 32
-/** The maximum number of bytes of waiting bodies and of the texts of their actions. */
+/** The maximum size of what waits: the bytes of the bodies and the characters of the texts of their actions. */
 const maxWaitingBytes = 4_000_000
 const maxDifferences = 50
 
@@ -66,7 +66,7 @@ type Shadow = {
   readonly differences: ShadowFields['differences'][number][]
 }
 
-/** `generation`: the generation that runs, with the shadows in place of the modules. */
+/** `of`: the live generation. `generation`: the one that runs, with the shadows in place of the modules. */
 type Loaded = {
   readonly of: Generation
   readonly generation: Generation
@@ -235,8 +235,8 @@ export function withShadow<One extends Pick<CompiledMapping['mapping'], 'transfo
 }
 
 /**
- * Reads the values that the state of the module had when the live code ran. For a value that the live code changed, this is the value before the
- * change. A value that the live code set without reading it is unknown, so it counts as missing.
+ * Reads the state of the module. For a value that the live code changed, this is the value before the change. A value that the live code set
+ * without reading it is unknown, so it counts as missing.
  */
 function createReader(
   decision: Decision,

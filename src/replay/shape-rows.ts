@@ -28,7 +28,7 @@ type RowParts = {
 /** `hook`: undefined for all hooks. `since`: milliseconds since the epoch; undefined for all changes. */
 type RowQuery = { readonly hook: string | undefined; readonly since: number | undefined }
 
-/** One row at a time: between them, requests are served. */
+/** Yields one row at a time. Between two rows, requests are served. */
 export async function* streamShapeRows(parts: RowParts, { hook, since }: RowQuery): AsyncGenerator<ShapeFields> {
   let examples: readonly Example[] | undefined
   for await (const each of streamShapes(parts.store, hook)) {
