@@ -1,4 +1,4 @@
-// The next version of a transform runs on the same requests as the live version, and `publish` replaces the live version by it.
+// The next version of a transform runs on the same requests as the live version, and `publish` puts it in the place of the live version.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'

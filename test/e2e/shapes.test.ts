@@ -26,7 +26,7 @@ export default defineTransform({ payload, run: ({ payload }) => ({ message: 'An 
 
 describeEngines('the shapes that a gateway learns', (start) => {
   test(
-    'types are made from the requests of a gateway, and contain no value of a request',
+    'types are made from the requests of a gateway, without the e-mail addresses in them',
     { timeout: 120_000 },
     async () => {
       const gateway = await start({ config })
@@ -163,7 +163,7 @@ describeEngines('the shapes that a gateway learns', (start) => {
   )
 
   test(
-    'the API shows the learnt shapes and, for each change, a kept request of which one call makes a fixture',
+    'the API shows the learnt shapes and, for each change, a kept request from which one call makes a fixture',
     { timeout: 120_000 },
     async () => {
       const files = { 'hooks/transforms/orders.ts': 'export default () => ({ message: "An order" })' }

@@ -121,7 +121,7 @@ describe('parked deliveries of a module', () => {
     expect(await readStates(store)).toEqual({ 'd-1': 'parked', 'd-2': 'parked' })
   })
 
-  test('a drain starts again with the oldest delivery when another version goes live, and no delivery runs twice', async () => {
+  test('a drain starts again with the oldest parked delivery when another version goes live, and runs no accepted one again', async () => {
     const stage = await createStage({ 'x.ts': 'export default (' }, { watch: false })
     const { store, rerunner } = await createParked(stage, 4)
     const ran: string[] = []
@@ -150,7 +150,7 @@ describe('parked deliveries of a module', () => {
     expect(await readMessages(store)).toEqual(['old 2', 'new 1', 'new 3', 'new 4'])
   })
 
-  test('a gateway that stops during a drain leaves the rest parked, and the next start runs it', async () => {
+  test('a drain that is stopped leaves the rest parked, and the next drain runs it', async () => {
     const stage = await createStage({ 'x.ts': 'export default (' }, { watch: false })
     const { store, rerunner } = await createParked(stage, 3)
     await stage.write({ 'x.ts': renderEcho('`of ${payload.n}`') })

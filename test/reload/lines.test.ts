@@ -77,7 +77,7 @@ test('a build that takes longer than 300 ms is logged while it runs', async () =
 })
 
 test(
-  'a broken save says how many parked deliveries wait for the fix, and the line about the fix does not count them, because the drain does',
+  'the line about a broken save counts the parked deliveries that wait for the fix, and the line about the fix does not',
   { timeout: 120_000 },
   async () => {
     const stage = await createStage({ 'x.ts': says('1') }, { parkedFor: async () => 3 })

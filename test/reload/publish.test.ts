@@ -55,7 +55,7 @@ test('with hold, a save waits if the kept deliveries cannot be read', async () =
   expect(live.status()).toMatchObject({ held: true, degraded: true })
 })
 
-test('publish does not call files live that are invalid', async () => {
+test('without a save that waits, publish says whether the files on disk are live or have a problem', async () => {
   const { live, write } = await createStage()
   await expect(live.publish()).rejects.toMatchObject({
     code: 'conflict',

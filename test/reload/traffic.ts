@@ -2,7 +2,7 @@
 import { Agent, request } from 'node:http'
 import type { Gateway } from '../e2e/gateway.ts'
 
-/** `entry`, `helper`: the versions of the code that answered, from the session key `hook:<entry>:<helper>`. */
+/** `entry`, `helper`: the versions of the code that answered, from the session key `hook:<entry>:<helper>`; -1 without such a key. */
 type Answer = {
   /** The status of the answer. 0 if no answer came. */
   readonly status: number

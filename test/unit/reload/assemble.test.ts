@@ -50,7 +50,7 @@ describe('invalid configurations', () => {
     await expect(assembleMappings(asana, { ...asana, match: { path: 'y' } })).resolves.toBeDefined()
   })
 
-  test('two mappings with one id are refused, whether a preset is listed twice or a mapping has the name of a preset as its id', async () => {
+  test('two mappings with the same id are refused: those of a preset that is listed twice, and a mapping with the name of a preset', async () => {
     const assembleHooks = (hooks: object) => assemble(dir, Config.parse({ hooks }))
     await expect(assembleHooks({ presets: ['gmail', 'gmail'] })).rejects.toThrow(
       /"gmail"\. hooks.presets has a preset twice/,

@@ -36,7 +36,7 @@ describe('a generation', () => {
     expect(order).toEqual(['still serves', 'gone'])
   })
 
-  test('a generation that is gone or was never counted counts as unused at once', async () => {
+  test('a generation that was never counted is unused at once', async () => {
     const refcount = createGenerationRefcount()
     const generation = toGeneration([])
     await expect(refcount.waitUntilUnused(generation)).resolves.toBeUndefined()

@@ -95,7 +95,7 @@ describe('secrets of mappings', () => {
     expect(await checkVerify({ scheme: 'tiny', secret: 'two' })).toContain('at least 4 bytes, found 3')
   })
 
-  test('if a mapping has two secrets, each of them needs 16 bytes', async () => {
+  test('a mapping with two secrets is refused if one of them is short, with the place of that one', async () => {
     const why = await checkVerify({ scheme: 'github', secrets: ['s', 'long-enough-for-all'] })
     expect(why).toContain('hooks.mappings[1].verify.secrets[0] must have at least 16 bytes, found 1')
     expect(why).not.toContain('secrets[1]')
@@ -112,7 +112,7 @@ describe('tokens of the operator', () => {
   const hookToken = 'a-token-of-the-hooks'
   const listIssues = (config: object) => parseConfig(JSON.stringify(config), {}).problems
 
-  test('a token of the operator needs 16 bytes, wherever it is configured', () => {
+  test('a token in hooks.token, hooks.tokens or gateway.token needs 16 bytes', () => {
     const why = 'must have at least 16 bytes, found 5: it can be guessed. Make one with: openssl rand -hex 32'
     expect(listIssues({ hooks: { enabled: true, token: 'short' } })).toEqual([`hooks.token ${why}`])
     expect(listIssues({ hooks: { enabled: true, tokens: [hookToken, 'short'] } })).toEqual([`hooks.tokens[1] ${why}`])

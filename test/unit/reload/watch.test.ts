@@ -26,7 +26,7 @@ describe('the watcher of saved files', () => {
     expect(changes.flat()).toEqual(['hooks/transforms/x.ts'])
   })
 
-  test('the watcher reports a burst of saves once, with all files', async () => {
+  test('the watcher reports the files of a burst of saves together', async () => {
     const { root, reported, changes } = await createStage()
     await Promise.all(['a.ts', 'b.ts', 'c.json'].map((name) => writeFile(join(root, name), name)))
     await reported('hooks/transforms/c.json')
@@ -96,7 +96,7 @@ describe('the watcher of saved files', () => {
     expect(await added).toBe(root)
   })
 
-  test('the watcher reports a file that changed after the build read it, even without an event', async () => {
+  test('after a save, the watcher also reports a file that changed without an event since the build read it', async () => {
     const inputs: BuildInput[] = []
     const { dir, root, reported, changes } = await createStage({ inputs: () => inputs })
     // the file is not watched, so it causes no event

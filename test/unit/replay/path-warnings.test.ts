@@ -62,7 +62,7 @@ test('a path below a map, an empty list or null causes no warning', async () => 
   expect(await warn([{ payload, times: 30 }], { messageTemplate })).toEqual([])
 })
 
-test('a warning about a path without a similar one needs many requests', async () => {
+test('a warning about a path without a similar one needs 20 requests', async () => {
   const mapping = { messageTemplate: '{{pull_request.milestone.due}}' }
   expect(await warn([{ payload, times: 19 }], mapping)).toEqual([])
   expect(await warn([{ payload, times: 20 }], mapping)).toEqual([

@@ -1,4 +1,4 @@
-// Kept requests run one at a time in the process that serves requests: mappings without code never wait, so they must let requests through.
+// Kept requests run in the process that serves requests. Mappings without code never wait, so each run lets other requests through first.
 import { expect, test } from 'vitest'
 import { tryDraft } from '../../../src/replay/drafts.ts'
 import { replay, runAll } from '../../../src/replay/replay.ts'

@@ -1,4 +1,4 @@
-/** How often the event loop served something else until the work was done. */
+/** Counts the turns of the event loop until the work is done. */
 export async function countTurns(work: () => Promise<unknown>): Promise<number> {
   let turns = 0
   let next: NodeJS.Immediate

@@ -75,7 +75,7 @@ describe('regular files in a build', () => {
     },
   )
 
-  test('a package.json that is a device or outside the root is not read', async () => {
+  test('a build fails if a package.json is a device or outside the root', async () => {
     for (const [target, why] of [
       ['/dev/zero', 'is not a regular file'],
       ['../../package.json', 'is outside the transforms directory'],

@@ -6,7 +6,7 @@ import { evaluateBundle, pickExport } from '../../../src/transforms/modules/eval
 import { createConfigDir, writeFiles } from './stage.ts'
 
 /** Builds x.ts with these files, and returns the problem. */
-async function problemOf(files: Record<string, string>, around: Record<string, string> = {}) {
+async function readBuildProblem(files: Record<string, string>, around: Record<string, string> = {}) {
   const { configDir, root } = await createConfigDir()
   await writeFiles(root, files)
   await writeFiles(configDir, around)
@@ -19,7 +19,7 @@ async function problemOf(files: Record<string, string>, around: Record<string, s
 
 describe('build failures', () => {
   test('a build failure shows file, line and code frame, with paths relative to the transforms directory', async () => {
-    const { message, frame } = await problemOf({
+    const { message, frame } = await readBuildProblem({
       'x.ts': `import './lib/y.ts'`,
       'lib/y.ts': 'const a = 1\nconst = 2\n',
     })
@@ -29,7 +29,7 @@ describe('build failures', () => {
   })
 
   test('the error for a missing file shows its import', async () => {
-    const { message, frame } = await problemOf({ 'x.ts': `\nimport './gone.ts'` })
+    const { message, frame } = await readBuildProblem({ 'x.ts': `\nimport './gone.ts'` })
     expect(message).toBe('transforms/x.ts does not build at x.ts:2: Could not resolve "./gone.ts".')
     expect(frame).toContain(`import './gone.ts'`)
   })
@@ -40,7 +40,7 @@ describe('build failures', () => {
   ])(
     'if the package of the import %s is missing, the error names the command that installs the package, and the folder',
     async (specifier, name) => {
-      const { message } = await problemOf({ 'x.ts': `import '${specifier}'` })
+      const { message } = await readBuildProblem({ 'x.ts': `import '${specifier}'` })
       expect(message).toBe(
         `transforms/x.ts does not build at x.ts:1: Could not resolve "${specifier}". Run "npm install ${name}" in hooks/transforms.`,
       )
@@ -82,14 +82,16 @@ describe('an import', () => {
 
   test('an import cannot reach a package outside the transforms directory, neither by a symlink nor by the config of a parent directory', async () => {
     const around = { 'node_modules/far/index.js': '', 'node_modules/far/package.json': '{"name":"far"}' }
-    const { message } = await problemOf({ 'x.ts': `import 'far'` }, around)
+    const { message } = await readBuildProblem({ 'x.ts': `import 'far'` }, around)
     expect(message).toBe(
       'transforms/x.ts does not build at x.ts:1: "far" is not installed next to the transforms: only packages in their own node_modules are bundled. Run "npm install far" in hooks/transforms.',
     )
     const tsconfig = { ...around, 'tsconfig.json': '{"compilerOptions":{"paths":{"near":["./node_modules/far"]}}}' }
-    expect((await problemOf({ 'x.ts': `import 'near'` }, tsconfig)).message).toContain('Could not resolve "near"')
+    expect((await readBuildProblem({ 'x.ts': `import 'near'` }, tsconfig)).message).toContain(
+      'Could not resolve "near"',
+    )
     const imports = { ...around, 'package.json': '{"imports":{"#far":"./far.js"}}', 'far.js': '' }
-    expect((await problemOf({ 'x.ts': `import '#far'` }, imports)).message).toContain('"#far" is not installed')
+    expect((await readBuildProblem({ 'x.ts': `import '#far'` }, imports)).message).toContain('"#far" is not installed')
 
     const { configDir, root } = await createConfigDir()
     await writeFiles(configDir, around)
@@ -100,15 +102,15 @@ describe('an import', () => {
   })
 
   test.each(['https://example.com/x.js', 'data:text/javascript,0'])('an import of %s fails', async (path) => {
-    const { message } = await problemOf({ 'x.ts': `import '${path}'` })
+    const { message } = await readBuildProblem({ 'x.ts': `import '${path}'` })
     expect(message).toContain(`"${path}" is not a file of the transforms directory`)
   })
 
   test('an import of a native addon or a style sheet fails', async () => {
-    expect((await problemOf({ 'x.ts': `import './a.node'`, 'a.node': 'x' })).message).toContain(
+    expect((await readBuildProblem({ 'x.ts': `import './a.node'`, 'a.node': 'x' })).message).toContain(
       '"./a.node" is a native addon, which a transform cannot load',
     )
-    expect((await problemOf({ 'x.ts': `import './a.css'`, 'a.css': '' })).message).toContain(
+    expect((await readBuildProblem({ 'x.ts': `import './a.css'`, 'a.css': '' })).message).toContain(
       '".css" cannot be imported',
     )
   })

@@ -111,7 +111,7 @@ export default ({ payload }: { payload: Payload }) => shout(payload.user?.name)`
     ['a stack overflow', `const f = () => f() + 1; return f()`, 'a RangeError at x.ts:1', /Maximum call stack/],
   ]
   test.each(thrown)(
-    '%s in a transform fails only this delivery, and the detail does not contain its text',
+    '%s that a transform throws fails its call, and the detail does not contain its text',
     async (_, thrower, detail, frame) => {
       const outcome = await runModule(`export default () => { ${thrower} }`)
       expect(outcome).toEqual({

@@ -76,7 +76,7 @@ const hostile = {
 }
 
 test(
-  'a shadow that never ends, fills its memory or throws does not end the threads',
+  'a shadow that never ends, fills its memory or throws does not keep another shadow from running',
   { timeout: 120_000 },
   async () => {
     const stage = await createStage({ isShadow: true, workers: 1, timeoutMs: 1_000 })

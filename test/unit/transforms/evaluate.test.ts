@@ -3,7 +3,7 @@ import { loadTransforms } from '../../inline-transforms.ts'
 import { createConfigDir, load, toCall, writeFiles } from './stage.ts'
 
 /** Writes the files, loads the first one and returns its result for `{ n: 1 }`. */
-async function valueOf(files: Record<string, string | Uint8Array>, name?: string): Promise<unknown> {
+async function callModule(files: Record<string, string | Uint8Array>, name?: string): Promise<unknown> {
   const { root } = await createConfigDir()
   await writeFiles(root, files)
   const transform = await load(root, Object.keys(files)[0] ?? '', name)
@@ -133,17 +133,17 @@ const answers: [title: string, files: Record<string, string | Uint8Array>][] = [
 
 describe('modules of transforms', () => {
   test.each(answers)('modules load as expected: %s', async (_, files) => {
-    expect(await valueOf(files)).toEqual({ text: 'hi1', mode: 'now' })
+    expect(await callModule(files)).toEqual({ text: 'hi1', mode: 'now' })
   })
 
   test('modules run in strict mode, as ESM does', async () => {
-    expect(await valueOf({ 'x.js': `export default () => { undeclared = 1 }` })).toMatchObject({ kind: 'failed' })
+    expect(await callModule({ 'x.js': `export default () => { undeclared = 1 }` })).toMatchObject({ kind: 'failed' })
   })
 
   test('a module of 5 MB loads', async () => {
     const text = `${'// filler filler filler filler\n'.repeat(170_000)}export default () => 'big'`
     expect(text.length).toBeGreaterThan(5_000_000)
-    expect(await valueOf({ 'x.js': text })).toBe('big')
+    expect(await callModule({ 'x.js': text })).toBe('big')
   })
 })
 
@@ -151,10 +151,12 @@ describe('the export that a mapping calls', () => {
   const files = {
     'x.ts': `export default () => 'default'\nexport const transform = () => 'transform'\nexport const other = () => 'other'\nexport const word = 'no'`,
   }
-  test('the export that the mapping names is called', async () => expect(await valueOf(files, 'other')).toBe('other'))
-  test('`default` is called if the mapping names no export', async () => expect(await valueOf(files)).toBe('default'))
+  test('the export that the mapping names is called', async () =>
+    expect(await callModule(files, 'other')).toBe('other'))
+  test('`default` is called if the mapping names no export', async () =>
+    expect(await callModule(files)).toBe('default'))
   test('the export `transform` is called if there is no default export', async () => {
-    expect(await valueOf({ 'x.ts': `export function transform() { return 'transform' }` })).toBe('transform')
+    expect(await callModule({ 'x.ts': `export function transform() { return 'transform' }` })).toBe('transform')
   })
 
   test.each([
@@ -171,22 +173,22 @@ describe('the export that a mapping calls', () => {
   )
 
   test('a missing named export is reported with the names of the existing ones', async () => {
-    expect(await valueOf(files, 'missing')).toMatchObject({
+    expect(await callModule(files, 'missing')).toMatchObject({
       code: 'transform-load-failed',
       detail:
         'transforms/x.ts must export a function "missing", found nothing. It exports: default, other, transform, word.',
     })
-    expect(await valueOf(files, 'toString')).toMatchObject({ code: 'transform-load-failed' })
-    expect(await valueOf(files, 'word')).toMatchObject({ detail: expect.stringContaining('found a string') })
+    expect(await callModule(files, 'toString')).toMatchObject({ code: 'transform-load-failed' })
+    expect(await callModule(files, 'word')).toMatchObject({ detail: expect.stringContaining('found a string') })
   })
 
   test('an export that is not a function is reported with the likely mistake', async () => {
     const detail = 'transforms/x.ts must export a function, found an object. Did you forget "export default"?'
-    expect(await valueOf({ 'x.ts': 'export default { map: 1 }' })).toMatchObject({
+    expect(await callModule({ 'x.ts': 'export default { map: 1 }' })).toMatchObject({
       code: 'transform-load-failed',
       detail,
     })
-    expect(await valueOf({ 'x.ts': 'const one = () => 1' })).toMatchObject({
+    expect(await callModule({ 'x.ts': 'const one = () => 1' })).toMatchObject({
       detail: expect.stringContaining('found nothing. Did you forget'),
     })
   })
@@ -210,7 +212,7 @@ describe('exceptions while a module loads', () => {
   test('an exception at the top level is reported with its source line', async () => {
     const text = `import { boom } from './boom.ts'\n\ninterface Unused { a: string }\n\nexport default () => boom`
     const boom = `type Wide = { a: string }\n\nconst settings: Wide | undefined = JSON.parse('null')\n\nexport const boom: string = settings.a\n`
-    expect(await valueOf({ 'x.ts': text, 'boom.ts': boom })).toEqual({
+    expect(await callModule({ 'x.ts': text, 'boom.ts': boom })).toEqual({
       code: 'transform-load-failed',
       detail: 'transforms/x.ts does not load: it threw a TypeError at boom.ts:5.',
       frame: [
@@ -226,7 +228,7 @@ describe('exceptions while a module loads', () => {
 
   test('a syntax error that only the engine finds is reported with its line', async () => {
     const text = `type A = string\nconst a: A = 'a'\nexport default () => [a, /(/]`
-    expect(await valueOf({ 'x.ts': text })).toMatchObject({
+    expect(await callModule({ 'x.ts': text })).toMatchObject({
       code: 'transform-load-failed',
       detail: 'transforms/x.ts does not load: it threw a SyntaxError at x.ts:3.',
       frame: expect.stringContaining('> 3 | export default () => [a, /(/]'),
@@ -235,16 +237,20 @@ describe('exceptions while a module loads', () => {
 
   test('a module whose export or exception is a hostile proxy is reported as not loaded', async () => {
     const trap = `const { proxy, revoke } = Proxy.revocable({}, {})\nrevoke()\nexport default proxy`
-    expect(await valueOf({ 'x.ts': trap })).toMatchObject({ code: 'transform-load-failed' })
-    expect(await valueOf({ 'x.ts': `throw new Proxy(new Error(), { getPrototypeOf() { throw 1 } })` })).toMatchObject({
+    expect(await callModule({ 'x.ts': trap })).toMatchObject({ code: 'transform-load-failed' })
+    expect(
+      await callModule({ 'x.ts': `throw new Proxy(new Error(), { getPrototypeOf() { throw 1 } })` }),
+    ).toMatchObject({
       detail: 'transforms/x.ts does not load: it threw a proxy.',
     })
   })
 
   test('an exception after a top-level await is reported', async () => {
-    expect(await valueOf({ 'x.ts': `await 1\nthrow new RangeError('late')\nexport default () => 1` })).toMatchObject({
-      detail: 'transforms/x.ts does not load: it threw a RangeError at x.ts:2.',
-    })
+    expect(await callModule({ 'x.ts': `await 1\nthrow new RangeError('late')\nexport default () => 1` })).toMatchObject(
+      {
+        detail: 'transforms/x.ts does not load: it threw a RangeError at x.ts:2.',
+      },
+    )
   })
 
   test('a module whose top level never ends fails at the time limit', async () => {

@@ -214,7 +214,7 @@ describe('files that are replaced by symlinks during a check', () => {
     expect(seen).toContain('Error: is outside the transforms directory')
   })
 
-  test('a parent directory of a module that is replaced by a symlink is refused', async () => {
+  test('a file behind a symlink to a parent directory is refused, and so is the root itself', async () => {
     const { configDir, root } = await createConfigDir()
     await writeFile(join(configDir, 'x.ts'), 'secret')
     await symlink(configDir, join(root, 'up'))

@@ -115,7 +115,7 @@ describe('code that keeps ending its worker', () => {
     expect(await resultOf(mended)).toBe('mended')
   })
 
-  test('code that is saved again is called again at once', async () => {
+  test('a module that gets no calls is called at once after new code is saved', async () => {
     const stage = await createStage({ workers: 1 })
     await stage.write({ 'bad.ts': bad })
     const before = await stage.load('bad.ts')

@@ -145,7 +145,7 @@ describe('changes of globals', () => {
     expect(await run(modules['thrower.ts'])).toMatchObject({ kind: 'failed', problem, log: ['said'] })
   })
 
-  test('a change inside a module may be seen by its next call, and does not replace the worker', async () => {
+  test('a new global does not replace the worker, so its modules keep their state', async () => {
     const { write, load } = await createStage({ workers: 1 })
     await write({ 'x.ts': 'let n = 0\nexport default () => { globalThis.mine = 1; return ++n }' })
     const modules = await load('x.ts')

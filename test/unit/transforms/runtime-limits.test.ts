@@ -19,7 +19,7 @@ describe('transforms that do not end', () => {
     ['loops after an await', 'export default async () => { await 1; while (true); }'],
     ['never settles', 'export default () => new Promise(() => {})'],
     ['runs microtasks without end', 'export default async () => { for (;;) await 1 }'],
-  ])('a transform that %s times out, and other calls are served at once', async (_, bad) => {
+  ])('a transform that %s times out, and other calls are served before that', async (_, bad) => {
     const { write, load } = await createStage({ timeoutMs: 250 })
     await write({ 'good.ts': good, 'bad.ts': bad })
     const modules = await load('good.ts', 'bad.ts')
@@ -34,7 +34,7 @@ describe('transforms that do not end', () => {
     expect(await resultOf(modules['good.ts'], { n: 5 })).toEqual({ n: 5 })
   })
 
-  test('a transform that blocks the only worker delays no other call', async () => {
+  test('other calls are served while a transform blocks the only worker', async () => {
     const { write, load } = await createStage({ timeoutMs: 15_000, workers: 1 })
     await write({ 'good.ts': good, 'bad.ts': 'export default () => { while (true); }' })
     const modules = await load('good.ts', 'bad.ts')
@@ -55,7 +55,7 @@ describe('transforms that do not end', () => {
     expect(runtime.state().threads).toBeLessThanOrEqual(3)
   })
 
-  test('calls behind a blocked call move to another worker and run once', async () => {
+  test('calls that wait for a call that blocks its worker move to another worker and run once', async () => {
     const stage = await createStage({ timeoutMs: 15_000, workers: 1 })
     await stage.write({
       'noted.ts': noted,

@@ -59,7 +59,7 @@ describe('unchanged modules', () => {
 })
 
 describe('transforms of an earlier load', () => {
-  test('a transform of an earlier load runs its own code as long as it is referenced', async () => {
+  test('a transform of an earlier load still runs its own code after later loads', async () => {
     const { write, load } = await createStage()
     await write({ 'x.ts': `export default () => 'first'` })
     const first = await load('x.ts')
