@@ -59,7 +59,7 @@ export type TransformRuntime = {
   createReplayThreads(onCovered?: RuntimeOptions['onCovered']): ReplayThreads
   /** Calls the listener with each stopped module that may be called again, fully or once as a trial. */
   onRetry(listener: (module: string) => void): void
-  /** The state of the threads, for tests, metrics and the bench. */
+  /** The state of the threads, for tests. */
   state(): ReturnType<Pool['state']> & { builds: number }
   /** Ends every thread. Calls in flight and later calls fail. */
   close(): Promise<void>

@@ -4,7 +4,7 @@ import { describeValueKind } from '../../base/json.ts'
 import { refusalMark } from '../../model/refusal.ts'
 import type { Locate } from './locate.ts'
 
-/** `what` and `at` contain no payload text, so a sender may see them. `frame` has the message, and is only for the operator. */
+/** `what` and `at` have nothing of the message, so a sender may see them. `frame` has the message, and is only for the operator. */
 type ThrownReport = { readonly what: string; readonly at: string; readonly frame: string }
 
 const messageLength = 500
