@@ -6,7 +6,7 @@ import { Problem } from '../model/problem.ts'
 import { findNamedFile, type NamedModuleKind } from './definition-files.ts'
 import { type Bundle, buildModule, type ModuleFile } from './modules/build.ts'
 import type { Evaluated } from './modules/evaluate.ts'
-import type { BuildInput } from './read.ts'
+import { type BuildInput, toInputStamp } from './read.ts'
 import { toFileLabel } from './root.ts'
 import { buildThrownReport } from './modules/thrown.ts'
 import { isUnchanged } from './modules/resolution-snapshot.ts'
@@ -101,5 +101,5 @@ async function evaluate(bundle: Bundle): Promise<Definition | Problem> {
 async function readManifestStamp({ file, packageName }: ModuleFile): Promise<string> {
   if (packageName === undefined) return ''
   const facts = await stat(join(file, 'package.json'), { bigint: true }).catch(() => undefined)
-  return facts === undefined ? 'missing' : `${facts.mtimeNs} ${facts.size}`
+  return facts === undefined ? 'missing' : toInputStamp(facts)
 }

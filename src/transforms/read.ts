@@ -15,6 +15,11 @@ export type BuildInput = {
   readonly size: bigint
 }
 
+/** A text that differs between two states of a file. The change time is part of it, because some tools keep the time of the last write. */
+export function toInputStamp({ mtimeNs, ctimeNs, size }: Pick<BuildInput, 'mtimeNs' | 'ctimeNs' | 'size'>): string {
+  return `${mtimeNs} ${ctimeNs} ${size}`
+}
+
 /**
  * Whether the file no longer has the state in which it was read. Files of packages count as unchanged: there are thousands of them, and
  * the next build checks them.

@@ -3,7 +3,7 @@
 // a full build drops their unused re-exports too.
 import { dirname, join } from 'node:path'
 import type { Metafile } from 'esbuild'
-import { type BuildInput, readInside } from '../read.ts'
+import { type BuildInput, readInside, toInputStamp } from '../read.ts'
 import { isInPackage } from './manifests.ts'
 import { binding, readReExports, type ReExport, parsePairs, printPlainCode } from './re-exports.ts'
 
@@ -170,8 +170,4 @@ function buildTrimmedText({ reExports }: Barrel, names: ReadonlySet<string>): st
     if (one.kind === 'star' && one.names === undefined) lines.add(`export * from ${JSON.stringify(one.from)}`)
   }
   return [...lines, ''].join('\n')
-}
-
-function toInputStamp({ mtimeNs, ctimeNs, size }: BuildInput): string {
-  return `${mtimeNs} ${ctimeNs} ${size}`
 }

@@ -1,10 +1,10 @@
 // The resolution of an import also depends on files that are not read, such as a `mode.ts` next to a `mode.js`, or a package in a nearer
 // folder. A snapshot records what a build found at each place where it looked, so that a later check notices a change.
-import { statSync } from 'node:fs'
+import { type BigIntStats, statSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { listFoldersUpTo } from './manifests.ts'
-import type { BuildInput } from '../read.ts'
+import { type BuildInput, toInputStamp } from '../read.ts'
 
 /** The answers during the build by question, which is `stat <path>` or `names <path>`. */
 export type ResolutionSnapshot = ReadonlyMap<string, string>
@@ -39,7 +39,7 @@ export async function isUnchanged({
 }): Promise<boolean> {
   const ask = createFileFacts()
   const same = await Promise.all([
-    ...inputs.map(async ({ file, mtimeNs, size }) => (await ask(`stat ${file}`)) === `${mtimeNs} ${size}`),
+    ...inputs.map(async (input) => (await ask(`stat ${input.file}`)) === toInputStamp(input)),
     ...[...snapshot].map(async ([question, answer]) => (await ask(question)) === answer),
   ])
   return same.every(Boolean)
@@ -73,7 +73,7 @@ function createFileFacts(): (question: string) => Promise<string> {
     if (question.startsWith('stat ')) {
       // asynchronous calls take ten times as long: 40 ms at each save for a package with a thousand files
       const facts = readFacts(path)
-      return facts === undefined ? 'missing' : `${facts.mtimeNs} ${facts.size}`
+      return facts === undefined ? 'missing' : toInputStamp(facts)
     }
     const folder = dirname(path)
     const reading = folders.get(folder) ?? readdir(folder).catch(() => [])
@@ -84,7 +84,7 @@ function createFileFacts(): (question: string) => Promise<string> {
   }
 }
 
-function readFacts(path: string): { mtimeNs: bigint; size: bigint } | undefined {
+function readFacts(path: string): BigIntStats | undefined {
   try {
     return statSync(path, { bigint: true, throwIfNoEntry: false })
   } catch {

@@ -1,4 +1,4 @@
-import { rename } from 'node:fs/promises'
+import { rename, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createStage, resultOf, toLoaded } from './runtime-stage.ts'
@@ -29,6 +29,15 @@ describe('unchanged modules', () => {
     await rename(join(root, '.b.ts.tmp'), join(root, 'b.ts'))
     expect(await resultOf((await load('a.ts', 'b.ts'))['b.ts'])).toBe(22)
     expect(runtime.state().builds).toBe(3)
+  })
+
+  test('a module is built again when it was saved with the same size and the same time, as some tools write files', async () => {
+    const { write, load, root } = await createStage()
+    for (const word of ['old', 'new']) {
+      await write({ 'x.ts': `export default () => '${word}'` })
+      await utimes(join(root, 'x.ts'), 1, 1)
+      expect(await resultOf((await load('x.ts'))['x.ts'])).toBe(word)
+    }
   })
 
   test.each([
