@@ -12,11 +12,11 @@ import type { CoveredCode, TransformRuntime } from '../transforms/runtime.ts'
 import { listCoveredShapes } from './covered-shapes.ts'
 import { type FixtureFile, readFixtures } from './fixture-files.ts'
 import { type GenerationParts, runFixture } from './fixtures.ts'
+import { streamKeptPages } from './kept.ts'
 import { runAll } from './replay.ts'
 
-/** The maximum number of kept requests of a module that run for its coverage, the newest first, and the size of a page. */
+/** The maximum number of kept requests of a module that run for its coverage, the newest first. */
 const maxKept = 200
-const pageSize = 25
 /** After this time, no further page runs. */
 const limitMs = 30_000
 
@@ -117,13 +117,11 @@ async function* readKept(
   store: CoverageParts['store'],
 ): AsyncGenerator<KeptDelivery, void> {
   const ids = mappings.flatMap(({ id, transform }) => (transform?.module === module ? id : []))
+  if (store === undefined || ids.length === 0) return
   const until = performance.now() + limitMs
-  let before: string | undefined
-  for (let left = maxKept; left > 0 && ids.length > 0 && performance.now() < until; left -= pageSize) {
-    const page = (await store?.keptDeliveries({ mappings: ids, before, limit: pageSize })) ?? []
+  for await (const page of streamKeptPages(store, { mappings: ids, limit: maxKept })) {
     yield* page
-    if (page.length < pageSize) return
-    before = page.at(-1)?.deliveryId
+    if (performance.now() >= until) return
   }
 }
 

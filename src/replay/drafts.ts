@@ -17,6 +17,7 @@ import type { KeptQuery } from '../store/queries.ts'
 import type { KeptDelivery } from '../store/records.ts'
 import { renderPath } from '../shapes/places.ts'
 import type { StoreReader } from '../store/store.ts'
+import { streamKeptPages } from './kept.ts'
 
 /** The schema of `TriedDraft` in `model/api/bench.ts`. */
 export const TriedDraftSchema = z.object({
@@ -41,9 +42,8 @@ export const TriedDraftSchema = z.object({
 /** `match`: the conditions, as in a mapping. */
 export type Draft = { readonly template: string; readonly match: object }
 
-/** The maximum length of a message in characters, and the maximum number of requests in memory at a time. */
+/** The maximum length of a message in characters. */
 const maxMessageChars = 2_000
-const pageSize = 25
 
 const draftId = 'draft'
 
@@ -59,9 +59,7 @@ export async function tryDraft(
   const tried: api.TriedDraft['tried'][number][] = []
   const paths = listPayloadPaths(draft.template)
   const empty = new Map<string, { count: number; near: string | null }>()
-  let before = query.before
-  for (let left = query.limit; left > 0;) {
-    const page = await store.keptDeliveries({ ...query, before, limit: Math.min(left, pageSize) })
+  for await (const page of streamKeptPages(store, query)) {
     for (const kept of page) {
       await yieldToEventLoop()
       const one = await tryKept(generation, kept, newId)
@@ -73,9 +71,6 @@ export async function tryDraft(
         empty.set(path, { count: count + 1, near: near ?? findNearPath(one.payload, steps) })
       }
     }
-    if (page.length < pageSize) break
-    left -= page.length
-    before = page.at(-1)?.deliveryId
   }
   return { tried, empty: [...empty].map(([path, found]) => ({ path, ...found })) }
 }

@@ -20,6 +20,7 @@ import type { StoreReader } from '../store/store.ts'
 import { buildDelivery } from '../deliveries/delivery.ts'
 import { readShape, streamShapes } from '../deliveries/shapes/stored.ts'
 import type { Fixture } from './fixture-files.ts'
+import { streamKeptPages } from './kept.ts'
 import { buildTypedHead, buildTypedRequest, listSamples } from './samples.ts'
 
 /**
@@ -39,9 +40,6 @@ export function buildRequestShape(
   learnPayload(learnt, readPayload(body), 0)
   return nameShapes([learnt])[0]
 }
-
-/** The maximum number of requests in memory at a time. */
-const pageSize = 25
 
 export type ShapeParts = {
   /** The config directory. */
@@ -113,14 +111,11 @@ async function collectUnlearntShapes(parts: ShapeParts, name: string): Promise<M
     if (sample.kind === 'kept') continue
     await add(buildTypedHead(generation, hook, sample.request), Buffer.from(sample.request.body), 0)
   }
-  let before: string | undefined
-  for (let left = maxKept; left > 0; left -= pageSize) {
-    const page = (await store?.keptDeliveries({ hook: name, before, limit: Math.min(left, pageSize) })) ?? []
+  if (store === undefined) return others
+  for await (const page of streamKeptPages(store, { hook: name, limit: maxKept })) {
     for (const { receivedAt, request } of page) {
       if (request !== undefined) await add(request.head, request.body, receivedAt)
     }
-    if (page.length < pageSize) break
-    before = page.at(-1)?.deliveryId
   }
   return others
 }

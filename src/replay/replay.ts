@@ -10,6 +10,7 @@ import { type Transform, toTransformKey } from '../model/transform.ts'
 import { type OutcomeComparison, compare, matchIds } from './comparison.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
 import { isHookOpen } from '../pipeline/hook.ts'
+import { streamKeptPages } from './kept.ts'
 import { type Outcome, toComparedAction, toOutcome, toRefusedOutcome } from './outcome.ts'
 import { decide } from '../pipeline/pipeline.ts'
 import { checkBody, buildDelivery } from '../deliveries/delivery.ts'
@@ -51,8 +52,6 @@ type ReplayInput = {
 /** A kept delivery, or a request of a recording, which has no record of its outcome. */
 type Replayable = KeptDelivery | RecordedDelivery
 
-/** The number of requests in memory at a time. */
-const pageSize = 25
 /** The pause between two runs of an edit if the live code does not run between them, so that clocks differ. */
 const pauseMs = 3
 
@@ -66,11 +65,7 @@ export async function replay(input: ReplayInput): Promise<Replay> {
   const notLoaded: string[] = []
   const tooLarge: string[] = []
   let notRun = 0
-  let before = query.before
-  for (let left = query.limit; left > 0;) {
-    const page = await store.keptDeliveries({ ...query, before, limit: Math.min(left, pageSize) })
-    left -= page.length
-    before = page.at(-1)?.deliveryId
+  for await (const page of streamKeptPages(store, query)) {
     tooLarge.push(...page.flatMap(({ deliveryId, request }) => (request === undefined ? deliveryId : [])))
     const runnable = page.filter(({ request }) => request !== undefined)
     const leftMs = until - performance.now()
@@ -81,7 +76,6 @@ export async function replay(input: ReplayInput): Promise<Replay> {
       if (module === undefined) deliveries.push(one)
       else notLoaded.push(module)
     }
-    if (page.length < pageSize) break
   }
   return { deliveries, tooLarge, notRun, notLoaded }
 }

@@ -13,8 +13,8 @@ import { listPlaces } from '../shapes/places.ts'
 import type { Kind } from '../shapes/shape.ts'
 import type { KeptDelivery } from '../store/records.ts'
 import type { StoreReader } from '../store/store.ts'
+import { streamKeptPages } from './kept.ts'
 
-const pageSize = 25
 /** The number of newest kept requests that are searched for examples. */
 const maxRead = 200
 const maxReadBytes = 16_000_000
@@ -67,17 +67,14 @@ async function readExamples({ generation, store }: RowParts, hook: string | unde
   const examples: Example[] = []
   if (generation === undefined) return examples
   const among = hook === undefined || hook === '*' ? {} : { hook }
-  let before: string | undefined
   let bytes = 0
-  for (let left = maxRead; left > 0 && bytes < maxReadBytes; left -= pageSize) {
-    const page = await store.keptDeliveries({ ...among, before, limit: pageSize })
+  for await (const page of streamKeptPages(store, { ...among, limit: maxRead })) {
     for (const kept of page) {
       await yieldToEventLoop()
       bytes += kept.request?.body.byteLength ?? 0
       examples.push(...readExample(generation, kept))
     }
-    if (page.length < pageSize) break
-    before = page.at(-1)?.deliveryId
+    if (bytes >= maxReadBytes) break
   }
   return examples
 }
