@@ -104,9 +104,7 @@ export async function capture(
   }
 }
 
-/**
- * Leaves out each field of an action, and the answer, if it contains one of the secrets.
- */
+/** Leaves out each field of an action, and the answer, if it contains one of the secrets. */
 function removeSecretFields(actual: Actual, secrets: readonly string[], request: string) {
   const toJsonText = (value: unknown) => JSON.stringify(value).slice(1, -1)
   // a value that is in the request too, such as "production", is not a secret

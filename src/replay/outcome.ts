@@ -1,4 +1,4 @@
-// The outcome of a decision in a form that can be compared: without ids and times that differ in each run.
+// The outcome of a decision in a form that can be compared: without the ids of one run.
 import type { JsonObject, JsonValue } from '../base/json.ts'
 import { isJsonObject, isSameJson } from '../base/json.ts'
 import type { PlannedAction } from '../model/action.ts'
@@ -102,7 +102,7 @@ export type Change = {
   readonly after: JsonValue | undefined
 }
 
-/** Lists all differences except the mapping. If the decisions differ, only this difference is listed. */
+/** Lists the differences in the decision, the actions, the answer and the problem. If the decisions differ, only this difference is listed. */
 export function listChanges(before: Outcome, after: Outcome): Change[] {
   if (before.decision !== after.decision)
     return [{ path: 'decision', before: describeOutcome(before), after: describeOutcome(after) }]

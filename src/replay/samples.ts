@@ -23,7 +23,7 @@ type SampleParts = {
   readonly store: Pick<StoreReader, 'keptDeliveries'>
 }
 
-/** `name`: the name of a hook. The fixtures come first, and the kept requests last. */
+/** `name`: the name of a hook. The kept requests come last. */
 export async function listSamples({ dir, generation, store }: SampleParts, name: string): Promise<SampleFields[]> {
   const hook = generation.findHook(name)
   const [fixtures, kept] = await Promise.all([
