@@ -66,8 +66,8 @@ export interface BudgetKeeper {
 export const wokenBySettling = 2
 /** How many waiting jobs retry soon, because a turn that reserved a part of the budget may die without being settled. */
 const maxThatPoll = 4
-const pollMs = 30_000
-/** Less than `clockSetBackMs`: a job whose time is further ahead than that would be due at once, because the clock was set back. */
+export const pollingWithinMs = 30_000
+/** Less than `clockSetBackMs`: a job whose time is further ahead than that would be due at once, as after a clock was set back. */
 const longestWaitMs = 86_400_000
 
 export type Shortage = { readonly reservation: Reservation; readonly account: Account; readonly measure: Measure }
@@ -118,8 +118,6 @@ export function describeShortage(
     `${format(most[measure])}. The budget resets at ${new Date(endsAt).toISOString()}. To add to it: hookloom budget raise ${name}`
   const isHeld = limit - spent[measure] >= most[measure]
   const untilEndMs = Math.max(1, endsAt - now)
-  const afterMs = Math.min(untilEndMs, isHeld && polling < maxThatPoll ? pollMs : longestWaitMs)
+  const afterMs = Math.min(untilEndMs, isHeld && polling < maxThatPoll ? pollingWithinMs : longestWaitMs)
   return { kind: 'waits', reason, afterMs }
 }
-
-export const pollingWithinMs = pollMs

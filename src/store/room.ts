@@ -17,7 +17,7 @@ export type Capacity = {
    * A `store-full` problem if a new delivery would exceed the limit. `bytes`: the bytes of the delivery that would wait; a delivery that does
    * not wait is never refused. `uncommitted`: the bytes of earlier operations that are not committed yet.
    */
-  checkAppend(bytes: number, uncommitted: number): Problem | undefined
+  checkAppend(bytes: number, uncounted: number): Problem | undefined
   /** Why deliveries are refused; undefined while they are not. */
   trouble(): string | undefined
   /** A warning for the operator before deliveries are refused. */
@@ -49,8 +49,8 @@ export function createCapacity({ maxBytes, log }: { maxBytes: () => number; log:
       isTight = warning !== undefined
       full = undefined
     },
-    checkAppend(more, uncommitted) {
-      if (more === 0 || bytes + uncommitted + more <= maxBytes()) return undefined
+    checkAppend(more, uncounted) {
+      if (more === 0 || bytes + uncounted + more <= maxBytes()) return undefined
       // a delivery that is too large for an almost empty store does not make it full
       if (bytes >= shares.warn * maxBytes()) setFull()
       return new Problem('store-full', 'The store is full. Send the request again later.', { retryAfterSeconds })

@@ -77,10 +77,10 @@ export const whereBehind = (table: (typeof tables)[number]): string => `seq > (S
 export const jobsOf = (deliverySeq: string): string => `(SELECT job_seq FROM jobs_of WHERE delivery_seq = ${deliverySeq}
   UNION ALL SELECT seq FROM jobs WHERE ${whereBehind('jobs')} AND delivery_seq = ${deliverySeq})`
 
-/** The sessions of the rows behind the catalog, with the time of the newest row. */
-export const touchedSessions = `SELECT agent_id, session_key, max(at) AS updated_at FROM (
+/** The sessions of the rows behind the catalog, each with the time of its newest row. */
+export const selectTouchedSessions = `SELECT agent_id, session_key, max(at) AS updated_at FROM (
     SELECT agent_id, session_key, at FROM events WHERE ${whereBehind('events')}
-    UNION ALL SELECT agent_id, session_key, at FROM messages WHERE ${whereBehind('messages')})`
+    UNION ALL SELECT agent_id, session_key, at FROM messages WHERE ${whereBehind('messages')}) GROUP BY agent_id, session_key`
 
 const additions = [
   `INSERT INTO listed SELECT state, seq, hook, source, event, mapping_id, id FROM deliveries WHERE ${whereBehind('deliveries')}`,
@@ -88,7 +88,7 @@ const additions = [
   `INSERT INTO jobs_of SELECT delivery_seq, seq FROM jobs WHERE ${whereBehind('jobs')} AND delivery_seq IS NOT NULL`,
   `INSERT INTO transcripts SELECT agent_id, session_key, seq FROM messages WHERE ${whereBehind('messages')}`,
   `INSERT INTO run_messages SELECT run_id, seq FROM messages WHERE ${whereBehind('messages')}`,
-  `INSERT INTO sessions (agent_id, session_key, updated_at) SELECT * FROM (${touchedSessions} GROUP BY agent_id, session_key) WHERE true
+  `INSERT INTO sessions (agent_id, session_key, updated_at) SELECT * FROM (${selectTouchedSessions}) WHERE true
     ON CONFLICT DO UPDATE SET updated_at = excluded.updated_at WHERE excluded.updated_at > updated_at`,
   `UPDATE catalog SET ${tables.map((table) => `${table} = ${selectLast(table)}`).join(', ')}`,
 ] as const

@@ -98,7 +98,7 @@ export async function writeSqlite<Result>(file: string, run: (target: CopyTarget
         // every gate is closed until all jobs are copied
         const [gate, closed] = name === 'jobs' ? [', gate', ', 1'] : ['', '']
         const sql = `INSERT INTO ${name} (${names.join(', ')}${gate}) VALUES (${names.map(() => '?').join(', ')}${closed})`
-        for (const row of rows) db.run(sql, ...names.map((column) => toUnsortedColumns(column, row[column] ?? null)))
+        for (const row of rows) db.run(sql, ...names.map((column) => toUnsortedValue(column, row[column] ?? null)))
       },
       count: async ({ name }) => countRows(db, name),
     })
@@ -137,7 +137,7 @@ function closeQuietly(db: Database): void {
 }
 
 /** The first claim sorts the jobs that have a flow. */
-function toUnsortedColumns(column: string, value: SqlValue): SqlValue {
+function toUnsortedValue(column: string, value: SqlValue): SqlValue {
   return column === 'flow' && value !== null ? 0 : value
 }
 

@@ -1,6 +1,6 @@
 // Commits on the calling thread, while nothing else waits and the disk is fast. A lone request then waits for one commit: waking
 // the writer thread and being woken by it takes several times as long. Every other operation goes to the writer thread.
-import { runBatch, toBatchFailure } from './batch.ts'
+import { runBatch, toOperationFailure } from './batch.ts'
 import { type Database, isLocked, openDatabase } from './driver.ts'
 import { readInodes } from './files.ts'
 import type { BatchResult, Inodes, Operation } from './operations.ts'
@@ -68,7 +68,7 @@ export function createDirectWriter(file: string, fastMs: number): DirectWriter {
         return result
       } catch (error) {
         reset()
-        return isLocked(error) ? undefined : { failure: toBatchFailure(error) }
+        return isLocked(error) ? undefined : { failure: toOperationFailure(error) }
       }
     },
     noteCommit(tookMs) {

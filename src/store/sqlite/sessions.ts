@@ -1,6 +1,6 @@
 // The operations on sessions: events, transcripts and runner states. They run inside the writer's transaction. The time of the last update of a
 // session follows from the rows of its events and messages: see catalog.ts.
-import { touchedSessions } from './catalog.ts'
+import { selectTouchedSessions } from './catalog.ts'
 import type { Database, Row, SqlValue } from './driver.ts'
 import type { EventValues, OperationOf, WakeValues } from './operations.ts'
 
@@ -67,7 +67,6 @@ export function writeTurn(db: Database, operation: OperationOf<'report'>, { agen
   }
 }
 
-const selectTouched = `${touchedSessions} GROUP BY agent_id, session_key`
 const selectSession = 'SELECT * FROM sessions WHERE agent_id = ? AND session_key = ?'
 /** The newest rows before a moment: at least `?2`, and all rows of the oldest moment among them. */
 const selectSessions = `SELECT * FROM sessions
@@ -79,7 +78,7 @@ const selectSessions = `SELECT * FROM sessions
 export function findSession(db: Database, agentId: string, sessionKey: string): Row | undefined {
   const row = db.get(selectSession, agentId, sessionKey)
   const touched = db
-    .all(selectTouched)
+    .all(selectTouchedSessions)
     .find((session) => session['agent_id'] === agentId && session['session_key'] === sessionKey)
   return touched === undefined ? row : touch(row, touched)
 }
@@ -87,7 +86,7 @@ export function findSession(db: Database, agentId: string, sessionKey: string): 
 /** A page of sessions, with the rows behind the catalog. */
 export function findSessions(db: Database, { limit, before }: { limit: number; before: number }): Row[] {
   const toName = (row: Row) => `${row['agent_id']}\0${row['session_key']}`
-  const touched = db.all(selectTouched)
+  const touched = db.all(selectTouchedSessions)
   const touchedNames = new Set(touched.map(toName))
   const fresh = touched.map((row) =>
     touch(db.get(selectSession, row['agent_id'] ?? null, row['session_key'] ?? null), row),

@@ -6,7 +6,7 @@ import { Problem } from '../../model/problem.ts'
 import { createSingleOwnerCalls } from './one-owner.ts'
 import { createCapacity, type Capacity } from '../room.ts'
 import type { StoreHealth } from '../records.ts'
-import type { Clock, Store, StoreReader } from '../store.ts'
+import type { Clock, OpenedStore, Store, StoreReader } from '../store.ts'
 import { createReadConnection, type ReadConnection } from './connection.ts'
 import { openMemory } from './memory.ts'
 import type { Results, Writer } from './operations.ts'
@@ -46,17 +46,8 @@ export type SqliteOptions = {
   readonly spawn?: typeof spawnWriter
 }
 
-export type SqliteStore = Store & {
-  /**
-   * Tries to open the file. Resolves even if the file cannot be opened now: the store tries again with each call, and
-   * health() says why. Rejects with `store-locked` if another process owns the store, and with `config-invalid` if a newer
-   * hookloom wrote it.
-   */
-  ready(): Promise<void>
-}
-
 /** Does not open the file: the first call does, and each call after a failure tries again. */
-export function createSqliteStore(options: SqliteOptions): SqliteStore {
+export function createSqliteStore(options: SqliteOptions): OpenedStore {
   const {
     file,
     clock,
@@ -116,7 +107,7 @@ type Parts = {
   readonly countOpenings?: () => number
 }
 
-function createStore({ connection, writer, clock, room, countOpenings = () => 1 }: Parts): SqliteStore {
+function createStore({ connection, writer, clock, room, countOpenings = () => 1 }: Parts): OpenedStore {
   const reads = createReads(connection, clock)
   let joined: string | undefined
 

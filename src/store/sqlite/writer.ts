@@ -1,6 +1,6 @@
 // The writer thread. It owns the file, and executes one batch at a time. Only a lone operation may be committed elsewhere: see direct.ts.
 import { parentPort, workerData } from 'node:worker_threads'
-import { runBatch, toBatchFailure } from './batch.ts'
+import { runBatch, toOperationFailure } from './batch.ts'
 import { classifyError } from './driver.ts'
 import { probeDiskSpace, readSize } from './files.ts'
 import type { OpenedFile, Operation, OperationResult, BatchReply, Request, WriterOptions } from './operations.ts'
@@ -34,7 +34,7 @@ function answer(operations: readonly Operation[]): BatchReply {
     return { opened, tookMs: performance.now() - startedAt, result }
   } catch (error) {
     if (classifyError(error)?.reopen) connection.reset()
-    return { opened, tookMs: performance.now() - startedAt, result: { failure: toBatchFailure(error) } }
+    return { opened, tookMs: performance.now() - startedAt, result: { failure: toOperationFailure(error) } }
   }
 }
 

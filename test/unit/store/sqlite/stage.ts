@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import type { Worker } from 'node:worker_threads'
 import { onTestFinished } from 'vitest'
 import { spawnWriter } from '../../../../src/store/sqlite/queue.ts'
-import { createSqliteStore, type SqliteOptions, type SqliteStore } from '../../../../src/store/sqlite/sqlite.ts'
+import { createSqliteStore, type SqliteOptions } from '../../../../src/store/sqlite/sqlite.ts'
+import type { OpenedStore } from '../../../../src/store/store.ts'
 import { newDelivery } from '../../../contract/stage.ts'
 
 export function newFolder(): string {
@@ -14,7 +15,7 @@ export function newFolder(): string {
   return folder
 }
 
-export function openStore(file: string, options: Partial<SqliteOptions> = {}): SqliteStore {
+export function openStore(file: string, options: Partial<SqliteOptions> = {}): OpenedStore {
   const store = createSqliteStore({ file, clock: Date.now, ...options })
   onTestFinished(() => store.close())
   return store

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { silentLog } from '../../../../src/model/log.ts'
-import { toBatchFailure } from '../../../../src/store/sqlite/batch.ts'
+import { toOperationFailure } from '../../../../src/store/sqlite/batch.ts'
 import { readSqlite } from '../../../../src/store/sqlite/copy.ts'
 import { openDatabase } from '../../../../src/store/sqlite/driver.ts'
 import { spawnWriter } from '../../../../src/store/sqlite/queue.ts'
@@ -143,7 +143,7 @@ describe('trouble with the file of a store', () => {
       try {
         return db.exec('SELECT * FROM nothing')
       } catch (error) {
-        return toBatchFailure(error)
+        return toOperationFailure(error)
       }
     }
     expect(fail()).toMatchObject({ detail: 'The store cannot write: SQLite refuses a statement.' })
