@@ -30,8 +30,8 @@ export type Account = AccountName & {
 }
 
 /**
- * `waits`: the job is queued again until the budget may have room, and its lease has ended. `never`: the turn asks for more than the whole
- * budget has. `lost`: the job is no longer leased under this fence.
+ * `waits`: the job has no lease any more, and is queued until the budget may have room. `never`: the turn asks for more than the whole budget
+ * has. `lost`: the job is no longer leased under this fence.
  */
 export type ReserveResult =
   | { readonly kind: 'reserved' | 'lost' }
@@ -39,16 +39,16 @@ export type ReserveResult =
 
 /** The part of the store that reads budgets. */
 export interface AccountReader {
-  /** The accounts of budgets, in the order of the names. The account of a period in which nothing was counted is empty. */
+  /** The accounts of budgets, in the order of `names`. The account of a period in which nothing was counted is empty. */
   accounts(names: readonly AccountName[]): Promise<Account[]>
 }
 
 /** The part of the store that keeps budgets. */
 export interface BudgetKeeper {
   /**
-   * Reserves the amount that a turn may use, in each of its budgets or in none. All owners together never reserve and spend more than a limit,
-   * except a turn whose lease ended while it went on. A reservation ends with the lease of the job, with its report, or when the job reserves
-   * again. If a budget has no room, the job is queued until the budget may have some, and no attempt counts.
+   * Reserves the amount that a turn may use, in each of its budgets or in none. All owners together never reserve more than a limit has left. A
+   * reservation ends with the lease of the job, when the turn is settled, or when the job reserves again. If a budget has no room, the job is
+   * queued until the budget may have some, and no attempt counts.
    */
   reserve(job: { id: string; fence: number }, reservations: readonly Reservation[]): Promise<ReserveResult>
   /** Adds to the limits of a budget in one period. All jobs that wait for the budget become due. */
@@ -62,7 +62,7 @@ export interface BudgetKeeper {
   noteBudgetAlert(account: AccountName, percent: number): Promise<boolean>
 }
 
-/** How many waiting jobs retry when a turn is settled, oldest first. When one of them ends, it wakes the same number again, so the queue drains. */
+/** How many waiting jobs retry when a turn is settled, oldest first. Each of these wakes the same number when it is settled, so the queue drains. */
 export const wokenBySettling = 2
 /** How many waiting jobs retry soon, because a turn that reserved a part of the budget may die without being settled. */
 const maxThatPoll = 4
@@ -97,7 +97,7 @@ function computeFree({ limits }: Reservation, account: Account, measure: Measure
   return findLimit(limits, account, measure) - account.spent[measure] - account.reserved[measure]
 }
 
-/** `polling`: the number of jobs that wait for this budget and retry within `pollMs`. */
+/** `polling`: the number of jobs that wait for this budget and retry within `pollingWithinMs`. */
 export function describeShortage(
   { reservation, account, measure }: Shortage,
   { now, polling }: { readonly now: number; readonly polling: number },

@@ -1,5 +1,4 @@
-// Copies everything in a store, row by row, into an empty store of any engine. All engines have the same columns, and read rows in order of
-// arrival.
+// Copies a store, row by row, into an empty store of any engine. All engines read and write the rows in one form.
 import { Problem } from '../model/problem.ts'
 import type { Row, SqlValue } from './rows.ts'
 
@@ -15,8 +14,8 @@ export type CopiedTable = {
 const events = { seq: 'integer', at: 'integer', agent_id: 'text', session_key: 'text', text: 'text' } as const
 
 /**
- * The tables in an order in which each row follows the rows that it refers to. Named leases, gateways, reservations, gates and the keys of flows are
- * not copied: the next owner makes new ones.
+ * The tables in an order that satisfies their foreign keys. The other tables are not copied, such as those of named leases, gateways, reservations and
+ * the keys of flows: the next owner fills them anew.
  */
 export const copiedTables: readonly CopiedTable[] = [
   {
@@ -188,7 +187,7 @@ export type CopyTarget = {
   count(table: CopiedTable): Promise<number>
 }
 
-/** Small enough for memory: the largest requests have a few hundred kilobytes. */
+/** Small enough for memory: the body of a request has at most 256 KiB by default. */
 const rowsAtOnce = 200
 
 /** Throws `store-unavailable` if a table does not have as many rows in the target as in the source. Returns the number of rows of each table. */

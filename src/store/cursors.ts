@@ -1,8 +1,8 @@
-// Cursors: named texts. A cursor changes only if it has the expected value, and in one transaction with the rows that it belongs to.
+// Cursors: named texts. `appendAll` and `settle` move a cursor only if it has the expected value, in one transaction with the rows that they write.
 
 /**
- * A move of a cursor. The value of a cursor is a position in an external sequence, such as the history id of a mailbox. The move is stored with the
- * deliveries that were read from `from` up to `to`. `from` is undefined if the cursor was never set.
+ * A move of a cursor: a compare and set. A value is, for example, the history id up to which a mailbox was read. `from` is undefined if the store
+ * does not have the cursor.
  */
 export type CursorMove = {
   readonly name: string
@@ -12,7 +12,7 @@ export type CursorMove = {
   readonly ifStored?: true
 }
 
-/** Several cursors move together or not at all. Each name is given once. */
+/** If one of several cursors has another value than its `from`, none moves. Each name is given once. */
 export type CursorMoves = CursorMove | readonly CursorMove[]
 
 /** The moves in the order of the names: two transactions that lock in the same order cannot wait for each other. */
@@ -20,12 +20,12 @@ export function listMoves(moves: CursorMoves): CursorMove[] {
   return [moves].flat().toSorted((one, other) => (one.name < other.name ? -1 : 1))
 }
 
-/**
- * If the name of a cursor begins with one of these prefixes, the first word of its value is a moment in milliseconds since the epoch. After this
- * moment, a sweep deletes the cursor.
- */
 export const oncePrefix = 'once/'
 export const statePrefix = 'state/'
 /** The prefix of cursors that name the task that may set a commit status: see jobs/steps/status.ts. */
 export const statusPrefix = 'status/'
+/**
+ * If the name of a cursor begins with one of these prefixes, the first word of its value is a moment in milliseconds since the epoch. After this
+ * moment, a sweep deletes the cursor.
+ */
 export const expiringPrefixes = [oncePrefix, statePrefix, statusPrefix] as const

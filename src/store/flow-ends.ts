@@ -1,4 +1,4 @@
-// Ends waiting jobs of flows that are cancelled by a request or expire.
+// Ends the jobs of flows that a request cancels, and waiting jobs that expire.
 import {
   toEndedColumns,
   type FlowClaim,
@@ -56,7 +56,7 @@ export function* cancelJobs({ now, dialect }: FlowClaim): Script<Cancelled> {
 
 const expiredReason = 'It had not started when it expired (expires).'
 
-/** A job that was tried or has a recorded step no longer expires. */
+/** A job with a counted attempt or a recorded step no longer expires. */
 export function* expireJobs({ now, dialect }: FlowClaim): Script<void> {
   const rows = yield* run(
     `SELECT job_seq FROM job_flow WHERE expires_at <= $1 ORDER BY expires_at LIMIT ${expiredAtOnce}`,

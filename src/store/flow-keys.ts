@@ -17,7 +17,7 @@ export type NewFlowJob = {
   readonly settings: FlowSettings
 }
 
-/** A row of flow_keys. */
+/** A row of flow_keys, with facts about the jobs of the key. */
 export type Known = {
   readonly id: number
   readonly state: string
@@ -44,7 +44,7 @@ export type KeyGroup = {
 
 export const toKeyName = ({ ring, key }: Pick<NewFlowJob, 'ring' | 'key'>) => JSON.stringify([ring, key])
 
-/** Whether the first waiting job is a retry, which waits for its own time. */
+/** Whether the first waiting job is a retry that the new jobs do not replace: it waits for its own time. */
 const waitsForRetry = ({ known, newest }: KeyGroup) =>
   known?.isQueuedAgain === true && newest.settings.onNew !== 'replace'
 /** Whether the key waits already: for a retry, or with a first job that was never queued again. */
@@ -53,7 +53,7 @@ const isWaiting = (group: KeyGroup) =>
 /** Whether the key keeps its due time: a key that is due already does not wait again. */
 const hasSameDueTime = (group: KeyGroup) => waitsForRetry(group) || (isWaiting(group) && group.known?.state !== 'later')
 
-/** Whether a quiet period of the key begins or continues. */
+/** Whether a quiet period begins or continues, for a key that has a row already. */
 export const isRescheduled = (group: KeyGroup) =>
   group.known !== undefined && group.kept.length > 0 && !hasSameDueTime(group)
 

@@ -17,7 +17,7 @@ export type Dialect = {
   readonly list: (param: string) => string
   /** A subquery that returns the arrays of a JSON array as rows with these columns. */
   readonly rows: (param: string, columns: Columns) => string
-  /** Whether the job `j` was never tried and has no recorded step. */
+  /** Whether the job `j` has neither a counted attempt nor a recorded step. */
   readonly isUntouched: string
 }
 
@@ -32,9 +32,9 @@ export type FlowClaim = {
   /** The labels of holds. */
   readonly held: readonly string[]
   readonly dialect: Dialect
-  /** SQL that selects the due times of the first `$1` jobs without a flow. */
+  /** SQL that selects the due times of the first `$1` due jobs without a flow. */
   readonly selectPlain: string
-  /** Starts the queued job `$1` in the lane `$2`, until `$3`. Returns its row: `seq`, and what the engine needs of it. */
+  /** Starts the queued job `$1` in the lane `$2`, with a lease until `$3`. Returns its row: `seq`, and what the engine needs of it. */
   readonly startJob: string
 }
 
@@ -93,7 +93,7 @@ export const reviewColumns = 'flow, queued_again, run_at'
 /**
  * Call it after queued jobs were ended: the next job of their key may have another session. If the ended job had been queued again, its key may
  * wait for the time of this retry or of another one. A quiet period of the key goes on: it ends after the time of each of its retries. A job that no
- * claim has seen has no key.
+ * claim has sorted has no key.
  */
 export function* reviewKeys(ended: readonly Row[], { rows }: Dialect): Script<void> {
   const never = -1

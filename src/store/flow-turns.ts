@@ -72,7 +72,7 @@ function waitsSince({ rank, servedAt, headStartMs }: Line): number {
 /** `hasPlain`: whether jobs without a flow may be due. */
 type TurnReads = { readonly hasPlain: boolean; readonly early: EarlyReads | undefined }
 
-/** Starts turns until the slots are used, or no line has room. */
+/** Starts turns until the slots are used, no line has room, or it has visited enough keys. */
 export function* startTurns(
   counts: TurnCounts,
   claim: FlowClaim,
@@ -86,7 +86,7 @@ export function* startTurns(
     const line = open.toSorted((one, other) => waitsSince(one) - waitsSince(other))[0]
     if (line === undefined) break
     const close = () => open.splice(open.indexOf(line), 1)
-    // if two lines are served in the same millisecond, their order stays the same
+    // later than before, even within a millisecond, so that the line moves behind the others
     const servedAt = Math.max(claim.now, line.servedAt + 1)
     if (line.plain !== undefined) {
       plain += 1

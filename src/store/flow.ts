@@ -38,7 +38,7 @@ const isFoundColumn = (first: string, name: string) =>
 /** The lowest key of an unfinished job: 0 if a job has no key yet; null if no unfinished job has a flow. */
 export const firstFlow = 'flow FROM jobs WHERE flow IS NOT NULL AND ended_at IS NULL ORDER BY flow LIMIT 1'
 
-/** The kinds of work that a claim would find, as columns with 0 or 1. Each column reads the first row of an index. `now`: an SQL expression. */
+/** The kinds of work that a claim would find, as columns with 0 or 1. Each column reads one row. `now`: an SQL expression. */
 export const hintColumns = (now: string) =>
   [
     isDueColumn(firstFlow, '0', 'unsorted'),

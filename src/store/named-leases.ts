@@ -21,9 +21,9 @@ export type Duty = {
 }
 
 export type NamedLeases = {
-  /** From now on, this gateway takes the duty when it is free. `changed` is called each time that it gets or loses the duty. */
+  /** From now on, this gateway takes the duty when it is free. `changed` is called each time that this gateway gets or loses the duty. */
   duty(name: string, changed: () => void): Duty
-  /** Takes the leases that are free, and returns their names. This gateway keeps them until `release`. */
+  /** Takes the leases that are free, and returns their names. This gateway renews them until `release`. */
   take(names: readonly string[]): Promise<string[]>
   /** Never rejects: a lease that cannot be ended expires. */
   release(names: readonly string[]): Promise<void>

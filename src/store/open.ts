@@ -35,7 +35,7 @@ export async function readDatabaseFacts(url: string): Promise<PostgresFacts> {
 }
 
 /**
- * Copies everything into an empty store of any engine, all or nothing, and returns the number of rows of each table. Throws `store-locked`
+ * Copies a store into an empty store of any engine, all or nothing, and returns the number of rows of each table. Throws `store-locked`
  * if a gateway uses one of the stores, and `conflict` if the target is not empty.
  */
 export async function copyStore(

@@ -12,7 +12,7 @@ export type Progress = {
 
 export interface ProgressReader {
   /**
-   * The progress of jobs and deliveries, by their ids, in any order. It reads no texts. Left out: ids that the store does not have, and
+   * The progress of jobs and deliveries, by their ids, in any order. Left out are ids that the store does not have. An engine may also leave out
    * wakes, which are done when they are stored.
    */
   progress(ids: readonly string[]): Promise<Progress[]>

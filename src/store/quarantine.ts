@@ -9,15 +9,13 @@ export type QuarantinedRequest = {
   readonly hook: string
   /** Why the request was refused, as JSON. Nothing in it comes from the headers, the query or the body of the request. */
   readonly refusal: string
-  /** The id of the key that decrypts `sealed`. */
+  /** The id of the key that decrypts the content. */
   readonly keyId: string
 }
 
 /** `sealed`: the head and the body of the request, encrypted. */
 export type SealedRequest = Omit<QuarantinedRequest, 'place'> & {
-  /**
-   * The hook. Together with `network`, it identifies a share of the space. It is a configured name, so that strangers cannot create many shares.
-   */
+  /** A configured name, so that strangers cannot create many shares: `hookLabel` and `network` identify a share of the space. */
   readonly hookLabel: string
   readonly network: string
   /** Whether the hook accepted a request of this network before. Requests of networks that it does not know are deleted first. */
@@ -46,7 +44,7 @@ export const quarantineColumns = 'id, received_at, hook, label, network, known, 
 )
 
 /**
- * The requests beyond the bounds, as SQL: the oldest ones of the largest sender of the largest hook, until the remaining requests fit. So a
+ * The requests beyond the bounds, as SQL: the oldest ones of the largest network of the largest hook, until the remaining requests fit. So a
  * flood from one network, or to one hook, deletes its own requests. Requests of networks that the hook knows are deleted last.
  *
  * `larger`: the name of the function that returns the larger of two numbers. `rows` and `bytes`: the parameters of the bounds.

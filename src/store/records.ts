@@ -65,7 +65,7 @@ export type NewTask = {
   readonly id: string
   readonly planned: Heartbeat | Alert | CommitStatusPlan | CallbackPlan
   readonly lane: string
-  /** The purpose of the task. While a task with the same purpose is queued, no other one is added. */
+  /** The purpose of the task. While a task with the same purpose is queued in a lane, no other one is added. */
   readonly standsFor: string
   /** The names by which holds find the task. Default: none, so that no hold keeps it back. */
   readonly labels?: readonly string[]
@@ -78,7 +78,7 @@ export type NewTask = {
  * hold of each kind.
  */
 export type Hold = {
-  /** `mapping:<ring>`, `source:<source>`, `agent:<id>`, `limit:<name>`, `budget:<name>`, `session:<lane>` or `all`. */
+  /** `mapping:<ring>`, `source:<source>`, `agent:<id>`, `limit:<name>`, `budget:<name>`, `session:<lane>` or `all`; see also `toResumedLabel`. */
   readonly label: string
   /** `pause`: an operator made it. `turns`: too many turns ran in an hour. `provider`: a provider asked to wait. `budget`: a budget is used up. */
   readonly kind: 'pause' | 'turns' | 'provider' | 'budget'

@@ -11,11 +11,11 @@ const shares = { warn: 0.8, reopen: 0.95 }
 const retryAfterSeconds = 60
 
 export type Capacity = {
-  /** Called after each commit with the bytes that wait in the store. */
+  /** Sets the bytes that wait in the store, and logs when new deliveries are, may soon be, or are no longer refused. */
   update(bytes: number): void
   /**
-   * A `store-full` problem if a new delivery would exceed the limit. `bytes`: the bytes of the delivery that would wait; a delivery that does
-   * not wait is never refused. `uncommitted`: the bytes of earlier operations that are not committed yet.
+   * A `store-full` problem if new deliveries would exceed the limit. `bytes`: how many of their bytes would wait; deliveries that do not wait are
+   * never refused. `uncounted`: the bytes of earlier calls that the last `update` did not include.
    */
   checkAppend(bytes: number, uncounted: number): Problem | undefined
   /** Why deliveries are refused; undefined while they are not. */

@@ -109,13 +109,13 @@ export interface StoreReader extends AccountReader, AuditReader, ProgressReader,
   holds(): Promise<Hold[]>
   /** The number of deliveries and of jobs in each state, for `hookloom doctor` and /metrics. */
   counts(): Promise<{ deliveries: Record<DeliveryState, number>; jobs: Record<JobState, number> }>
-  /** The number of deliveries in a state. Reads only index entries of this state, and in SQLite the rows behind the catalog. */
+  /** The number of deliveries in a state. Reads only an index, except for `accepted` in Postgres, and in SQLite also the rows behind the catalog. */
   countInState(state: DeliveryState): Promise<number>
   /** The number of parked deliveries that wait for a module, or for `someMapping`. Reads no requests. */
   countParkedFor(name: string): Promise<number>
   /** The modules that pending and parked deliveries wait for, and `someMapping`, each once. Reads one index entry for each name. */
   waitedFor(): Promise<string[]>
-  /** The bytes that wait: the requests of parked and pending deliveries, and unfinished jobs. An owner reads no rows for it. */
+  /** The bytes that wait: the requests of parked and pending deliveries, and unfinished jobs. In SQLite, an owner reads no rows for it. */
   waitingBytes(): Promise<number>
   /** For how long the job that became due first has been due; undefined if no job is due. */
   dueForMs(): Promise<number | undefined>
@@ -136,8 +136,8 @@ export interface StoreReader extends AccountReader, AuditReader, ProgressReader,
 
 /**
  * The part of the store that only an owner has. Durability: a call that writes resolves after its transaction is committed and, on disk, synced.
- * It rejects with `store-unavailable` if the commit failed or its result is unknown. Atomicity: each call is one transaction, except `sweep` and a
- * `claim` that sorts many new jobs. After a rejection, either all writes of a transaction are stored or none. Ownership: an engine has one owner or several. With one (SQLite), writes of a
+ * It rejects with `store-unavailable` if the commit failed or its result is unknown. Atomicity: each call is one transaction, except `sweep` and
+ * some claims. After a rejection, either all writes of a transaction are stored or none. Ownership: an engine has one owner or several. With one (SQLite), writes of a
  * second owner reject with `store-locked`. With several (Postgres), every promise applies to all owners together. Rows have a sequence number,
  * drawn when they are inserted; "arrival order" and "oldest first" are its order. Two deliveries that two owners store at the same moment have
  * the same order for every reader, but not necessarily the order of their requests.
@@ -204,7 +204,7 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
    * job that crashes its gateway grow with each crash, and the worker can end such a job as dead instead of starting it again.
    *
    * Jobs with a flow start in the order of flow.ts instead, when they are due and have room in `limits` and in their own settings. A claim with
-   * the limit 0 starts nothing, and only ends jobs that newer requests replace or cancel. `only: 'tasks'`: leases jobs that no delivery caused.
+   * the limit 0 starts nothing, but still ends jobs, for example those that newer requests replace or cancel. `only: 'tasks'`: leases jobs that no delivery caused.
    */
   claim(query: ClaimQuery): Promise<ClaimedJob[]>
   /**
@@ -215,8 +215,8 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
   /** Sets leases to end `leaseMs` from now. Returns the ids of the jobs that are still leased under their fence. */
   extend(jobs: readonly { id: string; fence: number }[], leaseMs: number): Promise<string[]>
   /**
-   * Milliseconds until the next queued job is due, or until the next hold ends; 0 or less if it is due now. Jobs that wait for an earlier job
-   * of their lane or for a hold do not count. Undefined if there is neither.
+   * Milliseconds until a claim may find something to do: a queued job is due or expires, or a hold ends. 0 or less if it may find something now. Jobs
+   * that wait for an earlier job of their lane or for a hold do not count. Undefined if there is nothing.
    */
   nextDueInMs(): Promise<number | undefined>
   /**
@@ -289,8 +289,8 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
 
 export type OpenedStore = Store & {
   /**
-   * Tries to open the store. Resolves even if it cannot be opened now: each call tries again, and health() says why. Rejects if
-   * another gateway owns it, if a newer hookloom wrote it, or if its settings would lose deliveries.
+   * Tries to open the store. Resolves even if it cannot be opened now: each call tries again, and health() says why. Rejects with `store-locked`
+   * if another gateway owns it, and with `config-invalid` if a newer hookloom wrote it or if its settings would lose deliveries.
    */
   ready(): Promise<void>
 }

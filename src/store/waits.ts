@@ -41,7 +41,7 @@ export interface WaitReader {
   waits(query: { readonly ids: readonly string[]; readonly limits: SharedLimits }): Promise<Wait[]>
   /** The number of queued jobs of a key; `max` if there are more. It reads up to `max` jobs, and all jobs that no claim has sorted yet. */
   countQueuedOfKey(query: FlowQueue): Promise<number>
-  /** The numbers of keys and jobs that wait. It reads two index entries for each key. */
+  /** The numbers of keys and jobs that wait. It reads index entries of each of them. */
   waitCounts(): Promise<WaitCounts>
 }
 
@@ -225,8 +225,8 @@ function* findPlace(job: Row, lines: readonly Line[], now: number): Script<Queue
 const maxNew = 1_000
 
 /**
- * Reads the first new jobs one by one, whatever their keys: a join may read the flow of every stored job. Usually, no other jobs are new after a
- * claim.
+ * Looks up the keys of the first `maxNew` new jobs one by one, because a join may read the flow of every stored job. A join follows only if there are
+ * more new jobs, which is rare after a claim.
  */
 export function* countQueued({ ring, key, max }: FlowQueue): Script<number> {
   const isQueued = whereQueued('j')

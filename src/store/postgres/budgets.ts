@@ -43,6 +43,7 @@ ALTER TABLE jobs ADD COLUMN budget text COLLATE "C";
 CREATE INDEX jobs_budget ON jobs (budget, seq) WHERE budget IS NOT NULL AND state = 'queued';
 `
 
+/** Whether the job of the reservation `r` runs under its fence. The statement may add a condition for the job `j`, and closes the parenthesis. */
 const isHeld = `EXISTS (SELECT 1 FROM jobs j WHERE j.id = r.job_id AND j.fence = r.fence AND j.state = 'running'`
 const selectAccounts = (now: string) => `SELECT given.name, given.starts_at, a.nanos, a.tokens, a.turns,
     a.raised_nanos, a.raised_tokens, a.raised_turns, held.*,

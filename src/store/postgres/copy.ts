@@ -41,7 +41,7 @@ export function readPostgres<Result>(url: string, run: (source: CopySource) => P
   )
 }
 
-/** A request that was too large to keep has no body; here, the column must not be NULL. */
+/** In Postgres, the body of a request that was too large to keep is empty, not NULL. */
 function toColumnSql(column: string): string {
   return column === 'body' ? `CASE WHEN head <> '' THEN body END AS body` : column
 }

@@ -11,7 +11,7 @@ export type PostgresFacts = {
   /** `host:port/database` */
   readonly shown: string
   readonly version: string
-  /** The median time of an empty statement. */
+  /** The median time of `SELECT 1`. */
   readonly latencyMs: number
   /** Why this program cannot use the tables; `config-missing` if there are none yet. */
   readonly schema: Problem | undefined

@@ -10,7 +10,7 @@ import type { Query } from './pool.ts'
 /** Takes a queued job with a flow out of its lane. */
 export const leaveLane = 'gate = CASE WHEN flow IS NULL THEN 0 ELSE 3 END, lane = CASE WHEN flow IS NULL THEN lane END'
 
-/** Reopens the keys of jobs that were queued again, when the jobs are due. */
+/** Makes the keys of jobs that were queued again due when the jobs are due. */
 export async function reopenFlows(query: Query, jobs: readonly Row[]): Promise<void> {
   for (const { flow = null, run_at: runAt = null } of jobs) if (flow !== null) await query(reopenKey, runAt, flow)
 }
@@ -28,7 +28,7 @@ export async function returnToFlow(query: Query, seq: number): Promise<void> {
 export const whereLapsed = (now: string) => `j.state = 'running' AND j.locked_until <= ${now}
   AND j.flow IS NOT NULL AND NOT EXISTS (SELECT 1 FROM endings e WHERE e.job_seq = j.seq)`
 
-/** Whether a hold applies to the job `j`. Labels are JSON texts without spaces, as `JSON.stringify` writes them. */
+/** Whether a hold applies to the job `j`. Labels are compared as JSON texts, which `JSON.stringify` and `to_json` write alike. */
 export const whereHeld = (now: string) => `EXISTS (SELECT 1 FROM holds h WHERE (h.until IS NULL OR h.until > ${now})
   AND (strpos(j.labels, to_json(h.label)::text) > 0 OR (h.label = 'all' AND j.delivery_seq IS NOT NULL)))`
 

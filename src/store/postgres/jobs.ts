@@ -38,7 +38,7 @@ export const heads = `heads AS (
 /** The jobs that wait for no other job: the first job of each lane, and all jobs without a lane. */
 export const eachHead = `SELECT seq FROM heads UNION ALL SELECT seq FROM jobs WHERE lane IS NULL AND state = 'queued' AND gate = 0`
 
-/** The job is queued, and its lane has neither an earlier nor a running job. */
+/** The job is queued, and no unfinished job of its lane is earlier or running. */
 export const whereFree = `j.state = 'queued' AND j.gate = 0 AND (j.lane IS NULL OR NOT EXISTS (SELECT 1 FROM jobs o
   WHERE o.lane = j.lane AND o.ended_at IS NULL AND o.seq <> j.seq AND (o.seq < j.seq OR o.state = 'running')))`
 
@@ -81,7 +81,7 @@ type Claimed = { readonly jobs: readonly ClaimedJob[]; readonly ended: readonly 
 
 /**
  * The statement that begins the transaction of a claim. It shows whether the claim must do more than usual, and takes the lock. Each part reads
- * the first row of an index.
+ * one row.
  */
 export const selectHints = ({ only, now }: Pick<Claim, 'only' | 'now'>) => `
   SELECT (EXISTS (SELECT 1 FROM holds))::int AS held,
@@ -152,7 +152,7 @@ async function startFlows(query: Query, { limit, leaseMs, limits, now }: Claim):
   return { ...others, jobs: rows.map((row) => toClaimedJob(row, given.now)) }
 }
 
-/** Closes the gates of queued jobs that a hold keeps back. Each job is visited once, until its hold ends. */
+/** Closes the gates of queued jobs that a hold keeps back. */
 async function holdBack(query: Query, now: string): Promise<void> {
   await endHolds(query, now)
   const sql = `WITH held AS (SELECT j.seq FROM jobs j

@@ -10,7 +10,7 @@ import { quarantineSchema } from './quarantine.ts'
 /**
  * `seq` is the order of arrival; times are milliseconds since the epoch. Identifiers are compared by their bytes.
  * Rows that are claimed and updated are narrow, and their tables leave room on each page for new versions of a row. Requests, plans, steps
- * and posts are in separate tables. The partial indexes contain only unfinished rows, so their size does not grow with the history.
+ * and posts are in separate tables. The indexes that claims read contain only unfinished jobs, so their size does not grow with the history.
  * `jobs_running` makes two running jobs of a lane impossible. Two gateways that add the same task at once lock its row of `task_names`. An
  * empty head means that the request was too large to be kept.
  */

@@ -178,7 +178,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
         }).catch((error: unknown) => {
           if (jobs.length === 0) throw error
         })
-        // the jobs of the earlier rounds have leases: without them, nobody would run them until these end
+        // the jobs of earlier rounds are leased: if they were not returned, nobody would run them until their leases end
         if (step === undefined) break
         jobs.push(...step.jobs)
         if (step.ended.length > 0) onEnded?.(step.ended)

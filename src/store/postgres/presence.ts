@@ -14,7 +14,7 @@ type Presence = {
 
 const everyMs = 1_000
 
-/** `probe` rejects if the database cannot be used. `onLost` is called for each probe that fails, `onFound` for the first one that succeeds. */
+/** `probe` rejects if the database cannot be used. `onLost` is called each time that it is found lost, `onFound` when it can be used again. */
 export function createPresence(parts: {
   readonly probe: () => Promise<unknown>
   readonly onLost: (error: unknown) => void

@@ -1,4 +1,4 @@
-// The read calls of the store: single rows and short lists, found by index.
+// The read calls of the store.
 import { toStep } from '../queries.ts'
 import { selectNewestRows, selectSeq, recordColumns, selectDeliveries, selectStep, toEscapedBytes } from './search.ts'
 import type { Job } from '../../model/job.ts'

@@ -49,7 +49,7 @@ export async function report(
   if (posts !== undefined) {
     await query('UPDATE job_parts SET posts = $2 WHERE job_seq = $1', leased.seq, JSON.stringify(posts))
   }
-  // if a job must end, only the posts and the spending of its report are written: they show what was sent
+  // if a job must end, its report writes only the spending and the posts, which show what was sent
   if (row['must_end'] === 1 || (queuesAgain(what) && (await mustEnd(query, leased.seq)))) {
     if (what.outcome !== undefined) await query(endAsAskedSql(now, 'j.seq = $1'), leased.seq)
     return false

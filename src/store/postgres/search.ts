@@ -13,18 +13,21 @@ export const selectNewestRows = (sql: string, order: string, limit: string) =>
 export const selectSeq = (id: string) =>
   `coalesce((SELECT seq FROM deliveries WHERE id = ${id}), (SELECT delivery_seq FROM jobs WHERE id = ${id}))`
 
-/**
- * Filters the rows between $7 and $2, the seqs of two places. With the collation C, `lower` changes ASCII letters only, and takes an eighth of
- * the time of `translate`. $10: the text as `encode` writes its bytes, because a body need not be a text. The text of each plan is searched
- * first, and then the message that a regular expression finds in it: parsing the plan would fail for some escapes. OFFSET 0 prevents a hash of
- * the whole table.
- */
+/** With the collation C, `lower` changes ASCII letters only, and takes an eighth of the time of `translate`. */
 const whereContains = (text: string) => `strpos(lower(${text} COLLATE "C"), $6) > 0`
 const searchedStart = (text: string) => `substr(${text}, 1, ${searchedBytes})`
 const valueOf = (text: string, names: string) =>
   String.raw`substring(${text} from '"(?:${names})":"((?:[^"\\]|\\.)*)"')`
+/**
+ * Searches the whole text first, and then the values that a regular expression finds in it: to parse the text would fail for some
+ * escapes.
+ */
 const whereJsonContains = (text: string, ...names: readonly string[]) =>
   `(${whereContains(text)} AND (${names.map((name) => whereContains(searchedStart(valueOf(text, name)))).join(' OR ')}))`
+/**
+ * Filters the rows between $7 and $2, the seqs of two places. $6: the text. $10: its bytes as `encode` writes them, because a body need not be a
+ * text. OFFSET 0 prevents a hash of the whole table.
+ */
 export const selectDeliveries = selectNewestRows(
   `SELECT ${recordColumns} FROM deliveries d WHERE d.seq < $2 AND d.seq >= $7 AND ($3::text IS NULL OR d.state = $3)
     AND ($4::text IS NULL OR d.hook = $4) AND ($5::text IS NULL OR d.source = $5)
@@ -41,6 +44,7 @@ export const selectDeliveries = selectNewestRows(
 )
 export const selectStep = `SELECT id, received_at FROM deliveries
   WHERE seq <= coalesce($1::bigint, (SELECT max(seq) + 1 FROM deliveries)) - $2::bigint ORDER BY seq DESC LIMIT 1`
+
 /** The bytes of a text in UTF-8, written as `encode(…, 'escape')` of Postgres writes them. */
 export function toEscapedBytes(text: string): string {
   const escapeByte = (byte: string) => (byte === '\\' ? '\\\\' : `\\${byte.charCodeAt(0).toString(8).padStart(3, '0')}`)

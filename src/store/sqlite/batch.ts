@@ -22,7 +22,7 @@ type Batch = {
   readonly db: Database
   readonly operations: readonly Operation[]
   readonly beforeCommit?: () => void
-  /** True: no answer waits for this batch alone, so it may also extend the catalog. */
+  /** True: the batch may also extend the catalog. */
   readonly isBulk: boolean
 }
 

@@ -34,7 +34,7 @@ ALTER TABLE jobs ADD COLUMN budget TEXT;
 CREATE INDEX jobs_budget ON jobs (budget, seq) WHERE budget IS NOT NULL AND state = 'queued';
 `
 
-/** Whether the job of the reservation `r` is leased under its fence. */
+/** Whether the job of the reservation `r` runs under its fence. The statement may add a condition for the job `j`, and closes the parenthesis. */
 export const isReserved = `EXISTS (SELECT 1 FROM jobs j WHERE j.id = r.job_id AND j.fence = r.fence AND j.state = 'running'`
 /** ?1: the name. ?2: the start of the period. ?3: now. ?4: the job whose own reservation does not count. */
 const selectAccount = `SELECT ?1 AS name, ?2 AS starts_at, a.nanos, a.tokens, a.turns, a.raised_nanos, a.raised_tokens, a.raised_turns,

@@ -3,14 +3,14 @@
 // that it makes anyway.
 import type { Database, SqlValue } from './driver.ts'
 
-/** When the catalog lacks this many rows of a table, the next batch of the writer adds them. Readers visit at most that many of these rows. */
+/** When the catalog lacks more rows of a table than this, the next batch of the writer adds them, so that readers visit few of these rows. */
 const maxBehind = 500
 /** Less than every seq, even those of rows that were copied from another engine. */
 export const firstSeq = -Number.MAX_SAFE_INTEGER
 
 /**
- * `catalog`: the last row of each table that the catalog has. The triggers keep it correct when such a row changes or is deleted. They also delete the
- * rows that belong to a deleted delivery, in place of foreign keys, which would need an index in each child.
+ * `catalog`: for each table, the seq of the last row that the catalog has. The triggers keep the catalog correct when one of its rows changes or is
+ * deleted. They also delete the rows that belong to a deleted delivery, in place of foreign keys, which would need an index in each child.
  *
  * `listed` has the columns by which lists filter, so that a filtered list of the whole store reads no wide row. Within a state, its rows are in the
  * order of arrival. No statement reads its columns event, mapping_id and id.

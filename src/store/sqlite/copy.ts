@@ -11,7 +11,7 @@ import { type StoreLock, takeLock } from './lock.ts'
 import { migrate } from './migrations.ts'
 import { eventColumns, eventTables } from './sessions.ts'
 
-/** Throws `store-locked` while a gateway uses the file, and `config-missing` if there is none. */
+/** Throws `store-locked` while a gateway uses the file, and `config-missing` if there is no file. */
 export async function readSqlite<Result>(file: string, run: (source: CopySource) => Promise<Result>): Promise<Result> {
   if (!existsSync(file))
     throw new Problem('config-missing', `There is no store at ${file}, so there is nothing to copy.`)

@@ -103,7 +103,7 @@ export const selectPlain = `SELECT run_at FROM jobs WHERE state = 'queued' AND g
 export const startJob = `UPDATE jobs SET state = 'running', gate = 0, lane = $2, fence = ${newFence}, locked_until = $3
   WHERE seq = $1 AND state = 'queued' AND ended_at IS NULL RETURNING seq`
 
-/** The statements of scripts, translated to the placeholders of SQLite. There are about fifty. */
+/** The statements of scripts, translated to the placeholders of SQLite. Their number is fixed: no statement contains a value. */
 const statements = new Map<string, string>()
 
 function translateForSqlite(sql: string): string {

@@ -13,7 +13,7 @@ const closeGates = `UPDATE jobs SET gate = 4 WHERE seq IN (
   AND EXISTS (SELECT 1 FROM json_each(?1) held WHERE held.value IN (SELECT value FROM json_each(labels))
     OR (held.value = 'all' AND delivery_seq IS NOT NULL))`
 
-/** Closes the gates of due jobs that a hold keeps back. Each job is visited once, until its hold ends. */
+/** Closes the gates of due jobs that a hold keeps back, until none of the first `limit` due jobs is such a job. */
 export function holdBack(db: Database, held: readonly string[], limit: number): void {
   while (db.run(closeGates, JSON.stringify(held), limit).changes > 0);
 }

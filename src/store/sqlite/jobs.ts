@@ -22,7 +22,7 @@ export const selectJob = `SELECT j.id, ${planOf} AS planned, j.state, j.attempts
     j.lane, j.stands_for, j.ended_at, j.ended_by, j.labels, j.flow, j.queued_again, j.budget, d.id AS delivery_id
   FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq`
 
-/** The place of a wake that is in the row of its delivery: as a job, it precedes all jobs that have a row, in the order of the deliveries. */
+/** A wake in the row of its delivery has the seq of the delivery less this number, so that it precedes all jobs that have a row. */
 export const wakeOffset = 2 ** 52
 /** The wakes in the rows of deliveries, with the columns of `selectJob`. */
 export const selectWake = `SELECT wake_id AS id, plan AS planned, 'done' AS state, 0 AS attempts, settled_at AS created_at,
@@ -179,7 +179,7 @@ export function report(db: Database, operation: OperationOf<'report'>): boolean 
   return true
 }
 
-/** If a job must end, only the posts of its report count: they show what was sent. Any outcome ends the job, because nobody works on it then. */
+/** Writes only the posts of the report, which show what was sent. Any outcome ends the job, because nobody works on it then. */
 function endReported(db: Database, { outcome, posts, at }: OperationOf<'report'>, job: Row): void {
   const { seq = null } = job
   if (posts !== undefined) db.run('UPDATE jobs SET posts = ? WHERE seq = ?', posts, seq)

@@ -14,9 +14,10 @@ import { dropStoredWaitingBytes, storedWaitingBytes } from './waiting-bytes.ts'
 /**
  * Times are milliseconds since the epoch. `seq` is the order of arrival.
  *
- * jobs.fence: random since the sixth migration, 0 if the job was never claimed or was released.
+ * jobs.fence: a random number; 0 if the job was never claimed, or was queued again without losing its lease.
  * jobs.gate: 0 = may be claimed, 1 = another job of its lane comes first, 2 = waits for its run_at; 3 and 4: see flow.ts. At most one
- * unfinished job of a lane has a gate other than 1. jobs.stands_for is set for tasks only. jobs.queued_again: 1 if the job ran or died, and was then queued.
+ * unfinished job of a lane has a gate other than 1. jobs.stands_for is set for tasks only. jobs.queued_again: 1 if the job ran or died, and
+ * was then queued.
  *
  * events_waiting contains consumed_at, which is always NULL there, because SQLite otherwise reads every row of the table.
  * Wide columns come last, because SQLite reads a row only up to the last column that a statement needs.

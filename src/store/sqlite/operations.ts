@@ -1,5 +1,4 @@
-// The operations that the main thread sends to the writer. They contain only strings, numbers and bytes, so that a batch is
-// cheap to clone.
+// The operations that the main thread sends to the writer. Most records in them are JSON text, so that a batch is cheap to clone.
 import type { Problem, ProblemCode } from '../../model/problem.ts'
 import type { QuarantineBounds } from '../quarantine.ts'
 import type { Spending } from '../../model/spending.ts'
@@ -71,7 +70,7 @@ export type JobValues = {
   readonly standsFor: string | null
 }
 
-/** See `Settlement.ring`. `ringOf` is empty for a delivery without a mapping. */
+/** See `ringName` and `ringSize` of `Settlement`. `ringOf` is empty for a delivery without a mapping. */
 export type RingValues = { readonly ringOf: string; readonly size: number }
 
 type AppendOperation = {
@@ -83,7 +82,7 @@ type AppendOperation = {
   readonly id: string
   readonly ring: RingValues | undefined
   readonly jobs: readonly JobValues[]
-  /** The wake of the delivery, in place of `jobs`. */
+  /** The wake of the delivery, which is not in `jobs`. */
   readonly wake: WakeValues | undefined
   readonly cancel: FlowCancel | undefined
 }

@@ -81,7 +81,7 @@ export function createWriterConnection(options: WriterOptions): WriterConnection
       closeDatabase()
     },
     close: () => {
-      // SQLite does not checkpoint when the last connection closes if a reader is still open
+      // while a reader is open, this connection is not the last one, so SQLite does not checkpoint when it closes
       if (lock && open) checkpoint(open.db)
       release()
     },

@@ -113,7 +113,7 @@ export function createWriterQueue(options: QueueOptions): Writer {
     setImmediate(next)
   }
 
-  /** The only way out of `gathering` and `committing`. */
+  /** The only way out of `gathering`. */
   function next(): void {
     if (isLone(waiting) && closing === undefined) commitHere()
     if (waiting.length > 0) return send()

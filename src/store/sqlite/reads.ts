@@ -1,4 +1,4 @@
-// The read calls of the store, over a read-only connection: single rows and short lists, found by index.
+// The read calls of the store, over a read-only connection.
 import type { Database, SqlValue } from './driver.ts'
 import { failedBy, selectAnswered } from './deliveries.ts'
 import { selectGathered, selectNextFlow } from '../flow.ts'
@@ -60,7 +60,7 @@ const selectWakes = `${selectWake} WHERE seq IN (SELECT value FROM json_each(?))
 const selectEachProgress = selectProgress((id) => `${id} IN (SELECT value FROM json_each(?1))`, { parts: 'j' })
 const selectDeadJobs = `${selectJob} WHERE j.seq IN
   (SELECT seq FROM jobs WHERE state = 'dead' AND seq < ? ORDER BY seq DESC LIMIT ?) ORDER BY j.seq`
-/** Reads ranges of the indexes of the ids. */
+/** Reads ranges of the indexes of the ids, and the deliveries behind the catalog. */
 const selectIds = `SELECT id, id AS delivery_id FROM deliveries WHERE id >= ?1 AND id < ?2
   UNION ALL SELECT w.id, d.id FROM wake_ids w JOIN deliveries d ON d.seq = w.seq WHERE w.id >= ?1 AND w.id < ?2
   UNION ALL SELECT wake_id, id FROM deliveries WHERE ${whereBehind('deliveries')} AND wake_id >= ?1 AND wake_id < ?2

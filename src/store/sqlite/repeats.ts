@@ -1,4 +1,4 @@
-// How often deliveries were repeated. The table is separate, so only a repeated delivery writes a row, and no wide row is rewritten.
+// How often deliveries were repeated. The table is separate, so that a repetition does not rewrite the wide row of its delivery.
 import type { Database, Row, SqlValue } from './driver.ts'
 import type { OperationOf } from './operations.ts'
 

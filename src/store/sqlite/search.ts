@@ -54,7 +54,7 @@ const selectFound = `SELECT * FROM (SELECT ${recordColumns} FROM deliveries d WH
 const selectStep = `SELECT id, received_at FROM deliveries
   WHERE seq <= coalesce(?1, (SELECT max(seq) + 1 FROM deliveries)) - ?2 ORDER BY seq DESC LIMIT 1`
 
-/** `start` is less than every seq; `end` is greater than every seq and every moment. */
+/** `start` is less than the seq of every delivery; `end` is greater than every seq and every moment. */
 const start = 0
 export const end = Number.MAX_SAFE_INTEGER
 

@@ -165,7 +165,7 @@ function createStore({ connection, writer, clock, room, countOpenings = () => 1 
         const step = await round.catch((error: unknown) => {
           if (jobs.length === 0) throw error
         })
-        // the jobs of the earlier rounds have leases: without them, nobody would run them until these end
+        // the jobs of earlier rounds are leased: if they were not returned, nobody would run them until their leases end
         if (step === undefined) break
         jobs.push(...step.rows.map((row) => toClaimedJob(row, at)))
         if (step.ended.length > 0) onEnded?.(step.ended)

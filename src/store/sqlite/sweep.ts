@@ -41,7 +41,7 @@ const deleteOldest = (table: string) => `DELETE FROM ${table} WHERE at < ?2
 const deleteExpiredCursors = `DELETE FROM cursors WHERE name IN (SELECT name FROM cursors
   WHERE (${expiringPrefixes.map((prefix) => `name GLOB '${prefix}*'`).join(' OR ')}) AND CAST(value AS INTEGER) < ?1 LIMIT ?2)`
 
-/** Deletes old events, messages, sessions and tasks. Returns how many rows it changed; call it until it returns 0. */
+/** Deletes old tasks, events, messages, sessions and accounts, and expired cursors. Returns how many rows it changed; call it until it returns 0. */
 export function prune(db: Database, operation: OperationOf<'prune'>): number {
   const { at, before, limit } = operation
   return (
