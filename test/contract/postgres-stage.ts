@@ -1,4 +1,4 @@
-// Creates a schema for each store under test, in the database of HOOKLOOM_TEST_POSTGRES. Without a database, gives the reason why tests are
+// Gives each store under test an empty schema in the database of HOOKLOOM_TEST_POSTGRES. Without a database, gives the reason why tests are
 // skipped.
 import { randomBytes } from 'node:crypto'
 import { Client } from 'pg'
@@ -7,11 +7,10 @@ import type { Clock, Store } from '../../src/store/store.ts'
 import { onFileEnd } from '../file-end.ts'
 
 export const databaseUrl = process.env['HOOKLOOM_TEST_POSTGRES'] ?? 'postgres://root@127.0.0.1:5432/test'
-const url = databaseUrl
 
 export async function withDatabase<Result>(
   work: (client: Client) => Promise<Result>,
-  at: string = url,
+  at: string = databaseUrl,
 ): Promise<Result> {
   const client = new Client({ connectionString: at, connectionTimeoutMillis: 2_000 })
   await client.connect()
@@ -25,7 +24,7 @@ export async function withDatabase<Result>(
 /** Why tests on Postgres are skipped. Undefined if they can run. Throws if HOOKLOOM_TEST_POSTGRES is set and there is no database. */
 export const whyNoPostgres: string | undefined = await withDatabase(async () => undefined).catch((error: unknown) => {
   if (process.env['HOOKLOOM_TEST_POSTGRES'] !== undefined) throw error
-  return `no Postgres at ${new URL(url).host}: set HOOKLOOM_TEST_POSTGRES to the URL of a database`
+  return `no Postgres at ${new URL(databaseUrl).host}: set HOOKLOOM_TEST_POSTGRES to the URL of a database`
 })
 
 /** Creates an empty schema. */
@@ -33,15 +32,15 @@ export async function newSchema(): Promise<{ schema: string; url: string; drop: 
   const schema = `hookloom_${randomBytes(6).toString('hex')}`
   await withDatabase((client) => client.query(`CREATE SCHEMA ${schema}`))
   const drop = () => withDatabase(async (client) => void (await client.query(`DROP SCHEMA ${schema} CASCADE`)))
-  const separator = url.includes('?') ? '&' : '?'
-  return { schema, url: `${url}${separator}options=${encodeURIComponent(`-c search_path=${schema}`)}`, drop }
+  const separator = databaseUrl.includes('?') ? '&' : '?'
+  const url = `${databaseUrl}${separator}options=${encodeURIComponent(`-c search_path=${schema}`)}`
+  return { schema, url, drop }
 }
 
 /** Empty schemas whose stores are closed. To empty a schema takes a tenth of the time that it takes to create one. */
 const free: Awaited<ReturnType<typeof newSchema>>[] = []
 
-/** Opens stores on the same empty schema. When all of them are closed, the schema can be used again. It is dropped at the end of the test
- * file. */
+/** Opens stores on the same empty schema. When all of them are closed, the schema can be used again, until the end of the test file. */
 export async function openStores(count: number, clock: Clock): Promise<Store[]> {
   return (await openSchema(count, clock)).stores
 }
@@ -95,7 +94,7 @@ async function dropFree(): Promise<void> {
   await Promise.all(free.splice(0).map(({ drop }) => drop()))
 }
 
-async function emptySchema(schema: string): Promise<void> {
+export async function emptySchema(schema: string): Promise<void> {
   await withDatabase(async (client) => {
     const { rows } = await client.query<{ name: string }>(
       `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables

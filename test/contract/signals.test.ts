@@ -7,7 +7,7 @@ import { createMemoryStore } from '../../src/store/sqlite/sqlite.ts'
 import type { Signal } from '../../src/store/owners.ts'
 import type { Store } from '../../src/store/store.ts'
 import { claimOne } from './jobs.ts'
-import { newSchema, whyNoPostgres, withDatabase } from './postgres-stage.ts'
+import { databaseUrl, newSchema, whyNoPostgres, withDatabase } from './postgres-stage.ts'
 import { accepted, createClock, newDelivery, newEvent, newJob, parked } from './stage.ts'
 import { newTask } from './tasks.ts'
 
@@ -71,7 +71,7 @@ describe('a store with one owner', () => {
 })
 
 describe.skipIf(whyNoPostgres !== undefined)(`a store with several owners (${whyNoPostgres ?? 'Postgres'})`, () => {
-  test('each write that creates work is signalled to the other owners, and not to the writer', async () => {
+  test('writes that create work are signalled to the other owners, and not to the writer', async () => {
     const { writer, reader } = await openTwo()
     const { next } = await waitUntilConnected(reader, writer)
     const own = collectSignals(writer)
@@ -188,7 +188,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`a store with several owners (${why
 
 /** Starts a proxy in front of the database. It can silently stop forwarding a connection, as a lost network does. */
 async function startProxy() {
-  const target = new URL(process.env['HOOKLOOM_TEST_POSTGRES'] ?? 'postgres://root@127.0.0.1:5432/test')
+  const target = new URL(databaseUrl)
   const listeners: Socket[] = []
   const server = createServer((client) => {
     const upstream = connect(Number(target.port || 5432), target.hostname)

@@ -8,7 +8,7 @@ import { createPostgresStore } from '../../src/store/postgres/postgres.ts'
 import type { Clock, Store } from '../../src/store/store.ts'
 import { freePort, makeFolder } from '../e2e/gateway.ts'
 import { onFileEnd } from '../file-end.ts'
-import { newSchema, takeTurns, whyNoPostgres, withDatabase } from '../contract/postgres-stage.ts'
+import { emptySchema, newSchema, takeTurns, whyNoPostgres } from '../contract/postgres-stage.ts'
 import { storeContract } from '../contract/store.ts'
 
 const isInstalled = spawnSync('pgbouncer', ['--version']).error === undefined
@@ -20,7 +20,7 @@ storeContract(
   'Postgres of two gateways behind pgBouncer',
   async (clock) => {
     const { url, schema } = await (bouncer ??= startBouncer())
-    await emptyTables(schema)
+    await emptySchema(schema)
     return takeTurns([openStore(url, clock), openStore(url, clock)])
   },
   whySkipped,
@@ -73,17 +73,5 @@ function isOpen(port: number): Promise<boolean> {
     const socket = connect(port, '127.0.0.1')
     socket.once('connect', () => done(true)).once('error', () => done(false))
     socket.once('connect', () => socket.destroy())
-  })
-}
-
-/** Empties all tables of the schema. */
-async function emptyTables(schema: string): Promise<void> {
-  await withDatabase(async (client) => {
-    const { rows } = await client.query<{ name: string }>(
-      `SELECT quote_ident(schemaname) || '.' || quote_ident(tablename) AS name FROM pg_tables WHERE schemaname = $1 AND tablename <> 'hookloom_schema'`,
-      [schema],
-    )
-    if (rows.length > 0)
-      await client.query(`TRUNCATE ${rows.map(({ name }) => name).join(', ')} RESTART IDENTITY CASCADE`)
   })
 }
