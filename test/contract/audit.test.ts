@@ -32,35 +32,36 @@ const copyChain = () => chain.map((row) => ({ ...row }))
 const getRow = (rows: AuditRow[], index: number): AuditRow => rows[index] ?? expect.unreachable()
 const withTarget = (row: AuditRow) => ({ ...row, entry: row.entry.replace(/"d-\d"/, '"d-9"') })
 
-test.each<[how: string, found: number | undefined, tamper: (rows: AuditRow[]) => AuditRow[]]>([
-  ['nothing', undefined, (rows) => rows],
-  ['the oldest entries, as retention deletes them,', undefined, (rows) => rows.slice(2)],
-  ['the text of an entry', 3, (rows) => rows.with(2, withTarget(getRow(rows, 2)))],
-  ['the time of an entry', 3, (rows) => rows.with(2, { ...getRow(rows, 2), at: 5 })],
+test.each<[how: string, found: string, tamper: (rows: AuditRow[]) => AuditRow[]]>([
+  ['nothing', 'no entry', (rows) => rows],
+  ['the oldest entries, as retention deletes them,', 'no entry', (rows) => rows.slice(2)],
+  ['the text of an entry', 'entry 3', (rows) => rows.with(2, withTarget(getRow(rows, 2)))],
+  ['the time of an entry', 'entry 3', (rows) => rows.with(2, { ...getRow(rows, 2), at: 5 })],
   [
     'an entry together with its hash',
-    4,
+    'entry 4',
     (rows) => rows.with(2, chainEntry({ ...retried, target: 'other' }, 1_002, getRow(rows, 1))),
   ],
-  ['an entry in the middle, by a deletion,', 4, (rows) => rows.toSpliced(2, 1)],
+  ['an entry in the middle, by a deletion,', 'entry 4', (rows) => rows.toSpliced(2, 1)],
   [
     'a deletion in the middle and the numbers after it',
-    3,
+    'entry 3',
     (rows) => rows.toSpliced(2, 1).map((row, index) => ({ ...row, number: index + 1 })),
   ],
   [
     'the numbers of two entries',
-    2,
+    'entry 2',
     (rows) => rows.with(1, { ...getRow(rows, 2), number: 2 }).with(2, { ...getRow(rows, 1), number: 3 }),
   ],
   [
     'the beginning, by a new first entry,',
-    1,
+    'entry 1',
     (rows) => rows.with(0, chainEntry(retried, 1_000, { number: 0, hash: 'x' })),
   ],
-  ['an entry, which is no longer JSON,', 2, (rows) => rows.with(1, { ...getRow(rows, 1), entry: 'x' })],
-])('in a chain in which somebody changed %s, the check finds entry %s', (_how, found, tamper) => {
-  expect(findAuditBreak(tamper(copyChain()))).toBe(found)
+  ['an entry, which is no longer JSON,', 'entry 2', (rows) => rows.with(1, { ...getRow(rows, 1), entry: 'x' })],
+])('if somebody changed %s, the check of the chain reports %s', (_how, found, tamper) => {
+  const number = findAuditBreak(tamper(copyChain()))
+  expect(number === undefined ? 'no entry' : `entry ${number}`).toBe(found)
 })
 
 test('the check of the audit log says why an entry does not fit the chain', () => {

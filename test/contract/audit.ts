@@ -12,7 +12,7 @@ export const retried: NewAuditEntry = {
   outcome: 'done',
 }
 
-/** The number of the first row with a wrong hash. Undefined if the whole chain is valid. */
+/** The number of the first row that does not fit the chain. Undefined if the whole chain is valid. */
 export function findAuditBreak(rows: readonly AuditRow[]): number | undefined {
   const check = createChainCheck()
   return rows.map((row) => check(row)).find((found) => found !== undefined)?.number
@@ -53,7 +53,7 @@ export function describeAudit(stage: () => Stage): void {
       expect(findAuditBreak(rows)).toBeUndefined()
     })
 
-    test('text from outside becomes one printable line of limited length', async () => {
+    test('text from outside becomes one printable line of limited length in the audit log', async () => {
       const { store } = stage()
       await store.audit({ ...retried, target: `\u001B[2J\0\n${'x'.repeat(2_000)}`, reason: 'half \uD83D' })
       const [row] = await readAll()
@@ -74,7 +74,7 @@ export function describeAudit(stage: () => Stage): void {
       expect(await readNumbers({ limit: 9, since: clock() })).toEqual([4, 5])
     })
 
-    test('retention deletes the oldest entries, never the newest one, and the chain continues', async () => {
+    test('retention deletes the oldest entries of the audit log, never the newest one, and the chain continues', async () => {
       const { store, clock } = stage()
       await store.audit(retried)
       await store.audit(retried)
@@ -91,7 +91,7 @@ export function describeAudit(stage: () => Stage): void {
       expect(findAuditBreak(await readAll())).toBeUndefined()
     })
 
-    test('a sweep of deliveries deletes no entry', async () => {
+    test('a sweep of deliveries deletes no entry of the audit log', async () => {
       const { store, clock } = stage()
       await store.append(newDelivery({ at: clock(), jobs: [] }))
       await store.audit(retried)

@@ -161,7 +161,7 @@ export function describeBudgets(stage: () => Stage): void {
       expect(next).toMatchObject({ raised: noSpending })
     })
 
-    test('all turns that wait for a budget are due when the configuration may have raised it', async () => {
+    test('wakeBudgets() makes all turns that wait for a budget due, and returns false if there are none', async () => {
       const { store, asked, jobs, due } = await claimJobs(3)
       expect(await store.wakeBudgets()).toBe(false)
       for (const job of jobs) await store.reserve(job, [asked({ limits: { turns: 1 } })])
@@ -206,7 +206,7 @@ export function describeBudgets(stage: () => Stage): void {
       expect((await store.claim({ limit: 9, leaseMs })).map(({ id }) => id)).toEqual([jobs[2]?.id])
     })
 
-    test('the operator is told once when a budget reaches a percentage, and again when it reaches a higher one', async () => {
+    test('noteBudgetAlert() returns true once for a percentage of a budget, and again only for a higher one', async () => {
       const { store, asked, jobs, account, settle } = await claimJobs(1)
       await store.reserve(jobs[0] as ClaimedJob, [asked()])
       await settle(jobs[0] as ClaimedJob)

@@ -131,7 +131,7 @@ export function describeCursors(stage: () => Stage): void {
       expect(await store.cursor('state/d')).toBe('2')
     })
 
-    test('appendAll sets a cursor that no sweep deletes', async () => {
+    test('a sweep does not delete the cursor of a mailbox', async () => {
       const { store, clock } = stage()
       await store.appendAll([newDelivery({ at: clock() })], toMove(undefined, '7'))
       await store.sweep(-1)
@@ -157,7 +157,7 @@ export function describeCursors(stage: () => Stage): void {
       expect(await store.settle(second?.id ?? '', newSettlement(), { name, from: '9 a', to: '9 b' })).toBe(true)
     })
 
-    test('a sweep deletes the cursor of a key that has expired, and no other cursor', async () => {
+    test('a sweep deletes the cursors of keys and values whose time is over, and no other cursor', async () => {
       const { store, clock } = stage()
       const values = {
         [name]: `${clock() - 1} a`,

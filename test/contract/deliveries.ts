@@ -52,7 +52,7 @@ export function describeDeliveries(stage: () => Stage): void {
       }
     })
 
-    test('if two deliveries with the same key arrive at once, only one is stored', async () => {
+    test('if deliveries with the same key arrive at once, only one is stored', async () => {
       const { store, clock } = stage()
       const twins = [1, 2, 3].map(() => newDelivery({ at: clock(), ...keyed('k'), jobs: [newJob()] }))
       const appended = await Promise.all(twins.map((twin) => store.append(twin)))
@@ -105,7 +105,7 @@ export function describeDeliveries(stage: () => Stage): void {
       })
     })
 
-    test('a delivery or job whose id is taken is rejected, and nothing of it is stored', async () => {
+    test('a delivery with a job whose id is taken is rejected, and nothing of it is stored', async () => {
       const { store, clock } = stage()
       const job = newJob()
       await store.append(newDelivery({ at: clock(), jobs: [job] }))
@@ -176,7 +176,7 @@ export function describeDeliveries(stage: () => Stage): void {
       expect(await store.delivery(old.id)).toMatchObject({ repeats: 0, repeatedAt: undefined })
     })
 
-    test('repetitions that several owners note at once are all counted', async () => {
+    test('repetitions that several calls note at once are all counted', async () => {
       const { store, clock } = stage()
       const all = [newDelivery({ at: clock() }), newDelivery({ at: clock() })]
       for (const each of all) await store.append(each)
@@ -298,7 +298,7 @@ export function describeDeliveries(stage: () => Stage): void {
       expect((await store.counts()).jobs).toMatchObject({ dropped: 1, done: 1, dead: 0 })
     })
 
-    test('a drop does not stop a running job, and changes no delivery that has nothing to drop', async () => {
+    test('a drop does not stop a running job, and returns false if there is nothing else to drop', async () => {
       const { store, clock } = stage()
       const delivery = newDelivery({ at: clock(), jobs: [newJob()] })
       await store.append(delivery)

@@ -57,7 +57,7 @@ export function describeLanes(stage: () => Stage): void {
       expect(await due()).toEqual([jobs[0].id, ...others.map(({ id }) => id)])
     })
 
-    test('two jobs of one delivery in one lane run one after the other', async () => {
+    test('two jobs of one delivery in one lane do not run at the same time', async () => {
       const { store, clock } = stage()
       const jobs = [newJob({ lane: 'a' }), newJob({ lane: 'a' })]
       await store.append(newDelivery({ at: clock(), jobs }))
@@ -91,7 +91,7 @@ export function describeLanes(stage: () => Stage): void {
       expect(await due()).toEqual([jobs[1].id])
     })
 
-    test('when a job leaves its lane, the next job of the lane can be claimed, and both jobs continue', async () => {
+    test('when a job leaves its lane, the next job of the lane can be claimed, and the first one continues', async () => {
       const { store, clock, jobs, due } = await storeThreeJobs()
       const held = await claimOne(store)
       const step = { name: 'run', state: 'done', at: clock() } as const

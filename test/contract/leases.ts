@@ -21,7 +21,7 @@ export function describeLeases(stage: () => Stage): void {
       expect((await take(store)).fence).not.toBe(first.fence)
     })
 
-    test('if several owners want a named lease at the same moment, only one gets it', async () => {
+    test('if several calls ask for a named lease at the same moment, only one gets it', async () => {
       const { store } = stage()
       const wanted = Array.from({ length: 8 }, () => store.lease({ names: ['mailbox'], leaseMs: 1_000 }))
       expect((await Promise.all(wanted)).flat()).toHaveLength(1)
@@ -35,7 +35,7 @@ export function describeLeases(stage: () => Stage): void {
       expect(await store.lease({ names: [], leaseMs: 1_000 })).toEqual([])
     })
 
-    test('a named lease continues while it is extended, even after it expired, unless another owner took it', async () => {
+    test('a named lease continues while it is extended, and can be extended after it expired', async () => {
       const { store, clock } = stage()
       const held = await take(store)
       clock.advance(900)

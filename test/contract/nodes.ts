@@ -46,7 +46,7 @@ export function describeNodes(stage: () => Stage): void {
       expect((await store.deliveries({ limit: 2 })).map(({ node }) => node)).toEqual(['host-1', 'host-2'])
     })
 
-    test('a sweep deletes a gateway that no delivery names any more', async () => {
+    test('after a sweep, only the gateway that joined since is listed', async () => {
       const { store, clock } = stage()
       await join(store)
       await store.append(newDelivery({ at: clock() }))

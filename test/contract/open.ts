@@ -60,7 +60,7 @@ export function describeOpen(stage: () => Stage): void {
       expect(await readOpenIds({ limit: 9, after: 'nobody' })).toEqual([])
     })
 
-    test('openDeliveries() leaves out deliveries that one of the given generations or transforms ever parked', async () => {
+    test('openDeliveries() leaves out deliveries that one of the given generations or transforms parked', async () => {
       const { store, clock } = stage()
       const buildParked = (generation: string, transformHash?: string) => parked({ generation, transformHash })
       const twice = newDelivery({ at: clock(), ...buildParked('g1', 'h1') })

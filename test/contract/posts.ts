@@ -82,7 +82,7 @@ export function describePosts(stage: () => Stage): void {
       expect((await store.job(stale.id))?.posts).toEqual([])
     })
 
-    test('posts that were sent survive a requeue of their run, and those that were not sent are deleted with their route', async () => {
+    test('posts that were sent survive a requeue of their run, and those that were not sent are deleted', async () => {
       const { store } = stage()
       const job = await claimJob()
       const sent = [newPost(0, { state: 'sent', id: 'm-0' }), newPost(2, { state: 'sent', id: 'm-2' })] as const

@@ -63,7 +63,7 @@ export function describeQuarantine(stage: () => Stage): void {
       expect(toIds(await store.quarantinedRequests({ limit: 9, since: clock() }))).toEqual(toIds([late]))
     })
 
-    test('a request that is already stored is not changed, and can be released only once', async () => {
+    test('a sealed request that is already stored is not changed, and is deleted only once', async () => {
       const { store } = stage()
       const [one, two] = [buildSealedRequest(), buildSealedRequest()]
       await store.quarantine([one, two], wide)
@@ -86,7 +86,7 @@ export function describeQuarantine(stage: () => Stage): void {
       expect(reasons).toEqual(['{"code":"body-invalid"}', two.refusal])
     })
 
-    test('requests older than the limit are deleted even if no new one arrives', async () => {
+    test('sealed requests older than the limit are deleted even if no new one arrives', async () => {
       const { store, clock } = stage()
       const old = buildSealedRequest()
       clock.advance(1_000)

@@ -164,7 +164,7 @@ export function describeSessions(stage: () => Stage): void {
       expect(await store.session({ ...main, agentId: 'other' })).toBeUndefined()
     })
 
-    test('a session keeps the runner state until the next one replaces it, or null deletes it', async () => {
+    test('a session keeps its runner state after a report without one, until null deletes it', async () => {
       const { store, clock } = stage()
       const turn = await claimTurn('hook:pr:1')
       const name = { agentId: 'main', sessionKey: 'hook:pr:1' }

@@ -74,7 +74,7 @@ export function describeSweep(stage: () => Stage): void {
       expect(await store.messages({ agentId: 'main', sessionKey: 'hook:one', limit: 9 })).toEqual([])
     })
 
-    test('sweep() deletes all old rows, even if that takes several steps', async () => {
+    test('sweep() deletes all old deliveries, even if that takes several steps', async () => {
       const { store, clock } = stage()
       await Promise.all(Array.from({ length: 1203 }, () => store.append(newDelivery({ at: clock() }))))
       clock.advance(1)

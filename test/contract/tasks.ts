@@ -90,7 +90,7 @@ export function describeTasks(stage: () => Stage): void {
       expect((await store.claim({ limit: 9, leaseMs: 1_000 })).map(({ id }) => id)).toEqual([first.id])
     })
 
-    test('a claim of tasks takes no job of a delivery, and obeys lanes and holds', async () => {
+    test('a claim of tasks takes no job of a delivery, obeys lanes, and is not kept back by a pause of everything', async () => {
       const { store, clock } = stage()
       const job = newJob({ labels: ['agent:main'] })
       const inLane = newJob({ lane: 'main/main' })
@@ -123,7 +123,7 @@ export function describeTasks(stage: () => Stage): void {
       await expect(store.addTask(twin)).rejects.toMatchObject({ code: 'store-unavailable' })
     })
 
-    test('no second task is added while one is queued, even for a retry; while one runs, exactly one more is added', async () => {
+    test('no second task with the same standsFor is added while one is queued, even for a retry; while one runs, exactly one more is added', async () => {
       const { store, clock } = stage()
       expect(await store.addTask(newTask())).toBe(true)
       expect(await store.addTask(newTask())).toBe(false)

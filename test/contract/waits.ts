@@ -163,7 +163,7 @@ export function describeWaits(stage: () => Stage): void {
       )
     })
 
-    test('waiting keys and jobs are counted for each reason', async () => {
+    test('waiting keys are counted as quiet, blocked or ready, and a paused job as paused', async () => {
       const { store } = stage()
       expect(await store.waitCounts()).toEqual({ quiet: 0, blocked: 0, ready: 0, paused: 0, budget: 0 })
       await hold({ label: 'agent:other' })

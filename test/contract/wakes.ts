@@ -1,4 +1,4 @@
-// A wake is done when its delivery is accepted. An engine may store it without rows for its job; no call shows a difference.
+// A wake is done when its delivery is accepted. An engine may store it without a row for its job: of all calls, only `progress` shows that.
 import { describe, expect, test } from 'vitest'
 import { accepted, newDelivery, newEvent, newWake, parked } from './stage.ts'
 import type { Stage } from './store.ts'
@@ -87,7 +87,7 @@ export function describeWakes(stage: () => Stage): void {
       expect(await store.events({ limit: 9 })).toMatchObject([{ text: 'late', at: clock(), deliveryId: delivery.id }])
     })
 
-    test('a wake among other jobs is listed with them, in order', async () => {
+    test('two wakes of one delivery are listed in order, and so are their events', async () => {
       const { store, clock } = stage()
       const jobs = [newWake('one'), newWake('two')]
       const delivery = newDelivery({ at: clock(), jobs })

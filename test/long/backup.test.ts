@@ -16,7 +16,7 @@ const isInstalled = ['pg_dump', 'pg_restore', 'psql'].every(
 )
 
 test.skipIf(whyNoPostgres ?? (isInstalled ? undefined : 'no programs of Postgres'))(
-  'a dump of a Postgres store that is restored into an empty database is the same store',
+  'a dump of a Postgres store that is restored into an empty database has the same deliveries and runs',
   { timeout: 120_000 },
   async () => {
     const names = ['first', 'second'].map((name) => `hookloom_${name}_${randomBytes(4).toString('hex')}`)

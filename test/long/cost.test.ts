@@ -1,4 +1,4 @@
-// The cost of one request, measured without time: system calls, and bytes of the WAL. The figures are the same on all machines.
+// The cost of one request, measured without time: system calls, commits, and pages and bytes of the WAL. No figure depends on the speed of the machine.
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'

@@ -5,8 +5,7 @@ import { type Gateway, startGateway } from '../e2e/gateway.ts'
 import { createDice, createLoad } from '../e2e/load.ts'
 
 const kills = 20
-/** The maximum number of deliveries that are begun before each kill. The work that is left at the end must fit into the time of the
- * test. */
+/** The maximum number of deliveries that are begun before each kill, so that the work that is left at the end fits into the time of the test. */
 const perRound = 250
 
 test('twenty kills under load lose no acknowledged delivery and repeat no effect', { timeout: 180_000 }, async () => {

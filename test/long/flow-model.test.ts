@@ -19,7 +19,7 @@ type Engine = {
   readonly stepsOfWalk: number
 }
 
-/** Makes walks with consecutive seeds, each on an empty store. Returns how often each kind of event happened in all of them. */
+/** Makes walks, each with another seed and on an empty store. Returns how often each kind of event happened in all of them. */
 async function walk({ open, steps, stepsOfWalk }: Engine): Promise<[name: string, count: number][]> {
   const seen: Seen[] = []
   for (let done = 0; done < steps; done += stepsOfWalk) {

@@ -1,5 +1,5 @@
-// Random calls of three owners on jobs of flows. After each call, the store is compared with a model: arrays of jobs, and loops over them.
-// The model knows only what the documentation promises. Delays, leases, periods and holds depend on a clock that the walk moves.
+// Random calls of three owners on jobs of flows. Their answers, and from time to time the store, are compared with a model: arrays of jobs, and
+// loops over them. The model knows only what the documentation promises. Delays, leases, periods and holds depend on a clock that the walk moves.
 import { expect } from 'vitest'
 import { newId } from '../../src/base/id.ts'
 import { Flow, type FlowSettings, type SharedLimits, toFlowSettings } from '../../src/model/config/flow.ts'
@@ -57,7 +57,7 @@ type Work = {
   expiresAt: number | undefined
   /** `new`: no claim has seen the job yet. */
   state: 'new' | 'queued' | 'running' | 'ended'
-  /** The outcome of an ended job. Under a rate limit, undefined until it is read from the store. */
+  /** The outcome of an ended job. The model learns from the store which jobs a rate limit ended. */
   end: { state: JobState; by?: string | undefined } | undefined
   attempts: number
   runAt: number
@@ -339,8 +339,7 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     }
   }
 
-  /** Asks the store whether the job has ended: a rate limit ends jobs in the order of claims, which the model does not
-   * know. */
+  /** Asks the store whether the job has ended: a rate limit ends jobs in the order of claims, which the model does not know. */
   async function resolveSkipped(work: Work, why: () => string): Promise<void> {
     check(isRateFull(work), why)
     const job = await stores[0].job(work.id)
@@ -389,8 +388,10 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     checkMost(lanes.length, new Set(lanes).size, () => 'a session has one turn at a time')
   }
 
-  /** Checks that no key starves: counts the turns of others, with the same head start or a shorter one, that started while a key could have
-   * started. */
+  /**
+   * Checks that no key starves: counts the turns of others, with the same head start or a shorter one, that started while a key could have
+   * started.
+   */
   function checkFairness(started: readonly Work[]): void {
     const able = new Map(unfinished.filter(canStart).map((work) => [work.name, work]))
     for (const name of passed.keys()) if (!able.has(name)) passed.delete(name)
@@ -571,7 +572,7 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     return {}
   }
 
-  /** A gateway dies with all jobs that it runs. Some of its reports arrive long afterwards. */
+  /** A gateway dies with about a third of the running jobs. Some of its reports arrive long afterwards. */
   function kill(): void {
     const [mine, others] = [held.filter(() => drawBelow(3) === 0), held]
     held = others.filter((each) => !mine.includes(each))

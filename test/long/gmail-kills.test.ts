@@ -46,7 +46,7 @@ test(
 )
 
 test(
-  'hookloom gmail run posts each mail once, even if it dies between the posts and the update of its position',
+  'hookloom gmail run causes one run for each mail, even if it dies between the posts and the update of its position',
   { timeout: 120_000 },
   async () => {
     const google = await startGoogle()

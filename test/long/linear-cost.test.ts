@@ -89,7 +89,7 @@ function measureCost(work: (text: string) => unknown, text: string, runs: number
   return Math.min(...times)
 }
 
-/** Whether four times the text causes less than ten times the work. A difference below twenty milliseconds does not count. */
+/** Whether four times the text causes less than ten times the work. Work of less than twenty milliseconds always counts as linear. */
 function isLinear(work: (text: string) => unknown, unit: string): boolean {
   const [short, long] = [small, small * factor].map((length) => repeatUnit(unit, length))
   return measureCost(work, long ?? '', 2) < 10 * Math.max(measureCost(work, short ?? '', 3), 2)

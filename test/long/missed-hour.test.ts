@@ -1,5 +1,5 @@
 // The gateway is off for an hour, while three senders try 1,000 deliveries each. After the start, none is missing and none ran twice.
-// Meanwhile gateways are killed while they recover, two gateways recover at once, and senders repeat some deliveries.
+// During the recovery, gateways are killed, senders repeat some deliveries, and on Postgres two gateways recover at once.
 import { createHmac } from 'node:crypto'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -123,7 +123,7 @@ async function passHour(count: number, store: object | undefined, toPlace: (dir:
   }
   const countEvents = () => withReader(async (opened) => (await opened.events({ limit: 10_000 })).length)
 
-  // each kill comes in the middle of the deliveries of two senders
+  // each kill comes before all deliveries are recovered
   for (const [enough, n] of [
     [500, 700],
     [1_900, 900],

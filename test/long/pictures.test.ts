@@ -103,7 +103,7 @@ describe.skipIf(!hasBrowser)('pictures of the page in Chromium', { timeout: 300_
     for (const stage of stages.toReversed()) await stage.close()
   })
 
-  test('a gateway that received nothing is shown at each width, in light and dark', async () => {
+  test('the page of a gateway that received nothing fits into each width, without barriers or errors', async () => {
     const stage = await start()
     const found = await inspectViews(stage, 'empty', [
       { name: 'list', hash: '', sign: '.start' },
@@ -113,7 +113,7 @@ describe.skipIf(!hasBrowser)('pictures of the page in Chromium', { timeout: 300_
     expect(found).toEqual([])
   })
 
-  test('a gateway that works is drawn at each width, in light and dark', async () => {
+  test('the page of a gateway that works fits into each width, without barriers or errors', async () => {
     const stage = await start()
     const done = await sendRequests(stage)
     const buildTabView = (name: string, label: Parameters<typeof openTab>[1], sign: string): View => ({
@@ -161,7 +161,7 @@ describe.skipIf(!hasBrowser)('pictures of the page in Chromium', { timeout: 300_
     expect(await inspectViews(stage, 'yesterday', yesterday, tomorrow.setHours(23, 30))).toEqual([])
   })
 
-  test('a gateway with parked, dead, refused and paused deliveries is drawn at each width, in light and dark', async () => {
+  test('the page of a gateway with parked, dead, refused and paused deliveries fits into each width, without barriers or errors', async () => {
     const stage = await start()
     await sendRequests(stage)
     const [parked] = await Promise.all(

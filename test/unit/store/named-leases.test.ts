@@ -38,7 +38,7 @@ test('one of two gateways gets a duty at once, and keeps it for as long as it li
   expect(changes).toEqual(['one'])
 })
 
-test('the duties of a gateway that stops go to another one at its next look', async () => {
+test('the duties of a gateway that stops go to another gateway within five seconds', async () => {
   const { first, second } = createTwo()
   first.duty('mailbox', () => {})
   await vi.advanceTimersByTimeAsync(0)

@@ -80,7 +80,7 @@ describe.skipIf(whyNoPostgres)('a database that this program cannot use', () => 
     expect(connections.trouble()).toMatch(/cannot be used: it is read-only\. Wait for the end of the failover/)
   })
 
-  test('a database that cannot be used is distinguished from one that refuses a statement', async () => {
+  test('a statement that the database refuses is not reported as trouble with the database', async () => {
     const { connections } = await createStage()
     await expect(connections.query('SELECT 1 / 0')).rejects.toMatchObject({ message: 'The store cannot write this.' })
     expect(connections.trouble()).toBeUndefined()

@@ -1,4 +1,4 @@
-// A failing network or database never ends the process, and delays it no longer than the failure lasts.
+// Failures of the network or the database: no process ends, and no leased job is forgotten.
 import { expect, describe, onTestFinished, test } from 'vitest'
 import { createPostgresStore } from '../../../../src/store/postgres/postgres.ts'
 import { readPostgresFacts } from '../../../../src/store/postgres/facts.ts'

@@ -32,7 +32,7 @@ async function holdMain(url: string): Promise<Client> {
   return client
 }
 
-/** The statements of this schema that run or wait now. */
+/** The number of statements of this schema that run or wait now. */
 async function countStatements(schema: string): Promise<number> {
   const sql = `SELECT count(*)::int AS count FROM pg_locks l JOIN pg_stat_activity a USING (pid)
     JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -89,7 +89,7 @@ describe.skipIf(whyNoPostgres)('a lock that is never released', () => {
     expect(await store.append(refused)).toEqual({ kind: 'stored' })
   })
 
-  test('all deliveries of a batch that waits for a lock are refused at once, not one after the other', async () => {
+  test('all deliveries of a batch that waits for a lock are refused', async () => {
     const { url } = await newPlace()
     const store = openStore(url, { lockMs: 400 })
     await store.counts()

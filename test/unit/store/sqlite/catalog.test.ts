@@ -1,4 +1,4 @@
-// The catalog is extended 500 rows at a time. No read shows where it ends.
+// The catalog is extended when it lacks more than 500 rows. No read shows where it ends.
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { newDelivery, newWake } from '../../../contract/stage.ts'

@@ -74,7 +74,7 @@ describe('a lone operation', () => {
     expect(await counted.store.health()).toMatchObject({ trouble: undefined })
   })
 
-  test('a lone operation is never written to a file that replaced the store', async () => {
+  test('a lone operation is stored in the file that replaced the file of the store', async () => {
     const counted = await openCounted()
     await untilDirect(counted)
     const other = await openCounted()

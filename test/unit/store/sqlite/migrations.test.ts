@@ -149,7 +149,7 @@ function writeOld(file: string, deliveries = 60): void {
 
 const limit = 100_000
 
-/** Everything that a reader can show. */
+/** The records and counts that a reader shows. */
 async function readAll(reader: StoreReader) {
   const deliveries = await reader.deliveries({ limit })
   const ids = await reader.idsFrom({ prefix: '', limit })
@@ -196,7 +196,7 @@ function update(file: string): void {
 }
 
 describe('a file whose wakes are jobs', () => {
-  test('a file whose wakes are jobs shows the same lists before its update, while its gateway runs, and after the update', async () => {
+  test('a file whose wakes are jobs shows the same lists before its update and after it', async () => {
     const file = join(newFolder(), 'x.db')
     writeOld(file)
     const before = await readFile(file)
@@ -282,7 +282,7 @@ describe('a file whose wakes are jobs', () => {
   })
 })
 
-test('a file of the first schema can be read while its gateway runs, and its waiting bytes are counted when it is opened', async () => {
+test('a file of the first schema can be read before its update, and its waiting bytes are counted when it is opened', async () => {
   const file = join(newFolder(), 'x.db')
   const old = openDatabase(file, { readOnly: false, busyMs: 0 })
   migrate(old, file, 1)

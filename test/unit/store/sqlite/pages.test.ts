@@ -28,7 +28,7 @@ async function openMeasured() {
   return { store, measure }
 }
 
-test('a lone wake usually writes four pages, and never more than nine', async () => {
+test('a lone wake usually writes at most four pages, and never more than nine', async () => {
   const { store, measure } = await openMeasured()
   const pages: number[] = []
   for (let index = 0; index < 21; index += 1) {
@@ -40,7 +40,7 @@ test('a lone wake usually writes four pages, and never more than nine', async ()
   expect(Math.max(...pages)).toBeLessThanOrEqual(9)
 })
 
-test('each of sixteen wakes in a batch writes at most 2.2 kB', async () => {
+test('each of sixteen wakes in a batch usually writes at most 2.2 kB', async () => {
   const { store, measure } = await openMeasured()
   const bytes: number[] = []
   for (let round = 0; round < 5; round += 1) {

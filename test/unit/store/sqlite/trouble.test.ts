@@ -49,7 +49,7 @@ describe('trouble with the file of a store', () => {
     expect(await store.findAnswer({ hook: 'github', key: 'k' })).toBeUndefined()
     rmSync(inTheWay)
     mkdirSync(inTheWay)
-    // the health check notices the failure without another call
+    // the health check notices that the failure is over, without another call
     expect(await store.health()).toMatchObject({ trouble: undefined, facts: { synchronous: 2 } })
     const delivery = small()
     expect(await store.append(delivery)).toEqual({ kind: 'stored' })
@@ -111,7 +111,7 @@ describe('trouble with the file of a store', () => {
     for (let n = 0; n < 50; n += 1) await first.append(newDelivery({ at: 1, jobs: [newJob()] }))
     await first.close()
     const bytes = readFileSync(file)
-    // every page except those of the schema loses its header
+    // every second page loses its header, except next to the schema
     for (let at = 4096; at < bytes.length; at += 4096)
       if (!isSchema(bytes.subarray(at, at + 4096))) bytes.fill(0xff, at, at + 8)
     writeFileSync(file, bytes)
