@@ -24,7 +24,7 @@ import {
   whereQueued,
 } from './flow-script.ts'
 import type { Row } from './rows.ts'
-import { clockSetBackMs } from './rules.ts'
+import { clockSetBackMs, longestPeriodMs } from './rules.ts'
 
 const maxLines = 200
 /** The maximum number of keys that one script visits in addition to the keys that it may start. */
@@ -266,8 +266,6 @@ function* gatherOlder({ id, by, claim }: { id: number; by: Head; claim: FlowClai
 }
 
 type Start = Served & { readonly place: Place; readonly settings: FlowSettings; readonly lane: Row[string] | null }
-
-const longestPeriodMs = 31 * 86_400_000
 
 /** Returns the row of the job, with the fence of an expired lease. */
 function* startJob(

@@ -40,6 +40,9 @@ export const rowDamagedReason =
 /** A retry further ahead than this is due at once: no retry waits for more than a day, so the clock was set back. */
 export const clockSetBackMs = 2 * 86_400_000
 
+/** The longest period of a rate limit: older starts count no more. */
+export const longestPeriodMs = 31 * 86_400_000
+
 /** The kinds of tasks that wait for the end of a run. */
 export const runTaskKinds = ['status', 'callback'] as const
 

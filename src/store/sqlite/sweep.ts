@@ -5,6 +5,7 @@ import type { Database } from './driver.ts'
 import { dropJobs } from './endings.ts'
 import type { OperationOf, Results } from './operations.ts'
 import { expiringPrefixes } from '../cursors.ts'
+import { longestPeriodMs } from '../rules.ts'
 
 /**
  * Visits deliveries in order of arrival, from `after` on. Deletes those that ended before `before`, with their jobs, and drops
@@ -41,12 +42,16 @@ const deleteOldest = (table: string) => `DELETE FROM ${table} WHERE at < ?2
 const deleteExpiredCursors = `DELETE FROM cursors WHERE name IN (SELECT name FROM cursors
   WHERE (${expiringPrefixes.map((prefix) => `name GLOB '${prefix}*'`).join(' OR ')}) AND CAST(value AS INTEGER) < ?1 LIMIT ?2)`
 
+const deleteOldStarts =
+  'DELETE FROM flow_counts WHERE seq IN (SELECT seq FROM flow_counts WHERE at < ? ORDER BY at LIMIT ?)'
+
 /** Deletes old tasks, events, messages, sessions and accounts, and expired cursors. Returns how many rows it changed; call it until it returns 0. */
 export function prune(db: Database, operation: OperationOf<'prune'>): number {
   const { at, before, limit } = operation
   return (
     pruneTasks(db, operation) +
     db.run(deleteExpiredCursors, at, limit).changes +
+    db.run(deleteOldStarts, at - longestPeriodMs, limit).changes +
     pruneAccounts(db, before) +
     db.run(deleteOldest('events'), at, before, limit).changes +
     db.run(deleteOldest('messages'), at, before, limit).changes +
