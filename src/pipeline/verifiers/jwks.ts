@@ -2,13 +2,13 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { createLocalJWKSet, type CryptoKey, type JSONWebKeySet } from 'jose'
 import { isJsonObject, type JsonObject, tryParseJson } from '../../base/json.ts'
-import type { PinnedFetchResult, PinRule } from '../../model/verifier.ts'
+import type { PinRule } from '../../model/verifier.ts'
 import type { VerifySettings } from '../../model/config/verify.ts'
 import { type ProofTools, toSettingProblem } from './proof.ts'
 import type { JwtScheme } from './scheme.ts'
 
 const hour = 3_600_000
-/** A key set is fetched again for an unknown key, at most once in this time: strangers must not cause a fetch with every request. */
+/** For an unknown key, a key set is fetched again if it is older than this: strangers must not cause a fetch with every request. */
 const refetchAfterMs = 60_000
 
 type FoundKey =
@@ -18,7 +18,7 @@ type FoundKey =
 type FindKey = (kid: unknown) => FoundKey | Promise<FoundKey>
 
 /** Throws `config-invalid` if neither the scheme nor the mapping has a source of keys. */
-export function createKeySet(scheme: JwtScheme, { settings, fetch, now }: Omit<ProofTools, 'secrets'>): FindKey {
+export function createKeySet(scheme: JwtScheme, { settings, fetch }: Pick<ProofTools, 'settings' | 'fetch'>): FindKey {
   if (settings.publicKey !== undefined) return createSingleKey(settings.publicKey, scheme, settings)
   const url = settings.jwksUrl ?? scheme.jwksUrl
   if (url === undefined) {
@@ -30,22 +30,14 @@ export function createKeySet(scheme: JwtScheme, { settings, fetch, now }: Omit<P
   const { hostname } = new URL(url)
   // keys come only from the host that the operator or the table names
   const rule: PinRule = { host: new RegExp(`^${hostname.replaceAll('.', String.raw`\.`)}$`), maxAgeMs: hour }
-  let last: { readonly fetched: PinnedFetchResult; readonly at: number } | undefined
-
-  async function fetchSet(maxAgeMs: number): Promise<PinnedFetchResult> {
-    const fetched = await fetch(url ?? '', { ...rule, maxAgeMs })
-    if (fetched.ok && fetched !== last?.fetched) last = { fetched, at: now() }
-    // a token of a stranger with an unknown key can start this fetch: if it fails, the tokens of the sender must stay valid
-    return !fetched.ok && last !== undefined && now() - last.at < maxAgeMs ? last.fetched : fetched
-  }
 
   return async (kid) => {
     if (typeof kid !== 'string') return senderFault('The token does not name its key.')
-    const known = await fetchSet(hour)
+    const known = await fetch(url, rule)
     if (!known.ok) return gatewayFault(known.reason)
     const key = await findInSet(known.body, kid, scheme)
     if (key !== undefined) return { ok: true, key }
-    const fresh = await fetchSet(refetchAfterMs)
+    const fresh = await fetch(url, { ...rule, maxAgeMs: refetchAfterMs })
     if (!fresh.ok) return gatewayFault(fresh.reason)
     const found = await findInSet(fresh.body, kid, scheme)
     return found === undefined

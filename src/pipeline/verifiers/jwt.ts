@@ -33,7 +33,7 @@ export function createJwtProof(scheme: JwtScheme, { settings, secrets, fetch, no
     if (audience === undefined) requireSetting(settings, 'audience', 'the audience that the token must name')
   }
   const live = scheme.algorithm === 'HS256' ? secrets().map((secret) => createSecretKey(secret, 'utf8')) : []
-  const findKey = scheme.algorithm === 'HS256' ? undefined : createKeySet(scheme, { settings, fetch, now })
+  const findKey = scheme.algorithm === 'HS256' ? undefined : createKeySet(scheme, { settings, fetch })
   if (scheme.requires?.includes('exp') === true && settings.toleranceSeconds !== undefined) {
     throw toSettingProblem(
       settings,

@@ -1,5 +1,5 @@
-// Fetches the certificates and keys of a scheme, only from the hosts that the scheme allows: https, no redirect, no private
-// address, 5 s, 64 kB, 4 at a time and 20 a minute. The URL may come from an attacker.
+// Fetches the certificates and keys of a scheme, only from the hosts that the scheme allows: https, no redirect, no private address, a limit of
+// time, size and number. The URL may come from an attacker.
 import type { PinRule, PinnedFetchResult, PinnedFetch } from '../../model/verifier.ts'
 import { lookup } from 'node:dns'
 import { get } from 'node:https'
@@ -19,14 +19,19 @@ const maxPerMinute = 20
 /** One GET that follows no redirect. Rejects if there is no response. */
 export type Transport = (url: URL) => Promise<{ readonly status: number; readonly body: string }>
 
-type CachedFetch = { readonly at: number; readonly answer: Promise<PinnedFetchResult>; fetched?: PinnedFetchResult }
+/** `at`: when the fetch began. */
+type CachedFetch = { readonly at: number; readonly fetched: PinnedFetchResult }
 
-/** The responses and open requests of one rule. Each rule has its own limits, so strangers at one scheme cannot block another. */
-type RuleState = { readonly kept: Map<string, CachedFetch>; misses: readonly number[]; inFlight: number }
+/** The responses and open requests of one rule, by URL. Each rule has its own limits, so strangers at one scheme cannot block another. */
+type RuleState = {
+  readonly kept: Map<string, CachedFetch>
+  readonly open: Map<string, Promise<PinnedFetchResult>>
+  misses: readonly number[]
+}
 
 const useful = new WeakSet<PinnedFetchResult>()
 
-/** Call it after a valid proof: from then on, no other URL replaces the response, and the limits do not apply to its renewal. */
+/** Call it after a valid proof: from then on, the URLs of strangers do not replace the response, and the limits do not apply to its renewal. */
 export function markUseful(fetched: PinnedFetchResult): void {
   useful.add(fetched)
 }
@@ -35,11 +40,20 @@ export function createPinnedFetch(parts: { now: () => number; transport?: Transp
   const { now, transport = overHttps } = parts
   const states = new Map<string, RuleState>()
 
-  async function fetchAndCount(url: URL, state: RuleState): Promise<PinnedFetchResult> {
-    state.misses = [...state.misses, now()]
-    state.inFlight += 1
+  async function fetchAndKeep(url: URL, state: RuleState, maxAgeMs: number): Promise<PinnedFetchResult> {
+    const at = now()
+    state.misses = [...state.misses, at]
     const fetched = await fetchOnce(transport, url)
-    state.inFlight -= 1
+    state.open.delete(url.href)
+    const known = state.kept.get(url.href)
+    if (fetched.ok && maxAgeMs > 0) {
+      state.kept.delete(url.href)
+      state.kept.set(url.href, { at, fetched })
+      dropOldest(state.kept)
+    } else if (known !== undefined) {
+      // a renewal that failed: the next ones count against the limits
+      useful.delete(known.fetched)
+    }
     return fetched
   }
 
@@ -50,8 +64,11 @@ export function createPinnedFetch(parts: { now: () => number; transport?: Transp
     const { href } = url
     const state = findRuleState(states, rule)
     const known = state.kept.get(href)
+    // an older response is enough for some callers, even while it is renewed for others
+    if (known !== undefined && now() - known.at < rule.maxAgeMs) return known.fetched
     // an open request is shared, so that a burst of deliveries makes one fetch
-    if (known !== undefined && now() - known.at < rule.maxAgeMs) return known.answer
+    const shared = state.open.get(href)
+    if (shared !== undefined) return shared
     if (!isUseful(known) && !isWithinLimits(state, now())) {
       // this may be the first delivery of the sender after others used up the limit: after a 503 the sender repeats it
       return {
@@ -60,23 +77,16 @@ export function createPinnedFetch(parts: { now: () => number; transport?: Transp
         reason: 'Too many URLs had to be fetched within a minute.',
       }
     }
-    const answer = fetchAndCount(url, state)
-    if (rule.maxAgeMs === 0) return answer
-    const entry: CachedFetch = { at: now(), answer }
-    state.kept.delete(href)
-    state.kept.set(href, entry)
-    dropOldest(state.kept)
-    const fetched = await answer
-    entry.fetched = fetched
-    if (!fetched.ok && state.kept.get(href) === entry) state.kept.delete(href)
-    return fetched
+    const opened = fetchAndKeep(url, state, rule.maxAgeMs)
+    state.open.set(href, opened)
+    return opened
   }
 }
 
 function findRuleState(states: Map<string, RuleState>, { host, path }: PinRule): RuleState {
   // the name does not contain the host of the URL, because for some senders a stranger can name any number of hosts
   const name = `${host.source} ${path?.source ?? ''}`
-  const state = states.get(name) ?? { kept: new Map(), misses: [], inFlight: 0 }
+  const state = states.get(name) ?? { kept: new Map(), open: new Map(), misses: [] }
   states.set(name, state)
   return state
 }
@@ -84,7 +94,7 @@ function findRuleState(states: Map<string, RuleState>, { host, path }: PinRule):
 function isWithinLimits(state: RuleState, now: number): boolean {
   // compared in both directions from now: a clock that was set back must not block all fetches
   state.misses = state.misses.filter((at) => Math.abs(now - at) < 60_000)
-  return state.inFlight < maxInFlight && state.misses.length < maxPerMinute
+  return state.open.size < maxInFlight && state.misses.length < maxPerMinute
 }
 
 function dropOldest(kept: Map<string, CachedFetch>): void {
@@ -95,7 +105,7 @@ function dropOldest(kept: Map<string, CachedFetch>): void {
 }
 
 function isUseful(entry: CachedFetch | undefined): boolean {
-  return entry?.fetched !== undefined && useful.has(entry.fetched)
+  return entry !== undefined && useful.has(entry.fetched)
 }
 
 /** The parsed URL, if the rule allows the URL exactly as written. */
