@@ -1,5 +1,4 @@
 // Makes a mapping of the configuration ready to run: parses its templates, and attaches its transform and its verifier.
-import type { Alternative } from '../model/config/match.ts'
 import { JobKeys } from '../model/config/job-keys.ts'
 import type { Mapping } from '../model/config/mapping.ts'
 import type { KeyOrigin } from '../model/config/permission.ts'
@@ -40,32 +39,31 @@ export type CompiledMapping = {
   /** A key template that begins with a placeholder lets the sender choose the namespace, so it counts as chosen by the request. */
   readonly keyOrigin: KeyOrigin
   readonly flow: CompiledFlow | undefined
-  /** Conditions of requests that end the turns of their key: see `flow.cancelOn`. */
-  readonly cancelOn: Alternative | undefined
+  /** Whether a delivery matches `flow.cancelOn`, so that it ends the turns of its key. */
   readonly isCancelledBy: (delivery: MatchInput) => boolean
   readonly transform: Transform | undefined
   /** Whether the payload is read before the transform runs, or there is no working transform. */
   readonly readsPayload: boolean
-  /** The verifier. Undefined: the hook token opens the mapping. Otherwise a proof of this scheme does, and the token alone does not. */
+  /** Undefined: the hook token opens the mapping. Otherwise a proof of this scheme does, and the token alone does not. */
   readonly verifier: Verifier | undefined
   /** The sender whose requests the proof proves. Its source is the sender of the scheme, else `match.source`, else the scheme. */
   readonly provenSender: { readonly source: string; readonly facts: SenderFacts | undefined } | undefined
 }
 
-/** The tools for mappings that get no requests from the network: they fetch nothing. */
+/** Tools that fetch nothing, for mappings that get no requests from the network. */
 export const offlineTools: VerifierTools = {
   fetch: async () => ({ ok: false, fault: 'gateway', reason: 'nothing is fetched here' }),
   now: Date.now,
 }
 
-/** Throws `config-invalid` with the mapping and the field if a template does not parse. */
+/** Throws `config-invalid` with the mapping and the field if a template or a setting is invalid. */
 export function compileMapping(
   mapping: NamedMapping,
   transform: Transform | undefined,
   tools: (secretsName: string) => VerifierTools = () => offlineTools,
 ): CompiledMapping {
   const template = (field: 'messageTemplate' | 'textTemplate' | 'name' | 'sessionKey') => compileField(mapping, field)
-  const { verify, match, forEach, response: settings } = mapping
+  const { verify, match, forEach, response: settings, flow: flowSettings } = mapping
   const identity = toIdentity(mapping)
   const name = template('name')
   const sessionKey = template('sessionKey')
@@ -74,9 +72,7 @@ export function compileMapping(
     verify && nameMappingInProblem(mapping, 'verify', () => createVerifier(verify, tools(identity.secretsName)))
   const isTransformOnly = transform !== undefined && transform.problem === undefined && forEach === undefined
   const response = settings && nameMappingInProblem(mapping, 'response.body', () => compileResponse(settings))
-  const { cancelOn } = mapping.flow ?? {}
-  const settledFlow = mapping.flow
-  const flow = settledFlow && nameMappingInProblem(mapping, 'flow', () => compileFlow(settledFlow, identity.ring))
+  const flow = flowSettings && nameMappingInProblem(mapping, 'flow', () => compileFlow(flowSettings, identity.ring))
   const readers = [body, name, sessionKey, response, flow].filter((reader) => reader?.readsPayload === true)
   return {
     id: mapping.id,
@@ -91,8 +87,7 @@ export function compileMapping(
     response,
     keyOrigin: toKeyOrigin(sessionKey),
     flow,
-    cancelOn,
-    isCancelledBy: compileCancelTest({ id: mapping.id, match, cancelOn }),
+    isCancelledBy: compileCancelTest(mapping.id, match, flowSettings?.cancelOn),
     transform,
     readsPayload:
       !isTransformOnly ||
@@ -112,7 +107,7 @@ function toKeyOrigin(sessionKey: Template | undefined): KeyOrigin {
   return sessionKey.startsWithLiteral ? 'template' : 'request'
 }
 
-/** A mapping with neither a template nor code sends the text of a text or XML body, or else the whole payload as JSON, even a blank string. */
+/** A mapping with neither a template nor code sends the text of a text or XML body, or else the whole payload as JSON. */
 const wholePayload: Template = {
   render: ({ payload, bodyText }) => bodyText?.() ?? JSON.stringify(payload()),
   isStatic: false,

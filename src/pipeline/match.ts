@@ -40,21 +40,20 @@ type Routable = {
   readonly id: string
   readonly match: Match
   readonly accept?: Mapping['accept']
-  readonly cancelOn?: Alternative | undefined
+  /** Whether a delivery matches `flow.cancelOn`: the mapping takes such a delivery too. */
+  readonly isCancelledBy?: (delivery: MatchInput) => boolean
 }
 
-/** Why a condition is false; undefined if it is true. */
+/** Returns why the condition is false; undefined if it is true. */
 type Condition = (delivery: MatchInput) => string | undefined
 type Rule<T> = {
   mapping: T
   path: string | undefined
   conditions: readonly Condition[]
-  /** The conditions of `flow.cancelOn`: the mapping also takes the deliveries that they match. */
-  cancels: readonly Condition[] | undefined
   hit: TraceEntry
 }
 
-/** Throws `config-invalid` with the mapping if a payload path does not parse. */
+/** Throws `config-invalid` with the mapping if the payload path of a condition does not parse. */
 export function createRouter<T extends Routable>(mappings: readonly T[]): Router<T> {
   const rules = mappings.map(compileRule)
   const anywhere = buildHookMappings(rules.filter(({ path }) => path === undefined))
@@ -90,7 +89,7 @@ export function createRouter<T extends Routable>(mappings: readonly T[]): Router
   }
 }
 
-function buildHookMappings<T extends { readonly id: string }>(rules: readonly Rule<T>[]): HookMappings<T> {
+function buildHookMappings<T extends Routable>(rules: readonly Rule<T>[]): HookMappings<T> {
   return {
     mappings: rules.map(({ mapping }) => mapping),
     find(delivery, findClosure = () => undefined) {
@@ -109,11 +108,10 @@ function buildHookMappings<T extends { readonly id: string }>(rules: readonly Ru
 }
 
 /** Whether the conditions of a mapping, or those of its `flow.cancelOn`, are true. */
-function tryRule<T extends { readonly id: string }>(rule: Rule<T>, delivery: MatchInput): TraceEntry {
-  const { mapping, conditions, cancels, hit } = rule
+function tryRule<T extends Routable>({ mapping, conditions, hit }: Rule<T>, delivery: MatchInput): TraceEntry {
   const why = findMiss(conditions, delivery)
   if (why === undefined) return hit
-  const isCancelled = cancels !== undefined && findMiss(cancels, delivery) === undefined
+  const isCancelled = mapping.isCancelledBy?.(delivery) === true
   return { mappingId: mapping.id, matched: isCancelled, why: isCancelled ? 'flow.cancelOn matches' : why }
 }
 
@@ -136,24 +134,24 @@ function compileRule<T extends Routable>(mapping: T): Rule<T> {
   }
   const why = reasons.length === 0 ? 'it has no conditions' : reasons.join(', ')
   const hit = Object.freeze({ mappingId: id, matched: true, why })
-  const cancels = compileCancels(mapping)
-  return { mapping, path, conditions: [createBodyCondition(mapping.accept), ...conditions], cancels, hit }
+  return { mapping, path, conditions: [createBodyCondition(mapping.accept), ...conditions], hit }
 }
 
-/** A cancelling request comes from the same sender: the source and the headers of the mapping count too. */
-function compileCancels({ id, match, cancelOn }: Routable): Condition[] | undefined {
-  if (cancelOn === undefined) return undefined
-  const { source, headers } = match
-  return [...compileConditions(id, { source, headers }).conditions, ...compileConditions(id, cancelOn).conditions]
+/**
+ * Returns a function that says whether a delivery matches `flow.cancelOn` and comes from the sender of the mapping: its source and its headers count
+ * too.
+ */
+export function compileCancelTest(
+  id: string,
+  { source, headers }: Match,
+  cancelOn: Alternative | undefined,
+): (delivery: MatchInput) => boolean {
+  if (cancelOn === undefined) return () => false
+  const conditions = [{ source, headers }, cancelOn].flatMap((match) => compileConditions(id, match).conditions)
+  return (delivery) => findMiss(conditions, delivery) === undefined
 }
 
-/** Whether a delivery that the mapping takes ends the turns of its key. */
-export function compileCancelTest(mapping: Routable): (delivery: MatchInput) => boolean {
-  const conditions = compileCancels(mapping)
-  return (delivery) => conditions !== undefined && findMiss(conditions, delivery) === undefined
-}
-
-/** The conditions of a mapping, and for each the reason that is shown when it is true. */
+/** The conditions, and for each one the reason that is shown when it is true. */
 function compileConditions(id: string, match: Alternative): { conditions: Condition[]; reasons: string[] } {
   const conditions: Condition[] = []
   const reasons: string[] = []
@@ -210,7 +208,7 @@ function compileWordCondition(field: Word, wanted: ConditionValue): DescribedCon
   return { condition, description }
 }
 
-// headers may carry shared secrets: the message shows neither the received value nor the expected one
+// a header may carry a shared secret: the reason shows neither the received value nor the expected one
 function compileHeaderCondition(name: string, wanted: ConditionValue): Condition {
   const { findMiss: findValueMiss } = compileComparison(wanted)
   return ({ headers }) => {
@@ -220,7 +218,7 @@ function compileHeaderCondition(name: string, wanted: ConditionValue): Condition
   }
 }
 
-// traces do not show values of the payload, only their kind
+// a reason shows only the kind of a value of the payload
 function compilePayloadCondition(id: string, expression: string, wanted: ConditionValue): DescribedCondition {
   const path = parsePayloadPath(id, expression)
   const { description, findMiss: findValueMiss } = compileComparison(wanted)

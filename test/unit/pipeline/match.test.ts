@@ -2,7 +2,7 @@ import { openBody, toJsonBody } from '../../../src/model/body.ts'
 import { describe, expect, test } from 'vitest'
 import type { JsonValue } from '../../../src/base/json.ts'
 import { Match } from '../../../src/model/config/match.ts'
-import { createRouter, type MatchInput, type Router } from '../../../src/pipeline/match.ts'
+import { compileCancelTest, createRouter, type MatchInput, type Router } from '../../../src/pipeline/match.ts'
 
 function toMapping(id: string, match: Match = {}) {
   return { id, match: Match.parse(match) }
@@ -186,7 +186,7 @@ describe('comparisons of values', () => {
     expect(isTaken({ headers: { constructor: { exists: true } } }, { headers: {} })).toBe(false)
   })
 
-  test('a match ends quickly on a text for which a JavaScript regular expression takes years', () => {
+  test('a match ends on a text for which a JavaScript regular expression takes years', () => {
     const body = toJsonBody({ text: `${'a'.repeat(9_000)}!` })
     expect(isTaken({ payload: { text: { matches: '^(a+)+$' } } }, { body })).toBe(false)
   })
@@ -294,7 +294,8 @@ describe('reasons of a trace', () => {
 })
 
 test('an explanation names the mapping that takes a delivery because flow.cancelOn is true', () => {
-  const taking = { ...toMapping('a', { path: 'github', event: 'opened' }), cancelOn: { event: 'closed' } }
+  const opened = toMapping('a', { path: 'github', event: 'opened' })
+  const taking = { ...opened, isCancelledBy: compileCancelTest('a', opened.match, { event: 'closed' }) }
   const router = createRouter([taking, toMapping('b', { path: 'github' })])
   const delivery = toDelivery({ event: 'closed' })
   const { mapping, trace } = find(router, delivery)
