@@ -4,7 +4,7 @@ import { compileExpression } from '../base/expression.ts'
 import { cut } from '../base/text.ts'
 import type { Scalar, ValueTests, ConditionValue } from '../model/config/match.ts'
 
-/** A longer text matches no expression, and no negated one: to compare it would take too long. */
+/** To compare a longer text would take too long, so a condition with an expression is false for it, even with `not`. */
 const maxComparedChars = 10_000
 
 export type Comparison = {

@@ -18,9 +18,9 @@ export type FieldOrigins = Readonly<Record<string, string>>
 
 export type Explanation = {
   readonly decision: Decision
-  /** Every mapping of the configuration, in order. Empty for `wake` and `agent`, which no mapping takes. */
+  /** The reason of every mapping, in order. Empty for `wake` and `agent`, which no mapping takes. */
   readonly trace: readonly TraceEntry[]
-  /** The origins in the order of the decision's actions; empty unless it accepts. */
+  /** The origins of the fields of each action, in the order of the actions. Empty unless the decision accepts. */
   readonly origins: readonly FieldOrigins[]
 }
 
@@ -67,14 +67,14 @@ function recordResults(transform: Transform, results: unknown[]): Transform {
   }
 }
 
-/** The result of each action: a message with a list of recipients is one action for each of them. */
+/** The result that each action was made from: a message with a list of recipients is one action for each of them. */
 function repeatForTargets(results: readonly unknown[], compiled: CompiledMapping, delivery: Delivery): unknown[] {
   const draft = renderDraft(compiled, toTemplateScope(delivery))
   const module = compiled.transform?.module ?? ''
   return results.flatMap((result) => splitTargets(mergeResult(draft, result, module)).map(() => result))
 }
 
-/** The origin of fields that policy sets by default. */
+/** The origins of the fields that the policy sets if an action does not have them. */
 function toPolicyOrigins(defaultSessionKey: string | undefined): FieldOrigins {
   return {
     agentId: 'default',

@@ -14,11 +14,11 @@ export type CompiledFlow = {
   readonly readsPayload: boolean
   /** Throws `payload-invalid` if the key is blank or too long. */
   plan(scope: TemplateScope, planned: Pick<FlowAction, 'sessionKey'>): PlannedFlow
-  /** `sessionKey`: the rendered session key, which is the default of the key. */
+  /** Throws as `plan` does. `sessionKey`: the rendered session key, which is the default of the key. */
   cancel(scope: TemplateScope, sessionKey: string | undefined): FlowKey
 }
 
-/** `ring`: the mapping, by the name of its identity. Throws `config-invalid` if a template does not parse. */
+/** `ring`: the `ring` of the identity of the mapping. Throws `config-invalid` if a template does not parse. */
 export function compileFlow(flow: Flow, ring: string): CompiledFlow {
   const key = flow.key === undefined ? undefined : compileTemplate(flow.key)
   const rateKey = flow.rateLimit?.key === undefined ? undefined : compileTemplate(flow.rateLimit.key)
@@ -62,7 +62,7 @@ export function readCancel(
   }
 }
 
-/** Names the runs of the built-in hook `agent`, as the identity of a mapping names its runs. */
+/** The `ring` of the runs of the built-in hook `agent`. */
 export const agentHookRing = 'hook/agent'
 
 /** An action that a flow can start. */

@@ -12,7 +12,7 @@ import { createTokenSet, listConfigTokens, type TokenSet } from './tokens.ts'
 import type { VerifierTools } from './verify.ts'
 
 export type Generation = {
-  /** Hash of the configuration, of the environment of transforms, and of the code of every transform and verifier. */
+  /** Hash of the configuration, the mappings, the environment of transforms, and the code of every transform and verifier. */
   readonly id: string
   readonly config: Config
   /** The `process.env` of its transforms. */
@@ -20,7 +20,7 @@ export type Generation = {
   /** The tokens of the configuration. */
   readonly tokens: TokenSet
   readonly findHook: (path: string) => Hook
-  /** Why each mapping of the configuration would or would not take a delivery, in order. */
+  /** Why each mapping would or would not take a delivery, in order. */
   readonly explain: Router<CompiledMapping>['explain']
   /** All mappings, in order of priority. */
   readonly mappings: readonly CompiledMapping[]
@@ -31,7 +31,7 @@ export type Generation = {
   readonly problems: readonly ProblemRecord[]
 }
 
-/** Throws `config-invalid` if a template or a match path does not parse. */
+/** Throws `config-invalid` if a mapping or `hooks.agent.flow` is invalid. */
 export function createGeneration(parts: {
   config: Config
   env?: Generation['env'] | undefined

@@ -16,7 +16,7 @@ export type SignedMapping = CompiledMapping & {
 export type Hook = {
   /** `built-in`: `wake` and `agent`, which no mapping can replace. `unknown`: no mapping takes the name. */
   readonly kind: 'built-in' | 'mapped' | 'unknown'
-  /** Whether a mapping has this name. False: only mappings without a path take it. */
+  /** Whether this name is the path of a mapping. */
   readonly isNamed: boolean
   /** The mappings that can take a delivery of this hook, in order of priority. */
   readonly mappings: readonly CompiledMapping[]
@@ -29,7 +29,7 @@ export type Hook = {
   readonly secretHeaders: ReadonlySet<string>
   /** The maximum size of a body, in bytes. */
   readonly maxBodyBytes: number
-  /** False: only working transforms read the payload. */
+  /** True: the body is parsed when a delivery is built, so an invalid body is refused then. */
   readonly readsPayload: boolean
   /** The first mapping that is open to the delivery and whose conditions are all true. */
   readonly find: HookMappings<CompiledMapping>['find']
@@ -117,7 +117,7 @@ function createTokenlessRules(
       verifier?.isClaimed,
     ]),
   )
-  // a mapping without a path takes every hook, so it reaches the mappings of all of them
+  // a mapping without a path takes the requests of every hook
   const reachable = signed.flatMap(({ match }) => {
     const path = normalizeHookName(match.path ?? '')
     return path === '' ? mappings : router.findMappings(path).mappings

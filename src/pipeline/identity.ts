@@ -1,11 +1,14 @@
-// The names by which stored requests, secrets from handshakes and kept requests find their mapping again: its id, or the proof of its sender,
-// but never its position, which an edit moves.
+// The names by which stored requests, secrets from handshakes and kept requests find their mapping again: its id, or else hashes of its conditions
+// and its proof, but never its position, which an edit moves.
 import { hash, pbkdf2Sync } from 'node:crypto'
 import type { Mapping } from '../model/config/mapping.ts'
 import type { VerifySettings } from '../model/config/verify.ts'
 
 export type Identity = {
-  /** The names that are stored with a request that proved its sender to this mapping: the id, or for each secret the scheme and a digest. */
+  /**
+   * The names that are stored with a request that proved its sender to this mapping: the id, or for each secret the scheme and a digest. Without an id
+   * and a secret: a hash of the path and the proof.
+   */
   readonly proves: readonly string[]
   /**
    * The one of `proves` that is part of the key of duplicates: that of the oldest secret, so that the key stays the same while the sender
@@ -61,7 +64,7 @@ function readParts(verify: VerifySettings | undefined): PublicParts & { readonly
   return { scheme, settings: inOrder, secrets: secrets ?? (secret === undefined ? [] : [secret]) }
 }
 
-/** Slow enough that a copy of the store does not help to guess a secret. */
+/** The rounds make it slow to guess a weak secret from a copy of the store. */
 const rounds = 10_000
 const digests = new Map<string, string>()
 

@@ -45,8 +45,7 @@ export function splitTargets(draft: ActionDraft): ActionDraft[] {
 
 /** The action of the mapping, without its transform. */
 export function renderDraft(compiled: CompiledMapping, scope: TemplateScope): ActionDraft {
-  const { mapping } = compiled
-  const { keyOrigin } = compiled
+  const { mapping, keyOrigin } = compiled
   const response = compiled.response?.render(scope)
   const body = compiled.body?.render(scope)
   const { allowUnsafeExternalContent, wakeMode } = mapping
@@ -115,7 +114,7 @@ export function mergeResult(draft: ActionDraft, result: unknown, module: string)
   const { flow, ...changed } = 'flow' in others ? others : { ...others, flow: undefined }
   const given = Object.fromEntries(Object.entries(changed).filter(([, value]) => value !== undefined))
   const { allowUnsafeExternalContent } = fields
-  // a channel that code returns without a recipient replaces the mapping's list of recipients
+  // a channel without a recipient, returned by code, replaces the mapping's list of recipients
   const own =
     Array.isArray(fields['to']) && 'channel' in given && !('to' in given) ? { ...fields, to: undefined } : fields
   const base = kind === fields.kind ? own : { allowUnsafeExternalContent }
@@ -129,7 +128,7 @@ export function mergeResult(draft: ActionDraft, result: unknown, module: string)
   }
 }
 
-/** A payload may have chosen the key, so the store gets its hash as a name. */
+/** A payload may have chosen the key, so its name in the store has a hash of it. */
 function toDedupeKey({ key, for: forMs }: { key: string; for: number }, module: string): OnceKey {
   return { name: `${module}/${createHash('sha256').update(key).digest('hex')}`, key, forMs }
 }
@@ -170,7 +169,7 @@ export function toTemplateScope(delivery: Delivery): TemplateScope {
 
 const nothing = new TextEncoder().encode('null')
 
-/** `isItem`: the delivery is one item of a `forEach`. Its body is made here, as JSON, whatever the content type says. */
+/** `isItem`: the delivery has one item of a `forEach`, so its body is written as JSON here. */
 export function toTransformCall(
   delivery: Delivery,
   { isItem, serves, readState }: { isItem: boolean } & Pick<TransformCall, 'serves' | 'readState'>,

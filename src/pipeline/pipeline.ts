@@ -43,7 +43,7 @@ type DecisionInput = {
   readonly hook: Hook
   readonly config: Config
   readonly newId: NewId
-  /** Set if the decision is carried out. If it is absent, the code learns that it serves no delivery. */
+  /** Set if the decision is carried out. Absent: the call of a transform says that it serves no delivery. */
   readonly serves?: true
   /** Reads the memory of the transform. Absent: it is empty. */
   readonly readState?: StateReader | undefined

@@ -80,7 +80,7 @@ export function applyPolicy(action: Action, config: Config, input: PolicyInput):
   const agentId = resolveAgent(action, config)
   const model = resolveModel(action, config)
   const { sessionKey, sharesSession } = resolveSession(action, config, input)
-  // a run that only falls back to this key is not a turn of the main session
+  // a run that has this key only by default is not a turn of the main session
   const sessionMode = sessionKey === mainSessionKey && !sharesSession ? 'persistent' : jobKeys.sessionMode
   return {
     kind: 'agent',
@@ -96,7 +96,7 @@ export function applyPolicy(action: Action, config: Config, input: PolicyInput):
   }
 }
 
-/** The place of the event, if the reply or the message may go to the channel of its sender and names no recipient, or if a status is set there. */
+/** The place of the event, if a reply or a message without a recipient goes to the channel of the sender, or if a status is set. */
 function findPlace(
   { deliver, channel, to, alsoTo = [] }: Pick<AgentAction, 'deliver' | 'channel' | 'to' | 'alsoTo'>,
   { channels }: Config,
@@ -113,7 +113,7 @@ function findPlace(
   return place === undefined ? {} : { place }
 }
 
-/** Code may take the recipient from a payload, so a key of another form is a hash. */
+/** Code may take the recipient from a payload: its hash replaces a recipient that cannot be part of a session key. */
 function toRecipientKey({ channel, to }: DeliverAction): string {
   if (to === undefined) return `deliver:${channel}`
   const key = `deliver:${channel}:${to}`

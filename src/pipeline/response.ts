@@ -29,7 +29,7 @@ export function compileResponse({ status, contentType, body }: SenderResponse): 
   }
 }
 
-/** Throws `payload-invalid` with the field. Some stores cannot keep a NUL or half a surrogate pair, so they are replaced. */
+/** Throws `payload-invalid` with the field. Some stores cannot keep a NUL or half a surrogate pair, so U+FFFD replaces both. */
 export function parseResponse(response: SenderResponse): SenderResponse {
   const body = response.body.replace(/\0|\p{Cs}/gu, '\ufffd')
   const parsed = SenderResponse.safeParse({ ...response, body })

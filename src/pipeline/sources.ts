@@ -39,7 +39,7 @@ export function recogniseSender({
   return named && { facts: named, shownBy: 'payload' }
 }
 
-/** The sender that the headers show; the most specific one if they match several. */
+/** The sender that the headers show; the first one of the table if they match several. */
 function findMarkedSender(headers: Headers): SenderFacts | undefined {
   let best: number | undefined
   for (const name of Object.keys(headers)) {
@@ -169,8 +169,8 @@ function toUnion(likes: readonly (RegExp | undefined)[]): RegExp | undefined {
 }
 
 /**
- * The delivery id that a proof covers: the one that the proof names, else the one in a covered body, because no header can change
- * it. `sender`: whose requests the proof proves. `bytes`: the inflated body. Undefined if the proof covers no id.
+ * The delivery id that a proof covers: the one that the proof names, else the one in a covered body. `sender`: whose requests the proof proves.
+ * `bytes`: the inflated body. Undefined if the proof covers no id.
  */
 export function readSignedId(
   sender: SenderFacts | undefined,

@@ -113,7 +113,7 @@ export const cloudSenders: readonly Sender[] = [
       template: '{timestamp}.{body}',
       timestamp: { in: 'field', name: 'time', unit: 's' },
       toleranceSeconds: 300,
-      // the time "when the server sent the request"
+      // the signed time is that "when the server sent the request"
       retries: { time: 'anew', docs: 'https://developers.cloudflare.com/stream/manage-video-library/using-webhooks/' },
       confidence: 'verified',
     },

@@ -1,4 +1,4 @@
-// Conventions that many senders share, and the senders that use them, which differ only in their names.
+// Conventions that many senders share, and the senders that use them.
 // Facts are from the senders' public documentation.
 import type { Retries } from '../verifiers/scheme.ts'
 import { all, body, header, type SchemeRow, sent, type Sender } from './sender.ts'
@@ -57,7 +57,7 @@ export const conventionsSenders: readonly Sender[] = [
     deliveryId: [header('svix-id'), header('webhook-id')],
     scheme: svixHmac,
   },
-  // its workspaces from before 15 December 2025 use the header names of Svix
+  // Recall.ai: workspaces from before 15 December 2025 use the header names of Svix
   {
     source: 'recall-ai',
     label: 'Recall.ai',
@@ -82,7 +82,7 @@ export const conventionsSenders: readonly Sender[] = [
     deliveryId: [header('webhook-id')],
     scheme: standardHmac,
   },
-  // `type` is the same for every event
+  // Anthropic: the field `type` of the payload is the same for every event
   {
     source: 'anthropic',
     label: 'Anthropic (Claude)',
@@ -99,7 +99,7 @@ export const conventionsSenders: readonly Sender[] = [
     deliveryId: [header('webhook-id')],
     scheme: standardHmac,
   },
-  // its secret is a text that the user chose, not base64
+  // Polar: the secret is a text that the user chose, and not base64
   {
     source: 'polar',
     label: 'Polar',
@@ -158,7 +158,7 @@ export const conventionsSenders: readonly Sender[] = [
     event: [header('ce-type'), body('type')],
     deliveryId: [all(header('ce-source'), header('ce-id')), all(body('source'), body('id'))],
   },
-  // Both forward requests of other senders with the original headers: the original sender is preferred to the forwarder.
+  // Hookdeck and Convoy forward requests with the headers of the original sender, which is recognised first.
   {
     source: 'hookdeck',
     label: 'Hookdeck',

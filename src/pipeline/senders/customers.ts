@@ -133,7 +133,7 @@ export const customersSenders: readonly Sender[] = [
       confidence: 'verified',
     },
   },
-  // version 1 names it `event`; its meta.id is the id of the changed object, not of the event
+  // version 1 has the event in `event`. There is no delivery id: meta.id of version 1 is the id of the changed object
   {
     source: 'pipedrive',
     label: 'Pipedrive',

@@ -134,7 +134,7 @@ export const peopleSenders: readonly Sender[] = [
       template: '{timestamp}.{body}',
       timestamp: { in: 'field', name: 't', unit: 's' },
       toleranceSeconds: 300,
-      // "the unix time that the request was sent"
+      // the signed time is "the unix time that the request was sent"
       retries: { time: 'anew', docs: 'https://docs.withpersona.com/webhooks-best-practices' },
       confidence: 'verified',
     },

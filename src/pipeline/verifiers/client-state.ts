@@ -1,4 +1,4 @@
-// The sender repeats a value that the operator chose when subscribing. There is no signature, only this shared value.
+// The sender repeats in the body a value that the operator knows. There is no signature, only this shared value.
 import { isJsonObject } from '../../base/json.ts'
 import {
   readField,

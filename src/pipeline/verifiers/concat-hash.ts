@@ -1,4 +1,4 @@
-// A hash of the secret followed by the signed text: the older versions of HubSpot, which it calls deprecated.
+// A hash of the secret followed by the signed text: the older versions of HubSpot's signature.
 import { createHash } from 'node:crypto'
 import type { VerifyRequest } from '../../model/verifier.ts'
 import {

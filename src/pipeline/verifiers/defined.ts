@@ -33,7 +33,7 @@ export function createDefinedVerifier(
       const answering = async () => ({ given: await definition.verify(request, { secrets, settings, now: at }) })
       answered = await within(timeLimitMs, answering())
     } catch (thrown) {
-      // for example, a comparison throws for a signature of the wrong length: the proof is invalid
+      // for example, `timingSafeEqual` throws for a signature of the wrong length: the proof is invalid
       return refuseProof(`The verifier "${scheme}" threw ${describeThrown(thrown)}.`)
     }
     if (answered === undefined)

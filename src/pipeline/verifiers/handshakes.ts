@@ -1,5 +1,5 @@
-// Handshakes: requests by which senders check a new URL. A text that is sent back is limited in length and characters. The handshakes follow the
-// senders' documentation.
+// Handshakes: requests by which senders check a URL, as their documentation describes them. A text that is sent back is limited in length and
+// characters.
 import { createHmac } from 'node:crypto'
 import type {
   RequestHead,
@@ -61,7 +61,7 @@ function answerJson(fields: Record<string, unknown>): HandshakeResult {
   return { status: 200, headers: { 'content-type': 'application/json', ...nosniff }, body: JSON.stringify(fields) }
 }
 
-/** The request has a wrong token. It counts as a failed proof and is answered as one. */
+/** The answer to a wrong token, which counts as a failed proof. */
 const denied: HandshakeAnswer = { status: 401, headers: {}, body: '' }
 
 function answerNothing(status: 200 | 204 | 503 = 200): HandshakeAnswer {
@@ -126,7 +126,7 @@ const callbackHandshakes = {
   }),
   'discord-ping': signedHandshake((request) => {
     const { type, event } = readFields(request)
-    // type 1 is the ping of an interaction, but also every event of a webhook; the ping of a webhook is 0
+    // type 1 is the ping of an interaction, and also the type of every webhook event; the ping of a webhook has type 0
     if (type === 1 && event === undefined) return answerJson({ type: 1 })
     return type === 0 ? answerNothing(204) : undefined
   }),

@@ -1,4 +1,4 @@
-// Schemes: how senders prove their requests. Each is a row, or a part of a row, in the table of senders.
+// Schemes: how senders prove their requests. The scheme of a listed sender is a part of its row in the table of senders.
 import type { DigestEncoding, HmacAlgorithm, SecretEncoding, TimestampUnit } from '../../model/config/verify.ts'
 import type { HandshakeName } from './handshakes.ts'
 
@@ -9,7 +9,7 @@ export type Syntax =
       readonly separator: ',' | ';' | ' '
       /** The character between the name of an entry and its value. */
       readonly joint: '=' | ','
-      /** The name of the entries that count. Entries of weaker or newer algorithms are ignored. */
+      /** The name of the entries that count. Entries with another name, such as those of other algorithms, are ignored. */
       readonly field: string
     }
 
@@ -32,7 +32,7 @@ export type Retries = { readonly docs: string } & (
 
 type Common = {
   readonly id: string
-  /** The row of `senders.ts` that says where the sender puts event and delivery id; undefined if several senders use the scheme. */
+  /** The row of `senders.ts` that says where the sender puts event and delivery id; undefined for a scheme outside the table. */
   readonly source: string | undefined
   /** The name that people read. Schemes outside the table have no such name. */
   readonly label?: string
@@ -43,9 +43,9 @@ type Common = {
   readonly secretHeaders?: readonly string[]
   /** The minimum length of its secret in bytes, if the secrets of the sender are shorter than `minSecretBytes`. */
   readonly minSecretBytes?: number
-  /** Set for each proof that expires: its window must not refuse a request that the sender still repeats. */
+  /** Set for each row with a tolerance or a maximum age, which must not refuse a request that the sender still repeats. */
   readonly retries?: Retries
-  /** True: the sender gives the secret in its first request, so the configuration needs no secret. */
+  /** True: the sender gives the secret in a handshake, so the configuration needs no secret. */
   readonly handsOver?: true
   readonly docs: string
   /** `medium`: the documentation is contradictory, or no published signature shows that it is right. */

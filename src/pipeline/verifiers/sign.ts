@@ -23,7 +23,7 @@ type SignInput = {
   readonly method: string
   /** Path and query. */
   readonly url: string
-  /** Lower-case names. The signed text may depend on them: Twilio signs forms in another way than JSON, others sign an id. */
+  /** Lower-case names. The signed text may have some of them, such as an id. */
   readonly headers?: Readonly<Record<string, string>>
 }
 

@@ -47,7 +47,7 @@ export function compileSignedText(template: string): { parts: readonly SignedPar
   return { parts, unknown }
 }
 
-/** The parts of a request that a signature of the text of this template covers. */
+/** The coverage of a signature whose text follows this template. */
 export function readCoverage(template: string, textIsId = false): Coverage {
   return { id: textIsId || template.includes('{id}'), body: template.includes('{body}') }
 }
@@ -80,7 +80,7 @@ export function toTextId(pieces: readonly (string | Uint8Array)[]): string {
   return hash.digest('hex')
 }
 
-/** The beginning and the end of the signed text, for people: that is where most mistakes are. */
+/** The beginning and the end of the signed text, for people. */
 export function describeSignedText(pieces: readonly (string | Uint8Array)[]): string {
   const bytes = Buffer.concat(pieces.map((piece) => Buffer.from(piece)))
   if (bytes.length <= 400) return bytes.toString()
