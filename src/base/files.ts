@@ -28,8 +28,8 @@ export async function createFile(file: string, text: string, mode: number): Prom
 }
 
 /**
- * Replaces a file that belongs to the gateway itself, such as those in state/: readable by the owner only. A symlink in its
- * place is replaced too, because only an attacker would create one. Creates the folder.
+ * Creates or replaces a file that only the owner may read, such as those in state/. A symlink in its place is replaced, so that it cannot lead the
+ * write elsewhere. Creates the folder.
  */
 export async function writeStateFile(file: string, text: string): Promise<void> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 })

@@ -8,7 +8,7 @@ const lifetimeSeconds = 540
 
 export type GitHubAppKey = { readonly appId: string; readonly privateKey: string }
 
-/** `at`: milliseconds since the epoch. The iat is a minute early, in case the clocks differ. Returns undefined if Node cannot read the key. */
+/** `at`: milliseconds since the epoch. The iat is a minute earlier, in case the clocks differ. Returns undefined if Node cannot read the key. */
 export async function signGitHubAppToken({ appId, privateKey }: GitHubAppKey, at: number): Promise<string | undefined> {
   const key = readKey(privateKey)
   if (key === undefined) return undefined

@@ -19,7 +19,7 @@ type ExternalText = {
   maxChars?: number | undefined
 }
 
-/** About 100,000 tokens: more than a turn can use, and less than a runner can handle. */
+/** About 100,000 tokens. */
 const defaultMaxChars = 400_000
 const maxLineChars = 500
 
@@ -139,14 +139,14 @@ function cut(text: string, max: number): string {
   return text.slice(0, halved ? max - 1 : max)
 }
 
-/** Removes invisible characters: terminal sequences, controls except tabs, tags, fillers, marks of direction. Each line break becomes a line feed. */
+/** Removes terminal sequences and invisible characters, except tabs. Each line break becomes a line feed. */
 function removeUnseen(text: string): string {
   return replaceInvisible(stripVTControlCharacters(text).replace(/\r\n?|[\v\f\u0085\u2028\u2029]/g, '\n'), () => '')
 }
 
 /**
- * A name, a subject, a sender or a header value as one neutralised line of at most 500 characters. White space and control
- * characters, line breaks of every kind included, become one space.
+ * A name, a subject, a sender or a header value as one neutralised line of at most 500 characters. Each run of white space and control characters,
+ * line breaks included, becomes one space.
  */
 export function toLine(text: string): string {
   // Neutralised last: a line break that becomes a space can join two halves of a marker

@@ -92,7 +92,7 @@ function toPascalCase(text: string): string {
   return /^[A-Z]/.test(name) ? name : `Hook${name}`
 }
 
-/** What the type of a place depends on, besides its shape. */
+/** The facts besides the shape of a place on which its type depends. */
 export type Learnt = {
   /** The number of requests that the shape of the event was learnt from. */
   readonly requests: number
@@ -107,8 +107,8 @@ export type HasNumbersAsTexts = (source: string) => boolean
 const fewestCertain = 20
 
 /**
- * Whether a field may be missing. `requests`: the number of requests of the event. Items of one request are alike, so their number alone proves
- * nothing.
+ * Whether a field may be missing. `requests`: the number of requests of the event. The items of one request are alike, so many items from few requests
+ * prove nothing.
  */
 export function isOptional(field: Shape, { opened }: Shape, requests: number): boolean {
   return Math.min(opened, requests) < fewestCertain || countSeen(field) < opened

@@ -30,7 +30,7 @@ function hasIdForm(word: string): boolean {
   return groups.length > 0 && /^[A-Z\d]{6,}$/.test(word)
 }
 
-/** The last words of fields whose values are a vocabulary of the sender: such a value names no person, thing or place of a customer. */
+/** A field whose name ends with one of these words has values from a vocabulary of the sender, which name no person, thing or place of a customer. */
 const vocabularies: ReadonlySet<string> = new Set(
   (
     'action type kind state status event object mode level severity currency visibility category priority conclusion ' +

@@ -59,7 +59,7 @@ export function createShape(field = ''): Shape {
   }
 }
 
-/** The values that were seen at a place. */
+/** The number of values that were seen at a place. */
 export function countSeen(shape: Shape): number {
   let sum = 0
   for (const { count } of shape.kinds.values()) sum += count
