@@ -2,8 +2,7 @@ import { array, assert, constantFrom, nat, oneof, pre, property, sample, string,
 import { describe, expect, test } from 'vitest'
 import { neutralise, toLine, wrapExternal } from '../../src/boundary/boundary.ts'
 
-// A second implementation of `read`, as simple as possible: it undoes escapes and folds characters until nothing changes. It is slow, and
-// does not track positions.
+// A second implementation of a reader who undoes escapes and folds characters, as simple as possible: it repeats both until nothing changes.
 
 const lookalikes: Record<string, string> = {
   а: 'a', с: 'c', ԁ: 'd', е: 'e', о: 'o', ѕ: 's', х: 'x', А: 'A', С: 'C', Е: 'E', О: 'O', Т: 'T', Х: 'X', Ѕ: 'S',

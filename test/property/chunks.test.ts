@@ -1,4 +1,4 @@
-// Whatever a model writes, its pieces fit, are in order, lose nothing and leave no fence open.
+// The pieces of any text of a model fit the limit, are in order, lose only white space and leave no fence open.
 import { array, assert, constantFrom, integer, oneof, property, string } from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { findFenceAfter, splitMarkdown } from '../../src/channels/chunks.ts'

@@ -1,4 +1,4 @@
-// For each scheme with which the tests can sign, the gateway accepts every proof of the sender's side.
+// For each scheme with which `hookloom send` can sign, the verifier accepts a signed request and refuses a changed one.
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Problem } from '../../src/model/problem.ts'
@@ -148,7 +148,7 @@ describe('signed requests', () => {
   })
 })
 
-test('a request cannot be signed for a scheme whose key only the sender has, and the error says so', () => {
+test('a request cannot be signed for a scheme whose key only the sender has or whose proof is in the body, and the error says so', () => {
   const others = all.filter((scheme) => !canSign(scheme))
   expect(others.length).toBeGreaterThan(5)
   for (const { id } of others) {

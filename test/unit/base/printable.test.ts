@@ -9,7 +9,7 @@ test('control characters are shown as pictures, or as U+FFFD if they have none',
   expect(toPrintable('left\u202eright')).toBe('left\uFFFDright')
 })
 
-test('ordinary text is unchanged by toPrintable', () => {
+test('toPrintable changes nothing in ordinary text but CRLF, which becomes a line feed', () => {
   const text = 'Grüße, 你好 👋🏽\n\tand more'
   expect(toPrintable(text)).toBe(text)
   expect(toPrintable('one\r\ntwo')).toBe('one\ntwo')

@@ -96,7 +96,7 @@ describe('explanations of decisions', () => {
     expect(origins.map(({ name }) => name)).toEqual(['literal name', 'transform a.ts'])
   })
 
-  test('the origin of fields of the built-in hooks is the request', async () => {
+  test('the origin of a field of the built-in hooks is the request, hooks.agent or a default', async () => {
     const generation = toGeneration([{ messageTemplate: 'anything' }])
     const agent = await explainOn(generation, 'agent', { message: 'hi', deliver: false })
     expect(agent.origins).toMatchObject([{ message: 'request', deliver: 'request', channel: 'default' }])

@@ -16,7 +16,7 @@ async function findFlow(generation: ReturnType<typeof toGeneration>, path: strin
 const mapping = { match: { path: 'pr' }, id: 'pr', messageTemplate: 'Review', sessionKey: 'hook:{{n}}' }
 
 describe('the flow of a run', () => {
-  test('the key of a mapping is rendered once, and its default is the session key', async () => {
+  test('the keys of a flow are rendered from the payload, and the session key is the default key', async () => {
     const flow = { key: 'pr:{{n}}', rateLimit: { limit: 2, period: '1h', key: '{{who}}' }, expires: '2h' }
     const [planned] = await findFlow(toGeneration([{ ...mapping, flow }]), 'pr', { n: 7, who: 'ada' })
     expect(planned).toMatchObject({ ring: 'pr', key: 'pr:7', expiresMs: 7_200_000 })

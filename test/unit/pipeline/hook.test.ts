@@ -35,7 +35,7 @@ test('a signed mapping without a path raises the body limit before a proof to th
   expect(findRules([open, anywhere], 'unknown').maxBodyBytes).toBe(9_000)
 })
 
-test('before a proof, every hook name has the same body limit and the same proofs', () => {
+test('before a proof, every hook name has the same body limit, and the same header counts as a proof', () => {
   for (const name of ['a', 'b', 'wake', '', 'unknown']) {
     expect(findRules([github, large], name).maxBodyBytes).toBe(5_000)
     expect(findRules([github, large], name).isProofShown({ 'x-hub-signature-256': 'sha256=00' })).toBe(true)

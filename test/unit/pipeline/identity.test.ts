@@ -32,7 +32,7 @@ test('a mapping with an id is identified by it, and still accepts identities fro
   expect(before.isOpenedBy('own')).toBe(false)
 })
 
-test('the ring of kept requests of a mapping depends on its conditions, and the name of its secrets only on its path and scheme', () => {
+test('without an id, the ring of a mapping depends on all its conditions, and the name of its secrets on its path but not on its event', () => {
   const push = findIdentity({}, { match: { path: 'x', event: 'push' } })
   const ping = findIdentity({}, { match: { path: 'x', event: 'ping' } })
   expect(push.ring).not.toBe(ping.ring)

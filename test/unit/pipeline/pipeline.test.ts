@@ -58,7 +58,7 @@ describe('built-in hooks', () => {
     expect(await refuse(path, payload as JsonValue)).toContain(`payload-invalid ${why}`)
   })
 
-  test('a refusal names the kinds of values and never the values', async () => {
+  test('a refusal does not quote a refused value', async () => {
     expect(await refuse('agent', { message: 'x', thinking: 'canary-value' })).not.toContain('canary')
   })
 
@@ -285,7 +285,7 @@ describe('policy of actions', () => {
     expect(await decideOn(generation, toTestDelivery('in', { text: 'a' }))).toMatchObject({ kind: 'refuse' })
   })
 
-  test('turns of a persistent session never overlap, even under the default key', async () => {
+  test('a run under the default key shares the key with parallel runs only if its session is not persistent', async () => {
     const options = { hooks: { defaultSessionKey: 'hook:inbox' } }
     expect(await accept([template], { text: 'a' }, options)).toMatchObject([{ sharesSession: true }])
     expect(await accept([{ ...template, sessionMode: 'persistent' }], { text: 'a' }, options)).toMatchObject([
@@ -431,7 +431,7 @@ describe('transforms', () => {
     expect(await run(buildResults(201))).toMatchObject({ kind: 'park', problem: { code: 'transform-result-invalid' } })
   })
 
-  test('a result of the other kind replaces all fields of the mapping except its trust', async () => {
+  test('a result of another kind has the trust setting of the mapping, but not its wake mode', async () => {
     const decision = await run(
       { kind: 'wake', text: 'x' },
       { ...coded, allowUnsafeExternalContent: true, wakeMode: 'next-heartbeat' },
@@ -488,7 +488,7 @@ describe('transforms', () => {
 })
 
 describe('generations', () => {
-  test('the id of a generation changes with the configuration and the code, and with nothing else', () => {
+  test('the id of a generation changes with a mapping and with code, and is the same for the same inputs', () => {
     const plain = toGeneration([template])
     expect(toGeneration([template]).id).toBe(plain.id)
     expect(toGeneration([{ ...template, name: 'x' }]).id).not.toBe(plain.id)

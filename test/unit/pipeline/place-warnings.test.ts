@@ -55,19 +55,23 @@ test.each<[string, MappingInput, object, RegExp]>([
     { github },
     /channel "github" has no recipient/,
   ],
-])('a warning names a %s', (_, mapping, channels, expected) => {
+])('a mapping gets a warning about a %s', (_, mapping, channels, expected) => {
   expect(warn(mapping, channels)).toEqual([expect.stringMatching(expected)])
 })
 
 test.each<[string, MappingInput, object]>([
-  ['of its own sender', { status: 'review', channel: 'github', verify: buildVerify('github') }, { github }],
   [
-    'of the signing token of GitLab',
+    'whose status and reply go to its own sender',
+    { status: 'review', channel: 'github', verify: buildVerify('github') },
+    { github },
+  ],
+  [
+    'whose sender proves itself with a token of GitLab',
     { status: 'review', channel: 'gitlab', verify: buildVerify('gitlab-token') },
     { gitlab },
   ],
   [
-    'of a sender that signs in a general way',
+    'with generic-hmac and the source github',
     {
       status: 'review',
       verify: { ...buildVerify('generic-hmac'), scheme: 'generic-hmac', header: 'x-sig' },

@@ -47,7 +47,7 @@ describe('the response of a mapping', () => {
     }
   })
 
-  test('a response has no NUL and no half surrogate pair, which a store cannot keep', async () => {
+  test('a NUL or half a surrogate pair in a response is replaced, because some stores cannot keep it', async () => {
     expect(await renderBody({ body: '{{a}}{{b}}{{c}}' }, { a: '\0', b: '\ud83d', c: '😀' })).toBe('\ufffd\ufffd😀')
   })
 

@@ -68,7 +68,7 @@ describe('recognition of senders', () => {
     expect(findSource(Object.assign(Object.create(null), { 'x-slack-signature': 'v0=00' }))).toBe('slack')
   })
 
-  test('the marks of each row identify that row, and no name has two rows', () => {
+  test('a header that marks a sender with any value identifies its row, and no name has two rows', () => {
     expect(new Set(senders.map(({ source }) => source)).size).toBe(senders.length)
     for (const { source, marks = [] } of senders) {
       expect(findSender(source)?.source).toBe(source)
@@ -140,7 +140,7 @@ describe('rows of senders by name', () => {
 })
 
 describe('events and delivery ids', () => {
-  test('an event or a delivery id in a header takes precedence over one in the body', () => {
+  test('an event in a header takes precedence over one in the body, which is read if the header is missing', () => {
     expect(read({ 'linear-event': 'Issue', 'linear-delivery': 'd' }, { type: 'Comment' }).event).toBe('Issue')
     expect(read({ 'linear-delivery': 'd' }, { type: 'Comment' }).event).toBe('Comment')
   })

@@ -20,7 +20,7 @@ function learnShape(payloads: readonly JsonValue[], at = 1): EventShape {
 const pathsOf = (learnt: EventShape) => listPlaces(learnt.shape).map(({ path }) => path)
 
 describe('a shape', () => {
-  test('a shape has each field with its kinds and the number of requests that had it', () => {
+  test('a shape has each field with its kinds and the number of its values', () => {
     const learnt = learnShape([{ id: 1, lines: [{ sku: 'a' }, {}] }, { id: null }])
     expect(listPlaces(learnt.shape)).toEqual([
       { path: 'id', kinds: ['number', 'null'], count: 2, of: 2 },
@@ -97,7 +97,7 @@ describe('a shape', () => {
 describe('the limits of a shape', () => {
   const limit = 300_000
 
-  test('a shape has 10,000 keys of an object as one map', () => {
+  test('an object with 10,000 keys is one map in its shape', () => {
     const keys = Array.from({ length: 10_000 }, (_, at) => [`k${'abcdefghij'[at % 10]}${at}`, at] as const)
     const learnt = learnShape([Object.fromEntries(keys)])
     expect(pathsOf(learnt)).toEqual(['<any>'])
@@ -157,7 +157,7 @@ describe('the limits of a shape', () => {
     expect({}).not.toHaveProperty('polluted')
   })
 
-  test('a shape is learnt from only a part of a payload with a megabyte of items', () => {
+  test('the shape of a payload with a megabyte of items is small', () => {
     const items = Array.from({ length: 20_000 }, (_, at) => ({ a: { b: { c: { d: [at, { e: at }] } } } }))
     const learnt = learnShape([{ items, more: items }])
     expect(pathsOf(learnt)).toContain('items[].a.b.c.d[].e')

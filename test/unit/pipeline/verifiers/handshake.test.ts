@@ -185,10 +185,13 @@ describe('signed handshakes by POST', () => {
     ],
   ]
 
-  test.each(cases)('the handshake of %s gets its answer after a valid proof', async (_, settings, request, answer) => {
-    expect(await ask(settings, request, after)).toMatchObject(answer)
-    expect(await ask(settings, request, before)).toBeUndefined()
-  })
+  test.each(cases)(
+    'the handshake of %s gets its answer only after a valid proof',
+    async (_, settings, request, answer) => {
+      expect(await ask(settings, request, after)).toMatchObject(answer)
+      expect(await ask(settings, request, before)).toBeUndefined()
+    },
+  )
 
   test.each([
     ['slack', '{"type":"event_callback","challenge":"x"}'],

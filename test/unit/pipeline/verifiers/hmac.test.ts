@@ -112,7 +112,7 @@ describe('lists with several signatures', () => {
     },
   )
 
-  test.each(lists)('a valid signature of %s under the name of a weaker algorithm is refused', async (_, scheme) => {
+  test.each(lists)('a valid signature of %s under another name in the list is refused', async (_, scheme) => {
     expect(await isProven(settingsOf(scheme), signed(scheme, { field: 'v0x' }))).toBe(false)
   })
 })
@@ -195,7 +195,7 @@ describe('signed URLs', () => {
     expect(await isProven({ scheme: 'hubspot-v3', secret: 's', publicUrl }, request)).toBe(true)
   })
 
-  test('a form of Twilio has at most 1,000 fields, and is read once for all secrets and ports', async () => {
+  test('a form of Twilio has at most 1,000 fields, and is read no more often if there are several secrets', async () => {
     const settings = { scheme: 'twilio', secrets: ['other', 's'], publicUrl }
     const toForm = (count: number) => {
       const names = Array.from({ length: count }, (_, index) => `f${String(index).padStart(5, '0')}`)
@@ -208,19 +208,14 @@ describe('signed URLs', () => {
         names.map((name) => `${name}=1`).join('&'),
       )
     }
-    let reads = 0
-    const { rawBody, ...head } = toForm(1000)
-    const counted = Object.defineProperty({ ...head, rawBody }, 'headers', {
-      get: () => ({
-        ...head.headers,
-        get 'content-type'() {
-          reads += 1
-          return 'application/x-www-form-urlencoded'
-        },
-      }),
-    })
-    expect(await isProven(settings, counted)).toBe(true)
-    expect(reads).toBeLessThanOrEqual(1)
+    const countReads = async (secrets: string[]) => {
+      let reads = 0
+      const { rawBody, ...head } = toForm(1000)
+      const counted = Object.defineProperty({ ...head, rawBody }, 'rawBody', { get: () => ((reads += 1), rawBody) })
+      expect(await isProven({ ...settings, secrets }, counted)).toBe(true)
+      return reads
+    }
+    expect(await countReads(['some', 'other', 's'])).toBe(await countReads(['s']))
     const verified = await verifierOf(settings).verify(toForm(1001))
     expect(reasonOf(verified)).toMatch(/1,000 fields/)
   })
@@ -262,7 +257,7 @@ describe('generic-hmac', () => {
 describe('reasons for the operator', () => {
   const scheme = findScheme('slack')
 
-  test('the reason for an invalid signature distinguishes a missing header, an old time and a wrong signature, and quotes nothing', async () => {
+  test('a missing header, an old time and a wrong signature have different reasons, and that of a wrong one quotes neither it nor the body', async () => {
     const findReason = async (request: Parameters<typeof isProven>[1]) =>
       reasonOf(await verifierOf(settingsOf(scheme)).verify(request))
     expect(await findReason(withHeader(signed(scheme), scheme.header, undefined))).toMatch(

@@ -67,11 +67,11 @@ describe('tokens of Google', () => {
     ['an unverified e-mail', { email_verified: false }],
     ['an e-mail verified by a word', { email_verified: 'true' }],
     ['another issuer', { iss: 'https://accounts.evil.example' }],
-    ['an end 61 s ago', { exp: seconds - 61 }],
-    ['no end', { exp: undefined }],
-    ['an end in words', { exp: 'never' }],
-    ['a beginning 61 s ahead', { iat: seconds + 61 }],
-    ['a validity that begins later', { nbf: seconds + 61 }],
+    ['an expiry time 61 s ago', { exp: seconds - 61 }],
+    ['no expiry time', { exp: undefined }],
+    ['an expiry time in words', { exp: 'never' }],
+    ['an issue time 61 s ahead', { iat: seconds + 61 }],
+    ['a start time 61 s ahead', { nbf: seconds + 61 }],
   ])('a token with %s is refused', async (_, change) => {
     const token = tokenOf({ ...claims, ...change }, rsa.privateKey, header)
     expect(await createWorld().sends(token)).toMatchObject({ ok: false, fault: 'sender' })
@@ -261,7 +261,7 @@ describe('schemes token and basic', () => {
     expect(() => verifierOf({ scheme: 'basic', secret: 's' })).toThrow(/user:password/)
   })
 
-  test('`hookloom send` signs a request for the schemes token and basic as the sender does', () => {
+  test('a request can be signed for the schemes token and basic', () => {
     const given = { body: Buffer.from('{}'), now, method: 'POST', url: '/hooks/acme' }
     expect(signRequest({ scheme: 'token', secret: 's', header: 'x-t' }, given)).toEqual({ 'x-t': 's' })
     expect(signRequest({ scheme: 'basic', secret: 'u:p', header: 'x-auth' }, given)).toEqual({ 'x-auth': 'Basic dTpw' })

@@ -76,7 +76,7 @@ describe('notifications of SNS', () => {
     }
   })
 
-  test('a notification of SNS with any signed field changed is refused', async () => {
+  test('a notification of SNS with another Message, MessageId or Subject, or another version of its signature, is refused', async () => {
     for (const change of [{ Message: 'x' }, { MessageId: 'm-2' }, { Subject: 'added' }, { SignatureVersion: '1' }]) {
       expect(await sends({ ...buildMessage(), ...change })).toMatchObject({ ok: false, fault: 'sender' })
     }
@@ -173,7 +173,7 @@ describe('requests of PayPal', () => {
     }
   })
 
-  test('a delivery is not repeated by another body with the same checksum, because its id is signed and its time expires', async () => {
+  test('another body with the same checksum has the signed id of the captured request, and is refused after its time window', async () => {
     // CRC-32 is linear: four bytes bring any text to any checksum
     const forged = { ...request, rawBody: appendChecksum('{"id":"WH-2","resource":"forged"}', crcOf(body)) }
     expect(await verify(forged)).toEqual({ ok: true, id: 'tx-1' })
