@@ -1,4 +1,4 @@
-// Real payloads over HTTP: each one is answered, and becomes the action of its mapping.
+// Real payloads over HTTP: which media types are accepted, and which actions the payloads become.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -98,7 +98,7 @@ describe.skipIf(corpus === '')('a corpus of real payloads (skipped when HOOKLOOM
     }
   })
 
-  test('an event other than a pull request does not reach the transform', async () => {
+  test('an event other than a pull request is skipped', async () => {
     for (const [, captured] of readCaptures('github', /^(issues\.opened|ping)\.json$/)) {
       expect(readVerdict(await deliver('github', captured))).toBe('skipped')
     }

@@ -183,7 +183,7 @@ test('a reply goes to the issue of Linear, and starts no run', async () => {
   expect(await post({ ...payload, data: { id, body, issueId: 'ENG-17' } })).toBe(204)
 })
 
-test('a commit status for Linear is refused with one sentence', async () => {
+test('the preset linear has no option for a commit status', async () => {
   const preset = { name: 'linear', secret, channel: 'linear', status: 'review' }
   const config = { hooks: { presets: [preset] }, channels: { linear: { apiKey: linearApiKey } } }
   const thrown: unknown = await startInside({ config }).catch((error: unknown) => error)

@@ -31,19 +31,22 @@ test.each([
     [['x-auth', toBasicCredentials('u:pass-of-the-plant')]],
     [['authorization', toBasicCredentials('u:pass-of-the-plant')]],
   ],
-] as const)('the scheme %s with %j accepts its sender and nobody else', async (scheme, settings, good, bad) => {
-  const gateway = await startSignedGateway([
-    { match: { path: 'acme', source: 'acme' }, verify: { scheme, ...settings } },
-  ])
-  const ask = (headers: readonly (readonly [string, string])[]) =>
-    gateway.ask({ target: '/hooks/acme', headers: [json, ...headers], body })
-  expect((await ask(good)).status).toBe(200)
-  expect((await ask(bad)).status).toBe(401)
-  expect((await ask([])).status).toBe(401)
-  const [delivery] = await gateway.deliveries()
-  // the mapping names the source, because the scheme belongs to no sender
-  expect(delivery).toMatchObject({ source: 'acme', state: 'accepted' })
-})
+] as const)(
+  'the scheme %s with %j accepts its secret, and refuses a wrong or a missing one',
+  async (scheme, settings, good, bad) => {
+    const gateway = await startSignedGateway([
+      { match: { path: 'acme', source: 'acme' }, verify: { scheme, ...settings } },
+    ])
+    const ask = (headers: readonly (readonly [string, string])[]) =>
+      gateway.ask({ target: '/hooks/acme', headers: [json, ...headers], body })
+    expect((await ask(good)).status).toBe(200)
+    expect((await ask(bad)).status).toBe(401)
+    expect((await ask([])).status).toBe(401)
+    const [delivery] = await gateway.deliveries()
+    // the mapping names the source, because the scheme belongs to no sender
+    expect(delivery).toMatchObject({ source: 'acme', state: 'accepted' })
+  },
+)
 
 test('the source of a delivery is the scheme if there is no match.source', async () => {
   const gateway = await startSignedGateway([

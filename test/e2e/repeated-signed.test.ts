@@ -47,7 +47,7 @@ function signStripe(text: string): Headers {
   return [['stripe-signature', `t=${at},v1=${createHmac('sha256', secret).update(`${at}.${text}`).digest('hex')}`]]
 }
 
-/** Zoom signs no id, so each text is a new delivery. */
+/** Zoom signs no id: the signed text with its time is the delivery id. */
 function signZoom(text: string): Headers {
   const at = String(gateway.time.now / 1000)
   const signature = createHmac('sha256', secret).update(`v0:${at}:${text}`).digest('hex')

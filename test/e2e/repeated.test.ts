@@ -1,4 +1,4 @@
-// A repeated delivery is counted and logged, and every view of the delivery shows the repeat.
+// A repeated delivery is counted and logged, and the commands and the admin API show the number of repetitions.
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { readDeliveryId } from './answers.ts'
 import { runCommand } from './command.ts'

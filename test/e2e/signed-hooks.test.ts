@@ -43,7 +43,7 @@ describe('many senders on one path', () => {
   let gateway: SignedGateway
   beforeAll(async () => {
     gateway = await startSignedGateway([
-      // the names are not sorted, neither by name nor by the table: the proof decides, not the order
+      // sorted neither by name nor as the table of senders: the proof decides, not the order
       { id: 'slack', match: { path: 'in' }, verify: { scheme: 'slack', secret: secrets.slack } },
       {
         id: 'named-stripe',
@@ -182,7 +182,7 @@ describe('signed mappings in the pages', () => {
     .filter(({ language, text }) => language === 'jsonc' && /"scheme": "(github|generic-hmac)"/.test(text))
     .map(({ text }): MappingInput => parse(text.replaceAll(/\$\{\w+\}/g, 'its-secret-of-the-page')))
 
-  test('the signed mappings in the pages run as printed', async () => {
+  test('the sections verify in the pages prove requests as printed', async () => {
     const gateway = await startSignedGateway(
       mappings.map(({ match, verify }) => ({ match: { path: match?.path }, verify })),
     )

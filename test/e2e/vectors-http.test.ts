@@ -89,6 +89,7 @@ describe.skipIf(vectors === undefined)(`published vectors over HTTP (skipped whe
   })
 
   test('each refusal of a published request has a reason for the operator, without a secret, a signature or a payload', async () => {
+    for (const vector of cases.filter(({ valid }) => !valid)) await deliver(vector)
     const { body } = await gateway.callAdmin('GET', '/api/refusals')
     const { refusals } = z
       .object({ refusals: z.array(z.object({ trace: z.array(z.object({ why: z.string().min(1) })) })) })
