@@ -1,4 +1,4 @@
-// The baselines of the bench: the smallest servers that make the same promise as the gateway.
+// The baselines of the bench: the smallest servers that answer such requests, without a store, or with a row or a line for each request.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { fdatasyncSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
@@ -41,7 +41,7 @@ export function createInsertEach({ dir, delayMs }: { dir: string; delayMs: numbe
   })
 }
 
-/** The bare server, which also appends a line and syncs it for each request before its 200. No durable server can do less. */
+/** The bare server, which also appends a line and syncs it for each request before its 200. */
 export function createAppendEach({ dir }: { dir: string }): Server {
   const file = openSync(join(dir, 'each.jsonl'), 'a')
   return createJsonServer(async (req) => {

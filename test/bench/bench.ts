@@ -1,4 +1,4 @@
-// `npm run bench`: the cost of a durable answer, as ratios between servers that run at the same time on one machine. It is not a test.
+// `npm run bench`: the cost of a durable answer, as ratios between servers that are measured in turn on one machine. It is not a test.
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'

@@ -1,4 +1,4 @@
-// The child processes of the bench. They are compiled once, with esbuild like the package, so that no loader affects the figures.
+// The child processes of the bench. They are compiled once, with esbuild, so that no loader affects the figures.
 import { type ChildProcess, fork } from 'node:child_process'
 import { readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'

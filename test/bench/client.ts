@@ -1,4 +1,4 @@
-// A client that sends one webhook at a time and reads the answer.
+// A client that sends webhooks over connections that stay open, and reads the answers.
 import { Agent, request } from 'node:http'
 
 export type Client = {
@@ -19,7 +19,7 @@ export function createClient({ port, token }: { port: number; token: string }): 
           answer.on('end', () => resolve(answer.statusCode ?? 0))
         })
         sent.on('error', reject)
-        // each body differs, because a repeated event is dropped
+        // all bodies differ: see events.ts
         sent.end(JSON.stringify({ ...payload, serial }))
       }),
   }

@@ -1,5 +1,5 @@
-// The peers of the bench: other programs that receive webhooks. They do the work of the benched hook: check a token, parse JSON, render a
-// text of five fields, answer 200. They are not part of this package; install them to compare.
+// The peers of the bench: other programs that receive webhooks. The first three do the work of the benched hook: check a token, parse JSON, use
+// five fields of it, answer 200. They are not part of this package; install them to compare.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -267,7 +267,7 @@ async function findPort(): Promise<number> {
 
 type ProcessStat = { readonly pid: number; readonly parent: number; readonly ticks: number }
 
-/** The ids of the process and its descendants. Empty on a system without /proc. */
+/** The process and its descendants. Empty on a system without /proc. */
 function listProcesses({ pid }: ChildProcess): ProcessStat[] {
   const all = existsSync('/proc/self/stat') ? readdirSync('/proc').flatMap(readProcessStat) : []
   const family = all.filter((one) => one.pid === pid)

@@ -1,5 +1,5 @@
-// Runs the measurements in rounds: in each, all variants run each load in turn, so that noise affects all of them. A server runs for all
-// rounds, because its code is compiled only after tens of thousands of requests.
+// Runs the measurements in rounds: in each, all variants run each load in turn, so that noise affects all of them. A server that runs no jobs stays
+// for all rounds, because its code is compiled only after tens of thousands of requests.
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Child, startChild } from './child.ts'

@@ -14,7 +14,7 @@ export type ServerRequest = 'usage' | 'heap' | 'main thread' | 'empty' | 'jobs' 
 /**
  * `usage`: microseconds of processor time of all threads, and of the processes of a peer. `main thread`: that of this thread alone; 0 for a
  * peer, and if the system does not show it. `jobs`: the number of finished jobs. `queued`: the number of waiting jobs. `heap`: the bytes of
- * JavaScript objects. `empty`, `stop`: the port. A peer must be stopped before its server ends.
+ * JavaScript objects and of buffers. `empty`, `stop`: the port. A peer must be stopped before its server ends.
  */
 export type ServerReply = { readonly result: number } | { readonly failure: string }
 

@@ -169,7 +169,7 @@ export const comparisons: readonly Comparison[] = [
   compare(durable, memory, huge),
   compare(durable, memory, one),
   compare(durable, single, many),
-  // no server on Koa can exceed this ratio: on a fast disk, the processor limits both; see the suite `slow`
+  // no goal: on a fast disk, the processor limits both, and no server on Koa exceeds the second ratio; the suite `slow` has a goal
   compare(durable, insert, many),
   compare(koa, insert, many),
   compare(durable, koa, many, 0.5),
