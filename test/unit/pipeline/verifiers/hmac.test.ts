@@ -195,7 +195,7 @@ describe('signed URLs', () => {
     expect(await isProven({ scheme: 'hubspot-v3', secret: 's', publicUrl }, request)).toBe(true)
   })
 
-  test('a form of Twilio has at most 1,000 fields, and is read no more often if there are several secrets', async () => {
+  test('a form of Twilio has at most 1,000 fields, and is read no more often if there are two secrets', async () => {
     const settings = { scheme: 'twilio', secrets: ['other', 's'], publicUrl }
     const toForm = (count: number) => {
       const names = Array.from({ length: count }, (_, index) => `f${String(index).padStart(5, '0')}`)
@@ -215,7 +215,7 @@ describe('signed URLs', () => {
       expect(await isProven({ ...settings, secrets }, counted)).toBe(true)
       return reads
     }
-    expect(await countReads(['some', 'other', 's'])).toBe(await countReads(['s']))
+    expect(await countReads(['other', 's'])).toBe(await countReads(['s']))
     const verified = await verifierOf(settings).verify(toForm(1001))
     expect(reasonOf(verified)).toMatch(/1,000 fields/)
   })
