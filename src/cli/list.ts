@@ -40,6 +40,9 @@ export async function list(context: Context, options: ListOptions): Promise<numb
   if (refused === true) return printRefused(context, options)
   if (dead === true) return printDead(context, options)
   const before = options.before && (await findId(context, options.before))
+  // the stream is opened first: a delivery between the list and the stream would be in neither of them
+  const follow =
+    options.follow === true ? await (await import('./gateway/follow.ts')).openFollow(context, options) : undefined
   const none = { records: [], nodes: [], waits: new Map() }
   const { records, nodes, waits } = await readStore<{ records: DeliveryRecord[]; nodes: NodeRecord[]; waits: Waits }>(
     context,
@@ -64,12 +67,12 @@ export async function list(context: Context, options: ListOptions): Promise<numb
     )
     const times = { since: toOptionTime(since), until: toOptionTime(until) }
     const command = ['list', ...listFilterArguments({ state, hook, source, search: text, ...times })]
-    if (options.follow !== true)
+    if (follow === undefined)
       printOlder(context, command, { found: records, limit, cursor: ({ deliveryId }) => deliveryId })
   }
   const different = describeGenerationDifference(nodes)
   if (different !== undefined) context.note(toPrintable(different))
-  if (options.follow === true) await (await import('./gateway/follow.ts')).followDeliveries(context, options)
+  await follow?.()
   return 0
 }
 

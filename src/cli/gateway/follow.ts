@@ -5,7 +5,7 @@ import { tryParseJson } from '../../base/json.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Context } from '../terminal/context.ts'
 import { cutLine } from '../terminal/print.ts'
-import { followStream } from './stream.ts'
+import { followStream, type StreamEvent } from './stream.ts'
 
 const Row = z.looseObject({
   deliveryId: z.string(),
@@ -25,19 +25,32 @@ type Row = z.infer<typeof Row>
 
 type FollowFilters = { readonly [Name in 'state' | 'hook' | 'source' | 'search']?: string | undefined }
 
-/** Runs until SIGINT. With `--json`, prints the rows as the API returns them. */
-export async function followDeliveries(context: Context, filters: FollowFilters): Promise<void> {
+/** Opens the stream. Returns a function that prints the changes since then, until SIGINT. With `--json`, it prints the rows as the API returns
+ * them. */
+export async function openFollow(context: Context, filters: FollowFilters): Promise<() => Promise<void>> {
   const ended = new AbortController()
-  process.once('SIGINT', () => ended.abort())
-  for await (const { event, data } of followStream(context, ended.signal)) {
-    if (event === 'reset') context.note('Some changes were missed. "hookloom list" shows them.')
-    if (event !== 'deliveries') continue
-    const rows = z.array(Row).safeParse(tryParseJson(data))
-    if (!rows.success) throw new Problem('gateway-unreachable', 'The gateway is of another version. Restart it.')
-    for (const row of rows.data.filter((each) => isSelected(each, filters))) {
-      if (context.json) context.printJson(row)
-      else context.print(renderRow(row))
+  const events = followStream(context, ended.signal)
+  // the first event is always `status`: the changes after it are in the stream
+  await events.next()
+  return async () => {
+    const stop = () => ended.abort()
+    process.once('SIGINT', stop)
+    try {
+      for await (const event of events) printChanges(context, event, filters)
+    } finally {
+      process.off('SIGINT', stop)
     }
+  }
+}
+
+function printChanges(context: Context, { event, data }: StreamEvent, filters: FollowFilters): void {
+  if (event === 'reset') context.note('Some changes were missed. "hookloom list" shows them.')
+  if (event !== 'deliveries') return
+  const rows = z.array(Row).safeParse(tryParseJson(data))
+  if (!rows.success) throw new Problem('gateway-unreachable', 'The gateway is of another version. Restart it.')
+  for (const row of rows.data.filter((each) => isSelected(each, filters))) {
+    if (context.json) context.printJson(row)
+    else context.print(renderRow(row))
   }
 }
 

@@ -5,11 +5,11 @@ import { Problem } from '../../model/problem.ts'
 import { openAdminStream } from './gateway.ts'
 import type { Context } from '../terminal/context.ts'
 
-type StreamEvent = { readonly event: string; readonly data: string }
+export type StreamEvent = { readonly event: string; readonly data: string }
 
 const retryMs = 1_000
 
-/** Yields the events until `signal` is aborted. If the connection breaks later, it asks again each second. Throws `gateway-unreachable` if the first
+/** Yields the events until `signal` is aborted. Reconnects each second if the connection breaks. Throws `gateway-unreachable` if the first
  * request gets no answer. */
 export async function* followStream(context: Context, signal: AbortSignal): AsyncGenerator<StreamEvent> {
   let lastId: string | undefined

@@ -1,0 +1,32 @@
+// The output of `hookloom list` in this process.
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Readable } from 'node:stream'
+import { expect, onTestFinished, test } from 'vitest'
+import { list, type ListOptions } from '../../../src/cli/list.ts'
+import { createContext } from '../../../src/cli/terminal/context.ts'
+import { makeConfigDir, writeFiles } from '../../e2e/gateway.ts'
+
+async function runList(dir: string, options: Omit<ListOptions, 'limit'>, onPrint: (text: string) => void) {
+  const io = { env: {}, script: 'hookloom', stdin: Readable.from([]), writeOut: onPrint, writeError: () => {} }
+  await list(createContext(io, { configDir: dir }), { limit: 10, ...options })
+}
+
+test('hookloom list --follow opens the stream before it reads the store, so no change is missed between them', async () => {
+  const seen: string[] = []
+  const server = createServer((request, response) => {
+    seen.push(String(request.url))
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    response.write('event: status\ndata: {}\n\n')
+    // an end that is no `deliveries` event of this version: the command fails, and so the test ends
+    setTimeout(() => response.end('event: deliveries\ndata: {}\n\n'), 500)
+  })
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  onTestFinished(() => void server.close())
+  const { port } = server.address() as AddressInfo
+  const url = `http://127.0.0.1:${port}`
+  const dir = makeConfigDir()
+  writeFiles(dir, { 'state/gateway.json': JSON.stringify({ pid: process.pid, url, adminUrl: url }) })
+  await expect(runList(dir, { follow: true }, (text) => seen.push(text))).rejects.toThrow('of another version')
+  expect(seen).toEqual(['/api/stream', 'No delivery yet.\n'])
+})
