@@ -154,11 +154,11 @@ async function findDeadId(context: Context, given: string): Promise<string> {
   })
 }
 
-function listDeadCells({ createdAt, planned, id, lastError = '' }: Job): string[] {
-  return [formatTime(createdAt), planned.kind, planned.sessionKey, id, lastError]
+function listDeadCells({ createdAt, failures, planned, id, lastError = '' }: Job): string[] {
+  return [formatTime(failures.at(-1)?.at ?? createdAt), planned.kind, planned.sessionKey, id, lastError]
 }
 
-/** The maximum length of a line, which fits on every terminal. */
+/** The maximum length of a line in the list of refusals. */
 const maxLineChars = 100
 
 const howToRetry = '"hookloom retry --refused" runs the kept ones that are valid now; --dry-run only counts them.'

@@ -1,16 +1,35 @@
 // The output of `hookloom list` in this process.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { expect, onTestFinished, test } from 'vitest'
 import { list, type ListOptions } from '../../../src/cli/list.ts'
 import { createContext } from '../../../src/cli/terminal/context.ts'
+import { createSqliteStore } from '../../../src/index.ts'
+import { newDelivery, newJob } from '../../contract/stage.ts'
 import { makeConfigDir, writeFiles } from '../../e2e/gateway.ts'
 
 async function runList(dir: string, options: Omit<ListOptions, 'limit'>, onPrint: (text: string) => void) {
   const io = { env: {}, script: 'hookloom', stdin: Readable.from([]), writeOut: onPrint, writeError: () => {} }
   await list(createContext(io, { configDir: dir }), { limit: 10, ...options })
 }
+
+test('hookloom list --dead shows when a run failed for the last time, and not when its request came', async () => {
+  const dir = makeConfigDir()
+  let now = Date.parse('2026-01-02T03:04:05Z')
+  const store = createSqliteStore({ file: join(dir, 'state/hookloom.db'), clock: () => now })
+  await store.append(newDelivery({ at: now, jobs: [newJob()] }))
+  now += 60_000
+  const [claimed] = await store.claim({ limit: 1, leaseMs: 60_000 })
+  if (claimed === undefined) throw new Error('nothing to claim')
+  now += 60_000
+  await store.report(claimed, { outcome: { kind: 'dead', error: 'refused', counted: true } })
+  await store.close()
+  let text = ''
+  await runList(dir, { dead: true }, (part) => (text += part))
+  expect(text).toMatch(/^2026-01-02 03:06:05Z/m)
+})
 
 test('hookloom list --follow opens the stream before it reads the store, so no change is missed between them', async () => {
   const seen: string[] = []
