@@ -1,8 +1,9 @@
 // Publishes a save that `hooks.transforms.hold` keeps from going live, or replaces a module with its shadow.
-import { copyFile, rename } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { copyFile, readFile, rm } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { z } from 'zod'
-import { privateMode } from '../base/files.ts'
+import { codeMode, privateMode } from '../base/files.ts'
 import { loadConfig, parseConfig } from '../config/config.ts'
 import { editConfig, reportUnwritable, writeFileAtomic } from '../config/config-file.ts'
 import { configFile } from '../config/text.ts'
@@ -13,7 +14,7 @@ import { type Context, withProgress } from './terminal/context.ts'
 
 const Published = z.object({ generation: z.string() })
 
-/** `mappingId`: publishes the shadow of this mapping. Without it, publishes the waiting save. Throws `conflict` if no save waits. */
+/** `mappingId`: publishes the shadow of this mapping. Without it, publishes the waiting save, and throws `conflict` if no save waits. */
 export async function publish(context: Context, { mappingId }: { mappingId: string | undefined }): Promise<number> {
   if (mappingId !== undefined) return publishShadow(context, mappingId)
   const published = await withProgress(context, 'Waiting for the gateway', () =>
@@ -26,8 +27,8 @@ export async function publish(context: Context, { mappingId }: { mappingId: stri
 
 /**
  * Replaces the module with its shadow, and removes `shadow` from hookloom.jsonc. The module keeps its name, and so its fixtures, its parked
- * deliveries and its `context.state`. The old code is kept in `<module>.previous`. Throws `usage-invalid` for a mapping without a shadow,
- * and `conflict` if another mapping has the module without this shadow.
+ * deliveries and its `context.state`. The old code replaces what is in the file `.previous` of the module. Throws `usage-invalid` for a
+ * mapping without a shadow, and `conflict` if another mapping has the module without this shadow.
  */
 async function publishShadow(context: Context, mappingId: string): Promise<number> {
   const { dir, env } = context
@@ -58,11 +59,14 @@ async function publishShadow(context: Context, mappingId: string): Promise<numbe
   const [from, to] = [await resolveModule(root, shadow), await resolveModule(root, module)]
   const extension = extname(module)
   const previous = `${module.slice(0, -extension.length)}.previous${extension}`
-  await reportUnwritable(root, async () => {
-    await copyFile(to, join(root, previous))
-    await rename(from, to)
-  })
+  const [code, oldCode] = [await readFile(from, 'utf8'), await readFile(to, 'utf8')]
+  const previousFile = join(root, previous)
+  // equal if an earlier call did not end: then `previous` has the old code already
+  if (code !== oldCode || !existsSync(previousFile)) await reportUnwritable(root, () => copyFile(to, previousFile))
+  await writeFileAtomic(to, code, codeMode)
   await writeFileAtomic(join(dir, configFile), edited, privateMode)
+  // last: until the configuration no longer names the shadow, its file is needed to repeat the command
+  if (from !== to) await reportUnwritable(root, () => rm(from))
   if (context.json) context.printJson({ module, previous })
   else {
     context.print(

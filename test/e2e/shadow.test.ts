@@ -157,6 +157,16 @@ test(
   },
 )
 
+test('hookloom publish finishes a call that was killed after it wrote the module, and keeps the code from before', async () => {
+  const dir = makeConfigDir({ config })
+  const folder = 'hooks/transforms'
+  writeFiles(dir, { ...files, [`${folder}/orders.ts`]: next, [`${folder}/orders.previous.ts`]: live })
+  expect((await runCommand(['publish', 'orders'], { dir })).code).toBe(0)
+  expect(readFileSync(join(dir, folder, 'orders.previous.ts'), 'utf8')).toBe(live)
+  expect(readFileSync(join(dir, 'hookloom.jsonc'), 'utf8')).not.toContain('shadow')
+  expect(existsSync(join(dir, folder, 'orders.next.ts'))).toBe(false)
+})
+
 test(
   'hookloom publish refuses a shadow while another mapping runs the module without it',
   { timeout: 60_000 },
