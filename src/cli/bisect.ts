@@ -44,9 +44,17 @@ export async function bisect(context: Context, given: string): Promise<number> {
   return 0
 }
 
+const signals = ['SIGINT', 'SIGTERM'] as const
+
 /** A binary search for two neighbouring saves with different outcomes. */
 async function search(context: Context, kept: KeptDelivery, saves: readonly Save[]) {
   const runner = createRunner(context, kept)
+  const stop = (signal: NodeJS.Signals) => {
+    runner.close()
+    process.exit(signal === 'SIGINT' ? 130 : 143)
+  }
+  // without a handler, a signal would leave the folder of the runner behind
+  for (const signal of signals) process.on(signal, stop)
   try {
     const runAt = (index: number): Promise<SaveOutcomes> => {
       const save = saves[index]
@@ -68,6 +76,7 @@ async function search(context: Context, kept: KeptDelivery, saves: readonly Save
     const [before, save] = [saves[low], saves[high]]
     return { found: before && save && { before, save, compared }, looked }
   } finally {
+    for (const signal of signals) process.off(signal, stop)
     runner.close()
   }
 }

@@ -1,11 +1,13 @@
 // The saves that went live are remembered, and hookloom bisect finds the save that changed an outcome.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { readSaves } from '../../src/reload/saves.ts'
 import { runCommand } from './command.ts'
 import { describeEngines } from './engines.ts'
-import { hookToken, makeConfigDir, post, writeFiles } from './gateway.ts'
+import { hookToken, mainFile, makeConfigDir, makeFolder, post, toChildEnv, writeFiles } from './gateway.ts'
 import { type Inside, startInside } from './inside.ts'
 
 vi.setConfig({ testTimeout: 180_000 })
@@ -143,6 +145,21 @@ describe('the remembered saves', () => {
     expect(names).toHaveLength(200)
     expect(names[0]).toMatch(/^0{12}052-/)
     expect(await readSaves(dir)).toHaveLength(1)
+  })
+
+  test('Ctrl-C ends hookloom bisect, and leaves no copy of the saves in the temporary folder', async () => {
+    const gateway = await startInside({ config, files: { [module]: buildCode('one', '0'), ...buildHelper('say') } })
+    await expect.poll(() => readSaves(gateway.dir)).toHaveLength(1)
+    await post({ url: gateway.url, token: hookToken }, 'x', { n: 1 })
+    await gateway.stop()
+    const folder = makeFolder()
+    const args = [mainFile, 'bisect', 'last', '--config-dir', gateway.dir]
+    const child = spawn(process.execPath, args, { env: { ...toChildEnv(), TMPDIR: folder }, stdio: 'ignore' })
+    const ended = once(child, 'close')
+    await expect.poll(() => readdirSync(folder), { interval: 1 }).toEqual([expect.stringMatching(/^hookloom-bisect-/)])
+    child.kill('SIGINT')
+    expect(await ended).toEqual([130, null])
+    expect(readdirSync(folder)).toEqual([])
   })
 
   test('an error of bisect says what is missing: the delivery, its request, or saves', async () => {
