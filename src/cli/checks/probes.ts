@@ -1,11 +1,12 @@
 // Whether the runners and the channels can be reached and accept their credentials. Sends no message, and calls a model only on request.
 import { type Agent, toAgent, listAgentIds } from '../../jobs/agents.ts'
+import { toErrorName } from '../../base/exceptions.ts'
 import { withDeadline } from '../../base/time.ts'
 import { createRunnersAndChannels } from '../../jobs/runners-and-channels.ts'
 import { readWorkspaceFile } from '../../runners/workspace.ts'
 import type { AssembledParts } from '../../reload/assemble.ts'
 import type { Channel, Probe } from '../../model/channel.ts'
-import type { Runner } from '../../model/runner.ts'
+import type { Runner, RunResult } from '../../model/runner.ts'
 import type { Config } from '../../model/config/config.ts'
 import { exitCodes } from '../../model/problem.ts'
 import type { Context } from '../terminal/context.ts'
@@ -45,7 +46,7 @@ export async function checkRunnersAndChannels(
   ])
 }
 
-/** What happens after an attempt that may have posted a message. Undefined for channels on which a repeated message cannot appear twice. */
+/** Says whether a message that may have arrived is sent again. Undefined for the console, and for channels that drop a repeated message. */
 export function describeUnknownOutcome({
   id,
   dedupes,
@@ -90,10 +91,14 @@ async function askModel({ id, model = '', thinking }: Agent, runner: Runner | un
     deadline: startedAt + askMs,
   }
   const signal = AbortSignal.timeout(askMs)
-  const result = await runner?.run(request, { signal, log: (note) => void notes.push(cutLine(note, 300)) })
-  if (result?.status !== 'ok') {
-    return buildFailure(name, cutLine(result?.detail ?? 'it cannot be asked', 500), exitCodes.unavailable)
+  const fail = (detail: string) => buildFailure(name, cutLine(detail, 500), exitCodes.unavailable)
+  let result: RunResult | undefined
+  try {
+    result = await runner?.run(request, { signal, log: (note) => void notes.push(cutLine(note, 300)) })
+  } catch (thrown) {
+    return fail(toErrorName(thrown))
   }
+  if (result?.status !== 'ok') return fail(result?.detail ?? 'it cannot be asked')
   const { usage } = result
   const tokens = usage === undefined ? '' : `, ${usage.inputTokens} tokens in, ${usage.outputTokens} out`
   const detail = `replied in ${Date.now() - startedAt} ms${tokens}`
@@ -112,7 +117,7 @@ async function probe(name: string, { probe: ask }: Probeable): Promise<CheckFind
   const ended = await withDeadline({ outer, ms: probeMs }, ask).catch(
     (thrown: unknown): { kind: 'finished'; value: Probe } => ({
       kind: 'finished',
-      value: { ok: false, detail: thrown instanceof Error ? thrown.name : 'it failed' },
+      value: { ok: false, detail: toErrorName(thrown) },
     }),
   )
   if (ended.kind !== 'finished') return buildFailure(name, `no answer in ${probeMs / 1_000} s`, exitCodes.unavailable)
