@@ -40,7 +40,13 @@ async function checkContents(place: StorePlace, { store: { maxWaitingBytes } }: 
       ...(waiting === undefined ? [] : [waiting]),
       ...(dueForMs < oldQueueMs ? [] : [describeOldQueue(dueForMs)]),
       ...(deliveries.parked === 0 ? [] : ['"hookloom list --state parked" shows the parked deliveries.']),
-      ...(unmatched === 0 ? [] : [`${unmatched} of them wait for a mapping: none takes them.`]),
+      ...(unmatched === 0
+        ? []
+        : [
+            unmatched === 1
+              ? '1 of them waits for a mapping: none takes it.'
+              : `${unmatched} of them wait for a mapping: none takes them.`,
+          ]),
       ...(jobs.dead === 0 ? [] : ['"hookloom list --dead" shows why they failed.']),
     ]
     if (next.length === 0) return { name: 'store', ok: true, detail }
@@ -51,8 +57,9 @@ async function checkContents(place: StorePlace, { store: { maxWaitingBytes } }: 
 }
 
 function describeOldQueue(dueForMs: number): string {
+  const minutes = Math.floor(dueForMs / 60_000)
   return (
-    `A job has been due for ${Math.floor(dueForMs / 60_000)} minutes. Either no gateway runs, or the gateways have too little time for ` +
+    `A job has been due for ${minutes === 1 ? '1 minute' : `${minutes} minutes`}. Either no gateway runs, or the gateways have too little time for ` +
     'their jobs. "hookloom list" shows what waits.'
   )
 }
