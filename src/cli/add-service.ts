@@ -1,4 +1,4 @@
-// Writes the files that run the gateway as a service into the config directory. Overwrites nothing.
+// Writes the files that run the gateway as a service into the config directory. Overwrites no file that somebody edited.
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
@@ -27,6 +27,7 @@ import {
   describeInstallation,
 } from './scaffold/service.ts'
 import { type Context, quoteShellWord } from './terminal/context.ts'
+import { describeWarning } from './terminal/print.ts'
 
 export type ServiceKind = 'systemd' | 'docker' | 'compose' | 'kubernetes'
 
@@ -119,11 +120,13 @@ function findUserName(uid: number): string {
   }
 }
 
-/** Reads an invalid configuration as the default one, because its variables may be set in the service only. */
-function readServerFacts({ dir, env }: Context) {
-  const config = readConfig()
-  const { server, hooks, agents } = config
-  const place = toStorePlace(dir, config)
+/** Takes the defaults for an invalid configuration, and says so: a variable may be set in the service only. */
+function readServerFacts({ dir, env, note }: Context) {
+  const parts = loadConfigParts({ dir, env })
+  if (parts.problem !== undefined)
+    note(`${describeWarning(parts.problem)} The files have the default ports, paths and limits.`)
+  const { server, hooks, agents } = parts.problem === undefined ? loadConfig({ dir, env }).config : Config.parse({})
+  const place = toStorePlace(dir, parts)
   const workspaces = [agents.defaults, ...agents.list].flatMap(({ workspace }) =>
     workspace === undefined ? [] : [resolve(dir, workspace)],
   )
@@ -131,22 +134,13 @@ function readServerFacts({ dir, env }: Context) {
   return {
     stopTimeoutMs: server.stopTimeoutMs,
     // the variable in a database URL may be set in the service only
-    sharesStore: place.kind === 'url' || !loadConfigParts({ dir, env }).isStoreKnown,
+    sharesStore: place.kind === 'url' || !parts.isStoreKnown,
     // the pool has one spare thread
     transformsMb: (hooks.transforms.workers + 1) * hooks.transforms.memoryMb,
     hooksPath: hooks.path,
     port: server.port === 0 ? 8790 : server.port,
     adminPort: server.adminPort === 0 ? 8791 : server.adminPort,
     writable: [...new Set(written)].filter((folder) => folder !== dir && !folder.startsWith(`${dir}/`)),
-  }
-
-  function readConfig(): Config {
-    try {
-      return loadConfig({ dir, env }).config
-    } catch (error) {
-      if (!(error instanceof Problem)) throw error
-      return Config.parse({})
-    }
   }
 }
 

@@ -21,7 +21,7 @@ const read = (dir: string, file: string) => readFileSync(join(dir, file), 'utf8'
 const add = (dir: string, kind: string) => runCommand(['add', 'service', '--kind', kind], { dir })
 
 describe('hookloom add service --kind systemd', () => {
-  test('the unit names this program, this directory and its owner, and an existing unit is not overwritten', async () => {
+  test('the unit names this program, this directory and its owner, and an edited unit is not overwritten', async () => {
     const dir = makeConfigDir({ config: { server: { stopTimeoutMs: 100_000 } } })
     const { code, stdout } = await add(dir, 'systemd')
     expect({ code, stdout }).toEqual({
@@ -91,7 +91,7 @@ describe('hookloom add service --kind systemd', () => {
     },
   )
 
-  test('systemd gives up on a gateway that keeps failing, and does not restart one that was stopped', () => {
+  test('the unit restarts a gateway only after a failure, and limits the number of restarts', () => {
     const unit = renderUnit(facts)
     expect(unit).toMatch(/^Restart=on-failure$/m)
     expect(unit).toMatch(/^StartLimitBurst=20$/m)
@@ -188,6 +188,22 @@ describe('hookloom add service --kind compose', () => {
   )
 })
 
+test('with an unset variable, the files have the default ports and the kind of store of the configuration, and a warning says so', async () => {
+  const config = {
+    hooks: { token: '${NOT_SET}' },
+    server: { port: 9000 },
+    store: { url: 'postgres://db.test/hooks' },
+  }
+  const dir = makeConfigDir({ config })
+  const { code, stderr } = await add(dir, 'kubernetes')
+  expect(code).toBe(0)
+  expect(stderr).toContain('NOT_SET')
+  expect(stderr).toContain('The files have the default ports, paths and limits.')
+  const objects = read(dir, 'kubernetes.yaml')
+  expect(objects).toContain('containerPort: 8790')
+  expect(objects).toContain('kind: Deployment')
+})
+
 test('the page about production shows the files that the command writes', () => {
   const paths = { dir: '/var/lib/hookloom', program: '/opt/hookloom', node: '/usr/bin/node' }
   const serving = { stopTimeoutMs: 40_000, hooksPath: '/hooks', port: 8790, adminPort: 8791, writable: [] }
@@ -256,7 +272,7 @@ describe('paths with a control character', () => {
   })
 
   test.skipIf(!hasProgram('systemd-analyze', '--version'))(
-    'systemd runs any path without a control character exactly as the unit names it (needs systemd-analyze)',
+    'systemd finds a program whose path has spaces, quotes, $ and %, as the unit names it (needs systemd-analyze)',
     () => {
       const folder = join(makeFolder(), `a $HOME %n "b" 'c' \\ ;`)
       const bin = join(makeFolder(), 'a $HOME %n ;')
@@ -291,7 +307,7 @@ describe('container image', () => {
     expect(findIgnored(text, [...hidden, ...inside, ...needed])).toEqual([...hidden, ...inside])
   })
 
-  test('the image has nothing from a config directory below the checkout, whatever its name', () => {
+  test('the image has nothing from a config directory below the checkout, even with special characters in its name', () => {
     const text = renderDockerignore({ dir: '/opt/h/src/!my #[home]*', program: '/opt/h' })
     const own = 'src/!my #[home]*/notes.txt'
     expect(findIgnored(text, [own, ...needed])).toEqual([own])
