@@ -22,10 +22,7 @@ import { generatePlaceholder } from './scaffold/placeholders.ts'
 import { describeUnknownOutcome } from './checks/probes.ts'
 import { findPackHook } from './requests/sample.ts'
 
-/**
- * Adds the preset to hooks.presets and keeps every comment. If the variable of its secret is not set, adds a new secret to
- * `.env`: a configuration with an unset variable does not load, and a random secret admits no request.
- */
+/** Adds the preset to hooks.presets and keeps every comment. If the variable of its secret is not set, adds a new secret to `.env`. */
 export async function addPreset(
   context: Context,
   { name, secretEnv }: { name: string; secretEnv: string | undefined },
@@ -167,12 +164,12 @@ function findHookUrl(dir: string, config: Config, path: string): string {
   try {
     return `${findGatewayAddress(dir, config).url}/${path}`
   } catch {
-    // no gateway runs, and the port is not known
+    // no gateway runs, and the configuration lets the system choose a port
     return `${config.hooks.path}/${path}`
   }
 }
 
-/** The numbered steps of the preset's page; without such a page, the preset's title. */
+/** The section "Set up" of the preset's page; without it, the preset's title. */
 function readSteps({ name, preset, origin }: Pack): string {
   const file = origin === undefined ? resolvePackagePath('presets', name, 'README.md') : origin.page
   if (file === undefined || !existsSync(file)) return preset.title

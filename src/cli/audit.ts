@@ -14,7 +14,7 @@ export type AuditOptions = {
   readonly verify?: true
 }
 
-/** Prints the newest entries, the newest last. With `verify`, the exit code is 1 if the hash of an entry is wrong. */
+/** Prints the newest entries, the newest last. With `verify`, checks all entries: the exit code is 1 if one does not fit. */
 export async function audit(context: Context, { verify, ...query }: AuditOptions): Promise<number> {
   if (verify === true) return verifyAudit(context)
   const rows = await readStore(context, [], (store) => store.auditLog(query))
@@ -51,7 +51,7 @@ type HashReport = {
   readonly broken: { readonly number: number; readonly why: string } | undefined
 }
 
-/** Checks the hashes of the entries in their order. Stops at the first wrong one. */
+/** Checks the entries and their chain in order. Stops at the first entry that does not fit. */
 async function checkHashes(store: StoreReader): Promise<HashReport> {
   const checkNext = createChainCheck()
   let first: AuditRow | undefined

@@ -1,4 +1,4 @@
-// Ends queued or running runs: one run by its id, the runs of a delivery, or the runs of a key.
+// Ends queued or running runs: one run by its id, the runs of a delivery, or the runs of a session or a key.
 import { z } from 'zod'
 import type { Context } from './terminal/context.ts'
 import { askAdmin } from './gateway/gateway.ts'

@@ -43,8 +43,8 @@ export async function dev(context: Context, ports: Ports): Promise<number> {
   })
 }
 
-/** Returns a function that writes the types of a hook after its payloads taught something new. The hooks take turns; a waiting hook is
- * queued once. */
+/** Returns a function that writes the types of a hook and the schema for editors. It writes for one hook at a time; a hook that waits for its
+ * turn is not queued again. */
 function createTypesWriter(
   context: Context,
   { log, generation }: { readonly log: Log; readonly generation: () => Generation | undefined },

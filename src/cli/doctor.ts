@@ -1,4 +1,4 @@
-// Whether this installation works: runs the checks of `check`, and checks the store, the disk, the running gateway, the runners and the
+// Whether this installation works: checks the configuration, the modules, the store, the disk, the running gateway, the runners and the
 // channels.
 import { statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
@@ -125,7 +125,7 @@ function describeFullSlots(most: number, since: string): string {
   return `${slots} been full since ${formatTime(Date.parse(since))} (agents.defaults.maxConcurrent is ${most}), so further runs wait. ${next}`
 }
 
-/** The finding for a gateway without a gateway token, which shows no details. */
+/** The finding for an answer of /readyz without details. */
 function buildReadinessFinding(
   where: string,
   { ok, degraded, configuration, modules }: z.infer<typeof Outline>,

@@ -1,4 +1,5 @@
-// Drops a parked delivery, or the unfinished jobs of an accepted one. Or drops all parked deliveries, or all refused requests.
+// Drops a parked delivery, or the queued and dead jobs of an accepted one. Or drops all parked deliveries, or the refused requests that are
+// kept.
 import { z } from 'zod'
 import { Problem } from '../model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'

@@ -142,7 +142,8 @@ async function printDead(context: Context, { limit, before: given }: ListOptions
   return 0
 }
 
-/** The id of the run that the user named: a whole id, a unique prefix of one, or "last", the newest dead run. */
+/** The id of the run that the user named: a whole id, a unique prefix of one, or "last" for the newest dead run. An unknown id is returned
+ * unchanged. */
 async function findDeadId(context: Context, given: string): Promise<string> {
   return readStore(context, given, async (store) => {
     if (given === 'last') return (await store.deadJobs({ limit: 1 }))[0]?.id ?? given

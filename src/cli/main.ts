@@ -25,7 +25,7 @@ Exit codes: 64 usage, 65 bad input, 69 unavailable, 70 broken code,
 
 /**
  * Runs one command to its end and resolves with its exit code. Never rejects: a failure is a sentence for `writeError`. `start`, `dev`,
- * `list --follow`, `test --watch` and `gmail run` also listen for the signals of this process.
+ * `list --follow`, `test --watch`, `bisect` and `gmail run` also listen for the signals of this process.
  */
 export async function main(args: readonly string[], io: CommandIo): Promise<number> {
   let exitCode: number = exitCodes.ok

@@ -1,5 +1,5 @@
 // An MCP server on standard input and output, for agents that write hooks. Its tools show requests that came in; with --write, tools also
-// change files and publish them. Each tool is a call of the API or a command.
+// change files and publish them.
 import { Readable } from 'node:stream'
 import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
@@ -64,7 +64,7 @@ function describeTool({ name, description, isWriting, input }: Tool) {
 
 type ToolCall = { readonly name: string; readonly arguments?: Readonly<Record<string, unknown>> | undefined }
 
-/** Calls a tool. Never rejects: a failure is an answer with `isError`. */
+/** Calls a tool. A failure is an answer with `isError`. */
 async function callTool(
   given: Context,
   tools: readonly Tool[],
@@ -94,8 +94,7 @@ async function callTool(
   }
 }
 
-/** Runs a tool. If the tool writes a file, the audit log of the gateway gets an entry. If no gateway runs, the answer says that no entry
- * was made. */
+/** Runs a tool. If the tool writes a file, the audit log of the gateway gets an entry, or the answer says why it got none. */
 async function runTool(context: Context, tool: Tool, input: Readonly<Record<string, unknown>>): Promise<unknown> {
   const value = await tool.run(context, input)
   const what = tool.writes?.(input)
@@ -104,7 +103,7 @@ async function runTool(context: Context, tool: Tool, input: Readonly<Record<stri
   return notAudited === undefined || !isJsonObject(value) ? value : { ...value, notAudited }
 }
 
-/** Adds the entry to the audit log. Returns why that failed; undefined if it succeeded. */
+/** Adds an entry to the audit log. Returns why that failed; undefined if it succeeded. */
 async function recordWrite(context: Context, body: z.infer<typeof WrittenFile>): Promise<string | undefined> {
   try {
     await askAdmin(context, { method: 'POST', path: '/api/writes', body, answer: z.object({}) })
@@ -131,7 +130,7 @@ function toResult(text: string): CallToolResult {
   return { content: [{ type: 'text', text }] }
 }
 
-/** Runs a command and returns the lines that it prints. `ok`: whether its exit code is 0. */
+/** Runs a command with `--json`. Returns the objects and the lines that it prints, and as `ok` whether its exit code is 0. */
 async function collectOutput(context: Context, command: (context: Context) => Promise<number>) {
   const rows: object[] = []
   const lines: string[] = []

@@ -48,7 +48,7 @@ export async function createTransform(context: Context, { name, from, event }: N
   const { path, edited, proof } = addMapping(loaded, { name, module, sender })
   const type = from === undefined ? undefined : await findType(context, loaded, { path, edited, proof, request })
   const text = renderFirstTransform({ path, headers: request.headers, payload: request.payload }, type)
-  // write the fixture before its module, and the mapping last: a gateway that watches must never load incomplete files
+  // write the fixture before its module, and the mapping after both: a gateway that watches must never load incomplete files
   const fixture = join(root, `${name}.fixtures`, 'first.json')
   const files = [
     [fixture, text.fixture],
@@ -172,7 +172,7 @@ type Proof = { readonly scheme: string; readonly variable: string; readonly line
 
 type Added = { readonly path: string; readonly edited: string | undefined; readonly proof: Proof | undefined }
 
-/** The hook of the module, and the edited configuration. `edited` is undefined if a mapping already names the module. */
+/** Adds the mapping of the module to the text of the configuration. `edited` is undefined if a mapping already names the module. */
 function addMapping(
   { config, env, text }: LoadedConfig,
   { name, module, sender }: { name: string; module: string; sender: string | undefined },
@@ -211,7 +211,7 @@ function isTransformless({ match, transform }: Mapping, hook: string): boolean {
   return transform === undefined && match.path !== undefined && trimSlashes(match.path) === hook
 }
 
-/** Whether the last mapping needs only its secret to verify requests. */
+/** Whether the last mapping of the configuration compiles, so that its scheme needs no setting but the secret. */
 function isComplete(text: string, env: LoadedConfig['env']): boolean {
   const mapping = parseConfig(text, env).config?.hooks.mappings.at(-1)
   if (mapping === undefined) return false
@@ -244,8 +244,7 @@ function describeProof(sender: string, proof: Proof | undefined): string {
     : `${sender} does not sign its requests: it must send the hook token.`
 }
 
-/** Warns of an earlier mapping of the same path, which has priority and may match every request. `edited`: the configuration with the new
- * mapping. */
+/** Warns of an earlier mapping that may take the same requests. `edited`: the configuration with the new mapping. */
 function describeShadowing({ config, env }: LoadedConfig, { path, edited }: Added, module: string): string {
   const { mappings } = (edited === undefined ? undefined : parseConfig(edited, env).config?.hooks) ?? config.hooks
   const own = mappings.findIndex(({ transform }) => transform?.module.replace(/^(\.\/)+/, '') === module)

@@ -36,7 +36,7 @@ function toLink(context: Context, code: string): string {
   return `${findAdmin(context).adminUrl}/#k=${code}`
 }
 
-/** The command that opens a browser: `BROWSER`, or the opener of the desktop. Undefined without a terminal or a display. */
+/** The command that opens a browser: `BROWSER`, else in a terminal the opener of the desktop. Undefined if there is none. */
 function findBrowser(env: Env): string | undefined {
   if (env['BROWSER'] !== undefined && env['BROWSER'] !== '') return env['BROWSER']
   if (!process.stdout.isTTY) return undefined

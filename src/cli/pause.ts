@@ -73,7 +73,7 @@ function describeEnd(made: Pause | null): string {
   return made?.until == null ? '' : ` until ${formatTime(Date.parse(made.until))}`
 }
 
-/** Parses the end of a pause: a duration from now, or a time. Throws `usage-invalid`. */
+/** Parses a time in the future: a duration from now, or a time. Throws `usage-invalid`. */
 export function parseUntil(option: string, text: string, now: number): string {
   const span = duration.safeParse(text)
   const at = span.success ? now + span.data : /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN

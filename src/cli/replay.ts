@@ -65,7 +65,8 @@ function describeBase({ dir }: Context, { compared }: ReplayReportSchema): strin
   return names[compared]
 }
 
-/** Whether the command fails: after a change in `failOn`, and after a request that could not be compared, because its outcome is unknown. */
+/** Whether the command fails: after a change in `failOn`. With `failOn`, also after a request whose outcome is unknown, because the time was up
+ * or its module does not load. */
 function mustFail({ notRun, problems, counts, total }: ReplayReportSchema, failOn: readonly Change[]): boolean {
   if (failOn.length === 0) return false
   const isCompared = notRun === 0 && problems.every(({ notCompared }) => notCompared === 0)

@@ -10,7 +10,7 @@ import { cutLine } from './terminal/print.ts'
 const Retried = z.object({ deliveryId: z.string().nullable(), state: z.string(), jobs: z.array(z.string()) })
 type Retried = z.infer<typeof Retried>
 
-/** The maximum number of dead jobs that one command retries. */
+/** The maximum number of dead jobs that one command reads. */
 const maxDeadJobs = 10_000
 
 export async function retry(context: Context, target: Target): Promise<number> {
@@ -35,8 +35,7 @@ async function retryOne(context: Context, id: string): Promise<number> {
   return 0
 }
 
-/** Retries all jobs that `list --dead` shows, the oldest first. The job of a heartbeat has no delivery, so it is retried by the id of the
- * job. */
+/** Retries the dead jobs, the oldest first. A task, such as a heartbeat, has no delivery, so it is retried by the id of its job. */
 async function retryDead(context: Context): Promise<number> {
   const found = await readStore(context, [], (store) => store.deadJobs({ limit: maxDeadJobs }))
   const ids = new Set(found.map(({ id, deliveryId }) => deliveryId ?? id))

@@ -6,9 +6,9 @@ import { printOlder, cutLine, indent, renderTable, formatTime } from './terminal
 import { toIsoTime, toSessionFields } from '../deliveries/records.ts'
 import { readStore } from './gateway/stored.ts'
 
-/** The limit for a search of one session key among all stored sessions. */
+/** The maximum number of sessions in which a session key is searched. */
 const maxSessions = 1_000_000
-/** The number of messages that a list reads of each session. With a session key, all messages are read. */
+/** The maximum number of messages that a list reads of each session. With a session key, up to `allMessages` are read. */
 const maxMessages = 1_000
 const allMessages = 1_000_000
 

@@ -1,4 +1,4 @@
-// Shows one delivery with its trace, its jobs and their steps.
+// Shows one delivery with its trace, its jobs and their steps; or a run, or a refusal.
 import { isEndedEarly, type Job, type Post, type ShownPostState, type Step, toShownPostState } from '../model/job.ts'
 import { cut, toPrintable } from '../base/text.ts'
 import { Problem } from '../model/problem.ts'

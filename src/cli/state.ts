@@ -10,7 +10,8 @@ import { cutLine, formatTime, renderTable } from './terminal/print.ts'
 
 type Chosen = { readonly module: string | undefined; readonly key: string | undefined }
 
-/** Without a module, lists the values of all modules. With a key, prints the whole value of that key. */
+/** Lists the modules with values; with a module, its values; with a key, prints the whole value. `--json` without a module: the values of all
+ * modules. */
 export async function state(context: Context, { module, key }: Chosen): Promise<number> {
   const values = await readStore(context, [], (store) => listModuleState(store, Date.now(), module))
   if (key !== undefined) return showValue(context, values, key)
@@ -69,7 +70,7 @@ function buildMissingProblem(key: string): Problem {
 
 const Dropped = z.object({ dropped: z.number() })
 
-/** Deletes values through the gateway, because only the gateway writes the store. Without a key, deletes all values of the module. */
+/** Deletes one value through the running gateway; without a key, all values of the module. */
 export async function dropModuleState(
   context: Context,
   { module, key }: { module: string; key: string | undefined },

@@ -19,7 +19,7 @@ import { type Round, watchSaves } from './checks/test-watch.ts'
 /** `modules`: an empty list means all modules of the configuration. */
 type TestOptions = { modules: readonly string[]; watch: boolean; update: boolean; coverage: boolean }
 
-/** The exit code is that of `ok` if every fixture passes or was updated, else that of `broken`. */
+/** The exit code is that of `ok` if every module loads and every fixture passes or was updated, else that of `broken`. */
 export async function test(context: Context, options: TestOptions): Promise<number> {
   const notes = options.coverage ? createCoverageNotes() : undefined
   const bench = createBench(notes === undefined ? context : { ...context, onCovered: notes.note })
@@ -99,7 +99,7 @@ type Line =
       diff: readonly string[]
       isUpdated: boolean
       fault: ProblemRecord | undefined
-      /** The log lines of the transform. Empty if the fixture passes. */
+      /** The log lines of the transform. Empty if the fixture passes or is updated. */
       log: readonly string[]
     }
 

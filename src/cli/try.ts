@@ -93,7 +93,7 @@ function print(context: Context, tried: TriedDraft['tried'], { match, template }
   if (matching.length > 0) printMapping(context, matching, { match, template })
 }
 
-/** Prints a mapping that has the path of the matching requests, and what to change so that it takes them. */
+/** Prints a mapping for the matching requests, and what else the configuration needs so that it takes them. */
 function printMapping(context: Context, matching: TriedDraft['tried'], { match, template }: Draft): void {
   const hooks = [...new Set(matching.map(({ hook }) => hook))]
   const isOfOne = match['path'] === undefined && hooks.length === 1

@@ -1,4 +1,4 @@
-// Writes the types of a hook's payloads next to the transforms. The types come from the hook's requests.
+// Writes the types of a hook's payloads next to the transforms.
 import { existsSync, readFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -30,7 +30,7 @@ export async function arm(context: Context, { mappingId }: { mappingId: string }
   return exitCodes.ok
 }
 
-/** `candidate`: whether the request has a proof of this scheme. If not, `ok` is false, and no key was tried. */
+/** `candidate`: whether the request has a proof of this scheme. If not, `ok` is false. */
 type ProofReport = {
   readonly mappingId: string
   readonly scheme: string
@@ -79,7 +79,7 @@ type Capture = Omit<VerifyRequest, 'url'> & {
   readonly receivedAt: number | undefined
 }
 
-/** A request id is a UUID or the beginning of one. */
+/** Whether the word is the beginning of a UUID, or "last", and no file has this name. */
 function isRequestId(word: string): boolean {
   return (word === 'last' || /^[\da-f][\da-f-]{3,35}$/.test(word)) && !existsSync(word)
 }
@@ -142,7 +142,7 @@ function removeOrigin(url: string): string {
   return url.replace(/^https?:\/\/[^/?#]*/i, '') || '/'
 }
 
-/** Compiles the signed mappings. They use the secrets that senders sent, and the time of the capture as the clock. */
+/** Compiles the signed mappings, with the secrets that senders sent. `now`: the time that their clock shows. */
 async function compileSigned(dir: string, config: Config, now: number): Promise<CompiledMapping[]> {
   const { mappings, verifiers } = await assemble(dir, config)
   const clock = () => now
@@ -209,7 +209,7 @@ async function checkProof({ id, mapping, verifier }: CompiledMapping, request: V
   }
 }
 
-/** Hides the secrets in a signed text. A template of an operator may sign a header that contains the secret. */
+/** Hides the secrets in a signed text: the template of a scheme may sign a header that contains the secret. */
 function replaceSecrets(text: string, secrets: readonly string[]): string {
   return secrets.reduce((rest, secret) => rest.replaceAll(secret, '…'), text)
 }

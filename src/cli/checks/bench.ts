@@ -1,4 +1,4 @@
-// Loads modules in worker threads with the gateway's limits, and runs their fixtures, as a gateway does before a swap.
+// Loads modules in worker threads with the gateway's limits, and runs their fixtures, as a gateway does before a save goes live.
 import { realpathSync } from 'node:fs'
 import { extname, relative, resolve } from 'node:path'
 import { createAssembler } from '../../reload/assemble.ts'
@@ -20,7 +20,7 @@ export type BenchModules = {
   /** The transforms root, with symlinks resolved. */
   readonly root: string
   readonly parts: GenerationParts
-  /** The requested modules, in the order of the mappings, each once. */
+  /** The requested modules, each once. */
   readonly modules: readonly string[]
   /** The `process.env` of the modules. */
   readonly env: Readonly<Record<string, string>>
@@ -28,7 +28,7 @@ export type BenchModules = {
 
 type ModuleResult = {
   readonly module: string
-  /** Why the module does not load. Undefined if it loads. If it does not load, no fixture is run. */
+  /** Why the module does not load, and so no fixture was run. Undefined if it loads. */
   readonly problem: ProblemRecord | undefined
   readonly fixtures: readonly { readonly file: FixtureFile; readonly outcome: FixtureOutcome }[]
 }

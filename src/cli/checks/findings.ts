@@ -70,7 +70,7 @@ function findUnsignedSenders({ hooks }: Config, text: string): CheckFinding[] {
   })
 }
 
-/** Checks every template and match path of the operator's mappings, every preset, and every module with its fixtures. */
+/** Checks the templates and conditions of every mapping, and every module: transforms with their fixtures, verifiers, channels and presets. */
 export async function checkMappings(
   context: Context,
   loaded: LoadedConfig,
@@ -160,7 +160,7 @@ function checkTemplates(
   }
 }
 
-/** Prints the findings. Returns the exit code: that of an invalid configuration, if there is one, has priority. */
+/** Prints the findings. Returns the exit code: that of an invalid configuration if a finding has it, else that of the first failure. */
 export function printFindings(context: Context, findings: readonly CheckFinding[]): number {
   for (const finding of findings) {
     const { name, ok, detail } = finding

@@ -1,4 +1,4 @@
-// The check of `doctor` on the senders: when a request of each was last accepted, and which senders are refused or silent.
+// The check of `doctor` on the senders: when the last request of each was accepted, and which senders are refused or silent.
 import { existsSync } from 'node:fs'
 import type { Config } from '../../model/config/config.ts'
 import type { SenderFields } from '../../model/api/operations.ts'

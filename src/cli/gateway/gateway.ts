@@ -122,7 +122,8 @@ export async function* rerunOrDropParked<T extends { readonly next?: string | un
   } while (after !== undefined)
 }
 
-/** The deliveries, dead jobs or refused requests on which `retry` and `drop` act. No `hook` means all hooks. `since`: milliseconds since the epoch. */
+/** The deliveries, dead jobs or refused requests on which `retry` and `drop` act. No `hook` means all hooks. `since`: in milliseconds since the
+ * epoch. */
 export type Target =
   | { readonly kind: 'one'; readonly id: string }
   | { readonly kind: 'dead' }

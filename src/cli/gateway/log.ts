@@ -70,17 +70,14 @@ export async function createPrettyLog(): Promise<Log> {
   }
 }
 
-/** The fields except the ids that the message shows. Of a job, the delivery id is left out too: "hookloom show" also accepts the job id. */
+/** The fields without the ids that the message shows. If it shows a job id, the delivery id is left out too: "hookloom show" accepts both. */
 function toPrintableFields(fields: object, message: string): object {
   const isShown = (value: unknown) => typeof value === 'string' && value !== '' && message.includes(value)
   const isOfJob = 'jobId' in fields && isShown(fields.jobId)
-  const hidden = Object.entries(fields).filter(
+  const kept = Object.entries(fields).filter(
     ([name, value]) => !(name.endsWith('Id') && isShown(value)) && !(isOfJob && name === 'deliveryId'),
   )
-  const entries = hidden.map(([name, value]: [string, unknown]) => {
-    return [name, toPrintableValue(value)]
-  })
-  return Object.fromEntries(entries)
+  return Object.fromEntries(kept.map(([name, value]: [string, unknown]) => [name, toPrintableValue(value)]))
 }
 
 /** Makes all texts in a value printable, at any depth. */

@@ -13,7 +13,8 @@ export async function fetchRefusals(context: Context): Promise<RefusalFields[]> 
   return (await askAdmin(context, { method: 'GET', path: '/api/refusals', answer })).refusals
 }
 
-/** The refusal whose request id begins with `given`. Undefined if there is none, or if no gateway answers. Throws `conflict` if there are several. */
+/** The refusal whose request id begins with `given`. Undefined if there is none, or if no gateway answers. Throws `conflict` if there are
+ * several. */
 export async function findRefusal(context: Context, given: string): Promise<RefusalFields | undefined> {
   const refusals = await fetchRefusals(context).catch((error: unknown) => {
     if (error instanceof Problem) return []
@@ -38,7 +39,7 @@ const credentials: Readonly<Record<string, string>> = {
 }
 
 export function describeReasons({ status, credential, nearestHook, signature, trace }: RefusalFields): string[] {
-  // for a signed hook, `signature` already explains why no token came
+  // a signed request needs no token: `signature` explains its refusal
   const came = status === 401 && (signature === null || credential !== 'none') ? credentials[credential] : undefined
   return [
     ...(came === undefined ? [] : [came]),

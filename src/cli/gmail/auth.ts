@@ -1,4 +1,4 @@
-// Asks the owner of the mailbox for consent, and stores the consent in a file that only the owner of the config directory can read.
+// Asks the owner of the mailbox for consent, and stores the consent in a file that only its owner can read.
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
@@ -96,7 +96,7 @@ function openConsentPage(context: Context, url: string, opens: boolean): void {
   const [command = '', ...args] = { darwin: ['open'], win32: ['cmd', '/c', 'start', ''] }[String(process.platform)] ?? [
     'xdg-open',
   ]
-  // no browser can be started here; the address was printed above
+  // an error is ignored: the address was printed above
   spawn(command, [...args, url], { stdio: 'ignore', detached: true })
     .on('error', () => undefined)
     .unref()

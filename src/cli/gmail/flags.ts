@@ -44,7 +44,7 @@ export function chooseMode({ mode, pushEndpoint }: GmailFlags, gmail: GmailConfi
   return mode ?? (isWatched(gmail) ? gmail.mode : pushEndpoint === undefined ? 'pull' : 'push')
 }
 
-/** The keys of `hooks.gmail` that the command line sets. `project`: the default, which comes from a key file. */
+/** The keys of `hooks.gmail` that the command line sets. `project`: the project that the client or key file of Google names. */
 export function buildEdits(
   flags: GmailFlags,
   { dir, gmail, project }: { dir: string; gmail: GmailConfig | undefined; project: string | undefined },

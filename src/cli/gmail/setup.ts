@@ -1,4 +1,4 @@
-// Sets up a mailbox, step by step. Each step prints ok, changed or skipped. A second run changes nothing.
+// Sets up a mailbox, step by step. Each step prints its outcome. A further run leaves alone what is set up.
 import { join } from 'node:path'
 import { createGmailApi } from '../../gmail/api.ts'
 import { type Credentials, readClientFile, readCredentials, readServiceAccount } from '../../gmail/credentials.ts'
@@ -133,7 +133,7 @@ async function ensureCloud({ cloudCall, pubsub }: Google, gmail: WatchedGmail, s
   await step('subscription', subscription, () => pubsub.ensureSubscription(subscription, topic, toPushConfig(gmail)))
 }
 
-/** Starts the notifications, so that a missing permission is noticed now. A watch that lasts for another day or more is not renewed. */
+/** Starts the notifications, so that a missing permission is noticed now. A watch that lasts for more than another day is not renewed. */
 async function ensureWatch(
   dir: string,
   { gmail: api }: Google,
@@ -177,7 +177,7 @@ function buildDryBody(path: string): object {
 type Outcome = SetupState | { readonly skipped: string }
 type Step = (name: string, what: string, work: () => Promise<Outcome>) => Promise<void>
 
-/** Runs a step and prints its outcome. An exception ends the setup; the next run continues with this step. */
+/** Returns a function that runs a step and prints its outcome. */
 function createStep(context: Context, isDry: boolean): Step {
   return async (name, what, work) => {
     const outcome = await work()

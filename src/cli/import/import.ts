@@ -27,7 +27,8 @@ type Source =
   | { readonly kind: 'openclaw'; readonly root: JsonObject }
   | { readonly kind: 'webhook'; readonly hooks: readonly JsonObject[] }
 
-/** Throws `usage-invalid` for a file of another program, and `config-invalid` if a configuration exists already. */
+/** Throws `usage-invalid` for a file that is neither an openclaw.json nor a hooks.json, and `config-invalid` if a configuration exists
+ * already. */
 export async function importFrom(context: Context, given: string): Promise<void> {
   const { dir, env } = context
   const file = resolve(given)
@@ -118,8 +119,7 @@ function parseSource(text: string, name: string): unknown {
   }
 }
 
-/** The variables that OpenClaw's configuration uses. They come from its section `env` and from the `.env` next to it, which has
- * priority. */
+/** The variables from the section `env` of OpenClaw's configuration, and from the `.env` next to it, which has priority. */
 function readTheirs(file: string, { env }: JsonObject): Env {
   const inline = isJsonObject(env) ? { ...env, ...(isJsonObject(env['vars']) ? env['vars'] : {}) } : {}
   const texts = Object.entries(inline).filter((pair): pair is [string, string] => typeof pair[1] === 'string')

@@ -1,4 +1,4 @@
-// Lists the parts that are not imported, and the secrets that move into `.env`. No note shows a value.
+// Lists the parts that are not imported, and the secrets that move into `.env`. No note shows a secret.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
 import { parseEnv, renderEnvLine, type Env } from '../../config/env.ts'
 import { type ConfigPath, toDottedPath } from '../../model/config/issue.ts'

@@ -1,4 +1,4 @@
-// The agents and the models of an openclaw.json.
+// Converts the agents and the models of an openclaw.json.
 import { join } from 'node:path'
 import { isJsonObject, type JsonValue } from '../../base/json.ts'
 import { copyKeys, type Fields, moveSecret, moveSecretValue, type Tools } from './draft.ts'
@@ -95,7 +95,7 @@ function convertHeartbeat(section: Section, tools: Tools): Fields {
   if (section.has('activeHours')) {
     const hours = section.open('activeHours')
     const zone = hours.take('timezone')
-    // OpenClaw writes "user" or "local" for the time zone of the machine
+    // "user" and "local" of OpenClaw name no time zone
     const timezone = typeof zone === 'string' && zone.includes('/') ? { timezone: zone } : {}
     heartbeat['activeHours'] = { ...copyKeys(hours, ['start', 'end']), ...timezone }
   }
@@ -107,7 +107,7 @@ type Models = {
   /** The name of the model in Hookloom. Undefined if its provider is unknown. */
   resolve(name: string): string | undefined
   readonly next: string
-  /** The section `models`, with each provider that a model needs. */
+  /** The section `models`: the configured providers, and the known ones that a model needs. */
   buildSection(): Fields
 }
 

@@ -7,7 +7,7 @@ import { openSection, type Section, Variable } from './notes.ts'
 
 type Row = {
   readonly to: keyof typeof channelSections
-  /** The key in OpenClaw, the key in Hookloom, and the variable that OpenClaw reads if the key is missing. */
+  /** The key in OpenClaw, the key in Hookloom, and the variable in `.env`. */
   readonly secret: readonly [theirs: string, ours: string, variable: string] | undefined
   /** The key in OpenClaw and the key in Hookloom. */
   readonly plain: readonly (readonly [theirs: string, ours: string])[]

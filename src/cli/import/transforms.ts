@@ -70,7 +70,8 @@ async function listFiles(root: string, below: string): Promise<string[]> {
   return names
 }
 
-/** The mappings whose modules can be copied. For each other mapping, a note says why its module cannot be copied. */
+/** The mappings without a transform, and those whose modules can be copied. A note for each other mapping says why its module
+ * cannot be copied. */
 export async function keepExistingTransforms(
   mappings: readonly DraftMapping[],
   source: Source | undefined,
@@ -101,8 +102,8 @@ async function findMissing({ mapping }: DraftMapping, source: Source | undefined
 }
 
 /**
- * The mappings, each with an adapter in place of its transform, and the files of the adapters. OpenClaw calls a transform differently from
- * Hookloom, so an unedited transform runs only through its adapter.
+ * The mappings, each with an adapter in place of its transform, and the files with the adapters. An adapter calls an unedited transform as
+ * OpenClaw does.
  */
 export function adaptTransforms(
   mappings: readonly DraftMapping[],

@@ -1,5 +1,5 @@
-// The answers of the tools of `hookloom mcp`. Each answer is data between the markers of the boundary, contains no secret of this
-// configuration, and is short enough for a model.
+// The answers of the tools of `hookloom mcp`. Each answer is data between the markers of the boundary, and is short enough for
+// a model. In place of a secret of this configuration with at least `minSecretChars` characters, it has a mark.
 import { randomBytes } from 'node:crypto'
 import { parse } from 'jsonc-parser'
 import { wrapExternal, neutralise } from '../../boundary/boundary.ts'

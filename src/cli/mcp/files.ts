@@ -16,7 +16,7 @@ const folder = 'hooks/transforms'
 const maxFiles = 500
 const extensions: readonly string[] = [...moduleExtensions, '.json']
 
-/** The names of the files that can be read, with `/` between folders. */
+/** The names of the files that can be read, at most `maxFiles`, with `/` between folders. */
 export async function listCodeFiles({ dir }: Pick<Context, 'dir'>): Promise<string[]> {
   const root = await resolveTransformsRoot({ configDir: dir, transformsDir: undefined })
   const found = await readdir(root, { recursive: true, withFileTypes: true }).catch((error: unknown) => {
@@ -44,8 +44,8 @@ export async function readCodeFile({ dir }: Pick<Context, 'dir'>, name: string):
 export type Edit = { readonly file: string; readonly text: string; readonly replaces?: string | undefined }
 
 /**
- * Writes the whole file, or nothing. Throws `usage-invalid` for a forbidden file, and for an edit whose `replaces` is not in the file exactly once.
- * Throws `config-invalid` if hookloom.jsonc would be invalid.
+ * Writes the whole file, or nothing. Throws `usage-invalid` for a forbidden file, for a text with `secretMark`, and for an edit whose `replaces`
+ * is not in the file exactly once. Throws `config-invalid` if hookloom.jsonc would be invalid.
  */
 export async function writeCodeFile(context: Pick<Context, 'dir' | 'env'>, edit: Edit): Promise<{ written: string }> {
   const { file: name, replaces } = edit

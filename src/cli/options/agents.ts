@@ -1,4 +1,4 @@
-// The commands for agents that write hooks: their options and their help.
+// The options and the help of `hookloom mcp` and `hookloom skill`.
 import type { Command } from 'commander'
 import { type InContext, renderExamples } from '../terminal/usage.ts'
 

@@ -120,7 +120,7 @@ function addWritingCommands(program: Command, inContext: InContext): void {
     )
 }
 
-/** Adds the commands that try, send, publish and test. */
+/** Adds the commands that try, send, verify, publish and test. */
 function addCheckingCommands(program: Command, inContext: InContext): void {
   program
     .command('run')

@@ -1,4 +1,4 @@
-// The commands that run kept requests, parked deliveries and dead jobs again, or drop them: their options and their help.
+// The options and the help of `hookloom retry`, `drop` and `recover`.
 import { type Command, Option } from 'commander'
 import { Problem } from '../../model/problem.ts'
 import type { Target } from '../gateway/gateway.ts'
@@ -14,7 +14,7 @@ type TargetOptions = {
   readonly dryRun?: boolean
 }
 
-/** What `retry` and `drop` act on: an id, or all items of one kind. Only `retry` has `dead` and `dryRun`. */
+/** Adds the argument and the options that say what `retry` and `drop` act on: an id, or all items of one kind. */
 function addTargetOptions(command: Command, { order = '' }: { order?: string } = {}): Command {
   return command
     .argument('[id]', idArgument)

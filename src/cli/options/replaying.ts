@@ -1,4 +1,4 @@
-// The commands that run earlier requests through code that is not live: their options and their help.
+// The options and the help of `hookloom shadow`, `try`, `replay`, `bisect` and `record`.
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { maxReplays, defaultReplays } from '../../model/replay.ts'
 import type { ReplayClass } from '../../model/api/replay.ts'

@@ -1,4 +1,4 @@
-// The commands that make a config directory, run a gateway on it and check it: their options and their help.
+// The options and the help of `hookloom init`, `dev`, `start`, `open`, `check`, `doctor`, `alert` and `schema`.
 import { type Command, Option } from 'commander'
 import type { Ports } from '../gateway/serve.ts'
 import { type InContext, jsonOption, createIntegerParser, renderExamples } from '../terminal/usage.ts'

@@ -1,4 +1,4 @@
-// The commands about the payloads that came in: their options and their help.
+// The options and the help of `hookloom types` and `hookloom shapes`.
 import { type Command, Option } from 'commander'
 import { type InContext, jsonOption, parseSince, renderExamples } from '../terminal/usage.ts'
 

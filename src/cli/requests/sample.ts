@@ -1,11 +1,10 @@
-// Builds the sample requests of a preset: signed with the key of this configuration, for the path of its hook.
-import { trimSlashes } from '../../base/text.ts'
+// Builds a sample request of a preset for this configuration: signed with its key, and for the path of its hook.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { buildPack } from '../../reload/assemble.ts'
 import type { Pack } from '../../reload/packs.ts'
-import { findNearest } from '../../base/text.ts'
+import { findNearest, trimSlashes } from '../../base/text.ts'
 import type { Config } from '../../model/config/config.ts'
 import type { JsonValue } from '../../base/json.ts'
 import { Problem } from '../../model/problem.ts'
@@ -99,7 +98,7 @@ function readFixtureRequest(file: string): FixtureRequest {
   }
 }
 
-/** Encodes the payload as a form with one field for each key, as senders do. */
+/** Serializes the payload as JSON; for a form, with one field for each key. */
 function serializeBody(payload: JsonValue, contentType: string | undefined): string {
   if (!/^application\/x-www-form-urlencoded\b/i.test(contentType ?? '')) return JSON.stringify(payload)
   const fields = z.record(z.string(), z.string()).parse(payload)

@@ -13,7 +13,7 @@ export const greeting: Pick<Request, 'headers' | 'payload'> = {
 /** The type of the payload, its shape, and the module from which the type is imported. */
 export type PayloadType = { readonly name: string; readonly module: string; readonly shape: Shape }
 
-/** `module`: makes a message from one text of the payload. `fixture`: expects this message. */
+/** `module`: makes a message from one text of the payload. `fixture`: expects this message, or a skip if the payload has no text. */
 export function renderFirstTransform(
   { path, headers, payload }: Request,
   type?: PayloadType,

@@ -35,7 +35,7 @@ async function createFiles(dir: string): Promise<FileResult[]> {
   return made
 }
 
-/** The tsconfig.json that lets editors understand the modules of this directory. */
+/** Creates the tsconfig.json that lets editors understand the modules of this directory, unless it exists. */
 export function createEditorConfig(dir: string): Promise<FileResult> {
   return createMissingFile(dir, join('hooks', 'tsconfig.json'), renderEditorConfig())
 }

@@ -11,7 +11,7 @@ import { readStore } from '../gateway/stored.ts'
 import type { Context } from '../terminal/context.ts'
 import { schemaFile } from './folder.ts'
 
-/** Updates the file. It contains names of fields, but no value of a request. A config directory without this file does not get one. */
+/** Updates the file, if it exists. It gets names of hooks, senders, events and fields, but no other text of a request. */
 export async function writeKnownSchema(context: Context, generation: Generation): Promise<void> {
   const file = join(context.dir, schemaFile)
   if (!existsSync(file)) return

@@ -1,5 +1,5 @@
-// Renders the Kubernetes objects of a gateway, and the image with its configuration. Pure. Of the configuration, only numbers enter the
-// text.
+// Renders the Kubernetes objects of a gateway, and the image with its configuration. Pure. No text of the configuration enters the
+// result.
 import { computeStopSeconds, type ServiceFacts } from './service.ts'
 
 type KubernetesFacts = Pick<ServiceFacts, 'port' | 'adminPort' | 'stopTimeoutMs' | 'sharesStore' | 'transformsMb'>
@@ -93,7 +93,7 @@ ${renderPod(facts)}
 `
 }
 
-/** The template of a pod. It ends with the list of volumes, to which the caller adds items. */
+/** The template of a pod. It ends with the list of its volumes, so that further items can follow. */
 function renderPod({ port, adminPort, sharesStore, stopTimeoutMs, transformsMb }: KubernetesFacts): string {
   const seconds = drainSeconds + computeStopSeconds({ stopTimeoutMs })
   const mounts = sharesStore

@@ -99,7 +99,7 @@ WantedBy=multi-user.target
 `
 }
 
-/** Throws `config-invalid` for a text with a line break: the text after the break would become a line of the file. */
+/** Throws `config-invalid` for a text with a control character: the text after a line break would become a line of the file. */
 function checkOneLine(text: string): string {
   if (!/[\p{Cc}\u2028\u2029]/u.test(text)) return text
   throw new Problem(
@@ -108,7 +108,7 @@ function checkOneLine(text: string): string {
   )
 }
 
-/** Quotes a word of a unit, if it has spaces. Escapes `%`, which begins a specifier. */
+/** Quotes a word of a unit, if it has spaces, quotes or backslashes. Escapes `%`, which begins a specifier. */
 function quoteUnitWord(text: string): string {
   const escaped = checkOneLine(text).replaceAll('%', '%%')
   return /[\s"'\\]/.test(text) ? `"${escaped.replace(/["\\]/g, (character) => `\\${character}`)}"` : escaped
@@ -268,7 +268,7 @@ export function renderCaddyfile({ hooksPath, port }: Pick<ServiceFacts, 'hooksPa
 `
 }
 
-/** Quotes a text for the file of the load balancer. Escapes `{`, which begins a placeholder even inside quotes. */
+/** Quotes a text for the file of the load balancer. Throws `config-invalid` for braces, which make a placeholder even inside quotes. */
 function quoteCaddyWord(text: string): string {
   const word = checkOneLine(text)
   if (/[{}]/.test(word)) throw new Problem('config-invalid', 'hooks.path must not have braces. Nothing was written.')
