@@ -66,15 +66,19 @@ test('a dry run has no audit entry, and the parameter for dry runs hides no othe
   ])
 })
 
-test('an entry has no parameter that its call ignores: parked calls have no time', slow, async () => {
-  const gateway = await start()
-  expect((await call(gateway, '/api/parked/retry?hook=deploy&since=2026-01-02T03:04:05Z')).status).toBe(200)
-  const entries = (await readEntries(gateway.dir)).filter(({ act }) => act === 'retry.parked')
-  expect(entries.map(({ target, details }) => ({ target, details }))).toEqual([
-    { target: 'deploy', details: {} },
-    { target: 'deploy', details: {} },
-  ])
-})
+test(
+  'an audit entry has no parameter that its call ignores, such as the time of a call for parked deliveries',
+  slow,
+  async () => {
+    const gateway = await start()
+    expect((await call(gateway, '/api/parked/retry?hook=deploy&since=2026-01-02T03:04:05Z')).status).toBe(200)
+    const entries = (await readEntries(gateway.dir)).filter(({ act }) => act === 'retry.parked')
+    expect(entries.map(({ target, details }) => ({ target, details }))).toEqual([
+      { target: 'deploy', details: {} },
+      { target: 'deploy', details: {} },
+    ])
+  },
+)
 
 test(
   'an act that a token may not do has an audit entry, until its client is locked out; an act with a wrong token has no entry',

@@ -254,7 +254,7 @@ describe('hookloom capture', () => {
     expect((await runCommand(['test'], { dir })).code).toBe(0)
   })
 
-  test('hookloom capture explains how to keep payloads if that of the delivery was not kept, and refuses an unknown id', async () => {
+  test('hookloom capture explains how to keep payloads if the payload of the delivery was not kept, and refuses an unknown id', async () => {
     const { dir, url } = await startInside({
       config: toMapping('x.ts'),
       files: { [`${root}/x.ts`]: buildTransform('Hello') },
@@ -288,7 +288,7 @@ describe('the guide to the first transform', () => {
     const gateway = await startGateway({ dir, command: 'dev' })
     const module = join(dir, root, 'greet.ts')
     let stdout = ''
-    // one shell runs all commands, so that its variables are kept
+    // the lines of earlier blocks that read variables: each block runs in its own shell
     let read = ''
     let heard = gateway.output().length
     const walk = readBlocks('src/cli/README.md').filter(({ section }) => section === 'Write your first transform')

@@ -11,7 +11,7 @@ const config = {
 }
 const files = { 'hooks/transforms/later.ts': 'export default () => {\n  throw new Error("not yet")\n}\n' }
 
-/** Expects one line on stderr, with the fault and the next step. */
+/** Expects one line on stderr, with the reason and the next command. */
 function expectWarned({ stderr }: CommandResult, reason: string): void {
   expect(stderr.trimEnd().split('\n')).toEqual([expect.stringContaining(reason)])
   expect(stderr).toContain('"hookloom check"')
@@ -53,7 +53,7 @@ describe('an invalid configuration next to a running gateway', () => {
     },
   )
 
-  test('commands that use the admin port need only its token', async () => {
+  test('commands that use the admin port need no valid configuration, only the gateway token', async () => {
     save(sound.replace('"hooks"', '"hoks": 1, "hooks"'))
     const refused = await run('list', '--refused', '--json')
     expect(refused).toMatchObject({ code: 0 })
@@ -74,7 +74,7 @@ describe('an invalid configuration next to a running gateway', () => {
     expect(ran.stderr).toContain('NOT_SET_ANYWHERE')
   })
 
-  test('commands read the store of the running gateway, even if an edit names another one', async () => {
+  test('hookloom list reads the store of the running gateway, even if an edit names another store', async () => {
     save(sound.replace('elsewhere/kept.db', 'elsewhere/next.db'))
     const ran = await run('list', '--json')
     expect(ran).toMatchObject({ code: 0, stderr: '' })
@@ -83,7 +83,7 @@ describe('an invalid configuration next to a running gateway', () => {
 })
 
 describe('an invalid configuration without a gateway', () => {
-  test('without a gateway, commands find the store in the readable part of the configuration, or at its default place', async () => {
+  test('without a gateway, hookloom list finds the store in the readable part of the configuration, or at its default place', async () => {
     for (const file of ['elsewhere/kept.db', 'state/hookloom.db']) {
       const gateway = await startGateway({ config: { ...config, store: { file } }, files })
       await post(gateway, 'wake', { text: 'The kettle boils' })

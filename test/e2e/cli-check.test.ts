@@ -307,7 +307,7 @@ describe('hookloom doctor', () => {
     expect(linked.code).toBe(0)
   })
 
-  test('hookloom doctor --ask calls the model once, and warns if it does not stream', async () => {
+  test('hookloom doctor --ask calls the model once, and warns if the model does not stream', async () => {
     const fake = await startFakeProvider(chatCompletions)
     fake.answer = ({ toReplyBody }, _request, response) =>
       void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(toReplyBody('OK')))

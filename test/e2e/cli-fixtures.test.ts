@@ -1,4 +1,4 @@
-// Fixtures from the operator's own requests: `new` and `capture` create them, and `test -u` fills them.
+// Fixtures from the operator's own requests: `new --from` creates them, and `test -u` writes what they expect.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -87,7 +87,7 @@ describe('hookloom new --from', () => {
     expect([code, stderr]).toEqual([65, expect.stringContaining('unless "retain" of its mapping')])
   })
 
-  test('hookloom new --from takes a bundled request by event or name, and lists all bundled requests if none fits', async () => {
+  test('hookloom new --from takes a bundled request by event or name, and lists the bundled requests if none fits', async () => {
     const dir = makeConfigDir()
     const event = async (name: string, word: string) =>
       runCommand(['new', name, '--from', 'github', '--event', word], { dir })

@@ -58,7 +58,7 @@ describe('an id on the command line', () => {
     return all.filter((found) => found.id !== id && found.deliveryId !== id).map((found) => found.id)
   }
 
-  test('an id on the command line may be any prefix that no other delivery shares', async () => {
+  test('hookloom show accepts the shortest prefix of an id that no other delivery shares', async () => {
     for (const id of ids)
       expect(await show(findShortestPrefix(id, await listOtherIds(id)))).toMatchObject({ code: 0, shown: id })
   })
@@ -79,7 +79,7 @@ describe('an id on the command line', () => {
     expect(json().map(({ deliveryId }) => deliveryId)).toEqual([several, one])
   })
 
-  test('a prefix that several deliveries share exits 65, lists these deliveries and changes nothing', async () => {
+  test('a command with a prefix that several deliveries share exits 65, lists these deliveries and changes nothing', async () => {
     const shared = (several ?? '').slice(0, 6)
     const readStates = () => readStore(gateway.dir, (store) => store.deliveries({ limit: 9 }))
     const before = await readStates()
@@ -92,7 +92,7 @@ describe('an id on the command line', () => {
     expect(await readStates()).toEqual(before)
   })
 
-  test('the id of a refused request may be a prefix too', async () => {
+  test('hookloom list --refused --before accepts a prefix of the id of a request, or "last"', async () => {
     for (const path of ['x', 'y']) {
       await fetch(`${gateway.url}/${path}`, {
         method: 'POST',
@@ -108,7 +108,7 @@ describe('an id on the command line', () => {
     expect(await refused('--before', 'last')).toEqual([first])
   })
 
-  test('hookloom retry, drop and capture accept a prefix of an id', async () => {
+  test('hookloom retry accepts a prefix of an id, and hookloom capture and drop accept "last"', async () => {
     const prefix = findShortestPrefix(parked ?? '', await listOtherIds(parked))
     const retried = await runCommand(['retry', prefix, '--json'], { dir: gateway.dir })
     expect(retried.json()).toEqual([{ deliveryId: parked, state: 'parked', jobs: [] }])
@@ -118,7 +118,7 @@ describe('an id on the command line', () => {
     expect(dropped.json()).toEqual([{ deliveryId: parked, state: 'dropped' }])
   })
 
-  test('the id "last" in an empty store exits 65 with the reason', async () => {
+  test('hookloom show last exits 65 in an empty store, and says why', async () => {
     const dir = makeConfigDir()
     expect(await runCommand(['show', 'last'], { dir })).toMatchObject({
       code: 65,

@@ -118,7 +118,7 @@ describe('hookloom init --from openclaw.json', () => {
     expect(channels.telegram?.botToken).toBe('secret-of-telegram:1')
   })
 
-  test('an import moves every secret into .env, and prints none', async () => {
+  test('an import writes the secrets that it takes over into .env only, and prints none', async () => {
     const { dir, stdout, stderr } = await bring({ 'openclaw.json': openclaw, ...transforms })
     const config = readFileSync(join(dir, 'hookloom.jsonc'), 'utf8')
     const env = readFileSync(join(dir, '.env'), 'utf8')
@@ -347,7 +347,7 @@ describe('hookloom init --from hooks.json', () => {
     expect((await runCommand(['check'], { dir })).code).toBe(0)
   })
 
-  test('the imported proofs accept the requests that the program webhook accepts, and no others', async () => {
+  test('an imported proof accepts a request with the secret of its rule, and refuses a request with another secret', async () => {
     const hooks = [{ id: 'deploy', 'trigger-rule': signed }]
     const { dir } = await bring({ 'hooks.json': JSON.stringify(hooks) })
     const explain = async (secret: string) => {
@@ -431,7 +431,7 @@ describe('an import of files in another format', () => {
     ['openclaw.json', '{ hooks: { token: secret-of-mine } }', 'is not JSON or JSON5 at line 1, column 19'],
     ['hooks.json', '[{ "name": "x" }]', 'is not a file that can be taken over'],
     ['other.json', '{ "name": "x" }', 'is not a file that can be taken over'],
-  ])('hookloom init --from refuses %s with exit code 64, and writes nothing', async (name, text, said) => {
+  ])('hookloom init --from refuses %s with exit code 64, and makes no configuration', async (name, text, said) => {
     const { dir, code, stderr } = await bring({ [name]: text }, { name })
     expect(code).toBe(64)
     expect(stderr).toContain(said)

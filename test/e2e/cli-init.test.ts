@@ -6,7 +6,7 @@ import { runBuilt, runCommand, runProcess } from './command.ts'
 import { makeConfigDir, makeFolder, post, startGateway, toChildEnv, writeFiles } from './gateway.ts'
 
 describe('hookloom init', () => {
-  test('hookloom init makes a directory that check accepts and only its owner can read', async () => {
+  test('hookloom init makes a directory that check accepts, with a configuration and a .env that only the owner can read', async () => {
     const dir = join(makeFolder(), 'home')
     const made = await runCommand(['init'], { dir })
     expect(made).toMatchObject({ code: 0, stderr: '' })

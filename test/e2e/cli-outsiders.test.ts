@@ -1,4 +1,4 @@
-// Integrators' packs and verifiers on the command line: added, checked, and used by `send`.
+// Presets and verifiers of integrators on the command line: added, checked, and used by `send`.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'

@@ -158,6 +158,7 @@ describe('hookloom verify', () => {
     })
     expect(code).toBe(0)
     expect(json()).toHaveLength(8)
+    expect(json().filter(({ ok, signed }) => ok !== true || signed !== published.body)).toEqual([])
     expect(json()[0]).toEqual({
       mappingId: 'github-issue',
       scheme: 'github',

@@ -7,7 +7,7 @@ const config = {
   hooks: { retain: 10, mappings: [{ id: 'later', match: { path: 'later' }, transform: { module: 'gone.ts' } }] },
 }
 
-/** `init` and `dev` print a token, `start` is the gateway of the test, `mcp` serves until its input ends, and `help` is the list itself. */
+/** `dev` prints a token, `start` is the gateway of the test, `mcp` serves until its input ends, and `help` prints the list of commands. */
 const elsewhere = ['dev', 'start', 'mcp', 'help']
 
 test('no command except hookloom init and hookloom dev prints the hook token or the gateway token', async () => {

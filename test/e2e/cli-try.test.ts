@@ -54,7 +54,7 @@ describeEngines('hookloom try', (start) => {
     expect(shown.stdout).not.toContain('\u202E')
   })
 
-  test('hookloom try --match takes the same conditions as a mapping: all of them must be true, and JSON can express every test', async () => {
+  test('hookloom try --match takes conditions as text and as JSON, and all of them must be true', async () => {
     const listMatches = async (...match: string[]) => {
       const ran = await runTry('{{id}}', ...match.flatMap((one) => ['--match', one]), '--json')
       return ran.json().flatMap(({ matches, message }) => (matches === true ? [message] : []))

@@ -1,4 +1,4 @@
-// `hookloom gmail`: the first set-up, a second one, a consent, and one sentence for every wrong argument.
+// `hookloom gmail`: the first set-up, a second one, a consent, and one sentence for each wrong argument.
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
@@ -9,7 +9,7 @@ import { account, client, type FakeGoogle, startGoogle } from './fakes/google.ts
 import { mainFile, makeConfigDir, toChildEnv } from './gateway.ts'
 import { makeMailDir, project, writeClientFile } from './gmail-stage.ts'
 
-/** A configuration as `init` writes it, with a comment to keep and with the URLs of the fake Google. */
+/** A config directory without a mailbox. Its configuration has a comment to keep, and the URLs of the fake Google. */
 function makeFreshDir(google: FakeGoogle): string {
   const dir = makeConfigDir()
   const config = {
@@ -179,7 +179,7 @@ describe('hookloom gmail setup', () => {
     expect(google.faults).toEqual([])
   })
 
-  test('hookloom gmail setup moves a subscription from pull to push, and changes nothing else', async () => {
+  test('hookloom gmail setup moves a subscription from pull to push, and changes only it and the configuration', async () => {
     const google = await startGoogle()
     const dir = makeMailDir(google, { mode: 'pull', project })
     await runCommand(['gmail', 'setup'], { dir })
@@ -276,7 +276,7 @@ describe('the command line of gmail', () => {
     }
   })
 
-  test('hookloom gmail status exits 69 if no process watches, and hookloom gmail stop ends the notifications once', async () => {
+  test('hookloom gmail status exits 69 if no process watches, and hookloom gmail stop asks Google to end the notifications', async () => {
     const google = await startGoogle()
     const dir = makeMailDir(google, { mode: 'pull', project })
     const { code, json } = await runCommand(['gmail', 'status', '--json'], { dir })

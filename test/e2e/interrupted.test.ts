@@ -28,7 +28,7 @@ async function dial(port: number) {
   return socket
 }
 
-/** Sends the head of a request, and resolves when it has passed every check and the gateway waits for the body. */
+/** Sends the head of a request and, when the gateway asks for the body, half of the body. `end` sends the rest and returns the answer. */
 async function begin(port: number, { target = '/hooks/wake', body = '{"text":"in the middle"}' } = {}) {
   const headers: Headers = [...toBearer(hookToken), ['expect', '100-continue'], ['content-length', String(body.length)]]
   const socket = await dial(port)

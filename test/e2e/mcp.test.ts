@@ -258,7 +258,7 @@ test('a tool writes neither an invalid configuration nor a mask in place of a se
   expect(readFileSync(join(gateway.dir, file), 'utf8')).toBe(before)
 })
 
-test('a payload of a megabyte is shown in parts, and each part says how to get the next one', async () => {
+test('a payload of almost a megabyte is shown in parts, and the first part says how to get the rest', async () => {
   const long = 'long word '.repeat(90_000)
   await post({ url: gateway.url, token: hookToken }, 'broken', { long, last: 'the end' })
   const first = await reader.call('request', { id: 'last' })

@@ -1,4 +1,4 @@
-// The examples of "Run in production" work with the real programs: nginx, Caddy, systemd, Prometheus.
+// The examples of "Run in production" work with the real programs nginx, Caddy and systemd, and name metrics that the gateway has.
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
@@ -44,7 +44,8 @@ function send({ port, from, token, tls }: Sent): Promise<number | undefined> {
   })
 }
 
-/** Starts a proxy. Returns the statuses of a valid request, twenty guesses from another address, a valid request from there, and the first one again. */
+/** Starts a proxy. Returns the status of a valid request, the statuses of twenty guesses from another address, the status of a valid request
+ * from that address, and the status of the first request again. */
 async function sendThrough(
   run: () => ReturnType<typeof spawn>,
   proxy: Pick<Sent, 'port' | 'tls'>,
@@ -183,7 +184,7 @@ describe('metrics in the pages about production', () => {
     expect(new Set(parsed.groups[0].rules.map(({ alert }) => alert)).size).toBe(parsed.groups[0].rules.length)
   })
 
-  test('the metrics include the version, and totals of the process that never shrink', async () => {
+  test('the metrics include the version, and totals of the process that do not shrink', async () => {
     const read = async () => await (await fetch(`${gateway.adminUrl}/metrics`)).text()
     const value = (text: string, name: string) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1])
     const [first, second] = [await read(), await read()]

@@ -1,4 +1,4 @@
-// Code of integrators: a verifier, their own pack, a pack from npm. Signed requests over real HTTP, and saves that go live.
+// Code of integrators: a verifier, a preset in a file, a preset from npm. Signed requests over real HTTP, and saves that go live.
 import { createHash, createHmac } from 'node:crypto'
 import { rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { type Inside, readStore, startInside } from './inside.ts'
 const secret = 'shuttle-and-loom-0123456789'
 const body = '{"event":"deploy","service":"billing"}'
 
-/** Signs as its sender does: HMAC-SHA512 over the hash of the body. No row of the table of schemes describes this. */
+/** A verifier of HMAC-SHA512 over the hash of the body, which no row of the table of schemes describes. */
 const buildAcmeVerifier = (reason = 'The signature is of other bytes.') => `
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import { defineVerifier } from 'hookloom'

@@ -1,5 +1,5 @@
-// Every command on a page works as printed: the shell blocks of each page run in order against a gateway. Commands of hookloom run in this
-// process; the tests of the README run them in a shell.
+// The commands on the pages work as printed: the shell blocks of each page run in order against a gateway. Most commands of hookloom run in
+// this process.
 import { spawnSync } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
@@ -10,7 +10,7 @@ import { type Block, pages, readBlock, readBlocks, root } from '../pages.ts'
 import { runCommand, runProcess } from './command.ts'
 import { type Gateway, mainFile, makeFolder, post, startGateway, toChildEnv, writeFiles } from './gateway.ts'
 
-/** Commands that call Google, or that other tests run. */
+/** Commands that are not run here. */
 const elsewhere: readonly RegExp[] = [
   /^(npm|gcloud|echo "whsec_)/,
   /hookloom gmail /,
@@ -124,7 +124,7 @@ describe('the table "When webhooks do not arrive"', () => {
     .filter((line) => line.startsWith('| '))
     .slice(1)
 
-  test('the table "When webhooks do not arrive" leads from a symptom to a command in five lines, and each command exists', () => {
+  test('the table "When webhooks do not arrive" has five rows, and the commands that this file runs', () => {
     const commands = rows?.map((row) =>
       [...(row.split('|')[2] ?? '').matchAll(/`([^`]+)`/g)].map(([, text = '']) => text),
     )
@@ -214,7 +214,7 @@ async function setStage(page: string) {
   const gateway = await startGateway({ dir, command: 'dev' })
   const token = /^HOOKLOOM_TOKEN="?([^"\n]+)"?$/m.exec(readFileSync(join(dir, '.env'), 'utf8'))?.[1] ?? ''
   const first = await post({ url: gateway.url, token }, 'agent', { message: 'first' })
-  // one shell runs all commands, so that its variables are kept
+  // the earlier lines that read variables: each command runs in its own shell
   let read = ''
 
   async function type(command: string): Promise<string> {

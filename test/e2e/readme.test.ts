@@ -21,7 +21,7 @@ function toShape(json: string): unknown {
 }
 
 describe('first screen of the README', () => {
-  test('the two commands and the curl lines of the README print the answers that it shows', async () => {
+  test('the curl lines of the README print the answer that it shows', async () => {
     const home = makeFolder()
     const dir = join(home, '.hookloom')
     const env = { ...toChildEnv(), HOME: home }
@@ -45,7 +45,7 @@ describe('first screen of the README', () => {
     expect(written.hooks).toMatchObject({ ...shown.hooks, mappings: written.hooks.mappings })
   })
 
-  test('the transform in the README and the mapping of its page run as printed', async () => {
+  test('the transform in the README and the mapping in the page about the pipeline run as printed', async () => {
     const secret = 'github-secret-0123456789'
     const mapping = parse(readBlock('src/pipeline/README.md', 'jsonc', '"id": "review"'))
     const gateway = await startGateway({

@@ -68,7 +68,7 @@ describe.skipIf(process.platform === 'win32')('write access of other users to co
     expect(await checkCodeFolders(dir)).toMatchObject({ ok: true })
   })
 
-  test('a config directory without code has no finding about write access', async () => {
+  test('a config directory without code has no warning about write access', async () => {
     rmSync(join(dir, 'hooks'), { recursive: true })
     expect(await checkCodeFolders(dir)).toMatchObject({ ok: true })
   })

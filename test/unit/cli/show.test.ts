@@ -1,4 +1,4 @@
-// The output of `hookloom show` about the messages of a reply.
+// The output of `hookloom show` about a run.
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
@@ -91,7 +91,7 @@ test('a message of an unfinished run is shown as waiting or sending', async () =
   expect(queued.objects).toMatchObject([{ jobs: [{ posts: [{ state: 'sending' }, { state: 'waiting', at: null }] }] }])
 })
 
-test('a message that may have arrived twice after a kill is shown with a note', async () => {
+test('a message that may have arrived twice is shown with a note', async () => {
   const sent = { state: 'sent', id: 'm' } as const
   const { lines, objects } = await showPosts([post(0, { ...sent, mayBeTwice: true }), post(1, sent)], 'done')
   expect(lines[0]).toContain('it may have arrived twice: an earlier attempt was cut off')
@@ -115,7 +115,7 @@ test('a run shows the reply of its model without control characters, and its cos
   expect(text).not.toContain('\u001b')
 })
 
-test('the output about a wake without a delay says that the wake caused a heartbeat', async () => {
+test('hookloom show says that a wake caused a heartbeat, unless the step has another detail', async () => {
   const at = 1_700_000_000_000
   expect((await showPosts([], 'done', { name: 'wake', state: 'done', at })).text).toContain(
     'caused a heartbeat turn of the main session',
