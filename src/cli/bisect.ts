@@ -48,13 +48,13 @@ const signals = ['SIGINT', 'SIGTERM'] as const
 
 /** A binary search for two neighbouring saves with different outcomes. */
 async function search(context: Context, kept: KeptDelivery, saves: readonly Save[]) {
-  const runner = createRunner(context, kept)
   const stop = (signal: NodeJS.Signals) => {
     runner.close()
     process.exit(signal === 'SIGINT' ? 130 : 143)
   }
-  // without a handler, a signal would leave the folder of the runner behind
+  // before the runner makes its folder: without a handler, a signal would leave the folder behind
   for (const signal of signals) process.on(signal, stop)
+  const runner = createRunner(context, kept)
   try {
     const runAt = (index: number): Promise<SaveOutcomes> => {
       const save = saves[index]
