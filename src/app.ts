@@ -62,7 +62,7 @@ export type HookloomOptions = {
   readonly store?: Store
   /** Default: logs nothing. */
   readonly log?: Log
-  /** Returns milliseconds since the epoch. A store in `store` uses its own clock for leases and timers. */
+  /** Returns milliseconds since the epoch. The store uses its own clock for leases and timers. */
   readonly clock?: Clock
   /** Fetches the certificates and key sets of senders, from the URLs that the rules allow. Default: over HTTPS. */
   readonly transport?: Transport

@@ -31,8 +31,7 @@ export type { VerifySettings } from './model/config/verify.ts'
 
 /** A transform that checks its payload. */
 export type CheckedTransform<Payload> = {
-  /** A zod schema, or any object with a `safeParse` like zod's. An invalid payload gets 400, with the path of the fault and the expected
-   * value. */
+  /** A zod schema, or any object with a `safeParse` like zod's. An invalid payload gets 400; for zod, with the path of the fault. */
   payload: PayloadSchema<Payload>
   /** Called with the payload that the schema returns. */
   run: TransformFunction<Payload>

@@ -1,4 +1,4 @@
-// Reads hookloom.jsonc and .env. Reports all problems at once, each on one line, which never shows a value.
+// Reads hookloom.jsonc and .env. Reports all problems at once, each on one line, which never shows a secret.
 import { join } from 'node:path'
 import { Config } from '../model/config/config.ts'
 import { type ConfigIssue, type ConfigPath, toDottedPath } from '../model/config/issue.ts'

@@ -1,5 +1,5 @@
 // Turns schema issues of the configuration into sentences. Each begins with the path of the key, and says what was expected and which kind
-// of value was found. It never shows the value, because it may be a secret.
+// of value was found. A value that may be a secret is not shown.
 import type { z } from 'zod'
 import { type ConfigIssue, describeConfigIssue, toDottedPath } from '../model/config/issue.ts'
 import { describeValueKind } from '../base/json.ts'

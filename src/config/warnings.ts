@@ -1,4 +1,4 @@
-// Checks for risks in a valid configuration. They do not stop a gateway: `hookloom doctor` prints them.
+// Checks a valid configuration for risks. No risk stops a gateway: `hookloom doctor` prints the findings.
 import { statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { isLoopbackHost } from '../base/http.ts'
@@ -35,7 +35,7 @@ export function readFileModes(
   })
 }
 
-/** Runs every check, in a fixed order. `text` is the text of the file, in which places are found. No detail shows a token. */
+/** Runs every check, in a fixed order. `text`: the text of hookloom.jsonc, in which keys are located. No detail shows a token. */
 export function checkRisks(
   config: Config,
   { files, text = '{}' }: { files: readonly FileMode[]; text?: string },

@@ -23,7 +23,7 @@ const channelNames = [
   'console',
 ] as const
 
-/** The key of an agent's main session. It receives the system events. Heartbeats and the runs that name it are its turns. */
+/** The key of an agent's main session, which receives system events. Its turns are heartbeats and the runs that name this key. */
 export const mainSessionKey = 'main'
 
 /** Aliases that senders use for two channels. */

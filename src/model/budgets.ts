@@ -59,12 +59,11 @@ export type BudgetPeriod = { readonly startsAt: number; readonly endsAt: number 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 /** The span in which the start or the end of a period is searched for. No period is longer. */
-const longestMs: Readonly<Record<BudgetConfig['period'], number>> = {
-  '1h': hourMs,
+const longestMs = {
   '1d': 2 * dayMs,
   '1w': 9 * dayMs,
   '1mo': 33 * dayMs,
-}
+} as const
 
 /**
  * The calendar period at a moment. Hours begin at full hours of UTC. A day begins at its first moment in the time zone: this is not midnight

@@ -60,12 +60,12 @@ export type Delivery = {
   readonly headers: Readonly<Record<string, string>>
   readonly query: Readonly<Record<string, string>>
   readonly body: Body
-  /** The verified scheme, or `payload.source`, or the sender that the headers show. */
+  /** The sender that the proof names, else `payload.source`, else the sender that the headers show. */
   readonly source: string | undefined
   /** The row of the source in the table of senders; undefined if there is none. */
   readonly sender: RecognisedSender | undefined
   readonly event: string | undefined
-  /** The sender that a signature has proved. */
+  /** The sender that a proof names. */
   readonly verifiedBy: string | undefined
   readonly admitted: Admitted
 }

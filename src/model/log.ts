@@ -49,7 +49,7 @@ function removeQuotes(fields: object): object {
 
 /** The counters and their labels. `hook` is a configured name (`toHookLabel`): names from requests would have no limit. */
 export type MeterLabels = {
-  /** Accepted requests, by outcome. `duplicate`: the request repeats a delivery. */
+  /** Requests that were not refused, by outcome. `duplicate`: the request repeats a delivery. */
   readonly deliveries: { readonly outcome: DeliveryState | 'duplicate'; readonly hook: string }
   /** Refused requests, by problem code. */
   readonly refusals: { readonly code: ProblemCode; readonly hook: string }

@@ -67,7 +67,7 @@ export const stateLimits = {
 export type StateWrite = readonly [key: string, json: string | null, forMs: number]
 
 type TransformLog = (message: string) => void
-/** The effects that a transform may have besides its result. */
+/** The second argument of a transform: its log and its memory, and whether the call serves a delivery. */
 export type TransformContext = {
   /** Adds a line to the log of this delivery, which `hookloom show` prints: at most 100 lines of 500 characters. */
   log: TransformLog
@@ -93,7 +93,7 @@ const Dedupe = z.strictObject({
   for: duration.refine((ms) => ms > 0 && ms <= longestOnceMs, 'must be more than 0 and at most 30d'),
 })
 
-/** The key of an action, which is unique in its module, and for how long no other action may have it. `name` contains no text of a payload. */
+/** A dedupe key, and for how long no other action of the module may have it. `name`: the module with a hash of the key, as the store names it. */
 export type OnceKey = { readonly name: string; readonly key: string; readonly forMs: number }
 
 /** The fields that a transform may set. A missing field keeps the mapping's value. */
@@ -195,7 +195,7 @@ export type AgentResult = {
   name?: string | undefined
   /** Id of the agent that runs the turn. `hooks.allowedAgentIds` limits it. */
   agentId?: string | undefined
-  /** Key of the session, such as `hook:pr:7`. It must begin with one of `hooks.allowedSessionKeyPrefixes`. */
+  /** Key of the session, such as `hook:pr:7`. It must begin with one of `hooks.allowedSessionKeyPrefixes`, if there are any. */
   sessionKey?: string | undefined
   /** When the agent reads the summary. `now`: at once. `next-heartbeat`: at the next regular heartbeat. */
   wakeMode?: WakeMode | undefined

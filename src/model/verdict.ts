@@ -1,7 +1,7 @@
 // The verdict of a run: one word of a list that the mapping has. A model writes it, so only a word of that list counts.
 import type { Job, RunVerdict } from './job.ts'
 
-/** The listed word that a text consists of. Case, punctuation around the word, and a label before it are ignored. Undefined for any other text. */
+/** The listed word that a text consists of; undefined for any other text. Case, punctuation and the label `verdict` before the word are ignored. */
 export function matchVerdict(text: unknown, words: readonly string[]): string | undefined {
   if (typeof text !== 'string' || text.length > longestLine) return undefined
   const bare = text.replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, '').toLowerCase()
@@ -9,7 +9,7 @@ export function matchVerdict(text: unknown, words: readonly string[]): string | 
   return words.find((word) => word.toLowerCase() === unlabelled)
 }
 
-/** More characters than any word with a label and punctuation has. */
+/** The maximum number of characters: a longer text is not a verdict. */
 const longestLine = 200
 
 /** The verdict on the last line of a reply. Blank lines after it are ignored. Undefined if the line is not a verdict. */

@@ -1,4 +1,4 @@
-// The answers of the admin API: the page in src/inspector and other clients read exactly these. Times are ISO 8601.
+// The answers of the admin API, as the page in src/inspector and other clients read them. Times are ISO 8601, unless a description says otherwise.
 import { z } from 'zod'
 import { jobStates } from './job-states.ts'
 

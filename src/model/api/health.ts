@@ -1,4 +1,4 @@
-// The answer of GET /api/health. Times are ISO 8601.
+// The answer of GET /api/health. Times are ISO 8601, unless a description says otherwise.
 import { z } from 'zod'
 import { JobState, readonlyList, State } from './answers.ts'
 

@@ -103,7 +103,7 @@ function readProviderName(model: string): string {
   return model.slice(0, model.indexOf('/'))
 }
 
-/** The runner of an agent's turns. Without a configured model, the runner is `echo`, which calls no model. */
+/** The runner of an agent's turns. If neither a runner nor a model is configured, it is `echo`, which calls no model. */
 export function chooseRunner({ agents: { defaults, list } }: Pick<Config, 'agents'>, agentId: string): string {
   const own = list.find(({ id }) => id === agentId)
   const model = own?.model ?? defaults.model
@@ -111,8 +111,8 @@ export function chooseRunner({ agents: { defaults, list } }: Pick<Config, 'agent
 }
 
 /**
- * Why no turn of an agent can use a model. Commands and OpenClaw have their own model names. `echo` calls no model, so a missing provider is a
- * fault only if a model is configured.
+ * Why no turn of an agent can use a model. Commands and OpenClaw have their own model names. `echo` calls no model, so for it a missing provider is
+ * a fault only if others are configured.
  */
 export function findModelFault(model: string, agentId: string, config: Config): 'name' | 'provider' | undefined {
   const runner = chooseRunner(config, agentId)
@@ -131,8 +131,8 @@ export function isForwarded(agentId: string, config: Config): boolean {
 }
 
 /**
- * Reports a model of the configuration, such as an allowed model or the target of an alias, without a configured provider. It does so only if `ai`
- * performs every turn: a command has its own model names, and `echo` calls no model.
+ * Reports a model of the configuration, such as an allowed model or the target of an alias, without a configured provider. Reports nothing if no
+ * provider or another runner than `ai` is configured: a command has its own model names.
  */
 export function findAllowedModelIssues(model: string | undefined, config: Config, at: ConfigPath): ConfigIssue[] {
   const { agents, models } = config

@@ -100,7 +100,7 @@ export const AgentsConfig = z.strictObject({
         .positive()
         .max(256)
         .default(4)
-        .describe('Number of runs at the same time. Lower it if your model server is slow.'),
+        .describe('Number of runs of one gateway at the same time. Lower it if your model server is slow.'),
       ...agentKeys,
       timeoutSeconds: TimeoutSeconds.default(600).describe('Seconds after which a run that names no limit is ended.'),
       maxTurnsPerHour: MaxTurnsPerHour.default(20).describe(
@@ -148,7 +148,7 @@ export const ProviderConfig = z.strictObject({
     .partialRecord(z.enum(thinkingLevels), z.record(z.string(), z.json()))
     .optional()
     .describe(
-      'Provider options for each thinking level, in place of the built-in ones. Set it for models that the table does not know.',
+      'Provider options for each thinking level, in place of the built-in ones. Set it for models whose built-in options are wrong.',
     ),
 })
 export type ProviderConfig = z.infer<typeof ProviderConfig>

@@ -88,7 +88,10 @@ function findFault({ name, budget, limits }: Limited, model: ReturnType<typeof f
   )
 }
 
-/** Warns about budgets that no agent or mapping uses, and about agents whose runner reports the usage of a turn only after it, or never. */
+/**
+ * Warns about a budget that no agent or mapping uses, and about an agent with a budget of dollars or tokens whose runner reports the usage of a
+ * turn only after it, or never.
+ */
 export function findBudgetWarnings(config: Config): ConfigIssue[] {
   const { agents, budgets, runners } = config
   const named = [agents.defaults, ...agents.list, ...config.hooks.mappings]

@@ -46,7 +46,7 @@ export const Config = z.strictObject({
         .array(network)
         .default([])
         .describe(
-          'IP addresses or CIDRs of your proxies. Set it behind a proxy: only from these is X-Forwarded-For believed.',
+          'IP addresses or CIDRs of your proxies. X-Forwarded-For is believed only from these addresses, so set it if the gateway is behind a proxy.',
         ),
       maxBodyBytes: z
         .int()
@@ -90,7 +90,7 @@ export const Config = z.strictObject({
   models: ModelsConfig.prefault({}).describe('The models that agents can use, and the APIs behind them.'),
   runners: RunnersConfig,
   budgets: BudgetsConfig,
-  channels: ChannelsConfig.prefault({}).describe('The chats that replies go to.'),
+  channels: ChannelsConfig.prefault({}).describe('The channels that replies go to.'),
   store: z
     .strictObject({
       file: filePath
@@ -118,7 +118,7 @@ export const Config = z.strictObject({
         .positive()
         .default(30)
         .describe(
-          'Days until a finished or parked delivery is deleted. Repeated deliveries are recognised for the same time.',
+          'Days until a finished delivery is deleted, and until one that still waits, parked or with queued runs, is dropped. Repeated deliveries are recognised for the same time.',
         ),
       retainAuditDays: z
         .number()

@@ -23,18 +23,20 @@ const fields = {
   ),
   delay: duration
     .default(0)
-    .describe('A quiet period before the turn. Each newer request of the key begins it again, until `maxDelay`.'),
+    .describe(
+      'A quiet period before the turn, such as 30s or 5m. Each newer request of the key begins it again, until `maxDelay`. A plain number is minutes.',
+    ),
   maxDelay: duration
     .optional()
     .describe('The longest time that newer requests can delay a turn. Default: ten times `delay`.'),
   perKey: count
     .default(1)
     .describe(
-      'Turns of one key at the same time. A session has one turn at a time, whatever this is; only runs in `hooks.defaultSessionKey` do not wait for each other.',
+      'Turns of one key at the same time. A session has one turn at a time, whatever this is; only isolated runs that fall back to `hooks.defaultSessionKey` do not wait for each other.',
     ),
   total: count
     .optional()
-    .describe('Turns of the mapping at the same time. Without it, only `agents.defaults.maxConcurrent` limits them.'),
+    .describe('Turns of the mapping at the same time. Without it, `agents.defaults.maxConcurrent` limits them.'),
   limits: z
     .array(nonBlank)
     .max(3)
@@ -151,8 +153,8 @@ export function toFlowSettings(flow: Flow, { ring, rateKey }: { ring: string; ra
 }
 
 /**
- * Whether a template can give requests of one mapping different keys. `path`, `source` and `now` do not count, because they do not depend on the
- * event.
+ * Whether a template of the key reads something that belongs to the event. `path` and `source` are the same for all events of a sender, and `now`
+ * is the time.
  */
 function hasDistinctKeys(key: string | undefined): boolean {
   const read = [...(key ?? '').matchAll(/\{\{\s*([^\s|}]+)/g)].map(([, name = '']) => name)

@@ -165,7 +165,7 @@ export const HooksConfig = z.strictObject({
     })
     .optional()
     .describe(
-      'Where messages about dead jobs and parked deliveries go, at most one for each cause and hour. Set it to hear of failures.',
+      'Where messages about failures go, such as a dead job, a parked delivery or a sender that is silent: at most one for each cause and hour.',
     ),
   retain: Retain.optional().describe(
     'Requests of each mapping that are kept when they are done: a number from 1 to 1000, true for all, false for none. Without it, none; `hookloom dev` keeps 100. Set it to see with `hookloom replay` what an edit changes.',

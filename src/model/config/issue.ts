@@ -1,5 +1,5 @@
-// Turns schema issues into sentences: the field, what was expected, and the kind of value that was found. They never show the value,
-// because it may be a secret.
+// Turns schema issues into sentences: the field, what was expected, and the kind of value that was found. A value that may be a secret is not
+// shown.
 import type { z } from 'zod'
 import { describeValueKind } from '../../base/json.ts'
 import { findNearest } from '../../base/text.ts'
@@ -131,7 +131,7 @@ export function toIssue(path: ConfigPath, rest: string, missingPath?: ConfigPath
   return { path, text: `${toDottedPath(path)} ${rest}`, ...(missingPath && { missingPath }) }
 }
 
-/** Reports every name that occurs more than once. */
+/** Reports each name that an earlier entry has too. */
 export function findDuplicateIssues(
   names: readonly (string | undefined)[],
   at: (index: number) => ConfigPath,

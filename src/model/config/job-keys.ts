@@ -35,7 +35,7 @@ const Verdicts = z
 /** A new key must be optional, because jobs that an earlier version stored do not have it. */
 export const JobKeys = z.object({
   sessionMode: SessionMode.default('isolated').describe(
-    'isolated: each run starts with an empty history. persistent: a run continues the transcript of its session key. With the session key main it is always persistent.',
+    'isolated: each run starts with an empty history. persistent: a run continues the transcript of its session key. A run that names the session key main is always persistent.',
   ),
   instructions: nonBlank
     .optional()

@@ -15,7 +15,7 @@ const maxRetained = 1_000
 export const Retain = z.union([z.boolean(), z.int().min(1).max(maxRetained)])
 export type Retain = z.infer<typeof Retain>
 
-/** Refuses module paths that could leave the root or that name no file. */
+/** Whether a module path names a file and stays inside the transforms folder. */
 function isPlainModulePath(path: string): boolean {
   if (path.trim() === '' || /^[/\\~]/.test(path) || /[:\0]/.test(path)) return false
   return !path.split(/[/\\]/).includes('..')

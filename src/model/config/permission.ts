@@ -1,4 +1,4 @@
-// Checks the choices that the configuration allows a hook. The rules of the file and the policy of a delivery share these checks.
+// Which agents, session keys and models a hook may choose. The rules of the configuration and the policy of a delivery share these checks.
 import { mainSessionKey } from '../action.ts'
 import type { Config } from './config.ts'
 
@@ -36,7 +36,7 @@ export function isBeginningAllowed(beginning: string, prefixes: readonly string[
   return prefixes.length === 0 || prefixes.some(isPossible)
 }
 
-/** Keys are printed, logged and compared, so a line break in one is an attack. */
+/** Whether a key is short and has no control character. Keys are printed and logged, where a line break could forge a line. */
 export function isPlainSessionKey(key: string): boolean {
   return key.length <= maxKeyChars && !/\p{Cc}/u.test(key)
 }

@@ -1,4 +1,4 @@
-// `recover` of a mapping: the API of its sender that lists the attempted deliveries.
+// `recover` of a mapping: the API of its sender, which the gateway asks for deliveries that did not arrive.
 import { z } from 'zod'
 import { apiUrl, httpUrl, nonBlank, pathPart, senderId } from '../values.ts'
 
@@ -23,7 +23,7 @@ const GitHubRecover = z
     organization: pathPart.optional().describe('Organization of the webhook, in place of `repository`.'),
     appId: senderId
       .optional()
-      .describe('Id of the GitHub App whose webhook it is, in place of `repository` and `hookId`.'),
+      .describe('Id of the GitHub App whose webhook it is, in place of `repository`, `hookId` and `token`.'),
     hookId: senderId
       .optional()
       .describe('Id of the webhook: the last part of the URL of its page, and the header X-GitHub-Hook-ID.'),

@@ -1,4 +1,4 @@
-// Reports parts of a valid configuration that have no effect or refer to nothing. They do not stop a gateway: `check` and `doctor` print them.
+// Reports parts of a valid configuration that have no effect or refer to nothing. These warnings do not stop a gateway.
 import { isJsonObject, isSameJson } from '../../base/json.ts'
 import { findNearest } from '../../base/text.ts'
 import { isOwnChannel } from '../action.ts'
@@ -10,10 +10,7 @@ import { findMappingAgentId } from './rules.ts'
 import type { Mapping } from './mapping.ts'
 import { normalizeHookName } from './mapping-rules.ts'
 
-/**
- * Reports names in a valid configuration that refer to nothing, and mappings that no request reaches. Unknown names are not errors, because a
- * request, a transform or an earlier delivery may still choose other names.
- */
+/** An unknown name is a warning, not an error: a request or a transform may still choose another one. */
 export function findConfigWarnings(config: Config): ConfigIssue[] {
   const { hooks } = config
   const at = (index: number): ConfigPath => ['hooks', 'mappings', index]
@@ -76,8 +73,8 @@ function findShadowIssues(mapping: Mapping, earlier: readonly Mapping[], at: Con
 }
 
 /**
- * Whether the other mapping matches all requests of this one: it accepts the same proof, and each of its conditions is also a condition of this
- * mapping.
+ * Whether the other mapping matches all requests of this one: it accepts the same proof and at least the same bodies, and each of its conditions is
+ * also a condition of this mapping.
  */
 function isShadowed({ match, verify, accept = [] }: Mapping, other: Mapping): boolean {
   if (!isSameJson(verify, other.verify)) return false
