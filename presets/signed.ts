@@ -105,7 +105,7 @@ type SignedPreset = {
   events: readonly EventMapping[]
 }
 
-/** Defines a preset whose only options are the path, the instructions and the secret. */
+/** Defines a preset that has only the `signedOptions`. */
 export function defineSignedPreset(preset: SignedPreset): Preset<SignedOptions> {
   return define(preset, SignedOptions)
 }

@@ -19,8 +19,10 @@ type Alert = {
   fingerprint: string
 }
 
-/** The maximum number of alerts with their own run. The gateway accepts 200 results for one delivery, but far fewer model calls are enough
- * to find a common cause. */
+/**
+ * The maximum number of alerts with their own run. The gateway accepts 200 results for one delivery, but far fewer model calls are enough
+ * to find a common cause.
+ */
 const maxRuns = 10
 const excerptLength = 300
 

@@ -1,8 +1,10 @@
 // Any event of a sender that follows Standard Webhooks becomes an agent turn.
 import { defineSignedPreset } from '../signed.ts'
 
-/** The events are {type, timestamp, data}. Source:
- * https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md */
+/**
+ * The events are {type, timestamp, data}. Source:
+ * https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+ */
 export default defineSignedPreset({
   name: 'generic',
   title: 'Any event of a sender that follows Standard Webhooks becomes an agent turn.',

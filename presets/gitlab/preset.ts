@@ -13,7 +13,7 @@ type GitlabOptions = z.infer<typeof GitlabOptions>
 const project = '{{project.path_with_namespace}}'
 const text = (path: string) => `{{${path} | default: "(no text)" | truncate: 6000}}`
 const who = '{{user.name | default: "Somebody"}}'
-// Without updates: GitLab also sends an `open` without an action, but such an event cannot be told apart from an edit.
+// without updates, and without events that have no action: such an event may be an edit too
 const opened = ['open', 'reopen']
 // Without the users of project and group access tokens, which have such names: a post by the agent itself must not become its next turn.
 // Source: https://docs.gitlab.com/user/project/settings/project_access_tokens/#bot-users-for-projects

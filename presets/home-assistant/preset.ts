@@ -1,8 +1,10 @@
 // A post of an automation with rest_command becomes an agent turn.
 import { defineSignedPreset } from '../signed.ts'
 
-/** The automation defines the payload; README.md shows the expected one. Source: https://www.home-assistant.io/integrations/rest_command/
- * */
+/**
+ * The automation defines the payload; README.md shows the expected one.
+ * Source: https://www.home-assistant.io/integrations/rest_command/
+ */
 export default defineSignedPreset({
   name: 'home-assistant',
   title: 'What an automation posts with rest_command becomes an agent turn.',

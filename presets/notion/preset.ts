@@ -10,9 +10,10 @@ const NotionOptions = z.strictObject({
 })
 type NotionOptions = z.infer<typeof NotionOptions>
 
-// one mapping for all events, because Notion posts the secret once, to one mapping
-/** An event has only ids; the agent reads the text with Notion's API. Source:
- * https://developers.notion.com/reference/webhooks-events-delivery */
+/**
+ * One mapping for all events, because Notion posts the secret once, to one mapping. An event has only ids; the agent reads the text with Notion's
+ * API. Source: https://developers.notion.com/reference/webhooks-events-delivery
+ */
 const events: readonly EventMapping[] = [
   {
     event: '',

@@ -1,5 +1,5 @@
-// One request to the API of a sender: it is authorised, goes only to the configured origin, and is limited in time and size. Waits as long as
-// the API asks for, and tries again after a temporary failure.
+// One request to the API of a sender: it is authorised, goes only to the configured origin, and is limited in time and size. Waits if the API asks
+// for it, and tries again after a temporary failure.
 import type { z } from 'zod'
 import { readLimitedBody, readRateLimitMs } from '../base/http.ts'
 import { tryParseJson } from '../base/json.ts'
@@ -46,7 +46,7 @@ const tries = 4
 const minSkewMs = 30_000
 const maxLimits = 20
 const backoff = { firstMs: 1_000, capMs: 10_000 }
-/** The longest wait that an API may ask for: GitHub resets its limit every hour. */
+/** The longest wait for an API: GitHub resets its limit every hour. */
 const maxWaitMs = 3_900_000
 const reportedWaitMs = 10_000
 

@@ -101,7 +101,7 @@ function readNextCursor(headers: Headers): string | undefined {
   return new URL(next).searchParams.get('cursor') ?? undefined
 }
 
-/** Quotes ids of 16 digits and more, which would lose their last digits. The list has no payloads, so only ids have this form. */
+/** Quotes ids of 16 digits and more, which could lose their last digits. The list has no payloads, so only ids have this form. */
 function quoteLongIds(text: string): string {
   return text.replaceAll(/("id"\s*:\s*)(\d{16,})/g, '$1"$2"')
 }

@@ -1,4 +1,5 @@
-// Asks senders for deliveries that did not arrive: at the start, after the machine slept, and every hour. Of several gateways, only one asks.
+// Asks senders for deliveries that did not arrive: at the start, after the machine slept, every hour, and when the operator asks. Of several
+// gateways, only one asks by itself.
 import { sleepUnlessAborted } from '../../base/retry.ts'
 import { Problem } from '../../model/problem.ts'
 import { normalizeHookName } from '../../model/config/mapping-rules.ts'
