@@ -73,7 +73,7 @@ async function readRun({ adminUrl }: Inside, runId: string) {
 }
 
 test.each(['obedient', 'stubborn'])(
-  'twenty pushes in a minute get one review, of the newest push, and closing the pull request ends it (the command is %s)',
+  'many pushes get one review, of the newest push, and closing the pull request ends a review that waits (the command is %s)',
   { timeout: 120_000 },
   async (mood) => {
     const { gateway, posts, readStarted, releaseRuns, wait, findRun } = await openExample('"id": "reviews"', mood)

@@ -133,7 +133,7 @@ describe('context.state', () => {
     expect((await run()).stdout).toContain('No transform has set a value.')
   })
 
-  test('a call cannot store more than the limits of context.state allow, and a loop of 200,000 writes within them succeeds', async () => {
+  test('a call that exceeds a limit of context.state parks its delivery, and a loop of 200,000 writes within the limits succeeds', async () => {
     const gateway = await startInside({ config, files })
     expect((await postTo(gateway, 'loop', { loop: 200_000, keys: stateLimits.keysOfCall })).status).toBe(204)
     expect(await readState(gateway.dir, 'loop.ts')).toHaveLength(stateLimits.keysOfCall)
@@ -153,7 +153,7 @@ describe('context.state', () => {
     expect(await readState(gateway.dir, 'loop.ts')).toHaveLength(stateLimits.keysOfCall)
   })
 
-  test('replays, samples and fixtures start with an empty context.state and write nothing, and a fixture may give values', async () => {
+  test('hookloom test, run, capture and replay write nothing to context.state, test and run begin with an empty one, and a fixture may give values', async () => {
     const buildFixture = (state: object, expected: string) => ({
       request: { path: 'count', payload: { id: 'a' } },
       state,
@@ -177,7 +177,7 @@ describe('context.state', () => {
     expect(await readState(gateway.dir, 'count.ts')).toMatchObject([{ key: 'seen:a', value: 1 }])
   })
 
-  test('the examples of the guide count failures, and say how many reports they left out', async () => {
+  test('the examples of the guide count failures, and the reports that they left out', async () => {
     const readExample = (mark: string) => readBlock('transforms/README.md', 'ts', mark)
     const gateway = await startInside({
       config: {

@@ -1,4 +1,4 @@
-// A configuration with the five keys that hooks need, and no channel: where replies go, and who is warned.
+// A configuration without a channel: what happens to replies, and who is warned.
 import { beforeAll, expect, test } from 'vitest'
 import { runCommand } from './command.ts'
 import { gatewayToken, hookToken, makeConfigDir, post } from './gateway.ts'
@@ -28,7 +28,7 @@ async function readNewest() {
   return records.at(-1)?.jobs[0]
 }
 
-test('a run without a channel is done, keeps its reply, and its step "deliver" says why', async () => {
+test('a run without a channel is done and keeps its reply, and its step "deliver" is skipped with the reason', async () => {
   await post({ url: gateway.url, token: hookToken }, 'agent', { message: 'The build failed.' })
   await expect.poll(readNewest).toMatchObject({ state: 'done', lastError: undefined })
   const steps = (await readNewest())?.steps ?? []

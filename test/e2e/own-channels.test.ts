@@ -131,7 +131,7 @@ describe('channels of integrators', () => {
     expect(gone.code).toBe(70)
   })
 
-  test('a channel that is not configured is refused in a request, and a transform cannot choose it', async () => {
+  test('a request that names a channel which is not configured is refused, and the message of a transform that chooses one dies', async () => {
     const pigeon = 'export default () => ({ message: "Coo", channel: "own:pigeon" })'
     const gateway = await startInside({
       config: { ...toConfig(), hooks: { mappings: [{ match: { path: 'coo' }, transform: { module: 'coo.ts' } }] } },

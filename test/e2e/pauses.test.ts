@@ -70,7 +70,7 @@ describe('a pause', () => {
     })
   })
 
-  test('/readyz shows a pause and stays 200, and an event in the main session says who paused, when and why', async () => {
+  test('/readyz shows a pause and stays 200, and an event in the main session says who paused and why', async () => {
     const gateway = await start()
     const { dir, adminUrl } = gateway
     await runCommand(['pause', 'all', '--reason', 'A loop.'], { dir })
@@ -138,7 +138,7 @@ describe('a pause', () => {
   })
 
   test.skipIf(whyNoPostgres !== undefined)(
-    'a pause on one gateway holds back jobs that another one accepted, and a resume on either gateway releases them',
+    'a pause on one gateway holds back jobs that another one accepted, and a resume on the other gateway releases them',
     async () => {
       const { url, drop } = await newSchema()
       closing.push(drop)

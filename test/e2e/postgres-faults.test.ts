@@ -121,7 +121,7 @@ describe.skipIf(whyNoPostgres)('two gateways, one without its database', () => {
 })
 
 describe.skipIf(whyNoPostgres)('user with synchronous_commit off', () => {
-  test('each transaction that writes turns synchronous_commit on, so a crash of the server loses no transaction', async () => {
+  test('each transaction that writes turns synchronous_commit on', async () => {
     const { start, queryDatabase } = await openDatabase('-c synchronous_commit=off ')
     const one = await start()
     const two = await start()

@@ -91,7 +91,7 @@ describe.skipIf(whyNoPostgres)('gateway on Postgres', () => {
     await again.stop()
   })
 
-  test('hookloom doctor warns about an open transaction or waiting jobs, and says how to end them', async () => {
+  test('the warning about an open transaction has the statement that ends it, and hookloom doctor warns about a job that is long overdue', async () => {
     const other = await startGateway({ dir: gateway.dir, env })
     await post(other, 'agent', { message: 'hello' })
     await other.printed(/"msg":"[^"]*(replied|done|run)/)

@@ -47,7 +47,7 @@ describe('requests of finished deliveries', () => {
     expect(found.map(({ hook }) => hook).toSorted()).toEqual(['plain', 'plain', 'plain', 'two', 'two'])
   })
 
-  test('a kept request has no credential, and a request too large for a ring is not kept at all', async () => {
+  test('a kept request has no credential, and a request that is too large for a ring is not kept with its delivery', async () => {
     const config = { server: { maxBodyBytes: 1_000_000 }, hooks: { retain: 9, mappings: [plain] } }
     const { dir, url } = await startInside({ config })
     const secret = 'sec-0123456789'

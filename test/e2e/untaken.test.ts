@@ -1,4 +1,4 @@
-// An edit removes the mapping of accepted deliveries and restores it, on each engine, and with two gateways on one database.
+// An edit removes the mapping of parked deliveries and restores it, on each engine, and with two gateways on one database.
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -103,7 +103,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
   `two gateways on one Postgres (${whyNoPostgres ?? 'available'})`,
   { timeout: 120_000 },
   () => {
-    test('a gateway without a mapping does not end deliveries that another one accepted, and runs them when it gets the mapping', async () => {
+    test('a gateway without a mapping does not end a parked delivery of another gateway, and runs it when it gets the mapping', async () => {
       const open = await openPostgres()
       const [one, two] = [open(), open()]
       const door = join(makeFolder(), 'door')

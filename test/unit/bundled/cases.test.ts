@@ -25,12 +25,12 @@ describe('the Slack transform', () => {
     { edited: { user: 'U0MIRA', ts: '1772528460.000000' } },
     { type: 'reaction_added' },
     { text: ' \n' },
-  ])('a Slack message with %j gets no answer', async (event) => {
+  ])('a Slack message with %j is skipped', async (event) => {
     expect(await send(event)).toBe('skip')
   })
 
   test.each([{}, { type: 'app_mention' }, { subtype: 'thread_broadcast' }, { app_id: 'A0OTHER' }, { user: 'U0OWNER' }])(
-    'a Slack message of a person with %j gets an answer',
+    'a Slack message of a person with %j becomes a run',
     async (event) => {
       expect(await send(event)).toBe('accept')
     },

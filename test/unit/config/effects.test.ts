@@ -1,4 +1,4 @@
-// Mistakes in agents, models, runners and channels: each is reported in one line, which names the valid values.
+// Mistakes in agents, models, runners, channels and their URLs: each is reported in one line.
 import { describe, expect, test } from 'vitest'
 import { parseConfig } from '../../../src/config/config.ts'
 

@@ -78,7 +78,7 @@ describe('a new configuration', () => {
     ['EACCES', 'permission denied', 'Change its owner or its mode, or choose another folder with --config-dir.'],
     ['ENOSPC', 'the disk is full', 'Free some space, or choose another folder with --config-dir.'],
     ['EROFS', 'the file system is read-only', 'Choose another folder with --config-dir.'],
-  ])('a write that fails with %s is reported with a remedy for that', async (code, why, next) => {
+  ])('the error of a write that fails with %s has the reason and a remedy', async (code, why, next) => {
     const write = () => Promise.reject(Object.assign(new Error('no'), { code }))
     await expect(reportUnwritable('/x', write)).rejects.toMatchObject({
       message: `/x cannot be written: ${why} (${code}). ${next}`,
@@ -179,7 +179,7 @@ describe('writeFileAtomic', () => {
     expect(readdirSync(folder).toSorted()).toEqual(['a', 'link'])
   })
 
-  test('a failed write leaves the old file and no temporary file', async () => {
+  test('a failed write leaves no temporary file', async () => {
     await expect(writeFileAtomic(join(dir, 'missing', 'a'), 'x', privateMode)).rejects.toThrow('ENOENT')
     // a folder cannot be replaced by a file: the rename fails after the draft is complete
     await expect(writeFileAtomic(dir, 'x', privateMode)).rejects.toThrow('rename')

@@ -45,7 +45,7 @@ describe('keys of OpenClaw', () => {
     expect(said).toHaveLength(13)
   })
 
-  test('every other unknown key gets the nearest known key as a suggestion', () => {
+  test('the error of a key that OpenClaw does not have either suggests the nearest known key', () => {
     expect(check({ hooks: { mapings: [] } })).toEqual(['hooks.mapings is an unknown key. Did you mean mappings?'])
   })
 })

@@ -144,7 +144,7 @@ describe('tokens in the configuration', () => {
     },
   )
 
-  test('hooks.tokens follows the rules of hooks.token, and replaces it', () => {
+  test('hooks.tokens follows the rules of hooks.token, and excludes it', () => {
     const buildConfig = (hooks: object) =>
       check({ hooks: { enabled: true, ...hooks }, gateway: { token: 'theirs-of-the-gateway' } })
     expect(buildConfig({ tokens: ['new-of-the-hooks', 'old-of-the-hooks'] })).toEqual([])
@@ -239,7 +239,7 @@ describe('mappings in the configuration', () => {
     ])
   })
 
-  test('a channel that is not configured is refused, unless a transform chooses it or nothing is sent', () => {
+  test('a channel that is not configured is refused, unless a transform may choose another one, OpenClaw delivers, or nothing is sent', () => {
     const checkChannels = (mapping: object, channels: object = {}) => checkMapping(mapping, {}, { channels })
     expect(checkChannels({ channel: 'slack' })).toEqual([
       'hooks.mappings[0].channel is "slack", and channels.slack is not set. Set it.',
@@ -278,7 +278,7 @@ describe('mappings in the configuration', () => {
     }
   })
 
-  test('a mapping name must not be "runs" or begin with it and a slash, and the error says what to do', () => {
+  test('a hook must not be named "runs", and its name must not begin with "runs/", and the error says what to do', () => {
     for (const path of ['runs', '/runs/', 'runs/nightly']) {
       expect(
         toPaths({
@@ -406,7 +406,7 @@ describe('mappings in the configuration', () => {
     expect(checkMapping({ sessionKey: 'a\nb' })).toHaveLength(1)
   })
 
-  test('a persistent session needs a session key', () => {
+  test('a persistent session needs a session key or a transform', () => {
     const mapping = { sessionMode: 'persistent' }
     expect(checkMapping({ ...mapping, sessionKey: 'k' })).toEqual([])
     expect(checkMapping({ ...mapping, transform: { module: 'a.ts' } })).toEqual([])

@@ -23,7 +23,7 @@ function listNodes(schema: unknown, path: string): Node[] {
   ]
 }
 
-test('the JSON Schema describes every key, and refuses unknown keys as the loader does', () => {
+test('the JSON Schema describes every key, and refuses unknown keys everywhere but in the options of a preset', () => {
   const nodes = listNodes(JSON.parse(renderConfigSchema()), '')
   expect(nodes.length).toBeGreaterThan(60)
   const keys = nodes.filter(({ path }) => path !== '' && !path.endsWith('[]'))
@@ -40,7 +40,7 @@ test('the JSON Schema describes every key, and refuses unknown keys as the loade
   expect(open.map(({ path }) => path)).toEqual(['.hooks.presets[]'])
 })
 
-test('the JSON Schema is draft-7, and requires no key that has a default', () => {
+test('the JSON Schema is draft-7, requires no section, and shows no integer limit of JavaScript', () => {
   const schema = JSON.parse(renderConfigSchema())
   expect(schema.$schema).toBe('http://json-schema.org/draft-07/schema#')
   expect(schema.required).toBeUndefined()
@@ -88,7 +88,7 @@ test('listKeysAt finds keys through arrays and alternatives, and no keys where a
   expect(listKeysAt(['constructor'])).toEqual([])
 })
 
-test('findNearest returns the word with the fewest edits, and no word that is too far away', () => {
+test('findNearest returns the most similar word, and none if no word is similar', () => {
   const known = ['messageTemplate', 'textTemplate', 'name', 'to', 'token', 'path']
   expect(findNearest('mesageTemplate', known)).toBe('messageTemplate')
   expect(findNearest('tokne', known)).toBe('token')

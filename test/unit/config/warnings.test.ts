@@ -14,7 +14,7 @@ const findFailing = ({ hooks = {}, rest = {}, files = [] }: Parts) =>
 const listNames = (parts: Parts) => findFailing(parts).map(({ name }) => name)
 
 describe('findings of doctor', () => {
-  test('doctor lists every check that a safe configuration passes', () => {
+  test('doctor runs these checks, and a safe configuration passes all of them', () => {
     expect(listNames({})).toEqual([])
     expect(checkRisks(Config.parse({ hooks: tight }), { files: [] }).map(({ name }) => name)).toEqual([
       'token-length',
@@ -215,7 +215,7 @@ describe('findings of doctor', () => {
   })
 })
 
-test('readFileModes leaves out missing files', () => {
+test('readFileModes leaves out missing files, and returns nothing on Windows', () => {
   const dir = mkdtempSync(join(tmpdir(), 'hookloom-facts-'))
   const file = join(dir, 'a')
   writeFileSync(file, '')
@@ -227,7 +227,7 @@ test('readFileModes leaves out missing files', () => {
 })
 
 test.skipIf(process.platform === 'win32')(
-  'a file of root that its reader can read only through its group, as in a pod, does not count as open to others',
+  'readFileModes hides the group’s right to read a file of root from a reader in that group, as in a pod',
   () => {
     const file = '/etc/passwd'
     const { mode, gid } = statSync(file)

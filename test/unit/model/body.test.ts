@@ -122,7 +122,7 @@ describe('JSON bodies', () => {
     }
   })
 
-  test('the error in a long body is found in linear time and without an overflow', () => {
+  test('the error in a body of a million characters is found, without an overflow of the stack', () => {
     expect(refusal(`["${'\\n'.repeat(500_000)}" x]`).message).toContain(`character ${1_000_005}.`)
     expect(refusal(`${'[0,'.repeat(300_000)}x`).message).toContain(`character ${900_001}.`)
   })
@@ -184,7 +184,7 @@ describe('forms as bodies', () => {
     expect(refusal('a=1', `${form}; charset=windows-1252`, { forms: true }).code).toBe('media-type-unsupported')
   })
 
-  test('a form with a hundred thousand names is parsed in linear time', () => {
+  test('a form with a hundred thousand names is parsed', () => {
     const value = parseForm(Array.from({ length: 100_000 }, (_, index) => `k${index}`).join('&'))
     expect(Object.keys(value ?? {})).toHaveLength(100_000)
   })

@@ -146,6 +146,9 @@ describe('the price of a turn', () => {
 test('a budget without a limit is refused, and so is an unknown time zone', () => {
   expect(BudgetConfig.safeParse({ period: '1d' }).success).toBe(false)
   expect(BudgetConfig.safeParse({ turns: 1, timezone: 'Europe/Berln' }).success).toBe(false)
+})
+
+test('the limits of a budget have the measures that the budget limits, with dollars as nanos', () => {
   expect(toLimits(BudgetConfig.parse({ usd: 0.1, turns: 5 }))).toEqual({ nanos: 100_000_000, turns: 5 })
 })
 

@@ -20,7 +20,7 @@ function findNames(schema: unknown, name = ''): string[] {
 }
 
 describe('listConfigSecrets', () => {
-  test('every key whose name suggests a secret is listed as one, or excluded by name', () => {
+  test('each key of the schema whose name suggests a secret is classified as one, except those listed here', () => {
     const names = [...new Set(findNames(JSON.parse(renderConfigSchema())))]
     const sounding = names.filter((name) => /token|secret|password|key|credential|auth/i.test(name))
     const secret = sounding.filter((name) => classifySecretName(name) !== 'no').toSorted()
@@ -33,7 +33,7 @@ describe('listConfigSecrets', () => {
     )
   })
 
-  test('tokens, keys, passwords and headers of every section are listed as secrets', () => {
+  test('tokens, keys, passwords, headers and secret URLs are listed as secrets, but not the URL of a model API', () => {
     const found = findSecrets({
       gateway: { token: 'gateway-token-0123456789' },
       hooks: {

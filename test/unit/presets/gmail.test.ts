@@ -64,7 +64,7 @@ describe('the gmail preset', () => {
     expect(keys).toEqual(['hook:gmail:a', 'hook:gmail:b', 'hook:gmail:c'])
   })
 
-  test('the gmail preset works without hooks.allowRequestSessionKey, because its session key begins with literal text', async () => {
+  test('the gmail preset works without hooks.allowRequestSessionKey', async () => {
     const decision = await decideMails([{ id: 'a' }])
     expect(decision.kind).toBe('accept')
   })
@@ -87,7 +87,7 @@ describe('the gmail preset', () => {
     expect(told).toMatchObject({ actions: [{ action: options }] })
   })
 
-  test('maxBytes of the gmail preset raises the body limit of the path from 256 KiB to at most 32 MiB', () => {
+  test('the body limit of the gmail path is computed from maxBytes, and is at most 32 MiB', () => {
     const findLimit = (options: object, path = 'gmail') => toGeneration(options).findHook(path).maxBodyBytes
     expect(findLimit({})).toBe(6_819_200)
     expect(findLimit({ maxBytes: 1 })).toBe(100 * (3 + 8192))

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { createApiCall } from '../../../src/recover/call.ts'
 
-test('an answer of an API that is too large is requested once, and the problem gives its size', async () => {
+test('an answer of an API that is too large is requested only once, and the problem gives the limit', async () => {
   const chunk = Buffer.alloc(1024 * 1024, 'x')
   let requests = 0
   const server = createServer((_request, response) => {
