@@ -1,7 +1,7 @@
 // Basecamp: the last 25 deliveries of a webhook. https://github.com/basecamp/bc3-api/blob/master/sections/webhooks.md
 import { z } from 'zod'
 import type { BasecampRecover } from '../model/config/recover.ts'
-import { type ApiTools, createApiCall, readAnswer } from './call.ts'
+import { type ApiTools, createApiCall, parseApiAnswer } from './call.ts'
 import { type SentAttempt, isSuccess, type Outbox, type OutboxPage, tenMinutes, toSentHeaders } from './outbox.ts'
 import { readRawItems, readRawValue } from './raw-value.ts'
 
@@ -32,7 +32,7 @@ export function openBasecamp(settings: BasecampRecover, tools: ApiTools): Outbox
   const call = createApiCall({ baseUrl, authorize: () => headers }, tools)
   const read = async () => {
     const answer = await call({ path })
-    return { answer, webhook: readAnswer(Webhook, answer, 'Basecamp’s webhook') }
+    return { answer, webhook: parseApiAnswer(Webhook, answer, 'Basecamp’s webhook') }
   }
 
   return {

@@ -162,7 +162,7 @@ function toRefusalProblem(host: string, { status }: ApiAnswer): Problem {
 }
 
 /** Parses an answer by its schema. Throws `recover-unavailable` if it does not match. */
-export function readAnswer<T>(schema: z.ZodType<T>, answer: Pick<ApiAnswer, 'text'>, name: string): T {
+export function parseApiAnswer<T>(schema: z.ZodType<T>, answer: Pick<ApiAnswer, 'text'>, name: string): T {
   const parsed = schema.safeParse(tryParseJson(answer.text))
   if (parsed.success) return parsed.data
   const where = parsed.error.issues[0]?.path.join('.') || 'form'

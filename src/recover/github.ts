@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { signGitHubAppToken } from '../base/github-app.ts'
 import { Problem } from '../model/problem.ts'
 import type { GitHubRecover } from '../model/config/recover.ts'
-import { type ApiAnswer, type ApiTools, createApiCall, readAnswer } from './call.ts'
+import { type ApiAnswer, type ApiTools, createApiCall, parseApiAnswer } from './call.ts'
 import { isSuccess, type Outbox, type OutboxPage, type SentRequest, tenMinutes, toSentHeaders } from './outbox.ts'
 import { readRawValue } from './raw-value.ts'
 
@@ -38,7 +38,7 @@ export function openGitHub(settings: GitHubRecover, tools: ApiTools): Outbox {
       for (let cursor: string | undefined = ''; cursor !== undefined;) {
         const more: string = cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`
         const answer: ApiAnswer = await call({ path: `${hookPath}/deliveries?per_page=100${more}` })
-        const listed = readAnswer(DeliveryList, { text: quoteLongIds(answer.text) }, 'GitHub’s list of deliveries')
+        const listed = parseApiAnswer(DeliveryList, { text: quoteLongIds(answer.text) }, 'GitHub’s list of deliveries')
         const attempts = listed.map(({ id, guid, delivered_at: at, status_code: status, event }) => ({
           id: guid,
           headers: { 'x-github-delivery': guid, 'x-github-event': event },
@@ -53,7 +53,7 @@ export function openGitHub(settings: GitHubRecover, tools: ApiTools): Outbox {
     async fetch({ ref }): Promise<SentRequest | undefined> {
       const answer = await call({ path: `${hookPath}/deliveries/${encodeURIComponent(ref)}`, allow: [404, 410] })
       if (!isSuccess(answer.status)) return undefined
-      const { url, request } = readAnswer(Delivery, answer, 'GitHub’s delivery')
+      const { url, request } = parseApiAnswer(Delivery, answer, 'GitHub’s delivery')
       const headers = toSentHeaders(request.headers ?? {})
       const payload = readRawValue(answer.text, ['request', 'payload']) ?? JSON.stringify(request.payload)
       return { headers, body: toSentBody(headers, payload), url }
@@ -61,7 +61,7 @@ export function openGitHub(settings: GitHubRecover, tools: ApiTools): Outbox {
     async state() {
       // a webhook of an App cannot be switched off: https://docs.github.com/en/rest/apps/webhooks
       if (settings.appId !== undefined) return { isOn: true }
-      const { active } = readAnswer(HookConfig, await call({ path: hookPath }), 'GitHub’s webhook')
+      const { active } = parseApiAnswer(HookConfig, await call({ path: hookPath }), 'GitHub’s webhook')
       return active ? { isOn: true } : { isOn: false, why: 'The webhook is not active at GitHub.' }
     },
     async turnOn() {

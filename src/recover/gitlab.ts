@@ -2,7 +2,7 @@
 // https://docs.gitlab.com/api/project_webhooks/ and https://docs.gitlab.com/api/group_webhooks/
 import { z } from 'zod'
 import type { GitLabRecover } from '../model/config/recover.ts'
-import { type ApiTools, createApiCall, readAnswer } from './call.ts'
+import { type ApiTools, createApiCall, parseApiAnswer } from './call.ts'
 import { type SentAttempt, isSuccess, type Outbox, type OutboxPage, toSentHeaders } from './outbox.ts'
 import { readRawItems, readRawValue } from './raw-value.ts'
 
@@ -38,7 +38,7 @@ export function openGitLab(settings: GitLabRecover, tools: ApiTools): Outbox {
       // an event that arrives between two pages moves older ones to the next page, where they are seen twice, not missed
       for (let page = 1; ; page += 1) {
         const { text } = await call({ path: `${hookPath}/events?per_page=${perPage}&page=${page}` })
-        const listed = readAnswer(EventList, { text }, 'GitLab’s list of events')
+        const listed = parseApiAnswer(EventList, { text }, 'GitLab’s list of events')
         const texts = readRawItems(text)
         yield { attempts: listed.map((event, index) => toAttempt(event, texts[index] ?? '')) }
         if (listed.length < perPage) return
@@ -47,7 +47,7 @@ export function openGitLab(settings: GitLabRecover, tools: ApiTools): Outbox {
     // not needed: the list has every request
     fetch: async () => undefined,
     async state() {
-      const { alert_status: status, disabled_until: until } = readAnswer(
+      const { alert_status: status, disabled_until: until } = parseApiAnswer(
         Hook,
         await call({ path: hookPath }),
         'GitLab’s webhook',

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { tryParseJson } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
 import type { ShopifyRecover } from '../model/config/recover.ts'
-import { type ApiTools, createApiCall, readAnswer } from './call.ts'
+import { type ApiTools, createApiCall, parseApiAnswer } from './call.ts'
 import type { Outbox } from './outbox.ts'
 
 /** Since this version, `uri` names every kind of destination. */
@@ -44,7 +44,7 @@ export function openShopify({ shop, baseUrl, topics, url, token }: ShopifyRecove
     const answer = await call({ method: 'POST', path: apiPath, body: { query, variables } })
     // an error, such as THROTTLED, has the status 200
     const failed = ErrorAnswer.safeParse(tryParseJson(answer.text))
-    if (!failed.success) return readAnswer(schema, answer, 'Shopify’s subscriptions')
+    if (!failed.success) return parseApiAnswer(schema, answer, 'Shopify’s subscriptions')
     const code = failed.data.errors[0]?.extensions?.code.slice(0, 40) ?? 'an error'
     throw new Problem('recover-unavailable', `Shopify answers ${code}. It is asked again.`)
   }

@@ -2,7 +2,7 @@
 // https://docs.stripe.com/webhooks/process-undelivered-events
 import { z } from 'zod'
 import type { StripeRecover } from '../model/config/recover.ts'
-import { type ApiTools, createApiCall, readAnswer } from './call.ts'
+import { type ApiTools, createApiCall, parseApiAnswer } from './call.ts'
 import { type SentAttempt, type Outbox, type OutboxPage, tenMinutes } from './outbox.ts'
 import { readRawItems, readRawValue } from './raw-value.ts'
 
@@ -19,7 +19,8 @@ const maxTypes = 20
 export function openStripe({ baseUrl, hookId, token }: StripeRecover, tools: ApiTools): Outbox {
   const call = createApiCall({ baseUrl, authorize: () => ({ authorization: `Bearer ${token}` }) }, tools)
   const endpointPath = `/v1/webhook_endpoints/${encodeURIComponent(hookId)}`
-  const readEndpoint = async () => readAnswer(Endpoint, await call({ path: endpointPath }), 'Stripe’s webhook endpoint')
+  const readEndpoint = async () =>
+    parseApiAnswer(Endpoint, await call({ path: endpointPath }), 'Stripe’s webhook endpoint')
 
   return {
     name: `stripe ${baseUrl}${endpointPath}`,
@@ -34,7 +35,7 @@ export function openStripe({ baseUrl, hookId, token }: StripeRecover, tools: Api
       for (let after = ''; ;) {
         const more = after === '' ? '' : `&starting_after=${encodeURIComponent(after)}`
         const { text, now } = await call({ path: `/v1/events?delivery_success=false&limit=100${filter}${more}` })
-        const { data, has_more: hasMore } = readAnswer(EventList, { text }, 'Stripe’s list of events')
+        const { data, has_more: hasMore } = parseApiAnswer(EventList, { text }, 'Stripe’s list of events')
         const texts = readRawItems(readRawValue(text, ['data']) ?? '')
         const attempts = data.flatMap((event, index) =>
           isAll || wanted.includes(event.type) ? toAttempt(event, texts[index] ?? '', url) : [],
