@@ -47,19 +47,13 @@ export function openGitLab(settings: GitLabRecover, tools: ApiTools): Outbox {
     // not needed: the list has every request
     fetch: async () => undefined,
     async state() {
-      const { alert_status: status, disabled_until: until } = parseApiAnswer(
-        Hook,
-        await call({ path: hookPath }),
-        'GitLab’s webhook',
-      )
-      // https://docs.gitlab.com/user/project/integrations/webhooks/#auto-disabled-webhooks
-      if (until !== undefined && until !== null)
-        return {
-          isOn: false,
-          why: `GitLab has disabled the webhook until ${until.slice(0, 40)}, because requests failed.`,
-        }
-      if (status === undefined || status === 'executable') return { isOn: true }
-      return { isOn: false, why: `GitLab has disabled the webhook (${status.slice(0, 40)}), because requests failed.` }
+      const answer = await call({ path: hookPath })
+      const { alert_status: status, disabled_until: until } = parseApiAnswer(Hook, answer, 'GitLab’s webhook')
+      // GitLab keeps a `disabled_until` that is over: https://docs.gitlab.com/user/project/integrations/webhooks/#auto-disabled-webhooks
+      const isUntil = Date.parse(until ?? '') > answer.now
+      if (status === 'executable' || (status === undefined && !isUntil)) return { isOn: true }
+      const how = isUntil ? `until ${until?.slice(0, 40)}` : `(${status?.slice(0, 40)})`
+      return { isOn: false, why: `GitLab has disabled the webhook ${how}, because requests failed.` }
     },
     async turnOn() {
       // a test request that succeeds enables the webhook: https://docs.gitlab.com/user/project/integrations/webhooks/#re-enable-disabled-webhooks

@@ -231,6 +231,19 @@ describe('a pass over the deliveries of a sender', () => {
     }
   })
 
+  test('a webhook that GitLab calls again is not reported, although the time of its last suspension is still shown', async () => {
+    let now = () => 0
+    const gitlab = await startGitLab({ clock: () => now() })
+    const settings = { project: 'acme/app', hookId: 5, token: gitlabToken, baseUrl: `${gitlab.url}/api/v4` }
+    const { clock, recovery, off } = createStage({ sender: 'gitlab', ...settings, turnOn: true })
+    now = clock
+    const disabledUntil = new Date(clock() - minute).toISOString()
+    Object.assign(gitlab.hook, { alertStatus: 'executable', disabledUntil })
+    await recovery.run({})
+    expect(off).toEqual([])
+    expect(gitlab.hook.disabledUntil).toBe(disabledUntil)
+  })
+
   test('the last 25 deliveries of Basecamp are recovered, each event once', async () => {
     let now = () => 0
     const basecamp = await startBasecamp({ clock: () => now() })
