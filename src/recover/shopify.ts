@@ -55,7 +55,8 @@ export function openShopify({ shop, baseUrl, topics, url, token }: ShopifyRecove
     for (let pages = 0; pages < maxPages; pages += 1) {
       const page: z.infer<typeof SubscriptionList> = await ask(SubscriptionList, listQuery, { after })
       const { nodes, pageInfo } = page.data.webhookSubscriptions
-      for (const { topic, uri } of nodes) if (uri === url) found.add(topic)
+      // the configuration has no slash at the end of a URL
+      for (const { topic, uri } of nodes) if (uri.replace(/\/+$/, '') === url) found.add(topic)
       if (!pageInfo.hasNextPage || pageInfo.endCursor === null)
         return topics.filter((topic) => !found.has(toGraphQLTopic(topic)))
       after = pageInfo.endCursor

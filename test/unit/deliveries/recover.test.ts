@@ -384,6 +384,14 @@ describe('the subscriptions of Shopify', () => {
     }
   })
 
+  test('a subscription whose URL ends with a slash is not reported as removed, and not created again', async () => {
+    const { recovery, shopify, off } = await startOnShopify(true)
+    for (const each of shopify.subscriptions) each.uri = `${each.uri}/`
+    const before = shopify.subscriptions.length
+    await recovery.run({})
+    expect([off, shopify.subscriptions.length]).toEqual([[], before])
+  })
+
   test('a throttled answer is a problem of the current pass, and reports no subscription as removed', async () => {
     const { recovery, shopify, off } = await startOnShopify(true)
     shopify.throttle()
