@@ -56,7 +56,7 @@ async function send(
 const never = { pingMs: 3_600_000, pongMs: 3_600_000, pollMs: 3_600_000 }
 
 describe.skipIf(whyNoPostgres !== undefined)(`two gateways on one Postgres (${whyNoPostgres ?? 'available'})`, () => {
-  test('hookloom doctor and list name gateways whose generations differ, and no others', async () => {
+  test('hookloom doctor and list name the generations of gateways that differ, and list says nothing while they are the same', async () => {
     const { url, drop } = await newSchema()
     closing.push(drop)
     const store = createPostgresStore({ url })
@@ -118,15 +118,14 @@ describe.skipIf(whyNoPostgres !== undefined)(`two gateways on one Postgres (${wh
     }
     // polls are off, so only a notification reaches the other gateway
     const one = await start('one', { config, listening: never })
-    const two = await start('two', { config, listening: never })
+    await start('two', { config, listening: never })
     const running = async () => (await one.store.counts()).jobs.running
     await send(one, 'agent', { message: 'first' })
     await expect.poll(running, slow).toBe(1)
     await send(one, 'agent', { message: 'second' })
-    await send(two, 'agent', { message: 'third' })
     await expect.poll(running, slow).toBe(2)
     writeFileSync(door, '')
-    await expect.poll(async () => (await one.store.counts()).jobs.done, slow).toBe(3)
+    await expect.poll(async () => (await one.store.counts()).jobs.done, slow).toBe(2)
   })
 
   test('an interval has one heartbeat, and another gateway continues when the first one stops', async () => {
