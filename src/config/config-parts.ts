@@ -2,6 +2,7 @@
 import { parse } from 'jsonc-parser'
 import { isPostgresUrl } from '../base/postgres-url.ts'
 import { Config } from '../model/config/config.ts'
+import { readAt } from '../model/config/issue.ts'
 import { Problem } from '../model/problem.ts'
 import { loadConfig } from './config.ts'
 import { configFile, envFile, readConfigText } from './text.ts'
@@ -36,7 +37,7 @@ function readParts(dir: string, env: Env): Omit<ConfigParts, 'problem'> {
   const host = readFilledText(readLeaf(root, ['server', 'adminHost'], all))
   const given = readFilledText(readLeaf(root, ['store', 'url'], all))
   const url = given !== undefined && isPostgresUrl(given) ? given : undefined
-  const hasUrl = ['store', 'url'].reduce(readChild, root) !== undefined
+  const hasUrl = readAt(root, ['store', 'url']) !== undefined
   const token = readFilledText(readLeaf(root, ['gateway', 'token'], all))
   return {
     store: { file: readFilledText(readLeaf(root, ['store', 'file'], all)), url },
@@ -59,14 +60,8 @@ function readIfPossible(dir: string, name: string): string {
 
 /** The value; undefined if there is none, or if it names a variable that is not set. */
 function readLeaf(root: unknown, path: readonly string[], env: Env): unknown {
-  const leaf = path.reduce(readChild, root)
-  const { value, issues } = substituteEnv(leaf, env)
+  const { value, issues } = substituteEnv(readAt(root, path), env)
   return issues.length === 0 ? value : undefined
-}
-
-function readChild(value: unknown, key: string): unknown {
-  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined
-  return Reflect.get(value, key)
 }
 
 /** Another number would make a URL that cannot be parsed. */

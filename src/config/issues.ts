@@ -1,7 +1,7 @@
 // Turns schema issues of the configuration into sentences. Each begins with the path of the key, and says what was expected and which kind
 // of value was found. A value that may be a secret is not shown.
 import type { z } from 'zod'
-import { type ConfigIssue, describeConfigIssue, toDottedPath } from '../model/config/issue.ts'
+import { type ConfigIssue, describeConfigIssue, readAt, toDottedPath } from '../model/config/issue.ts'
 import { describeValueKind } from '../base/json.ts'
 import { findNearest } from '../base/text.ts'
 import { findCounterpart } from '../model/config/openclaw-keys.ts'
@@ -43,7 +43,7 @@ function buildUnionIssues(issue: UnionIssue, input: unknown): ConfigIssue[] {
   }
   const kinds = [...new Set(issue.errors.flatMap((branch) => branch.flatMap(listExpectedKinds)))]
   const expected = kinds.length > 1 ? `${kinds.slice(0, -1).join(', ')} or ${kinds.at(-1)}` : kinds.join('')
-  const found = path.reduce<unknown>(readChild, input)
+  const found = readAt(input, path)
   return [{ path, text: `${toDottedPath(path)}: expected ${expected}, found ${describeValueKind(found)}` }]
 }
 
@@ -59,11 +59,6 @@ function listExpectedKinds(issue: SchemaIssue): string[] {
   if (issue.code !== 'invalid_type') return []
   if (issue.expected === 'null') return ['null']
   return [`${/^[aeio]/.test(issue.expected) ? 'an' : 'a'} ${issue.expected}`]
-}
-
-function readChild(value: unknown, key: string | number): unknown {
-  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined
-  return Reflect.get(value, key)
 }
 
 function toPath(path: readonly PropertyKey[]): (string | number)[] {

@@ -1,7 +1,7 @@
 // Budgets limit the cost of agent turns in a calendar period. The functions are pure: the clock is an argument.
 import { z } from 'zod'
 import { type Spending, toNanos } from './spending.ts'
-import { nonBlank, timezone } from './values.ts'
+import { nonBlank, plainName, timezone } from './values.ts'
 
 const maxUsd = 1_000_000
 
@@ -33,11 +33,8 @@ export const BudgetConfig = z
   })
 export type BudgetConfig = z.infer<typeof BudgetConfig>
 
-/** A name that commands and URLs can contain. */
-const budgetName = z.string().regex(/^[A-Za-z\d][\w.-]{0,99}$/, 'must be made of letters, digits, ".", "_" and "-"')
-
 export const BudgetsConfig = z
-  .record(budgetName, BudgetConfig)
+  .record(plainName, BudgetConfig)
   .default({})
   .describe('What turns may cost in a calendar period, under the names that agents and mappings use in `budgets`.')
 

@@ -4,13 +4,13 @@ import type { ChannelDefinition } from './channel.ts'
 import { toDottedPath, describeIssue } from './config/issue.ts'
 import type { Preset } from './preset.ts'
 import type { VerifierDefinition } from './verifier.ts'
-import { FileName, nonBlank } from './values.ts'
+import { nonBlank, plainName } from './values.ts'
 
 const aFunction = z.custom<unknown>((value) => typeof value === 'function', 'must be a function')
 const headerNames = z.array(z.string().regex(/^[\w!#$%&'*+.^`|~-]+$/, 'must be the name of a header'))
 
 const VerifierShape = z.looseObject({
-  scheme: FileName,
+  scheme: plainName,
   source: nonBlank.optional(),
   headers: headerNames,
   secretHeaders: headerNames.optional(),

@@ -10,7 +10,8 @@ export const filePath = nonBlank.refine((text) => !/\p{Cc}/u.test(text), 'must n
 
 /** A valid file name that cannot lead to another folder. */
 export const fileNamePattern = /^[A-Za-z\d][\w.-]{0,99}$/
-export const FileName = z.string().regex(fileNamePattern, 'must be made of letters, digits, ".", "_" and "-"')
+/** A name that files, commands and URLs can have. */
+export const plainName = z.string().regex(fileNamePattern, 'must be made of letters, digits, ".", "_" and "-"')
 
 /** Why a URL cannot be requested; undefined if it can. The reason does not show the URL. */
 function findUrlFault(text: string): string | undefined {

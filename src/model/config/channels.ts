@@ -1,7 +1,7 @@
 // `channels` of the configuration: one section for each channel. A channel without a section is not configured, except console.
 import { z } from 'zod'
 import { ChannelName, type ConfiguredChannelName } from '../action.ts'
-import { apiUrl, endpointUrl, FileName, nonBlank, httpUrl, pathPart, RetryConfig, senderId } from '../values.ts'
+import { apiUrl, endpointUrl, nonBlank, httpUrl, pathPart, plainName, RetryConfig, senderId } from '../values.ts'
 
 const shared = {
   to: nonBlank.optional().describe('Recipient of replies that name none.'),
@@ -182,7 +182,7 @@ export const ChannelsConfig = z.strictObject({
     'Retries of what a job sends, such as the reply, while its receiver cannot be reached, answers 429, or is overloaded.',
   ),
   own: z
-    .record(FileName, z.looseObject({ to: shared.to, onUnknown: shared.onUnknown }))
+    .record(plainName, z.looseObject({ to: shared.to, onUnknown: shared.onUnknown }))
     .default({})
     .describe(
       'Channels in your own code, each under the name of its file in hooks/channels: `to`, `onUnknown`, and the options of the code.',

@@ -110,7 +110,8 @@ function withArticle(type: string): string {
   return type === 'record' ? 'an object' : `${/^[aeio]/.test(type) ? 'an' : 'a'} ${type === 'int' ? 'integer' : type}`
 }
 
-function readAt(input: unknown, path: readonly PropertyKey[]): unknown {
+/** The value at a path of keys and indexes; undefined if there is none. */
+export function readAt(input: unknown, path: readonly PropertyKey[]): unknown {
   let value = input
   for (const key of path) {
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined

@@ -1,6 +1,6 @@
 // Tokens with few rights, and their rights on the hook port and on the admin port.
 import { z } from 'zod'
-import { nonBlank } from '../values.ts'
+import { nonBlank, plainName } from '../values.ts'
 
 /** Rights on the admin port. Each right includes the rights before it. */
 const adminRights = ['read', 'operate', 'admin'] as const
@@ -20,10 +20,7 @@ const Right = z
     'must be read, operate, admin, runs, or send:<hook> such as send:deploy or send:ci-*',
   )
 
-/** A name that commands and URLs can contain. */
-export const TokenName = z
-  .string()
-  .regex(/^[A-Za-z\d][\w.-]{0,99}$/, 'must be made of letters, digits, ".", "_" and "-"')
+export const TokenName = plainName
 export const Rights = z.array(Right).min(1).max(100)
 const ExpiresAt = z.union([z.iso.date(), z.iso.datetime({ offset: true })], {
   error: 'must be a date such as 2027-01-31, or a time such as 2027-01-31T12:00:00Z',
