@@ -49,7 +49,7 @@ export function openGitLab(settings: GitLabRecover, tools: ApiTools): Outbox {
     async state() {
       const answer = await call({ path: hookPath })
       const { alert_status: status, disabled_until: until } = parseApiAnswer(Hook, answer, 'GitLab’s webhook')
-      // GitLab keeps a `disabled_until` that is over: https://docs.gitlab.com/user/project/integrations/webhooks/#auto-disabled-webhooks
+      // GitLab keeps `disabled_until` after this time, until a request succeeds (app/models/concerns/web_hooks/auto_disabling.rb)
       const isUntil = Date.parse(until ?? '') > answer.now
       if (status === 'executable' || (status === undefined && !isUntil)) return { isOn: true }
       const how = isUntil ? `until ${until?.slice(0, 40)}` : `(${status?.slice(0, 40)})`
