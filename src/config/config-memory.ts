@@ -5,7 +5,7 @@ import { writeStateFile } from '../base/files.ts'
 import type { Env } from './env.ts'
 import { computeFingerprint } from './recall.ts'
 
-/** Writes down the path of the store, and a hash of everything that was read. The URL of a database is a secret, so it is not stored. */
+/** Returns a function that writes the path of the store, and a hash of what was read. The URL of a database is a secret, so it is not written. */
 export function createConfigMemory({ dir, env }: { dir: string; env: Env }): (loaded: LoadedConfig) => void {
   let storedFingerprint: string | undefined
   return ({ config, text, envText }) => {

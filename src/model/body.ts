@@ -115,7 +115,7 @@ function isUtf8Parameter(parameter: string): boolean {
 /** The maximum nesting of objects and arrays. A single one counts as one level. */
 const maxDepth = 64
 
-/** The bytes of a body, and its payload, at the latest after the first call of `readPayload`. */
+/** The bytes of a body, and its payload when it is parsed. */
 export type Body = {
   readonly bytes: Uint8Array
   readonly syntax: BodySyntax

@@ -12,7 +12,9 @@ export const BudgetConfig = z
       .positive()
       .max(maxUsd)
       .optional()
-      .describe('US dollars that the turns of a period may cost, by `cost` of their models.'),
+      .describe(
+        'US dollars that the turns of a period may cost, by `cost` of their models, else as their runner reports it.',
+      ),
     tokens: z
       .int()
       .positive()

@@ -142,7 +142,7 @@ export function toShownPostState({ state, mayBeTwice, failed }: Post, job: Pick<
 /** An attempt that failed. `at`: when it failed. `error`: cut to 200 characters. */
 type FailedAttempt = { readonly at: number; readonly error: string }
 
-/** An accepted action on its way to its effects. `id` is the run id of an agent action. */
+/** An accepted action, or a task, on its way to its effects. `id` is the run id of an agent action. */
 export type Job = {
   readonly id: string
   /** The id of the delivery; undefined for a task, such as a heartbeat, an alert or a callback. */

@@ -3,12 +3,12 @@ import { join, resolve } from 'node:path'
 import { describeDatabase } from '../base/postgres-url.ts'
 import type { Config } from './config/config.ts'
 
-/** The address of a running gateway, for commands. It is removed when the gateway stops. */
+/** The file with the address of a running gateway, for commands. It is removed when the gateway stops. */
 export function toGatewayFile(dir: string): string {
   return join(dir, 'state', 'gateway.json')
 }
 
-/** The facts about the last valid configuration, for commands. */
+/** The file with facts about the last valid configuration, for commands. */
 export function toMemoryFile(dir: string): string {
   return join(dir, 'state', 'config.json')
 }

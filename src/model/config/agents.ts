@@ -117,7 +117,7 @@ export const AgentsConfig = z.strictObject({
 })
 export type AgentsConfig = z.infer<typeof AgentsConfig>
 
-/** Seconds. A local server may have to load the model first, and then reads the whole prompt. */
+/** The defaults of `firstByteSeconds`. A local server may have to load the model first, and then reads the whole prompt. */
 export const firstByteDefaults = { openai: 60, anthropic: 60, google: 60, 'openai-compatible': 300 } as const
 
 export const ProviderConfig = z.strictObject({

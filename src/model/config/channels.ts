@@ -174,7 +174,7 @@ export const ChannelsConfig = z.strictObject({
       channel: ChannelName.describe('Channel that `last` means while the main session has no last recipient.'),
       to: nonBlank
         .optional()
-        .describe('Recipient on this channel. Without it, the recipient of the channel’s section.'),
+        .describe('Recipient on this channel. If the section of the channel has `to`, that one is used instead.'),
     })
     .optional()
     .describe('What `last` means while the main session has no last recipient.'),

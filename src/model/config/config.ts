@@ -1,5 +1,5 @@
-// The keys of the configuration file. Unknown keys are errors. The descriptions become the JSON Schema for editors and the table of the
-// page.
+// The keys of the configuration file. Unknown keys are errors. Editors show the descriptions, through the JSON Schema, and so do the tables of the
+// pages.
 import { isPostgresUrl } from '../../base/postgres-url.ts'
 import { z } from 'zod'
 import { AgentsConfig, ModelsConfig, RunnersConfig } from './agents.ts'

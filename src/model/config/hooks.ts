@@ -158,7 +158,11 @@ export const HooksConfig = z.strictObject({
   alerts: z
     .strictObject({
       channel: ChannelName.describe('Channel of the alerts.'),
-      to: nonBlank.optional().describe('Recipient of the alerts. Without it, the recipient of the channel’s section.'),
+      to: nonBlank
+        .optional()
+        .describe(
+          'Recipient of the alerts. Without it, the last recipient of the main session, if it is on this channel; else `to` of the section of the channel.',
+        ),
       heartbeat: AlertHeartbeatConfig.optional().describe(
         'A ping to an outside monitor, which then reports that the gateway is down or that alerts do not arrive.',
       ),
@@ -179,7 +183,7 @@ export const HooksConfig = z.strictObject({
   answerWithinMs: milliseconds
     .default(800)
     .describe(
-      'Milliseconds. If a transform needs longer, the sender gets 200 with status pending and the transform goes on. Keep it below the time limit of your senders.',
+      'Milliseconds. If a transform needs longer, the sender gets 200 with status pending and the transform goes on, unless `onTransformError` is `reject`. Keep it below the time limit of your senders.',
     ),
   transforms: z
     .strictObject({
