@@ -1,5 +1,5 @@
-// The admin port: health pages, metrics, and the API that changes a running gateway. /api requires a token with the right to the call. If other
-// machines can reach the port, /metrics also requires a token.
+// The admin port: health, metrics, the page, and the API. A route of the API names the right that its token needs; only the exchange and the proof of
+// the page's key name none. If other machines can reach the port, /metrics also requires a token.
 import type { RequestListener } from 'node:http'
 import Router from '@koa/router'
 import type { Context, Next } from 'koa'

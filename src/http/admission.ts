@@ -1,4 +1,4 @@
-// Decides from the head of a request whether it may enter, before any byte of its body is read.
+// The checks of a request that need only its head, and the refusals without a valid credential.
 import { trimSlashes } from '../base/text.ts'
 import type { IncomingMessage } from 'node:http'
 import type { Config } from '../model/config/config.ts'
@@ -210,7 +210,7 @@ export function readToken(rawHeaders: readonly string[]): SentToken {
   return { kind: 'token', token: isAscii ? sent : Buffer.from(sent, 'latin1').toString('utf8') }
 }
 
-/** All headers, for verifiers: with lower-case names, with repeated headers joined by ", ", and without a prototype. */
+/** All headers, with lower-case names, with repeated headers joined by ", ", and without a prototype. */
 export function toHeaders(rawHeaders: readonly string[]): Record<string, string> {
   const headers: Record<string, string> = Object.create(null)
   for (let index = 0; index + 1 < rawHeaders.length; index += 2) {

@@ -1,5 +1,5 @@
-// Writes the audit log. An act has an entry before it begins, and another one with its outcome: so no act is missing, even if the process dies
-// during it.
+// Writes the audit log. `perform` writes an entry before an act and another one with its outcome, so that no act is missing even if the process
+// dies during it.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isJsonObject, tryParseJson } from '../base/json.ts'
 import { AuditFields } from '../model/api/audit.ts'
@@ -19,7 +19,7 @@ export type Auditor = {
    * does not begin.
    */
   perform<Result>(act: AuditedAct, work: () => Promise<Result>): Promise<Result>
-  /** Records a change that already happened, or that was refused. Tries again until the store takes the entry. Never throws. */
+  /** Records a change that already happened, or that was refused. Tries again during an outage of the store. Never throws. */
   note(entry: NewAuditEntry): void
   /** Tries once more to store the entries that `note` has not stored yet. */
   stop(): Promise<void>

@@ -36,8 +36,8 @@ export async function readBody(req: IncomingMessage, options: BodyOptions): Prom
 const maxWaitToKeepMs = 2_000
 
 /**
- * Reads a body that is not needed for the answer. Undefined if its length is not declared or not accepted, or if it does not arrive soon. Never
- * throws.
+ * Reads a body that is not needed for the answer. Undefined if its length is not declared or not accepted, if it does not arrive soon, or if
+ * reading fails. Never throws.
  */
 export async function readBodySoon(
   req: IncomingMessage,
@@ -213,7 +213,7 @@ const maxDrainedBytes = 64 * 1024
 const maxDrainMs = 1_000
 
 /**
- * Closes the connection of a request whose body will not be read. Call it after a refusal, before the answer ends. A complete
+ * Closes the connection of a request whose body will not be read. Call it before the answer ends. A complete
  * request keeps its connection. After the answer is flushed, up to 64 kB are read, for at most a second.
  */
 export function dropRest(req: IncomingMessage, res: ServerResponse): void {

@@ -21,8 +21,8 @@ type ConnectedRequest = {
  * the first hop that is not trusted is the client. Text that is not an address ends the walk at the hop that sent it. RFC 7239
  * `Forwarded` is ignored: a proxy that sets only one of the two headers passes the other one on unchecked.
  *
- * `unnamed` gets the addresses of peers that are not trusted but send X-Forwarded-For from this machine or a private network: they
- * are probably proxies that the configuration does not name.
+ * `unnamed` gets the address of each peer that is not trusted and sends X-Forwarded-For: perhaps it is a proxy that the configuration
+ * does not name.
  *
  * Throws `config-invalid` for an entry that is neither an address nor a CIDR.
  */
@@ -98,7 +98,7 @@ const nearRanges: ReadonlySet<string> = new Set(['loopback', 'private', 'uniqueL
 export type Peer = { readonly client: string; readonly isLoopback: boolean }
 
 /**
- * The client of a connection, from its socket address, in the form of `createClientLookup`; undefined for a trusted proxy, which carries the
+ * The client of a connection, from its socket address; undefined for a trusted proxy, which carries the
  * connections of many clients. Throws `config-invalid` like `createClientLookup`. `trustedProxies` is parsed again when it returns another
  * array.
  */

@@ -48,15 +48,15 @@ type EntryParts = {
   readonly quarantine: Pick<Quarantine, 'accepts'>
 }
 
-/** The reason for a mapping whose scheme does not appear in the headers. The name of the scheme follows it. */
+/** The reason in the trace of a mapping whose scheme does not appear in the headers. The name of the scheme follows it. */
 export const unclaimedReason = 'the request has no proof of the scheme'
 
 export function createEntry({ admission, handed, refusals, quarantine }: EntryParts) {
   const unproven = createUnprovenBodies()
 
   /**
-   * Throws the refusal of a request, in this order: 404, 403, 400, 405, 429 or 401, 404, then those of the body. If the headers have a proof, or the
-   * body may have one, the body is read before the proof is refused with 401 or 429.
+   * Throws the refusal of a request. The order of the checks: 404, 403, 400, 405, 429 or 401, 404 for an unknown name, the body. If the headers
+   * have a proof, or the body may have one, the body is read before the proof is refused with 401 or 429.
    */
   async function admitRequest(incoming: Incoming, generation: Generation): Promise<EntryResult> {
     const request = admission.checkHead(incoming.req, generation)
@@ -117,8 +117,8 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
   }
 
   /**
-   * Lets in a request that was refused before, if it proves itself now. Its proof is checked by the time `at` at which it arrived. Throws the
-   * refusals of proof and body. Counts no failure of its client, and stores no secret of its sender.
+   * Lets in a request that was refused before, if its credential is valid now. Its proof is checked by the time `at` at which it arrived. Throws
+   * `hook-unknown`, and the refusals of proof and body. Counts no failure of its client, and stores no secret of its sender.
    */
   async function readmitRequest(
     { path, method, url, rawHeaders, client, body }: RawRequest & { readonly path: string },

@@ -9,7 +9,7 @@ import { dropRest } from './body.ts'
 /** The time that the sender may keep its side of a closed connection open, in milliseconds. */
 const lingerMs = 1_000
 
-/** Node silently drops headers above its limit, perhaps a second Authorization. So its limit is one more than this. */
+/** Node silently drops headers above its own limit, perhaps a second Authorization. So Node gets one more than this limit. */
 export const maxHeaders = 1_000
 
 type MalformedGuard = {
@@ -87,8 +87,8 @@ function toMalformedProblem(code: string | undefined): Problem {
 }
 
 /**
- * Requests that Node accepts and a proxy may read differently: no version, more headers than Node collects, no Host or two of
- * them (RFC 9112, 3.2), any Transfer-Encoding except `chunked`, and a target that is neither a path nor a URL.
+ * Finds what Node accepts and a proxy may read differently: a version other than 1.0 and 1.1, a target that is neither a path nor a URL, too many
+ * headers, two Host headers, none in HTTP/1.1 (RFC 9112, 3.2), and any Transfer-Encoding except `chunked`.
  */
 function findAmbiguity({ rawHeaders, headers, httpVersion, url = '' }: IncomingMessage): Problem | undefined {
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {

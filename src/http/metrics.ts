@@ -158,7 +158,7 @@ export function createMetrics({
         store.waitCounts(),
         store.holds(),
       ])
-      // no await from here until the text is made: two calls at the same time share the gauges
+      // no await from here until `metrics` has read the gauges: two calls at the same time share them
       setBudgets(budgets)
       setWaits(waitCounts, holds)
       bytes.set(waiting)

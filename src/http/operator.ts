@@ -1,5 +1,5 @@
 // Access to the admin API: the gateway token opens all calls, and other tokens open the calls that their rights include. Guesses are throttled
-// like guesses of the hook token. Each call that changes something passes here, so its entry in the audit log is written here.
+// like guesses of the hook token. The guards also write the audit log of the calls that change something.
 import type { IncomingMessage } from 'node:http'
 import type { Middleware } from 'koa'
 import { type AdminRight, includesRight } from '../model/config/tokens.ts'
@@ -113,7 +113,7 @@ export function createGuards({ operators, token, acts }: GuardParts): Guards {
       try {
         operator = operators.require(ctx.req, needed)
       } catch (error) {
-        // a client that is locked out writes nothing
+        // a client that is locked out must not fill the audit log
         const known =
           error instanceof Problem && error.code === 'unauthorized' ? operators.findRefused(ctx.req) : undefined
         if (known !== undefined) acts.refuse(ctx, known, `The token has expired, or has not the right "${needed}".`)

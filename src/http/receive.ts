@@ -90,7 +90,7 @@ export type Receiver = {
   receive(incoming: Incoming): Promise<StreamedAnswer>
   /** Answers all requests that wait for a run. From now on, none waits. */
   stopWaiting(): void
-  /** Runs a refused request if it may enter now. `isDry`: only checks this. `repeated`: it repeats a delivery. Throws if it is still refused. */
+  /** Runs a refused request if it may enter now. `isDry`: stores nothing. `repeated`: it repeats a delivery. Throws if it is still refused. */
   receiveRefused(refused: RefusedRequest, options: { readonly isDry: boolean }): Promise<'ran' | 'repeated'>
 }
 
@@ -141,7 +141,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
 
   return { receive, receiveRefused, stopWaiting: runs.stopWaiting }
 
-  /** Shows what would happen to a request, without effects: its transform runs, but nothing is stored. */
+  /** Decides on a request and stores nothing. Throws if it would be refused. */
   async function previewRequest(entry: AdmittedRequest, generation: Generation, receivedAt: number) {
     const { hook } = entry
     const { head, body } = (await convertMultipart(entry, hook)) ?? entry
@@ -154,10 +154,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
     return 'ran'
   }
 
-  /**
-   * `refused`: the request was refused before. If its sender gave it no delivery id, its request id is the dedupe key, so that it runs only
-   * once.
-   */
+  /** `refused`: the request was refused before. If it has no dedupe key, its request id becomes one, so that it runs only once. */
   async function receiveDelivery(
     request: AdmittedRequest,
     generation: Generation,
@@ -226,7 +223,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
   async function storePending(deciding: Promise<Decision>, handling: Handling): Promise<Answer> {
     const { delivery, hook, generation, writer } = handling
     checkBodyLate(delivery, deciding)
-    // the delivery is claimed before its row is stored, where other gateways can see it
+    // before its row is stored, because other gateways see the row at once
     await parts.rerunner.claim([delivery.id])
     const pending = toPendingSettlement(delivery, generation.id, findMapping(hook, delivery).mapping?.id)
     const { answer, isOurs } = await writer.storePending(pending).catch(async (error: unknown) => {
@@ -266,7 +263,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
   /** Stores a decision. Returns undefined, and stores nothing, if other deliveries have changed the state that the decision is based on. */
   async function storeIfFresh(decision: Decision, handling: Handling): Promise<Answer | undefined> {
     const { delivery, generation, writer } = handling
-    // code that returned an action has parsed the payload; after any other decision the body may be unparsed
+    // a body that is left to code is parsed before its code can return an action, but perhaps not before another decision
     if (decision.kind !== 'accept') checkBody(delivery)
     if (isRefused(decision, generation)) {
       parts.onDecided?.(delivery, decision, generation)

@@ -11,8 +11,8 @@ import type { Caller } from './admission.ts'
 import type { RefusalFields } from '../model/api/answers.ts'
 
 /**
- * A refusal for the operator. Its sender sees only `requestId`, `status`, `code` and `error` in the answer. If the payload is invalid, `error` names
- * fewer fields than the answer.
+ * A refusal for the operator. Its sender sees only `requestId`, `status`, `code` and `error` in the answer. In production, `error` does not quote the
+ * names of an invalid payload, as the answer does.
  */
 export type Refusal = Caller & {
   readonly requestId: string
@@ -54,7 +54,7 @@ export class Refusals {
   #bytes = 0
   #added = 0
 
-  /** Requests are kept in development, for `hookloom verify --explain`. In production no payload is kept. */
+  /** Requests are kept in development, for `hookloom verify --explain`. In production, no payload is kept here. */
   readonly keepsRequests: boolean
 
   constructor(keepsRequests: boolean) {
@@ -157,7 +157,7 @@ export function toRefusalFields(refusal: Refusal, generation: Generation): Refus
   return { ...fields, nearestHook, signature: hint, isStranger: isStranger(refusal) }
 }
 
-/** A mapping without a path is for many hooks, so its `verify` is not changed for one of them. */
+/** The hint changes no mapping without a path, because such a mapping serves many hooks. */
 function findSignatureHint(signature: Signature, hook: string, generation: Generation) {
   const open = generation.findHook(hook).mappings.find(({ verifier, match }) => !verifier && match.path !== undefined)
   return buildSignatureHint(signature, { hook, mapping: open?.id })

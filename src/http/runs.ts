@@ -85,10 +85,10 @@ type RunsParts = {
 }
 
 export type Runs = {
-  /** The present state of a run; DELETE cancels the run first. Throws `not-found` unless the token started it, and `conflict` if it has ended. */
+  /** The present state of a run. Throws `not-found` unless the token started it. DELETE cancels the run first: `conflict` if it has ended. */
   answer(request: RunCall): Promise<Answer>
   /**
-   * The answer after a wait, which may take a minute, or a quarter of an hour for a stream: the caller must not occupy anything that others
+   * The answer after a wait of up to a minute, or at once a stream of up to a quarter of an hour. The caller must hold nothing that others
    * need. `now`: the answer without a wait. Never rejects.
    */
   answerLater(requested: RequestedWait, now: Answer, response: ServerResponse): Promise<StreamedAnswer>
@@ -126,7 +126,7 @@ export function createRuns({ store, access, auditor, generation, lookForJobs, cl
 
   async function findShown(request: RunCall): Promise<Job> {
     const job = await find(request)
-    // the same message for both cases: a caller must not learn which ids exist
+    // an unknown id and a run of another token get the same message: a caller must not learn which ids exist
     if (job === undefined) throw new Problem('not-found', 'No run that this token started has this id.')
     return job
   }

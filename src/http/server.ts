@@ -1,4 +1,4 @@
-// The HTTP server. Every failure becomes an answer in one place.
+// The HTTP server of both ports. An error that a route throws becomes an answer in one place.
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type Router from '@koa/router'
@@ -79,7 +79,7 @@ export function sendAnswer(ctx: Context, answer: StreamedAnswer): void {
     ctx.body = null
     ctx.status = answer.status
   } else {
-    // a handshake is answered in the media type of its sender
+    // the answer to a handshake, for example, has another type
     if (!ctx.res.hasHeader('content-type')) ctx.set('content-type', 'application/json; charset=utf-8')
     ctx.body = answer.body
   }
@@ -90,7 +90,7 @@ export function sendAnswer(ctx: Context, answer: StreamedAnswer): void {
 const headMs = 10_000
 const checkEveryMs = 2_000
 
-/** Requests whose clients wait for a response 100 before they send the body (`Expect: 100-continue`). */
+/** Requests with `Expect: 100-continue` that have got no response 100 yet. */
 const awaitingContinue = new WeakSet<IncomingMessage>()
 
 function sendContinue(ctx: Context): void {
@@ -121,7 +121,7 @@ export async function listen(
   const onRequest = guard.watch(connections.watch(listener))
   const server = createServer(
     {
-      // a slow head is cut off early; body.ts limits the time for the body first, and this limit is only the backstop
+      // body.ts ends a slow body earlier, so `requestTimeout` is only the backstop
       headersTimeout: headMs,
       requestTimeout: headMs + options.bodyTimeoutMs + 5_000,
       connectionsCheckingInterval: checkEveryMs,

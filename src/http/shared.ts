@@ -68,7 +68,7 @@ type SharedCursors<State> = {
   update(id: string, change: (now: State) => State): Promise<void>
 }
 
-/** State in cursors of the store, each with an id. `parse` gets the text of a cursor, undefined if there is none, whenever it is a new one. */
+/** State in cursors of the store, each with an id. `parse` gets each new text of a cursor; undefined: the store has no such cursor. */
 export function createSharedCursors<State>({
   store,
   toName,
@@ -155,8 +155,8 @@ function shareThrottle(
 type SharedSecrets = { readonly secrets: readonly string[]; readonly armedUntil: number }
 
 /**
- * Keeps secrets in the store, each under the name of its mapping, with the window in which another one is accepted. `own`: the file of
- * this gateway, where commands on its machine read them. `names`: the names of the mappings whose senders give a secret.
+ * Keeps the secrets of each `secretsName` in the store, with the end of the window in which another one is accepted. `own`: the file of this
+ * gateway, where commands on its machine read them. `names`: the `secretsName` of each mapping whose sender gives a secret.
  */
 function shareHandshakeSecrets(
   own: SecretFile,

@@ -1,4 +1,4 @@
-// The spans of requests: one for each request, even if it is refused. Without an SDK of OpenTelemetry, nothing here is computed.
+// The spans of requests: one for each decision on a delivery, and one for each refusal. Without an SDK of OpenTelemetry, no attribute is computed.
 import { recordSpan, runInSpan } from '../base/trace.ts'
 import type { Delivery } from '../model/delivery.ts'
 import type { Problem } from '../model/problem.ts'

@@ -20,7 +20,7 @@ type StoredToken = {
 export type StoredTokens = {
   set(): TokenSet
   list(): Promise<readonly StoredToken[]>
-  /** Returns the token, which nobody can read again. Throws `conflict` if the name is taken. */
+  /** Returns the token, which nobody can read again. Throws `conflict` if the name is taken, or if the store has the maximum of tokens. */
   add(token: Pick<StoredToken, 'name' | 'may' | 'expiresAt'>): Promise<string>
   /** Throws `not-found`. */
   revoke(name: string): Promise<void>

@@ -8,13 +8,13 @@ import type { Guards } from '../operator.ts'
 import { answerJson } from './answer.ts'
 import { findPlace } from './rows.ts'
 
-/** The maximum number of deliveries and dead jobs that are read for one answer. */
+/** The maximum number of parked deliveries that are read for one answer, and of dead jobs. */
 const maxRead = 500
 /** The number of newest deliveries that are searched for failing runs. */
 const maxNewest = 200
 const maxGroups = 50
 const maxIds = 200
-/** Refusals older than this are left out: nobody can resolve a refusal. */
+/** Refusals older than this are left out. */
 const refusalMs = 3_600_000
 
 type AttentionParts = Pick<ApiParts, 'store' | 'refusals' | 'clock'>

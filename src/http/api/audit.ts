@@ -12,8 +12,8 @@ import { answerJson } from './answer.ts'
 
 const maxBytes = 10_000
 
-/** Answers with the newest entries first. */
 export function addAuditRoutes(router: Router, guards: Guards, { store }: Pick<ApiParts, 'store'>): void {
+  // the newest entries first
   router.get('/api/audit', guards.read, async (ctx) => {
     const limit = readLimit(ctx)
     const text = readParameter(ctx, 'before')

@@ -1,4 +1,4 @@
-// /api/budgets: the spending of the budgets, and the details of one of them.
+// /api/budgets: lists the budgets with their spending, and raises one of them.
 import type Router from '@koa/router'
 import { findPeriod } from '../../model/budgets.ts'
 import { type Spending, toNanos } from '../../model/spending.ts'

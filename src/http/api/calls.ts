@@ -1,5 +1,5 @@
-// Every call that programs make on both ports, with the schemas of its body and of its answer. The OpenAPI document is made from it, and the
-// tests check the answers by it.
+// The calls of the admin API and of the run resource, with the schemas of their bodies and answers. The OpenAPI document is made from them, and the
+// tests check the answers by them.
 import { z } from 'zod'
 import * as answers from '../../model/api/answers.ts'
 import { AuditFields, AuditPage, WrittenFile } from '../../model/api/audit.ts'

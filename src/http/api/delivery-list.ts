@@ -94,7 +94,7 @@ async function listDead(parts: ListParts, { limit, before, ...filters }: Deliver
   return { ...page, next: oldestRead.deliveryId, searchedTo: toIsoTime(oldestRead.createdAt) }
 }
 
-/** In a dead run, only the message and the error are searched, not the payload. */
+/** The payload is not searched. */
 function matches(
   record: DeliveryRecord,
   { hook, source, text, since, until }: Omit<DeliveriesQuery, 'limit'>,

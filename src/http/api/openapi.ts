@@ -12,7 +12,7 @@ type OpenApiParts = Pick<ApiParts, 'hooksUrl' | 'generation'>
 
 export function addOpenApiRoute(router: Router, guards: Guards, parts: OpenApiParts): void {
   router.get('/api/openapi.json', guards.read, async (ctx) => {
-    // made at the first request, because few gateways get one, and the schemas take time to load
+    // loaded at the first request, because few gateways get one, and the schemas take time to load
     const { calls, named } = await import('./calls.ts')
     const { hooks } = parts.generation().config
     const hooksUrl = parts.hooksUrl() ?? hooks.path
@@ -69,7 +69,7 @@ function toRef(id: string): string {
   return `#/components/schemas/${id}`
 }
 
-/** JSON Schemas for a reader of answers: they allow unknown fields, because later versions may add fields. */
+/** JSON Schemas. Those of answers allow unknown fields, because later versions may add fields. */
 function convertSchemas(registry: z.core.$ZodRegistry<{ id: string }>): Record<string, object> {
   const { schemas } = z.toJSONSchema(registry, {
     io: 'input',

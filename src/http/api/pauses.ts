@@ -95,7 +95,7 @@ async function pause(parts: PauseParts, asked: z.infer<typeof AskedPause>): Prom
 async function resume(parts: PauseParts, asked: AskedChange): Promise<{ what: string }> {
   const { store, generation, lookForJobs } = parts
   const holds = await store.holds()
-  // the list shows the name of a mapping that was removed, so that it can still be resumed by this name
+  // the list shows a mapping that was removed by its label, and it can still be resumed by that
   const held = holds.find(({ label }) => nameLabel(label, generation()) === asked.what)
   const target = held === undefined ? findPauseTarget(asked.what, generation()) : toTarget(held, generation())
   const ended = holds.filter(({ label, kind }) => label === target.label && resumed.some((each) => each === kind))
@@ -164,7 +164,7 @@ function describeChange({ by, done, name, reason, until }: Change): string {
   return `Hookloom: ${by} ${done} ${name}.${why}${until === undefined ? '' : ` Until ${until}.`}`
 }
 
-/** Makes an event that wakes no agent, and a log line. Sources and session keys come from requests, so the line has only their kind. */
+/** Makes an event that wakes no agent, and a log line. Sources and session keys come from requests, so the log line has only their kind. */
 async function noteChange({ store, generation, newId, lookForJobs, log }: PauseParts, change: Change): Promise<void> {
   const [kind = ''] = change.name.split(':')
   log.info({}, describeChange(isFromRequest(change.name) ? { ...change, name: `a ${kind}` } : change))

@@ -12,7 +12,7 @@ import type { ApiParts } from './parts.ts'
 
 type SendParts = Pick<ApiParts, 'generation' | 'hooksUrl'> & { readonly handed: Pick<HandshakeSecrets, 'find'> }
 
-/** Headers that belong to a connection. A copied request may have them. */
+/** Headers of the connection or of the encoding of the bytes. A copied request may have them. */
 const connectionHeader =
   /^(host|connection|keep-alive|content-length|transfer-encoding|content-encoding|accept-encoding|te|expect|upgrade|trailer)$/i
 const sendMs = 60_000

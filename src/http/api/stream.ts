@@ -1,4 +1,5 @@
-// GET /api/stream: changes of deliveries, as server-sent events. A client that reads slowly gets fewer and larger events, not a queue.
+// GET /api/stream: changed deliveries, refusals and the status, as server-sent events. A client that reads slowly gets fewer and larger events,
+// not a queue.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DeliveryRecord } from '../../store/records.ts'
@@ -11,7 +12,7 @@ import type { RefusalFields, StatusFields } from '../../model/api/answers.ts'
 
 /** Changes within this time are one event. To draw the page more than five times a second does not make it easier to read. */
 const gatherMs = 200
-/** After this silence an empty frame is sent, because proxies and browsers close silent connections. */
+/** After this silence a comment is sent, because proxies and browsers close silent connections. */
 const silenceMs = 15_000
 /** More changed deliveries than this at once are sent as `reset`: one page of the list is cheaper to read. */
 const maxRows = 500
