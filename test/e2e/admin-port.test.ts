@@ -152,7 +152,7 @@ test.each([
   '/hooks/wake',
   '/api/sessions/a/b',
   '//healthz',
-])('the path %s is not found, and the answer names the paths that exist', async (target) => {
+])('the path %s is not found, and the answer names /readyz', async (target) => {
   const reply = await ask({ target, headers: bearer })
   expect([readVerdict(reply), reply.body]).toEqual(['not-found', expect.stringContaining('/readyz')])
 })

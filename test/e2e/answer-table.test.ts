@@ -1,4 +1,4 @@
-// The exact answer to each outcome of a hook: status and body, and which part of the request is stored.
+// The exact answer to each outcome of a hook: status and body, and what is stored.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -31,7 +31,7 @@ test('a hook name of 512 characters is accepted, and a longer one is unknown eve
   expect(await gateway.deliveries()).toHaveLength(before + 1)
 })
 
-test('a condition that can never be true is refused', () => {
+test('a condition on a path or a source that is longer than any request may have is refused', () => {
   expect(Match.safeParse({ path: `/${'n'.repeat(512)}/`, source: 's'.repeat(256) }).success).toBe(true)
   expect(Match.safeParse({ path: 'n'.repeat(513) }).error?.issues[0]?.path).toEqual(['path'])
   expect(Match.safeParse({ source: 's'.repeat(257) }).error?.issues[0]?.path).toEqual(['source'])

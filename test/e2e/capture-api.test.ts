@@ -54,7 +54,7 @@ describe('POST /api/deliveries/<id>/capture', () => {
     gateway = await startInside({ config, files: { [`${root}/x.ts`]: code, [`${root}/a/b.ts`]: code } })
   })
 
-  test('the event name in a header stays in the fixture if a condition compares the header with the payload', async () => {
+  test('the event name in a header stays in the fixture if a condition of the mapping compares the header', async () => {
     const payload = { name: 'a pull_request', pull_request: { id: 7 } }
     const made = await capture(await send('pulls', payload, { 'x-acme-event': 'pull_request' }))
     expect(made).toMatchObject({ status: 200, removed: [] })

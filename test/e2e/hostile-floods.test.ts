@@ -63,7 +63,7 @@ describe('connections after a refusal', () => {
     expect([closed, replies.map(({ status }) => status)]).toEqual([true, [401]])
   })
 
-  test('a refusal of a proven request keeps the connection open', async () => {
+  test('a refusal of a request with the hook token keeps the connection open', async () => {
     const request = toRequest({ target: '/hooks/wake', headers: [...bearer, ...json], body: '{}' })
     const { replies } = await exchange(gateway.port, Buffer.concat([request, request]), { until: 2 })
     expect(replies.map(({ headers }) => headers['connection'])).toEqual(['keep-alive', 'keep-alive'])

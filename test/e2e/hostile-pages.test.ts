@@ -83,7 +83,7 @@ describe('requests from the same site or without a browser', () => {
   })
 })
 
-test('a page of another site cannot reach the admin port with a link or an image, and such requests do not count as guesses', async () => {
+test('a request to the admin port from a page of another site is refused, and does not count as a guess', async () => {
   const port = Number(new URL(gateway.adminUrl).port)
   const site: Headers = [['sec-fetch-site', 'cross-site']]
   for (let count = 0; count < 30; count++) {

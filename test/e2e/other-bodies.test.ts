@@ -71,7 +71,7 @@ describe('bodies of text and XML', () => {
     ['text/plain', '', 400],
     ['text/plain; charset=iso-8859-1', 'x', 415],
     ['application/json', 'no json', 400],
-  ])('a body of %s is checked before a mapping reads it', async (type, body, status) => {
+  ])('an invalid or unsupported body of %s is refused', async (type, body, status) => {
     expect((await post('notes', type, body)).status).toBe(status)
   })
 
@@ -82,7 +82,7 @@ describe('bodies of text and XML', () => {
 })
 
 describe('multipart forms', () => {
-  test('the payload of a form has its fields, and its files as name, type and size', async () => {
+  test('the payload of a form has its fields, and the name and size of its file', async () => {
     const form = new FormData()
     form.append('body', 'hello')
     form.append('author', 'Ada')
@@ -123,7 +123,7 @@ describe('multipart forms', () => {
     expect(await post('json', 'multipart/form-data; boundary=x', body)).toMatchObject({ status: 400 })
   })
 
-  test('a form cannot set a prototype, and the built-in hooks refuse forms', async () => {
+  test('a form cannot set a prototype, and the hook wake refuses forms', async () => {
     const { status, deliveryId } = await post(
       'json',
       'multipart/form-data; boundary=x',

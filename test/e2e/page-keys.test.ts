@@ -44,7 +44,7 @@ describe('codes that open the page', () => {
     expect((await ask('POST', `/api/page/key?code=${await issueCode()}`)).status).toBe(401)
   })
 
-  test('only the gateway token gets a code, so that a key cannot renew itself', async () => {
+  test('a key of the page gets no code, so that it cannot renew itself', async () => {
     const { body } = await exchangeCode(await issueCode())
     expect((await ask('POST', '/api/page/code', toBearer(body['key'] ?? ''))).status).toBe(401)
     expect((await ask('POST', '/api/page/code')).status).toBe(401)
@@ -158,7 +158,7 @@ describe('keys of the page', () => {
     }
   })
 
-  test('pages that stayed open during a restart do not lock the operator out', async () => {
+  test('thirty requests with an invalid key of the page do not lock the operator out', async () => {
     for (let n = 0; n < 30; n++) {
       expect((await ask('GET', '/api/deliveries', toBearer(`hlk_${'x'.repeat(43)}`))).status).toBe(401)
     }

@@ -1,4 +1,4 @@
-// Files of the gateway and its commands: readable by the owner only if they contain secrets, and never written through a foreign link.
+// Files of the gateway and its commands: only the owner can read their secrets, and a foreign link is never followed.
 import { spawnSync } from 'node:child_process'
 import {
   existsSync,
@@ -41,7 +41,7 @@ describe('address file of the gateway', () => {
 })
 
 test.skipIf(process.platform === 'win32')(
-  'only the owner can write a config directory or read its secrets, whatever the umask',
+  'only the owner can write a config directory or read its secrets, even with the umask 000',
   { timeout: 120_000 },
   () => {
     // a folder that all users may enter does not protect its files

@@ -49,7 +49,7 @@ test('a wrong token counts as a failure even if the proof cannot be checked', ()
   expect(catchCode(() => admission.checkToken(toHead('valid')))).toBe('rate-limited')
 })
 
-test('a valid token that does not open the hook gets an answer that says so, and does not count as a failure', () => {
+test('a valid token that does not open the hook is refused, and does not count as a failure', () => {
   const admission = start()
   for (let count = 0; count < 30; count++) {
     expect(catchCode(() => admission.refuseUnproved(toHead('valid')))).toBe('unauthorized')

@@ -35,7 +35,7 @@ test.each(['retry', 'drop'])('%s refuses a blank filter, instead of taking all k
   expect(queries).toEqual([])
 })
 
-test('without a filter all kept requests are meant, and with one only those that match', async () => {
+test('a drop without a filter applies to all kept requests, and a drop with filters only to those that match', async () => {
   const { queries, call } = await startRefused()
   expect(await call('POST', '/api/refusals/drop')).toBe(200)
   expect(await call('POST', '/api/refusals/drop?hook=a&since=2026-01-02T03:04:05Z&after=7')).toBe(200)

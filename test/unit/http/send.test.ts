@@ -35,7 +35,7 @@ test('a header that HTTP does not allow is named as the fault of the request', a
   })
 })
 
-test('a hook port that refuses the connection is named, and not a header', async () => {
+test('a refused connection to the hook port is reported with its code', async () => {
   let closed = 0
   await withServer(
     () => {},
