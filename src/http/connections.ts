@@ -20,7 +20,10 @@ type Connections = {
   /** For the event `connection`. Closes the socket without an answer if its client has too many. */
   track(socket: Socket): void
   watch(listener: RequestListener): RequestListener
-  /** Closes connections without a running request for `idleMs`. An answer that the client does not read is not a running request. */
+  /**
+   * Closes connections without a running request for `idleMs`. A request runs until its answer is complete, and as long as the client reads the
+   * answer.
+   */
   closeIdle(): void
   /**
    * From now on each connection ends with the answer to its newest request: a busy sender that keeps its connection must not delay
@@ -31,8 +34,10 @@ type Connections = {
 
 type Connection = {
   readonly peer: Peer | undefined
-  /** When the newest request ran, or, before the first one, when the connection began. */
+  /** When a request ran last, or, before the first one, when the connection began. */
   busyAt: number
+  /** The unsent bytes at the last call of `closeIdle`. */
+  unsent: number
   newest: ServerResponse | undefined
   /** Responses that are not sent completely yet. */
   readonly open: Set<ServerResponse>
@@ -79,7 +84,7 @@ export function createConnections(options: {
       const peer = peerOf(socket.remoteAddress)
       // no answer: it would cost as much as the limit saves
       if (peer !== undefined && !count(peer)) return void socket.destroy()
-      connections.set(socket, { peer, busyAt: now(), newest: undefined, open: new Set() })
+      connections.set(socket, { peer, busyAt: now(), unsent: 0, newest: undefined, open: new Set() })
       socket.once('close', () => forget(socket, peer))
     },
     watch: (listener) => (req, res) => {
@@ -98,8 +103,10 @@ export function createConnections(options: {
     },
     closeIdle() {
       for (const [socket, connection] of connections) {
-        const isBusy = [...connection.open].some((res) => !res.writableEnded)
-        if (isBusy) connection.busyAt = now()
+        const unsent = countUnsentBytes(socket)
+        const isRead = unsent < connection.unsent
+        connection.unsent = unsent
+        if (isRead || [...connection.open].some((res) => !res.writableEnded)) connection.busyAt = now()
         else if (now() - connection.busyAt > connectionLimits.idleMs) socket.destroy()
       }
     },
@@ -111,4 +118,11 @@ export function createConnections(options: {
       }
     },
   }
+}
+
+/** The bytes that the client has not taken yet. `writableLength` counts a text as a whole until its last byte is sent. */
+function countUnsentBytes(socket: Socket): number {
+  // Node has no public name for it, and reads it itself to find out whether a socket is idle (`Socket._onTimeout`)
+  const handle: { readonly writeQueueSize?: number } | null | undefined = Reflect.get(socket, '_handle')
+  return handle?.writeQueueSize ?? 0
 }

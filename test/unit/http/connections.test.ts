@@ -6,6 +6,8 @@ import { createPeerLookup, type Peer } from '../../../src/http/client.ts'
 import { connectionLimits, createConnections } from '../../../src/http/connections.ts'
 
 const { perClient, loopback, all, idleMs } = connectionLimits
+/** More than the system keeps of an answer that nobody reads. */
+const maxBuffered = 48 * 1024 * 1024
 const closers: (() => void)[] = []
 
 afterEach(() => {
@@ -59,7 +61,7 @@ const remote: Peer = { client: '203.0.113.7', isLoopback: false }
 const another: Peer = { client: '203.0.113.8', isLoopback: false }
 
 describe('the number of connections of a client', () => {
-  test('a connection over the limit of its client is closed, one of another client is not, and each closed connection makes room for a new one', async () => {
+  test('a connection over the limit of its client is closed, one of another client is not, and a closed connection makes room for a new one', async () => {
     const many = Array.from({ length: perClient + 1 }, () => remote)
     const { openConnection, ask, responses, told } = await startServer(...many, another, remote, remote)
     const held: Awaited<ReturnType<typeof openConnection>>[] = []
@@ -151,6 +153,40 @@ describe('idle connections', () => {
     deaf.socket.resume()
     await deaf.closed
     expect(deaf.state.text.length).toBeLessThan(64 * 1024 * 1024)
+  })
+
+  test('a connection is not closed while its client reads an answer slowly, and is closed when the client stops', async () => {
+    const { openConnection, ask, time, closeIdle } = await startServer(remote)
+    const { socket, state, closed } = await openConnection()
+    socket.removeAllListeners('data').pause()
+    const res = await ask(socket)
+    res?.end(Buffer.alloc(maxBuffered * 5))
+    closeIdle()
+    let taken = 0
+    socket.on('data', (chunk) => {
+      taken += chunk.length
+      if (taken >= maxBuffered) socket.pause()
+    })
+    for (let round = 0; round < 3; round++) {
+      taken = 0
+      socket.resume()
+      await vi.waitUntil(() => taken >= maxBuffered || state.closed, { timeout: 60_000 })
+      time.now += idleMs + 1
+      closeIdle()
+    }
+    expect([taken >= maxBuffered, socket.destroyed]).toEqual([true, false])
+    await vi.waitFor(
+      () => {
+        time.now += idleMs + 1
+        closeIdle()
+        expect(res?.destroyed).toBe(true)
+      },
+      { timeout: 60_000 },
+    )
+    taken = Number.NEGATIVE_INFINITY
+    socket.resume()
+    await closed
+    expect(socket.bytesRead).toBeLessThan(maxBuffered * 5)
   })
 })
 
