@@ -1,10 +1,10 @@
-// The entries of the audit log for the admin API: one for each call that changes something, and one for each call that its caller may not make.
+// The acts of the admin API: how the audit log names each call that changes something, and what its entries show of the request.
 import type { Context, Next } from 'koa'
 import { isJsonObject, type JsonValue, tryParseJson } from '../../base/json.ts'
 import type { Generation } from '../../pipeline/generation.ts'
 import type { NewAuditEntry } from '../../store/audit.ts'
 import type { AuditedAct, Auditor } from '../audit.ts'
-import { maxEscaped, readRequestText } from './query.ts'
+import { countMostBytes, readRequestText } from './query.ts'
 
 type KnownAct = {
   readonly name: string
@@ -20,7 +20,7 @@ const fixture = ['name', 'module']
 const parked = ['hook', 'after']
 const range = ['hook', 'since', 'after']
 
-/** Maps each call of `calls.ts` to its act. A call that is missing here is also an act: its entry has its method and path. */
+/** The act of each call. A call that is missing here and in `readOnlyCalls` is also an act: its entry has its method and path. */
 export const acts: Readonly<Record<string, KnownAct>> = {
   'POST /api/deliveries/{id}/retry': { name: 'retry' },
   'POST /api/deliveries/{id}/drop': { name: 'drop' },
@@ -63,9 +63,9 @@ export const readOnlyCalls: ReadonlySet<string> = new Set([
 type Actor = NewAuditEntry['by']
 
 export type ActRecorder = {
-  /** Runs the rest of the route, and writes an audit entry before it and one after it. */
+  /** Runs the rest of the route. If the call is an act, writes an audit entry before it and one after it. */
   perform(ctx: Context, by: Actor, next: Next): Promise<void>
-  /** Writes an audit entry for an act that its caller may not do. */
+  /** Writes an audit entry if the call is an act, because its caller may not do it. */
   refuse(ctx: Context, by: Actor, reason: string): void
 }
 
@@ -77,7 +77,7 @@ type ActParts = {
 export function createActRecorder({ auditor, generation }: ActParts): ActRecorder {
   async function readFields(ctx: Context, names: readonly string[] = []): Promise<Record<string, string>> {
     if (names.length === 0) return {}
-    const text = await readRequestText(ctx, maxEscaped * generation().config.server.maxBodyBytes + maxOtherBytes)
+    const text = await readRequestText(ctx, countMostBytes(generation().config.server))
     const body = tryParseJson(text ?? '')
     return isJsonObject(body) ? pickTexts(body, names) : {}
   }
@@ -96,9 +96,6 @@ export function createActRecorder({ auditor, generation }: ActParts): ActRecorde
     },
   }
 }
-
-/** The maximum size of the body that a route reads, except for the routes that take a whole request of a sender. */
-const maxOtherBytes = 500_000
 
 type FoundAct = KnownAct & { readonly param: string | undefined }
 

@@ -1,4 +1,4 @@
-// Routes of the admin API for hooks and their bench: the hooks, their samples, and the outcome of a typed request.
+// Routes of the admin API for the hooks and their bench, which tries a typed request, sends it, or makes a fixture or a transform of it.
 import { join } from 'node:path'
 import type Router from '@koa/router'
 import type { Context } from 'koa'
@@ -29,7 +29,7 @@ import type { KeptQuery } from '../../store/queries.ts'
 import type { HandshakeSecrets } from '../handshake-secrets.ts'
 import { type Case, readCases } from './attention.ts'
 import type { ApiParts } from './parts.ts'
-import { maxEscaped, readParameter, readRequestText } from './query.ts'
+import { countMostBytes, readParameter, readRequestText } from './query.ts'
 import type { Guards } from '../operator.ts'
 import { answerJson } from './answer.ts'
 import { send } from './send.ts'
@@ -138,15 +138,12 @@ export function addBenchRoutes(router: Router, guards: Guards, parts: BenchParts
   })
 }
 
-/** The bytes of JSON that are allowed for all fields except the body of the request. */
-const maxOthers = 500_000
-
 /** Throws `usage-invalid` and `body-too-large`. */
 async function readBody<T>({ generation }: BenchParts, ctx: Context, schema: z.ZodType<T>): Promise<T> {
-  const { maxBodyBytes } = generation().config.server
-  const text = await readRequestText(ctx, maxBodyBytes * maxEscaped + maxOthers)
+  const { server } = generation().config
+  const text = await readRequestText(ctx, countMostBytes(server))
   if (text === undefined)
-    throw new Problem('body-too-large', `The request is over server.maxBodyBytes (${maxBodyBytes}).`)
+    throw new Problem('body-too-large', `The request is over server.maxBodyBytes (${server.maxBodyBytes}).`)
   const parsed = schema.safeParse(tryParseJson(text))
   if (parsed.success) return parsed.data
   const [issue] = parsed.error.issues

@@ -14,7 +14,7 @@ import { checkBody, buildDelivery } from '../../deliveries/delivery.ts'
 import { toJobFields, toShownFields } from '../../deliveries/records.ts'
 import { toPendingSettlement, toDeliveryRow, toWaitingAnswer } from '../../deliveries/settlement.ts'
 import { listDeliveries } from './delivery-list.ts'
-import { readRequestText, type RouteContext } from './query.ts'
+import { maxEscaped, readRequestText, type RouteContext } from './query.ts'
 import type { Guards } from '../operator.ts'
 import { answerJson } from './answer.ts'
 import { readJobWaits, toSourceName } from './rows.ts'
@@ -85,7 +85,7 @@ async function readShownDelivery(parts: DeliveryParts, record: DeliveryRecord): 
 /** The maximum number of runs whose tasks are read: `forEach` can make two hundred runs. */
 const maxRuns = 10
 
-/** Reads the commit statuses and callbacks of the first runs. */
+/** Reads the jobs that send the commit statuses and callbacks of the first runs. */
 async function readTasks({ jobs }: DeliveryRecord, store: DeliveryParts['store']): Promise<JobFields[]> {
   const ids = jobs.slice(0, maxRuns).flatMap(({ planned }) => {
     if (planned.kind !== 'agent') return []
@@ -158,7 +158,7 @@ async function findTask(store: Store, ctx: RouteContext): Promise<Job | undefine
   return job?.deliveryId === undefined ? job : undefined
 }
 
-/** Runs a parked delivery again, or queues the dead jobs of an accepted one again. */
+/** Runs a pending or parked delivery again, or queues the dead jobs of an accepted one again. */
 async function retryDelivery(
   { store, rerunner, lookForJobs }: DeliveryParts,
   record: DeliveryRecord,
@@ -189,8 +189,7 @@ export const EditedBody = z.strictObject({ body: z.string() })
 /** The new body of `{"body": "…"}`; undefined if the request has no body. Throws `body-too-large` and `usage-invalid`. */
 async function readEditedBody(ctx: RouteContext, { config }: Generation): Promise<Uint8Array | undefined> {
   const { maxBodyBytes } = config.server
-  // JSON can write one byte as six characters
-  const text = await readRequestText(ctx, 6 * maxBodyBytes + 1_024)
+  const text = await readRequestText(ctx, maxEscaped * maxBodyBytes + 1_024)
   if (text === '') return undefined
   const edited = EditedBody.safeParse(tryParseJson(text ?? ''))
   if (text !== undefined && !edited.success) {

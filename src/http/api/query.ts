@@ -48,6 +48,13 @@ export function readStateParameter(ctx: Context): DeliveryState | 'dead' | undef
 
 /** The bytes of JSON that a byte of a text can take: six for a control character. */
 export const maxEscaped = 6
+/** The bytes of JSON that all fields except the body of a typed request may take. */
+const maxOtherBytes = 500_000
+
+/** The maximum size of a body of the admin API that contains a whole request of a sender. No route reads a larger body. */
+export function countMostBytes({ maxBodyBytes }: { readonly maxBodyBytes: number }): number {
+  return maxEscaped * maxBodyBytes + maxOtherBytes
+}
 
 /** Bodies that were already read: the audit log and the route use the same body. */
 const bodies = new WeakMap<IncomingMessage, Promise<string | undefined>>()
