@@ -11,8 +11,8 @@ import type { Caller } from './admission.ts'
 import type { RefusalFields } from '../model/api/answers.ts'
 
 /**
- * A refusal for the operator. Its sender sees only `requestId`, `status`, `code` and `error` in the answer. In production, `error` does not quote the
- * names of an invalid payload, as the answer does.
+ * A refusal for the operator. Its sender sees only `requestId`, `status`, `code` and `error` in the answer. In production, `error` hides
+ * names in an invalid payload that the answer shows.
  */
 export type Refusal = Caller & {
   readonly requestId: string
