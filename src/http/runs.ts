@@ -106,7 +106,7 @@ const graceMs = 10_000
 export function createRuns({ store, access, auditor, generation, lookForJobs, clock, log }: RunsParts): Runs {
   const waiters = createWaiters({ store, maxWaiting: () => generation().config.hooks.maxWaiting, log })
 
-  async function find({ runId, tokenId }: Pick<RunCall, 'runId' | 'tokenId'>): Promise<Job | undefined> {
+  async function findStarted({ runId, tokenId }: Pick<RunCall, 'runId' | 'tokenId'>): Promise<Job | undefined> {
     if (!/^[\da-f-]{36}$/.test(runId)) return undefined
     const job = await store.job(runId)
     return job !== undefined && isStartedBy(job, tokenId) ? job : undefined
@@ -119,36 +119,36 @@ export function createRuns({ store, access, auditor, generation, lookForJobs, cl
     )
   }
 
-  async function show(job: Job): Promise<Answer> {
+  async function readRunAnswer(job: Job): Promise<Answer> {
     const waits = await readWaits([job], { store, config: generation().config, now: clock(), isOutsider: true })
     return toRunAnswer(job, waits.get(job.id))
   }
 
-  async function findShown(request: RunCall): Promise<Job> {
-    const job = await find(request)
+  async function requireStarted(request: RunCall): Promise<Job> {
+    const job = await findStarted(request)
     // an unknown id and a run of another token get the same message: a caller must not learn which ids exist
     if (job === undefined) throw new Problem('not-found', 'No run that this token started has this id.')
     return job
   }
 
   async function answer(request: RunCall): Promise<Answer> {
-    if (request.method !== 'DELETE') return show(await findShown(request))
+    if (request.method !== 'DELETE') return readRunAnswer(await requireStarted(request))
     const name = access.findNameById(request.tokenId, generation()) ?? 'a token'
     const act = { by: { kind: 'token', name }, act: 'cancel', target: request.runId } as const
     return auditor.perform(act, () => cancel(request))
   }
 
   async function cancel(request: RunCall): Promise<Answer> {
-    const job = await findShown(request)
+    const job = await requireStarted(request)
     const ended = await store.endJob(job.id, { state: 'cancelled', reason: 'Cancelled by the caller that started it.' })
     if (ended === undefined) {
-      const { state } = (await find(request)) ?? job
+      const { state } = (await findStarted(request)) ?? job
       throw new Problem('conflict', `The run has ended already: its state is ${shownStates[state]}.`)
     }
     lookForJobs()
     log.info({ jobId: job.id }, `run ${job.id} was cancelled by the caller that started it`)
     // the turn of a run that is ending must still be stopped
-    return { ...(await show((await find(request)) ?? job)), status: ended === 'ended' ? 200 : 202 }
+    return { ...(await readRunAnswer((await findStarted(request)) ?? job)), status: ended === 'ended' ? 200 : 202 }
   }
 
   async function waitForDelivery(
@@ -199,9 +199,9 @@ export function createRuns({ store, access, auditor, generation, lookForJobs, cl
     try {
       const isReached = (progress: Progress | undefined) => !isWaiting(progress)
       if (now.headers?.['retry-after'] !== undefined) await place?.waitUntil(request.runId, isReached, seconds * 1_000)
-      const job = await find(request)
+      const job = await findStarted(request)
       if (job === undefined) return now
-      const shown = await show(job)
+      const shown = await readRunAnswer(job)
       return hasEnded(job.state) ? addPreferenceApplied(shown, seconds) : shown
     } catch {
       return now
@@ -243,9 +243,9 @@ export function createRuns({ store, access, auditor, generation, lookForJobs, cl
     try {
       for (;;) {
         const [before] = await store.progress([request.runId])
-        const job = await find(request)
+        const job = await findStarted(request)
         if (job === undefined) return
-        const { body = '' } = await show(job)
+        const { body = '' } = await readRunAnswer(job)
         const id = toEventId(body)
         // the reason why the run waits may change while nothing else does
         yield id === sent ? ': nothing changed\n\n' : `id: ${id}\nevent: run\ndata: ${body}\n\n`

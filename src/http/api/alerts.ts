@@ -34,7 +34,7 @@ export function addAlertRoutes(router: Router, guards: Guards, { store, testAler
     for (const startedAt = performance.now(); ;) {
       const job = await store.job(jobId)
       if (job?.planned.kind !== 'alert') throw new Problem('not-found', 'No test alert has this id.')
-      const ended = readEnd(job)
+      const ended = readOutcome(job)
       if (ended?.state === 'failed' && job.state === 'queued' && tests.has(jobId)) {
         // an alert is tried again for hours, and a test alert that arrives after hours would only confuse
         await store.endJob(jobId, { state: 'cancelled', reason: 'The test alert could not be delivered.' })
@@ -50,7 +50,7 @@ export function addAlertRoutes(router: Router, guards: Guards, { store, testAler
 }
 
 /** The outcome of the test. Undefined while the first attempt waits or runs. */
-function readEnd({ state, steps, lastError }: Job): Omit<TestAlertFields, 'jobId'> | undefined {
+function readOutcome({ state, steps, lastError }: Job): Omit<TestAlertFields, 'jobId'> | undefined {
   const post = steps.find(({ name }) => name === 'deliver')
   if (post?.state === 'done') return { state: 'delivered', detail: post.detail ?? '' }
   const detail = post?.detail ?? lastError

@@ -77,14 +77,14 @@ function findModel(agentId: string, config: Config): Outlet {
 function listSuccesses({ planned, steps, posts }: Job, config: Config): { outlet: Outlet; at: number }[] {
   const run = steps.find(({ name, state }) => name === 'run' && state === 'done')
   return [
-    ...(run === undefined ? [] : [{ outlet: findModelOf(planned, config, run.model), at: run.at }]),
+    ...(run === undefined ? [] : [{ outlet: findUsedModel(planned, config, run.model), at: run.at }]),
     ...posts.flatMap(({ state, channel, at }) =>
       state === 'sent' ? [{ outlet: { kind: 'channel' as const, name: channel }, at }] : [],
     ),
   ]
 }
 
-function findModelOf(planned: Planned, config: Config, model?: string): Outlet {
+function findUsedModel(planned: Planned, config: Config, model?: string): Outlet {
   return model === undefined ? findModel(findAgentId(planned), config) : { kind: 'model', name: model }
 }
 
@@ -92,7 +92,7 @@ const findAgentId = (planned: Planned): string => ('agentId' in planned ? planne
 
 /** The outlet that made a run fail: its channel if the run has a reply, otherwise its model. */
 function findFailedOutlet({ planned, steps, posts }: Job, config: Config): Outlet | undefined {
-  if (!steps.some(({ name }) => name === 'run')) return findModelOf(planned, config)
+  if (!steps.some(({ name }) => name === 'run')) return findUsedModel(planned, config)
   const name = posts.find(({ state }) => state !== 'sent')?.channel
   return name && { kind: 'channel', name }
 }

@@ -20,7 +20,7 @@ export function findPauseTarget(what: string, generation: Generation): PauseTarg
   const known = listTargets(generation)
   const found = known.filter(({ name }) => name === what || name.slice(name.indexOf(':') + 1) === what)
   const [only, ...others] = found
-  if (only === undefined) throw toUnknownTarget(what, known)
+  if (only === undefined) throw buildUnknownProblem(what, known)
   if (others.length === 0) return only
   const names = found.map(({ name }) => name).join(', ')
   throw new Problem('conflict', `Several things have this name: ${names}. Give one of these names.`)
@@ -44,7 +44,7 @@ function listTargets({ mappings, config }: Generation): readonly PauseTarget[] {
   ]
 }
 
-function toUnknownTarget(what: string, known: readonly PauseTarget[]): Problem {
+function buildUnknownProblem(what: string, known: readonly PauseTarget[]): Problem {
   if (findSender(what) !== undefined)
     return new Problem('not-found', `No mapping takes requests of ${what}. To pause it, name it "source:${what}".`)
   const names = known.flatMap(({ name }) => [name, name.slice(name.indexOf(':') + 1)])

@@ -21,11 +21,11 @@ export function addRecoverRoutes(router: Router, guards: Guards, { recovery }: {
       throw new Problem('usage-invalid', 'dryRun must be true, if it is given.')
     const name = readParameter(ctx, 'name')
     asked = begin(recovery.run({ name, since: readMoment(ctx, 'since'), isDryRun: dryRun === 'true' }))
-    answerJson(ctx, await answer(asked))
+    answerJson(ctx, await waitForReports(asked))
   })
   router.get('/api/recover', guards.read, async (ctx) => {
     if (asked === undefined) throw new Problem('not-found', 'Nothing was asked for since this gateway started.')
-    answerJson(ctx, await answer(asked))
+    answerJson(ctx, await waitForReports(asked))
   })
 }
 
@@ -39,7 +39,7 @@ function begin(running: Promise<RecoverReport[]>): Asked {
 }
 
 /** `running`: the client asks again with GET. Throws the reason why the pass could not begin. */
-async function answer(asked: Asked): Promise<{ running: boolean; reports: readonly object[] }> {
+async function waitForReports(asked: Asked): Promise<{ running: boolean; reports: readonly object[] }> {
   await within(waitMs, asked.ended)
   if (asked.problem !== undefined) throw asked.problem
   const { reports } = asked

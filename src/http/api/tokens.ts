@@ -25,7 +25,7 @@ const maxBytes = 65_536
 
 export function addTokenRoutes(router: Router, guards: Guards, parts: TokenParts): void {
   const { tokens, log } = parts
-  router.get('/api/tokens', guards.read, async (ctx) => answerJson(ctx, { tokens: await list(parts) }))
+  router.get('/api/tokens', guards.read, async (ctx) => answerJson(ctx, { tokens: await listTokens(parts) }))
   // a key of the page must not make a token that outlives it
   router.post('/api/tokens', guards.adminToken, async (ctx) => {
     const { name, may, expiresAt } = await readNewToken(ctx, parts)
@@ -35,7 +35,7 @@ export function addTokenRoutes(router: Router, guards: Guards, parts: TokenParts
       expiresAt: expiresAt === undefined ? undefined : Date.parse(expiresAt),
     })
     log.info({ token: name, may }, `the token "${name}" was made`)
-    answerJson(ctx, { token, ...(await find(parts, name)) })
+    answerJson(ctx, { token, ...(await findToken(parts, name)) })
   })
   router.post('/api/tokens/:name/revoke', guards.admin, async (ctx: RouteContext) => {
     const name = ctx.params['name'] ?? ''
@@ -49,7 +49,7 @@ export function addTokenRoutes(router: Router, guards: Guards, parts: TokenParts
   })
 }
 
-async function list({ generation, tokens, clock }: TokenParts): Promise<TokenFields[]> {
+async function listTokens({ generation, tokens, clock }: TokenParts): Promise<TokenFields[]> {
   const now = clock()
   const configured = Object.entries(generation().config.tokens).map(([name, { may, expiresAt }]): TokenFields => {
     const end = expiresAt === undefined ? undefined : Date.parse(expiresAt)
@@ -69,8 +69,8 @@ function describeExpiry(end: number | undefined, now: number): Pick<TokenFields,
   return { expiresAt: end === undefined ? null : toIsoTime(end), expired: end !== undefined && now >= end }
 }
 
-async function find(parts: TokenParts, name: string): Promise<TokenFields | undefined> {
-  return (await list(parts)).findLast((each) => each.name === name)
+async function findToken(parts: TokenParts, name: string): Promise<TokenFields | undefined> {
+  return (await listTokens(parts)).findLast((each) => each.name === name)
 }
 
 async function readNewToken(ctx: Context, { generation, clock }: TokenParts): Promise<z.infer<typeof NewToken>> {
