@@ -2,6 +2,7 @@
 // mail, or has skipped it.
 import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
+import { findErrorCode } from '../base/exceptions.ts'
 import { writeStateFile } from '../base/files.ts'
 import { tryParseJson } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
@@ -13,7 +14,7 @@ const Kept = z.object({ account: z.string(), historyId: z.string(), syncedAt: z.
 
 type HttpSinkParts = {
   readonly account: string
-  /** The base URL of the hooks. It is read for each delivery, because the gateway may have restarted elsewhere. */
+  /** The base URL of the hooks, and the token. It is called for each mail, because the gateway may have restarted elsewhere. */
   readonly hooks: () => { readonly url: string; readonly token: string }
   readonly file: string
 }
@@ -31,9 +32,9 @@ export function createHttpSink({ account, hooks, file }: HttpSinkParts): MailSin
           body: JSON.stringify(payload),
         })
         if (status === 200 || status === 204) continue
-        refused ??= toProblem(status)
+        if (!refusalsOfOne.has(status)) throw toProblem(status)
         // not thrown yet: a gateway that refuses one mail may accept the next one
-        if (!refusalsOfOne.has(status)) break
+        refused ??= toProblem(status)
       }
       if (refused !== undefined) throw refused
       await writeStateFile(file, `${JSON.stringify({ account, ...state })}\n`)
@@ -41,9 +42,11 @@ export function createHttpSink({ account, hooks, file }: HttpSinkParts): MailSin
   }
 }
 
-/** The stored position; undefined if no mailbox was ever read, or only another one. */
+/** The stored position; undefined if no mailbox was ever read, or only another one. Throws `config-invalid` if the file cannot be read. */
 export async function readMailboxState(file: string, account: string): Promise<GmailState | undefined> {
-  const text = await readFile(file, 'utf8').catch(() => undefined)
+  const text = await readFile(file, 'utf8').catch((error: unknown) => {
+    return findErrorCode(error) === 'ENOENT' ? undefined : ''
+  })
   if (text === undefined) return undefined
   const parsed = Kept.safeParse(tryParseJson(text))
   // a new position would skip all mails since then, so a person must decide

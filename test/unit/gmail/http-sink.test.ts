@@ -1,5 +1,5 @@
 // Mails over HTTP: which refusals concern one mail, and when the position stays.
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -40,5 +40,18 @@ describe('mails over HTTP', () => {
     gateway.planAnswers({ status })
     await expect(createSink().deliver(['a', 'b'].map(toPayload), place)).rejects.toThrow(String(status))
     expect(listKeys()).toEqual([`gmail:${account}:a`])
+  })
+
+  test('a gateway that ends in the middle of the mails is the reported failure, not the mail that it refused before', async () => {
+    gateway.planAnswers({ status: 400 }, { status: 503 })
+    const delivering = createSink().deliver(['a', 'b', 'c'].map(toPayload), place)
+    await expect(delivering).rejects.toMatchObject({ code: 'gateway-unreachable' })
+    expect(listKeys()).toEqual([`gmail:${account}:a`, `gmail:${account}:b`])
+  })
+
+  test('a position that cannot be read is an error, because a new position would skip mails', async () => {
+    expect(await createSink().state()).toBeUndefined()
+    mkdirSync(findFile(), { recursive: true })
+    await expect(createSink().state()).rejects.toMatchObject({ code: 'config-invalid' })
   })
 })
