@@ -156,8 +156,11 @@ const notConnectedCodes: ReadonlySet<string> = new Set([
   'ENETUNREACH',
   'UND_ERR_CONNECT_TIMEOUT',
 ])
-/** Statuses with which OpenClaw, or a proxy that does not reach it, says that it cannot accept a run now. */
-const unavailableStatuses: ReadonlySet<number> = new Set([429, 502, 503, 521, 523])
+/**
+ * Statuses of OpenClaw, or of a proxy that does not reach it, for a run that was not accepted. 502 is not among them: a proxy also sends it if the
+ * connection breaks after OpenClaw accepted the run.
+ */
+const unavailableStatuses: ReadonlySet<number> = new Set([429, 503, 521, 523])
 
 /** The advice after a refusal that a retry does not change, by status. */
 const remedies: Readonly<Record<number, string>> = {

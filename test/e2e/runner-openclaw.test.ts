@@ -123,7 +123,7 @@ describe('forwarded runs', () => {
 describe('refused runs', () => {
   test.each([
     [429, { status: 'unavailable', retryAfterMs: 7_000 }],
-    [502, { status: 'unavailable', retryAfterMs: 7_000 }],
+    [502, { status: 'error', retryable: true, retryAfterMs: 7_000 }],
     [503, { status: 'unavailable' }],
     [400, { status: 'error', retryable: false, detail: expect.stringContaining('Change what the mapping') }],
     [401, { status: 'error', retryable: false, detail: expect.stringContaining('hooks.token there') }],
