@@ -53,9 +53,9 @@ export function Part({
   )
 }
 
-/** Matches the untrusted text between the markers of a prompt. */
+/** Matches an untrusted text between its markers in a prompt. */
 const outside =
-  /<<<EXTERNAL_UNTRUSTED_CONTENT id="([0-9a-f]{16})">>>\n([^]*?)\n<<<END_EXTERNAL_UNTRUSTED_CONTENT id="\1">>>/
+  /<<<EXTERNAL_UNTRUSTED_CONTENT id="([0-9a-f]{16})">>>\n([^]*?)\n<<<END_EXTERNAL_UNTRUSTED_CONTENT id="\1">>>/g
 
 export function Texts({ runs }: { runs: readonly RunFields[] }): JSX.Element {
   const shown = runs.filter(({ prompt, reply }) => prompt !== null || reply !== null)
@@ -80,17 +80,19 @@ export function Texts({ runs }: { runs: readonly RunFields[] }): JSX.Element {
   )
 }
 
-/** A prompt. The text around the untrusted text is the same in each prompt, so it is folded. `label`: the label of the untrusted text. */
+/** A prompt: its untrusted texts, and the whole prompt, folded. `label`: the label of the untrusted texts. */
 export function Prompt({ text, label }: { text: string; label?: string }): JSX.Element {
-  const found = outside.exec(text)
-  if (found === null) return <LongText text={text} label={label ?? 'Prompt'} />
+  const found = [...text.matchAll(outside)]
+  if (found.length === 0) return <LongText text={text} label={label ?? 'Prompt'} />
   return (
     <>
       <p class="dim">
         <span class="chip">from outside</span> The agent reads this text between markers that say that it is not
         trusted.
       </p>
-      <LongText text={found[2] ?? ''} label={label ?? 'Text from outside'} />
+      {found.map(({ 2: words = '' }, at) => (
+        <LongText key={at} text={words} label={label ?? 'Text from outside'} />
+      ))}
       <details>
         <summary class="dim">the whole prompt, with its markers</summary>
         <LongText text={text} label="The whole prompt" />
