@@ -6,6 +6,7 @@ import { get, post } from './api.ts'
 import { actOnAll, DropAll } from './bulk.tsx'
 import { formatCount, isRecent, markUnseen } from './format.ts'
 import { go, type PagePlace } from './place.ts'
+import { useThrottled } from './polled.ts'
 import { glyphs } from './rows.ts'
 import { captureFixture, describeException, toCapturePath } from './said.ts'
 import { Ago, Line, useNow } from './text.tsx'
@@ -21,22 +22,16 @@ const gatherMs = 1_000
 export function useAttention(version: number): AttentionFields | undefined {
   const [attention, setAttention] = useState<AttentionFields>()
   const [round, setRound] = useState(0)
+  const gathered = useThrottled(version, gatherMs)
   useEffect(() => {
     const ended = new AbortController()
-    const timer = setTimeout(
-      () =>
-        void get<AttentionFields>('/api/attention', ended.signal)
-          .then(setAttention)
-          .catch(() => undefined),
-      version + round === 0 ? 0 : gatherMs,
-    )
+    void get<AttentionFields>('/api/attention', ended.signal).then(setAttention, () => undefined)
     const next = setTimeout(() => setRound(round + 1), everyMs)
     return () => {
-      clearTimeout(timer)
       clearTimeout(next)
       ended.abort()
     }
-  }, [version, round])
+  }, [gathered, round])
   const count = attention?.count ?? 0
   useEffect(() => {
     document.title = count === 0 ? 'Hookloom' : `(${count}) Hookloom`

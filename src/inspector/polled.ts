@@ -1,5 +1,5 @@
 // Values that the page reads again at an interval.
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 
 /**
  * Reads at once, when `version` changes, and every `everyMs` milliseconds while the page is visible. Undefined until the first answer. If a read
@@ -24,4 +24,18 @@ export function usePolled<T>(
     }
   }, [version])
   return last
+}
+
+/** Follows a value, with a delay of `ms` milliseconds. All changes within this time are one change, however fast they follow each other. */
+export function useThrottled(value: number, ms: number): number {
+  const [followed, setFollowed] = useState(value)
+  const newest = useRef(value)
+  newest.current = value
+  const isBehind = followed !== value
+  useEffect(() => {
+    if (!isBehind) return
+    const timer = setTimeout(() => setFollowed(newest.current), ms)
+    return () => clearTimeout(timer)
+  }, [isBehind])
+  return followed
 }

@@ -14,8 +14,12 @@ import { get, toQuery } from './api.ts'
 import { Markdown } from './markdown.tsx'
 import { Prompt } from './parts.tsx'
 import { go, type PagePlace } from './place.ts'
+import { useThrottled } from './polled.ts'
 import { describeException } from './said.ts'
 import { Line, LongText, Time } from './text.tsx'
+
+/** All changes within this time cause one reading. */
+const gatherMs = 500
 
 export function Sessions({ place, version }: { place: PagePlace; version: number }): JSX.Element {
   const [sessions, setSessions] = useState<readonly SessionRow[]>()
@@ -24,22 +28,16 @@ export function Sessions({ place, version }: { place: PagePlace; version: number
   const slash = place.session.indexOf('/')
   const [agentId, sessionKey] = [place.session.slice(0, slash), place.session.slice(slash + 1)]
 
+  const gathered = useThrottled(version, gatherMs)
   useEffect(() => {
     const ended = new AbortController()
-    const timer = setTimeout(
-      () =>
-        void read(ended.signal).catch((error: unknown) => {
-          if (ended.signal.aborted) return
-          setShown(undefined)
-          setProblem(describeException(error, 'It could not be read.'))
-        }),
-      version === 0 ? 0 : 500,
-    )
-    return () => {
-      clearTimeout(timer)
-      ended.abort()
-    }
-  }, [place.session, version])
+    void read(ended.signal).catch((error: unknown) => {
+      if (ended.signal.aborted) return
+      setShown(undefined)
+      setProblem(describeException(error, 'It could not be read.'))
+    })
+    return () => ended.abort()
+  }, [place.session, gathered])
 
   async function read(signal: AbortSignal): Promise<void> {
     const page = await get<SessionPage>('/api/sessions?limit=200', signal)

@@ -1,5 +1,5 @@
-// The facts that must be right at a glance: the size of the text, the size of buttons on a phone, how long a run took, and when a gateway
-// was last seen.
+// The facts that must be right at a glance: the size of the text, the size of rows on a phone, how long a run took, when a gateway
+// was last seen, the texts of a prompt, and the failures that the tab counts.
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { writeFiles } from '../e2e/gateway.ts'
@@ -15,8 +15,9 @@ const buildMapping = (id: string) => ({
   retain: true,
 })
 const runner = (script: string) => ({ kind: 'command', command: 'sh', args: ['-c', `cat > /dev/null; ${script}`] })
+const lasting = { ...buildMapping('main'), id: 'lasting', match: { path: 'lasting' }, sessionKey: 'main' }
 const config = {
-  hooks: { mappings: [buildMapping('main'), buildMapping('gated'), buildMapping('broken')] },
+  hooks: { mappings: [buildMapping('main'), buildMapping('gated'), buildMapping('broken'), lasting] },
   runners: {
     gated: runner('until [ -e go ]; do sleep 0.1; done; echo finished'),
     broken: runner('echo "no such model" >&2; exit 2'),
@@ -90,7 +91,7 @@ describe.skipIf(!hasBrowser)('the readability of the page in Chromium', () => {
     await phone.context().close()
   })
 
-  test('the page shows since when a run has been running, and its duration only once it has ended', async () => {
+  test('the page shows for how long a run has been running, and its duration only once it has ended', async () => {
     const id = await stage.post('gated', { text: 'Wait for it' })
     await show(page, `id=${id}`)
     await openTab(page, 'Trace')
@@ -134,6 +135,34 @@ describe.skipIf(!hasBrowser)('the readability of the page in Chromium', () => {
     // the time advances without a reload
     await expect.poll(readTime, wait).toBeGreaterThan(first)
     expect((await stage.ask('/api/health'))['lastReloadAt']).toBe(lastReloadAt)
+  })
+
+  test('a prompt shows each text from outside, that of a waiting event too', async () => {
+    await stage.post('wake', { text: 'The backup is old.', mode: 'next-heartbeat' })
+    await show(page, `id=${await stage.post('lasting', { text: 'Check the backup.' })}`)
+    await page.getByText('It said').waitFor(wait)
+    await openTab(page, 'Prompt and reply')
+    const texts = page.getByLabel('Text from outside')
+    await expect
+      .poll(() => texts.allInnerTexts(), wait)
+      .toEqual([expect.stringContaining('The backup is old.'), expect.stringContaining('Check the backup.')])
+  })
+
+  test('the tab counts a new failure while deliveries arrive without a pause', async () => {
+    const count = Number((await stage.ask('/api/attention'))['count'])
+    const opened = await stage.open()
+    const drawn = async (id: string) => opened.locator(`#row-${id}`).waitFor(wait)
+    const over = new AbortController()
+    const busy = (async () => {
+      while (!over.signal.aborted) await drawn(await stage.post('main', { text: 'One more' }))
+    })()
+    try {
+      await drawn(await stage.post('broken', { text: 'Fail' }))
+      await expect.poll(() => opened.title(), wait).toBe(`(${count + 1}) Hookloom`)
+    } finally {
+      over.abort()
+      await busy
+    }
   })
 
   test('the page wrote no error to the console', () => {
