@@ -1,4 +1,4 @@
-// The actions of an operator on a delivery. Each action shows its result, in the words of the gateway.
+// The actions of an operator on a delivery. Each action shows its result.
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { RequestFields, RetryFields, ShownDelivery } from '../model/api/answers.ts'
@@ -10,7 +10,7 @@ import { go } from './place.ts'
 import { captureFixture, copyText, describeException, nothingSaid, type Said, toCapturePath } from './said.ts'
 
 /**
- * How long a drop can be undone. The page sends the drop only after this time, because the gateway deletes the request of a dropped delivery.
+ * How long a drop can be undone. The page sends it later, because the gateway deletes the request of a dropped delivery.
  */
 export const undoMs = 5_000
 

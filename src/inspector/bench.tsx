@@ -32,7 +32,7 @@ const maxBodyChars = 500_000
 
 type BenchProps = {
   readonly hook: string
-  /** The id of a kept delivery. Empty if the request is a sample. */
+  /** The kept delivery whose request is loaded at first. Empty if there is none. */
   readonly from: string
   readonly saved: string
   readonly all: HooksFields | undefined

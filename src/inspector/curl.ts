@@ -1,4 +1,4 @@
-// Renders a kept request as a command for bash or zsh. The command sends the same bytes and reads no file. The shell expands no part of the
+// Renders a kept request as a command for bash or zsh. The command sends the same body and reads no file. The shell expands no part of the
 // request, and each character of the command is visible.
 import type { RequestFields } from '../model/api/answers.ts'
 

@@ -18,7 +18,7 @@ export type Feed = {
   /** The number of changes of each delivery since the page was opened. An opened delivery is read again when its number grows. */
   readonly changed: ReadonlyMap<string, number>
   pause(isPaused: boolean): void
-  /** The moment back to which a search has searched, in milliseconds since the epoch. Undefined: all rows were searched. */
+  /** The moment back to which a search has searched, in milliseconds since the epoch. Undefined without a search, and when it has ended. */
   readonly searchedTo: number | undefined
   /** Reads the next older rows, if there are any. */
   loadOlder(): void

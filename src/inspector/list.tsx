@@ -1,4 +1,4 @@
-// The live list. All rows have the same height, and only the visible rows are in the document, so thousands of rows scroll smoothly.
+// The live list. All rows have the same height, and only the rows near the visible ones are in the document, so thousands of rows scroll smoothly.
 import type { JSX } from 'preact'
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { HealthFields } from '../model/api/health.ts'

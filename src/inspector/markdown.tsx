@@ -1,5 +1,5 @@
-// Renders the Markdown of a reply as elements. The model may have read an attacker's text: HTML and pictures stay text, the target of a
-// link is visible, and a text that would keep the lexer busy is not rendered as Markdown.
+// Renders the Markdown of a reply as elements. The model may have read an attacker's text: HTML stays text, a picture becomes a link, the target
+// of a link is visible, and a text that would keep the lexer busy is not rendered as Markdown.
 import { Lexer, type MarkedToken, type Token, type Tokens } from 'marked'
 import type { ComponentChildren, JSX } from 'preact'
 import { useMemo, useState } from 'preact/hooks'

@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks'
 import type { MinuteFields } from '../model/api/health.ts'
 import { formatClock, formatCount, formatMinute } from './format.ts'
 
-/** `of`: returns undefined for a minute without traffic. */
+/** `of`: returns undefined for a minute that has no value. */
 type Series = { readonly name: string; readonly of: (minute: MinuteFields) => number | undefined }
 
 const width = 240

@@ -1,4 +1,4 @@
-// A payload as a tree whose branches can be folded. A branch is rendered when it is opened, a hundred entries at a time.
+// A payload as a tree whose branches can be folded. A branch is rendered when it is opened, at first a hundred entries.
 import type { JSX } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { formatCount, formatFullTime, markUnseen } from './format.ts'

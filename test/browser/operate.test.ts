@@ -124,7 +124,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
     expect((await stage.ask('/api/pauses'))['pauses']).toEqual([])
   })
 
-  test('the page shows every time in the time zone of its reader, even in sentences that commands print in UTC', async () => {
+  test('the end of a pause is shown in the time zone of the reader, even in sentences that commands print in UTC', async () => {
     const until = new Date(Math.floor(Date.now() / 1_000) * 1_000 + 3_600_000)
     const timeZone = 'Asia/Kolkata'
     await post('/api/pauses', { what: 'mapping:plain', by: 'ada', reason: 'It moves.', until: until.toISOString() })

@@ -255,7 +255,7 @@ describe.skipIf(!hasBrowser)(
         await page.getByRole('dialog', { name: 'Keys' }).waitFor({ ...wait, state: 'hidden' })
       })
 
-      test('arrow keys scroll an opened delivery, and do nothing in the views Replay, Sessions and Health', async () => {
+      test('arrow keys scroll an opened delivery, and open no delivery in the views Replay, Sessions and Health', async () => {
         await page.setViewportSize({ width: 1440, height: 300 })
         await show(page, `id=${ids.done}`)
         await page.locator('#detail .stage').first().waitFor(wait)
