@@ -77,7 +77,7 @@ type Question = {
   readonly now: () => number
 }
 
-/** `refusesForm`: the model was not asked, because the provider or the model does not support the form of the answer. */
+/** `refusesForm`: the provider refused the call because of the form of the answer. */
 type AskResult = { readonly result: RunResult; readonly refusesForm: boolean }
 
 async function ask(question: Question, answer: AnswerForm | undefined): Promise<AskResult> {

@@ -1,4 +1,4 @@
-// Runs an agent that is a program: once for each turn, without a shell, only with the rights of its arguments. No process is left behind.
+// Runs an agent that is a program, without a shell: once for each turn, and again if the program no longer knows the session.
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { z } from 'zod'

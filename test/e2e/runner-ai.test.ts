@@ -215,7 +215,7 @@ describe.each([openai, anthropic, google, chatCompletions])('the API $kind', (ap
     expect(result).toMatchObject({ status: 'error', detail: expect.stringContaining('models.providers.mine.baseUrl') })
   })
 
-  test('an unreachable address is a transient failure that names the address', async () => {
+  test('an address that cannot be reached counts as unavailable, and the failure names its host, not the key', async () => {
     const { baseUrl } = fake
     fake.close()
     const { result } = await run({ api, fake: { baseUrl } })

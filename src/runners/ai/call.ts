@@ -30,7 +30,7 @@ export type ModelReply = {
   readonly warnings: readonly string[]
 }
 
-/** `begun`: a part of the reply had already arrived. */
+/** `begun`: the provider had accepted the call and begun its reply. */
 type CallFailure = { readonly kind: 'failed'; readonly thrown: unknown; readonly begun: boolean }
 
 type Sdk = typeof import('ai')

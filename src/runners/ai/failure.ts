@@ -7,7 +7,7 @@ import { findErrorCode, toErrorName } from '../../base/exceptions.ts'
 import { type RunFailure, permanentFailure, retryableFailure, unavailableFailure } from '../../model/runner.ts'
 import { type Provider, toShownName } from './providers.ts'
 
-/** `begun`: a part of the reply had already arrived. */
+/** `begun`: the provider had accepted the call and begun its reply. */
 type ModelCall = { readonly provider: Provider; readonly model: string; readonly begun: boolean }
 
 /** An error of a provider, with the field names of all providers. */
@@ -34,7 +34,7 @@ const CallError = z.object({
 })
 type CallError = z.infer<typeof CallError>
 
-/** The meaning of an error inside a stream, whose status was 200. */
+/** The status that an error inside a stream means: the stream itself has the status 200. */
 const statusOf: Readonly<Record<string, number>> = {
   overloaded_error: 529,
   rate_limit_error: 429,
@@ -189,7 +189,7 @@ function findStatus({ statusCode }: CallError, error: ProviderError): number | u
   if (error.details?.some(({ reason }) => reason === 'API_KEY_INVALID')) return 401
   if (statusCode !== undefined && statusCode >= 300 && statusCode !== 500) return statusCode
   const meant = [error.code, error.status, error.type].flatMap((word) => readStatusWord(word) ?? [])[0]
-  // not 500: the AI SDK also uses it for an error inside a stream without a status; a request never causes a real 500
+  // the AI SDK also uses 500 for an error inside a stream without a status, so a word for a rate limit or an overload decides
   if (statusCode === 500) return meant === 429 || meant === 529 ? meant : 500
   return meant ?? (error.message === undefined ? undefined : 500)
 }

@@ -1,5 +1,5 @@
-// A fetch without time limits, but with a limit on the size of an answer. The built-in fetch gives up after five minutes without a byte, and a
-// slow machine may need longer for a long prompt. Follows no redirect, because a key must reach one host only.
+// The fetch for models, and its limits. The built-in fetch gives up after five minutes without a byte, and a slow machine may need longer for a
+// long prompt. Follows no redirect, because a key must reach one host only.
 import { type IncomingMessage, request as overHttp } from 'node:http'
 import { request as overHttps } from 'node:https'
 import { Readable } from 'node:stream'

@@ -32,7 +32,7 @@ type ChildOptions = {
 export type ChildEnd =
   | {
       readonly kind: 'exited'
-      /** Null if `signal`, which another process sent, killed the command. */
+      /** Null if `signal` killed the command. */
       readonly code: number | null
       readonly signal: string | null
       readonly output: string
