@@ -8,9 +8,10 @@ type ChunkLimits = {
 }
 
 /**
- * The pieces of `markdown`, in order. Each piece fits, and none is blank. A piece ends after a paragraph, a line, a sentence or a word: after
- * the first of these that makes it at least a third full, or else after the last of them. A piece that has none of them ends between two
- * graphemes. An open code fence is closed at the end of a piece, and opened again in the next one. A blank text is one piece.
+ * The pieces of `markdown`, in order. Each piece fits, unless a single character does not. A piece ends after a paragraph, a line, a sentence or
+ * a word: after the first of these that makes it at least a third full, or else after the last of them. A piece that has none of them ends
+ * between two graphemes. An open code fence is closed at the end of a piece, and opened again in the next one. Only a blank text gives a blank
+ * piece.
  */
 export function splitMarkdown(markdown: string, { limit, measure = (piece) => piece.length }: ChunkLimits): string[] {
   // providers treat half a surrogate pair differently

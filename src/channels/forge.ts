@@ -15,7 +15,7 @@ const maxPages = 20
 /** The time by which the clock of the forge may be behind the clock of this machine. */
 export const maxClockSkewMs = 600_000
 
-/** The comment that was posted, or the status that was set. */
+/** An answer with the id of a comment, a status or a user. */
 export const IdAnswer = z.object({ id: z.int() })
 
 export function splitComment(markdown: string): string[] {
@@ -35,7 +35,7 @@ export type CommentPage =
     }
   | { readonly kind: 'failed'; readonly failed: SendResult }
 
-/** Finds the comment that has the marker; undefined if there is none. The result may also say why it cannot be found. Pages begin with 1. */
+/** Finds the comment that has the marker; undefined if no page that is read has it. A failure to read is the result. Pages begin with 1. */
 export async function findComment(
   nonce: string,
   readPage: (page: number) => Promise<CommentPage>,

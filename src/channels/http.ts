@@ -157,7 +157,7 @@ type Refusals<Body> = {
   /** The part of the configuration that has the address. Default: `baseUrl`. */
   readonly address?: string
   readonly schema?: z.ZodType<Body>
-  /** Whether errors have a status of 2xx, and only such an answer has a body that `schema` describes. By default, errors have 300 or higher. */
+  /** Whether `schema` describes the errors that the provider sends with 2xx. By default, it describes those with 300 or higher. */
   readonly refusesWith200?: boolean
   readCode?(body: Body): unknown
   explain?(refusal: Refusal<Body>): ErrorMeaning | undefined

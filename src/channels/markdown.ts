@@ -4,7 +4,7 @@ import { Lexer, type MarkedToken, type Token, type Tokens } from 'marked'
 import { isMisleading, toSafeHref, toAddressWithoutUser, foldForReading } from './links.ts'
 import { decodeEntities, removeBidiControls } from './entities.ts'
 
-/** How a channel writes the elements of Markdown. `plain` is visible text; all other texts are already markup of the channel. */
+/** How a channel writes the elements of Markdown. `plain` is visible text; `inner` is already markup of the channel. */
 export type Markup = {
   /** `source` is the Markdown of the reply; undefined if it is not safe. */
   text(plain: string, source?: string): string

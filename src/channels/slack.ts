@@ -63,7 +63,7 @@ export function createSlackChannel(config: ChannelConfig<'slack'>, { fetch }: Ch
           text: render(text, slackMrkdwn),
           unfurl_links: false,
           unfurl_media: false,
-          // after an ambiguous attempt, conversations.history with include_all_metadata shows whether the message arrived
+          // for the operator: conversations.history with include_all_metadata shows whether an ambiguous message arrived
           metadata: { event_type: 'hookloom_reply', event_payload: { run_id: run.id, nonce } },
         },
         signal,

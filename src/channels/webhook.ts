@@ -16,7 +16,7 @@ const hints = new Map([
 
 type Endpoint = ChannelConfig<'webhook'>['endpoints'][string]
 
-/** `webhook-id` is the nonce by which receivers drop repeats, so an ambiguous attempt may be repeated. */
+/** Each attempt sends the same `webhook-id`, by which receivers drop repeats, so an ambiguous attempt may be repeated. */
 export function createWebhookChannel(
   config: ChannelConfig<'webhook'>,
   { fetch, clock = Date.now }: ChannelTools & { readonly clock?: () => number } = {},
