@@ -45,7 +45,7 @@ const MailPart: z.ZodType<MailPart> = z.lazy(() =>
   }),
 )
 const StoredText = z.object({ data: z.string() })
-/** The schema of a mail. Every field except the id has a default, so that a mail with a malformed field is not lost. */
+/** The schema of a mail. A malformed field gets a default, so that the mail is not lost. Only the id and the payload must be valid. */
 const GmailMessage = z.object({
   id: z.string(),
   threadId: z.string().catch(''),
@@ -60,7 +60,7 @@ const MessageWithoutBody = GmailMessage.extend({ payload: MailPart.optional().ca
 export type AddedMessage = { readonly id: string; readonly labels: readonly string[] }
 
 export type GmailApi = {
-  /** The current position of the mailbox. */
+  /** The address and the current position of the mailbox. */
   profile(): Promise<z.infer<typeof Profile>>
   /** Starts or renews notifications. They end at `expiration`, in milliseconds since the epoch. */
   watch(topic: string, labelIds: readonly string[]): Promise<z.infer<typeof WatchAnswer>>
@@ -95,7 +95,7 @@ export function createGmailApi({ call, base }: { call: GoogleCall; base: string 
     return answer.status < 300 ? (tryParse(answer) ?? message(id, 'metadata')) : message(id, 'metadata')
   }
 
-  /** Parses the parts of a mail; undefined if they are invalid. A thousand nested parts would exhaust the stack. */
+  /** Parses a mail; undefined if it is invalid, or if its parts are nested so deep that the stack is exhausted. */
   function tryParse(answer: GoogleAnswer): GmailMessage | undefined {
     try {
       return parseAnswer(GmailMessage, answer, 'messages.get')

@@ -1,5 +1,5 @@
-// One request to a Google API: it is authorised, limited in time and size, and repeated after the wait that Google asks for, at most a minute. A
-// failure becomes a sentence with the next step, and quotes only error codes of Google.
+// One request to a Google API, limited in time and size. A failure that may pass is retried after the wait that Google asks for, at most a
+// minute. Of Google's answer, a message for the operator quotes only error codes.
 import { type Sleep, toBackoffMs } from '../base/retry.ts'
 import { tryParseJson } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
@@ -21,13 +21,13 @@ export type CallTools = { readonly pause: Sleep; readonly random: () => number; 
 /** The time limit of a request. It is longer than the long poll of a pull, which Google ends after about 90 s. */
 const timeoutMs = 120_000
 const maxBytes = 32 * 1024 * 1024
-/** The maximum number of tries. After them the sync fails, and is retried as a whole. */
+/** The maximum number of tries of one call. The retry with a fresh token may be one more. */
 const tries = 5
 const maxWaitMs = 60_000
 const backoff = { firstMs: 1_000, capMs: maxWaitMs }
 const throttles = new Set(['rateLimitExceeded', 'userRateLimitExceeded', 'RATE_LIMIT_EXCEEDED', 'RESOURCE_EXHAUSTED'])
 
-/** Without `tokens`, requests are not authorised. Throws `gmail-unavailable`, `gmail-consent-missing`, or the reason of the signal. */
+/** Without `tokens`, requests are not authorised. A call throws `gmail-unavailable` or `gmail-consent-missing`, or is aborted by the signal. */
 export function createCall({ tokens, pause, random, signal }: CallTools & { tokens?: AccessTokens }): GoogleCall {
   return async function call(request) {
     let hasRenewed = false
@@ -41,7 +41,7 @@ export function createCall({ tokens, pause, random, signal }: CallTools & { toke
       }
       if (answer.kind === 'answer' && !isTransient(answer))
         throw toGoogleProblem(request, answer, tokens?.kind ?? chooseCredentialKind(request))
-      // not `===`: a fresh token may have taken the last attempt
+      // not `===`: the refused token may have taken the last attempt
       if (attempt >= tries) {
         throw answer.kind === 'answer'
           ? toGoogleProblem(request, answer, tokens?.kind ?? chooseCredentialKind(request))

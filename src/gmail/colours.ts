@@ -1,11 +1,11 @@
 // The colours of CSS and of HTML attributes, in a form that can be compared.
 
-/** Red, green and blue from 0 to 255, or a text that cannot be compared, which is equal only to itself. */
+/** Red, green and blue from 0 to 255, or the text of a colour in another notation, which equals only the same text. */
 export type Colour = readonly [number, number, number] | string
 
 export const white: Colour = [255, 255, 255]
 export const black: Colour = [0, 0, 0]
-/** The names of CSS, and the system colours of a light page. A name that is not in the list is invalid, so a browser ignores it. */
+/** The names of CSS, and system colours of a light page. */
 const named = new Map(
   (
     'aliceblue f0f8ff antiquewhite faebd7 aqua 00ffff aquamarine 7fffd4 azure f0ffff beige f5f5dc bisque ffe4c4 black 000000 ' +

@@ -23,7 +23,7 @@ type ConsentParts = {
 
 const Granted = z.object({ refresh_token: z.string().min(1), scope: z.string().default('') })
 
-/** Asks for consent, and waits for the person. Throws `gmail-consent-missing` if the person declines. */
+/** Asks for consent, and waits for the person. Throws `gmail-consent-missing` if the person declines or gives another address. */
 export async function askConsent(parts: ConsentParts): Promise<Consent> {
   const { client, account, endpoints, call, show, pasted } = parts
   const [state, verifier] = [randomBytes(24).toString('base64url'), randomBytes(48).toString('base64url')]
@@ -99,7 +99,7 @@ async function listenForRedirect(state: string): Promise<Redirect> {
   let resolveArrived: (url: string) => void = () => {}
   const arrived = new Promise<string>((resolve) => (resolveArrived = resolve))
   const server = createServer((request, response) => {
-    // any page can send a request, even one whose path is no URL, such as "//"
+    // the path may be no URL, such as "//"
     const path = request.url ?? '/'
     const url = new URL(URL.canParse(path, loopback) ? path : '/', loopback)
     const isAnswer = request.method === 'GET' && url.pathname === '/' && url.searchParams.get('state') === state

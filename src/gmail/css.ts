@@ -30,7 +30,7 @@ type Declaration = { readonly name: string; readonly value: string }
 /** Matches the start of a comment, an escape, a run of white space, or one character. Each text matches in one way only, so the time is linear. */
 const token = /\/\*|\\(?:[\da-f]{1,6}[ \t\r\n\f]?|[^])|[ \t\r\n\f]+|[^]/gy
 
-/** The declarations of one style, read once for all elements that have it. */
+/** The declarations of one style, in order. */
 export type CssDeclarations = readonly Declaration[]
 
 export function readDeclarations(style: string): CssDeclarations {

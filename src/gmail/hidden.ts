@@ -97,7 +97,7 @@ function isHidden(style: Style, fontPx: number): boolean {
 const displays =
   /^(?:block|inline|flex|grid|table|list-item|flow-root|contents|run-in|ruby|inherit|initial|unset|revert|-\w+-\w)/
 
-// The functions below read the value of one property. Undefined: the value is invalid, so a browser ignores it.
+// Where a function below returns undefined, the value is invalid, so a browser ignores it.
 
 function readDisplayNone(value: string): boolean | undefined {
   return value === 'none' ? true : displays.test(value) ? false : undefined

@@ -2,7 +2,7 @@
 import { compile, type DomNode, type FormatCallback } from 'html-to-text'
 import { removeHidden } from './shown.ts'
 
-/** The maximum length of an input. A real mail is shorter, and the parser needs a second for a few megabytes. */
+/** The maximum number of characters that are read. The parser needs a second for a few megabytes. */
 const maxInputChars = 200_000
 
 /** The name of the element around the whole mail. No mail can close it. */
@@ -46,7 +46,7 @@ function isTooDeep(element: DomNode): boolean {
   return levels >= maxLevels
 }
 
-/** Writes a block with the converter, or as plain text if it is nested too deep. */
+/** Makes a formatter that writes a block with `format`, or as plain text if the block is nested too deep. */
 function limitLevels(format: FormatCallback): FormatCallback {
   return (element, walk, builder, options) => {
     if (isTooDeep(element)) findBuiltIn(builder, 'block')(element, walk, builder, {})
@@ -98,7 +98,7 @@ const convert = compile({
 
 const closesRoot = new RegExp(`</?${root}`, 'gi')
 
-/** `isCut`: the input was longer than the limit. */
+/** `isCut`: the end was not read, because the input is too long or nested too deep. */
 export function toVisibleText(html: string): { text: string; isCut: boolean } {
   const read = html.slice(0, findEnd(html))
   const whole = `<${root}>${read.replace(closesRoot, '<')}`
@@ -108,7 +108,7 @@ export function toVisibleText(html: string): { text: string; isCut: boolean } {
 /** The maximum depth of open elements. A real mail has fewer, and the parser moves all of them for each new one. */
 const maxOpen = 2_000
 
-/** The end of the part that is read: at the maximum length, where the library would cut with a console message, or at the maximum depth. */
+/** The end of the part that is read: at the maximum length, or where the maximum depth is exceeded. */
 function findEnd(html: string): number {
   let open = 0
   for (const { 1: slash, index } of html

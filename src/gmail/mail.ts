@@ -13,7 +13,7 @@ export type Mail = {
   readonly snippet: string
   /** The plain text; empty if bodies are turned off. */
   readonly body: string
-  /** Whether the text was cut. */
+  /** Whether a part of the text is missing. */
   readonly bodyTruncated: boolean
   /** The ids of its labels. */
   readonly labels: readonly string[]
@@ -35,8 +35,8 @@ export type MailSink = {
   /** The stored position; undefined if the mailbox was never read. */
   state(): Promise<GmailState | undefined>
   /**
-   * Resolves when every mail is durable and the state is stored. The state is never stored before the mails are durable. If `deliver` rejects,
-   * all mails come again, and known mails are dropped by their key. `payload-invalid`: some mails were refused, and the others are durable.
+   * Resolves when every mail is durable and the state, which is stored last, too. If `deliver` rejects, all mails come again, and known mails are
+   * dropped by their key. `payload-invalid`: some mails were refused, and the others are durable.
    */
   deliver(payloads: readonly GmailPayload[], state: GmailState): Promise<void>
 }
@@ -61,7 +61,7 @@ export function parseState(text: string): GmailState {
   return State.parse(JSON.parse(text))
 }
 
-/** The position of `gmail run`. The gateway keeps its own position in the store. */
+/** The file with the position of `gmail run`. The gateway keeps its position in the store. */
 export function toStateFile(dir: string): string {
   return join(dir, 'state', 'gmail-cursor.json')
 }

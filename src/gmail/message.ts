@@ -113,7 +113,7 @@ function isStoredApart({ body }: MailPart): boolean {
   return body?.attachmentId !== undefined && body.data === undefined
 }
 
-/** The maximum number of bytes of such texts that are fetched for one mail. A longer body would be cut anyway. */
+/** The maximum number of bytes of separately stored texts that are fetched for one mail. */
 const maxStoredBytes = 4_194_304
 
 /** Fetches the texts of a mail that Gmail stores separately, if a client shows them. */

@@ -15,7 +15,7 @@ type RetryOptions = {
   readonly onFailure: (error: unknown) => void
 }
 
-/** Retries `work` until it succeeds. Rejects when the consent is missing or the signal ends. */
+/** Retries `work` until it succeeds. Rejects when the consent is missing or the signal is aborted. */
 export async function retryUntilDone<T>(work: () => Promise<T>, options: RetryOptions): Promise<T> {
   const { waits, pause, signal, onFailure } = options
   for (let failures = 0; ; failures++) {

@@ -38,7 +38,7 @@ type PushParts = {
 }
 export type PushReceiver = { readonly port: number; close(): void }
 
-/** Starts the receiver. Throws `config-invalid` if the port is in use. */
+/** Starts the receiver. Throws `config-invalid` if it cannot listen on the port. */
 export async function startPushReceiver(parts: PushParts): Promise<PushReceiver> {
   const { host, port, path } = parts.gmail.push
   const verifier = createPushVerifier(parts)
@@ -47,7 +47,7 @@ export async function startPushReceiver(parts: PushParts): Promise<PushReceiver>
     const reply = async () => {
       const failed = (): Answer => ({ status: 500 })
       const { status, headers = {} } = await answer(request, { ...parts, verifier, logRefusal }).catch(failed)
-      // the body of a refused request is not read, so the connection is closed
+      // the body of a refused request may be unread, so the connection is closed
       const closing = status === 204 ? {} : { connection: 'close' }
       response.writeHead(status, { ...closing, ...headers }).end()
     }
@@ -113,7 +113,7 @@ function answerRefusal(gate: PushGate, client: string): Answer {
 const minute = 60_000
 type LogRefusal = (reason: string) => void
 
-/** Logs the first invalid push, then their number once a minute, so that outsiders cannot fill the log. */
+/** Logs refused and ignored pushes at most once a minute, with their number, so that outsiders cannot fill the log. */
 function createRefusalLog({ clock, log }: PushParts): LogRefusal {
   let loggedAt = -Infinity
   let pushes = 0

@@ -66,7 +66,7 @@ export function createStatusBoard(
     ...rest,
   })
   const write = () => {
-    // a folder that cannot be written must not end the watcher; the store reports the failure
+    // a folder that cannot be written must not end the watcher
     writing = writing.then(() => writeStatus(file, current())).catch(() => undefined)
   }
 

@@ -126,7 +126,7 @@ function parseSheet(sheet: string, count: { selectors: number }): Rule[] {
   const around: Block[] = []
   let block = top
   let prelude = ''
-  /** The declarations of the block since its begin, or since its last nested rule. */
+  /** The declarations of the block after its last nested rule, or all of them if it has none. */
   let style = ''
   const endStyle = () => {
     const { selectors = [] } = block
@@ -207,7 +207,7 @@ export function isShownMedium(query: string): boolean {
     })
 }
 
-/** Pseudo-elements, and pseudo-classes that apply only after an action of the reader. */
+/** Pseudo-elements, and pseudo-classes of states that no text has when a mail is opened. */
 const neverTrue = /::|:(?:hover|active|focus[\w-]*|visited|target|checked|disabled|before|after|first-l[a-z]+)\b/
 
 /** The selectors of a list, without the conditions of pseudo-classes. */

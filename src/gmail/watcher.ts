@@ -37,10 +37,10 @@ const minute = 60_000
 const retryMs = [5_000, 15_000, minute, 5 * minute]
 /** The interval at which pull and push also poll, because a notification can get lost. */
 const fallbackSyncMs = 15 * minute
-/** The pause after a pull that returned at once without a message. */
+/** The pause after a pull without a message. */
 const idleMs = 1_000
 const consentCheckMs = 10_000
-/** The interval at which the same credentials are tried again: the domain may have delegated its rights to the service account. */
+/** When refused credentials are tried again: an administrator may have granted the service account its rights meanwhile. */
 const consentRetryMs = 5 * minute
 
 export function startWatcher(parts: WatcherParts): MailWatcher {

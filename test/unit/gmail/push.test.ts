@@ -95,7 +95,7 @@ describe('a push', () => {
     expect(await push(undefined)).toBe(401)
   })
 
-  test('refused pushes are logged once a minute, with their number', async () => {
+  test('refused pushes are logged at most once a minute, with their number', async () => {
     for (let count = 0; count < 10; count += 1) await push(undefined)
     expect(warnings).toEqual([expect.objectContaining({ pushes: 1 })])
     later = 60_000

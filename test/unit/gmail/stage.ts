@@ -23,7 +23,7 @@ export const consent = {
   scopes: [],
 }
 
-/** Keeps each delivered mail once, by its key, as both real sinks do. */
+/** A sink that keeps each delivered mail once, by its key. */
 export function createMemorySink(): MailSink & { delivered: GmailPayload[]; kept: GmailState | undefined } {
   const keys = new Set<string>()
   const sink = {
