@@ -13,7 +13,6 @@ const Policy = z.looseObject({
   bindings: z.array(z.looseObject({ role: z.string(), members: z.array(z.string()).default([]) })).default([]),
 })
 const Subscription = z.looseObject({
-  topic: z.string().optional(),
   pushConfig: z
     .looseObject({
       pushEndpoint: z.string().optional(),
