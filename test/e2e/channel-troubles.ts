@@ -54,7 +54,7 @@ export function testTroubles(start: (options: { timeoutMs?: number }) => Promise
     expectNoSecret(result, secret, fake)
   })
 
-  it('a provider without a connection has posted nothing, so the failure is transient', async () => {
+  it('a provider that refuses connections has posted nothing, so the failure is transient', async () => {
     const { channel, fake, to, secret } = await start({})
     fake.close()
     const result = await channel.send(toOutgoing({ to }))

@@ -43,7 +43,7 @@ it('an attempt with an unknown result is repeated under the same id, and the rec
   expect(channel.dedupes).toBe(true)
 })
 
-it('the receiver reports a wrong secret, and no message shows it', async () => {
+it('a wrong secret is a permanent failure, and the failure does not show the secret', async () => {
   const { fake } = await start()
   const endpoints = { ops: { url: fake.url, secret: 'whsec_AAAA' } }
   const result = await createWebhookChannel(section.parse({ endpoints })).send(toOutgoing())
