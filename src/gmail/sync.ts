@@ -1,5 +1,5 @@
-// One sync of a mailbox: delivers every new mail since the stored position, once and in order. The position moves with the last mail. No
-// mail blocks another: if one cannot be fetched, the position stays, and all others are delivered, unless Gmail returns none at all.
+// One sync of a mailbox: delivers every new mail since the stored position, in order. The position moves with the last mail. No mail blocks
+// another: if one cannot be fetched, the position stays, and the others are delivered, until all fetches of a group fail.
 import type { Log } from '../model/log.ts'
 import type { WatchedGmail } from '../model/config/gmail.ts'
 import { Problem } from '../model/problem.ts'
@@ -23,7 +23,7 @@ const notNew = ['SPAM', 'TRASH', 'DRAFT', 'SENT']
 /** The number of mails that are fetched, and kept in memory, at a time. */
 const concurrency = 5
 const chunkSize = 50
-/** The number of newest mails that are fetched after a gap. */
+/** The number of newest mails of each label that are fetched after a gap. */
 const maxAfterGap = 100
 const hourMs = 3_600_000
 /** The maximum number of pages of a search that are read for the mails of one chunk. */
@@ -97,7 +97,7 @@ async function listSince(api: GmailApi, since: string): Promise<NewMessages | un
   }
 }
 
-/** The mails since an hour before the last sync; a known mail is dropped by its key. */
+/** The newest mails since an hour before the last sync; a known mail is dropped by its key. */
 async function listRecent({ api, gmail }: SyncParts, { syncedAt }: GmailState): Promise<NewMessages> {
   // the position is read before the list: the next sync finds the mails that arrive in between
   const { historyId } = await api.profile()
@@ -108,10 +108,7 @@ async function listRecent({ api, gmail }: SyncParts, { syncedAt }: GmailState): 
     for (const id of page.ids) ids.add(id)
   }
   // Gmail lists the newest mails first
-  const added = [...ids]
-    .slice(0, maxAfterGap)
-    .toReversed()
-    .map((id) => ({ id, labels: [] }))
+  const added = [...ids].toReversed().map((id) => ({ id, labels: [] }))
   return { added, historyId }
 }
 

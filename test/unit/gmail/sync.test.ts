@@ -184,6 +184,17 @@ describe('a sync of a mailbox', () => {
     expect(await stage.sync()).toEqual({ mails: 1, gap: false })
   })
 
+  test('if the history has expired, a sync finds the new mails of each label, however many another label has', async () => {
+    const stage = createStage(google, { labels: ['INBOX', 'Label_7'] })
+    await stage.sync()
+    google.mailbox.receive({ id: 'other', labels: ['Label_7'] })
+    google.mailbox.receive(...Array.from({ length: 100 }, (_, at) => ({ id: `m${at}` })))
+    google.mailbox.expire()
+    expect(await stage.sync()).toMatchObject({ gap: true })
+    expect(stage.listIds()).toContain('other')
+    expect(stage.listIds()).toHaveLength(101)
+  })
+
   test.each([
     [429, { error: { code: 429, status: 'RESOURCE_EXHAUSTED' } }],
     [403, { error: { code: 403, errors: [{ reason: 'userRateLimitExceeded' }] } }],
