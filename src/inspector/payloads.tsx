@@ -11,6 +11,9 @@ import { Ago, Line, useNow } from './text.tsx'
 /** The maximum number of changes that are shown, the newest ones. */
 const maxChanges = 12
 
+/** A change begins with a path, which may be long, and says at its end what changed. */
+const cutMiddle = (text: string) => (text.length > 300 ? `${text.slice(0, 150)} … ${text.slice(-140)}` : text)
+
 type PayloadsProps = { readonly hook: string; readonly hasCode: boolean }
 
 export function Payloads({ hook, hasCode }: PayloadsProps): JSX.Element | null {
@@ -48,7 +51,7 @@ export function Payloads({ hook, hasCode }: PayloadsProps): JSX.Element | null {
           <ul class="changes" aria-label="What changed">
             {changes.slice(0, maxChanges).map(({ at, text, name, example }) => (
               <li key={`${name} ${text}`}>
-                <Line text={`${name}: ${text}`} max={300} />{' '}
+                <Line text={cutMiddle(`${name}: ${text}`)} />{' '}
                 <span class="dim">
                   <Ago at={Date.parse(at)} now={now} />
                 </span>{' '}

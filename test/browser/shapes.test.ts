@@ -31,7 +31,8 @@ describe.skipIf(!hasBrowser)('the payloads of a hook in Chromium', () => {
 
   beforeAll(async () => {
     const wide = { id: 'wide', match: { path: 'wide' }, messageTemplate: 'Say {{text}}', deliver: false, retain: true }
-    const hooks = { mappings: [...mappings, wide, { ...wide, id: 'wild', match: { path: 'wild' } }] }
+    const others = ['wild', 'deep'].map((id) => ({ ...wide, id, match: { path: id } }))
+    const hooks = { mappings: [...mappings, wide, ...others] }
     stage = await startStage({ ...usual, config: { ...usual.config, hooks }, development: true })
     page = await stage.open()
   })
@@ -136,6 +137,25 @@ describe.skipIf(!hasBrowser)('the payloads of a hook in Chromium', () => {
     expect(await page.locator('.bench img').count()).toBe(0)
     expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0)
     expect(await findBarriers(page)).toEqual([])
+  })
+
+  test('a change of a field with a long path shows at its end what changed', async () => {
+    const nest = (value: unknown) =>
+      Array.from({ length: 12 }).reduce<object>((inner) => ({ customer_delivery_address: inner }), {
+        delivery_instructions: value,
+      })
+    const readShapes = async () => JSON.stringify(await stage.ask('/api/shapes?hook=deep'))
+    await stage.post('deep', nest(1))
+    await expect.poll(readShapes, wait).toContain('delivery_instructions')
+    await stage.post('deep', nest('at the door'))
+    await expect.poll(readShapes, wait).toContain('now sometimes string')
+    await show(page, 'view=hooks&bench=deep')
+    const change = page.getByRole('list', { name: 'What changed' }).getByRole('listitem').first()
+    await change.waitFor(wait)
+    expect(await change.innerText()).toMatch(
+      /customer_delivery_address.* … .*delivery_instructions is now sometimes string/,
+    )
+    await show(page, 'view=list')
   })
 
   test('a change in the payloads is shown with a request that contains it, and one press makes a fixture of that request', async () => {
