@@ -222,15 +222,17 @@ export function readSchemaVersion(db: Database, file: string): number {
 }
 
 /**
- * Applies the missing migrations, each in its own transaction, so that a process that is killed leaves no migration half applied. `upTo`: applies
- * only this many, as an older version did.
+ * Applies the missing migrations in one transaction, so that readers of the file never see a schema between two versions. `upTo`: applies only
+ * this many, as an older version did.
  */
 export function migrate(db: Database, file: string, upTo = migrations.length): void {
   const version = readSchemaVersion(db, file)
-  for (const [index, sql] of migrations.slice(0, upTo).entries()) {
-    if (index < version) continue
-    db.exec(`BEGIN IMMEDIATE; ${sql}; PRAGMA user_version = ${index + 1}`)
+  if (version >= upTo) return
+  db.exec('BEGIN IMMEDIATE')
+  for (const sql of migrations.slice(version, upTo)) {
+    db.exec(sql)
     if (sql === slim) completeCatalog(db)
-    db.exec('COMMIT')
   }
+  db.exec(`PRAGMA user_version = ${upTo}`)
+  db.exec('COMMIT')
 }
