@@ -39,8 +39,14 @@ const tagBytes = 16
 export function createSealKeys(): (token: string) => Promise<SealKey> {
   let known: { readonly token: string; readonly key: Promise<SealKey> } | undefined
   return (token) => {
-    if (known?.token !== token) known = { token, key: deriveKey(token) }
-    return known.key
+    if (known?.token === token) return known.key
+    const derived = { token, key: deriveKey(token) }
+    known = derived
+    // after a failure, the next request tries again
+    derived.key.catch(() => {
+      if (known === derived) known = undefined
+    })
+    return derived.key
   }
 }
 
