@@ -81,8 +81,9 @@ function toConsentUrl(
 /** The code in the address to which Google sent the browser. An address of another consent is refused. */
 function readCode(answer: string, state: string): string {
   const query = URL.canParse(answer.trim()) ? new URL(answer.trim()).searchParams : new URLSearchParams()
-  const [given, code] = [query.get('state') ?? '', query.get('code')]
-  const isOurs = given.length === state.length && timingSafeEqual(Buffer.from(given), Buffer.from(state))
+  const [given, expected] = [Buffer.from(query.get('state') ?? ''), Buffer.from(state)]
+  const code = query.get('code')
+  const isOurs = given.length === expected.length && timingSafeEqual(given, expected)
   if (!isOurs) {
     throw new Problem('gmail-consent-missing', 'This is not the address of the current consent. Start again.')
   }
