@@ -2,6 +2,7 @@
 import { loadConfig } from '../config/config.ts'
 import { Problem } from '../model/problem.ts'
 import { assemble } from '../reload/assemble.ts'
+import { streamKeptPages } from '../replay/kept.ts'
 import { buildRecordedRequest, type RecordedRequest, renderRecording } from '../replay/recording.ts'
 import type { KeptQuery } from '../store/queries.ts'
 import type { KeptDelivery } from '../store/records.ts'
@@ -17,8 +18,6 @@ export type RecordOptions = {
   readonly since?: number
 }
 
-/** The number of requests that one query of the store reads. */
-const pageSize = 25
 const maxShown = 10
 
 export async function record(context: Context, { last: limit, hook, source, since }: RecordOptions): Promise<number> {
@@ -47,15 +46,8 @@ export async function record(context: Context, { last: limit, hook, source, sinc
 
 /** The kept requests of the query, the newest first. */
 async function* readKept(context: Context, query: KeptQuery): AsyncGenerator<KeptDelivery> {
-  let before: string | undefined
-  for (let left = query.limit; left > 0;) {
-    const asked = { ...query, before, limit: Math.min(left, pageSize) }
-    const page = await readStore(context, [], (store) => store.keptDeliveries(asked))
-    yield* page
-    if (page.length < pageSize) return
-    left -= page.length
-    before = page.at(-1)?.deliveryId
-  }
+  const keptDeliveries = (asked: KeptQuery) => readStore(context, [], (store) => store.keptDeliveries(asked))
+  for await (const page of streamKeptPages({ keptDeliveries }, query)) yield* page
 }
 
 function describe(
