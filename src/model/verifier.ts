@@ -44,7 +44,7 @@ export type HandshakeContext = { readonly verified: boolean; readonly armed: boo
 
 export interface Verifier {
   readonly scheme: string
-  /** Name of the sender; undefined if several senders use the scheme. */
+  /** The name of the sender; undefined for a proof that is not specific to a sender. */
   readonly source: string | undefined
   /** Headers with a secret. No delivery keeps them. */
   readonly secretHeaders: readonly string[]

@@ -4,7 +4,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { silentLog } from '../../src/model/log.ts'
-import { createStage, resultOf } from '../unit/transforms/runtime-stage.ts'
+import { createStage, readResult } from '../unit/transforms/runtime-stage.ts'
 import { createStage as createWatched } from '../unit/reload/watch-stage.ts'
 
 test('a watcher sees a save among ten thousand files, and ignores ten thousand files of packages', async () => {
@@ -38,7 +38,7 @@ test(
       const text = `${n}`.padEnd(100_000, 'x')
       await write({ 'x.ts': `export default () => '${text}'.length + ${n}` })
       const modules = await load('x.ts', 'y.ts')
-      values.push(await resultOf(modules['x.ts']))
+      values.push(await readResult(modules['x.ts']))
     }
     expect(values).toEqual(Array.from({ length: 300 }, (_, index) => 100_001 + index))
     expect(replaced).toEqual([])

@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { tryEffects } from '../unit/transforms/effects.ts'
-import { createStage, resultOf } from '../unit/transforms/runtime-stage.ts'
+import { createStage, readResult } from '../unit/transforms/runtime-stage.ts'
 
 const runs = 100_000
 const atOnce = 500
@@ -30,7 +30,7 @@ test(
     const counts = new Map<string, number>()
     for (let at = 0; at < runs; at += atOnce) {
       const runShadow = (index: number) =>
-        resultOf(transform, { at: at + index, port, folder, url: `http://127.0.0.1:${port}` })
+        readResult(transform, { at: at + index, port, folder, url: `http://127.0.0.1:${port}` })
       for (const result of await Promise.all(Array.from({ length: atOnce }, (_, index) => runShadow(index))))
         for (const outcome of Object.values(result ?? {}))
           counts.set(String(outcome), (counts.get(String(outcome)) ?? 0) + 1)

@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { tryEffects } from './effects.ts'
-import { createStage, resultOf, run } from './runtime-stage.ts'
+import { createStage, readResult, run } from './runtime-stage.ts'
 
 async function countRequests(): Promise<{ url: string; connections: () => number }> {
   let connections = 0
@@ -31,7 +31,7 @@ test(
       await stage.write({ 'x.ts': tryEffects })
       const { 'x.ts': transform } = await stage.load('x.ts')
       const before = connections()
-      const found = await resultOf(transform, { url, folder, port: Number(new URL(url).port) })
+      const found = await readResult(transform, { url, folder, port: Number(new URL(url).port) })
       const results = Object.entries(found ?? {})
       expect(results.length).toBeGreaterThan(20)
       for (const [name, result] of results)
@@ -62,7 +62,7 @@ export default async ({ payload }) => {
   })
   const { 'x.ts': transform } = await stage.load('x.ts')
   expect(transform?.problem).toBeUndefined()
-  expect(await resultOf(transform, { a: 'b' })).toEqual({
+  expect(await readResult(transform, { a: 'b' })).toEqual({
     message: '3e23e8160039594a33894f6564e1b1348bbd7a0088d42c4acb73eeaed59c009dtrue',
   })
 })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { createBreakers } from '../../../src/transforms/pool/breaker.ts'
 import { Problem } from '../../../src/model/problem.ts'
-import { createStage, resultOf } from './runtime-stage.ts'
+import { createStage, readResult } from './runtime-stage.ts'
 
 const minute = 60_000
 const x = { module: 'x.ts', version: 1 }
@@ -88,41 +88,41 @@ describe('code that keeps ending its worker', () => {
     await stage.write({ 'bad.ts': bad, 'good.ts': `export default () => 'good'` })
     const modules = await stage.load('bad.ts', 'good.ts')
     const ended = 'transforms/bad.ts ended its worker (process.exit).'
-    for (let n = 0; n < 3; n++) expect(await resultOf(modules['bad.ts'])).toBe(ended)
+    for (let n = 0; n < 3; n++) expect(await readResult(modules['bad.ts'])).toBe(ended)
     const open = expect.stringContaining('was stopped three times within a minute. Its deliveries are parked until')
-    expect(await resultOf(modules['bad.ts'])).toEqual(open)
-    expect(await resultOf(modules['good.ts'])).toBe('good')
+    expect(await readResult(modules['bad.ts'])).toEqual(open)
+    expect(await readResult(modules['good.ts'])).toBe('good')
     now += minute
-    expect(await resultOf(modules['bad.ts'])).toBe(ended)
-    expect(await resultOf(modules['bad.ts'])).toEqual(open)
+    expect(await readResult(modules['bad.ts'])).toBe(ended)
+    expect(await readResult(modules['bad.ts'])).toEqual(open)
     now += minute
     await stage.write({ mended: '' })
-    expect(await resultOf(modules['bad.ts'])).toBe('fine')
+    expect(await readResult(modules['bad.ts'])).toBe('fine')
     expect(recovered).toEqual(['bad.ts'])
-    expect(await resultOf(modules['bad.ts'])).toBe('fine')
+    expect(await readResult(modules['bad.ts'])).toBe('fine')
   })
 
   test('late timeouts of an old version do not count against the new version', async () => {
     const stage = await createStage({ workers: 1, timeoutMs: 300 })
     await stage.write({ 'slow.ts': `export default () => new Promise(() => {})` })
     const { 'slow.ts': old } = await stage.load('slow.ts')
-    const late = Array.from({ length: 4 }, () => resultOf(old))
+    const late = Array.from({ length: 4 }, () => readResult(old))
     await stage.write({ 'slow.ts': `export default () => 'mended'` })
     const { 'slow.ts': mended } = await stage.load('slow.ts')
-    expect(await resultOf(mended)).toBe('mended')
+    expect(await readResult(mended)).toBe('mended')
     for (const result of await Promise.all(late)) expect(result).toContain('did not end within 300 ms')
-    for (let n = 0; n < 3; n++) expect(await resultOf(old)).toContain('did not end within 300 ms')
-    expect(await resultOf(mended)).toBe('mended')
+    for (let n = 0; n < 3; n++) expect(await readResult(old)).toContain('did not end within 300 ms')
+    expect(await readResult(mended)).toBe('mended')
   })
 
   test('a module that gets no calls is called at once after new code is saved', async () => {
     const stage = await createStage({ workers: 1 })
     await stage.write({ 'bad.ts': bad })
     const before = await stage.load('bad.ts')
-    for (let n = 0; n < 3; n++) await resultOf(before['bad.ts'])
+    for (let n = 0; n < 3; n++) await readResult(before['bad.ts'])
     await stage.load('bad.ts')
-    expect(await resultOf(before['bad.ts'])).toContain('three times within a minute')
+    expect(await readResult(before['bad.ts'])).toContain('three times within a minute')
     await stage.write({ 'bad.ts': `export default () => 'mended'` })
-    expect(await resultOf((await stage.load('bad.ts'))['bad.ts'])).toBe('mended')
+    expect(await readResult((await stage.load('bad.ts'))['bad.ts'])).toBe('mended')
   })
 })

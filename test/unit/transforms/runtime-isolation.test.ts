@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { pickEnv } from '../../../src/config/env.ts'
 import { silentLog } from '../../../src/model/log.ts'
 import { load as loadHere, toCall } from './stage.ts'
-import { createStage, resultOf, run, toLoaded } from './runtime-stage.ts'
+import { createStage, readResult, run, requireLoaded } from './runtime-stage.ts'
 
 describe('calls in a worker', () => {
   test('a call in a worker has the same outcome as in the main thread, whatever it returns or throws', async () => {
@@ -54,7 +54,7 @@ describe('calls in a worker', () => {
     await write({
       'x.ts': `export default ({ payload }) => { const n = payload.length; payload.length = 0; return n }`,
     })
-    const transform = toLoaded((await load('x.ts'))['x.ts'])
+    const transform = requireLoaded((await load('x.ts'))['x.ts'])
     for (const length of [10, 100_000]) {
       const call = toCall(Array.from({ length }, () => 'é'))
       const before = Uint8Array.from(call.body)
@@ -72,7 +72,7 @@ describe('calls in a worker', () => {
     await write({
       'x.ts': `export default async ({ payload, deliveryId }) => { if (payload.n % 3 === 0) await 1; return [payload.n, payload.text.length, deliveryId] }`,
     })
-    const transform = toLoaded((await load('x.ts'))['x.ts'])
+    const transform = requireLoaded((await load('x.ts'))['x.ts'])
     const calls = Array.from({ length: 300 }, async (_, n) => {
       const call = toCall({ n, text: 'ü'.repeat((n % 10) ** 4) })
       const outcome = await transform.run({ ...call, head: { ...call.head, deliveryId: `d-${n}-ü` } })
@@ -84,7 +84,7 @@ describe('calls in a worker', () => {
   test('a body that does not parse is refused as an error of the sender', async () => {
     const { write, load } = await createStage()
     await write({ 'x.ts': 'export default () => 1' })
-    const transform = toLoaded((await load('x.ts'))['x.ts'])
+    const transform = requireLoaded((await load('x.ts'))['x.ts'])
     const outcome = await transform.run({ ...toCall({}), body: Buffer.from('{"a":') })
     expect(outcome).toMatchObject({ kind: 'refused', problem: { code: 'body-invalid' } })
   })
@@ -113,10 +113,10 @@ describe('changes of globals', () => {
     })
     const modules = await load('good.ts', 'bad.ts')
     const expected = { n: 1, list: [2], evil: false, same: true, timer: 'function', id: 'number' }
-    const batch = Promise.all([resultOf(modules['bad.ts']), resultOf(modules['good.ts'], { n: 1 })])
+    const batch = Promise.all([readResult(modules['bad.ts']), readResult(modules['good.ts'], { n: 1 })])
     // the other call of the batch ended before this call continued after its await
     expect(await batch).toEqual(['done', expected])
-    expect(await resultOf(modules['good.ts'], { n: 1 })).toEqual(expected)
+    expect(await readResult(modules['good.ts'], { n: 1 })).toEqual(expected)
   })
 
   test.each([
@@ -149,7 +149,7 @@ describe('changes of globals', () => {
     const { write, load } = await createStage({ workers: 1 })
     await write({ 'x.ts': 'let n = 0\nexport default () => { globalThis.mine = 1; return ++n }' })
     const modules = await load('x.ts')
-    expect([await resultOf(modules['x.ts']), await resultOf(modules['x.ts'])]).toEqual([1, 2])
+    expect([await readResult(modules['x.ts']), await readResult(modules['x.ts'])]).toEqual([1, 2])
   })
 
   test('a module that changes a global object while it loads is logged, and works', async () => {
@@ -161,7 +161,7 @@ describe('changes of globals', () => {
     })
     const modules = await load('x.ts')
     expect(warnings).toEqual(['transforms/x.ts changes a global object while it loads'])
-    expect([await resultOf(modules['x.ts']), await resultOf(modules['x.ts'])]).toEqual([2, 2])
+    expect([await readResult(modules['x.ts']), await readResult(modules['x.ts'])]).toEqual([2, 2])
   })
 })
 
@@ -178,7 +178,7 @@ describe('messages of transforms', () => {
     })
     const modules = await load('x.ts')
     // the second call runs in the worker of the first
-    const results = [await resultOf(modules['x.ts']), await resultOf(modules['x.ts'])]
+    const results = [await readResult(modules['x.ts']), await readResult(modules['x.ts'])]
     expect(results).toEqual([
       [1, false],
       [2, false],
@@ -197,8 +197,8 @@ describe('messages of transforms', () => {
         'good.ts': `export default () => 'good'`,
       })
       const modules = await load('bad.ts', 'good.ts')
-      expect(await resultOf(modules['bad.ts'])).toContain('transforms/bad.ts')
-      expect(await resultOf(modules['good.ts'])).toBe('good')
+      expect(await readResult(modules['bad.ts'])).toContain('transforms/bad.ts')
+      expect(await readResult(modules['good.ts'])).toBe('good')
     },
   )
 })
@@ -209,23 +209,23 @@ describe('the environment of a transform', () => {
     const { write, load } = await createStage()
     await write({ 'x.ts': text })
     expect(Object.keys(process.env).length).toBeGreaterThan(0)
-    expect(await resultOf((await load('x.ts'))['x.ts'])).toEqual({})
+    expect(await readResult((await load('x.ts'))['x.ts'])).toEqual({})
   })
 
   test('the environment of a transform has the named variables that are set', async () => {
     const env = pickEnv(['API_BASE', 'UNSET'], { API_BASE: 'https://example.com', HOOKLOOM_TOKEN: 'secret' })
     const { write, load } = await createStage({ env })
     await write({ 'x.ts': text })
-    expect(await resultOf((await load('x.ts'))['x.ts'])).toEqual({ API_BASE: 'https://example.com' })
+    expect(await readResult((await load('x.ts'))['x.ts'])).toEqual({ API_BASE: 'https://example.com' })
   })
 
   test('an environment with which no worker starts makes calls fail with a reason', async () => {
     const { write, load } = await createStage({ env: { NODE_OPTIONS: '--no-such-option' } })
     await write({ 'x.ts': text })
-    const transform = toLoaded((await load('x.ts'))['x.ts'])
+    const transform = requireLoaded((await load('x.ts'))['x.ts'])
     expect(transform.problem).toMatchObject({ detail: 'The transform worker does not start.' })
     expect(transform.problem?.frame).toContain('--no-such-option')
-    expect(await resultOf(transform)).toBe('The transform worker does not start.')
+    expect(await readResult(transform)).toBe('The transform worker does not start.')
   })
 })
 
@@ -258,11 +258,11 @@ test('a runtime that is closed has ended every thread, and fails calls instead o
   })
   const modules = await load('x.ts', 'y.ts')
   const alive = countThreads()
-  const pending = [resultOf(modules['x.ts']), resultOf(modules['y.ts'])]
+  const pending = [readResult(modules['x.ts']), readResult(modules['y.ts'])]
   await new Promise(setImmediate)
   await runtime.close()
   expect(await Promise.all(pending)).toEqual(['The gateway is shutting down.', 'The gateway is shutting down.'])
-  expect(await resultOf(modules['x.ts'])).toBe('The gateway is shutting down.')
+  expect(await readResult(modules['x.ts'])).toBe('The gateway is shutting down.')
   expect(runtime.state().threads).toBe(0)
   expect(countThreads()).toBeLessThanOrEqual(Math.max(alive - 2, -1))
 })

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { createStage, resultOf, type Stage } from './runtime-stage.ts'
+import { createStage, readResult, type Stage } from './runtime-stage.ts'
 
 const good = `export default ({ payload }) => payload`
 /** Records the beginning of each call in a file, then waits. */
@@ -24,14 +24,14 @@ describe('transforms that do not end', () => {
     await write({ 'good.ts': good, 'bad.ts': bad })
     const modules = await load('good.ts', 'bad.ts')
     const order: string[] = []
-    const failing = resultOf(modules['bad.ts']).then((detail) => order.push(String(detail)))
+    const failing = readResult(modules['bad.ts']).then((detail) => order.push(String(detail)))
     const served = [1, 2, 3, 4].map(async (n) => {
-      expect(await resultOf(modules['good.ts'], { n })).toEqual({ n })
+      expect(await readResult(modules['good.ts'], { n })).toEqual({ n })
       order.push('good')
     })
     await Promise.all([failing, ...served])
     expect(order.at(-1)).toBe('transforms/bad.ts did not end within 250 ms.')
-    expect(await resultOf(modules['good.ts'], { n: 5 })).toEqual({ n: 5 })
+    expect(await readResult(modules['good.ts'], { n: 5 })).toEqual({ n: 5 })
   })
 
   test('other calls are served while a transform blocks the only worker', async () => {
@@ -40,8 +40,10 @@ describe('transforms that do not end', () => {
     const modules = await load('good.ts', 'bad.ts')
     const order: string[] = []
     // the blocked call ends with the stage
-    void resultOf(modules['bad.ts']).then(() => order.push('bad'))
-    await Promise.all([1, 2, 3].map(async (n) => order.push(JSON.stringify(await resultOf(modules['good.ts'], { n })))))
+    void readResult(modules['bad.ts']).then(() => order.push('bad'))
+    await Promise.all(
+      [1, 2, 3].map(async (n) => order.push(JSON.stringify(await readResult(modules['good.ts'], { n })))),
+    )
     expect(order).toEqual(['{"n":1}', '{"n":2}', '{"n":3}'])
   })
 
@@ -51,7 +53,10 @@ describe('transforms that do not end', () => {
       'slow.ts': `export default () => { const end = Date.now() + 150; while (Date.now() < end); return 'slow' }`,
     })
     const modules = await load('slow.ts')
-    expect(await Promise.all([resultOf(modules['slow.ts']), resultOf(modules['slow.ts'])])).toEqual(['slow', 'slow'])
+    expect(await Promise.all([readResult(modules['slow.ts']), readResult(modules['slow.ts'])])).toEqual([
+      'slow',
+      'slow',
+    ])
     expect(runtime.state().threads).toBeLessThanOrEqual(3)
   })
 
@@ -63,8 +68,8 @@ describe('transforms that do not end', () => {
         export default ({ payload }) => { while (!existsSync(payload.until)); return 'slow' }`,
     })
     const modules = await stage.load('noted.ts', 'slow.ts')
-    const slow = resultOf(modules['slow.ts'], { until: join(stage.root, 'until') })
-    const noteds = await Promise.all([1, 2].map((n) => resultOf(modules['noted.ts'], { n, ms: 1 })))
+    const slow = readResult(modules['slow.ts'], { until: join(stage.root, 'until') })
+    const noteds = await Promise.all([1, 2].map((n) => readResult(modules['noted.ts'], { n, ms: 1 })))
     await stage.write({ until: '' })
     expect(await slow).toBe('slow')
     expect(noteds).toEqual([1, 2].map((n) => ({ n, ms: 1 })))
@@ -78,9 +83,9 @@ describe('calls in progress in a stopped worker', () => {
     await stage.write({ 'noted.ts': noted, 'bad.ts': 'export default () => { while (true); }' })
     const modules = await stage.load('noted.ts', 'bad.ts')
     const results = await Promise.all([
-      resultOf(modules['noted.ts'], { n: 1, ms: 100 }),
-      resultOf(modules['bad.ts']),
-      resultOf(modules['noted.ts'], { n: 2, ms: 1 }),
+      readResult(modules['noted.ts'], { n: 1, ms: 100 }),
+      readResult(modules['bad.ts']),
+      readResult(modules['noted.ts'], { n: 2, ms: 1 }),
     ])
     expect(results).toEqual([{ n: 1, ms: 100 }, 'transforms/bad.ts did not end within 400 ms.', { n: 2, ms: 1 }])
     expect(readBegins(stage).toSorted()).toEqual(['1', '1', '2'])
@@ -94,9 +99,9 @@ describe('calls in progress in a stopped worker', () => {
     })
     const modules = await stage.load('noted.ts', 'bad.ts')
     const results = await Promise.all([
-      resultOf(modules['noted.ts'], { n: 1, ms: 50 }),
-      resultOf(modules['bad.ts']),
-      resultOf(modules['noted.ts'], { n: 2, ms: 50 }),
+      readResult(modules['noted.ts'], { n: 1, ms: 50 }),
+      readResult(modules['bad.ts']),
+      readResult(modules['noted.ts'], { n: 2, ms: 50 }),
     ])
     expect(results).toEqual([{ n: 1, ms: 50 }, 'transforms/bad.ts did not end within 400 ms.', { n: 2, ms: 50 }])
     expect(readBegins(stage).length).toBeLessThanOrEqual(4)
@@ -106,7 +111,10 @@ describe('calls in progress in a stopped worker', () => {
     const stage = await createStage({ workers: 1 })
     await stage.write({ 'noted.ts': noted, 'bad.ts': 'export default () => process.exit(1)' })
     const modules = await stage.load('noted.ts', 'bad.ts')
-    const results = await Promise.all([resultOf(modules['noted.ts'], { n: 1, ms: 50 }), resultOf(modules['bad.ts'])])
+    const results = await Promise.all([
+      readResult(modules['noted.ts'], { n: 1, ms: 50 }),
+      readResult(modules['bad.ts']),
+    ])
     expect(results).toEqual([{ n: 1, ms: 50 }, 'transforms/bad.ts ended its worker (process.exit).'])
     expect(readBegins(stage)).toEqual(['1', '1'])
   })
@@ -129,7 +137,7 @@ describe('transforms that would end the process', () => {
     }
     const modules = await load('good.ts', ...named.map(({ file }) => file))
     for (const { how, file } of named) {
-      const both = Promise.all([resultOf(modules[file]), resultOf(modules['good.ts'], { file })])
+      const both = Promise.all([readResult(modules[file]), readResult(modules['good.ts'], { file })])
       expect(await both).toEqual([`transforms/${file} ended its worker (${how}).`, { file }])
     }
   })
@@ -137,7 +145,7 @@ describe('transforms that would end the process', () => {
   test('a transform may test whether a process exists', async () => {
     const { write, load } = await createStage({ workers: 1 })
     await write({ 'x.ts': 'export default () => process.kill(process.pid, 0)' })
-    expect(await resultOf((await load('x.ts'))['x.ts'])).toBe(true)
+    expect(await readResult((await load('x.ts'))['x.ts'])).toBe(true)
   })
 })
 
@@ -165,9 +173,9 @@ describe('transforms that use too much memory', () => {
       const { write, load } = await createStage({ timeoutMs: 45_000, memoryMb: 32 })
       await write({ 'good.ts': good, 'bad.ts': `export default async () => { ${code} }` })
       const modules = await load('good.ts', 'bad.ts')
-      const both = Promise.all([resultOf(modules['bad.ts']), resultOf(modules['good.ts'], { n: 1 })])
+      const both = Promise.all([readResult(modules['bad.ts']), readResult(modules['good.ts'], { n: 1 })])
       expect(await both).toEqual(['transforms/bad.ts used more than 32 MB.', { n: 1 }])
-      expect(await resultOf(modules['good.ts'], { n: 2 })).toEqual({ n: 2 })
+      expect(await readResult(modules['good.ts'], { n: 2 })).toEqual({ n: 2 })
     },
   )
 
@@ -179,7 +187,7 @@ describe('transforms that use too much memory', () => {
         return 'done'
       }`,
     })
-    expect(await resultOf((await load('x.ts'))['x.ts'])).toBe('done')
+    expect(await readResult((await load('x.ts'))['x.ts'])).toBe('done')
   })
 })
 
@@ -194,12 +202,12 @@ describe('uncaught exceptions in a transform', () => {
       'bad.ts': `export default async () => {\n  ${code}\n}`,
     })
     const modules = await load('good.ts', 'bad.ts')
-    const both = Promise.all([resultOf(modules['good.ts'], { n: 1 }), resultOf(modules['bad.ts'])])
+    const both = Promise.all([readResult(modules['good.ts'], { n: 1 }), readResult(modules['bad.ts'])])
     expect(await both).toEqual([
       { n: 1 },
       'transforms/bad.ts threw a TypeError at bad.ts:2 outside the call: in a timer, or in a promise without await.',
     ])
-    expect(await resultOf(modules['good.ts'], { n: 2 })).toEqual({ n: 2 })
+    expect(await readResult(modules['good.ts'], { n: 2 })).toEqual({ n: 2 })
   })
 
   test('an exception after the end of its call fails no call', async () => {
@@ -209,8 +217,8 @@ describe('uncaught exceptions in a transform', () => {
       'good.ts': `export default () => new Promise((done) => setTimeout(done, 40, 'good'))`,
     })
     const modules = await load('late.ts', 'good.ts')
-    const both = Promise.all([resultOf(modules['late.ts']), resultOf(modules['good.ts'])])
+    const both = Promise.all([readResult(modules['late.ts']), readResult(modules['good.ts'])])
     expect(await both).toEqual(['fine', 'good'])
-    expect(await resultOf(modules['good.ts'])).toBe('good')
+    expect(await readResult(modules['good.ts'])).toBe('good')
   })
 })

@@ -1,17 +1,17 @@
 import { rename, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { createStage, resultOf, toLoaded } from './runtime-stage.ts'
+import { createStage, readResult, requireLoaded } from './runtime-stage.ts'
 
 describe('unchanged modules', () => {
   test('an unchanged module is not built again and keeps its state, and a changed one goes live', async () => {
     const { write, load, runtime } = await createStage({ workers: 1 })
     await write({ 'a.ts': 'let n = 0\nexport default () => ++n', 'b.ts': `export default () => 'old'` })
     const before = await load('a.ts', 'b.ts')
-    expect(await resultOf(before['a.ts'])).toBe(1)
+    expect(await readResult(before['a.ts'])).toBe(1)
     await write({ 'b.ts': `export default () => 'new!'` })
     const after = await load('a.ts', 'b.ts')
-    expect([await resultOf(after['a.ts']), await resultOf(after['b.ts'])]).toEqual([2, 'new!'])
+    expect([await readResult(after['a.ts']), await readResult(after['b.ts'])]).toEqual([2, 'new!'])
     expect(runtime.state().builds).toBe(3)
     expect(after['a.ts']?.hash).toBe(before['a.ts']?.hash)
     expect(after['b.ts']?.hash).not.toBe(before['b.ts']?.hash)
@@ -27,7 +27,7 @@ describe('unchanged modules', () => {
     await load('a.ts', 'b.ts')
     await write({ '.b.ts.tmp': 'export default () => 22' })
     await rename(join(root, '.b.ts.tmp'), join(root, 'b.ts'))
-    expect(await resultOf((await load('a.ts', 'b.ts'))['b.ts'])).toBe(22)
+    expect(await readResult((await load('a.ts', 'b.ts'))['b.ts'])).toBe(22)
     expect(runtime.state().builds).toBe(3)
   })
 
@@ -36,7 +36,7 @@ describe('unchanged modules', () => {
     for (const word of ['old', 'new']) {
       await write({ 'x.ts': `export default () => '${word}'` })
       await utimes(join(root, 'x.ts'), 1, 1)
-      expect(await resultOf((await load('x.ts'))['x.ts'])).toBe(word)
+      expect(await readResult((await load('x.ts'))['x.ts'])).toBe(word)
     }
   })
 
@@ -59,9 +59,9 @@ describe('unchanged modules', () => {
       'node_modules/said/package.json': '{"main":"a.js"}',
       'node_modules/said/a.js': `exports.said = 'a'`,
     })
-    expect(await resultOf((await load('x.ts'))['x.ts'])).toEqual(['old', 'old', 'a'])
+    expect(await readResult((await load('x.ts'))['x.ts'])).toEqual(['old', 'old', 'a'])
     await write(files)
-    expect(await resultOf((await load('x.ts'))['x.ts'])).toContain(expected)
+    expect(await readResult((await load('x.ts'))['x.ts'])).toContain(expected)
     await load('x.ts')
     expect(runtime.state().builds).toBe(2)
   })
@@ -75,7 +75,7 @@ describe('transforms of an earlier load', () => {
     for (const word of ['second', 'third']) {
       await write({ 'x.ts': `export default () => '${word}'` })
       const next = await load('x.ts')
-      expect([await resultOf(first['x.ts']), await resultOf(next['x.ts'])]).toEqual(['first', word])
+      expect([await readResult(first['x.ts']), await readResult(next['x.ts'])]).toEqual(['first', word])
     }
   })
 
@@ -87,10 +87,10 @@ describe('transforms of an earlier load', () => {
     const bad = await load('x.ts', 'y.ts')
     const detail = 'transforms/x.ts does not load: it threw a RangeError at x.ts:1.'
     expect(bad['x.ts']).toMatchObject({ hash: undefined, problem: { code: 'transform-load-failed', detail } })
-    expect(await resultOf(bad['x.ts'])).toBe(detail)
-    expect([await resultOf(good['x.ts']), await resultOf(bad['y.ts'])]).toEqual(['good', 'other'])
+    expect(await readResult(bad['x.ts'])).toBe(detail)
+    expect([await readResult(good['x.ts']), await readResult(bad['y.ts'])]).toEqual(['good', 'other'])
     await write({ 'x.ts': `export default () => 'mended'` })
-    expect(await resultOf((await load('x.ts', 'y.ts'))['x.ts'])).toBe('mended')
+    expect(await readResult((await load('x.ts', 'y.ts'))['x.ts'])).toBe('mended')
   })
 })
 
@@ -107,7 +107,7 @@ describe('modules that fail while they load', () => {
     const { 'good.ts': good } = await load('good.ts')
     const loading = load('good.ts', 'loop.ts', 'never.ts', 'exit.ts', 'none.ts')
     const served: unknown[] = []
-    for (let n = 0; n < 20; n++) served.push(await resultOf(good))
+    for (let n = 0; n < 20; n++) served.push(await readResult(good))
     const modules = await loading
     expect(served.every((value) => typeof value === 'number')).toBe(true)
     expect(Object.values(modules).map(({ problem }) => problem?.detail)).toEqual([
@@ -117,7 +117,7 @@ describe('modules that fail while they load', () => {
       'transforms/exit.ts ended its worker (process.exit).',
       'transforms/none.ts must export a function, found nothing. Did you forget "export default"?',
     ])
-    expect(await resultOf(modules['good.ts'])).toEqual(expect.any(Number))
+    expect(await readResult(modules['good.ts'])).toEqual(expect.any(Number))
   })
 
   test('exports of one module are checked separately: one may exist and another may not', async () => {
@@ -128,8 +128,8 @@ describe('modules that fail while they load', () => {
       { module: 'x.ts', export: 'b' },
     ]
     const loaded = await runtime.load({ root, refs, settings })
-    expect(await resultOf(loaded.get('x.ts#a'))).toBe(1)
-    expect(await resultOf(loaded.get('x.ts#b'))).toContain('must export a function "b", found nothing')
+    expect(await readResult(loaded.get('x.ts#a'))).toBe(1)
+    expect(await readResult(loaded.get('x.ts#b'))).toContain('must export a function "b", found nothing')
   })
 
   test('a load of a module outside the root is rejected', async () => {
@@ -143,11 +143,11 @@ test('zod needs no installation, and an installed version has priority', async (
   await write({
     'x.ts': `import { z } from 'zod'\nexport default () => z.object({ a: z.string() }).parse({ a: 'b', c: 1 })`,
   })
-  const transform = toLoaded((await load('x.ts'))['x.ts'])
-  expect(await resultOf(transform)).toEqual({ a: 'b' })
+  const transform = requireLoaded((await load('x.ts'))['x.ts'])
+  expect(await readResult(transform)).toEqual({ a: 'b' })
   await write({
     'node_modules/zod/package.json': '{"main":"z.js"}',
     'node_modules/zod/z.js': `exports.z = { string() {}, object: () => ({ parse: () => 'installed' }) }`,
   })
-  expect(await resultOf((await load('x.ts'))['x.ts'])).toBe('installed')
+  expect(await readResult((await load('x.ts'))['x.ts'])).toBe('installed')
 })

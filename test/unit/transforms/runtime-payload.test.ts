@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createStage, run, toLoaded } from './runtime-stage.ts'
+import { createStage, run, requireLoaded } from './runtime-stage.ts'
 
 const checked = `import { defineTransform } from 'hookloom'
 import { z } from 'zod'
@@ -55,7 +55,7 @@ describe('a transform with a payload schema', () => {
         const payload = { safeParse: (value: { n?: number }) => value.n === 1 ? { success: true as const, data: value } : { success: false as const, error: 'SECRET' } }
         export default defineTransform({ payload, run: ({ payload }) => ({ n: payload.n }) })`,
     })
-    const transform = toLoaded((await load('x.ts'))['x.ts'])
+    const transform = requireLoaded((await load('x.ts'))['x.ts'])
     expect(await run(transform, { n: 1 })).toMatchObject({ kind: 'returned', value: { n: 1 } })
     expect(await run(transform, { n: 2 })).toMatchObject({
       kind: 'refused',

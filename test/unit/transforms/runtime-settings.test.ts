@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createStage, resultOf } from './runtime-stage.ts'
+import { createStage, readResult } from './runtime-stage.ts'
 
 const good = 'export default () => process.env.WORD ?? null\n'
 const slow = 'export default () => new Promise((done) => setTimeout(done, 300, process.env.WORD ?? null))\n'
@@ -9,12 +9,12 @@ describe('threads with changed settings', () => {
     const { write, load, runtime, settings } = await createStage({ env: { WORD: 'old' }, workers: 1 })
     await write({ 'good.ts': good, 'slow.ts': slow })
     const before = await load('good.ts', 'slow.ts')
-    const inFlight = resultOf(before['slow.ts'])
-    expect(await resultOf(before['good.ts'])).toBe('old')
+    const inFlight = readResult(before['slow.ts'])
+    expect(await readResult(before['good.ts'])).toBe('old')
     settings.env = { WORD: 'new' }
     const after = await load('good.ts', 'slow.ts')
-    expect(await resultOf(after['good.ts'])).toBe('new')
-    expect(await resultOf(before['good.ts'])).toBe('old')
+    expect(await readResult(after['good.ts'])).toBe('new')
+    expect(await readResult(before['good.ts'])).toBe('old')
     expect(await inFlight).toBe('old')
     expect(runtime.state().threads).toBeLessThanOrEqual(2)
   })
@@ -27,9 +27,9 @@ describe('threads with changed settings', () => {
     Object.assign(settings, { env: { WORD: 'new' }, timeoutMs: 5000 })
     const after = await load('good.ts', 'endless.ts')
     expect(runtime.state().serving).toHaveLength(2)
-    expect(await resultOf(before['good.ts'])).toBe('old')
-    expect(await resultOf(before['endless.ts'])).toBe('transforms/endless.ts did not end within 300 ms.')
-    expect(await resultOf(after['good.ts'])).toBe('new')
+    expect(await readResult(before['good.ts'])).toBe('old')
+    expect(await readResult(before['endless.ts'])).toBe('transforms/endless.ts did not end within 300 ms.')
+    expect(await readResult(after['good.ts'])).toBe('new')
     runtime.serve(new Map(Object.entries(after)))
     await Promise.resolve()
     expect(runtime.state().serving).toHaveLength(1)
@@ -43,9 +43,9 @@ describe('threads with changed settings', () => {
       return all.length
     }`
     await stage.write({ 'hog.ts': hog })
-    expect(await resultOf((await stage.load('hog.ts'))['hog.ts'])).toBe(100)
+    expect(await readResult((await stage.load('hog.ts'))['hog.ts'])).toBe(100)
     stage.settings.memoryMb = 32
-    expect(await resultOf((await stage.load('hog.ts'))['hog.ts'])).toBe('transforms/hog.ts used more than 32 MB.')
+    expect(await readResult((await stage.load('hog.ts'))['hog.ts'])).toBe('transforms/hog.ts used more than 32 MB.')
   })
 
   test('the newest load sets the number of threads, even to a lower one', async () => {
@@ -58,7 +58,7 @@ describe('threads with changed settings', () => {
     expect(stage.runtime.state().serving).toHaveLength(1)
     stage.settings.workers = 2
     const { 'good.ts': transform } = await stage.load('good.ts')
-    expect(await resultOf(transform)).toBeNull()
+    expect(await readResult(transform)).toBeNull()
     expect(stage.runtime.state().serving).toHaveLength(2)
   })
 })

@@ -32,22 +32,24 @@ export async function createStage(options: Partial<RuntimeOptions> & Partial<Sta
     write: (files) => writeFiles(root, files),
     load: async (...modules) => {
       const loaded = await runtime.load({ root, refs: modules.map((module) => ({ module })), settings })
-      return Object.fromEntries(modules.map((module) => [module, toLoaded(loaded.get(toTransformKey({ module })))]))
+      return Object.fromEntries(
+        modules.map((module) => [module, requireLoaded(loaded.get(toTransformKey({ module })))]),
+      )
     },
   }
 }
 
-export function toLoaded(transform: Transform | undefined): Transform {
+export function requireLoaded(transform: Transform | undefined): Transform {
   if (transform === undefined) throw new Error('nothing was loaded')
   return transform
 }
 
 export function run(transform: Transform | undefined, payload: JsonValue = {}): Promise<TransformOutcome> {
-  return toLoaded(transform).run(toCall(payload))
+  return requireLoaded(transform).run(toCall(payload))
 }
 
 /** The value of a call, or the sentence of its problem. */
-export async function resultOf(transform: Transform | undefined, payload: JsonValue = {}): Promise<unknown> {
+export async function readResult(transform: Transform | undefined, payload: JsonValue = {}): Promise<unknown> {
   const outcome = await run(transform, payload)
   return outcome.kind === 'returned' ? outcome.value : outcome.problem.detail
 }
