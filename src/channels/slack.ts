@@ -16,7 +16,7 @@ import {
 import { slackMrkdwn } from './markup.ts'
 import { render } from './markdown.ts'
 
-/** Slack's documentation: "For best results, limit the number of characters to 4,000." */
+/** Slack's documentation of chat.postMessage: "For best results, limit the number of characters in the text field to 4,000 characters." */
 const limit = 4_000
 
 /** In `:thread:<ts>`, `ts` is the time of the first message of the thread, which the API and events also call `ts`. */

@@ -41,11 +41,11 @@ export function createWhatsAppChannel(config: ChannelConfig<'whatsapp'>, tools: 
     id: 'whatsapp',
     dedupes: false,
     to: config.to,
-    whyNot: (to = config.to) => (readNumber(to) === undefined ? explainRecipient(to) : undefined),
+    whyNot: (to = config.to) => (readPhoneNumber(to) === undefined ? explainRecipient(to) : undefined),
     split: (markdown) =>
       splitMarkdown(markdown, { limit: maxLength, measure: (piece) => render(piece, whatsappText).length }),
     async send({ to = config.to, text, signal }) {
-      const digits = readNumber(to)
+      const digits = readPhoneNumber(to)
       if (digits === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
       const body = render(text, whatsappText)
       const outcome = await post(digits, { type: 'text', text: { body, preview_url: false } }, signal)
@@ -68,7 +68,7 @@ function explainRecipient(to: string | undefined): string {
 }
 
 /** Reads the number: digits with the country code, as the API requires. */
-function readNumber(to = ''): string | undefined {
+function readPhoneNumber(to = ''): string | undefined {
   const [, number] = /^(?:whatsapp:)?\+?([\d\s().-]+)$/i.exec(to.trim()) ?? []
   const digits = number?.replace(/\D/g, '')
   return digits !== undefined && /^[1-9]\d{6,14}$/.test(digits) ? digits : undefined

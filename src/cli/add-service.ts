@@ -173,8 +173,8 @@ Then start, and restart one gateway after the other without a failed request:
 }
 
 function describeKubernetesSteps(dir: string, build: string): string {
-  const file = (name: string) => quoteShellWord(join(dir, name))
-  const own = `docker build --tag registry.example.com/hookloom:1 --file ${file('Dockerfile.kubernetes')} ${quoteShellWord(dir)}`
+  const quoteFile = (name: string) => quoteShellWord(join(dir, name))
+  const own = `docker build --tag registry.example.com/hookloom:1 --file ${quoteFile('Dockerfile.kubernetes')} ${quoteShellWord(dir)}`
   return `Set these keys in ${configFile}, with the network of your pods:
 
   "server": { "host": "0.0.0.0", "adminHost": "0.0.0.0", "trustedProxies": ["10.0.0.0/8"] },
@@ -184,6 +184,6 @@ In kubernetes.yaml, name your image, and the namespaces of your ingress controll
   ${build}
   ${own}
   docker push registry.example.com/hookloom:1
-  kubectl create secret generic hookloom-env --from-file=.env=${file('.env')}
-  kubectl apply --filename ${file('kubernetes.yaml')}`
+  kubectl create secret generic hookloom-env --from-file=.env=${quoteFile('.env')}
+  kubectl apply --filename ${quoteFile('kubernetes.yaml')}`
 }

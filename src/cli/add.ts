@@ -22,7 +22,10 @@ import { generatePlaceholder } from './scaffold/placeholders.ts'
 import { describeUnknownOutcome } from './checks/probes.ts'
 import { findPackHook } from './requests/sample.ts'
 
-/** Adds the preset to hooks.presets and keeps every comment. If the variable of its secret is not set, adds a new secret to `.env`. */
+/**
+ * Adds the preset to hooks.presets and keeps every comment. If the variable of its secret is not set, adds a new secret to `.env`, or a placeholder
+ * if only the sender can create the secret.
+ */
 export async function addPreset(
   context: Context,
   { name, secretEnv }: { name: string; secretEnv: string | undefined },

@@ -136,7 +136,7 @@ async function printDead(context: Context, { limit, before: given }: ListOptions
   if (context.json) for (const job of jobs) context.printJson(toJobFields(job, undefined))
   else if (jobs.length === 0) context.print(before === undefined ? 'No job is dead.' : 'No older job is dead.')
   else {
-    context.print(renderTable(['since', 'kind', 'session', 'id', 'why'], jobs.map(listDeadCells)))
+    context.print(renderTable(['since', 'kind', 'session', 'id', 'why'], jobs.map(listCellsOfDeadJob)))
     printOlder(context, ['list', '--dead'], { found: jobs, limit, cursor: ({ id }) => id })
   }
   return 0
@@ -155,7 +155,7 @@ async function findDeadId(context: Context, given: string): Promise<string> {
   })
 }
 
-function listDeadCells({ createdAt, failures, planned, id, lastError = '' }: Job): string[] {
+function listCellsOfDeadJob({ createdAt, failures, planned, id, lastError = '' }: Job): string[] {
   return [formatTime(failures.at(-1)?.at ?? createdAt), planned.kind, planned.sessionKey, id, lastError]
 }
 

@@ -74,8 +74,10 @@ function mustFail({ notRun, problems, counts, total }: ReplayReportSchema, failO
   return !isCompared || failing > 0
 }
 
-/** Replays the requests of a file, with the config directory as the base, and with the edit. Needs neither a gateway nor the secrets of the
- * directories. */
+/**
+ * Runs the requests of a recording through the code of the config directory and through the code of `from`. Needs neither a gateway nor the secrets
+ * of the directories.
+ */
 async function replayRecording(
   context: Context,
   query: KeptQuery,

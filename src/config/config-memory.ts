@@ -1,4 +1,5 @@
-// Stores where the store of a valid configuration is, so that commands that only read the store need not check the configuration again.
+// Writes down the path of the SQLite store of a valid configuration, so that commands that only read the store need not check the configuration
+// again.
 import { toMemoryFile, toStorePlace } from '../model/places.ts'
 import type { LoadedConfig } from './config.ts'
 import { writeStateFile } from '../base/files.ts'

@@ -16,7 +16,7 @@ export type Intake = {
    * Stores pending deliveries and moves the cursor in one commit, then runs the new deliveries. Resolves to `moved` if another process moved
    * the cursor; then nothing is stored.
    */
-  take(rows: readonly NewDelivery[], move: CursorMove): Promise<Appended[] | 'moved'>
+  storeAndRun(rows: readonly NewDelivery[], move: CursorMove): Promise<Appended[] | 'moved'>
 }
 
 /** If the process ends before a stored delivery ran, it stays pending, and runs at the next start or in another gateway. */
@@ -41,7 +41,7 @@ export function createIntake({ store, rerunner, log }: IntakeParts): Intake {
   }
 
   return {
-    async take(rows, move) {
+    async storeAndRun(rows, move) {
       // the deliveries are claimed before other gateways can see the rows
       await rerunner.claim(rows.map(({ id }) => id))
       const stored = new Set<string>()

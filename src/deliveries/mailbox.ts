@@ -119,7 +119,7 @@ export function createInbox(parts: InboxParts): MailSink {
         buildMail(payload, { generation: current, id: newId(), receivedAt: clock() }),
       )
       const to = JSON.stringify(state)
-      const appended = await intake.take(
+      const appended = await intake.storeAndRun(
         mails.map(({ row }) => row),
         { name, from: place, to },
       )

@@ -193,7 +193,7 @@ export function toIsoTime(at: number): string {
   return new Date(at).toISOString()
 }
 
-/** A sentence that names the gateways whose generations differ; undefined if all have the same one. */
+/** Names all gateways with their generations, and says what to do; undefined if all have the same generation. */
 export function describeGenerationDifference(nodes: readonly NodeRecord[]): string | undefined {
   const generations = new Set(nodes.map(({ generation }) => generation))
   if (generations.size < 2) return undefined

@@ -46,7 +46,7 @@ function isTooDeep(element: DomNode): boolean {
   return levels >= maxLevels
 }
 
-/** Makes a formatter that writes a block with `format`, or as plain text if the block is nested too deep. */
+/** Makes a formatter that writes a block with `format`, or without the marks of its quote or list if it is nested too deep. */
 function limitLevels(format: FormatCallback): FormatCallback {
   return (element, walk, builder, options) => {
     if (isTooDeep(element)) findBuiltIn(builder, 'block')(element, walk, builder, {})

@@ -22,7 +22,7 @@ type MalformedGuard = {
 export function createMalformedGuard(): MalformedGuard {
   /** The last two responses of each connection, the newest first. When a response is sent, all earlier responses are sent. */
   const responses = new WeakMap<Socket, readonly [ServerResponse, ServerResponse | undefined]>()
-  /** The parser repeats its error for every further byte. */
+  /** The connections that got a refusal. The parser repeats its error for each further chunk. */
   const refused = new WeakSet<Socket>()
 
   return {

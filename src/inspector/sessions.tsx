@@ -1,4 +1,4 @@
-// The list of sessions, and one session as a chat: its prompts, its replies, and the events that wait for its next turn.
+// The list of sessions, and one session as a chat: its prompts, its replies and its recent events, with a mark on those that wait for its next turn.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type {

@@ -88,7 +88,7 @@ export type ProblemCode = keyof typeof problems
 export type TraceEntry = { mappingId: string; matched: boolean; why: string }
 
 type ProblemExtras = {
-  /** The cause, for the log of the operator only. */
+  /** The cause. It is logged; no answer contains it. */
   cause?: unknown
   /** Seconds for a `Retry-After` header. */
   retryAfterSeconds?: number

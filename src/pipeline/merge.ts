@@ -32,8 +32,8 @@ const results = { agent: AgentResult, wake: WakeResult, deliver: DeliverResult }
 const actionKinds = ['agent', 'wake', 'deliver'] as const satisfies readonly Action['kind'][]
 
 /**
- * Splits a draft whose recipient is a list. A message becomes one draft for each recipient. An agent action stays one draft, and its run delivers the
- * reply to all recipients.
+ * Splits a draft whose recipient is a list. An action `deliver` becomes one draft for each recipient. An agent action stays one draft, and its run
+ * delivers the reply to all recipients.
  */
 export function splitTargets(draft: ActionDraft): ActionDraft[] {
   const { to, kind } = draft.fields

@@ -277,7 +277,7 @@ export type Decision =
       readonly kind: 'accept'
       readonly actions: readonly PlannedAction[]
       readonly response: SenderResponse | undefined
-      /** The key of the only action; undefined if its transform set none. */
+      /** The dedupe key that the transform set for the only action; undefined if it set none. */
       readonly once: OnceKey | undefined
       readonly state?: readonly StateChange[]
     })

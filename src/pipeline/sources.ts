@@ -105,12 +105,12 @@ function readFirst(facts: readonly Fact[] | undefined, delivery: ReadableDeliver
 function readFact(fact: Fact, delivery: ReadableDelivery, joint: string): string | undefined {
   switch (fact.in) {
     case 'header':
-      return readWord(ownHeader(delivery.headers, fact.name))
+      return readFactText(ownHeader(delivery.headers, fact.name))
     case 'body':
-      return readWord(readPath(readPayload(delivery.body), fact.path))
+      return readFactText(readPath(readPayload(delivery.body), fact.path))
     case 'key': {
       const payload = readPayload(delivery.body)
-      return isJsonObject(payload) ? readWord(Object.keys(payload).find((key) => fact.like.test(key))) : undefined
+      return isJsonObject(payload) ? readFactText(Object.keys(payload).find((key) => fact.like.test(key))) : undefined
     }
     case 'all': {
       const parts: string[] = []
@@ -125,7 +125,7 @@ function readFact(fact: Fact, delivery: ReadableDelivery, joint: string): string
 }
 
 /** The text of a string that is not blank, or of a number; undefined for anything else. */
-function readWord(value: JsonValue | undefined): string | undefined {
+function readFactText(value: JsonValue | undefined): string | undefined {
   if (typeof value === 'number') return String(value)
   return typeof value === 'string' && value.trim() !== '' ? value : undefined
 }

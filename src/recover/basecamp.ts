@@ -30,7 +30,7 @@ export function openBasecamp(settings: BasecampRecover, tools: ApiTools): Outbox
   const path = `/${account}/webhooks/${hookId}.json`
   const headers = { authorization: `Bearer ${token}`, 'user-agent': `Hookloom (${contact})` }
   const call = createApiCall({ baseUrl, authorize: () => headers }, tools)
-  const read = async () => {
+  const fetchWebhook = async () => {
     const answer = await call({ path })
     return { answer, webhook: parseApiAnswer(Webhook, answer, 'Basecamp’s webhook') }
   }
@@ -41,20 +41,20 @@ export function openBasecamp(settings: BasecampRecover, tools: ApiTools): Outbox
     hasTimes: true,
     overlap: tenMinutes,
     async *pages(): AsyncGenerator<OutboxPage> {
-      const { answer, webhook } = await read()
+      const { answer, webhook } = await fetchWebhook()
       const texts = readRawItems(readRawValue(answer.text, ['recent_deliveries']) ?? '')
       const attempts = webhook.recent_deliveries.map((delivery, index) => toAttempt(delivery, texts[index] ?? ''))
       yield { attempts, now: answer.now }
     },
     fetch: async () => undefined,
     async state() {
-      const { active } = (await read()).webhook
+      const { active } = (await fetchWebhook()).webhook
       return active
         ? { isOn: true }
         : { isOn: false, why: 'Basecamp has deactivated the webhook, because requests failed.' }
     },
     async turnOn() {
-      const { payload_url, types } = (await read()).webhook
+      const { payload_url, types } = (await fetchWebhook()).webhook
       await call({ method: 'PUT', path, body: { payload_url, types, active: true } })
     },
   }

@@ -50,7 +50,7 @@ export async function loadVerifiers(
   const loaded = await loadNamedModules(definitions, { dir, kind: 'verifier', names: wanted })
   const results = wanted.flatMap((scheme, index) => {
     const found = loaded[index]
-    if (found !== undefined) return [checkDefinition(scheme, found.label, found.definition)]
+    if (found !== undefined) return [buildVerifier(scheme, found.label, found.definition)]
     return findNearest(scheme, schemeNames) === undefined ? [buildMissingVerifier(scheme, own)] : []
   })
   const chosen = results.map(({ module, verifier }) =>
@@ -93,7 +93,7 @@ function buildMissingVerifier(scheme: string, own: readonly string[]): Result {
   )
 }
 
-function checkDefinition(scheme: string, label: string, definition: Definition | Problem): Result {
+function buildVerifier(scheme: string, label: string, definition: Definition | Problem): Result {
   if (definition instanceof Problem) {
     const { message, frame } = definition
     return buildBrokenVerifier(

@@ -53,7 +53,7 @@ export function createCoverageNotes(): CoverageNotes {
     async finish(module, { parts, fixtures, store }) {
       const generation = createGeneration(parts)
       const found: { readonly one: CountedRequest; readonly covered: CoveredCode }[] = []
-      for await (const one of readKept(module, parts, store)) {
+      for await (const one of streamKeptRequests(module, parts, store)) {
         // without the body, because the bodies of 200 requests may not fit into memory
         const { source, event, deliveryId } = one
         listener = (covered) => {
@@ -111,7 +111,7 @@ type MeasuredParts = {
 }
 
 /** Reads the kept requests of a module, the newest first. */
-async function* readKept(
+async function* streamKeptRequests(
   module: string,
   { mappings }: GenerationParts,
   store: CoverageParts['store'],

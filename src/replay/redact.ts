@@ -129,7 +129,7 @@ function redactHeaders({ headers, verifiedBy }: KeepableRequest, removed: string
   const all = Object.entries(headers).filter(([name]) => !connectionHeader.test(name))
   const bare = all.filter(([name]) => !isProof(name))
   removed.push(...all.flatMap(([name]) => (isProof(name) ? [`headers.${name}`] : [])))
-  const isKnown = verifiedBy !== undefined || findSourceName(bare) === findSourceName(all)
+  const isKnown = verifiedBy !== undefined || findSource(bare) === findSource(all)
   return isKnown ? bare : all.map(([name, value]) => [name, isProof(name) ? removedMark : value])
 }
 
@@ -137,7 +137,7 @@ function isProof(name: string): boolean {
   return proofHeaders.has(name) || proofName.test(name)
 }
 
-function findSourceName(headers: readonly (readonly [string, string])[]): string | undefined {
+function findSource(headers: readonly (readonly [string, string])[]): string | undefined {
   return recogniseSender({ headers: Object.fromEntries(headers) })?.facts.source
 }
 

@@ -32,7 +32,7 @@ export type QuarantineBounds = {
 
 export type QuarantineQuery = {
   readonly limit: number
-  /** A place: only requests that follow it. 0: all requests. */
+  /** Only requests after this `place`, the oldest first; 0 begins with the first one. Without it: the newest requests. */
   readonly after?: number | undefined
   readonly hook?: string | undefined
   /** Milliseconds since the epoch: only requests that arrived then or later. */

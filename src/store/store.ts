@@ -279,9 +279,9 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
   subscribe(listener: (signal: Signal) => void): () => void
 
   /**
-   * Deletes rows that ended more than `olderThanMs` ago: deliveries with their jobs, tasks, events, messages and sessions. Drops deliveries and
-   * tasks that were stored before that and still wait. Returns the number of deliveries that it deleted or dropped. It works in many small
-   * transactions, so that it does not delay other calls.
+   * Deletes deliveries, with their jobs, and tasks that ended more than `olderThanMs` ago, and events, messages and sessions that are older than
+   * that. Drops deliveries and tasks that were stored before that and still wait. Returns the number of deliveries that it deleted or dropped. It
+   * works in many small transactions, so that it does not delay other calls.
    */
   sweep(olderThanMs: number): Promise<number>
   health(): Promise<StoreHealth>

@@ -253,12 +253,12 @@ export function* countWaits(): Script<WaitCounts> {
   const [row] = yield* run(`SELECT ${keys('later')} AS quiet, ${keys('blocked')} AS blocked, ${keys('ready')} AS ready,
     ${count("jobs WHERE state = 'queued' AND gate = 4 AND ended_at IS NULL")} AS paused,
     ${count("jobs WHERE state = 'queued' AND budget IS NOT NULL")} AS budget`)
-  const read = (reason: string) => Number(row?.[reason] ?? 0)
+  const readCount = (reason: string) => Number(row?.[reason] ?? 0)
   return {
-    quiet: read('quiet'),
-    blocked: read('blocked'),
-    ready: read('ready'),
-    paused: read('paused'),
-    budget: read('budget'),
+    quiet: readCount('quiet'),
+    blocked: readCount('blocked'),
+    ready: readCount('ready'),
+    paused: readCount('paused'),
+    budget: readCount('budget'),
   }
 }

@@ -1,5 +1,5 @@
-// Finds the presets, verifiers and channels of integrators in folders of the config directory, which no link may leave, and presets also in
-// packages that are installed there.
+// Finds the modules of integrators: verifiers, channels and presets in their folders below hooks/, and presets also as installed packages. No link
+// may lead out of the folder that is searched.
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { extname, join, sep } from 'node:path'
 import { Problem } from '../model/problem.ts'

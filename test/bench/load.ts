@@ -31,7 +31,7 @@ export type LoadResult = {
   readonly tookSeconds: number
 }
 
-/** The time before the measurement, in which connections and queues fill. */
+/** The time before the measurement, in which connections open and queues fill. */
 const rampMs = 150
 
 let serial = 0

@@ -113,7 +113,7 @@ export const suites: readonly Suite[] = [
 
 const durableKinds: ReadonlySet<string> = new Set(['restate', 'durable-streams', 'webdis'])
 
-/** The gateway, and the peers that are installed. */
+/** The gateway, bare Koa, and the peers that are installed. */
 export const buildPeersSuite = (): Suite => ({
   name: 'peers',
   variants: [

@@ -250,7 +250,7 @@ export function describeDeliveries(stage: () => Stage): void {
       expect((await store.counts()).jobs.queued).toBe(0)
     })
 
-    test('a pending delivery can be parked, and a parked one parked again, with or without a new request', async () => {
+    test('a pending delivery can be parked with a new request, and parked again without one, which keeps that request', async () => {
       const { store, clock } = stage()
       const delivery = newDelivery({ at: clock(), ...parked({ state: 'pending', waitsFor: undefined }) })
       await store.append(delivery)

@@ -203,7 +203,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
       },
     )
 
-    test('a pause that one gateway sets applies to the other gateway from its next claim, and ends for both', async () => {
+    test('a pause that one gateway sets applies to the other gateway from its next claim, and its end does too', async () => {
       const { one, other, add, claim } = await openPair()
       const [, , plain] = await add(
         flowJob({ key: 'a' }),

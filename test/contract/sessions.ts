@@ -41,7 +41,7 @@ export function describeSessions(stage: () => Stage): void {
       expect(await store.waitingEvents({ ...main, limit: 0 })).toMatchObject({ events: [], count: 3 })
     })
 
-    test('a session without unconsumed events has no waiting events', async () => {
+    test('a session without events has no waiting events, even if another session has some', async () => {
       await appendEvents({ sessionKey: 'other' })
       const nothing = { events: [], count: 0, wakes: false }
       expect(await stage().store.waitingEvents({ ...main, limit: 9 })).toEqual(nothing)

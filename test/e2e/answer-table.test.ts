@@ -91,9 +91,12 @@ describe('accepted deliveries', () => {
       [{ kind: 'wake', text: 'x' }, { message: 'b' }, { kind: 'wake', text: 'y' }],
       { runIds: [id], wakes: 2 },
     ],
-  ])('the answer lists the actions of a transform: %s', async (_, result, rest) => {
-    expect(parseBody(await ask('echo', { result }))).toEqual({ ok: true, deliveryId: id, ...rest })
-  })
+  ])(
+    'the answer has the ids of a transform’s runs and the number of its wakes, or the mode of its only wake: %s',
+    async (_, result, rest) => {
+      expect(parseBody(await ask('echo', { result }))).toEqual({ ok: true, deliveryId: id, ...rest })
+    },
+  )
 
   test('the answer lists a run for each item, in the order of the items', async () => {
     const reply = await ask('each', { items: [{ n: 1 }, { n: 2 }, { n: 3 }] })

@@ -1,4 +1,4 @@
-// Replies on Discord, through a fake API on loopback that accepts what the real one accepts.
+// Replies on Discord, through a fake API on loopback that refuses what the real one refuses.
 import { REST } from '@discordjs/rest'
 import { describe, expect, it } from 'vitest'
 import { createDiscordChannel } from '../../src/channels/discord.ts'

@@ -1,4 +1,4 @@
-// Comments and commit statuses on GitHub, through a fake API on loopback that accepts what the real one accepts.
+// Comments and commit statuses on GitHub, through a fake API on loopback that refuses what the real one refuses.
 import { describe, expect, it } from 'vitest'
 import { signNonce, toMarker } from '../../src/model/comment.ts'
 import { createGitHubChannel } from '../../src/channels/github.ts'

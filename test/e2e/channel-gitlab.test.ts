@@ -1,4 +1,4 @@
-// Comments and commit statuses on GitLab, through a fake API on loopback that accepts what the real one accepts.
+// Comments and commit statuses on GitLab, through a fake API on loopback that refuses what the real one refuses.
 import { expect, it } from 'vitest'
 import { signNonce } from '../../src/model/comment.ts'
 import { createGitLabChannel } from '../../src/channels/gitlab.ts'

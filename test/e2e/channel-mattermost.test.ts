@@ -1,4 +1,4 @@
-// Replies on Mattermost, through a fake server on loopback that accepts what the real one accepts.
+// Replies on Mattermost, through a fake server on loopback that refuses what the real one refuses.
 import { Client4 } from '@mattermost/client'
 import { describe, expect, it } from 'vitest'
 import { createMattermostChannel } from '../../src/channels/mattermost.ts'

@@ -1,4 +1,4 @@
-// Replies on Slack, through a fake Web API on loopback that accepts what the real one accepts.
+// Replies on Slack, through a fake Web API on loopback that refuses what the real one refuses.
 import { WebClient } from '@slack/web-api'
 import { describe, expect, it } from 'vitest'
 import { createSlackChannel } from '../../src/channels/slack.ts'

@@ -1,4 +1,4 @@
-// Replies on Telegram, through a fake Bot API on loopback that accepts what the real one accepts.
+// Replies on Telegram, through a fake Bot API on loopback that refuses what the real one refuses.
 import { Api } from 'grammy'
 import { describe, expect, it } from 'vitest'
 import { createTelegramChannel } from '../../src/channels/telegram.ts'

@@ -195,7 +195,7 @@ describe('guesses of the token', () => {
     expect(statuses.filter((status) => status === 429)).toHaveLength(10)
   })
 
-  test('only failed credentials count as guesses of the token', async () => {
+  test('requests that are refused for another reason than their token do not count as guesses of it', async () => {
     const client = newClient()
     for (let n = 0; n < 25; n++) {
       await send(gateway.port, { method: 'GET', target: '/hooks/wake', headers: [['x-forwarded-for', client]] })

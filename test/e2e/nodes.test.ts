@@ -202,7 +202,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`two gateways on one Postgres (${wh
     expect(readFileSync(ran, 'utf8')).toBe('..')
   })
 
-  test('a delivery that was parked by a gateway with older code runs exactly once, on a gateway with newer code', async () => {
+  test('a delivery that a gateway parked runs once on each gateway with other code, until one of them accepts it', async () => {
     const { start } = await openDatabase()
     const ran = join(makeFolder(), 'ran')
     const config = {

@@ -57,7 +57,7 @@ describe('keys of the page', () => {
     return { now, keys: createPageKeys({ clock: () => now.at, token: () => now.token }) }
   }
 
-  test('a code ends after a minute, and a key after twelve hours', () => {
+  test('a code expires after a minute, and a key after twelve hours', () => {
     const { now, keys } = createStage()
     const [late, used] = [keys.issueCode(), keys.issueCode()]
     now.at += 59_999

@@ -1,5 +1,5 @@
-// The commands on the pages work as printed: the shell blocks of each page run in order against a gateway. Most commands of hookloom run in
-// this process.
+// The commands on the pages work as printed: the shell blocks of a page run in order against a gateway, except the pages and commands that are listed
+// below. Most commands of hookloom run in this process.
 import { spawnSync } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'

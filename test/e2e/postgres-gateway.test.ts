@@ -262,7 +262,7 @@ describe.skipIf(whyNoPostgres)('unusable databases', () => {
     expect(list).toMatchObject({ code: 78, stderr: expect.stringContaining('newer hookloom') })
   })
 
-  test('a database whose transactions would read old rows prevents the start, and doctor reports it', async () => {
+  test('a default transaction isolation other than read committed prevents the start, and doctor reports it', async () => {
     const { url } = await newUrl()
     const off = url.replace('options=', 'options=-c%20default_transaction_isolation%3Dserializable%20')
     const dir = makeConfigDir({ config })

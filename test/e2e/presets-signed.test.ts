@@ -121,7 +121,7 @@ describe('presets with a secret', () => {
       expect(await postSample(removeHeader(sample, readProofHeader(sample)))).toBe(401)
       expect(await postSample(buildSignedSample(buildOptions(name, otherSecret), { asStranger: true }))).toBe(401)
       expect(await postSample({ ...sample, body: `${sample.body} ` })).toBe(tokenAlone.has(name) ? 200 : 401)
-      // a key of its own, because a token alone accepts the changed body as a delivery
+      // another idempotency key: if the proof is a token, the changed body was accepted above, and this request would be its duplicate
       const fresh = { ...sample, headers: { ...sample.headers, 'idempotency-key': 'another-delivery' } }
       const reply = await post(gateway.port, fresh)
       expect([reply.status, reply.headers['idempotent-replay']]).toEqual([200, undefined])

@@ -118,7 +118,7 @@ describe('signatures that nothing verifies', () => {
   const sign = (algorithm: string, encoding: 'hex' | 'base64') =>
     createHmac(algorithm, own).update(body).digest(encoding)
 
-  test('hookloom list, show and the log lead to a mapping that accepts the next request, while the sender learns nothing', async () => {
+  test('hookloom list and hookloom show lead to a mapping that accepts the next request, while the sender learns nothing', async () => {
     const headers = { 'x-acme-signature': `sha256=${sign('sha256', 'hex')}` }
     const plain = await refuse(gateway, '/acme', {}, body)
     const { requestId, status, text } = await refuse(gateway, '/acme', headers, body)

@@ -1,4 +1,4 @@
-// A captured signed delivery that is sent again with other headers stays the same delivery.
+// A captured signed request that is sent again with other headers stays the same delivery, unless its sender signs nothing that can be its id.
 import { createHmac } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, test } from 'vitest'

@@ -80,7 +80,7 @@ test('thoughts before a reply are removed, and the same words inside the reply a
   expect((await run({ api, fake })).result).toMatchObject({ status: 'ok', text: 'Hello <think>Mira</think>' })
 })
 
-test('a reply that is only thoughts counts as an empty reply', async () => {
+test('a reply with nothing but a <think> block is an error that a retry may fix', async () => {
   fake.answer = replyWith('<think>Hm.</think>')
   expect((await run({ api, fake })).result).toMatchObject({ status: 'error', retryable: true })
 })
@@ -112,7 +112,7 @@ test('an option that a model does not support is logged once for each run', asyn
   other.close()
 })
 
-test('options that a provider does not know are an error of the configuration, and no request is sent', async () => {
+test('an option of a thinking level with an invalid value is a permanent failure that names its configuration key, and no request is sent', async () => {
   const other = await startFakeProvider(openai)
   const { result } = await run({
     api: openai,

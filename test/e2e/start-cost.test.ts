@@ -29,7 +29,7 @@ function findLoaded(command: string): { readonly packages: readonly string[]; re
 }
 
 describe('modules that a command loads', () => {
-  test('hookloom start loads no package except SQLite', () => {
+  test('before it runs, hookloom start imports no package except SQLite', () => {
     expect(findLoaded('start').packages).toEqual(['@photostructure/sqlite'])
   })
 

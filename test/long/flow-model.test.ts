@@ -37,7 +37,7 @@ async function walk({ open, steps, stepsOfWalk }: Engine): Promise<[name: string
   return names.map((name) => [name, seen.reduce((sum, each) => sum + each[name], 0)])
 }
 
-test('flows keep their promises in SQLite after any calls of three owners', { timeout }, async () => {
+test('flows keep their promises in SQLite after random calls', { timeout }, async () => {
   const open = async (clock: Walk['clock']) => {
     const store = createMemoryStore({ clock })
     return [store, store, store] as const

@@ -36,7 +36,7 @@ function removeSpace(text: string): string {
 }
 
 describe('splitMarkdown', () => {
-  it('every piece of a split text fits the limit as it is sent, and no piece is blank', () => {
+  it('every piece of a text that is not blank fits the limit after rendering, and is not blank', () => {
     for (const markup of [telegramHtml, slackMrkdwn, safeMarkdown]) {
       const measure = (piece: string) => render(piece, markup).length
       assert(

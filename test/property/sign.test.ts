@@ -112,7 +112,7 @@ describe('signed requests', () => {
     expect(await isAccepted({ signed: settings }, { body, at, now: at + (window + 1) * 1_000 })).toBe(false)
   })
 
-  test('a request of generic-hmac with a time and another header is accepted', async () => {
+  test('a request of generic-hmac whose signature covers a time and another header is accepted, and is refused with another body', async () => {
     const settings = VerifySettings.parse({
       scheme: 'generic-hmac',
       secret: 'ab12',

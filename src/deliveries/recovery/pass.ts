@@ -147,7 +147,7 @@ export async function recoverSource(
       }
       counts.missing += 1
       if (isDryRun) continue
-      const outcome = await fetchRow(each)
+      const outcome = await fetchDelivery(each)
       unfetched = unfetched.filter(({ id }) => id !== each.id)
       if (outcome === 'failed') unfetched = [...unfetched, { id: each.id, ref: each.ref, place: each.place }]
       else if (outcome !== undefined) rows.push(outcome)
@@ -177,7 +177,7 @@ export async function recoverSource(
     return key !== undefined && id !== '' && (await parts.store.findAnswer(key)) !== undefined
   }
 
-  async function fetchRow(missing: Missing): Promise<NewDelivery | 'failed' | undefined> {
+  async function fetchDelivery(missing: Missing): Promise<NewDelivery | 'failed' | undefined> {
     const request = missing.request ?? (await fetchRequest(missing))
     if (request === 'failed') return request
     const fields = { sender: source.sender, hook: source.path, id: missing.id }
@@ -221,7 +221,8 @@ export async function recoverSource(
   async function move(rows: readonly NewDelivery[], next: Position) {
     const trimmed = trimRecent(next, outbox.overlap)
     const to = toText(trimmed)
-    const appended = to === stored && rows.length === 0 ? [] : await parts.intake.take(rows, { name, from: stored, to })
+    const appended =
+      to === stored && rows.length === 0 ? [] : await parts.intake.storeAndRun(rows, { name, from: stored, to })
     // another gateway moved the cursor: the next pass continues from there
     if (appended === 'moved')
       throw new Problem('recover-unavailable', `Another gateway recovers the deliveries of ${source.sender} now.`)

@@ -55,7 +55,7 @@ export function countExpected(hours: Hours, { from, to }: Period, downs: readonl
   return sum
 }
 
-/** The greatest number of requests that the whole history predicts for a series of hours without one. */
+/** The longest silence in the history, as the number of requests that were expected in it. The prediction for an hour also uses later hours. */
 export function findLongestSilence(hours: Hours, downs: readonly Period[]): number {
   let longest = 0
   let sum = 0

@@ -9,7 +9,7 @@ const period = duration.refine((ms) => ms >= 1_000 && ms <= longestMs, 'must be 
 const count = z.int().min(1).max(100_000)
 const priorities = { low: -300, normal: 0, high: 600 } as const
 
-/** The effect of a newer request on older requests with the same key. */
+/** What a newer request does if older requests with the same key wait or run. */
 const OnNew = z.enum(['queue', 'skip', 'replace', 'gather'])
 
 const Priority = z.union([z.enum(['low', 'normal', 'high']), z.number().min(-86_400).max(86_400)])

@@ -70,7 +70,7 @@ export function createPinnedFetch(parts: { now: () => number; transport?: Transp
     const shared = state.open.get(href)
     if (shared !== undefined) return shared
     if (!isUseful(known) && !isWithinLimits(state, now())) {
-      // this may be the first delivery of the sender after others used up the limit: after a 503 the sender repeats it
+      // others may have used up the limit before the first delivery of the real sender: the answer is 503, so the sender repeats it
       return {
         ok: false,
         fault: 'gateway',

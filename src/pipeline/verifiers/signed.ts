@@ -80,7 +80,7 @@ export function toTextId(pieces: readonly (string | Uint8Array)[]): string {
   return hash.digest('hex')
 }
 
-/** The beginning and the end of the signed text, for people. */
+/** The signed text, for people. Of a text with more than 400 bytes: its beginning, its end, and how many bytes are left out. */
 export function describeSignedText(pieces: readonly (string | Uint8Array)[]): string {
   const bytes = Buffer.concat(pieces.map((piece) => Buffer.from(piece)))
   if (bytes.length <= 400) return bytes.toString()

@@ -46,7 +46,7 @@ function toColumnSql(column: string): string {
   return column === 'body' ? `CASE WHEN head <> '' THEN body END AS body` : column
 }
 
-/** Throws `store-locked` while a gateway uses the database, and `conflict` if it has any row. */
+/** Throws `store-locked` while a gateway uses the database, and `conflict` if a table that is copied has any row. */
 export function writePostgres<Result>(url: string, run: (target: CopyTarget) => Promise<Result>): Promise<Result> {
   return withLock({ url, prepare: 'migrate', mode: 'SHARE ROW EXCLUSIVE' }, async (query) => {
     for (const { name } of copiedTables) {

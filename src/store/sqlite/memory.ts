@@ -1,4 +1,4 @@
-// SQLite in memory: one connection on the main thread reads and commits. Its data ends with the process.
+// SQLite in memory: one connection on the main thread reads and commits. The data is lost when the store is closed.
 import { runBatch } from './batch.ts'
 import type { ReadConnection } from './connection.ts'
 import { type Database, openDatabase, readFacts, classifyError } from './driver.ts'

@@ -81,7 +81,7 @@ export function createSqliteStore(options: SqliteOptions): OpenedStore {
 
 /**
  * A store in memory, for tests and trials. It has no file and no writer thread: each call commits on the calling thread. It
- * keeps every promise of `Store` except durability: its data ends with the process.
+ * keeps every promise of `Store` except durability: the data is lost when the store is closed.
  */
 export function createMemoryStore({ clock }: { clock: Clock }): Store {
   return createStore({ ...openMemory(), clock })

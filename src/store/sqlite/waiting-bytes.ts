@@ -28,7 +28,7 @@ const jobs: Counted = { table: 'jobs', columns: 'state, planned', states: unfini
 type Target = { readonly temporary: string; readonly counter: string }
 
 /** Triggers keep the number correct, whatever a statement does. They ignore rows that wait neither before nor after the statement. */
-const createTriggers = ({ table, columns, states, bytes }: Counted, { temporary, counter }: Target) => `
+const renderTriggers = ({ table, columns, states, bytes }: Counted, { temporary, counter }: Target) => `
 CREATE ${temporary} TRIGGER ${table}_wait AFTER INSERT ON ${table} WHEN new.state IN (${states}) BEGIN
   UPDATE ${counter} SET bytes = bytes + ${bytes('new')};
 END;
@@ -47,7 +47,7 @@ CREATE TABLE waiting_bytes (only INTEGER PRIMARY KEY CHECK (only = 1), bytes INT
 INSERT INTO waiting_bytes SELECT 1,
   (SELECT coalesce(sum(${waitingDelivery('d')}), 0) FROM deliveries d)
   + (SELECT coalesce(sum(${waitingJob('j')}), 0) FROM jobs j);
-${[deliveries, { ...jobs, bytes: waitingJob }].map((table) => createTriggers(table, { temporary: '', counter: 'waiting_bytes' })).join('')}
+${[deliveries, { ...jobs, bytes: waitingJob }].map((table) => renderTriggers(table, { temporary: '', counter: 'waiting_bytes' })).join('')}
 `
 export const dropStoredWaitingBytes = `
 ${[deliveries, jobs].flatMap(({ table }) => ['wait', 'move', 'gone'].map((event) => `DROP TRIGGER ${table}_${event};`)).join('\n')}
@@ -58,7 +58,7 @@ const countChanges = `
 PRAGMA temp_store = MEMORY;
 CREATE TEMP TABLE waiting_change (bytes INTEGER NOT NULL);
 INSERT INTO waiting_change VALUES (0);
-${[deliveries, jobs].map((table) => createTriggers(table, { temporary: 'TEMP', counter: 'waiting_change' })).join('')}
+${[deliveries, jobs].map((table) => renderTriggers(table, { temporary: 'TEMP', counter: 'waiting_change' })).join('')}
 `
 
 /** Call it once for each connection that writes, after the migrations. */

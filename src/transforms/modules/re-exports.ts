@@ -106,7 +106,7 @@ export function parsePairs(list = ''): { first: string; second: string }[] {
     })
 }
 
-/** The names that relative `.js` and `.mjs` files export, by specifier. Files that are CommonJS or contain a star are left out. */
+/** The names that relative `.js` and `.mjs` files export, by specifier. CommonJS files and files with `export *` are left out. */
 async function readExportedNames(
   root: string,
   barrel: string,

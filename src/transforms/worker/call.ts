@@ -103,7 +103,7 @@ type CallEffects = { readonly log: readonly string[]; readonly takeWrites: () =>
 
 const noWrites: readonly StateWrite[] = []
 
-/** Whether the value needs no `await`. The property `then` is not read here, because it may be a getter, which is code. */
+/** If true, the value needs no `await`. The property `then` is not read here, because it may be a getter, which is code of the author. */
 function isSynchronous(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return typeof value !== 'function'
   if (isProxy(value)) return false

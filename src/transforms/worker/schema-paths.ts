@@ -83,7 +83,10 @@ function isWrapper(type: unknown): boolean {
   return ['optional', 'nullable', 'nonoptional', 'readonly', 'success', 'promise'].includes(String(type))
 }
 
-/** Whether a payload must have the field: one with a default, or with a function before its check, may be missing. */
+/**
+ * Whether a field of this type is listed. A field with a default, or with a function before its check, is not: it may be missing. Nor is a type
+ * without a value.
+ */
 function isLeaf(type: unknown): boolean {
   return (
     typeof type === 'string' &&

@@ -11,7 +11,7 @@ type FakeMail = {
   readonly html?: string
   /** Stores the texts separately, as Gmail does with large texts. A number is the size that Gmail states. */
   readonly storedApart?: true | number
-  /** Replaces the payload that is built from the fields above. */
+  /** The only part of the payload, in place of the parts that are built from the texts above. */
   readonly payload?: object
 }
 

@@ -65,7 +65,7 @@ async function showPosts(
   return { lines, objects, text: printed.join('\n') }
 }
 
-test('a message of a dead run is shown as unsent or unknown', async () => {
+test('a message of a dead run is shown as sent, unsent or unknown', async () => {
   const posts = [
     post(0, { state: 'sent', id: 'm1' }),
     post(1, { state: 'unknown' }),

@@ -125,7 +125,7 @@ describe('tokens in the configuration', () => {
     expect(listTokenKeys({ ci: { ...good, may: ['runs'] } }, {})).toEqual([])
   })
 
-  test('the hook token must differ from the gateway token, even with spaces around it', () => {
+  test('the hook token must differ from the gateway token in more than the spaces around it', () => {
     expect(
       toPaths({
         good: checkHooks({}, { gateway: { token: 'another-token-of-it' } }),

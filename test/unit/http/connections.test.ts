@@ -98,7 +98,7 @@ describe('the number of connections of a client', () => {
 })
 
 describe('idle connections', () => {
-  test('an idle connection is closed after its time, even if blank lines arrive', async () => {
+  test('an idle connection is closed after the idle limit, even if blank lines arrive', async () => {
     const { openConnection, ask, time, closeIdle } = await startServer(remote)
     const dripping = await openConnection()
     ;(await ask(dripping.socket))?.end('hello')
@@ -112,7 +112,7 @@ describe('idle connections', () => {
     await dripping.closed
   })
 
-  test('a connection that never had a request is closed after its time', async () => {
+  test('a connection that never had a request is closed after the idle limit', async () => {
     const { openConnection, time, closeIdle, count } = await startServer(remote)
     const silent = await openConnection()
     await vi.waitFor(async () => expect(await count()).toBe(1), { timeout: 60_000 })

@@ -16,11 +16,14 @@ async function startParked() {
   return { queries, call: await startRoutes(router) }
 }
 
-test.each(['retry', 'drop'])('%s refuses a hook that is given twice, instead of taking all hooks', async (what) => {
-  const { queries, call } = await startParked()
-  expect(await call('POST', `/api/parked/${what}?hook=a&hook=b`)).toBe(400)
-  expect(queries).toEqual([])
-})
+test.each(['retry', 'drop'])(
+  '%s refuses two values of the parameter hook, instead of applying to all hooks',
+  async (what) => {
+    const { queries, call } = await startParked()
+    expect(await call('POST', `/api/parked/${what}?hook=a&hook=b`)).toBe(400)
+    expect(queries).toEqual([])
+  },
+)
 
 test('a drop without a hook applies to all hooks, and a drop with a blank hook does not', async () => {
   const { queries, call } = await startParked()

@@ -113,7 +113,7 @@ test('every character of the copied command is visible', () => {
   expect(line.replaceAll(' \\\n  ', ' ')).toMatch(/^[\x20-\x7e]+$/)
 })
 
-test('a body that no argument can contain is not copied', () => {
+test('a body with a NUL, or with bytes that are not text, is not copied as a curl command', () => {
   expect(isCopyable(toRequest({ body: 'a\0b' }))).toBe(false)
   expect(isCopyable({ ...toRequest({ body: 'AAE=' }), encoding: 'base64' })).toBe(false)
   expect(isCopyable(toRequest({ body: 'a' }))).toBe(true)

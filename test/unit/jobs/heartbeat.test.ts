@@ -91,7 +91,7 @@ describe('a wake', () => {
     expect(turns).toHaveLength(1)
   })
 
-  test('heartbeats run even if all slots are full, one at a time, and other runs wait', async () => {
+  test('a heartbeat runs even if all slots are full, and other runs still wait for a slot', async () => {
     const stage = createStageWith()
     const { runner, turns } = scriptRunner()
     stage.openWorker({ runner, settings: { maxConcurrent: 2, defaultRoute: { channel: 'console' } } })

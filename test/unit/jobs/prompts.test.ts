@@ -351,7 +351,7 @@ describe('the prompts of all paths', () => {
   )
 
   test.each(paths.filter(({ isTrusted }) => isTrusted === true))(
-    '$title: outside words are outside the boundary, because the operator asked for it',
+    '$title: text from the sender is not inside the boundary, because the operator asked for it',
     async (path) => {
       const { prompt } = await runTurn(path)
       expect(toLines(prompt).some(({ isInside, sources }) => !isInside && sources.includes('outside'))).toBe(true)

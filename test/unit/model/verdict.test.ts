@@ -52,7 +52,7 @@ describe('readLastLineVerdict', () => {
   })
 })
 
-test('a description of a verdict has its form, and says whether a second question was asked', () => {
+test('a description of a verdict says how the verdict was read, and whether a second question was asked', () => {
   expect(describeVerdict({ word: 'pass', form: 'tool-call' })).toBe('pass, by tool call')
   expect(describeVerdict({ word: null, isRepaired: true })).toBe('none, after a second question')
 })

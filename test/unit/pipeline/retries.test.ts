@@ -41,7 +41,7 @@ test('no window is narrower than the one that the sender itself uses or recommen
   expect(narrow).toEqual([])
 })
 
-test('a captured request does not run again within a window of more than five minutes, unless the sender asks for such a window', () => {
+test('a scheme with a window of more than five minutes recognises a captured request by something signed, unless its sender uses or recommends such a window', () => {
   const open = timed.filter(
     ({ scheme, window, retries }) =>
       window > 300 && retries?.time !== 'limited' && !/by signed/.test(toRepeats(scheme)),

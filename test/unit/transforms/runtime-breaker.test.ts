@@ -115,7 +115,7 @@ describe('code that keeps ending its worker', () => {
     expect(await readResult(mended)).toBe('mended')
   })
 
-  test('a module that gets no calls is called at once after new code is saved', async () => {
+  test('a module whose breaker is open is called again as soon as new code is saved', async () => {
     const stage = await createStage({ workers: 1 })
     await stage.write({ 'bad.ts': bad })
     const before = await stage.load('bad.ts')

@@ -34,7 +34,7 @@ describe('a transform with a payload schema', () => {
     expect(outcome).toEqual({ kind: 'refused', problem: { code: 'payload-invalid', detail }, log: [] })
   })
 
-  test('the fields of a payload schema are known without a call, for each named export too', async () => {
+  test('the fields of a payload schema are known without a call, separately for each export', async () => {
     const { write, load, runtime, root, settings } = await createStage({ workers: 1 })
     await write({ 'x.ts': `${checked}\nexport const plain = () => null`, 'y.ts': 'export default () => null' })
     const loaded = await load('x.ts', 'y.ts')

@@ -85,7 +85,7 @@ describe('invalid settings', () => {
     }
   })
 
-  test('a sender that gives its secret in a handshake needs no secret in the configuration, and is refused until the handshake', async () => {
+  test('a sender that gives its secret in a handshake needs no secret in the configuration, and is refused before the handshake', async () => {
     const request = requestOf({ 'x-hook-signature': 'ab'.repeat(32) }, '{}')
     const verified = await verifierOf({ scheme: 'asana' }).verify(request)
     expect(reasonOf(verified)).toMatch(/not sent its secret/)

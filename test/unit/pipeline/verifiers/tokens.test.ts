@@ -125,7 +125,7 @@ describe('tokens of Google', () => {
     }
   })
 
-  test('publicUrl is the audience of a Google token by default', async () => {
+  test('a Google token for publicUrl is accepted if no audience is configured', async () => {
     const fetch = createPinnedFetch({
       now: () => now,
       transport: async () => ({ status: 200, body: buildKeySet('k1') }),

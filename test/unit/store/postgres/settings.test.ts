@@ -206,7 +206,7 @@ describe.skipIf(whyNoPostgres)('an error of a database', () => {
     const batches = createBatches({
       maxQueued: 9,
       store: async (batch) => {
-        // Postgres refuses this row
+        // a statement that Postgres refuses, in place of a row that it refuses
         if (batch.some(({ hook }) => hook === 'bad')) await connections.query('SELECT 1 / 0')
         return batch.map(() => ({ kind: 'stored' as const }))
       },
