@@ -36,6 +36,6 @@ export function useThrottled(value: number, ms: number): number {
     if (!isBehind) return
     const timer = setTimeout(() => setFollowed(newest.current), ms)
     return () => clearTimeout(timer)
-  }, [isBehind])
+  }, [followed, isBehind])
   return followed
 }
