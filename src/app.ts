@@ -22,7 +22,7 @@ import { createPinnedFetch, type Transport } from './pipeline/verifiers/pinned-f
 import { writeAddress } from './config/address.ts'
 import { createAdminApp } from './http/admin.ts'
 import { openAccess } from './http/stored-tokens.ts'
-import { createAuditor, noteStart, noteSecret, noteStop } from './http/audit.ts'
+import { createAuditor, noteStartAndSaves, noteSecret, noteStop } from './http/audit.ts'
 import { createAdmission } from './http/admission.ts'
 import { createChanges, withChanges } from './http/api/changes.ts'
 import { createClientLookup, createPeerLookup, createUnnamedProxies } from './http/client.ts'
@@ -288,7 +288,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   stops.add('the requests that wait', receiver.stopWaiting)
   void drain.resume()
   node.start({ effects, drain, recovery, mailbox: { apply: () => mailbox.apply(generation().config) } })
-  noteStart(auditor, info(), live)
+  noteStartAndSaves(auditor, info(), live)
   await live.watch()
   return { url, adminUrl, generation, status: live.status, stop: (signal) => noteStop(auditor, signal, stops.run) }
 

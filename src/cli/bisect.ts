@@ -54,7 +54,7 @@ async function search(context: Context, kept: KeptDelivery, saves: readonly Save
   }
   // before the runner makes its folder: without a handler, a signal would leave the folder behind
   for (const signal of signals) process.on(signal, stop)
-  const runner = createRunner(context, kept)
+  const runner = createSaveRunner(context, kept)
   try {
     const runAt = (index: number): Promise<SaveOutcomes> => {
       const save = saves[index]
@@ -88,7 +88,7 @@ function compareWith(oldest: SaveOutcomes, later: SaveOutcomes): OutcomeComparis
 
 /** Runs the request with the code of a save. Writes the files of each save to a new folder, with the packages and variables of the config
  * directory. */
-function createRunner(context: Context, kept: KeptDelivery) {
+function createSaveRunner(context: Context, kept: KeptDelivery) {
   const folder = mkdtempSync(join(tmpdir(), 'hookloom-bisect-'))
   const env = { ...parseEnv(readConfigText(context.dir, envFile) ?? '').values, ...context.env }
   const packages = 'hooks/transforms/node_modules'

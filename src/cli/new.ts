@@ -67,7 +67,7 @@ export async function createTransform(context: Context, { name, from, event }: N
   const editor = await createEditorConfig(dir)
   if (editor.what === 'created') made.push(['created', join(dir, editor.file)])
   // write the secret before the configuration: a gateway that watches it must never read an unset variable
-  if (proof?.line !== undefined) made.push(await addSecret(dir, proof.line))
+  if (proof?.line !== undefined) made.push(await addPlaceholderSecret(dir, proof.line))
   if (edited !== undefined) {
     await writeFileAtomic(join(dir, configFile), edited, privateMode)
     made.push(['changed', join(dir, configFile)])
@@ -224,7 +224,7 @@ function isComplete(text: string, env: LoadedConfig['env']): boolean {
   }
 }
 
-async function addSecret(dir: string, line: string): Promise<[string, string]> {
+async function addPlaceholderSecret(dir: string, line: string): Promise<[string, string]> {
   const file = join(dir, envFile)
   const before = existsSync(file) ? await readFile(file, 'utf8') : ''
   const note = '# a placeholder: replace it with the secret that you and the sender share\n'

@@ -39,16 +39,16 @@ type Facts = Pick<WaitsParts, 'config' | 'now'> & {
 
 /** A sentence that begins with "waits". `now`: the present time by the clock of this machine, for the times in the sentence. */
 function describeWait(wait: Wait, { config, now, isServed, isOutsider }: Facts): string {
-  const toTime = (inMs: number) => formatMoment(now + inMs, now)
+  const formatTimeIn = (inMs: number) => formatMoment(now + inMs, now)
   switch (wait.kind) {
     case 'hold':
-      return describeHold(wait, isOutsider, toTime)
+      return describeHold(wait, isOutsider, formatTimeIn)
     case 'budget':
-      return `waits until ${toTime(wait.forMs)} at the latest for the budget ${wait.name}, which is used up or reserved`
+      return `waits until ${formatTimeIn(wait.forMs)} at the latest for the budget ${wait.name}, which is used up or reserved`
     case 'retry':
-      return `waits until ${toTime(wait.forMs)} for its next attempt${wait.attempts > 0 ? `, after ${formatCount(wait.attempts, 'attempt')}` : ''}`
+      return `waits until ${formatTimeIn(wait.forMs)} for its next attempt${wait.attempts > 0 ? `, after ${formatCount(wait.attempts, 'attempt')}` : ''}`
     case 'quiet':
-      return `waits until ${toTime(wait.forMs)} for a quiet period`
+      return `waits until ${formatTimeIn(wait.forMs)} for a quiet period`
     case 'behind':
       return `waits for ${formatCount(wait.jobs, 'earlier run')} of its key`
     case 'key':

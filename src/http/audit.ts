@@ -163,7 +163,7 @@ const program = { kind: 'command', name: `process ${process.pid}` } as const
 type Started = { readonly generation: string; readonly version: string }
 
 /** Notes that the program started, and notes each save from then on. */
-export function noteStart(
+export function noteStartAndSaves(
   { note }: AuditNotes,
   { generation, version }: Started,
   { onReload }: { onReload(listener: (reload: Reload) => void): void },

@@ -83,7 +83,7 @@ export function List({ feed, place, items, picked, onPick }: ListProps): JSX.Ele
   }
 
   const isEmpty = items.length === 0
-  // screen readers report a list box without options as an error
+  // accessibility checkers report a list box without options as an error
   const role = isEmpty
     ? { role: 'region', 'aria-label': 'Deliveries' }
     : {

@@ -25,7 +25,7 @@ type Node = {
    * deliveries, and the judgement of the senders.
    */
   readonly duties: Readonly<Record<'heartbeats' | 'mailbox' | 'retention' | 'recovery' | 'senders', Duty>>
-  /** Writes the address and the live version of this gateway for the others. Resolves when the write has succeeded or failed. */
+  /** Writes the address, the version and the live generation of this gateway for the others. Resolves when the write has succeeded or failed. */
   join(): Promise<void>
   start(actors: NodeActors): void
   stop(): Promise<void>

@@ -98,7 +98,7 @@ const retryConfigs = {
 
 /** Every field is required, so that the compiler reports a new step that lacks one. */
 type StepDefinition<Kind extends Planned['kind']> = {
-  /** The effect of the step, as the page shows it. */
+  /** The effect of the step, as the table of `jobs/README.md` has it. */
   readonly about: string
   /** The kinds of jobs that have the step. */
   readonly of: readonly Kind[]

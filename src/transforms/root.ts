@@ -4,7 +4,7 @@ import { realpath, stat } from 'node:fs/promises'
 import { basename, dirname, extname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { Problem } from '../model/problem.ts'
 
-/** Matches the beginning of a path that is relative to the config directory. */
+/** Matches `hooks/transforms` at the beginning of a path: such a path is relative to the config directory. */
 const ofConfigDir = /^(\.\/+)*hooks\/+transforms(\/+|$)/
 
 export const moduleExtensions = ['.ts', '.mts', '.js', '.mjs', '.cjs'] as const

@@ -185,7 +185,7 @@ it.each([
 })
 
 it.each(['../app', 'acme/..', 'acme/.'])(
-  'a commit of the repository "%s" is refused, and nothing is called',
+  'a status for a commit of the repository "%s" is refused, and nothing is called',
   async (of) => {
     const { channel, fake } = await start()
     const wrong = { ...pending, commit: `${of}@0123456789abcdef0123456789abcdef01234567` }

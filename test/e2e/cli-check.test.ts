@@ -111,7 +111,7 @@ describe('hookloom check', () => {
     expect(code).toBe(78)
   })
 
-  test('hookloom check exits 70 and names a failing fixture, and counts passing ones', async () => {
+  test('hookloom check exits 70 and names the fixture if one fails, and exits 0 and says so if it passes', async () => {
     const buildFixture = (message: string) =>
       JSON.stringify({ request: { path: 'in', payload: {} }, expect: { decision: 'accept', actions: [{ message }] } })
     const dir = makeConfigDir({

@@ -93,7 +93,7 @@ describe('multipart forms', () => {
     expect(await readEvent(deliveryId)).toBe('hello ["Ada","Grace"] log ü.txt 5')
   })
 
-  test('the payload of a form is the JSON in its field "payload"', async () => {
+  test('the payload of a form with a field "payload" is the JSON in that field', async () => {
     const form = new FormData()
     form.append('payload', '{"author":"Ada"}')
     const { deliveryId } = await post('json', undefined, form)

@@ -91,7 +91,7 @@ export async function checkMappings(
       ...templates,
       ...verifiers.map(toVerifierFinding),
       ...channels.map(toChannelFinding),
-      ...(await checkModules(context, sane, loaded)),
+      ...(await checkTransforms(context, sane, loaded)),
     ]
   } catch (error) {
     if (!(error instanceof Problem)) throw error
@@ -101,8 +101,8 @@ export async function checkMappings(
   }
 }
 
-/** Checks the modules as a gateway does when it starts. */
-async function checkModules(context: Context, config: Config, loaded: LoadedConfig): Promise<CheckFinding[]> {
+/** Checks the transforms as a gateway does when it starts. */
+async function checkTransforms(context: Context, config: Config, loaded: LoadedConfig): Promise<CheckFinding[]> {
   const bench = createBench(context)
   try {
     const { root, parts } = await bench.load([], config)

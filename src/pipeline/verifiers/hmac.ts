@@ -93,7 +93,7 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
     return findTimeFault(text, { unit: timestamp.unit, now: at, toleranceSeconds })
   }
 
-  function isSigned(values: SignedParts, presented: readonly string[], key: KeyObject): boolean {
+  function isSignatureValid(values: SignedParts, presented: readonly string[], key: KeyObject): boolean {
     const urls = scheme.portVariants === true ? toPortVariants(values.url) : [values.url]
     return urls.some((url) => {
       const pieces = collectSignedPieces(parts, { ...values, url })
@@ -119,7 +119,7 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
       if ('ok' in values) return values
       const early = timestamp?.in === 'body' ? undefined : findStampFault(values.timestamp, at)
       if (early !== undefined) return refuseProof(early)
-      if (!live.some((key) => isSigned(values, presented, key))) return mismatch
+      if (!live.some((key) => isSignatureValid(values, presented, key))) return mismatch
       const late = timestamp?.in === 'body' ? findStampFault(readBodyTimestamp(request, timestamp.path), at) : undefined
       if (late !== undefined) return refuseProof(late)
       if (scheme.textIsId === true) return acceptProof(toTextId(collectSignedPieces(parts, values) ?? []))

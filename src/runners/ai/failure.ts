@@ -169,7 +169,7 @@ function isTooLong(status: number, { code, type, message }: ProviderError): bool
   return status === 413 || ([400, 422].includes(status) && overflow.test(`${code} ${type} ${message}`))
 }
 
-/** Lists the error codes, such as `model_not_found` or `reasoning.effort`: they are words of a fixed vocabulary, never a sentence. */
+/** Lists the words of the error, such as the code `model_not_found` or the parameter `reasoning.effort`: each is of a fixed vocabulary. */
 function listCodes({ code, type, status, param }: ProviderError): string[] {
   const words = [code, status, type, param].filter((word) => typeof word === 'string')
   return [...new Set(words)].filter((word) => /^[A-Za-z]+([_.][A-Za-z]+)*$/.test(word) && word.length <= 60)

@@ -4,12 +4,12 @@ import type { Database } from './driver.ts'
 
 const open = `'pending', 'parked'`
 const unfinished = `'queued', 'running'`
-const waitingDelivery = (row: string) =>
+const waitingBytesOfDelivery = (row: string) =>
   `CASE WHEN ${row}.state IN (${open}) THEN coalesce(octet_length(${row}.head), 0) + coalesce(octet_length(${row}.body), 0) ELSE 0 END`
-const waitingJob = (row: string) =>
+const waitingBytesOfJob = (row: string) =>
   `CASE WHEN ${row}.state IN (${unfinished}) THEN octet_length(${row}.planned) ELSE 0 END`
 /** The plan may be in the row of the delivery. */
-const waitingPlan = (
+const waitingBytesOfPlan = (
   row: string,
 ) => `CASE WHEN ${row}.state NOT IN (${unfinished}) THEN 0 WHEN ${row}.planned <> '' THEN octet_length(${row}.planned)
   ELSE coalesce((SELECT octet_length(plan) FROM deliveries WHERE seq = ${row}.delivery_seq), 0) END`
@@ -22,8 +22,13 @@ type Counted = {
   readonly bytes: (row: string) => string
 }
 
-const deliveries: Counted = { table: 'deliveries', columns: 'state, head, body', states: open, bytes: waitingDelivery }
-const jobs: Counted = { table: 'jobs', columns: 'state, planned', states: unfinished, bytes: waitingPlan }
+const deliveries: Counted = {
+  table: 'deliveries',
+  columns: 'state, head, body',
+  states: open,
+  bytes: waitingBytesOfDelivery,
+}
+const jobs: Counted = { table: 'jobs', columns: 'state, planned', states: unfinished, bytes: waitingBytesOfPlan }
 
 type Target = { readonly temporary: string; readonly counter: string }
 
@@ -45,9 +50,9 @@ END;
 export const storedWaitingBytes = `
 CREATE TABLE waiting_bytes (only INTEGER PRIMARY KEY CHECK (only = 1), bytes INTEGER NOT NULL) STRICT;
 INSERT INTO waiting_bytes SELECT 1,
-  (SELECT coalesce(sum(${waitingDelivery('d')}), 0) FROM deliveries d)
-  + (SELECT coalesce(sum(${waitingJob('j')}), 0) FROM jobs j);
-${[deliveries, { ...jobs, bytes: waitingJob }].map((table) => renderTriggers(table, { temporary: '', counter: 'waiting_bytes' })).join('')}
+  (SELECT coalesce(sum(${waitingBytesOfDelivery('d')}), 0) FROM deliveries d)
+  + (SELECT coalesce(sum(${waitingBytesOfJob('j')}), 0) FROM jobs j);
+${[deliveries, { ...jobs, bytes: waitingBytesOfJob }].map((table) => renderTriggers(table, { temporary: '', counter: 'waiting_bytes' })).join('')}
 `
 export const dropStoredWaitingBytes = `
 ${[deliveries, jobs].flatMap(({ table }) => ['wait', 'move', 'gone'].map((event) => `DROP TRIGGER ${table}_${event};`)).join('\n')}
@@ -75,8 +80,8 @@ export function takeWaitingChange(db: Database): number {
 
 /** Visits the rows that wait, and reads their lengths only. */
 const sum = `SELECT
-  (SELECT coalesce(sum(${waitingDelivery('d')}), 0) FROM deliveries d WHERE state IN (${open}))
-  + (SELECT coalesce(sum(${waitingPlan('j')}), 0) FROM jobs j WHERE ended_at IS NULL) AS bytes`
+  (SELECT coalesce(sum(${waitingBytesOfDelivery('d')}), 0) FROM deliveries d WHERE state IN (${open}))
+  + (SELECT coalesce(sum(${waitingBytesOfPlan('j')}), 0) FROM jobs j WHERE ended_at IS NULL) AS bytes`
 
 export function sumWaitingBytes(db: Database): number {
   return Number(db.get(sum)?.['bytes'])

@@ -208,7 +208,7 @@ describe('hostile text of 200,000 characters', () => {
 })
 
 describe('toLine()', () => {
-  test('toLine() replaces line breaks and control characters by single spaces, or removes them', () => {
+  test('toLine() replaces each run of line breaks and control characters by one space, and removes those at the ends', () => {
     expect(toLine(' a\r\n\tb\u2028c\u2029d\u0085e\u0000\u001B[31mf\n')).toBe('a b c d e f')
   })
 

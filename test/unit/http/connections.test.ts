@@ -142,7 +142,7 @@ describe('idle connections', () => {
     expect(waiting.state.closed).toBe(false)
   })
 
-  test('a connection whose client never reads its answer is closed after its time', async () => {
+  test('a connection whose client never reads its answer is closed after the idle limit', async () => {
     const { openConnection, ask, time, closeIdle } = await startServer(remote)
     const deaf = await openConnection()
     deaf.socket.pause()

@@ -43,7 +43,7 @@ async function run(source: string, fixture: object, mapping: Partial<MappingInpu
 const request = { path: 'x', payload: { n: 1 } }
 const hello = 'export default ({ payload }) => ({ message: `n is ${payload.n}`, name: "N" })'
 
-test('a fixture compares the fields of the answer that it names, and an update writes them', async () => {
+test('a fixture compares only the fields of the answer that it names, and an update writes all of them', async () => {
   const source = 'export default ({ payload }) => ({ message: "m", response: { body: `n is ${payload.n}` } })'
   const expecting = (response: object) => ({ request, expect: { decision: 'accept', response } })
   expect(await run(source, expecting({ body: 'n is 1' }))).toMatchObject({ ok: true })

@@ -37,7 +37,7 @@ describe('trouble with the file of a store', () => {
     expect(await store.health()).toMatchObject({ trouble: undefined })
   })
 
-  test('a store whose folder cannot be created refuses writes without an exception at the start, and works when the folder exists', async () => {
+  test('a store whose folder cannot be created starts without an exception, refuses writes, and works when the folder exists', async () => {
     const inTheWay = join(newFolder(), 'state')
     writeFileSync(inTheWay, 'a file where the folder should be')
     const told: string[] = []
