@@ -36,7 +36,7 @@ export async function parseMultipart(
   return buildFormPayload(fields)
 }
 
-/** The boundary in a media type, if every MIME reader finds the same one. Undefined for a boundary that no sender uses. */
+/** The boundary in a media type. Undefined without one, and for one that MIME readers may read differently, or with more than 200 characters. */
 function readDeclaredBoundary(contentType: string): string | undefined {
   try {
     const boundary = new MIMEType(contentType).params.get('boundary') ?? ''

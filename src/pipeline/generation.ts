@@ -25,7 +25,7 @@ export type Generation = {
   /** All mappings, in order of priority. */
   readonly mappings: readonly CompiledMapping[]
   readonly transforms: ReadonlyMap<string, Transform>
-  /** The schemes in code that its mappings use. */
+  /** The verifier modules that its mappings use. */
   readonly verifiers: readonly DefinedVerifier[]
   /** Transforms and verifiers that do not load. If there is one, the generation is degraded. */
   readonly problems: readonly ProblemRecord[]

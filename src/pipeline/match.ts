@@ -29,7 +29,7 @@ export type HookMappings<T> = {
 }
 
 export type Router<T> = {
-  /** Returns the same object for the same mappings. */
+  /** Returns the same object for the same path, and one object for all paths that no mapping names. */
   findMappings(path: string): HookMappings<T>
   /** Every mapping of the configuration, in order, each with its reason. */
   explain(delivery: MatchInput): TraceEntry[]

@@ -6,7 +6,7 @@ import type { Delivery } from '../model/delivery.ts'
 import { hopsHeader, readHops } from '../model/hops.ts'
 import { readBodyText, readPayload } from '../model/body.ts'
 import { type OnceKey, type TransformCall, AgentResult, DeliverResult, WakeResult } from '../model/transform.ts'
-import { readCorrespondent } from './sources.ts'
+import { readAuthorAndSubject } from './sources.ts'
 import type { TemplateScope } from './template.ts'
 import type { z } from 'zod'
 import { describeFirstIssue } from '../model/config/issue.ts'
@@ -207,7 +207,7 @@ export function toOrigin(delivery: Delivery): Origin {
   const { path, source, sender, headers } = delivery
   const passed = headers[hopsHeader]
   const hops = passed === undefined ? 0 : readHops(passed)
-  const { from, subject } = sender === undefined ? {} : readCorrespondent(sender, delivery)
+  const { from, subject } = sender === undefined ? {} : readAuthorAndSubject(sender, delivery)
   return {
     hook: path,
     ...(source === undefined ? {} : { source }),

@@ -80,7 +80,7 @@ function isInBody(fact: Fact): boolean {
 }
 
 /** The author and the subject, if the payload has them. */
-export function readCorrespondent(
+export function readAuthorAndSubject(
   { facts }: RecognisedSender,
   { body }: Pick<Delivery, 'body'>,
 ): Pick<Origin, 'from' | 'subject'> {

@@ -7,7 +7,7 @@ import type { DefinedVerifier } from '../model/verifier.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
 import { findSecretFault } from '../pipeline/verifiers/secret-length.ts'
 
-/** Throws `config-invalid` with a line for each secret. `mappings`: those of the configuration, then those of its presets. */
+/** Throws `config-invalid` with a line for each secret that is too short. `mappings`: those of the configuration, then those of its presets. */
 export function checkShortSecrets(
   { hooks }: Config,
   mappings: readonly NamedMapping[],

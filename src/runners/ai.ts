@@ -166,7 +166,7 @@ async function readRunResult(
   const result = judgeReply({ ...reply, text: said.text }, provider)
   if (result.status === 'forwarded') return result
   const verdict = 'verdict' in said && result.status === 'ok' ? { verdict: said.verdict } : {}
-  return { ...result, ...toUsage(reply.usage), ...verdict }
+  return { ...result, ...toUsageField(reply.usage), ...verdict }
 }
 
 function judgeReply({ text: said, finish, model }: ModelReply, { name }: Provider): RunResult {
@@ -197,7 +197,7 @@ function removeReasoning(text: string): string {
   return text.replace(/^\s*<think>[^]*?<\/think>\s*/, '')
 }
 
-function toUsage({ inputTokens, outputTokens, inputTokenDetails, outputTokenDetails }: LanguageModelUsage): {
+function toUsageField({ inputTokens, outputTokens, inputTokenDetails, outputTokenDetails }: LanguageModelUsage): {
   usage?: Usage
 } {
   if (inputTokens === undefined && outputTokens === undefined) return {}

@@ -18,7 +18,7 @@ export interface ProgressReader {
   progress(ids: readonly string[]): Promise<Progress[]>
 }
 
-/** `isOne`: the condition that a column is one of the ids. `parts`: the table with the steps and the posts, and how it is joined. */
+/** `isOne`: the condition that a column is one of the ids. `parts`: the table with the steps and the posts. `join`: how it is joined. */
 export const selectProgress = (isOne: (column: string) => string, { parts, join = '' }: Parts): string => `
   SELECT j.id, j.state, j.fence || '.' || j.attempts || '.' || octet_length(${parts}.steps) || '.' || octet_length(${parts}.posts) AS change
     FROM jobs j ${join} WHERE ${isOne('j.id')}

@@ -53,7 +53,7 @@ it.each([
   expect(fake.notes.filter(({ body }) => body.includes(mark))).toHaveLength(1)
 })
 
-it('a second attempt whose first one never arrived posts the note once, and reads one page of older notes', async () => {
+it('a second attempt after a first one that never arrived posts the note once, and reads one page of older notes', async () => {
   const { channel, fake, to } = await start()
   for (let more = 0; more < 450; more += 1) fake.addOthers(issue, 'Old.', Date.now() - 3_600_000)
   expect(await channel.send(toOutgoing({ to, nonce, maybeSince: Date.now() }))).toMatchObject({ kind: 'sent' })

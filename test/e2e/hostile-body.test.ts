@@ -83,7 +83,7 @@ describe('body sizes', () => {
     `POST /hooks/wake HTTP/1.1\r\nhost: x\r\nauthorization: ${bearer[0]?.[1]}\r\ntransfer-encoding: chunked\r\n\r\n` +
     `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`
 
-  test('a declared body at the limit is accepted, and one byte more is refused', async () => {
+  test('a body with Content-Length at the limit is accepted, and one byte more is refused', async () => {
     expect(readVerdict(await ask([...bearer, ...json], buildSizedBody(limit)))).toBe('accepted')
     expect(readVerdict(await ask([...bearer, ...json], buildSizedBody(limit + 1)))).toBe('body-too-large')
   })

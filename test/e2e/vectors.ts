@@ -1,4 +1,4 @@
-// Signatures that senders published, each with the settings for its mapping. The file is next to the corpus.
+// Signatures that senders published, each with the settings for its mapping. They are read from a file next to the folder of the corpus.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'

@@ -25,7 +25,7 @@ export function renderTable(
   return [colors.dim(lines[0]), ...lines.slice(1)].join('\n')
 }
 
-/** One line for each pair of a name and a value, with the values aligned. A line with a blank value is left out. */
+/** One line for each pair of a name and a value, with the values aligned. A pair with an empty value is left out. */
 export function renderFields(fields: readonly (readonly [name: string, value: string])[]): string {
   const filled = fields.filter(([, value]) => value !== '')
   const width = Math.max(0, ...filled.map(([name]) => name.length))

@@ -10,7 +10,7 @@ import type { Query } from './pool.ts'
 /** Takes a queued job with a flow out of its lane. */
 export const leaveLane = 'gate = CASE WHEN flow IS NULL THEN 0 ELSE 3 END, lane = CASE WHEN flow IS NULL THEN lane END'
 
-/** Makes the keys of jobs that were queued again due when the jobs are due. */
+/** For jobs that were queued again: makes the key of each job due when the job is due. */
 export async function reopenFlows(query: Query, jobs: readonly Row[]): Promise<void> {
   for (const { flow = null, run_at: runAt = null } of jobs) if (flow !== null) await query(reopenKey, runAt, flow)
 }

@@ -66,7 +66,7 @@ it('a whsec_ secret that is not base64 is an error of the configuration', () => 
   expect(parse('whsec_')).toBe(false)
 })
 
-it('the error for an unreachable receiver names the key of its URL', async () => {
+it('the error for an unreachable receiver says to check the URL of the endpoint and the network', async () => {
   const unreachable = { url: 'http://127.0.0.1:1/in', secret }
   const { detail } = await createChannel({ unreachable })
     .send(toOutgoing())

@@ -107,7 +107,7 @@ test('a wait ends at its time, with its client or with the gateway, and continue
   expect([await stopped, waiters.enter(toResponse())]).toEqual(['over', undefined])
 })
 
-test('a stop ends a wait at once, even if an old read ends an earlier wait of the same request', async () => {
+test('a stop ends a wait at once, even if an old read tries to end an earlier wait of the same request again', async () => {
   vi.useFakeTimers()
   try {
     const reads: ((found: Progress[]) => void)[] = []

@@ -28,7 +28,7 @@ test('a request that is proved to come from GitHub names the place for its reply
 test.each([
   ['headers', { headers }],
   ['payload', { headers: {}, namedSource: 'github' }],
-])('a request whose %s only claim that it comes from GitHub names no place', (_, given) => {
+])('a request names no place if nothing but its %s says that it comes from GitHub', (_, given) => {
   expect(readPlace(toDelivery(given))).toBeUndefined()
 })
 

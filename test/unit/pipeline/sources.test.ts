@@ -6,7 +6,7 @@ import { readDedupe } from '../../../src/deliveries/duplicates.ts'
 import { senders } from '../../../src/pipeline/senders.ts'
 import {
   findSender,
-  readCorrespondent,
+  readAuthorAndSubject,
   readDeliveryId,
   readEvent,
   recogniseSender,
@@ -176,19 +176,19 @@ describe('authors and subjects', () => {
 
   test('the author and the subject of a delivery of mails are read from the first mail', () => {
     const payload = { source: 'gmail', messages: [{ from: 'Ada <ada@example.com>', subject: 'Lunch' }] }
-    expect(readCorrespondent(gmail, { body: toJsonBody(payload) })).toEqual({
+    expect(readAuthorAndSubject(gmail, { body: toJsonBody(payload) })).toEqual({
       from: 'Ada <ada@example.com>',
       subject: 'Lunch',
     })
   })
 
   test('an author or a subject is left out if it is missing, blank or not a string', () => {
-    expect(readCorrespondent(gmail, { body: toJsonBody({ messages: [{ from: ' ', subject: 5 }] }) })).toEqual({})
-    expect(readCorrespondent(gmail, { body: toJsonBody(null) })).toEqual({})
+    expect(readAuthorAndSubject(gmail, { body: toJsonBody({ messages: [{ from: ' ', subject: 5 }] }) })).toEqual({})
+    expect(readAuthorAndSubject(gmail, { body: toJsonBody(null) })).toEqual({})
   })
 
   test('no author is read for a sender whose payload has no author', () => {
     const github = recogniseSender({ headers: { 'x-github-event': 'push' } })
-    expect(github && readCorrespondent(github, { body: toJsonBody({ messages: [{ from: 'Ada' }] }) })).toEqual({})
+    expect(github && readAuthorAndSubject(github, { body: toJsonBody({ messages: [{ from: 'Ada' }] }) })).toEqual({})
   })
 })
