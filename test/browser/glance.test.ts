@@ -140,12 +140,17 @@ describe.skipIf(!hasBrowser)('the readability of the page in Chromium', () => {
   test('a prompt shows each text from outside, that of a waiting event too', async () => {
     await stage.post('wake', { text: 'The backup is old.', mode: 'next-heartbeat' })
     await show(page, `id=${await stage.post('lasting', { text: 'Check the backup.' })}`)
-    await page.getByText('It said').waitFor(wait)
     await openTab(page, 'Prompt and reply')
     const texts = page.getByLabel('Text from outside')
+    // the summary of an earlier run may wait too
     await expect
       .poll(() => texts.allInnerTexts(), wait)
-      .toEqual([expect.stringContaining('The backup is old.'), expect.stringContaining('Check the backup.')])
+      .toEqual(
+        expect.arrayContaining([
+          expect.stringContaining('The backup is old.'),
+          expect.stringContaining('Check the backup.'),
+        ]),
+      )
   })
 
   test('the tab counts a new failure while deliveries arrive without a pause', async () => {
