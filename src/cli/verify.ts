@@ -8,6 +8,7 @@ import type { Config } from '../model/config/config.ts'
 import { describeFirstIssue } from '../model/config/issue.ts'
 import { toHandedSecretsFile } from '../model/places.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
+import { parsedJson } from '../model/values.ts'
 import type { VerifyRequest } from '../model/verifier.ts'
 import { type CompiledMapping, compileMapping } from '../pipeline/compile.ts'
 import { createPinnedFetch } from '../pipeline/verifiers/pinned-fetch.ts'
@@ -66,8 +67,8 @@ const Capture = z.object({
   path: z.string().optional(),
   headers: Headers.default({}),
   /** A text is the raw body; any other value, and a payload, is serialized as JSON. */
-  body: z.json().optional(),
-  payload: z.json().optional(),
+  body: parsedJson.optional(),
+  payload: parsedJson.optional(),
   receivedAt: z.union([z.number(), z.iso.datetime({ offset: true })]).optional(),
 })
 
@@ -109,7 +110,7 @@ async function fetchCapture(context: Context, given: string): Promise<Capture> {
 
 function readCapture(file: string): Capture {
   const value = readJson(file)
-  const inner = z.object({ request: z.object({ payload: z.json() }).loose() }).safeParse(value)
+  const inner = z.object({ request: z.object({ payload: parsedJson }).loose() }).safeParse(value)
   const parsed = Capture.safeParse(inner.success ? inner.data.request : value)
   if (!parsed.success) throw new Problem('payload-invalid', `${file}: ${describeFirstIssue(parsed.error, value)}.`)
   const { method, url, path, headers, body, payload, receivedAt } = parsed.data

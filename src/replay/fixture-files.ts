@@ -4,6 +4,7 @@ import { extname, join } from 'node:path'
 import { applyEdits, modify } from 'jsonc-parser'
 import { z } from 'zod'
 import { describeFirstIssue } from '../model/config/issue.ts'
+import { parsedJson } from '../model/values.ts'
 import type { JsonValue } from '../base/json.ts'
 import type { SenderResponse } from '../model/response.ts'
 import { Problem } from '../model/problem.ts'
@@ -16,9 +17,6 @@ const maxFixtures = 200
 /** The maximum size of a fixture, in bytes. */
 export const maxFixtureBytes = 1_000_000
 
-// no schema: a parsed file has only JSON, and a schema would drop a key such as `__proto__`
-const json = z.custom<JsonValue>((value) => value !== undefined, 'is JSON')
-
 const fixtureDecisions = ['accept', 'skip', 'park', 'refusal'] as const
 
 export const Fixture = z.strictObject({
@@ -28,16 +26,16 @@ export const Fixture = z.strictObject({
     method: z.string().default('POST'),
     headers: z.record(z.string(), z.string()).default({}),
     query: z.record(z.string(), z.string()).default({}),
-    payload: json,
+    payload: parsedJson,
   }),
   /** The values of `context.state` before the call, by key. */
-  state: z.record(z.string(), json).optional(),
+  state: z.record(z.string(), parsedJson).optional(),
   /** The expected result. Without a decision, the fixture fails until `hookloom test -u` adds one. */
   expect: z
     .strictObject({
       decision: z.enum(fixtureDecisions).optional(),
       /** The expected actions, one for each action of the decision. Each lists only the fields that matter. */
-      actions: z.array(z.record(z.string(), json)).optional(),
+      actions: z.array(z.record(z.string(), parsedJson)).optional(),
       /** The expected problem code of a parked or refused request. */
       code: z.string().optional(),
       /** The expected answer to the sender, if it is not the receipt. It lists only the fields that matter. */

@@ -210,6 +210,13 @@ describe('hookloom verify', () => {
     expect((await runCommand(['verify'], { dir })).code).toBe(64)
   })
 
+  test('hookloom verify keeps a key __proto__ of the payload in what was signed', async () => {
+    const payload = '{"__proto__":{"a":1}}'
+    const dir = makeConfigDir({ config: docs, files: { 'payload.json': `{"headers":{},"payload":${payload}}` } })
+    const args = ['verify', '--explain', join(dir, 'payload.json'), '--mapping', 'github-issue', '--json']
+    expect((await runCommand(args, { dir })).json()).toMatchObject([{ signed: payload }])
+  })
+
   test('a signed mapping accepts a secret from its sender only after hookloom verify --arm', async () => {
     const presets = [{ name: 'notion', handed: true }, 'stripe', { name: 'github', secret }]
     const { dir, url, adminUrl } = await startInside({ config: { hooks: { presets } } })

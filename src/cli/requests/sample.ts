@@ -8,6 +8,7 @@ import { findNearest, trimSlashes } from '../../base/text.ts'
 import type { Config } from '../../model/config/config.ts'
 import type { JsonValue } from '../../base/json.ts'
 import { Problem } from '../../model/problem.ts'
+import { parsedJson } from '../../model/values.ts'
 import type { DefinedVerifier } from '../../model/verifier.ts'
 import { Mapping } from '../../model/config/mapping.ts'
 import type { VerifySettings } from '../../model/config/verify.ts'
@@ -16,7 +17,7 @@ import { findSampleEvent } from '../../replay/bundled.ts'
 import { parseInput } from './input.ts'
 import { resolvePackagePath } from '../../base/package.ts'
 
-const Fixture = z.object({ request: z.object({ headers: z.record(z.string(), z.string()), payload: z.json() }) })
+const Fixture = z.object({ request: z.object({ headers: z.record(z.string(), z.string()), payload: parsedJson }) })
 type FixtureRequest = z.infer<typeof Fixture>['request']
 
 export type Sample = {
