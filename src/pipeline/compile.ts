@@ -87,7 +87,7 @@ export function compileMapping(
     response,
     keyOrigin: toKeyOrigin(sessionKey),
     flow,
-    isCancelledBy: compileCancelTest(mapping.id, match, flowSettings?.cancelOn),
+    isCancelledBy: compileCancelTest(mapping, flowSettings?.cancelOn),
     transform,
     readsPayload:
       !isTransformOnly ||

@@ -138,16 +138,16 @@ function compileRule<T extends Routable>(mapping: T): Rule<T> {
 }
 
 /**
- * Returns a function that says whether a delivery matches `flow.cancelOn` and comes from the sender of the mapping: its source and its headers count
- * too.
+ * Returns a function that says whether a delivery matches `flow.cancelOn`, has a body that the mapping accepts, and comes from the sender of the
+ * mapping: its source and its headers count too.
  */
 export function compileCancelTest(
-  id: string,
-  { source, headers }: Match,
+  { id, match: { source, headers }, accept }: Pick<Routable, 'id' | 'match' | 'accept'>,
   cancelOn: Alternative | undefined,
 ): (delivery: MatchInput) => boolean {
   if (cancelOn === undefined) return () => false
-  const conditions = [{ source, headers }, cancelOn].flatMap((match) => compileConditions(id, match).conditions)
+  const stated = [{ source, headers }, cancelOn].flatMap((match) => compileConditions(id, match).conditions)
+  const conditions = [createBodyCondition(accept), ...stated]
   return (delivery) => findMiss(conditions, delivery) === undefined
 }
 

@@ -295,7 +295,7 @@ describe('reasons of a trace', () => {
 
 test('an explanation names the mapping that takes a delivery because flow.cancelOn is true', () => {
   const opened = toMapping('a', { path: 'github', event: 'opened' })
-  const taking = { ...opened, isCancelledBy: compileCancelTest('a', opened.match, { event: 'closed' }) }
+  const taking = { ...opened, isCancelledBy: compileCancelTest(opened, { event: 'closed' }) }
   const router = createRouter([taking, toMapping('b', { path: 'github' })])
   const delivery = toDelivery({ event: 'closed' })
   const { mapping, trace } = find(router, delivery)
@@ -304,4 +304,21 @@ test('an explanation names the mapping that takes a delivery because flow.cancel
     ...trace,
     { mappingId: 'b', matched: false, why: 'it matches too, but "a" comes first' },
   ])
+})
+
+test('flow.cancelOn takes a text only if the mapping accepts text', () => {
+  const opened = toMapping('a', { path: 'github', event: 'opened' })
+  const all = toMapping('all', { path: 'github' })
+  const texts = { ...all, id: 'texts', accept: ['text' as const] }
+  const text = toDelivery({ event: 'closed', body: { ...toJsonBody('closed'), syntax: 'text' } })
+  const findTaker = (accept?: 'text'[]) =>
+    find(
+      createRouter([
+        { ...opened, accept, isCancelledBy: compileCancelTest({ ...opened, accept }, { event: 'closed' }) },
+        texts,
+      ]),
+      text,
+    ).mapping?.id
+  expect(findTaker()).toBe('texts')
+  expect(findTaker(['text'])).toBe('a')
 })
