@@ -1,4 +1,5 @@
 // Writes the types of a hook's payloads next to the transforms.
+import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -120,6 +121,9 @@ async function listHooks(context: Context, { mappings }: Generation): Promise<st
   return [...new Set([...named.map(trimSlashes), ...learnt.map(({ hook }) => hook)])].toSorted()
 }
 
+/** A name for the files of a hook, which no other hook has. It has a hash if the name of the hook is no short file name. */
 function toFileName(hook: string): string {
-  return hook === '*' ? 'any' : hook.replaceAll(/[^\w-]+/g, '-')
+  if (/^[\w-]{1,100}$/.test(hook)) return hook
+  const words = hook === '*' ? 'any' : hook.replaceAll(/[^\w-]+/g, '-').slice(0, 60)
+  return `${words}-${createHash('sha256').update(hook).digest('hex').slice(0, 8)}`
 }

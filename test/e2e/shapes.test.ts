@@ -6,7 +6,7 @@ import type { ShapeFields } from '../../src/model/api/shapes.ts'
 import { silentLog } from '../../src/model/log.ts'
 import { runCommand } from './command.ts'
 import { describeEngines } from './engines.ts'
-import { gatewayToken, hookToken, startGateway } from './gateway.ts'
+import { gatewayToken, hookToken, makeConfigDir, startGateway } from './gateway.ts'
 import type { Inside } from './inside.ts'
 
 const config = {
@@ -215,6 +215,27 @@ describeEngines('the shapes that a gateway learns', (start) => {
       expect(rows).toEqual([shape])
     },
   )
+})
+
+test('each hook has its own file of types, also if its name is long or differs only in characters that no file name has', async () => {
+  const hooks = ['team-alerts', 'team/alerts', 'team.alerts', 'any', '*', 'x/'.repeat(250) + 'x']
+  const mappings = hooks.map((path, index) => ({ match: { path }, transform: { module: `t${index}.ts` } }))
+  const files = hooks.flatMap((path, index) => [
+    [`hooks/transforms/t${index}.ts`, 'export default () => null\n'],
+    [
+      `hooks/transforms/t${index}.fixtures/first.json`,
+      JSON.stringify({ request: { path, payload: { [`f${index}`]: 1 } } }),
+    ],
+  ])
+  const dir = makeConfigDir({ config: { hooks: { mappings } }, files: Object.fromEntries(files) })
+  const ran = await runCommand(['types', '--json'], { dir })
+  expect(ran).toMatchObject({ code: 0, stderr: '' })
+  const written = ran.json()
+  expect(written).toHaveLength(hooks.length)
+  for (const { hook, file } of written) {
+    expect(readFileSync(`${file}`, 'utf8')).toContain(`{\n  f${hooks.indexOf(`${hook}`)}?: number`)
+  }
+  expect(written.find(({ hook }) => hook === 'team-alerts')?.['file']).toMatch(/payloads\/team-alerts\.d\.ts$/)
 })
 
 test('hookloom dev writes the types of a hook when its payloads change, and hookloom start does not', async () => {
