@@ -65,11 +65,14 @@ function describeBase({ dir }: Context, { compared }: ReplayReportSchema): strin
   return names[compared]
 }
 
-/** Whether the command fails: after a change in `failOn`. With `failOn`, also after a request whose outcome is unknown, because the time was up
- * or its module does not load. */
-function mustFail({ notRun, problems, counts, total }: ReplayReportSchema, failOn: readonly Change[]): boolean {
+/** Whether the command fails: after a change in `failOn`. With `failOn`, also after a request whose outcome is unknown, because it was too large to
+ * be kept, the time was up or its module does not load. */
+function mustFail(
+  { tooLarge, notRun, problems, counts, total }: ReplayReportSchema,
+  failOn: readonly Change[],
+): boolean {
   if (failOn.length === 0) return false
-  const isCompared = notRun === 0 && problems.every(({ notCompared }) => notCompared === 0)
+  const isCompared = tooLarge.length + notRun === 0 && problems.every(({ notCompared }) => notCompared === 0)
   const failing = failOn.includes('changed') ? total - counts.same : failOn.reduce((sum, name) => sum + counts[name], 0)
   return !isCompared || failing > 0
 }

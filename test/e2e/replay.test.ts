@@ -137,6 +137,19 @@ describe('hookloom replay', () => {
   })
 })
 
+test('with --fail-on, a replay fails if a request was too large to be kept, because nothing compared it', async () => {
+  const { dir, url } = await startInside({ config, files: { [file]: before } })
+  await record(url, ['moved'])
+  const runReplay = () => runCommand(['replay', '--fail-on', 'now-parks'], { dir })
+  expect((await runReplay()).code).toBe(0)
+  await send({ url, token: hookToken }, 'x', { kind: 'moved', pad: 'x'.repeat(262_110) })
+  expect(await runReplay()).toMatchObject({
+    code: 70,
+    stdout: expect.stringContaining('1 request not replayable: larger than 256 KiB.'),
+  })
+  expect((await runCommand(['replay'], { dir })).code).toBe(0)
+})
+
 describe('a replay of broken code', () => {
   const parks = `export default ({ payload: { kind } }) => {
   if (kind === 'throw') throw new TypeError('never')
