@@ -135,8 +135,8 @@ function readServerFacts({ dir, env, note }: Context) {
     stopTimeoutMs: server.stopTimeoutMs,
     // the variable in a database URL may be set in the service only
     sharesStore: place.kind === 'url' || !parts.isStoreKnown,
-    // the pool has one spare thread
-    transformsMb: (hooks.transforms.workers + 1) * hooks.transforms.memoryMb,
+    // besides those that serve: a spare, and one each for replays, the requests that are tried on the page, and shadows
+    transformsMb: (hooks.transforms.workers + 4) * hooks.transforms.memoryMb,
     hooksPath: hooks.path,
     port: server.port === 0 ? 8790 : server.port,
     adminPort: server.adminPort === 0 ? 8791 : server.adminPort,

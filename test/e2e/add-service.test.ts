@@ -51,7 +51,7 @@ describe('hookloom add service --kind systemd', () => {
     owner: '0:0',
     stopTimeoutMs: 1,
     sharesStore: false,
-    transformsMb: 384,
+    transformsMb: 768,
     hooksPath: '/hooks',
     port: 1,
     adminPort: 2,
@@ -207,7 +207,7 @@ test('with an unset variable, the files have the default ports and the kind of s
 test('the page about production shows the files that the command writes', () => {
   const paths = { dir: '/var/lib/hookloom', program: '/opt/hookloom', node: '/usr/bin/node' }
   const serving = { stopTimeoutMs: 40_000, hooksPath: '/hooks', port: 8790, adminPort: 8791, writable: [] }
-  const sizes = { sharesStore: true, transformsMb: 384 }
+  const sizes = { sharesStore: true, transformsMb: 768 }
   const shown = { ...paths, ...serving, ...sizes, user: 'hookloom', group: 'hookloom', owner: '999:999' }
   const page = 'src/cli/operations/README.md'
   expect(readBlock(page, 'ini', '[Service]')).toBe(renderUnit(shown))
@@ -235,7 +235,7 @@ test('hookloom add service fails without a configuration or with an unknown kind
 describe('paths with a control character', () => {
   const plain = { dir: '/srv/h', program: '/opt/h', node: '/usr/bin/node', user: 'ada', group: 'ada', owner: '1:1' }
   const rest = { stopTimeoutMs: 1, hooksPath: '/hooks', port: 1, adminPort: 2, writable: ['/srv/other'] }
-  const sizes = { sharesStore: false, transformsMb: 384 }
+  const sizes = { sharesStore: false, transformsMb: 768 }
   const facts = { ...plain, ...rest, ...sizes }
   const bad = '/srv/x\nExecStartPre=+/bin/touch /etc/made'
 

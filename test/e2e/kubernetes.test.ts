@@ -11,7 +11,7 @@ import { runCommand } from './command.ts'
 import { makeConfigDir } from './gateway.ts'
 
 const require = createRequire(import.meta.url)
-const facts = { port: 8790, adminPort: 8791, stopTimeoutMs: 40_000, transformsMb: 384 }
+const facts = { port: 8790, adminPort: 8791, stopTimeoutMs: 40_000, transformsMb: 768 }
 const kinds = [
   ['Deployment', true],
   ['StatefulSet', false],
@@ -118,7 +118,8 @@ describe('hookloom add service --kind kubernetes', () => {
     const dir = makeConfigDir({ config })
     const ran = await runCommand(['add', 'service', '--kind', 'kubernetes'], { dir })
     const file = join(dir, 'kubernetes.yaml')
-    return { ...ran, kinds: readObjects(readFileSync(file, 'utf8')).map(({ kind }) => kind) }
+    const text = readFileSync(file, 'utf8')
+    return { ...ran, text, kinds: readObjects(text).map(({ kind }) => kind) }
   }
 
   test('Kubernetes runs a store in a file as a StatefulSet, and a database as a Deployment, even if its URL is known only in the pod', async () => {
@@ -126,5 +127,9 @@ describe('hookloom add service --kind kubernetes', () => {
     expect([inFile.code, inFile.kinds]).toEqual([0, expect.arrayContaining(['StatefulSet'])])
     expect(inFile.stdout).toContain('kubectl create secret generic hookloom-env --from-file=.env=')
     expect((await add({ store: { url: '${DATABASE_URL}' } })).kinds).toContain('Deployment')
+  })
+  test('the memory of a pod suffices for all threads that run transforms: also the spare, and those of replays, the page and shadows', async () => {
+    const { text } = await add({ hooks: { transforms: { workers: 4, memoryMb: 256 } } })
+    expect(text).toContain(`limits: { memory: ${512 + (4 + 1 + 3) * 256}Mi }`)
   })
 })

@@ -19,7 +19,7 @@ export type ServiceFacts = {
   readonly stopTimeoutMs: number
   /** Whether the store is a database, so that several gateways can share it. */
   readonly sharesStore: boolean
-  /** The megabytes that the threads that serve transforms, and their spare, may use together. */
+  /** The megabytes that all threads for transforms may use together. */
   readonly transformsMb: number
   readonly hooksPath: string
   readonly port: number
