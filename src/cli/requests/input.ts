@@ -1,6 +1,5 @@
 // Reads the file for `run`, `send` and `new`: a payload, or a fixture {request: {headers, payload}, expect}.
-import { readFile } from 'node:fs/promises'
-import { buffer } from 'node:stream/consumers'
+import { createReadStream } from 'node:fs'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
 import { Problem } from '../../model/problem.ts'
 import { toHeaders } from '../../http/admission.ts'
@@ -40,10 +39,21 @@ export async function readRequest(
   }
 }
 
+/** Far more than a webhook has. Without a limit, an endless pipe would be read until the memory is full. */
+const maxMegabytes = 100
+
 async function readBytes(stdin: Context['stdin'], file: string): Promise<Buffer> {
+  const chunks: Uint8Array[] = []
+  let left = maxMegabytes * 1_000_000
   try {
-    return file === '-' ? await buffer(stdin) : await readFile(file)
+    for await (const chunk of file === '-' ? stdin : createReadStream(file)) {
+      chunks.push(chunk)
+      left -= chunk.length
+      if (left < 0) throw new Problem('usage-invalid', `${file} cannot be read: it has more than ${maxMegabytes} MB.`)
+    }
+    return Buffer.concat(chunks)
   } catch (error) {
+    if (error instanceof Problem) throw error
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'it failed'
     const why = code === 'ENOENT' ? 'the file does not exist' : code
     throw new Problem('usage-invalid', `${file} cannot be read: ${why}.`, { cause: error })
