@@ -1,7 +1,7 @@
 // The resolution of an import also depends on files that are not read, such as a `mode.ts` next to a `mode.js`, or a package in a nearer
 // folder. A snapshot records what a build found at each place where it looked, so that a later check notices a change.
-import { type BigIntStats, statSync } from 'node:fs'
-import { readdir } from 'node:fs/promises'
+import { type BigIntStats, type Dirent, statSync } from 'node:fs'
+import { readdir, realpath } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { listFoldersUpTo } from './manifests.ts'
 import { type BuildInput, toInputStamp } from '../read.ts'
@@ -65,9 +65,9 @@ function listQuestions(root: string, path: string, resolveDir: string): string[]
   return [...manifests, ...installed]
 }
 
-/** Answers questions about files, and reads each folder only once. */
+/** Answers questions about files, and reads each folder only once. The answers about names also say where links lead. */
 function createFileFacts(): (question: string) => Promise<string> {
-  const folders = new Map<string, Promise<string[]>>()
+  const folders = new Map<string, Promise<Folder>>()
   return async (question) => {
     const path = question.slice(question.indexOf(' ') + 1)
     if (question.startsWith('stat ')) {
@@ -76,12 +76,32 @@ function createFileFacts(): (question: string) => Promise<string> {
       return facts === undefined ? 'missing' : toInputStamp(facts)
     }
     const folder = dirname(path)
-    const reading = folders.get(folder) ?? readdir(folder).catch(() => [])
+    const reading = folders.get(folder) ?? readFolder(folder)
     folders.set(folder, reading)
+    const { place, entries } = await reading
     const base = basename(path)
-    const names = (await reading).filter((name) => name === base || name.startsWith(`${base}.`))
-    return names.toSorted().join('/')
+    const found = entries.filter(({ name }) => name === base || name.startsWith(`${base}.`))
+    if (found.length === 0) return ''
+    const names = await Promise.all(found.map((entry) => describeEntry(folder, entry)))
+    return [place, ...names.toSorted()].join('\n')
   }
+}
+
+/** `place`: the real path. */
+type Folder = { readonly place: string; readonly entries: readonly Dirent[] }
+
+async function readFolder(folder: string): Promise<Folder> {
+  try {
+    const [place, entries] = await Promise.all([realpath(folder), readdir(folder, { withFileTypes: true })])
+    return { place, entries }
+  } catch {
+    return { place: '', entries: [] }
+  }
+}
+
+async function describeEntry(folder: string, entry: Dirent): Promise<string> {
+  if (!entry.isSymbolicLink()) return entry.name
+  return `${entry.name} → ${await realpath(join(folder, entry.name)).catch(() => '')}`
 }
 
 function readFacts(path: string): BigIntStats | undefined {

@@ -1,4 +1,4 @@
-import { rename, utimes } from 'node:fs/promises'
+import { rename, symlink, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createStage, readResult, requireLoaded } from './runtime-stage.ts'
@@ -38,6 +38,25 @@ describe('unchanged modules', () => {
       await utimes(join(root, 'x.ts'), 1, 1)
       expect(await readResult((await load('x.ts'))['x.ts'])).toBe(word)
     }
+  })
+
+  test.each([
+    ['a file', 'lib/words.ts', 'words-a.ts', 'words-b.ts'],
+    ['a folder', 'lib', 'lib-a', 'lib-b'],
+  ])('a module is built again when a link to %s that it imports leads elsewhere', async (_, link, before, after) => {
+    const { write, load, root } = await createStage()
+    const suffix = link === 'lib' ? '/words.ts' : ''
+    const folder = link === 'lib' ? '' : 'lib/'
+    await write({
+      'x.ts': `import { word } from './lib/words.ts'\nexport default () => word`,
+      [`${folder}${before}${suffix}`]: `export const word = 'before'`,
+      [`${folder}${after}${suffix}`]: `export const word = 'after'`,
+    })
+    await symlink(before, join(root, link))
+    expect(await readResult((await load('x.ts'))['x.ts'])).toBe('before')
+    await symlink(after, join(root, 'link'))
+    await rename(join(root, 'link'), join(root, link))
+    expect(await readResult((await load('x.ts'))['x.ts'])).toBe('after')
   })
 
   test.each([
