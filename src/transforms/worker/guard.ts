@@ -43,7 +43,10 @@ export function guardProcess(options: { calls: AsyncLocalStorage<OpenCall>; leav
   for (const [name, value] of Object.entries(replacements)) {
     Object.defineProperty(process, name, { value, configurable: true, writable: true })
   }
-  const print = (text: unknown) => {
+  // the last argument may be a function that waits until the text is written
+  const print = (text: unknown, ...rest: unknown[]) => {
+    const done = rest.at(-1)
+    if (typeof done === 'function') process.nextTick(done)
     const call = calls.getStore()
     if (call?.isOpen !== true) return true
     for (const line of String(text).trimEnd().split('\n')) addLine(call.log, line)

@@ -246,6 +246,18 @@ describe('printed text', () => {
     const logs = await Promise.all([1, 2].map(async (n) => (await run(transform, { n })).log))
     expect(logs).toEqual([1, 2].map((n) => [`one ${n}`, `two ${n}`, 'three', 'four']))
   })
+
+  test('a transform that waits until its text is written goes on', async () => {
+    const { write, load } = await createStage({ workers: 1 })
+    await write({
+      'x.ts': `export default async () => {
+        await new Promise((done) => process.stdout.write('one', done))
+        await new Promise((done) => process.stderr.write('two', 'utf8', done))
+        return 'three'
+      }`,
+    })
+    expect(await run((await load('x.ts'))['x.ts'])).toMatchObject({ value: 'three', log: ['one', 'two'] })
+  })
 })
 
 test('a runtime that is closed has ended every thread, and fails calls instead of hanging', async () => {
