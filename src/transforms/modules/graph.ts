@@ -44,7 +44,7 @@ export function createGraph({
           if (kind === 'entry-point') return { path, namespace: 'entry' }
           if (path === 'hookloom' || path === 'hookloom/define')
             return { path: findDefineFile(), namespace: 'hookloom' }
-          if (isBuiltin(path)) return { path: path.replace(/^node:/, ''), namespace: 'builtin' }
+          if (isBuiltin(path)) return { path, namespace: 'builtin' }
           if (namespace === 'hookloom') return { path: createRequire(importer).resolve(path), namespace }
           await record(path, resolveDir)
           const unreadable = await checkManifests(path, resolveDir)

@@ -105,6 +105,13 @@ const answers: [title: string, files: Record<string, string | Uint8Array>][] = [
     },
   ],
   [
+    'a built-in module that exists only with its prefix can be imported',
+    {
+      'x.ts': `import { describe } from 'node:test'
+        export default () => ({ text: typeof describe === 'function' ? 'hi1' : '', mode: 'now' })`,
+    },
+  ],
+  [
     'hookloom is imported with nothing installed',
     {
       'x.ts': `import { defineTransform } from 'hookloom'
