@@ -95,7 +95,9 @@ export function createGraph({
           inputs.push(input)
           const trimmed = trim?.findContents(input)
           if (trimmed !== undefined) return { contents: trimmed, loader: 'js', resolveDir: dirname(path) }
-          return { contents: disableSourceMap(contents), loader: 'default', resolveDir: dirname(path) }
+          const isData = /\.(json|txt)$/.test(path)
+          const text = isData ? contents : disableSourceMap(contents)
+          return { contents: text, loader: 'default', resolveDir: dirname(path) }
         } catch (error) {
           const label = toFileLabel({ root, file: path, folder })
           return buildFailure(`${label} ${error instanceof Error ? error.message : 'cannot be read'}`)

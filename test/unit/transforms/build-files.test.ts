@@ -55,6 +55,17 @@ describe('source map comments', () => {
     await writeFiles(root, { 'x.ts': `export default () => ({ message: '${text}' })` })
     expect(await (await load(root, 'x.ts')).run(toCall({}))).toMatchObject({ value: { message: text } })
   })
+
+  test('a source map comment in a file of data does not change the data', async () => {
+    const { root } = await createConfigDir()
+    const text = 'a\n//# sourceMappingURL=map.json'
+    await writeFiles(root, {
+      'x.ts': `import text from './x.txt'\nimport data from './x.json'\nexport default () => [text, data]`,
+      'x.txt': text,
+      'x.json': JSON.stringify(text),
+    })
+    expect(await (await load(root, 'x.ts')).run(toCall({}))).toMatchObject({ value: [text, text] })
+  })
 })
 
 describe('regular files in a build', () => {
