@@ -2,6 +2,7 @@
 // thread, which uses their definitions.
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { toErrorText } from '../base/exceptions.ts'
 import { Problem } from '../model/problem.ts'
 import { findNamedFile, type NamedModuleKind } from './definition-files.ts'
 import { type Bundle, buildModule, type ModuleFile } from './modules/build.ts'
@@ -47,7 +48,8 @@ export function createDefinitions(): Definitions {
       return { bundle, manifest, definition: await evaluate(bundle) }
     } catch (error) {
       if (error instanceof Problem) return error
-      return new Problem('transform-load-failed', `${toFileLabel(file)} could not be loaded.`, { cause: error })
+      const detail = `${toFileLabel(file)} could not be loaded.`
+      return new Problem('transform-load-failed', detail, { frame: toErrorText(error), cause: error })
     }
   }
 

@@ -1,4 +1,5 @@
 // Caches the bundle of each module. A module whose files did not change is not built again.
+import { toErrorText } from '../../base/exceptions.ts'
 import { Problem } from '../../model/problem.ts'
 import type { ProblemRecord } from '../../model/problem.ts'
 import type { Transform } from '../../model/transform.ts'
@@ -61,7 +62,8 @@ export function createBundleCache(): BundleCache {
 /** One broken module must not keep the other modules from loading. */
 export function buildLoadProblem(module: string, error: unknown): Problem {
   if (error instanceof Problem) return error
-  return new Problem('transform-load-failed', `${toModuleLabel(module)} could not be loaded.`, { cause: error })
+  const detail = `${toModuleLabel(module)} could not be loaded.`
+  return new Problem('transform-load-failed', detail, { frame: toErrorText(error), cause: error })
 }
 
 /** A placeholder for a transform that cannot be used. Every call fails with the problem. */

@@ -153,6 +153,16 @@ describe('module paths', () => {
     expect(globalThis).not.toHaveProperty('leaked')
   })
 
+  test('the problem of a module whose path cannot be resolved shows the error of the system', async () => {
+    const { root } = await createConfigDir()
+    await symlink('x.ts', join(root, 'x.ts'))
+    expect((await load(root, 'x.ts')).problem).toMatchObject({
+      code: 'transform-load-failed',
+      detail: 'transforms/x.ts could not be loaded.',
+      frame: expect.stringContaining('ELOOP'),
+    })
+  })
+
   test.each([
     ['x.cjs', 'module.exports = () => require(FILE)()'],
     ['x.cjs', 'const load = require; module.exports = () => load(FILE)()'],
