@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { codeFolderMode, codeMode } from '../base/files.ts'
 import { yieldToEventLoop } from '../base/serial.ts'
 import { findNearest } from '../base/text.ts'
@@ -61,7 +61,7 @@ type WrittenTypes = {
 
 /** The module from which a transform imports the types of a hook. */
 export function toTypesModule(hook: string): string {
-  return `./payloads/${toFileName(hook)}.ts`
+  return `./payloads/${toFilePath(hook)}.ts`
 }
 
 /** Writes the types of one hook and, with `zod`, its schemas. Returns an empty list if no request of the hook is known. */
@@ -73,11 +73,11 @@ export async function writeTypes(
   if (shapes.length === 0) return []
   const { transformsDir } = generation.config.hooks
   const folder = join(await resolveTransformsRoot({ configDir: context.dir, transformsDir }), 'payloads')
-  await mkdir(folder, { recursive: true, mode: codeFolderMode })
-  const name = toFileName(hook)
+  const path = toFilePath(hook)
+  await mkdir(dirname(join(folder, path)), { recursive: true, mode: codeFolderMode })
   const files = [
-    [`${name}.d.ts`, renderTypes(hook, shapes, hasNumbersAsTexts)],
-    ...(zod ? [[`${name}.zod.ts`, renderSchemas(hook, shapes, hasNumbersAsTexts)] as const] : []),
+    [`${path}.d.ts`, renderTypes(hook, shapes, hasNumbersAsTexts)],
+    ...(zod ? [[`${path}.zod.ts`, renderSchemas(hook, shapes, hasNumbersAsTexts)] as const] : []),
   ] as const
   const written: WrittenTypes[] = []
   for (const [base, parts] of files) {
@@ -121,9 +121,9 @@ async function listHooks(context: Context, { mappings }: Generation): Promise<st
   return [...new Set([...named.map(trimSlashes), ...learnt.map(({ hook }) => hook)])].toSorted()
 }
 
-/** A name for the files of a hook, which no other hook has. It has a hash if the name of the hook is no short file name. */
-function toFileName(hook: string): string {
-  if (/^[\w-]{1,100}$/.test(hook)) return hook
+/** The path of the files of a hook, without their extensions. No other hook has it: it has a hash if the name of the hook is no short path. */
+function toFilePath(hook: string): string {
+  if (hook.length <= 100 && /^[\w-]+(\/[\w-]+)*$/.test(hook)) return hook
   const words = hook === '*' ? 'any' : hook.replaceAll(/[^\w-]+/g, '-').slice(0, 60)
   return `${words}-${createHash('sha256').update(hook).digest('hex').slice(0, 8)}`
 }

@@ -217,7 +217,7 @@ describeEngines('the shapes that a gateway learns', (start) => {
   )
 })
 
-test('each hook has its own file of types, also if its name is long or differs only in characters that no file name has', async () => {
+test('each hook has its own file of types, even if its name is long or has characters that file names lack', async () => {
   const hooks = ['team-alerts', 'team/alerts', 'team.alerts', 'any', '*', 'x/'.repeat(250) + 'x']
   const mappings = hooks.map((path, index) => ({ match: { path }, transform: { module: `t${index}.ts` } }))
   const files = hooks.flatMap((path, index) => [
@@ -236,6 +236,7 @@ test('each hook has its own file of types, also if its name is long or differs o
     expect(readFileSync(`${file}`, 'utf8')).toContain(`{\n  f${hooks.indexOf(`${hook}`)}?: number`)
   }
   expect(written.find(({ hook }) => hook === 'team-alerts')?.['file']).toMatch(/payloads\/team-alerts\.d\.ts$/)
+  expect(written.find(({ hook }) => hook === 'team/alerts')?.['file']).toMatch(/payloads\/team\/alerts\.d\.ts$/)
 })
 
 test('hookloom dev writes the types of a hook when its payloads change, and hookloom start does not', async () => {
