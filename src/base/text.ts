@@ -8,6 +8,11 @@ export function cut(text: string, max: number): string {
   return `${text.slice(0, splitsPair ? max - 1 : max)}…`
 }
 
+/** A number with its noun, and verb if given: `1 request`, `2 requests`. `many`: without it, `one` with an s. */
+export function formatQuantity(count: number, one: string, many = `${one}s`): string {
+  return `${count} ${count === 1 ? one : many}`
+}
+
 /**
  * The text without the slashes at both ends. One pass reads it, because a regular expression would take quadratic time in the number of slashes
  * inside.

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import colors from 'picocolors'
 import { newId } from '../base/id.ts'
+import { formatQuantity } from '../base/text.ts'
 import { envFile, readConfigText } from '../config/text.ts'
 import { parseEnv } from '../config/env.ts'
 import { toIsoTime } from '../deliveries/records.ts'
@@ -159,7 +160,7 @@ function print(context: Context, kept: KeptDelivery, { found, isWhole, since, lo
     return context.printJson({ deliveryId, save: save ?? null, ...change, since: toIsoTime(since), looked, remembered })
   }
   if (!isWhole) context.note(`The oldest remembered save is of ${formatTime(since)}, after the delivery came.`)
-  const count = `Looked at ${looked} of ${remembered === 1 ? '1 remembered save' : `${remembered} remembered saves`}.`
+  const count = `Looked at ${looked} of ${formatQuantity(remembered, 'remembered save')}.`
   if (found === undefined) return context.print(`No save since ${formatTime(since)} changed the outcome. ${count}`)
   context.print(`The outcome changed with the save of ${colors.bold(formatTime(found.save.at))}.\n`)
   for (const { name, what } of files) context.print(`  ${what.padEnd(7)}  ${cutLine(name, 200)}`)

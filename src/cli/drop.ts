@@ -1,6 +1,7 @@
 // Drops a parked delivery, or the queued and dead jobs of an accepted one. Or drops all parked deliveries, or the refused requests that are
 // kept.
 import { z } from 'zod'
+import { formatQuantity } from '../base/text.ts'
 import { Problem } from '../model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { askAdmin, rerunOrDropParked, rerunOrDropRefused, type RefusedFilters, type Target } from './gateway/gateway.ts'
@@ -30,7 +31,7 @@ async function dropParked(context: Context, hook: string | undefined): Promise<n
       dropped += part.dropped
   })
   if (context.json) context.printJson({ dropped })
-  else context.print(dropped === 1 ? '1 parked delivery is dropped.' : `${dropped} parked deliveries are dropped.`)
+  else context.print(`${formatQuantity(dropped, 'parked delivery is', 'parked deliveries are')} dropped.`)
   return 0
 }
 
@@ -43,6 +44,6 @@ async function dropRefused(context: Context, { hook, since }: RefusedFilters): P
       dropped += part.dropped
   })
   if (context.json) context.printJson({ dropped })
-  else context.print(dropped === 1 ? '1 refused request is dropped.' : `${dropped} refused requests are dropped.`)
+  else context.print(`${formatQuantity(dropped, 'refused request is', 'refused requests are')} dropped.`)
   return 0
 }

@@ -7,6 +7,7 @@ import { codeMode, privateMode } from '../base/files.ts'
 import { loadConfig, parseConfig } from '../config/config.ts'
 import { editConfig, reportUnwritable, writeFileAtomic } from '../config/config-file.ts'
 import { configFile } from '../config/text.ts'
+import { readMappingId } from '../model/config/mapping.ts'
 import { Problem } from '../model/problem.ts'
 import { resolveModule, resolveTransformsRoot, toModuleLabel } from '../transforms/root.ts'
 import { askAdmin } from './gateway/gateway.ts'
@@ -35,7 +36,7 @@ async function publishShadow(context: Context, mappingId: string): Promise<numbe
   const { config, env: all, text } = loadConfig({ dir, env })
   const mappings = config.hooks.mappings.map((mapping, at) => ({
     ...mapping,
-    id: mapping.id ?? `mapping-${at + 1}`,
+    id: readMappingId(mapping, at),
     at,
   }))
   const { module = '', shadow } = mappings.find(({ id }) => id === mappingId)?.transform ?? {}

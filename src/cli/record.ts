@@ -1,4 +1,5 @@
 // Prints kept requests without their secrets, for a replay on a machine without the store, such as a CI runner.
+import { formatQuantity } from '../base/text.ts'
 import { loadConfig } from '../config/config.ts'
 import { Problem } from '../model/problem.ts'
 import { assemble } from '../reload/assemble.ts'
@@ -58,7 +59,7 @@ function describe(
   const shown = places.slice(0, maxShown).map(([place, times]) => `${cutLine(place, 60)} (${times})`)
   const more = places.length > maxShown ? ` and ${places.length - maxShown} other places` : ''
   return [
-    `Recorded ${count === 1 ? '1 request' : `${count} requests`}.`,
+    `Recorded ${formatQuantity(count, 'request')}.`,
     ...(leftOut === 0 ? [] : [`Left out ${leftOut}, which are too large or cannot be read.`]),
     ...(places.length === 0 ? [] : [`Removed: ${shown.join(', ')}${more}.`]),
     'Names, addresses and texts of people are still in it.',

@@ -1,4 +1,5 @@
 // Runs kept requests through the live code and through an edit, and shows the differences. Stores and sends nothing.
+import { formatQuantity } from '../base/text.ts'
 import type { KeptQuery } from '../store/queries.ts'
 import { readFile } from 'node:fs/promises'
 import { relative, resolve } from 'node:path'
@@ -191,7 +192,7 @@ function print(context: Context, report: ReplayReportSchema, names: { base: stri
   const isEmpty = total === 0 && tooLarge.length === 0
   if (isEmpty && problems.every(({ notCompared }) => notCompared === 0)) return context.print(nothingKept)
   const [base, edit] = [cutLine(names.base, 80), cutLine(names.edit, 80)]
-  if (total > 0) context.print(`${formatRequests(total)}: ${base} (-) and ${edit} (+)`)
+  if (total > 0) context.print(`${formatQuantity(total, 'request')}: ${base} (-) and ${edit} (+)`)
   for (const group of groups) context.print(`\n${renderHeading(group, group.class)}\n${renderExample(group.example)}`)
   if (unstable.length > 0) {
     const paths = unstable.map(({ path, count }) => `${path} (${count})`).join(', ')
@@ -203,10 +204,11 @@ function print(context: Context, report: ReplayReportSchema, names: { base: stri
   if (total > 0) context.print(`\n${formatCounts(report)}`)
   for (const { module, notCompared } of problems) {
     if (notCompared === 0) continue
-    context.print(`${formatRequests(notCompared)} not compared: ${toModuleLabel(module)} does not load.`)
+    context.print(`${formatQuantity(notCompared, 'request')} not compared: ${toModuleLabel(module)} does not load.`)
   }
-  if (tooLarge.length > 0) context.print(`${formatRequests(tooLarge.length)} not replayable: larger than 256 KiB.`)
-  if (notRun > 0) context.print(`${formatRequests(notRun)} not replayed: the time was up.`)
+  if (tooLarge.length > 0)
+    context.print(`${formatQuantity(tooLarge.length, 'request')} not replayable: larger than 256 KiB.`)
+  if (notRun > 0) context.print(`${formatQuantity(notRun, 'request')} not replayed: the time was up.`)
   const [first] = groups
   if (first !== undefined)
     context.print(`\n"hookloom capture ${first.example.deliveryId}" makes a fixture of a request.`)
@@ -217,7 +219,7 @@ export const nothingKept =
 
 function renderHeading({ paths, count, percent }: GroupFields, title: string): string {
   const where = paths.length === 1 && paths[0] === 'decision' ? '' : paths.join(', ')
-  return `${colors.bold(title)}${where === '' ? '' : `  ${cutLine(where, 200)}`}  ${formatRequests(count)}, ${percent} %`
+  return `${colors.bold(title)}${where === '' ? '' : `  ${cutLine(where, 200)}`}  ${formatQuantity(count, 'request')}, ${percent} %`
 }
 
 function renderExample({ deliveryId, hook, changes }: GroupFields['example']): string {
@@ -234,8 +236,4 @@ function formatCounts({ counts, total }: ReplayReportSchema): string {
   return parts
     .map(([name, count]) => `${count} ${name} (${Math.round((count / Math.max(1, total)) * 100)} %)`)
     .join(', ')
-}
-
-function formatRequests(count: number): string {
-  return count === 1 ? '1 request' : `${count} requests`
 }

@@ -1,5 +1,6 @@
 // Runs parked deliveries and refused requests again, or queues dead jobs again: those of one delivery, or all.
 import { z } from 'zod'
+import { formatQuantity } from '../base/text.ts'
 import { Problem } from '../model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { askAdmin, rerunOrDropParked, rerunOrDropRefused, type Target } from './gateway/gateway.ts'
@@ -64,12 +65,13 @@ async function retryParked(context: Context, hook: string | undefined): Promise<
     }
   })
   const total = settled + stillParked
-  const countWithVerb = (count: number) => `${count} ${count === 1 ? 'is' : 'are'}`
   if (context.json) context.printJson({ settled, stillParked })
   else if (total === 0) context.print('No delivery is parked.')
   else {
-    const ran = total === 1 ? '1 parked delivery' : `${total} parked deliveries`
-    context.print(`${ran} ran again: ${countWithVerb(settled)} settled, ${countWithVerb(stillParked)} parked again.`)
+    const ran = formatQuantity(total, 'parked delivery', 'parked deliveries')
+    context.print(
+      `${ran} ran again: ${formatQuantity(settled, 'is', 'are')} settled, ${formatQuantity(stillParked, 'is', 'are')} parked again.`,
+    )
   }
   return 0
 }

@@ -1,6 +1,6 @@
 // A dry run: shows what this configuration would make of a delivery, and why. Uses no store and no gateway.
 import { newId } from '../base/id.ts'
-import { cut, findNearest } from '../base/text.ts'
+import { cut, findNearest, formatQuantity } from '../base/text.ts'
 import type { PlannedAction } from '../model/action.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { normalizeHookName } from '../model/config/mapping-rules.ts'
@@ -87,9 +87,7 @@ function print(context: Context, { decision, trace, origins }: Explanation): voi
   switch (decision.kind) {
     case 'accept':
       if (decision.response !== undefined) context.print(`${renderResponse(decision.response)}\n`)
-      return context.print(
-        `accept: ${decision.actions.length === 1 ? '1 action' : `${decision.actions.length} actions`}`,
-      )
+      return context.print(`accept: ${formatQuantity(decision.actions.length, 'action')}`)
     case 'skip':
       return context.print(`skip: ${cutLine(decision.why, 500)}`)
     case 'park':

@@ -1,5 +1,6 @@
 // The values that transforms store with `context.state`: lists them, shows one, or deletes some.
 import { z } from 'zod'
+import { formatQuantity } from '../base/text.ts'
 import { listModuleState, measureState, type StateValue } from '../deliveries/module-state.ts'
 import { toIsoTime } from '../deliveries/records.ts'
 import { Problem } from '../model/problem.ts'
@@ -78,7 +79,7 @@ export async function dropModuleState(
   const query = new URLSearchParams({ module, ...(key !== undefined && { key }) })
   const { dropped } = await askAdmin(context, { method: 'POST', path: `/api/state/drop?${query}`, answer: Dropped })
   if (context.json) context.printJson({ dropped })
-  else if (dropped > 0) context.print(dropped === 1 ? '1 value is deleted.' : `${dropped} values are deleted.`)
+  else if (dropped > 0) context.print(`${formatQuantity(dropped, 'value is', 'values are')} deleted.`)
   else if (key === undefined) context.print(describeEmptyModule(module))
   else throw buildMissingProblem(key)
   return 0

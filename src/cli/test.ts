@@ -6,7 +6,7 @@ import { type CoverageNotes, createCoverageNotes } from '../replay/coverage.ts'
 import type { FixtureFile } from '../replay/fixture-files.ts'
 import { rewriteFixture } from '../replay/fixtures.ts'
 import { exitCodes, Problem, type ProblemRecord } from '../model/problem.ts'
-import { toPrintableLine } from '../base/text.ts'
+import { formatQuantity, toPrintableLine } from '../base/text.ts'
 import { type Bench, createBench, type BenchModules } from './checks/bench.ts'
 import type { CodePlace } from '../transforms/coverage.ts'
 import { checkTypes, renderTypeErrors, type TypeReport } from './checks/types.ts'
@@ -126,7 +126,7 @@ function printLine(context: Context, line: Line): void {
 function describeCounts({ passed, failed, updated, broken }: Counts): string {
   const parts = [`${passed} passed`, `${failed} failed`]
   if (updated > 0) parts.push(`${updated} updated`)
-  if (broken > 0) parts.push(broken === 1 ? '1 module does not load' : `${broken} modules do not load`)
+  if (broken > 0) parts.push(formatQuantity(broken, 'module does not load', 'modules do not load'))
   return parts.join(', ')
 }
 
@@ -165,7 +165,7 @@ const maxNamed = 5
 
 function describeShape({ source, event, requests, fixtures, fields, covered, missing }: CoveredShape): string {
   const name = cutLine([source, event].filter((word) => word !== null).join(' ') || 'no event', 60)
-  const head = `${name}: ${requests} requests came in, and ${fixtures} ${fixtures === 1 ? 'fixture has' : 'fixtures have'} ${covered} of its ${fields} fields`
+  const head = `${name}: ${requests} requests came in, and ${formatQuantity(fixtures, 'fixture has', 'fixtures have')} ${covered} of its ${fields} fields`
   const named = missing.slice(0, maxNamed).map(({ path, kinds }) => `${path} (${kinds.join(', ')})`)
   const more = fields - covered - named.length
   return named.length === 0 || fixtures === 0

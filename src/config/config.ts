@@ -1,6 +1,8 @@
 // Reads hookloom.jsonc and .env. Reports all problems at once, each on one line, which never shows a secret.
 import { join } from 'node:path'
+import { formatQuantity } from '../base/text.ts'
 import { Config } from '../model/config/config.ts'
+import { readMappingId } from '../model/config/mapping.ts'
 import { type ConfigIssue, type ConfigPath, toDottedPath } from '../model/config/issue.ts'
 import { findConfigIssues } from '../model/config/rules.ts'
 import { describeValueKind } from '../base/json.ts'
@@ -74,7 +76,7 @@ export function placeProblem(problem: Problem, { config, text }: Pick<LoadedConf
 /** The path of the key that the line of a problem names. The line has the path, or a mapping and a field, as in `mapping "github": sessionKey:`. */
 function findNamedPath(line: string, config: Config): ConfigPath | undefined {
   const [, id, field = ''] = /\bmappings?\b[^"]*"([^"]*)"(?:: ([\w.]+):)?/i.exec(line) ?? []
-  const index = config.hooks.mappings.findLastIndex((mapping, at) => (mapping.id ?? `mapping-${at + 1}`) === id)
+  const index = config.hooks.mappings.findLastIndex((mapping, at) => readMappingId(mapping, at) === id)
   if (index >= 0) return ['hooks', 'mappings', index, ...field.split('.').filter((key) => key !== '')]
   const sections = Object.keys(config).join('|')
   const [, path] = new RegExp(`(?:^|: )((?:${sections})(?:\\.[\\w-]+|\\[\\d+\\])+)`).exec(line) ?? []
@@ -145,8 +147,9 @@ function removeKey(value: unknown, path: ConfigPath): unknown {
 }
 
 function toConfigProblem(lines: readonly string[]): Problem {
-  const count = lines.length === 1 ? '1 problem' : `${lines.length} problems`
-  return new Problem('config-invalid', `${configFile} has ${count}`, { frame: lines.join('\n') })
+  return new Problem('config-invalid', `${configFile} has ${formatQuantity(lines.length, 'problem')}`, {
+    frame: lines.join('\n'),
+  })
 }
 
 function withoutRepeats(issues: readonly ConfigIssue[]): ConfigIssue[] {

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { privateMode } from '../base/files.ts'
 import { trimSlashes } from '../base/text.ts'
 import type { Config } from '../model/config/config.ts'
+import { readMappingId } from '../model/config/mapping.ts'
 import type { SavedMappingFields } from '../model/api/bench.ts'
 import { Problem } from '../model/problem.ts'
 import { loadConfig, parseConfig } from './config.ts'
@@ -40,7 +41,7 @@ export async function saveTemplate(
   const file = join(dir, configFile)
   await writeFileAtomic(file, edited, privateMode)
   const earlier = mappings.slice(0, at < 0 ? mappings.length : 0).findIndex(({ match }) => hasHook(match.path, path))
-  return { file, mappingId: id, shadowedBy: earlier < 0 ? null : toId(config, earlier) }
+  return { file, mappingId: id, shadowedBy: earlier < 0 ? null : readMappingId(mappings[earlier] ?? {}, earlier) }
 }
 
 /** Whether a mapping with the path `other` can match requests of the hook. */
@@ -48,13 +49,8 @@ function hasHook(other: string | undefined, path: string): boolean {
   return other === undefined || trimSlashes(other) === path
 }
 
-/** The id of a mapping. A mapping without an id is named by its position. */
-function toId({ hooks }: Config, at: number): string {
-  return hooks.mappings[at]?.id ?? `mapping-${at + 1}`
-}
-
 function requireIndex(config: Config, mappingId: string): number {
-  const at = config.hooks.mappings.findIndex((_, index) => toId(config, index) === mappingId)
+  const at = config.hooks.mappings.findIndex((mapping, index) => readMappingId(mapping, index) === mappingId)
   const mapping = config.hooks.mappings[at]
   if (mapping === undefined) {
     throw new Problem('conflict', `${configFile} has no mapping "${mappingId}": a preset makes it.`)
@@ -64,7 +60,7 @@ function requireIndex(config: Config, mappingId: string): number {
 }
 
 function findFreeId(config: Config, path: string): string {
-  const ids = new Set(config.hooks.mappings.map((_, at) => toId(config, at)))
+  const ids = new Set(config.hooks.mappings.map(readMappingId))
   for (let at = 1; ; at += 1) {
     const id = at === 1 ? path : `${path}-${at}`
     if (!ids.has(id)) return id

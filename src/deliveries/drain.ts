@@ -1,5 +1,6 @@
 // Runs the parked deliveries of a module again after its code is fixed, in arrival order, one at a time. Deliveries that wait for a mapping run
 // again when the mappings change.
+import { formatQuantity } from '../base/text.ts'
 import { missingMappingModule } from '../model/delivery.ts'
 import type { Log } from '../model/log.ts'
 import type { Generation } from '../pipeline/generation.ts'
@@ -192,7 +193,7 @@ export function createDrain(parts: DrainParts): Drain {
   async function logWaiting(): Promise<void> {
     const { parked } = (await store.counts()).deliveries
     if (parked === 0) return
-    const what = parked === 1 ? '1 parked delivery waits' : `${parked} parked deliveries wait`
+    const what = formatQuantity(parked, 'parked delivery waits', 'parked deliveries wait')
     log.info({ parked }, `${what}. "hookloom retry --parked" runs ${parked === 1 ? 'it' : 'them'} again.`)
   }
 

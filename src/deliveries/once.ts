@@ -34,7 +34,7 @@ export async function writeDecision<Written>(
       const { name: key, forMs } = decision.once
       const name = `${oncePrefix}${key}`
       const from = await store.cursor(name)
-      const taken = parseTaken(from)
+      const taken = readTaken(from)
       if (taken !== undefined && taken.until > clock() && taken.deliveryId !== deliveryId)
         return { instead: toSkippedDecision(decision, decision.once, taken) }
       moves.push({ name, from, to: `${clock() + forMs} ${deliveryId}`, ifStored: true })
@@ -53,7 +53,7 @@ export function movesCursors(decision: Decision): boolean {
   return (decision.kind === 'accept' && decision.once !== undefined) || listStateChanges(decision).length > 0
 }
 
-function parseTaken(value: string | undefined): Taken | undefined {
+function readTaken(value: string | undefined): Taken | undefined {
   const [, until, deliveryId] = /^(\d+) (.+)$/.exec(value ?? '') ?? []
   return until === undefined || deliveryId === undefined ? undefined : { until: Number(until), deliveryId }
 }

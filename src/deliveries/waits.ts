@@ -1,4 +1,5 @@
 // Describes in one sentence why a run waits, for `show`, `list`, /api and the page.
+import { formatQuantity } from '../base/text.ts'
 import type { Config } from '../model/config/config.ts'
 import type { Job } from '../model/job.ts'
 import type { StoreReader } from '../store/store.ts'
@@ -46,11 +47,11 @@ function describeWait(wait: Wait, { config, now, isServed, isOutsider }: Facts):
     case 'budget':
       return `waits until ${formatTimeIn(wait.forMs)} at the latest for the budget ${wait.name}, which is used up or reserved`
     case 'retry':
-      return `waits until ${formatTimeIn(wait.forMs)} for its next attempt${wait.attempts > 0 ? `, after ${formatCount(wait.attempts, 'attempt')}` : ''}`
+      return `waits until ${formatTimeIn(wait.forMs)} for its next attempt${wait.attempts > 0 ? `, after ${formatQuantity(wait.attempts, 'attempt')}` : ''}`
     case 'quiet':
       return `waits until ${formatTimeIn(wait.forMs)} for a quiet period`
     case 'behind':
-      return `waits for ${formatCount(wait.jobs, 'earlier run')} of its key`
+      return `waits for ${formatQuantity(wait.jobs, 'earlier run')} of its key`
     case 'key':
       return wait.endingId === undefined
         ? `waits for ${wait.max === 1 ? 'the run of its key that is in progress' : `one of the ${wait.max} runs of its key that are in progress`}`
@@ -59,7 +60,7 @@ function describeWait(wait: Wait, { config, now, isServed, isOutsider }: Facts):
           : `waits for the end of run ${wait.endingId}, which it replaces`
     case 'session':
       return wait.runningId === undefined
-        ? `waits for ${formatCount(Math.max(1, wait.jobs), 'earlier run')} of its session`
+        ? `waits for ${formatQuantity(Math.max(1, wait.jobs), 'earlier run')} of its session`
         : `waits for its session, in which ${isOutsider ? 'another run' : `run ${wait.runningId}`} runs`
     case 'share':
       return `waits for the limit ${wait.limit} (${wait.max} of ${wait.max} with its key)`
@@ -68,7 +69,7 @@ function describeWait(wait: Wait, { config, now, isServed, isOutsider }: Facts):
     case 'mapping':
       return `waits for its mapping (${wait.used} of ${wait.max})${describePlace(wait)}`
     case 'starts':
-      return `waits for the limit ${wait.name} (${formatCount(wait.max, 'start')} in ${formatAge(wait.periodMs)})${describePlace(wait)}`
+      return `waits for the limit ${wait.name} (${formatQuantity(wait.max, 'start')} in ${formatAge(wait.periodMs)})${describePlace(wait)}`
     case 'slot': {
       if (!isServed) return 'waits for a gateway: none is running on this store'
       const { maxConcurrent } = config.agents.defaults
@@ -110,10 +111,6 @@ function describePlace({
 }): string {
   const shown = place === undefined ? 'behind more than a thousand others' : `place ${place}`
   return `, ${shown}; the oldest has waited for ${formatAge(oldestForMs)}`
-}
-
-function formatCount(number: number, what: string): string {
-  return `${number} ${what}${number === 1 ? '' : 's'}`
 }
 
 /** Formats a moment, without the date if it is today. */

@@ -1,5 +1,5 @@
 // The last refusals, in memory, so that the operator can find the reasons. In development, the refused requests are kept too.
-import { findNearest } from '../base/text.ts'
+import { findNearest, formatQuantity } from '../base/text.ts'
 import type { Log } from '../model/log.ts'
 import { normalizeHookName } from '../model/config/mapping-rules.ts'
 import type { ProblemCode, TraceEntry } from '../model/problem.ts'
@@ -119,7 +119,7 @@ export function createRefusalLog(log: Log): RefusalLog {
     clearTimeout(timer)
     timer = undefined
     for (const [code, { refusals, openclaw }] of counts) {
-      const requests = refusals === 1 ? '1 request was' : `${refusals} requests were`
+      const requests = formatQuantity(refusals, 'request was', 'requests were')
       log.info(
         { code, refusals },
         `${requests} refused within a minute: ${code}. ${openclaw === 0 ? '' : `${openclaw} of them had ${openClawHeader}. `}"hookloom list --refused" shows the reasons.`,

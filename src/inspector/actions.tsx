@@ -5,7 +5,7 @@ import type { RequestFields, RetryFields, ShownDelivery } from '../model/api/ans
 import { post } from './api.ts'
 import { isCopyable, toCurl } from './curl.ts'
 import { markUnseen } from './format.ts'
-import { formatJson, parseJson } from './json.ts'
+import { formatJson, readJson } from './json.ts'
 import { go } from './place.ts'
 import { captureFixture, copyText, describeException, nothingSaid, type Said, toCapturePath } from './said.ts'
 
@@ -250,6 +250,6 @@ function FixtureForm({ isBusy, onName }: { isBusy: boolean; onName: (name: strin
 }
 
 function formatBody(body: string): string {
-  const node = parseJson(body)
+  const node = readJson(body)
   return node === undefined ? body : formatJson(node)
 }

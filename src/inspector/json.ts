@@ -10,7 +10,7 @@ export type JsonNode =
 const maxDepth = 1_000
 
 /** Parses a text. Undefined if the text is not JSON. A key that occurs twice in an object occurs twice in the result. */
-export function parseJson(text: string): JsonNode | undefined {
+export function readJson(text: string): JsonNode | undefined {
   let at = 0
   try {
     // JSON.parse checks the text, so the parser below need not

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { formatCount, formatFullTime, markUnseen } from './format.ts'
-import { findNodes, formatPath, type JsonNode, parseJson, type PathStep, findTime, readText } from './json.ts'
+import { findNodes, formatPath, type JsonNode, readJson, type PathStep, findTime, readText } from './json.ts'
 import { Line, LongText } from './text.tsx'
 
 const page = 100
@@ -33,7 +33,7 @@ type PayloadViewProps = {
 }
 
 export function PayloadView({ text, onCopy, onPick }: PayloadViewProps): JSX.Element {
-  const root = useMemo(() => parseJson(text), [text])
+  const root = useMemo(() => readJson(text), [text])
   const [isRaw, setRaw] = useState(false)
   const [openDepth, setOpenDepth] = useState(2)
   const [word, setWord] = useState('')

@@ -9,7 +9,7 @@ import { missingMappingModule } from '../model/delivery.ts'
 import type { Log, Meter } from '../model/log.ts'
 import { Problem } from '../model/problem.ts'
 import { toLine } from '../boundary/boundary.ts'
-import { cut } from '../base/text.ts'
+import { cut, formatQuantity } from '../base/text.ts'
 import type { Clock, Store } from '../store/store.ts'
 import { toRunName } from './plan.ts'
 import type { CrowdedSession } from './turns.ts'
@@ -155,7 +155,7 @@ export function createAlerts({ store, config, clock, newId, onAdded, meter, log 
       const minutes = Math.ceil(forMs / 60_000)
       const text =
         `Hookloom: the ${name} had ${turns} turns in an hour, the most that agents.defaults.maxTurnsPerHour allows. The next ones wait for ` +
-        `${minutes} ${minutes === 1 ? 'minute' : 'minutes'}, or until "hookloom resume ${cut(toLine(label), 200)}". Does an agent answer itself?`
+        `${formatQuantity(minutes, 'minute')}, or until "hookloom resume ${cut(toLine(label), 200)}". Does an agent answer itself?`
       log.warn({ agentId }, 'a session had too many turns in an hour, and is held back; "hookloom pause" shows it')
       void raise(`crowded ${label}`, text, { event: true, hops })
     },

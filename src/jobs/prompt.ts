@@ -4,7 +4,7 @@
 import type { Planned } from '../model/action.ts'
 import type { Message, SystemEvent } from '../model/job.ts'
 import { wrapExternal } from '../boundary/boundary.ts'
-import { cut } from '../base/text.ts'
+import { cut, formatQuantity } from '../base/text.ts'
 import { type AgentPlan, toOriginName } from './plan.ts'
 
 /** The oldest waiting system events and the number of all. The prompt has at most `maxChars` UTF-16 units of each. */
@@ -95,7 +95,7 @@ function formatEvents({ events, count, maxChars }: WaitingTexts, newBoundaryId: 
   )
   const others = count - events.length
   return others > 0
-    ? [...texts, `And ${others} more ${others === 1 ? 'event that waits' : 'events that wait'} for the next turn.`]
+    ? [...texts, `And ${formatQuantity(others, 'more event that waits', 'more events that wait')} for the next turn.`]
     : texts
 }
 
@@ -153,7 +153,7 @@ function formatGathered({ plans, others, count }: GatheredPlans, newBoundaryId: 
   if (left <= 0) return texts
   const named =
     others.length === 0 ? '' : `: the deliveries ${others.join(', ')}${left > others.length ? ' and others' : ''}`
-  return [...texts, `${left} more ${left === 1 ? 'message does' : 'messages do'} not fit into this turn${named}.`]
+  return [...texts, `${formatQuantity(left, 'more message does', 'more messages do')} not fit into this turn${named}.`]
 }
 
 /** Whether the message is the question of a caller of `/hooks/agent`. With `instructions` of the operator, every message is data. */

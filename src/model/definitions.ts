@@ -49,24 +49,24 @@ type ParseResult<T> =
   /** One sentence for each fault. It begins with the path, if there is one. */
   | { readonly ok: false; readonly faults: readonly string[] }
 
-export function parsePreset(value: unknown): ParseResult<Preset> {
+export function safeParsePreset(value: unknown): ParseResult<Preset> {
   // as: the schema checks every property that is called or read. A copy would lose the object's `this`.
-  return parseShape(PresetShape, value, () => value as Preset)
+  return safeParseShape(PresetShape, value, () => value as Preset)
 }
 
-export function parseVerifier(value: unknown): ParseResult<VerifierDefinition> {
-  // as: for the reason in `parsePreset`
-  return parseShape(VerifierShape, value, () => value as VerifierDefinition)
+export function safeParseVerifier(value: unknown): ParseResult<VerifierDefinition> {
+  // as: for the reason in `safeParsePreset`
+  return safeParseShape(VerifierShape, value, () => value as VerifierDefinition)
 }
 
-export function parseChannel(value: unknown): ParseResult<ChannelDefinition<unknown>> {
-  // as: for the reason in `parsePreset`
-  return parseShape(ChannelShape, value, () => value as ChannelDefinition<unknown>)
+export function safeParseChannel(value: unknown): ParseResult<ChannelDefinition<unknown>> {
+  // as: for the reason in `safeParsePreset`
+  return safeParseShape(ChannelShape, value, () => value as ChannelDefinition<unknown>)
 }
 
 /** The result of `build`. Its mappings are parsed one by one. */
-export function parsePresetParts(value: unknown): ParseResult<z.infer<typeof PartsShape>> {
-  return parseShape(PartsShape, value, (parts) => parts)
+export function safeParsePresetParts(value: unknown): ParseResult<z.infer<typeof PartsShape>> {
+  return safeParseShape(PartsShape, value, (parts) => parts)
 }
 
 /** The issues of a failed parse as sentences, each with its path. */
@@ -78,7 +78,11 @@ export function describeIssues(error: z.ZodError, input: unknown, at: readonly P
   })
 }
 
-function parseShape<Shape, T>(shape: z.ZodType<Shape>, value: unknown, toValue: (parsed: Shape) => T): ParseResult<T> {
+function safeParseShape<Shape, T>(
+  shape: z.ZodType<Shape>,
+  value: unknown,
+  toValue: (parsed: Shape) => T,
+): ParseResult<T> {
   const parsed = shape.safeParse(value)
   return parsed.success
     ? { ok: true, value: toValue(parsed.data) }

@@ -1,4 +1,5 @@
 // The amounts that turns use. The file has no schema, because every command that reads the store loads it.
+import { formatQuantity } from '../base/text.ts'
 
 /** The amounts that budgets limit. `nanos`: billionths of a US dollar, because the sum of many small costs must be exact. */
 export type Spending = { readonly nanos: number; readonly tokens: number; readonly turns: number }
@@ -28,8 +29,7 @@ export function toUsd(nanos: number): number {
 /** An amount for people: `$1.50`, `1200 tokens`, `1 turn`. */
 export function formatSpending(measure: Measure, amount: number): string {
   if (measure === 'nanos') return formatUsd(amount)
-  const unit = measure === 'turns' ? 'turn' : 'token'
-  return `${amount} ${unit}${amount === 1 ? '' : 's'}`
+  return formatQuantity(amount, measure === 'turns' ? 'turn' : 'token')
 }
 
 /**

@@ -6,10 +6,10 @@ import type { BuildInput } from '../transforms/read.ts'
 import type { OwnChannel } from '../model/channel.ts'
 import type { Config } from '../model/config/config.ts'
 import { findMappingIssues } from '../model/config/rules.ts'
-import { parsePresetParts, describeIssues } from '../model/definitions.ts'
+import { safeParsePresetParts, describeIssues } from '../model/definitions.ts'
 import { toGmailPresetOptions } from '../model/config/gmail.ts'
 import { describeConfigIssue } from '../model/config/issue.ts'
-import { Mapping } from '../model/config/mapping.ts'
+import { Mapping, readMappingId } from '../model/config/mapping.ts'
 import { findNearest } from '../base/text.ts'
 import { Problem } from '../model/problem.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
@@ -90,11 +90,11 @@ function describePlace(index: number): string {
 
 /** All mappings in order of priority: first those of the operator, then those of each preset. */
 function buildMappings(config: Config, packs: readonly Pack[]): NamedMapping[] {
-  const own = config.hooks.mappings.map((mapping, index) =>
-    mapping.id === undefined
-      ? { ...mapping, id: `mapping-${index + 1}`, isUnnamed: true }
-      : { ...mapping, id: mapping.id },
-  )
+  const own = config.hooks.mappings.map((mapping, index) => ({
+    ...mapping,
+    id: readMappingId(mapping, index),
+    ...(mapping.id === undefined && { isUnnamed: true }),
+  }))
   const packed = config.hooks.presets.flatMap((entry, index) => {
     const pack = packs.find(({ name }) => name === readName(entry))
     if (pack === undefined)
@@ -179,7 +179,7 @@ export function buildPack(pack: Pack, options: object, where: string) {
       frame: lines.join('\n'),
     })
   }
-  const parts = parsePresetParts(runPackCode(pack, where, () => preset.build(parsed.data)))
+  const parts = safeParsePresetParts(runPackCode(pack, where, () => preset.build(parsed.data)))
   if (parts.ok) return parts.value
   throw buildInvalidValueProblem(pack, where, parts.faults)
 }

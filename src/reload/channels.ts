@@ -4,7 +4,7 @@ import { listNames, toNamedModuleLabel } from '../transforms/definition-files.ts
 import { type Definition, type Definitions, loadNamedModules } from '../transforms/definitions.ts'
 import type { OwnChannel } from '../model/channel.ts'
 import type { Config } from '../model/config/config.ts'
-import { parseChannel, describeIssues } from '../model/definitions.ts'
+import { safeParseChannel, describeIssues } from '../model/definitions.ts'
 import { findNearest } from '../base/text.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
 import { type ModuleReport, chooseVersion } from './gate.ts'
@@ -42,7 +42,7 @@ type Wanted = { readonly name: string; readonly module: string; readonly section
 function checkChannel({ name, module, section }: Wanted, definition: Definition | Problem): OwnChannel {
   if (definition instanceof Problem) return buildBrokenChannel(name, definition.message, definition.frame)
   const { value, hash, describeThrown } = definition
-  const parsed = parseChannel(value)
+  const parsed = safeParseChannel(value)
   if (!parsed.ok) {
     const frame = parsed.faults.map((fault) => `${module}: ${fault}.`).join('\n')
     return buildBrokenChannel(name, `${module} must export a channel by default: defineChannel({ … }).`, frame)

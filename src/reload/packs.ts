@@ -2,7 +2,7 @@
 import { presets } from '../../presets/index.ts'
 import { findPresetFile, findPresetPackage, type PresetFile } from '../transforms/definition-files.ts'
 import { createDefinitions, type Definition, type Definitions } from '../transforms/definitions.ts'
-import { parsePreset } from '../model/definitions.ts'
+import { safeParsePreset } from '../model/definitions.ts'
 import { findNearest } from '../base/text.ts'
 import type { Preset } from '../model/preset.ts'
 import { Problem } from '../model/problem.ts'
@@ -80,7 +80,7 @@ function checkPack({ name, where }: WantedPack, file: PresetFile, definition: De
     const { message, frame } = definition
     throw new Problem('config-invalid', `${where}: ${message}`, frame === undefined ? {} : { frame })
   }
-  const parsed = parsePreset(definition.value)
+  const parsed = safeParsePreset(definition.value)
   if (!parsed.ok) {
     throw new Problem('config-invalid', `${where}: ${label} must export a preset by default: definePreset({ … }).`, {
       frame: parsed.faults.map((fault) => `${label}: ${fault}.`).join('\n'),

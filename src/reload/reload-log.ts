@@ -1,4 +1,5 @@
 // The log lines of a reload.
+import { formatQuantity } from '../base/text.ts'
 import type { ModuleReport } from './gate.ts'
 import { type RecentChanges, describeRecent } from './recent.ts'
 import { relative, sep } from 'node:path'
@@ -155,14 +156,14 @@ function describeConsequence({ module, code }: FoundProblem, { modules, parked, 
 
 function describeWaiting(count: number, drain: ReloadFacts['drain']): string {
   if (count === 0) return ''
-  const waiting = count === 1 ? '1 parked delivery' : `${count} parked deliveries`
+  const waiting = formatQuantity(count, 'parked delivery', 'parked deliveries')
   if (drain === 'auto') return ` ${waiting} will run again when it is fixed.`
   return ` ${waiting} ${count === 1 ? 'waits' : 'wait'}. When it is fixed, run "hookloom retry --parked".`
 }
 
 function formatFacts(tookMs: number, { passed, notRun }: ModuleReport['fixtures']): string {
   const facts = [`${Math.round(tookMs)} ms`]
-  if (passed > 0) facts.push(`${passed} ${passed === 1 ? 'fixture' : 'fixtures'} passed`)
+  if (passed > 0) facts.push(`${formatQuantity(passed, 'fixture')} passed`)
   if (notRun > 0) facts.push(`${notRun} not run: out of time`)
   return facts.join(', ')
 }

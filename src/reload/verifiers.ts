@@ -2,7 +2,7 @@
 // request, and affects nothing else.
 import { isPlainName, listNames, toNamedModuleLabel } from '../transforms/definition-files.ts'
 import { type Definition, type Definitions, loadNamedModules } from '../transforms/definitions.ts'
-import { parseVerifier } from '../model/definitions.ts'
+import { safeParseVerifier } from '../model/definitions.ts'
 import { findNearest } from '../base/text.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
 import type { DefinedVerifier } from '../model/verifier.ts'
@@ -103,7 +103,7 @@ function buildVerifier(scheme: string, label: string, definition: Definition | P
     )
   }
   const { value, hash, describeThrown } = definition
-  const parsed = parseVerifier(value)
+  const parsed = safeParseVerifier(value)
   if (!parsed.ok) {
     const frame = parsed.faults.map((fault) => `${label}: ${fault}.`).join('\n')
     const detail = `${label} must export a verifier by default: defineVerifier({ … }).`

@@ -1,5 +1,5 @@
 // The report of a replay as a comment in a pull request. Text that a sender may have chosen is always inside code.
-import { toPrintable, toPrintableLine } from '../base/text.ts'
+import { formatQuantity, toPrintable, toPrintableLine } from '../base/text.ts'
 import type { ChangeFields, ReplayReport } from '../model/api/replay.ts'
 
 /** The line by which a workflow finds its comment again. */
@@ -16,16 +16,16 @@ export function renderMarkdown(report: ReplayReport, names: { readonly base: str
   const title =
     changed === 0
       ? 'no request changes'
-      : `${formatRequests(changed)} of ${total} ${changed === 1 ? 'changes' : 'change'}`
+      : `${formatQuantity(changed, 'request')} of ${total} ${changed === 1 ? 'changes' : 'change'}`
   const rows = Object.entries(counts).filter(([, count]) => count > 0)
   const head = [
     mark,
     `### Hookloom replay: ${title}`,
-    `${formatRequests(total)} through ${toCode(names.base)} (-) and ${toCode(names.edit)} (+).`,
+    `${formatQuantity(total, 'request')} through ${toCode(names.base)} (-) and ${toCode(names.edit)} (+).`,
     ['| class | requests |', '|---|---|', ...rows.map(([name, count]) => `| ${name} | ${count} |`)].join('\n'),
     ...problems.map(({ module, detail, frame, notCompared }) => {
       const lines = [detail, ...(frame === null ? [] : [frame])].join('\n')
-      return `**${toCode(module)} does not load**, so ${formatRequests(notCompared)} were not compared.\n\n${toBlock(lines, '')}`
+      return `**${toCode(module)} does not load**, so ${formatQuantity(notCompared, 'request')} were not compared.\n\n${toBlock(lines, '')}`
     }),
   ]
   const notes = [
@@ -34,8 +34,8 @@ export function renderMarkdown(report: ReplayReport, names: { readonly base: str
       : [
           `Left out, because two runs of the same code differ: ${unstable.map(({ path }) => toCode(path)).join(', ')}.`,
         ]),
-    ...(tooLarge.length === 0 ? [] : [`${formatRequests(tooLarge.length)} too large to replay.`]),
-    ...(notRun === 0 ? [] : [`${formatRequests(notRun)} not replayed: the time was up.`]),
+    ...(tooLarge.length === 0 ? [] : [`${formatQuantity(tooLarge.length, 'request')} too large to replay.`]),
+    ...(notRun === 0 ? [] : [`${formatQuantity(notRun, 'request')} not replayed: the time was up.`]),
   ]
   const shown: string[] = []
   let left = maxCommentChars - [...head, ...notes].join('\n\n').length
@@ -46,14 +46,14 @@ export function renderMarkdown(report: ReplayReport, names: { readonly base: str
     shown.push(text)
   }
   const more = groups.length - shown.length
-  const rest = more === 0 ? [] : [`And ${more === 1 ? '1 more group' : `${more} more groups`} of changes.`]
+  const rest = more === 0 ? [] : [`And ${formatQuantity(more, 'more group')} of changes.`]
   return `${[...head, ...shown, ...rest, ...notes].join('\n\n')}\n`
 }
 
 function renderGroup({ class: name, paths, count, percent, example }: ReplayReport['groups'][number]): string {
   const where = paths.filter((path) => path !== 'decision').map(toCode)
   const title = [`<b>${name}</b>`, ...(where.length === 0 ? [] : [where.join(', ')])].join(' ')
-  const summary = `<summary>${toHtml(title)}: ${formatRequests(count)}, ${percent} %</summary>`
+  const summary = `<summary>${toHtml(title)}: ${formatQuantity(count, 'request')}, ${percent} %</summary>`
   const lines = [`${example.deliveryId}  ${example.hook}`, ...example.changes.flatMap(renderChange)]
   return ['<details>', summary, '', toBlock(lines.join('\n'), 'diff'), '', '</details>'].join('\n')
 }
@@ -89,8 +89,4 @@ function toHtml(text: string): string {
     /`([^`]*)`/g,
     (_, code: string) => `<code>${code.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</code>`,
   )
-}
-
-function formatRequests(count: number): string {
-  return count === 1 ? '1 request' : `${count} requests`
 }

@@ -6,6 +6,7 @@ import { formatPlacedIssue, type LoadedConfig, loadConfig, placeProblem } from '
 import { readFileModes, checkRisks } from '../../config/warnings.ts'
 import type { OwnChannel } from '../../model/channel.ts'
 import type { Config } from '../../model/config/config.ts'
+import { readMappingId } from '../../model/config/mapping.ts'
 import { toIssue } from '../../model/config/issue.ts'
 import { exitCodes, Problem, type ProblemRecord, toProblemRecord } from '../../model/problem.ts'
 import type { DefinedVerifier } from '../../model/verifier.ts'
@@ -79,7 +80,7 @@ export async function checkMappings(
   const { config } = loaded
   const mappings = config.hooks.mappings.map((mapping, index) => ({
     ...mapping,
-    id: mapping.id ?? `mapping-${index + 1}`,
+    id: readMappingId(mapping, index),
   }))
   try {
     const { verifiers, channels } = await assembling

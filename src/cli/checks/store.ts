@@ -10,7 +10,7 @@ import { describeFillLevel } from '../../store/room.ts'
 import { openDatabase, classifyError } from '../../store/sqlite/driver.ts'
 import { findRunning } from '../gateway/running.ts'
 import { chooseStorePlace } from '../gateway/stored.ts'
-import { toPrintable } from '../../base/text.ts'
+import { formatQuantity, toPrintable } from '../../base/text.ts'
 import { cutLine } from '../terminal/print.ts'
 import { type CheckFinding, buildFailure } from './findings.ts'
 
@@ -59,7 +59,7 @@ async function checkContents(place: StorePlace, { store: { maxWaitingBytes } }: 
 function describeOldQueue(dueForMs: number): string {
   const minutes = Math.floor(dueForMs / 60_000)
   return (
-    `A job has been due for ${minutes === 1 ? '1 minute' : `${minutes} minutes`}. Either no gateway runs, or the gateways have too little time for ` +
+    `A job has been due for ${formatQuantity(minutes, 'minute')}. Either no gateway runs, or the gateways have too little time for ` +
     'their jobs. "hookloom list" shows what waits.'
   )
 }

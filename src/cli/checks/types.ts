@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { isAbsolute, join, relative, sep } from 'node:path'
 import type TypeScript from 'typescript'
-import { toPrintableLine } from '../../base/text.ts'
+import { formatQuantity, toPrintableLine } from '../../base/text.ts'
 import { exitCodes } from '../../model/problem.ts'
 import { renderEditorConfig } from '../scaffold/folder.ts'
 import { buildFailure, type CheckFinding } from './findings.ts'
@@ -83,7 +83,7 @@ export function toTypesFinding(report: TypeReport | undefined): CheckFinding {
   if (report === undefined) return { name, ok: false, severity: 'warning', detail: hint }
   const { modules, errors } = report
   if (errors.length > 0) return buildFailure(name, renderTypeErrors(errors), exitCodes.broken)
-  return { name, ok: true, detail: modules === 1 ? 'no type error in 1 module' : `no type error in ${modules} modules` }
+  return { name, ok: true, detail: `no type error in ${formatQuantity(modules, 'module')}` }
 }
 
 export function renderTypeErrors(errors: readonly string[]): string {

@@ -1,4 +1,5 @@
 // Fetches once the mails that came since the last sync, and posts them to the gateway's hook.
+import { formatQuantity } from '../../base/text.ts'
 import { createHttpSink, readMailboxState } from '../../gmail/http-sink.ts'
 import { readCredentials } from '../../gmail/credentials.ts'
 import { openGoogle } from '../../gmail/google.ts'
@@ -29,7 +30,7 @@ export async function sync(context: Context): Promise<number> {
   if (context.json) context.printJson({ account: gmail.account, mails, gap, isFirst: state === undefined })
   else if (state === undefined)
     context.print(`${gmail.account} is read from now on. Mails that are already there are ignored.`)
-  else context.print(`${mails === 1 ? '1 new mail was' : `${mails} new mails were`} delivered.`)
+  else context.print(`${formatQuantity(mails, 'new mail was', 'new mails were')} delivered.`)
   if (gap && !context.json)
     context.print('Gmail no longer had the whole history: only the newest hundred mails were fetched.')
   return exitCodes.ok

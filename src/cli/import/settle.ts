@@ -2,6 +2,7 @@
 import { substituteEnv, type Env } from '../../config/env.ts'
 import { toConfigIssues } from '../../config/issues.ts'
 import { Config } from '../../model/config/config.ts'
+import { readMappingId } from '../../model/config/mapping.ts'
 import { findConfigIssues } from '../../model/config/rules.ts'
 import { type ConfigIssue, type ConfigPath, toDottedPath } from '../../model/config/issue.ts'
 import { Problem } from '../../model/problem.ts'
@@ -79,7 +80,7 @@ function findIssues(whole: Fields, env: Env): readonly ConfigIssue[] {
   if (wrong.length > 0) return wrong
   return parsed.data.hooks.mappings.flatMap((mapping, index) => {
     try {
-      compileMapping({ ...mapping, id: mapping.id ?? `mapping-${index + 1}` }, undefined, () => offlineTools)
+      compileMapping({ ...mapping, id: readMappingId(mapping, index) }, undefined, () => offlineTools)
       return []
     } catch (error) {
       if (!(error instanceof Problem)) throw error

@@ -2,6 +2,7 @@
 // transforms folder.
 import { readdir } from 'node:fs/promises'
 import { basename, extname, join } from 'node:path'
+import { formatQuantity } from '../../base/text.ts'
 import { findBundledRequest } from '../../replay/bundled.ts'
 import { createBench } from '../checks/bench.ts'
 import { type FileResult, createMissingFile } from '../scaffold/folder.ts'
@@ -194,7 +195,7 @@ export async function runEachOnce(context: Context): Promise<DryRun[]> {
       const decision = outcome.actual?.decision
       const why = outcome.ok ? '' : (/\((.*)\)$/s.exec(outcome.diff[0] ?? '')?.[1] ?? outcome.diff[0])
       const detail = outcome.ok
-        ? `makes ${outcome.actual.actions.length === 1 ? '1 action' : `${outcome.actual.actions.length} actions`} of ${what}`
+        ? `makes ${formatQuantity(outcome.actual.actions.length, 'action')} of ${what}`
         : decision === 'skip'
           ? `skips ${what}`
           : `fails with ${what}: ${why}`

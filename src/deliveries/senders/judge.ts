@@ -1,7 +1,7 @@
 // Judges the records of senders: decides which problems the operator must know, and which are over. Pure: the clock and the configuration are
 // arguments.
 import { type ProblemCode, problems } from '../../model/problem.ts'
-import { cut, toPrintableLine } from '../../base/text.ts'
+import { cut, formatQuantity, toPrintableLine } from '../../base/text.ts'
 import { countDays, countExpected, findLongestSilence, type Period, sumDownMs } from './rhythm.ts'
 import { readLongest, type RefusedCause, type SenderRecord } from './record.ts'
 
@@ -61,7 +61,7 @@ function judgeRefusal(
   if (cause.toldAt !== undefined) {
     if (!isOver(record, cause, now)) return undefined
     const { quietUntil = cause.toldAt + hourMs } = cause
-    const text = `Hookloom: ${describeSender(record, facts)} is accepted again. Refused before: ${describeCount(cause.count)} from ${formatMoment(cause.since, now)} to ${formatMoment(cause.last, now)} (${describeCode(cause.code)}).`
+    const text = `Hookloom: ${describeSender(record, facts)} is accepted again. Refused before: ${formatQuantity(cause.count, 'request')} from ${formatMoment(cause.since, now)} to ${formatMoment(cause.last, now)} (${describeCode(cause.code)}).`
     const { toldAt: _, ...rest } = cause
     const ended = { ...rest, count: 0, firm: 0, quietUntil }
     return {
@@ -75,7 +75,7 @@ function judgeRefusal(
     return now - cause.last > looseForMs ? { notice: undefined, after: replaceCause(undefined) } : undefined
   }
   if (isQuiet) return undefined
-  const text = `Hookloom: ${describeSender(record, facts)} was accepted before and has been refused since ${formatMoment(cause.since, now)}: ${describeCount(cause.count)}, ${describeCode(cause.code)}. First reason: ${cut(toPrintableLine(cause.why), 300)} ${describeRemedy(cause)}`
+  const text = `Hookloom: ${describeSender(record, facts)} was accepted before and has been refused since ${formatMoment(cause.since, now)}: ${formatQuantity(cause.count, 'request')}, ${describeCode(cause.code)}. First reason: ${cut(toPrintableLine(cause.why), 300)} ${describeRemedy(cause)}`
   return {
     notice: { cause: `refused ${toKey(record)} ${name} ${cause.since}`, text },
     after: replaceCause({ ...cause, toldAt: now }),
@@ -168,10 +168,6 @@ function toKey({ hook, source, mapping = '' }: SenderRecord): string {
 
 function describeCode(code: ProblemCode): string {
   return `${problems[code].status} ${code}`
-}
-
-function describeCount(count: number): string {
-  return count === 1 ? '1 request' : `${count} requests`
 }
 
 const adviceByCode: Partial<Record<ProblemCode, string>> = {

@@ -2,7 +2,7 @@
 // shown.
 import type { z } from 'zod'
 import { describeValueKind } from '../../base/json.ts'
-import { findNearest } from '../../base/text.ts'
+import { findNearest, formatQuantity } from '../../base/text.ts'
 
 /** The first issue of a failed parse, e.g. `timeoutSeconds: expected a number above 0, found a string`. */
 export function describeFirstIssue(error: z.ZodError, input: unknown): string {
@@ -89,11 +89,11 @@ function describeExpectation(issue: z.core.$ZodIssue): string {
     case 'too_small':
       return issue.origin === 'number' || issue.origin === 'int'
         ? `a number ${issue.inclusive === true ? 'of at least' : 'above'} ${issue.minimum}`
-        : `at least ${formatCount(issue.minimum, issue.origin)}`
+        : `at least ${formatSize(issue.minimum, issue.origin)}`
     case 'too_big':
       return issue.origin === 'number' || issue.origin === 'int'
         ? `a number of at most ${issue.maximum}`
-        : `at most ${formatCount(issue.maximum, issue.origin)}`
+        : `at most ${formatSize(issue.maximum, issue.origin)}`
     case 'custom':
       return issue.message === 'must not be blank' ? 'a string that is not blank' : `a value that ${issue.message}`
     default:
@@ -101,9 +101,10 @@ function describeExpectation(issue: z.core.$ZodIssue): string {
   }
 }
 
-function formatCount(count: number | bigint, origin: string): string {
-  const [one, many] = origin === 'array' ? ['entry', 'entries'] : ['character', 'characters']
-  return `${count} ${Number(count) === 1 ? one : many}`
+function formatSize(count: number | bigint, origin: string): string {
+  return origin === 'array'
+    ? formatQuantity(Number(count), 'entry', 'entries')
+    : formatQuantity(Number(count), 'character')
 }
 
 function withArticle(type: string): string {

@@ -144,3 +144,8 @@ export const Mapping = z.strictObject({
 export type Mapping = z.infer<typeof Mapping>
 /** A mapping as written in the configuration, before defaults. */
 export type MappingInput = z.input<typeof Mapping>
+
+/** The id of a mapping. A mapping without an id is named by its place in `hooks.mappings`: the first one is `mapping-1`. */
+export function readMappingId({ id }: Pick<Mapping, 'id'>, index: number): string {
+  return id ?? `mapping-${index + 1}`
+}

@@ -1,15 +1,15 @@
 // JSON as the page shows it and sends it again: no number and no text may change.
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { findNodes, formatJson, formatPath, parseJson, findTime } from '../../../src/inspector/json.ts'
+import { findNodes, formatJson, formatPath, readJson, findTime } from '../../../src/inspector/json.ts'
 
 const parse = (text: string) => {
-  const node = parseJson(text)
+  const node = readJson(text)
   if (node === undefined) throw new Error('not JSON')
   return node
 }
 
-describe('parseJson and formatJson', () => {
+describe('readJson and formatJson', () => {
   test('numbers, escapes and repeated keys keep the text in which they arrived', () => {
     const text =
       '{"big":12345678901234567890,"price":1.50,"e":1E+2,"u":"\\u00e4\\"","__proto__":1,"a":1,"a":2,"2":0,"1":0}'
@@ -27,7 +27,7 @@ describe('parseJson and formatJson', () => {
 
   test('text that is not JSON, or is nested too deeply, has no value', () => {
     for (const text of ['', '{', 'a=1', '{"a":1}x', `${'['.repeat(1_002)}${']'.repeat(1_002)}`]) {
-      expect(parseJson(text)).toBeUndefined()
+      expect(readJson(text)).toBeUndefined()
     }
   })
 
