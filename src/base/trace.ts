@@ -60,7 +60,7 @@ function startSpan(
   const parent = isInside ? context.active() : root
   const kind = side === undefined ? SpanKind.INTERNAL : side === 'server' ? SpanKind.SERVER : SpanKind.CLIENT
   const options = { kind, attributes: describeStart(), links: readLinks(traceparent) }
-  // read each time: an SDK that registers later uses another copy of the API than this bundle
+  // each span asks for the tracer: one that is kept never learns of an SDK that registers later, through its own copy of the API
   return { parent, span: trace.getTracer(name).startSpan(spanName, options, parent) }
 }
 

@@ -56,7 +56,7 @@ export async function send(context: Context, options: SendOptions): Promise<numb
   if (status >= 400) return exitCodes[toGatewayProblem(status, text).kind]
   if (wait === undefined) return exitCodes.ok
   const seconds = Math.max(0, wait - (performance.now() - began) / 1_000)
-  return waitForReceipt(context, config, { receipt: Receipt.parse(tryParseJson(text) ?? {}), seconds })
+  return waitForStartedRuns(context, config, { receipt: Receipt.parse(tryParseJson(text) ?? {}), seconds })
 }
 
 const Receipt = z
@@ -65,7 +65,7 @@ const Receipt = z
   .catch({})
 
 /** Waits for the runs that the answer names. A parked delivery and a pending one have no run: the command does not wait for them. */
-async function waitForReceipt(
+async function waitForStartedRuns(
   context: Context,
   config: Config,
   { receipt, seconds }: { receipt: z.infer<typeof Receipt>; seconds: number },

@@ -13,16 +13,17 @@ const maxSecrets = 2
 export type HandshakeSecrets = {
   /** The secrets, in the same array until they change. */
   find(secretsName: string): readonly string[]
+  /** Whether a new secret is allowed now. */
   isArmed(secretsName: string): boolean
-  /** Opens a window in which one secret is accepted. Returns its end in milliseconds since the epoch. */
+  /** Allows one new secret for ten minutes. Returns the end of this time in milliseconds since the epoch. */
   arm(secretsName: string): Promise<number>
-  /** Resolves when the secret is on disk. Closes the window. Throws `unauthorized` if it is closed: another secret was accepted first. */
+  /** Resolves when the secret is on disk; no other one is accepted then. Throws `unauthorized` if none is allowed: another was accepted first. */
   save(secretsName: string, secret: string): Promise<void>
 }
 
-/** The secrets in the file of a gateway. */
+/** The secrets of a gateway that keeps them in a file. */
 export type SecretFile = HandshakeSecrets & {
-  /** Writes a secret, whether the window is open or not. Resolves when it is on disk. */
+  /** Writes a secret, even while no new one is accepted. Resolves when it is on disk. */
   write(secretsName: string, secret: string): Promise<void>
 }
 

@@ -21,7 +21,7 @@ type Operator = { readonly kind: 'token' | 'page'; readonly name: string; readon
 export type Guards = {
   readonly [Right in AdminRight]: Middleware
 } & {
-  /** Requires the right `admin` of a token, not of a key of the page. */
+  /** Requires a token with the right `admin`. The key that a browser has for the page is not enough. */
   readonly adminToken: Middleware
 }
 

@@ -25,7 +25,7 @@ async function openLink(code: string): Promise<string | undefined> {
   return readKey() === null ? problem : undefined
 }
 
-function KeyNotice({ why }: { why: string }): JSX.Element {
+function SignInNotice({ why }: { why: string }): JSX.Element {
   return (
     <main class="door">
       <h1>Hookloom</h1>
@@ -42,7 +42,7 @@ function Page({ problem }: { problem: string | undefined }): JSX.Element {
   const [why, setWhy] = useState(problem)
   showNotice = setWhy
   onKeyExpired(setWhy)
-  return why === undefined ? <App /> : <KeyNotice why={why} />
+  return why === undefined ? <App /> : <SignInNotice why={why} />
 }
 
 async function start(): Promise<void> {

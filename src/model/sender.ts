@@ -13,7 +13,7 @@ export type Fact =
 /** A header that identifies the sender: by its presence, by its value, or together with another header. */
 export type Mark = { readonly header: string; readonly like?: RegExp; readonly beside?: string }
 
-/** If several places contain a fact, the first one counts. */
+/** Each fact lists its places in a request, such as a header or a field of the body. The first place that has a value counts. */
 export type SenderFacts = {
   /** The name of the sender in `source`. */
   readonly source: string

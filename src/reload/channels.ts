@@ -1,6 +1,6 @@
 // Loads channels in code from hooks/channels for the sections of channels.own. The posts of a channel that never loaded wait.
 import type { z } from 'zod'
-import { listNames, toNamedModuleLabel } from '../transforms/definition-files.ts'
+import { listNames, toExpectedFile } from '../transforms/definition-files.ts'
 import { type Definition, type Definitions, loadNamedModules } from '../transforms/definitions.ts'
 import type { OwnChannel } from '../model/channel.ts'
 import type { Config } from '../model/config/config.ts'
@@ -20,7 +20,7 @@ export async function loadChannels(
   const loaded = await loadNamedModules(definitions, { dir, kind: 'channel', names })
   const known = await listNames(dir, 'channel')
   const chosen = names.map((name, index) => {
-    const module = loaded[index]?.label ?? toNamedModuleLabel('channel', name)
+    const module = loaded[index]?.label ?? toExpectedFile('channel', name)
     const definition = loaded[index]?.definition ?? buildMissingProblem(module, name, known)
     return chooseVersion(
       module,

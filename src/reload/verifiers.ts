@@ -1,6 +1,6 @@
 // Loads schemes in code, from a pack or from hooks/verifiers, for the mappings that name them. A scheme that never loaded accepts no
 // request, and affects nothing else.
-import { isPlainName, listNames, toNamedModuleLabel } from '../transforms/definition-files.ts'
+import { isPlainName, listNames, toExpectedFile } from '../transforms/definition-files.ts'
 import { type Definition, type Definitions, loadNamedModules } from '../transforms/definitions.ts'
 import { safeParseVerifier } from '../model/definitions.ts'
 import { findNearest } from '../base/text.ts'
@@ -84,7 +84,7 @@ type Result = { readonly module: string; readonly verifier: DefinedVerifier }
 
 function buildMissingVerifier(scheme: string, own: readonly string[]): Result {
   const near = findNearest(scheme, own)
-  const module = toNamedModuleLabel('verifier', scheme)
+  const module = toExpectedFile('verifier', scheme)
   const hint = near === undefined ? '' : ` Did you mean "${near}"?`
   return buildBrokenVerifier(
     scheme,

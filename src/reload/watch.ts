@@ -224,6 +224,7 @@ function isSource(root: string, path: string): boolean {
   return !parts.some((part) => part === 'node_modules' || part.startsWith('.') || part.endsWith('~'))
 }
 
+/** The path that changed, from a `raw` event of chokidar. */
 function resolveRawPath(watched: string, name: string): string {
   // a watched file reports its own name; a watched directory reports the name of the entry
   return basename(watched) === name && statSync(watched, { throwIfNoEntry: false })?.isDirectory() !== true

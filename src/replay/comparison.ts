@@ -76,7 +76,7 @@ type Group<One> = {
   readonly members: readonly [One, ...One[]]
 }
 
-/** Groups the changes. The largest group comes first. */
+/** Groups deliveries by class and by the paths that changed. The largest group comes first. */
 export function groupChanges<One extends Pick<OutcomeComparison, 'class' | 'changes'>>(
   compared: readonly One[],
 ): Group<One>[] {
@@ -90,7 +90,7 @@ export function groupChanges<One extends Pick<OutcomeComparison, 'class' | 'chan
   return [...groups.values()].toSorted((one, other) => other.members.length - one.members.length)
 }
 
-/** The reason of a failure: deliveries with different reasons are in different groups. */
+/** The new decision with its reason: deliveries that park for different reasons are in different groups. */
 function findReason(changes: readonly Change[]): JsonValue | undefined {
   return changes.find(({ path }) => path === 'decision')?.after
 }

@@ -160,6 +160,7 @@ function openKey(shape: Shape, key: string, room: Room): Shape | undefined {
   return made
 }
 
+/** The shape of all keys that have none of their own. Made if it is missing. */
 function openOthers(shape: Shape, room: Room): Shape {
   if (shape.others === undefined) room.places -= 1
   return (shape.others ??= createShape())

@@ -18,7 +18,7 @@ export type NewFlowJob = {
 }
 
 /** A row of flow_keys, with facts about the jobs of the key. */
-export type Known = {
+export type KnownKey = {
   readonly id: number
   readonly state: string
   readonly line: string
@@ -37,7 +37,7 @@ export type EndedRow = readonly [seq: number, state: string, reason: string, end
 export type KeyGroup = {
   readonly jobs: readonly NewFlowJob[]
   readonly newest: NewFlowJob
-  readonly known: Known | undefined
+  readonly known: KnownKey | undefined
   readonly kept: readonly NewFlowJob[]
   readonly ended: readonly EndedRow[]
 }

@@ -5,7 +5,7 @@ import {
   type KeyGroup,
   isRescheduled,
   hasNewNextJob,
-  type Known,
+  type KnownKey,
   type NewFlowJob,
   toKeyName,
   toReviewRow,
@@ -65,16 +65,16 @@ export function* sortJobs(claim: FlowClaim, hasCancels: boolean): Script<boolean
 }
 
 function groupByKey(rows: readonly Row[]): KeyGroup[] {
-  const groups = new Map<string, { readonly jobs: NewFlowJob[]; readonly known: Known | undefined }>()
+  const groups = new Map<string, { readonly jobs: NewFlowJob[]; readonly known: KnownKey | undefined }>()
   for (const row of rows) {
     const job = toNewJob(row)
     const group = groups.get(toKeyName(job))
-    if (group === undefined) groups.set(toKeyName(job), { jobs: [job], known: readKnown(row) })
+    if (group === undefined) groups.set(toKeyName(job), { jobs: [job], known: readKnownKey(row) })
     else group.jobs.push(job)
   }
   return [...groups.values()].flatMap(({ jobs, known }) => {
     const newest = jobs.at(-1)
-    return newest === undefined ? [] : [{ jobs, newest, known, ...chooseNew(jobs, known) }]
+    return newest === undefined ? [] : [{ jobs, newest, known, ...chooseTurns(jobs, known) }]
   })
 }
 
@@ -92,7 +92,7 @@ function toNewJob(row: Row): NewFlowJob {
   }
 }
 
-function readKnown(row: Row): Known | undefined {
+function readKnownKey(row: Row): KnownKey | undefined {
   if (row['key_id'] === null) return undefined
   return {
     id: Number(row['key_id']),
@@ -111,7 +111,7 @@ const skippedReason = 'A turn of its key was waiting or running when it arrived.
 const describeFull = (max: number) => `More than ${max} turns of its key waited (maxQueued), so the oldest was dropped.`
 
 /** Decides which new jobs become turns, and how the others end. */
-function chooseNew(all: readonly NewFlowJob[], known: Known | undefined): Pick<KeyGroup, 'kept' | 'ended'> {
+function chooseTurns(all: readonly NewFlowJob[], known: KnownKey | undefined): Pick<KeyGroup, 'kept' | 'ended'> {
   const jobs = all.filter(({ isQueued }) => isQueued)
   const newest = jobs.at(-1)
   if (newest === undefined) return { kept: [], ended: [] }
@@ -126,7 +126,7 @@ function chooseNew(all: readonly NewFlowJob[], known: Known | undefined): Pick<K
   return { kept, ended: jobs.slice(0, jobs.length - kept.length).map(({ seq }) => [seq, state, reason, by]) }
 }
 
-/** The `FlowEnd` of each state that `chooseNew` returns. */
+/** The `FlowEnd` of each state that `chooseTurns` returns. */
 const newEnd = `CASE jobs.state WHEN 'skipped' THEN 'skip' WHEN 'superseded' THEN 'replace' ELSE 'maxQueued' END`
 
 function* endNew(ended: readonly EndedRow[], { now, dialect }: FlowClaim): Script<void> {

@@ -29,7 +29,7 @@ export function isPlainName(name: string): boolean {
 }
 
 /** The file name of a missing module, for messages. */
-export function toNamedModuleLabel(kind: NamedModuleKind, name: string): string {
+export function toExpectedFile(kind: NamedModuleKind, name: string): string {
   return `${folders[kind]}/${name}.ts`
 }
 

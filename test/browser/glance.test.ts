@@ -1,5 +1,5 @@
 // The facts that must be right at a glance: the size of the text, the size of rows on a phone, how long a run took, when a gateway
-// was last seen, the texts of a prompt, and the failures that the tab counts.
+// was last seen, the texts of a prompt, and the number of failures in the title of the browser tab.
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { writeFiles } from '../e2e/gateway.ts'

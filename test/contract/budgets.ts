@@ -161,7 +161,7 @@ export function describeBudgets(stage: () => Stage): void {
       expect(next).toMatchObject({ raised: noSpending })
     })
 
-    test('wakeBudgets() makes all turns that wait for a budget due, and returns false if there are none', async () => {
+    test('wakeBudgets() lets each turn that waits for a budget be claimed, and returns false if no turn waits', async () => {
       const { store, asked, jobs, due } = await claimJobs(3)
       expect(await store.wakeBudgets()).toBe(false)
       for (const job of jobs) await store.reserve(job, [asked({ limits: { turns: 1 } })])

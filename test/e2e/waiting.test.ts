@@ -119,7 +119,7 @@ describe('a request that waits', () => {
     for (const id of read(body).runIds) expect(read((await get(gateway, id)).body)['state']).toBe('done')
   })
 
-  test('a request that waits still gets the answer of its mapping, and with a slow transform it gets its receipt', async () => {
+  test('a request that waits gets the answer that its mapping sets; with a slow transform it waits too, and gets the id of its run', async () => {
     const gateway = await start({ answerWithinMs: 50 })
     const answered = await post(gateway.port, '/hooks/answered', {}, waiting(30))
     expect([answered.status, answered.body, answered.headers['preference-applied']]).toEqual([201, 'made', 'wait=30'])

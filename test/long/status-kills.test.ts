@@ -1,4 +1,4 @@
-// A thousand series of kills, faults of the forge, and other ends of the run, all from seeds, at the steps that set a commit status.
+// A thousand series from seeds: kills of the gateway, faults of GitHub or GitLab, and runs that fail or are cancelled, at the steps that set a commit status.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { findStatusFaults } from '../unit/jobs/status-stage.ts'
 

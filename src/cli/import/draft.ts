@@ -99,11 +99,11 @@ export function moveSecretValue(
       if (brought === undefined) missing ??= asked
       return brought ?? ''
     })
-    return missing === undefined ? secrets.keep(name, whole) : requireSecret(missing)
+    return missing === undefined ? secrets.addValue(name, whole) : requireSecret(missing)
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
   const { source, id } = value
   if (source !== 'env' || typeof id !== 'string' || !/^[A-Za-z_][A-Za-z0-9_]*$/.test(id)) return requireSecret()
   const brought = secrets.readTheirs(id)
-  return brought === undefined ? requireSecret(id) : secrets.keep(name, brought)
+  return brought === undefined ? requireSecret(id) : secrets.addValue(name, brought)
 }

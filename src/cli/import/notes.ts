@@ -83,7 +83,7 @@ export class Variable {
 
 export type Secrets = {
   /** Moves a value into `.env`. If the name has another value already, a number is appended to the name. */
-  keep(name: string, value: string): Variable
+  addValue(name: string, value: string): Variable
   /** Makes sure that a variable has a value: from the environment, from `.env`, or from the variables of the imported file, else a
    * placeholder. */
   requireVariable(name: string): Variable
@@ -120,7 +120,7 @@ export function createSecrets(env: Env, theirs: Env): Secrets {
       if (there === undefined || there === value) return getVariable(free)
     }
   }
-  const keep = (name: string, value: string): Variable => add(name, value, false)
+  const addValue = (name: string, value: string): Variable => add(name, value, false)
   const requireVariable = (name: string): Variable => {
     if (read(name) === undefined) {
       const value = readTheirs(name)
@@ -129,10 +129,10 @@ export function createSecrets(env: Env, theirs: Env): Secrets {
     return getVariable(name)
   }
   return {
-    keep,
+    addValue,
     requireVariable,
     addPlaceholder: (name) => add(name, generatePlaceholder(), true),
-    requireToken: (name) => (read(name) === undefined ? keep(name, generateToken()) : getVariable(name)),
+    requireToken: (name) => (read(name) === undefined ? addValue(name, generateToken()) : getVariable(name)),
     has: (name) => read(name) !== undefined || readTheirs(name) !== undefined,
     readTheirs,
     added: () => [...added].map(([name, entry]) => ({ name, ...entry })),

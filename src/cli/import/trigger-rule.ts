@@ -155,7 +155,7 @@ function convertMatchRule(match: { [key: string]: JsonValue }, path: ConfigPath,
         path,
         'is a secret in the payload, which proves less than a signature. The hook token is asked for too.',
       )
-      return { ...always, payload: { [field]: [tools.secrets.keep(`${toVariableName(id)}_SECRET`, value)] } }
+      return { ...always, payload: { [field]: [tools.secrets.addValue(`${toVariableName(id)}_SECRET`, value)] } }
     }
     case 'header':
       return buildHeaderBranch(name.toLowerCase(), value, path, tools)
@@ -183,7 +183,7 @@ function buildHeaderBranch(header: string, value: string, path: ConfigPath, { se
   if (basic !== undefined) {
     return {
       ...always,
-      verify: { scheme: 'basic', secret: secrets.keep(name, Buffer.from(basic, 'base64').toString()) },
+      verify: { scheme: 'basic', secret: secrets.addValue(name, Buffer.from(basic, 'base64').toString()) },
     }
   }
   // the scheme of a known sender also reads the event and the delivery id
@@ -192,7 +192,7 @@ function buildHeaderBranch(header: string, value: string, path: ConfigPath, { se
   )
   const bare = header === 'authorization' ? value.replace(/^bearer +/i, '') : value
   const settings = known === undefined ? { scheme: 'token', header } : { scheme: known.id }
-  return { ...always, verify: { ...settings, secret: secrets.keep(name, bare) } }
+  return { ...always, verify: { ...settings, secret: secrets.addValue(name, bare) } }
 }
 
 /** The proof for a signature of the raw body. webhook compares signatures in hexadecimal, with or without the prefix `sha256=`. */
@@ -205,7 +205,7 @@ function convertSignatureRule(
   if (source !== 'header' || header === '')
     return noteUnsupported(tools, path, 'does not name the header with the signature.')
   if (typeof secret !== 'string' || secret === '') return noteUnsupported(tools, path, 'has no secret.')
-  const kept = tools.secrets.keep(`${toVariableName(String(path[0]))}_SECRET`, secret)
+  const kept = tools.secrets.addValue(`${toVariableName(String(path[0]))}_SECRET`, secret)
   const same = schemes.filter((row) => row.kind === 'hmac' && row.header === header && isBodyHash(row, hash))
   const [only] = same
   if (only !== undefined && same.length === 1) return { ...always, verify: { scheme: only.id, secret: kept } }

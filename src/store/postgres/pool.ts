@@ -16,7 +16,7 @@ import { isStatementError, PoolExhausted } from './errors.ts'
 
 type Scalar = string | number | boolean | Uint8Array | null | undefined
 export type Param = Scalar | readonly Scalar[]
-/** The rows of a statement, or of the last one of several without parameters. */
+/** Resolves to the rows of the statement. A text without parameters may have several statements: it resolves to the rows of the last one. */
 export type Query = (sql: string, ...params: readonly Param[]) => Promise<Row[]>
 
 type ClientPool = {

@@ -18,7 +18,7 @@ import { endLeases, extendLeases, join, lease, lockouts, noteFailures } from './
 import { channel, createListener, type ListenerTimes } from './listener.ts'
 import { endJob, hold, unhold } from './holds.ts'
 import type { Query } from './pool.ts'
-import { createReads, waitingBytes } from './reads.ts'
+import { createReads, sumWaitingBytes } from './reads.ts'
 import { noteRefusals, quarantine, deleteSealed } from './quarantine.ts'
 import { noteRepeats } from './repeats.ts'
 import { report } from './report.ts'
@@ -100,7 +100,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     if (maxWaitingBytes() === Number.POSITIVE_INFINITY || performance.now() - measuredAt < measureEveryMs) return
     measuredAt = performance.now()
     const { ended } = unmeasured
-    const bytes = await waitingBytes(query)
+    const bytes = await sumWaitingBytes(query)
     unmeasured.ended -= ended
     capacity.update(bytes)
   }

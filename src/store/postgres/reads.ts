@@ -97,7 +97,7 @@ const aliveMs = 30_000
 /** Greater than every seq and every moment. */
 const end = Number.MAX_SAFE_INTEGER
 
-export async function waitingBytes(query: Query): Promise<number> {
+export async function sumWaitingBytes(query: Query): Promise<number> {
   return Number((await query(selectBytes))[0]?.['bytes'] ?? 0)
 }
 
@@ -244,7 +244,7 @@ export function createReads(
       Number(
         (await patientQuery('SELECT count(*) AS count FROM deliveries WHERE state = $1', state))[0]?.['count'] ?? 0,
       ),
-    waitingBytes: () => waitingBytes(query),
+    waitingBytes: () => sumWaitingBytes(query),
     findAnswer: async ({ hook, key }) => {
       const row = await one(selectAnswered, hook, key)
       return row && toAnswered(row)

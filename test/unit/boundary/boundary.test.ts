@@ -98,7 +98,7 @@ describe('a forged marker', () => {
     expect(neutralise(text)).toBe(text)
   })
 
-  test('other words in the brackets of a marker are kept', () => {
+  test('words that are no marker are kept, even in the brackets of one', () => {
     const text = '<<<EXTERNAL_CONTENT>>> <<<<<<< HEAD \\u003c &lt;UNTRUSTED_CONTENT&gt; «EXTERNAL_TRUSTED_CONTENT»'
     expect(neutralise(text)).toBe(text)
   })

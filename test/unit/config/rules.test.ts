@@ -67,7 +67,7 @@ test('the recipients of an agent must name configured channels, and an OpenClaw 
   )
 })
 
-test('a mapping with the action deliver must name configured channels, and no key that only a turn uses', () => {
+test('a mapping with the action deliver is valid only if its channels are configured and it has no key that only a turn uses', () => {
   const checkDeliver = (mapping: object) =>
     checkMapping({ action: 'deliver', ...mapping }, {}, { channels: { slack: { botToken: 'x' } } })
   const slack = { channel: 'slack', to: 'C024BE91L' }
@@ -554,7 +554,7 @@ describe('conditions of a mapping', () => {
     expect(checkPayload(tests)[0]).toMatch(reason)
   })
 
-  test('conditions of a payload field that can be true are accepted', () => {
+  test('a condition of a payload field is accepted if some value can satisfy it', () => {
     const fitting = [{ gte: 5, lte: 5 }, { gt: 5 }, { exists: false }, { not: null }, { not: ['a', 1] }]
     expect(fitting.flatMap(checkPayload)).toEqual([])
     expect(checkMapping({ match: { event: { not: 'ping' }, headers: { a: { matches: '^b$' } } } })).toEqual([])

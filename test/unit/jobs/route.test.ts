@@ -95,7 +95,7 @@ test('if several channels have a recipient, the channel "last" means WhatsApp, o
   })
 })
 
-test('only the error for "last" without any channel says that no channel is configured', () => {
+test('without any channel, the error for the channel "last" says that no channel is configured, and no other error does', () => {
   expect(findRoute('last', { configured: [] })).toMatchObject({
     kind: 'none',
     isWithoutChannels: true,

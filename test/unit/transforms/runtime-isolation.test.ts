@@ -212,7 +212,7 @@ describe('the environment of a transform', () => {
     expect(await readResult((await load('x.ts'))['x.ts'])).toEqual({})
   })
 
-  test('the environment of a transform has the named variables that are set', async () => {
+  test('a transform sees only the environment variables that the configuration names and that are set', async () => {
     const env = pickEnv(['API_BASE', 'UNSET'], { API_BASE: 'https://example.com', HOOKLOOM_TOKEN: 'secret' })
     const { write, load } = await createStage({ env })
     await write({ 'x.ts': text })

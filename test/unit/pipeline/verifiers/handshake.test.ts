@@ -253,7 +253,7 @@ describe('unsigned handshakes by POST', () => {
     expect(verifierOf({ scheme: 'asana' }).secretHeaders).toContain('x-hook-secret')
   })
 
-  test('the secret of Notion is accepted only while the mapping is armed, and it is not sent back', async () => {
+  test('the secret of Notion is accepted only while the operator allows a new one, and it is not sent back', async () => {
     const request = requestOf({}, '{"verification_token":"secret_tMrlL1qK5vuQAh1b6cZGhFChZTSYJlce98V0pYn7yBl"}')
     expect(await ask({ scheme: 'notion' }, request, armed)).toMatchObject({
       status: 200,
