@@ -98,7 +98,10 @@ export function readClocks(wallClock: () => number = Date.now): Moment {
   return { wall: wallClock(), steady: performance.now() }
 }
 
-/** The milliseconds between two moments, by the clock on which more time has passed, because work must not be late. */
+/**
+ * The milliseconds between two moments, by the clock on which more time has passed. It measures the age of a lease: too old a lease is given up too
+ * early, but too young a one is used after its end, beside its next owner.
+ */
 export function measureElapsedMs(from: Moment, to: Moment): number {
   return Math.max(to.wall - from.wall, to.steady - from.steady)
 }

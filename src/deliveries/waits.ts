@@ -33,7 +33,7 @@ export async function readWaits(
 }
 
 type Facts = Pick<WaitsParts, 'config' | 'now'> & {
-  /** Whether any gateway runs on the store. */
+  /** Whether any gateway runs on the store. It is read only if a run waits for a slot, else it is true. */
   readonly isServed: boolean
   readonly isOutsider: boolean
 }

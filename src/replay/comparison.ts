@@ -68,7 +68,7 @@ export function matchIds(before: readonly NamedMapping[], after: readonly NamedM
   return (id) => moved.get(id) ?? id
 }
 
-/** Deliveries of one class with changes at the same paths; those that now park also have the same reason. `paths` have no indexes of actions. */
+/** Deliveries of one class with changes at the same paths; those of the class `now parks` also have the same reason. `paths` have no indexes of actions. */
 type Group<One> = {
   readonly class: ReplayClass
   readonly paths: readonly string[]
@@ -90,7 +90,7 @@ export function groupChanges<One extends Pick<OutcomeComparison, 'class' | 'chan
   return [...groups.values()].toSorted((one, other) => other.members.length - one.members.length)
 }
 
-/** The new decision with its reason: deliveries that park for different reasons are in different groups. */
+/** The new outcome in one line, with its reason: `park transform-failed: …`. */
 function findReason(changes: readonly Change[]): JsonValue | undefined {
   return changes.find(({ path }) => path === 'decision')?.after
 }

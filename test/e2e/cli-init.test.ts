@@ -39,7 +39,7 @@ describe('hookloom init', () => {
     expect(readAll(dir)).toEqual(before)
   })
 
-  test('hookloom init adds missing files, and keeps existing ones unchanged', async () => {
+  test('hookloom init adds missing files, and does not overwrite existing ones', async () => {
     const dir = makeFolder()
     await runCommand(['init'], { dir })
     writeFiles(dir, { 'hooks/transforms/github-pull-request.ts': '// mine\n' })

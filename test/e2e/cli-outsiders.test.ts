@@ -85,7 +85,7 @@ describe('custom presets', () => {
     expect([unknown.code, unknown.stderr]).toEqual([64, expect.stringContaining('Did you mean deployed?')])
   })
 
-  test('hookloom check names the file and the key of a broken custom preset', async () => {
+  test('hookloom check names the file of a broken custom preset, and the key of the configuration that names the preset', async () => {
     const dir = makeConfigDir({
       config: { hooks: { presets: ['weaver'], mappings: [{ match: { path: 'x' } }] } },
       files: { 'hooks/presets/weaver.ts': 'export default {' },

@@ -15,7 +15,7 @@ import { findRunning } from './running.ts'
 /** The result of `read`; `empty` if there is no store yet. Throws `store-unreadable` if this user may not read the store. */
 export async function readStore<T>(context: Context, empty: T, read: (reader: StoreReader) => Promise<T>): Promise<T> {
   const place = await findStorePlace(context)
-  if (place.kind === 'file' && !hasReadableFile(place.file)) return empty
+  if (place.kind === 'file' && !isExistingFile(place.file)) return empty
   const reader = await openReader(place)
   try {
     return await read(reader)
@@ -75,7 +75,7 @@ async function findStorePlace(context: Context): Promise<StorePlace> {
   const parts = findConfigParts(context)
   if (!parts.isStoreKnown && parts.problem !== undefined) throw parts.problem
   const place = chooseStorePlace(running, toStorePlace(context.dir, parts))
-  const isThere = place.kind === 'url' || hasReadableFile(place.file)
+  const isThere = place.kind === 'url' || isExistingFile(place.file)
   if (parts.problem?.code === 'config-missing' && !isThere) throw parts.problem
   return place
 }
@@ -93,8 +93,8 @@ export function chooseStorePlace(running: string | undefined, configured: StoreP
   )
 }
 
-/** Whether the file exists. Throws `store-unreadable` if this user may not read it. */
-function hasReadableFile(file: string): boolean {
+/** Whether there is such a file. Throws `store-unreadable` if there is one that this user may not read. */
+function isExistingFile(file: string): boolean {
   try {
     accessSync(file, constants.R_OK)
     return true

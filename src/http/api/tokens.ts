@@ -49,6 +49,7 @@ export function addTokenRoutes(router: Router, guards: Guards, parts: TokenParts
   })
 }
 
+/** The tokens of the configuration, then those that the API made, which are in the store. */
 async function listTokens({ generation, tokens, clock }: TokenParts): Promise<TokenFields[]> {
   const now = clock()
   const configured = Object.entries(generation().config.tokens).map(([name, { may, expiresAt }]): TokenFields => {

@@ -134,8 +134,8 @@ export function createListener(parts: {
     if (!isCurrent(attempt)) return
     state = { kind: 'lost' }
     attempt.client?.destroy()
-    failures += 1
     runLater(() => void connect(), toBackoffMs(failures, retry))
+    failures += 1
   }
 
   /** The pool sends the ping, over another connection: with some poolers, a connection gets only the notifications that it sent itself. */

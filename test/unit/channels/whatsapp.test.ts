@@ -73,7 +73,7 @@ it('the error about a recipient who has not written for 24 hours names the templ
   expect(result).toHaveProperty('detail', expect.stringContaining('Set channels.whatsapp.template'))
 })
 
-it('an answer 200 without a message id is not a success', async () => {
+it('an answer 200 without a message id is ambiguous', async () => {
   const result = await createChannel(createFetch(200, { messages: [] })).send(toOutgoing({ to: '+15550100' }))
   expect(result.kind).toBe('ambiguous')
 })

@@ -92,7 +92,7 @@ async function createStage(
 }
 
 describe('waiting deliveries', () => {
-  test('pending deliveries run at the next start, even if their time is in the future because the clock was set back', async () => {
+  test('pending deliveries run at the next start, even if the clock was set back to before they were received', async () => {
     const { rerunner, readState } = await createStage(['a', 'b'])
     await rerunner.resumePending()
     expect([await readState('a'), await readState('b')]).toEqual(['accepted', 'accepted'])

@@ -104,7 +104,7 @@ describe('the period of a budget', () => {
     expect(findPeriodAt(now, { period, timezone })).toEqual([startsAt, endsAt])
   })
 
-  test('a period ends where the next one begins, even if the clocks change or a date does not exist', () => {
+  test('a period ends where the next one begins, even if the clocks change or a time zone skips a date', () => {
     for (const timezone of ['Europe/Berlin', 'America/St_Johns', 'Pacific/Apia', 'Africa/Cairo']) {
       for (const period of ['1d', '1w', '1mo']) {
         let [, end] = findPeriodAt('2011-12-20T00:00:00.000Z', { period, timezone })
