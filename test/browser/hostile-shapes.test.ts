@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Locator, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { findBarriers, hasBrowser, shoot, show, type Stage, startStage } from './stage.ts'
 
 const wait = { timeout: 60_000 }
@@ -136,8 +136,18 @@ describe.skipIf(!hasBrowser)('hostile payloads in the views that learn from payl
         return [view.contains(activeElement), isMarked && isOnScreen, activeElement.outerHTML.slice(0, 80)]
       })()`)
       if (!isInside) return steps > 20 ? unseen : ['the walk ended early']
+      if (steps > 1_000) return ['the walk does not leave the view']
       if (!isSeen) unseen.push(name)
     }
+  }
+
+  /** A page that collects its dialogs and what its policy refuses. */
+  async function openWatchedPage(): Promise<Page> {
+    const opened = await stage.open({ width: 1_200 })
+    opened.on('dialog', (dialog) => void (dialogs.push(dialog.message()), dialog.dismiss()))
+    await opened.evaluate(`window.violations = [], document.addEventListener('securitypolicyviolation', ({ violatedDirective }) =>
+      window.violations.push(violatedDirective))`)
+    return opened
   }
 
   beforeAll(async () => {
@@ -146,16 +156,19 @@ describe.skipIf(!hasBrowser)('hostile payloads in the views that learn from payl
       files: { 'hooks/transforms/odd.ts': code, 'hooks/transforms/odd.fixtures/deep.json': deepFixture },
       development: true,
     })
-    page = await stage.open({ width: 1_200 })
-    page.on('dialog', (dialog) => void (dialogs.push(dialog.message()), dialog.dismiss()))
-    await page.evaluate(`window.violations = [], document.addEventListener('securitypolicyviolation', ({ violatedDirective }) =>
-      window.violations.push(violatedDirective))`)
+    page = await openWatchedPage()
     await stage.post('odd', { text: 'first', type: 'usual' }, stripe)
     for (const name of ['keys', 'signs', 'names', 'emoji', 'deep']) {
       for (const hook of ['odd', 'text']) await stage.post(hook, bodyOf(name))
     }
     await stage.post('odd', { ...signs, type: `${markup}${bidi}`, source: bidi }, stripe)
     await stage.post('odd', { ...signs, type: 'usual', odd: markup }, stripe)
+  })
+  // a test that hangs leaves a page that no other test can use, and its own loop goes on until the page is closed
+  afterEach(async ({ task }) => {
+    if (task.result?.state !== 'fail') return
+    await page.close()
+    page = await openWatchedPage()
   })
   afterAll(() => stage.close())
 
