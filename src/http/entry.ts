@@ -188,11 +188,11 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
     let isGatewaysFault = false
     for (const mapping of claimed) {
       const { id, identity, verifier } = mapping
-      const early =
+      const unverifiedAnswer =
         arrivedAt === undefined &&
         verifier.isHandshakeHead(request) &&
         (await runHandshake(identity.secretsName, verifier, request, false))
-      if (early) return { answer: early, signedFor, proved, source, trace, isGatewaysFault }
+      if (unverifiedAnswer) return { answer: unverifiedAnswer, signedFor, proved, source, trace, isGatewaysFault }
       const verified = await verifier.verify(request, arrivedAt)
       trace.push({ mappingId: id, matched: verified.ok, why: verified.ok ? 'the proof is valid' : verified.reason })
       if (!verified.ok) {
@@ -208,16 +208,17 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
     return { answer: undefined, signedFor, proved, source, trace, isGatewaysFault }
   }
 
+  /** The answer to a handshake; undefined if the request is none. `isRetried`: the request was refused before, and is tried again now. */
   async function runHandshake(
     secretsName: string,
     verifier: SignedMapping['verifier'],
     request: VerifyRequest,
     verified: boolean,
-    isLate = false,
+    isRetried = false,
   ): Promise<Answer | undefined> {
-    // a secret of an old request is not accepted: another one may have been accepted since
-    const answer = await verifier.handshake(request, { verified, armed: !isLate && handed.isArmed(secretsName) })
-    if (answer?.handedSecret !== undefined && !isLate) await handed.save(secretsName, answer.handedSecret)
+    // the secret of a retried request is not accepted: another one may have been accepted since
+    const answer = await verifier.handshake(request, { verified, armed: !isRetried && handed.isArmed(secretsName) })
+    if (answer?.handedSecret !== undefined && !isRetried) await handed.save(secretsName, answer.handedSecret)
     return answer && toAnswer(answer)
   }
 }

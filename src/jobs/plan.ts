@@ -205,8 +205,8 @@ function planStatus({ id: runId, planned }: NewJob, newId: () => string): NewJob
 }
 
 /**
- * The recorded step `wake`. The turn itself is another job. It is `skipped` if heartbeats are off: the event waits for a turn. It is `done`
- * with a detail if the turn is deferred until the active hours begin.
+ * The recorded step `wake`: `skipped` if heartbeats are off, because the event then waits for a turn, else `done`, with a detail if the turn is
+ * deferred until the active hours begin. The turn itself is another job.
  */
 export function toWakeStep(config: Config, agentId: string, now: number): Omit<Step, 'at'> {
   const { every, activeHours } = findHeartbeatConfig(config, agentId)

@@ -122,7 +122,7 @@ export type VerifierDefinition = {
   sign?(request: VerifyRequest, context: VerifierContext): Readonly<Record<string, string>>
 }
 
-/** A loaded scheme in code. `broken`: its module is missing or does not load. It accepts no request. */
+/** A scheme in code, after the attempt to load its module. `broken`: the module is missing or does not load, so the scheme accepts no request. */
 export type DefinedVerifier =
   | {
       readonly kind: 'sound'

@@ -53,7 +53,7 @@ export function renderMarkdown(report: ReplayReport, names: { readonly base: str
 function renderGroup({ class: name, paths, count, percent, example }: ReplayReport['groups'][number]): string {
   const where = paths.filter((path) => path !== 'decision').map(toCode)
   const title = [`<b>${name}</b>`, ...(where.length === 0 ? [] : [where.join(', ')])].join(' ')
-  const summary = `<summary>${toHtml(title)}: ${formatQuantity(count, 'request')}, ${percent} %</summary>`
+  const summary = `<summary>${toCodeElements(title)}: ${formatQuantity(count, 'request')}, ${percent} %</summary>`
   const lines = [`${example.deliveryId}  ${example.hook}`, ...example.changes.flatMap(renderChange)]
   return ['<details>', summary, '', toBlock(lines.join('\n'), 'diff'), '', '</details>'].join('\n')
 }
@@ -83,8 +83,8 @@ function toCode(text: string): string {
   return `\`${toPrintableLine(text).replaceAll('`', "'").slice(0, 200)}\``
 }
 
-/** Writes code with a tag, for `<summary>`: Markdown is not read there. */
-function toHtml(text: string): string {
+/** Makes each code span a `<code>` element, for `<summary>`, where Markdown is not read. All other text is returned unchanged. */
+function toCodeElements(text: string): string {
   return text.replace(
     /`([^`]*)`/g,
     (_, code: string) => `<code>${code.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</code>`,

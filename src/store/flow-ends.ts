@@ -3,8 +3,8 @@ import {
   toEndedColumns,
   type FlowClaim,
   jobsOfKey,
-  reviewColumns,
-  reviewKeys,
+  readyColumns,
+  makeKeysReady,
   run,
   type Script,
 } from './flow-script.ts'
@@ -14,7 +14,7 @@ const cancelledAtOnce = 50
 const expiredAtOnce = 100
 const maxUnsorted = 100
 
-/** `ended`: the rows that `reviewKeys` needs. `isDone`: whether every cancel was carried out. */
+/** `ended`: the rows that `makeKeysReady` needs. `isDone`: whether every cancel was carried out. */
 export type Cancelled = { readonly ended: readonly Row[]; readonly isDone: boolean }
 
 /** The cancels that arrived before all jobs that have no key yet; none while there are many such jobs. */
@@ -46,7 +46,7 @@ export function* cancelJobs({ now, dialect }: FlowClaim): Script<Cancelled> {
   const ended = yield* run(
     `UPDATE jobs SET state = 'cancelled', ended_at = $2, last_error = c.reason FROM ${cancelled}
       WHERE ${isDue} AND jobs.flow = k.id AND jobs.ended_at IS NULL AND jobs.state = 'queued'
-        AND jobs.delivery_seq < c.delivery_seq RETURNING ${toEndedColumns(`'cancelOn'`)}, ${reviewColumns}`,
+        AND jobs.delivery_seq < c.delivery_seq RETURNING ${toEndedColumns(`'cancelOn'`)}, ${readyColumns}`,
     seqs,
     now,
   )
@@ -66,11 +66,11 @@ export function* expireJobs({ now, dialect }: FlowClaim): Script<void> {
   const ended = yield* run(
     `UPDATE jobs SET state = 'expired', ended_at = $2, last_error = $3 WHERE seq IN
       (SELECT j.seq FROM jobs j WHERE j.seq IN (${dialect.list('$1')}) AND j.state = 'queued' AND j.ended_at IS NULL
-        AND ${dialect.isUntouched}) RETURNING ${toEndedColumns(`'expires'`)}, ${reviewColumns}`,
+        AND ${dialect.isUntouched}) RETURNING ${toEndedColumns(`'expires'`)}, ${readyColumns}`,
     seqs,
     now,
     expiredReason,
   )
-  yield* reviewKeys(ended, dialect)
+  yield* makeKeysReady(ended, dialect)
   yield* run(`UPDATE job_flow SET expires_at = NULL WHERE job_seq IN (${dialect.list('$1')})`, seqs)
 }

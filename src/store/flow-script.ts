@@ -87,15 +87,15 @@ export const jobsOfKey = (alias: string, key: string, also = 'true') =>
  */
 export const whereQueued = (alias: string) => `${alias}.state <> 'running'`
 
-/** The columns of the ended jobs that `reviewKeys` needs. */
-export const reviewColumns = 'flow, queued_again, run_at'
+/** The columns of the ended jobs that `makeKeysReady` needs. */
+export const readyColumns = 'flow, queued_again, run_at'
 
 /**
- * Call it after queued jobs were ended: the next job of their key may have another session. If the ended job had been queued again, its key may
- * wait for the time of this retry or of another one. A quiet period of the key goes on: it ends after the time of each of its retries. A job that no
- * claim has sorted has no key.
+ * Makes keys `ready` after queued jobs of theirs were ended, so that the next claim looks at them again: a blocked key, because its next job may
+ * have another session, and a key that waits for the time of a retry, because the ended job may be this retry. A key in a quiet period is not
+ * changed: the period ends later than each of its retries. A job that no claim has given a key yet is left out (`flow` is null or 0).
  */
-export function* reviewKeys(ended: readonly Row[], { rows }: Dialect): Script<void> {
+export function* makeKeysReady(ended: readonly Row[], { rows }: Dialect): Script<void> {
   const never = -1
   const retries = new Map<number, number>()
   for (const { flow, queued_again: again, run_at: runAt } of ended) {

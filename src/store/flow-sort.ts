@@ -16,8 +16,8 @@ import {
   type FlowClaim,
   jobsOfKey,
   readFlowSettings,
-  reviewColumns,
-  reviewKeys,
+  readyColumns,
+  makeKeysReady,
   run,
   type Script,
   toEndedColumns,
@@ -57,10 +57,10 @@ export function* sortJobs(claim: FlowClaim, hasCancels: boolean): Script<boolean
   ended.push(...(yield* dropOldest(groups, claim)))
   const ids = yield* writeKeys(groups, claim)
   yield* setKeys(groups, ({ known, newest }) => (known === undefined ? ids.get(toKeyName(newest)) : undefined), claim)
-  // leaves out the keys whose quiet period has just begun: `reviewKeys` would end this period
+  // leaves out the keys whose quiet period has just begun: `makeKeysReady` would end this period
   const rescheduled = new Set(groups.filter(isRescheduled).map(({ known }) => known?.id))
   const left = ended.filter(({ flow }) => !rescheduled.has(Number(flow)))
-  yield* reviewKeys([...left, ...groups.filter(hasNewNextJob).map(toReviewRow)], claim.dialect)
+  yield* makeKeysReady([...left, ...groups.filter(hasNewNextJob).map(toReviewRow)], claim.dialect)
   return rows.length < sortedAtOnce && cancelled.isDone
 }
 
@@ -160,7 +160,7 @@ function* endRunning(replaced: readonly KeyGroup[], { now, dialect }: FlowClaim)
   }
 }
 
-/** Returns the jobs that it ended, for `reviewKeys`. */
+/** Returns the jobs that it ended, for `makeKeysReady`. */
 function* replaceQueued(replaced: readonly KeyGroup[], { now, dialect }: FlowClaim): Script<Row[]> {
   const known = replaced.flatMap(({ known: key, newest }) =>
     key === undefined ? [] : [[key.id, newest.seq, newest.id]],
@@ -169,7 +169,7 @@ function* replaceQueued(replaced: readonly KeyGroup[], { now, dialect }: FlowCla
   const rows = dialect.rows('$1', { key_id: 'bigint', before: 'bigint', by_id: 'text' })
   return yield* run(
     `UPDATE jobs SET state = 'superseded', ended_at = $2, last_error = $3, ended_by = r.by_id FROM (${rows}) r
-      WHERE flow = r.key_id AND ended_at IS NULL AND state = 'queued' AND seq < r.before RETURNING ${toEndedColumns(`'replace'`)}, ${reviewColumns}`,
+      WHERE flow = r.key_id AND ended_at IS NULL AND state = 'queued' AND seq < r.before RETURNING ${toEndedColumns(`'replace'`)}, ${readyColumns}`,
     JSON.stringify(known),
     now,
     supersededReason,
@@ -192,7 +192,7 @@ function* setKeys(
   yield* run(`UPDATE jobs SET flow = r.key_id FROM (${rows}) r WHERE seq = r.job_seq`, JSON.stringify(set))
 }
 
-/** Returns the jobs that it ended, for `reviewKeys`. */
+/** Returns the jobs that it ended, for `makeKeysReady`. */
 function* dropOldest(groups: readonly KeyGroup[], { now, dialect }: FlowClaim): Script<Row[]> {
   const full = new Map<number, number[]>()
   for (const { known, newest } of groups) {
@@ -213,7 +213,7 @@ function* dropOldestOf(
       SELECT j.seq FROM (${dialect.rows('$1', { key_id: 'bigint' })}) r JOIN jobs j ON j.flow = r.key_id
       WHERE j.ended_at IS NULL AND j.state = 'queued' AND j.seq <= (SELECT q.seq FROM jobs q
         WHERE q.flow = r.key_id AND q.ended_at IS NULL AND q.state = 'queued' ORDER BY q.seq DESC LIMIT 1 OFFSET $4)
-      ORDER BY j.seq LIMIT ${sortedAtOnce}) RETURNING ${toEndedColumns(`'maxQueued'`)}, ${reviewColumns}`,
+      ORDER BY j.seq LIMIT ${sortedAtOnce}) RETURNING ${toEndedColumns(`'maxQueued'`)}, ${readyColumns}`,
     JSON.stringify(ids.map((id) => [id])),
     now,
     describeFull(max),

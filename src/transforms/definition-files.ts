@@ -13,7 +13,10 @@ const packageFolders = ['hooks/node_modules', 'node_modules']
 
 const packageName = /^(?:@[a-z\d~-][\w.~-]*\/)?[a-z\d~-][\w.~-]*$/
 
-/** `fixtures` and `page`: the paths of its samples and its README. They need not exist. */
+/**
+ * The module of a preset. `fixtures`: the path of the folder of its fixtures. `page`: the path of its README; undefined for a preset that is a
+ * single file. Neither need exist.
+ */
 export type PresetFile = ModuleFile & {
   readonly label: string
   readonly fixtures: string

@@ -207,7 +207,7 @@ describe('POST /api/deliveries/<id>/capture', () => {
     expect(readdirSync(folder('a/b.fixtures')).filter((name) => name.includes('tmp'))).toEqual([])
   })
 
-  test('a capture leaves out values that the code took from its environment or the configuration, as the command does', async () => {
+  test('a capture leaves out each field with a value of the environment or the configuration that the request does not have, as the command does', async () => {
     const { hooks } = config
     const transforms = { env: ['ACME_KEY', 'STAGE'] }
     const own = await startInside({

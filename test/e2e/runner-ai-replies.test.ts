@@ -39,7 +39,7 @@ test('a model that spent its whole output on thinking is not called again', asyn
   })
 })
 
-test('the part of a reply that a content filter stopped is not delivered', async () => {
+test('if a content filter stops a reply, the part that came before is not delivered', async () => {
   fake.answer = stopsFor('content_filter', 'It was ab')
   const { result } = await run({ api, fake, provider: whole })
   expect(result).toMatchObject({ status: 'error', retryable: false, detail: expect.stringContaining('content-filter') })

@@ -574,9 +574,9 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
 
   /** A gateway dies with about a third of the running jobs. Some of its reports arrive long afterwards. */
   function kill(): void {
-    const [mine, others] = [held.filter(() => drawBelow(3) === 0), held]
-    held = others.filter((each) => !mine.includes(each))
-    stale = [...stale, ...mine].slice(-10)
+    const lost = held.filter(() => drawBelow(3) === 0)
+    held = held.filter((each) => !lost.includes(each))
+    stale = [...stale, ...lost].slice(-10)
     seen.kills += 1
   }
 

@@ -14,7 +14,7 @@ import { formatQuantity, toPrintable } from '../../base/text.ts'
 import { cutLine } from '../terminal/print.ts'
 import { type CheckFinding, buildFailure } from './findings.ts'
 
-const oldQueueMs = 60_000
+const overdueMs = 60_000
 
 export async function checkStore(dir: string, config: Config): Promise<CheckFinding[]> {
   try {
@@ -38,7 +38,7 @@ async function checkContents(place: StorePlace, { store: { maxWaitingBytes } }: 
     const waiting = describeFillLevel(await reader.waitingBytes(), maxWaitingBytes)
     const next = [
       ...(waiting === undefined ? [] : [waiting]),
-      ...(dueForMs < oldQueueMs ? [] : [describeOldQueue(dueForMs)]),
+      ...(dueForMs < overdueMs ? [] : [describeOverdueJob(dueForMs)]),
       ...(deliveries.parked === 0 ? [] : ['"hookloom list --state parked" shows the parked deliveries.']),
       ...(unmatched === 0
         ? []
@@ -56,7 +56,7 @@ async function checkContents(place: StorePlace, { store: { maxWaitingBytes } }: 
   }
 }
 
-function describeOldQueue(dueForMs: number): string {
+function describeOverdueJob(dueForMs: number): string {
   const minutes = Math.floor(dueForMs / 60_000)
   return (
     `A job has been due for ${formatQuantity(minutes, 'minute')}. Either no gateway runs, or the gateways have too little time for ` +

@@ -78,11 +78,11 @@ const checkEveryMs = 1_000
 const maxConflicts = 5
 
 export function createDatabaseConnections(options: ConnectionOptions): DatabaseConnections {
-  const { url, prepare: how = 'migrate', maxConnections = 8, log = silentLog, limits: own } = options
+  const { url, prepare: how = 'migrate', maxConnections = 8, log = silentLog, limits: ownLimits } = options
   const shown = describeDatabase(url)
   const readOnly = how !== 'migrate'
-  const patient = extendLimits(own ?? limits)
-  const usualMs = options.answerMs ?? own?.answerMs ?? patient.answerMs
+  const patient = extendLimits(ownLimits ?? limits)
+  const usualMs = options.answerMs ?? ownLimits?.answerMs ?? patient.answerMs
   const pool = createClientPool({
     url,
     maxConnections,
@@ -159,7 +159,7 @@ export function createDatabaseConnections(options: ConnectionOptions): DatabaseC
   }
 
   async function prepare(): Promise<void> {
-    const prepared = own ?? limits
+    const prepared = ownLimits ?? limits
     if (how === 'nothing') return
     if (how === 'check') return inTransaction(({ query }) => checkVersion(query, shown), prepared, usualMs)
     if (await inTransaction(({ query }) => isMigrated(query, shown), prepared, usualMs)) return
@@ -226,8 +226,8 @@ export function createDatabaseConnections(options: ConnectionOptions): DatabaseC
     runCall(() =>
       retryConflicts(() =>
         pace === 'usual'
-          ? inTransaction(run, own, usualMs, first)
-          : inTransaction(run, own && patient, patient.answerMs, first),
+          ? inTransaction(run, ownLimits, usualMs, first)
+          : inTransaction(run, ownLimits && patient, patient.answerMs, first),
       ),
     )
   const createQuery =

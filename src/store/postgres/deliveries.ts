@@ -15,7 +15,7 @@ import {
 } from './append.ts'
 import type { Row } from '../rows.ts'
 import { failedBySql, longestPeriodMs } from '../rules.ts'
-import { reviewColumns } from '../flow-script.ts'
+import { readyColumns } from '../flow-script.ts'
 import { lockFlows } from './flow.ts'
 import { reviewFlows } from './holds.ts'
 import type { Query } from './pool.ts'
@@ -174,7 +174,7 @@ async function dropBySeq(query: Query, seq: number, { now, jobs }: { now: string
   )
   if (dropped.length > 0) await query('DELETE FROM requests WHERE delivery_seq = $1', seq)
   const left = await query(
-    `UPDATE jobs SET state = 'dropped', ended_at = ${now} WHERE delivery_seq = $1 AND state IN (${jobs}) RETURNING ${reviewColumns}`,
+    `UPDATE jobs SET state = 'dropped', ended_at = ${now} WHERE delivery_seq = $1 AND state IN (${jobs}) RETURNING ${readyColumns}`,
     seq,
   )
   await reviewFlows(query, left)

@@ -1,7 +1,7 @@
 // Holds, which keep jobs back by their labels, and endings, which end a job before its time. The clock is the database's.
 import type { Ending } from '../../model/job.ts'
 import { reopenKey } from '../flow.ts'
-import { reviewColumns, reviewKeys } from '../flow-script.ts'
+import { readyColumns, makeKeysReady } from '../flow-script.ts'
 import type { Hold, NewHold } from '../records.ts'
 import { type Row, toHold } from '../rows.ts'
 import { dialect, lockFlows, runScript } from './flow.ts'
@@ -15,9 +15,9 @@ export async function reopenFlows(query: Query, jobs: readonly Row[]): Promise<v
   for (const { flow = null, run_at: runAt = null } of jobs) if (flow !== null) await query(reopenKey, runAt, flow)
 }
 
-/** Checks the keys of queued jobs that were ended: see `reviewKeys`. */
+/** Checks the keys of queued jobs that were ended: see `makeKeysReady`. */
 export async function reviewFlows(query: Query, ended: readonly Row[]): Promise<void> {
-  await runScript(query, reviewKeys(ended, dialect))
+  await runScript(query, makeKeysReady(ended, dialect))
 }
 
 export async function returnToFlow(query: Query, seq: number): Promise<void> {
@@ -73,7 +73,7 @@ export async function endJob(
 ): Promise<EndJobResult> {
   await lockFlows(query, 'id = $1', id)
   const [job] = await query(
-    `SELECT seq, state, ${reviewColumns} FROM jobs WHERE id = $1 AND ended_at IS NULL FOR UPDATE`,
+    `SELECT seq, state, ${readyColumns} FROM jobs WHERE id = $1 AND ended_at IS NULL FOR UPDATE`,
     id,
   )
   if (job === undefined) return undefined

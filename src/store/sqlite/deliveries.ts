@@ -1,7 +1,7 @@
 // The operations on deliveries. They run inside the writer's transaction.
 import { jobsOf } from './catalog.ts'
 import type { Database, Row } from './driver.ts'
-import { reviewColumns } from '../flow-script.ts'
+import { readyColumns } from '../flow-script.ts'
 import { dropJobs } from './endings.ts'
 import { insertJobs } from './jobs.ts'
 import { deliveryColumns, type OperationOf, type RingValues, settlementColumns } from './operations.ts'
@@ -127,7 +127,7 @@ export function drop(db: Database, { id, at }: OperationOf<'drop'>): boolean {
 /** `jobs`: the states of the jobs that are dropped with the delivery. Returns false if there was nothing left to drop. */
 export function dropBySeq(db: Database, seq: number, { at, jobs }: { at: number; jobs: string }): boolean {
   const left = db.all(
-    `SELECT seq, lane, state, ${reviewColumns} FROM jobs WHERE seq IN ${jobsOf('?1')} AND state IN (${jobs})`,
+    `SELECT seq, lane, state, ${readyColumns} FROM jobs WHERE seq IN ${jobsOf('?1')} AND state IN (${jobs})`,
     seq,
   )
   dropJobs(db, left, at)

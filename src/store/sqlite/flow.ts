@@ -1,6 +1,6 @@
 // The tables of flows, and how SQLite runs their scripts.
 import { reopenKey as reopenAnyKey } from '../flow.ts'
-import { type Dialect, reviewKeys, type Script } from '../flow-script.ts'
+import { type Dialect, makeKeysReady, type Script } from '../flow-script.ts'
 import type { Database, Row, SqlValue } from './driver.ts'
 import type { JobValues } from './operations.ts'
 
@@ -130,9 +130,9 @@ export function returnToFlow(db: Database, seq: SqlValue): void {
   if (job !== undefined) reopenFlow(db, job)
 }
 
-/** Checks the keys of queued jobs that were ended: see `reviewKeys`. */
+/** Checks the keys of queued jobs that were ended: see `makeKeysReady`. */
 export function reviewFlows(db: Database, ended: readonly Row[]): void {
-  runScript(db, reviewKeys(ended, dialect))
+  runScript(db, makeKeysReady(ended, dialect))
 }
 
 /** Makes the key of a queued job due again when the job is due. */

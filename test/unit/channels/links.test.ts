@@ -74,7 +74,7 @@ describe.each(markups)('misleading links in %s', (_name, markup) => {
   })
 
   it.each(['https://bank.com@evil.com', '<https://bank.com@evil.com>', 'https://bank.com&commat;evil.com'])(
-    'the address %j, which has a user name before its host, is followed by its host, and chats make no link of it',
+    'chats make no link of the address %j, which has a user name before its host, and the host is written after it',
     (reply) => {
       const written = render(`See ${reply} now`, markup)
       expect(toVisibleText(written)).toContain('(https://evil.com/)')

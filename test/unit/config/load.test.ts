@@ -223,7 +223,7 @@ describe('variables in the configuration', () => {
     expect(readToken('$5 and $ of the hooks', {})).toBe('$5 and $ of the hooks')
   })
 
-  test('a ${ without a name is refused', () => {
+  test('a ${ that no valid name and no } follow is refused', () => {
     for (const text of ['${', '${}', '${A', '${not-a-name}']) {
       expect(checkData({ hooks: { token: text } })[0]).toMatch(/^hooks\.token contains "\$\{"/)
     }

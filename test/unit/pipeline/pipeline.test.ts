@@ -285,7 +285,7 @@ describe('policy of actions', () => {
     expect(await decideOn(generation, toTestDelivery('in', { text: 'a' }))).toMatchObject({ kind: 'refuse' })
   })
 
-  test('a run under the default key shares the key with parallel runs only if its session is not persistent', async () => {
+  test('runs under the default session key do not wait for one another, unless their session is persistent', async () => {
     const options = { hooks: { defaultSessionKey: 'hook:inbox' } }
     expect(await accept([template], { text: 'a' }, options)).toMatchObject([{ sharesSession: true }])
     expect(await accept([{ ...template, sessionMode: 'persistent' }], { text: 'a' }, options)).toMatchObject([
