@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Stage } from './store.ts'
+import { flowJob } from './flow.ts'
 import { claimOne } from './jobs.ts'
 import { accepted, keyed, newDelivery, newEvent, newJob, parked } from './stage.ts'
 
@@ -72,6 +73,32 @@ export function describeSweep(stage: () => Stage): void {
       expect((await store.events({ limit: 9 })).map(({ text }) => text)).toEqual(['young'])
       expect((await store.sessions({ limit: 9 })).map(({ sessionKey }) => sessionKey)).toEqual(['two'])
       expect(await store.messages({ agentId: 'main', sessionKey: 'hook:one', limit: 9 })).toEqual([])
+    })
+
+    test('sweep() deletes the time of the last turn of a mapping if it is old, and keeps a later one', async () => {
+      const { store, clock } = stage()
+      const claimKey = async () => {
+        const job = await claimOne(store)
+        await store.report(job, { outcome: { kind: 'done' } })
+        return job.id
+      }
+      const keys = ['a1', 'a2', 'a3', 'b1', 'b2']
+      const jobs = keys.map((key) => flowJob({ key }, { id: key, ring: key.slice(0, 1) }))
+      for (const job of jobs) {
+        clock.advance(1)
+        // sweep() does not visit a delivery whose time of arrival is in the future
+        await store.append(newDelivery({ at: clock() + 1_000_000, jobs: [job] }))
+      }
+      clock.advance(10)
+      expect(await claimKey()).toBe('a1')
+      await store.sweep(0)
+      expect(await claimKey()).toBe('b1')
+      clock.advance(10)
+      expect(await claimKey()).toBe('a2')
+      clock.advance(10)
+      await store.sweep(0)
+      // it would be b2 if the store still knew that the last turn was a2
+      expect(await claimKey()).toBe('a3')
     })
 
     test('sweep() deletes all old deliveries, even if that takes several steps', async () => {

@@ -45,13 +45,21 @@ const deleteExpiredCursors = `DELETE FROM cursors WHERE name IN (SELECT name FRO
 const deleteOldStarts =
   'DELETE FROM flow_counts WHERE seq IN (SELECT seq FROM flow_counts WHERE at < ? ORDER BY at LIMIT ?)'
 
-/** Deletes old tasks, events, messages, sessions and accounts, and expired cursors. Returns how many rows it changed; call it until it returns 0. */
+/** The last turn of a line only delays jobs that are older than this turn, and `sweep` has dropped such jobs. */
+const deleteOldLines =
+  'DELETE FROM flow_lines WHERE line IN (SELECT line FROM flow_lines WHERE served_at < ?1 LIMIT ?2)'
+
+/**
+ * Deletes old tasks, events, messages, sessions, accounts and rows of flows, and expired cursors. Returns how many rows it changed; call it until
+ * it returns 0.
+ */
 export function prune(db: Database, operation: OperationOf<'prune'>): number {
   const { at, before, limit } = operation
   return (
     pruneTasks(db, operation) +
     db.run(deleteExpiredCursors, at, limit).changes +
     db.run(deleteOldStarts, at - longestPeriodMs, limit).changes +
+    db.run(deleteOldLines, before, limit).changes +
     pruneAccounts(db, before) +
     db.run(deleteOldest('events'), at, before, limit).changes +
     db.run(deleteOldest('messages'), at, before, limit).changes +
