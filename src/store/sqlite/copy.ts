@@ -8,20 +8,22 @@ import { type Database, openDatabase, type SqlValue, classifyError } from './dri
 import { ensurePrivate, describeFile } from './files.ts'
 import { selectJob, selectWake, wakeOffset } from './jobs.ts'
 import { type StoreLock, takeLock } from './lock.ts'
-import { migrate } from './migrations.ts'
+import { applyMigrations, migrate } from './migrations.ts'
 import { eventColumns, eventTables } from './sessions.ts'
 
-/** Throws `store-locked` while a gateway uses the file, and `config-missing` if there is no file. */
+/**
+ * Throws `store-locked` while a gateway uses the file, and `config-missing` if there is no file. The file is read in a transaction that brings it to the
+ * schema of this version, and that is rolled back: an older hookloom can still use the file.
+ */
 export async function readSqlite<Result>(file: string, run: (source: CopySource) => Promise<Result>): Promise<Result> {
   if (!existsSync(file))
     throw new Problem('config-missing', `There is no store at ${file}, so there is nothing to copy.`)
   const lock = takeLock(file)
   const db = openUnder(lock, file)
   try {
-    migrate(db, describeFile(file))
     db.exec('BEGIN IMMEDIATE')
+    applyMigrations(db, describeFile(file))
     completeCatalog(db)
-    db.exec('COMMIT; BEGIN')
     return await run({
       read: async ({ name, key, columns }, after, limit) => {
         const sql = selectPage({ name, key, columns })
@@ -37,6 +39,7 @@ export async function readSqlite<Result>(file: string, run: (source: CopySource)
       count: async ({ name }) => countRows(db, name) + (name === 'jobs' ? countRows(db, 'wake_ids') : 0),
     })
   } finally {
+    if (db.inTransaction) db.exec('ROLLBACK')
     db.close()
     lock.release()
   }

@@ -226,13 +226,19 @@ export function readSchemaVersion(db: Database, file: string): number {
  * this many, as an older version did.
  */
 export function migrate(db: Database, file: string, upTo = migrations.length): void {
+  if (readSchemaVersion(db, file) >= upTo) return
+  db.exec('BEGIN IMMEDIATE')
+  applyMigrations(db, file, upTo)
+  db.exec('COMMIT')
+}
+
+/** As `migrate`, in a transaction of the caller. */
+export function applyMigrations(db: Database, file: string, upTo = migrations.length): void {
   const version = readSchemaVersion(db, file)
   if (version >= upTo) return
-  db.exec('BEGIN IMMEDIATE')
   for (const sql of migrations.slice(version, upTo)) {
     db.exec(sql)
     if (sql === slim) completeCatalog(db)
   }
   db.exec(`PRAGMA user_version = ${upTo}`)
-  db.exec('COMMIT')
 }
