@@ -34,6 +34,8 @@ export type QuarantineQuery = {
   readonly limit: number
   /** Only requests after this `place`, the oldest first; 0 begins with the first one. Without it: the newest requests. */
   readonly after?: number | undefined
+  /** Only the request with this id, found by an index. `after` must not be given. */
+  readonly requestId?: string | undefined
   readonly hook?: string | undefined
   /** Milliseconds since the epoch: only requests that arrived then or later. */
   readonly since?: number | undefined

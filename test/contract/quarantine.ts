@@ -63,6 +63,19 @@ export function describeQuarantine(stage: () => Stage): void {
       expect(toIds(await store.quarantinedRequests({ limit: 9, since: clock() }))).toEqual(toIds([late]))
     })
 
+    test('a query for a request id finds this sealed request only, if it also matches the filters', async () => {
+      const { store, clock } = stage()
+      const [one, other] = [buildSealedRequest(), buildSealedRequest()]
+      await store.quarantine([one, other], wide)
+      const find = async (requestId: string, hook?: string) =>
+        toIds(await store.quarantinedRequests({ limit: 9, requestId, hook }))
+      expect(await find(one.requestId)).toEqual([one.requestId])
+      expect(await find(one.requestId, 'stripe')).toEqual([])
+      expect(await find(newId())).toEqual([])
+      const since = clock() + 1
+      expect(await store.quarantinedRequests({ limit: 9, requestId: one.requestId, since })).toEqual([])
+    })
+
     test('a sealed request that is already stored is not changed, and is deleted only once', async () => {
       const { store } = stage()
       const [one, two] = [buildSealedRequest(), buildSealedRequest()]

@@ -36,6 +36,8 @@ type RetryResult = {
 export type RefusedCalls = {
   /** The newest `limit` kept refusals, oldest first. */
   list(limit: number): Promise<RefusalRecord[]>
+  /** The kept refusal with this request id. */
+  find(requestId: string): Promise<RefusalRecord | undefined>
   /** Whether a refused request still waits to be written. */
   isWaiting(requestId: string): boolean
   /**
@@ -101,10 +103,10 @@ export function createRefusedCalls(parts: {
 
   return {
     isWaiting: quarantine.isWaiting,
-    async list(limit) {
-      const kept = await store.quarantinedRequests({ limit })
-      // as: only the gateway writes this text
-      return kept.map(({ refusal }) => JSON.parse(refusal) as RefusalRecord)
+    list: async (limit) => (await store.quarantinedRequests({ limit })).map(parseRefusal),
+    async find(requestId) {
+      const [kept] = await store.quarantinedRequests({ limit: 1, requestId })
+      return kept && parseRefusal(kept)
     },
     async retry(query, { isDry }) {
       const counts = { ran: 0, repeated: 0, gone: 0, stillRefused: 0 }
@@ -146,6 +148,11 @@ export function createRefusedCalls(parts: {
   }
 }
 
+function parseRefusal({ refusal }: QuarantinedRequest): RefusalRecord {
+  // as: only the gateway writes this text
+  return JSON.parse(refusal) as RefusalRecord
+}
+
 /** The refusal as a sentence for the operator. For an invalid proof, it says why the proof is invalid. */
 function describeRefusal(problem: Problem): string {
   const failed = problem.code === 'unauthorized' ? problem.trace.filter(({ matched }) => !matched) : []
@@ -155,14 +162,7 @@ function describeRefusal(problem: Problem): string {
 }
 
 /** A kept request as a refusal, with its present reason. */
-function toRefusal({ refusal }: QuarantinedRequest, problem: Problem): string {
+function toRefusal(kept: QuarantinedRequest, problem: Problem): string {
   const { code, status, trace } = problem
-  // as: only the gateway writes this text
-  return JSON.stringify({
-    ...(JSON.parse(refusal) as RefusalRecord),
-    code,
-    status,
-    error: describeKeptReason(problem),
-    trace,
-  })
+  return JSON.stringify({ ...parseRefusal(kept), code, status, error: describeKeptReason(problem), trace })
 }

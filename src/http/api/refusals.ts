@@ -12,20 +12,22 @@ import { answerJson } from './answer.ts'
 type RefusalParts = Pick<ApiParts, 'refusals' | 'generation'> & { readonly refused: RefusedCalls }
 
 const maxListed = 500
-/** The maximum number of kept requests in the largest quarantine. */
-const maxKept = 100_000
 
 export function addRefusalRoutes(router: Router, guards: Guards, parts: RefusalParts): void {
   const { refusals, refused, generation } = parts
   router.get('/api/refusals', guards.read, async (ctx) => {
-    const listed = merge(listRemembered(), await refused.list(maxListed))
+    const remembered = refusals.list().map(toListed)
+    const listed = merge(remembered, await refused.list(maxListed))
     answerJson(ctx, { refusals: listed.map((refusal) => toRefusalFields(refusal, generation())) })
   })
   router.get('/api/refusals/:id', guards.read, async (ctx) => {
     const { id } = ctx.params
-    const known = listRemembered().filter(({ requestId }) => requestId === id)
-    const kept = (await refused.list(maxKept)).filter(({ requestId }) => requestId === id)
-    const [refusal] = merge(known, kept)
+    const remembered = refusals
+      .list()
+      .filter(({ requestId }) => requestId === id)
+      .map(toListed)
+    const kept = await refused.find(id ?? '')
+    const [refusal] = merge(remembered, kept === undefined ? [] : [kept])
     if (refusal === undefined) {
       throw new Problem('not-found', 'No refusal has this request id. "hookloom list --refused" shows the ids.')
     }
@@ -39,9 +41,9 @@ export function addRefusalRoutes(router: Router, guards: Guards, parts: RefusalP
   })
   router.post('/api/refusals/drop', guards.operate, async (ctx) => answerJson(ctx, await refused.drop(readQuery(ctx))))
 
-  /** Called before the store is read: a request that waits to be stored now may be in the store a moment later. */
-  function listRemembered(): Refusal[] {
-    return refusals.list().map((refusal) => ({ ...refusal, isKept: refused.isWaiting(refusal.requestId) }))
+  /** Call it before the store is read: a request that waits to be stored now may be in the store a moment later. */
+  function toListed(refusal: Refusal): Refusal {
+    return { ...refusal, isKept: refused.isWaiting(refusal.requestId) }
   }
 
   /** In order of arrival. A kept refusal has the reason of its last retry, and may be older than the gateway. */

@@ -68,10 +68,12 @@ export async function deleteSealed(query: Query, requestIds: readonly string[]):
 const shown = 'SELECT seq, id, received_at, hook, refusal, key_id FROM quarantine'
 const filters = '($2::text IS NULL OR hook = $2) AND received_at >= $3'
 const selectNewest = `${shown} WHERE ${filters} ORDER BY seq DESC LIMIT $1`
+const selectOne = `${shown} WHERE ${filters} AND id = $4 LIMIT $1`
 const selectAfter = `${shown} WHERE ${filters} AND seq > $4 ORDER BY seq LIMIT $1`
 
 export async function findQuarantined(query: Query, given: QuarantineQuery): Promise<QuarantinedRequest[]> {
-  const { limit, after, hook, since = 0 } = given
+  const { limit, after, requestId, hook, since = 0 } = given
+  if (requestId !== undefined) return (await query(selectOne, limit, hook, since, requestId)).map(toQuarantinedRequest)
   const rows =
     after === undefined
       ? (await query(selectNewest, limit, hook, since)).toReversed()

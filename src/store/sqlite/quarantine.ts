@@ -54,7 +54,11 @@ const shown = 'SELECT seq, id, received_at, hook, refusal, key_id FROM quarantin
 const filters = '(?2 IS NULL OR hook = ?2) AND received_at >= ?3'
 
 export function findQuarantined(db: Database, query: QuarantineQuery): QuarantinedRequest[] {
-  const { limit, after, hook = null, since = 0 } = query
+  const { limit, after, requestId, hook = null, since = 0 } = query
+  if (requestId !== undefined) {
+    const rows = db.all(`${shown} WHERE ${filters} AND id = ?4 LIMIT ?1`, limit, hook, since, requestId)
+    return rows.map(toQuarantinedRequest)
+  }
   const rows =
     after === undefined
       ? db.all(`${shown} WHERE ${filters} ORDER BY seq DESC LIMIT ?1`, limit, hook, since).toReversed()

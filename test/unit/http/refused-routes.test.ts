@@ -1,13 +1,13 @@
 import Router from '@koa/router'
 import { expect, test } from 'vitest'
 import { Config } from '../../../src/model/config/config.ts'
-import type { RefusedQuery } from '../../../src/deliveries/refused/calls.ts'
+import type { RefusedCalls, RefusedQuery } from '../../../src/deliveries/refused/calls.ts'
 import { addRefusalRoutes } from '../../../src/http/api/refusals.ts'
 import { Refusals } from '../../../src/http/refusals.ts'
 import { createGeneration } from '../../../src/pipeline/generation.ts'
 import { openGuards, startRoutes } from './routes.ts'
 
-async function startRefused() {
+async function startRefused({ list, find }: Partial<Pick<RefusedCalls, 'list' | 'find'>> = {}) {
   const queries: RefusedQuery[] = []
   const router = new Router()
   const generation = createGeneration({ config: Config.parse({}), mappings: [], transforms: new Map() })
@@ -15,7 +15,8 @@ async function startRefused() {
     generation: () => generation,
     refusals: new Refusals(false),
     refused: {
-      list: async () => [],
+      list: list ?? (async () => []),
+      find: find ?? (async () => undefined),
       isWaiting: () => false,
       retry: async (query) => (
         queries.push(query),
@@ -43,4 +44,25 @@ test('a drop without a filter applies to all kept requests, and a drop with filt
     { hook: undefined, since: undefined, after: undefined },
     { hook: 'a', since: Date.UTC(2026, 0, 2, 3, 4, 5), after: 7 },
   ])
+})
+
+test('one refusal is looked up by its id, without a list of all kept requests', async () => {
+  const kept = {
+    requestId: 'kept',
+    receivedAt: 7,
+    hook: 'a',
+    client: '192.0.2.7',
+    credential: 'none',
+    path: '/hooks/a',
+    status: 401,
+    code: 'unauthorized',
+    error: 'no',
+    trace: [],
+  } as const
+  const { call } = await startRefused({
+    list: () => Promise.reject(new Error('all kept requests were listed')),
+    find: async (requestId) => (requestId === 'kept' ? kept : undefined),
+  })
+  expect(await call('GET', '/api/refusals/kept')).toBe(200)
+  expect(await call('GET', '/api/refusals/other')).toBe(404)
 })

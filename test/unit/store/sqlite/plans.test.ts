@@ -142,3 +142,10 @@ test('the deletion of a delivery scans no table', () => {
   expect(plan).toContainEqual(expect.stringMatching(/^SEARCH deliveries /))
   expect(plan.filter((line) => line.startsWith('SCAN '))).toEqual([])
 })
+
+test('a kept refused request is found by its id, without a scan of the others', async () => {
+  const { plan, planned } = createPlanned()
+  const from = createReads({ use: (_empty, query) => query(planned), reset() {}, close() {} }, Date.now)
+  await from.quarantinedRequests({ limit: 1, requestId: 'r' })
+  expect(plan).toEqual([expect.stringMatching(/^SEARCH quarantine USING INDEX .* \(id=\?\)$/)])
+})
