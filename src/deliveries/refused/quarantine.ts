@@ -1,6 +1,6 @@
 // Keeps refused requests, sealed, so that they can run when a secret is corrected. They are stored after they are answered, in small batches.
 // Under a flood, requests are dropped, so that the gateway keeps its time, memory and disk for accepted requests.
-import type { HooksConfig } from '../../model/config/hooks.ts'
+import { QuarantineConfig } from '../../model/config/hooks.ts'
 import { hideFieldNames } from '../../model/config/issue.ts'
 import type { Log } from '../../model/log.ts'
 import { type Problem, type ProblemCode, problems, type TraceEntry } from '../../model/problem.ts'
@@ -168,7 +168,7 @@ export function createQuarantine({ store, generation, keys, clock, log }: Quaran
         const shown = { hookLabel, network, isKnown, refusal: JSON.stringify(refusal), keyId: key.id }
         return { ...arrival, ...shown, sealed: seal(request, arrival, key) }
       })
-      await store.quarantine(sealed, readBounds(settings))
+      await store.quarantine(sealed, toBounds(settings))
     } catch (error) {
       log.debug({ err: error }, 'refused requests could not be written')
       countLost(batch.length)
@@ -177,14 +177,15 @@ export function createQuarantine({ store, generation, keys, clock, log }: Quaran
     }
   }
 
-  function readBounds(settings: Exclude<HooksConfig['quarantine'], false>): QuarantineBounds {
-    const { maxRequests, maxBytes, days } = settings
+  function toBounds({ maxRequests, maxBytes, days }: QuarantineConfig): QuarantineBounds {
     return { maxRequests, maxBytes, olderThan: clock() - days * dayMs }
   }
 
+  /** Also if no more requests are kept: the default settings then apply to those that were kept before. */
   async function prune(): Promise<void> {
-    const settings = findSettings(generation().config)
-    if (settings !== undefined) await store.quarantine([], readBounds(settings)).catch(() => undefined)
+    const { quarantine: settings } = generation().config.hooks
+    const bounds = toBounds(settings === false ? QuarantineConfig.parse({}) : settings)
+    await store.quarantine([], bounds).catch(() => undefined)
   }
 
   return {

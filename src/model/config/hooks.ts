@@ -27,7 +27,7 @@ const PresetEntry = z.union([
   z.looseObject({ name: nonBlank.describe('Name of the preset. The other keys of the entry are its options.') }),
 ])
 
-const Quarantine = z.strictObject({
+export const QuarantineConfig = z.strictObject({
   days: z.int().min(1).max(90).default(7).describe('Days after which a kept request is deleted.'),
   maxRequests: z
     .int()
@@ -50,6 +50,7 @@ const Quarantine = z.strictObject({
     .default(262_144)
     .describe('Bytes. A request with a larger body is not kept.'),
 })
+export type QuarantineConfig = z.infer<typeof QuarantineConfig>
 
 const leastHeartbeatMs = 30_000
 const AlertHeartbeatConfig = z.strictObject({
@@ -175,8 +176,8 @@ export const HooksConfig = z.strictObject({
     'Requests of each mapping that are kept when they are done: a number from 1 to 1000, true for all, false for none. Without it, none; `hookloom dev` keeps 100. Set it to see with `hookloom replay` what an edit changes.',
   ),
   quarantine: z
-    .union([z.literal(false), Quarantine])
-    .default(() => Quarantine.parse({}))
+    .union([z.literal(false), QuarantineConfig])
+    .default(() => QuarantineConfig.parse({}))
     .describe(
       'Refused requests of a hook are kept, encrypted, so that `hookloom retry --refused` can run them once a secret is corrected. false: none is kept. Limits: `days`, `maxRequests`, `maxBytes` of all in the store, `maxBodyBytes` of one. It needs `gateway.token`.',
     ),

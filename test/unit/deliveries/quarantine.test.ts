@@ -1,13 +1,14 @@
 // The refused requests that are kept: a flood from strangers does not delete those of a sender.
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { createQuarantine } from '../../../src/deliveries/refused/quarantine.ts'
 import { createSealKeys, unseal } from '../../../src/deliveries/refused/seal.ts'
+import { silentLog } from '../../../src/model/log.ts'
 import type { ProblemCode } from '../../../src/model/problem.ts'
 import type { Generation } from '../../../src/pipeline/generation.ts'
 import type { Hook } from '../../../src/pipeline/hook.ts'
 import { HooksConfig } from '../../../src/model/config/hooks.ts'
 import { storeUnavailable } from '../../../src/store/rules.ts'
-import type { SealedRequest } from '../../../src/store/quarantine.ts'
+import type { QuarantineBounds, SealedRequest } from '../../../src/store/quarantine.ts'
 
 const token = 'gateway-token-0123456789'
 // as: the parts of a hook and of a generation that are read
@@ -137,4 +138,27 @@ test('a request counts as kept from its refusal until it is in the store, withou
   await flushed
   expect(quarantine.isWaiting(id)).toBe(false)
   await quarantine.stop()
+})
+
+test('kept requests are deleted after their days, also if no more requests are kept', async () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const day = 86_400_000
+  const readOldest = async (hooks: object) => {
+    const oldest: number[] = []
+    const keep = async (_: readonly SealedRequest[], { olderThan }: QuarantineBounds) => void oldest.push(olderThan)
+    const quarantine = createQuarantine({
+      store: { quarantine: keep },
+      // as: the parts of a generation that are read
+      generation: () => ({ config: { hooks: HooksConfig.parse(hooks), gateway: {} } }) as Generation,
+      keys: createSealKeys(),
+      clock: () => 100 * day,
+      log: silentLog,
+    })
+    await vi.advanceTimersByTimeAsync(3_600_000)
+    await quarantine.stop()
+    return oldest
+  }
+  expect(await readOldest({ quarantine: { days: 3 } })).toEqual([97 * day])
+  expect(await readOldest({ quarantine: false })).toEqual([93 * day])
 })
