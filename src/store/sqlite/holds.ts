@@ -10,7 +10,7 @@ export function findHeldLabels(db: Database, at: number): string[] {
 
 const closeGates = `UPDATE jobs SET gate = 4 WHERE seq IN (
     SELECT seq FROM jobs WHERE state = 'queued' AND gate = 0 AND ended_at IS NULL ORDER BY seq LIMIT ?2)
-  AND EXISTS (SELECT 1 FROM json_each(?1) held WHERE held.value IN (SELECT value FROM json_each(labels))
+  AND EXISTS (SELECT 1 FROM json_each(?1) held WHERE held.value IN (SELECT value FROM json_each(CASE WHEN json_valid(labels) THEN labels END))
     OR (held.value = 'all' AND delivery_seq IS NOT NULL))`
 
 /** Closes the gates of due jobs that a hold keeps back, until none of the first `limit` due jobs is such a job. */

@@ -32,18 +32,18 @@ export const selectWake = `SELECT wake_id AS id, plan AS planned, 'done' AS stat
     seq AS delivery_seq, id AS delivery_id
   FROM deliveries`
 
-/** A damaged row must not prevent the claim of other jobs. */
-const buildSelectDue = (
-  condition: string,
-) => `SELECT j.seq, j.lane, j.fence, json_valid(${planOf}) AND json_valid(j.steps) AND json_valid(j.posts)
-    AND json_valid(coalesce(j.failures, '[]')) AS readable
-  FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq
+const buildSelectDue = (condition: string) => `SELECT j.seq, j.fence FROM jobs j
   WHERE j.state = 'queued' AND j.gate = 0 AND j.ended_at IS NULL ${condition} ORDER BY j.seq LIMIT ?`
 const selectDue = buildSelectDue('')
 /** There are few tasks: the index `jobs_standing` has them. */
 const selectDueTasks = buildSelectDue(
   `AND j.seq IN (SELECT seq FROM jobs WHERE stands_for IS NOT NULL AND state = 'queued')`,
 )
+
+/** The jobs in the JSON array `?1` of seqs. `readable`: 0 if a row is damaged. */
+const selectClaimed = `SELECT *, json_valid(planned) AND json_valid(steps) AND json_valid(posts)
+    AND json_valid(coalesce(failures, '[]')) AND json_valid(coalesce(labels, '[]')) AS readable
+  FROM (${selectJob} WHERE j.seq IN (SELECT value FROM json_each(?1))) ORDER BY seq`
 
 const selectRunning = `SELECT seq, lane, EXISTS (SELECT 1 FROM endings WHERE job_seq = seq) AS must_end FROM jobs WHERE state = 'running' AND ended_at IS NULL`
 
@@ -96,9 +96,17 @@ export function claim(db: Database, { at, limit, leaseMs, limits, only }: Operat
   const { started, ended, isSorted } = runScript(db, claimFlows(flows, db.get(flowHints, at) ?? {}))
   const lapsed = new Map<SqlValue, SqlValue>([...started].map(([seq, job]) => [seq, job['lapsed'] ?? null]))
   for (const [seq, fence] of claimPlain(db, { at, limit: limit - started.size, leaseMs, only })) lapsed.set(seq, fence)
-  const seqs = JSON.stringify([...lapsed.keys()])
-  const rows = db.all(`${selectJob} WHERE j.seq IN (SELECT value FROM json_each(?)) ORDER BY j.seq`, seqs)
+  const claimed = db.all(selectClaimed, JSON.stringify([...lapsed.keys()]))
+  for (const job of claimed) if (job['readable'] !== 1) endDamaged(db, job, at)
+  const rows = claimed.filter(({ readable }) => readable === 1)
   return { rows: rows.map((row) => ({ ...row, lapsed: lapsed.get(row['seq'] ?? null) ?? null })), ended, isSorted }
+}
+
+/** A damaged row must not prevent the claim of other jobs. */
+function endDamaged(db: Database, { seq = null, lane = null }: Row, at: number): void {
+  const sql = `UPDATE jobs SET state = 'dead', ended_at = ?, locked_until = NULL, last_error = ? WHERE seq = ?`
+  db.run(sql, at, rowDamagedReason, seq)
+  openLane(db, lane, at)
 }
 
 /** Claims jobs without a flow. Returns their seqs, each with the fence of the lease that expired. */
@@ -108,15 +116,7 @@ function claimPlain(
 ): Map<SqlValue, SqlValue> {
   if (limit <= 0) return new Map()
   const due = db.all(only === 'tasks' ? selectDueTasks : selectDue, limit)
-  for (const { seq = null, lane = null } of due.filter(({ readable }) => readable === 0)) {
-    db.run(`UPDATE jobs SET state = 'dead', ended_at = ?, last_error = ? WHERE seq = ?`, at, rowDamagedReason, seq)
-    openLane(db, lane, at)
-  }
-  const lapsed = new Map(
-    due
-      .filter(({ readable }) => readable === 1)
-      .map(({ seq = null, fence = null }) => [seq, fence === 0 ? null : fence]),
-  )
+  const lapsed = new Map(due.map(({ seq = null, fence = null }) => [seq, fence === 0 ? null : fence]))
   for (const seq of lapsed.keys()) {
     db.run(`UPDATE jobs SET state = 'running', fence = ${newFence}, locked_until = ? WHERE seq = ?`, at + leaseMs, seq)
   }

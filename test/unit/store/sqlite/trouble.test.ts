@@ -161,13 +161,22 @@ describe('trouble with the file of a store', () => {
     expect(await readSqlite(file, (source) => source.count({ name: 'deliveries', key: ['seq'], columns: {} }))).toBe(1)
   })
 
-  test('a job with a damaged row ends, and the other jobs are claimed', async () => {
+  test.each([
+    ['a damaged plan', 'planned', [newJob({ id: 'bad' }), newJob({ id: 'good' })]],
+    [
+      'a flow and a damaged plan',
+      'planned',
+      [flowJob({ key: 'a' }, { id: 'bad' }), flowJob({ key: 'b' }, { id: 'good' })],
+    ],
+    ['damaged labels', 'labels', [newJob({ id: 'bad', labels: ['agent:a'] }), newJob({ id: 'good' })]],
+  ])('a job with %s ends, and the other jobs are claimed', async (_, column, jobs) => {
     const file = join(newFolder(), 'x.db')
     const store = openStore(file)
-    await store.append(newDelivery({ at: 1, jobs: [newJob({ id: 'bad' }), newJob({ id: 'good' })] }))
+    await store.append(newDelivery({ at: 1, jobs }))
     const db = openDatabase(file, { readOnly: false, busyMs: 0 })
-    db.exec(`UPDATE jobs SET planned = '{"kind":' WHERE id = 'bad'`)
+    db.exec(`UPDATE jobs SET ${column} = '{"kind":' WHERE id = 'bad'`)
     db.close()
+    await store.hold({ label: 'agent:a', kind: 'pause', reason: 'x', author: 'ada', forMs: undefined })
     const claimed = await store.claim({ limit: 9, leaseMs: 1000 })
     expect(claimed.map(({ id }) => id)).toEqual(['good'])
     expect((await store.counts()).jobs).toMatchObject({ dead: 1, running: 1 })
