@@ -13,9 +13,18 @@ const closeGates = `UPDATE jobs SET gate = 4 WHERE seq IN (
   AND EXISTS (SELECT 1 FROM json_each(?1) held WHERE held.value IN (SELECT value FROM json_each(CASE WHEN json_valid(labels) THEN labels END))
     OR (held.value = 'all' AND delivery_seq IS NOT NULL))`
 
-/** Closes the gates of due jobs that a hold keeps back, until none of the first `limit` due jobs is such a job. */
-export function holdBack(db: Database, held: readonly string[], limit: number): void {
-  while (db.run(closeGates, JSON.stringify(held), limit).changes > 0);
+/** The maximum number of due jobs that one statement and one operation visit after a held job was found. */
+const heldAtOnce = 500
+const heldInOperation = 2_000
+
+/** Closes the gates of due jobs that a hold keeps back. Returns false if such a job may be left among the first `limit` due jobs: call it again. */
+export function holdBack(db: Database, held: readonly string[], limit: number): boolean {
+  const labels = JSON.stringify(held)
+  // usually the first due jobs are not held
+  if (db.run(closeGates, labels, limit).changes === 0) return true
+  for (let visited = heldAtOnce; visited < heldInOperation; visited += heldAtOnce)
+    if (db.run(closeGates, labels, Math.max(limit, heldAtOnce)).changes === 0) return true
+  return false
 }
 
 /** Releases the jobs whose holds have ended by themselves. */

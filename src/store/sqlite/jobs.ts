@@ -90,7 +90,8 @@ export function claim(db: Database, { at, limit, leaseMs, limits, only }: Operat
   db.run(`${openLater} AND run_at > ?`, at + clockSetBackMs)
   endHolds(db, at)
   const held = findHeldLabels(db, at)
-  if (held.length > 0) holdBack(db, held, limit)
+  // the next claim goes on, so that appends can run in between
+  if (held.length > 0 && !holdBack(db, held, limit)) return { rows: [], ended: [], isSorted: false }
   const most = only === undefined ? limit : 0
   const flows = { now: at, limit: most, leaseMs, limits, held, dialect, selectPlain, startJob }
   const { started, ended, isSorted } = runScript(db, claimFlows(flows, db.get(flowHints, at) ?? {}))

@@ -203,6 +203,7 @@ export type Results = {
   release: number
   drop: boolean
   addTask: boolean
+  /** `isSorted`: false if there is more to prepare before all due jobs can be claimed. */
   claim: { readonly rows: Row[]; readonly ended: readonly EndedRun[]; readonly isSorted: boolean }
   report: boolean
   extend: string[]
