@@ -5,7 +5,7 @@ import { Problem } from '../../model/problem.ts'
 import type { CopiedTable, CopySource, CopyTarget } from '../copy.ts'
 import { completeCatalog, firstSeq } from './catalog.ts'
 import { type Database, openDatabase, type SqlValue, classifyError } from './driver.ts'
-import { ensurePrivate, describeFile } from './files.ts'
+import { ensurePrivate, describeFile, pageBytes } from './files.ts'
 import { selectJob, selectWake, wakeOffset } from './jobs.ts'
 import { type StoreLock, takeLock } from './lock.ts'
 import { applyMigrations, migrate } from './migrations.ts'
@@ -92,7 +92,7 @@ export async function writeSqlite<Result>(file: string, run: (target: CopyTarget
   ensurePrivate(draft)
   const db = openDatabase(draft, { readOnly: false, busyMs: 2_000 })
   try {
-    db.exec('PRAGMA journal_mode = MEMORY; PRAGMA synchronous = FULL')
+    db.exec(`PRAGMA page_size = ${pageBytes}; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = FULL`)
     migrate(db, describeFile(file))
     db.exec('BEGIN IMMEDIATE')
     const result = await run({

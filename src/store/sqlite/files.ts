@@ -2,6 +2,9 @@ import { closeSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import type { Inodes } from './operations.ts'
 
+/** The page size of a new file. Most rows have some hundred bytes, and a commit writes each page that it changes as a whole. */
+export const pageBytes = 2_048
+
 /** The last folder and the name of a file: the part of its path that messages may show. */
 export function describeFile(file: string): string {
   return join(basename(dirname(file)), basename(file))

@@ -3,7 +3,7 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { type Database, openDatabase, readFacts } from './driver.ts'
-import { ensurePrivate, readInode, readInodes, describeFile } from './files.ts'
+import { ensurePrivate, readInode, readInodes, describeFile, pageBytes } from './files.ts'
 import { requeueOrphans } from './jobs.ts'
 import { type StoreLock, takeLock } from './lock.ts'
 import { migrate } from './migrations.ts'
@@ -12,8 +12,6 @@ import { trackWaitingBytes, sumWaitingBytes } from './waiting-bytes.ts'
 
 /** A commit checkpoints when the WAL has this many bytes. Rare long stalls raise the p99 less than frequent short ones. */
 const checkpointBytes = 64 * 1024 * 1024
-/** The page size of a new file. Most rows have some hundred bytes, and a commit writes each page that it changes as a whole. */
-const pageBytes = 2_048
 
 const opensPerSecond = 10
 

@@ -1,6 +1,6 @@
-// A copy reads the newest schema, but writes nothing to its source.
+// Copies of SQLite files.
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { copyStore } from '../../../../src/store/open.ts'
 import { openDatabase } from '../../../../src/store/sqlite/driver.ts'
 import { migrate } from '../../../../src/store/sqlite/migrations.ts'
@@ -61,4 +61,16 @@ test('a copy that fails does not change its source either, and the next copy wor
   await expect(copyStore(places, stop)).rejects.toThrow('stopped')
   expect(readContent(file)).toEqual(before)
   expect(await copyStore(places, () => {})).toMatchObject({ deliveries: 1 })
+})
+
+test('a copy has the page size of a new store', async () => {
+  const [file, target] = [join(newFolder(), 'x.db'), join(newFolder(), 'y.db')]
+  await writeCurrent(file)
+  await copyStore({ from: { kind: 'file', file }, to: { kind: 'file', file: target } }, () => {})
+  const [source, copied] = [file, target].map((each) => {
+    const db = openDatabase(each, { readOnly: true, busyMs: 0 })
+    onTestFinished(() => db.close())
+    return db.get('PRAGMA page_size')
+  })
+  expect(copied).toEqual(source)
 })
