@@ -14,7 +14,7 @@ import {
   insertCancel,
 } from './append.ts'
 import type { Row } from '../rows.ts'
-import { failedBySql, longestPeriodMs } from '../rules.ts'
+import { clockSetBackMs, failedBySql, longestPeriodMs } from '../rules.ts'
 import { readyColumns } from '../flow-script.ts'
 import { lockFlows } from './flow.ts'
 import { reviewFlows } from './holds.ts'
@@ -250,8 +250,8 @@ export async function pruneStep(query: Query, before: number, now: string): Prom
     `DELETE FROM task_names WHERE stands_for IN (SELECT stands_for FROM task_names t
       WHERE NOT EXISTS (SELECT 1 FROM jobs j WHERE j.stands_for = t.stands_for) LIMIT $2) AND $1::bigint > 0 RETURNING stands_for`,
     // a claim locks several rows of this table, one after the other, so this statement must not wait for one of them
-    `DELETE FROM flow_lines WHERE line IN
-      (SELECT line FROM flow_lines WHERE served_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING line`,
+    `DELETE FROM flow_lines WHERE line IN (SELECT line FROM flow_lines
+      WHERE served_at < $1 OR served_at > ${now} + ${clockSetBackMs} LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING line`,
   ]
   let changed = 0
   for (const sql of statements) changed += (await query(sql, before, sweepRows)).length

@@ -5,7 +5,7 @@ import type { Database } from './driver.ts'
 import { dropJobs } from './endings.ts'
 import type { OperationOf, Results } from './operations.ts'
 import { expiringPrefixes } from '../cursors.ts'
-import { longestPeriodMs } from '../rules.ts'
+import { clockSetBackMs, longestPeriodMs } from '../rules.ts'
 
 /**
  * Visits deliveries in order of arrival, from `after` on. Deletes those that ended before `before`, with their jobs, and drops
@@ -45,9 +45,12 @@ const deleteExpiredCursors = `DELETE FROM cursors WHERE name IN (SELECT name FRO
 const deleteOldStarts =
   'DELETE FROM flow_counts WHERE seq IN (SELECT seq FROM flow_counts WHERE at < ? ORDER BY at LIMIT ?)'
 
-/** The last turn of a line only delays jobs that are older than this turn, and `sweep` has dropped such jobs. */
-const deleteOldLines =
-  'DELETE FROM flow_lines WHERE line IN (SELECT line FROM flow_lines WHERE served_at < ?1 LIMIT ?2)'
+/**
+ * The last turn of a line only delays jobs that are older than this turn, and `sweep` has dropped such jobs. A last turn in the future, from before
+ * the clock was set back, would delay all jobs of the line.
+ */
+const deleteOldLines = `DELETE FROM flow_lines WHERE line IN
+  (SELECT line FROM flow_lines WHERE served_at < ?1 OR served_at > ?2 LIMIT ?3)`
 
 /**
  * Deletes old tasks, events, messages, sessions, accounts and rows of flows, and expired cursors. Returns how many rows it changed; call it until
@@ -59,7 +62,7 @@ export function prune(db: Database, operation: OperationOf<'prune'>): number {
     pruneTasks(db, operation) +
     db.run(deleteExpiredCursors, at, limit).changes +
     db.run(deleteOldStarts, at - longestPeriodMs, limit).changes +
-    db.run(deleteOldLines, before, limit).changes +
+    db.run(deleteOldLines, before, at + clockSetBackMs, limit).changes +
     pruneAccounts(db, before) +
     db.run(deleteOldest('events'), at, before, limit).changes +
     db.run(deleteOldest('messages'), at, before, limit).changes +
