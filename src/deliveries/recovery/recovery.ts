@@ -6,7 +6,7 @@ import { normalizeHookName } from '../../model/config/mapping-rules.ts'
 import { outboxSenders, type Recover } from '../../model/config/recover.ts'
 import type { Generation } from '../../pipeline/generation.ts'
 import type { ApiTools } from '../../recover/call.ts'
-import type { HookState, Outbox } from '../../recover/outbox.ts'
+import type { Outbox } from '../../recover/outbox.ts'
 import type { Duty } from '../../store/named-leases.ts'
 import type { Clock, Store } from '../../store/store.ts'
 import { createIntake, type IntakeParts } from '../intake.ts'
@@ -18,8 +18,11 @@ type RecoveryParts = Omit<IntakeParts, 'store'> & {
   readonly store: Pick<Store, 'appendAll' | 'openDeliveries' | 'cursor' | 'findAnswer'>
   /** Only the gateway with this duty recovers by itself. */
   readonly duty: Duty
-  /** Called once for each reason for which a sender has switched the webhook off. */
-  readonly onSwitchedOff: (sender: string, text: string) => void
+  /**
+   * Queues a message to the operator for each reason for which a sender has switched the webhook off. Resolves to false if it could not be queued
+   * now; the next pass tries again if the webhook is still off.
+   */
+  readonly onSwitchedOff: (cause: string, text: string) => Promise<boolean>
   readonly clock: Clock
   readonly newId: () => string
   readonly pause?: ApiTools['pause']
@@ -131,7 +134,7 @@ export function createRecovery(parts: RecoveryParts): Recovery {
     }
   }
 
-  /** A sender that no longer calls the hook is reported once for each reason, until it calls the hook again. */
+  /** Reports a sender that no longer calls the hook, once for each reason, until it calls the hook again. A crash may repeat the message. */
   async function checkState(source: RecoverSource & { turnsOn: boolean }): Promise<void> {
     const { sender, path, outbox, turnsOn } = source
     const state = await outbox.state()
@@ -139,9 +142,10 @@ export function createRecovery(parts: RecoveryParts): Recovery {
     const before = await store.cursor(name)
     const now = state.isOn ? 'on' : state.why
     if (now !== (before ?? 'on')) {
-      if ((await store.appendAll([], { name, from: before, to: now })) === 'moved') return
+      // the message is queued before the reason is noted: after a crash in between, it is queued again
+      const isReported = state.isOn || (await reportOff(source, state.why))
+      if (isReported && (await store.appendAll([], { name, from: before, to: now })) === 'moved') return
       if (state.isOn) log.info({ sender, hook: path }, `${sender} calls the hook "${path}" again.`)
-      else reportOff(source, state)
     }
     if (state.isOn || !turnsOn) return
     try {
@@ -159,13 +163,12 @@ export function createRecovery(parts: RecoveryParts): Recovery {
 
   function reportOff(
     { sender, path, turnsOn }: { sender: string; path: string; turnsOn: boolean },
-    state: HookState,
-  ): void {
-    const why = state.isOn ? '' : state.why
+    why: string,
+  ): Promise<boolean> {
     const move = turnsOn ? 'The gateway turns it on again.' : 'Turn it on there, or set recover.turnOn.'
     const text = `Hookloom: ${sender} does not call the hook "${path}" any more. ${why} ${move}`
     log.error({ sender, hook: path }, text)
-    parts.onSwitchedOff(`${sender} ${path}`, text)
+    return parts.onSwitchedOff(`${sender} ${path}`, text)
   }
 
   async function openSources(): Promise<(RecoverSource & { turnsOn: boolean })[]> {

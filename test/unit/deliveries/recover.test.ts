@@ -22,7 +22,12 @@ import { startStripe, stripeKey } from '../../e2e/fakes/stripe-events.ts'
 
 const minute = 60_000
 
-function createStage(recover: NonNullable<MappingInput['recover']>, { store: given }: { store?: Store } = {}) {
+type StageOptions = { store?: Store; canAlert?: () => boolean }
+
+function createStage(
+  recover: NonNullable<MappingInput['recover']>,
+  { store: given, canAlert = () => true }: StageOptions = {},
+) {
   const clock = createClock()
   const store = given ?? createMemoryStore({ clock })
   const secret = 'a-secret-of-sixteen-bytes'
@@ -40,7 +45,7 @@ function createStage(recover: NonNullable<MappingInput['recover']>, { store: giv
     store,
     rerunner: { claim: async () => {}, release: async () => {}, rerun: async () => 'accepted' },
     duty: { isHeld: () => false },
-    onSwitchedOff: (_cause, text) => void off.push(text),
+    onSwitchedOff: async (_cause, text) => canAlert() && off.push(text) > 0,
     clock,
     newId: () => `d-${(ids += 1)}`,
     pause: async (ms) => {
@@ -228,6 +233,37 @@ describe('a pass over the deliveries of a sender', () => {
       await recovery.run({})
       expect(off).toEqual([expect.stringContaining('GitLab has disabled the webhook until 2026-11-24T00:00:00Z')])
       expect(gitlab.hook.alertStatus).toBe(turnOn ? 'executable' : 'disabled')
+    }
+  })
+
+  test('a webhook that GitLab disabled is reported by a later pass if the alert or the note of it could not be stored', async () => {
+    const gitlab = await startGitLab({ clock: () => 0 })
+    const settings = { project: 'acme/app', hookId: 5, token: gitlabToken, baseUrl: `${gitlab.url}/api/v4` }
+    const memory = createMemoryStore({ clock: createClock() })
+    let troubles: string[] = ['alert', 'store']
+    const store = new Proxy(memory, {
+      get: (target, name) => (name === 'appendAll' ? appendAll : Reflect.get(target, name)),
+    })
+    const { recovery, off } = createStage(
+      { sender: 'gitlab', ...settings },
+      { store, canAlert: () => !troubles.includes('alert') },
+    )
+    Object.assign(gitlab.hook, { alertStatus: 'disabled' })
+    await recovery.run({})
+    troubles = ['alert']
+    await recovery.run({})
+    expect(off).toEqual([])
+    troubles = ['store']
+    await recovery.run({})
+    troubles = []
+    await recovery.run({})
+    expect(off).toHaveLength(2)
+    await recovery.run({})
+    expect(off).toHaveLength(2)
+
+    async function appendAll(...given: Parameters<Store['appendAll']>) {
+      if (troubles.includes('store')) throw new Problem('store-unavailable', 'The disk is full.')
+      return memory.appendAll(...given)
     }
   })
 

@@ -208,7 +208,7 @@ const paths: readonly Path[] = [
         hops: 0,
       })
       alerts.reportBudget({ name: 'day', percent: 100, detail: 'the budget "day" has spent $5 of $5.' })
-      alerts.reportSwitchedOff('a', `Hookloom: github does not call the hook "ci" any more. ${outside.failure}`)
+      void alerts.reportSwitchedOff('a', `Hookloom: github does not call the hook "ci" any more. ${outside.failure}`)
       alerts.reportSecret('ci')
     },
   },
