@@ -168,7 +168,8 @@ export function createRecovery(parts: RecoveryParts): Recovery {
     const move = turnsOn ? 'The gateway turns it on again.' : 'Turn it on there, or set recover.turnOn.'
     const text = `Hookloom: ${sender} does not call the hook "${path}" any more. ${why} ${move}`
     log.error({ sender, hook: path }, text)
-    return parts.onSwitchedOff(`${sender} ${path}`, text)
+    // times are left out of the cause: a sender that is switched off again and again causes one message an hour
+    return parts.onSwitchedOff(`${sender} ${path} ${why.replace(/\d+/g, '#')}`, text)
   }
 
   async function openSources(): Promise<(RecoverSource & { turnsOn: boolean })[]> {

@@ -38,6 +38,7 @@ function createStage(
   const lines: string[] = []
   const add = (_fields: object, text: string) => void lines.push(text)
   const off: string[] = []
+  const causes = new Set<string>()
   const waits: number[] = []
   let ids = 0
   const recovery = createRecovery({
@@ -45,7 +46,10 @@ function createStage(
     store,
     rerunner: { claim: async () => {}, release: async () => {}, rerun: async () => 'accepted' },
     duty: { isHeld: () => false },
-    onSwitchedOff: async (_cause, text) => canAlert() && off.push(text) > 0,
+    onSwitchedOff: async (cause, text) => {
+      causes.add(cause)
+      return canAlert() && off.push(text) > 0
+    },
     clock,
     newId: () => `d-${(ids += 1)}`,
     pause: async (ms) => {
@@ -55,7 +59,7 @@ function createStage(
     log: { debug() {}, info: add, warn: add, error: add },
   })
   const countStored = async () => (await store.deliveries({ limit: 500 })).length
-  return { clock, store, recovery, lines, off, waits, countStored }
+  return { clock, store, recovery, lines, off, causes, waits, countStored }
 }
 
 const toGitHub = (baseUrl: string) =>
@@ -265,6 +269,19 @@ describe('a pass over the deliveries of a sender', () => {
       if (troubles.includes('store')) throw new Problem('store-unavailable', 'The disk is full.')
       return memory.appendAll(...given)
     }
+  })
+
+  test('a webhook that GitLab disabled for some hours and then for good has two causes, so that neither alert replaces the other', async () => {
+    const gitlab = await startGitLab({ clock: () => 0 })
+    const settings = { project: 'acme/app', hookId: 5, token: gitlabToken, baseUrl: `${gitlab.url}/api/v4` }
+    const { recovery, off, causes } = createStage({ sender: 'gitlab', ...settings })
+    Object.assign(gitlab.hook, { alertStatus: 'temporarily_disabled', disabledUntil: '2026-11-24T00:00:00Z' })
+    await recovery.run({})
+    Object.assign(gitlab.hook, { disabledUntil: '2026-11-25T00:00:00Z' })
+    await recovery.run({})
+    Object.assign(gitlab.hook, { alertStatus: 'disabled', disabledUntil: null })
+    await recovery.run({})
+    expect([off.length, causes.size]).toEqual([3, 2])
   })
 
   test('a webhook that GitLab calls again is not reported, although the time of its last suspension is still shown', async () => {
