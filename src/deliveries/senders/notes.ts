@@ -171,7 +171,8 @@ export function createSenderNotes({ store, clock, generation, ...parts }: NotesP
       let bySource = seen.get(label)
       if (bySource === undefined) seen.set(label, (bySource = new Map()))
       const isFirst = note(bySource, source, delivery, client)
-      if (isFirst && !parts.listRecords(label).some((record) => record.source === source)) parts.onNew()
+      if (isFirst && !parts.isFull() && !parts.listRecords(label).some((record) => record.source === source))
+        parts.onNew()
       const ring = mappingId === undefined ? undefined : hook.expecting.get(mappingId)
       if (ring !== undefined) note(seenByMapping, ring, delivery, client)
     },

@@ -149,8 +149,27 @@ function toCursorName({ hook, source, mapping }: RecordKey): string {
 }
 
 export async function readRecords(store: Pick<StoreReader, 'cursors'>): Promise<SenderRecord[]> {
+  return (await store.cursors(cursorPrefix)).flatMap(({ value }) => parseRecord(value) ?? [])
+}
+
+/** Removes the record of a sender if `isForgotten` is true for the newest one. The sender is new when it sends again. */
+export async function forgetRecord(
+  store: Pick<Store, 'cursor' | 'appendAll'>,
+  key: RecordKey,
+  isForgotten: (record: SenderRecord) => boolean,
+): Promise<void> {
+  // the store does not delete cursors of this kind, so a small text stays
+  const removed: SenderRecord = { ...createRecord(key, removedAt), silent: undefined }
+  await updateRecord(store, key, (before) => (before !== undefined && isForgotten(before) ? removed : undefined))
+}
+
+/** The `since` of a record that was removed. Earlier versions read such a record as that of a sender which they have forgotten. */
+const removedAt = 0
+
+function parseRecord(text: string): SenderRecord | undefined {
   // as: only this file writes these cursors
-  return (await store.cursors(cursorPrefix)).map(({ value }) => JSON.parse(value) as SenderRecord)
+  const record = JSON.parse(text) as SenderRecord
+  return record.since === removedAt ? undefined : record
 }
 
 /**
@@ -165,8 +184,7 @@ export async function updateRecord(
   const name = toCursorName(key)
   for (;;) {
     const from = await store.cursor(name)
-    // as: only this file writes these cursors
-    const after = change(from === undefined ? undefined : (JSON.parse(from) as SenderRecord))
+    const after = change(from === undefined ? undefined : parseRecord(from))
     if (after === undefined) return
     const move: CursorMove = { name, from, to: JSON.stringify(after) }
     if ((await store.appendAll([], move)) !== 'moved') return

@@ -10,7 +10,7 @@ import type { Clock, Store } from '../../store/store.ts'
 import type { Period } from './rhythm.ts'
 import { type JudgeFacts, judge, type SenderNotice } from './judge.ts'
 import { createSenderNotes, type SenderNotes } from './notes.ts'
-import { createRecord, readRecords, type SenderRecord, updateRecord } from './record.ts'
+import { createRecord, forgetRecord, readRecords, type SenderRecord, updateRecord } from './record.ts'
 
 const everyMs = 60_000
 /** A new sender, or a new cause of refusals, is written after this shorter time. */
@@ -19,7 +19,10 @@ const soonMs = 1_000
 const maxPauseMs = 3 * everyMs
 const maxDowns = 50
 const keptMs = 29 * 86_400_000
-/** The maximum number of records. The configuration limits hooks and senders; this limit is for a configuration that changes for years. */
+/**
+ * The maximum number of records. The configuration limits hooks and senders; this limit is for a configuration that changes for years. Records
+ * that are no longer judged make room for new ones.
+ */
 const maxRecords = 1_000
 const forgottenAfterMs = 90 * 86_400_000
 const watchCursor = 'senders/watch'
@@ -47,6 +50,7 @@ export function createSenderWatch({ store, generation, clock, duty, alert, log }
   let records: readonly SenderRecord[] = []
   let byHook: ReadonlyMap<string, readonly SenderRecord[]> = new Map()
   let downs: readonly Period[] = []
+  let isFullLogged = false
   let looking: Promise<void> = Promise.resolve()
   let timer: NodeJS.Timeout | undefined
   let soon: NodeJS.Timeout | undefined
@@ -74,6 +78,7 @@ export function createSenderWatch({ store, generation, clock, duty, alert, log }
     await notes.write(downs)
     await loadRecords()
     if (!duty.isHeld() || !generation().config.hooks.enabled) return
+    if (records.length >= maxRecords) await makeRoom()
     await addExpected()
     for (const record of records) await judgeRecord(record)
   }
@@ -96,6 +101,16 @@ export function createSenderWatch({ store, generation, clock, duty, alert, log }
     const added = now - at > maxPauseMs ? [{ from: at, to: now }] : []
     const next = { at: now, downs: [...known.filter(({ to }) => now - to < keptMs), ...added].slice(-maxDowns) }
     await store.appendAll([], { name: watchCursor, from: text, to: JSON.stringify(next) })
+  }
+
+  async function makeRoom(): Promise<void> {
+    const isForgotten = (record: SenderRecord) =>
+      clock() - record.last > forgottenAfterMs && gatherFacts(record) === undefined
+    const forgotten = records.filter(isForgotten)
+    for (const record of forgotten) await forgetRecord(store, record, isForgotten)
+    if (forgotten.length > 0) return loadRecords()
+    if (!isFullLogged) log.warn({}, `there are records of ${maxRecords} senders: further senders are not watched`)
+    isFullLogged = true
   }
 
   /** A mapping that expects requests is watched as soon as it is in the configuration. */

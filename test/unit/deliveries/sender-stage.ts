@@ -46,6 +46,7 @@ type StageOptions = {
 export function createSenderStage({ mappings, config = {}, isHeld = () => true, ...options }: StageOptions = {}) {
   let now = monday
   const told: { at: number; cause: string; text: string }[] = []
+  const warnings: string[] = []
   let generation = toGeneration(mappings ?? [{ id: 'github', match: { path: 'github' }, messageTemplate: 'x' }], {
     config,
   })
@@ -62,7 +63,7 @@ export function createSenderStage({ mappings, config = {}, isHeld = () => true, 
         told.push({ at: now, ...notice })
         return true
       },
-      log: silentLog,
+      log: { ...silentLog, warn: (_, text) => void warnings.push(text) },
     })
   let watch = open()
   let ids = 0
@@ -70,6 +71,7 @@ export function createSenderStage({ mappings, config = {}, isHeld = () => true, 
   return {
     store,
     told,
+    warnings,
     clock,
     texts: () => told.map(({ text }) => text),
     setTime: (at: number) => void (now = at),

@@ -1,7 +1,10 @@
 // Which senders are reported to the operator: senders that were accepted before and are refused now or silent, and no stranger.
 import { describe, expect, test } from 'vitest'
+import { listSenders } from '../../../src/deliveries/senders/list.ts'
+import { createSenderNotes } from '../../../src/deliveries/senders/notes.ts'
 import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
 import type { Store } from '../../../src/store/store.ts'
+import { toGeneration, toTestDelivery } from '../pipeline/decide.ts'
 import { createSenderStage, day, github, hour, minute, monday, type Sender, wrongSignature } from './sender-stage.ts'
 
 const trace = [wrongSignature]
@@ -164,6 +167,75 @@ describe('a sender that was accepted before', () => {
     await stage.pass(hour)
     expect(stage.told).toHaveLength(1)
   })
+})
+
+describe('a store with the maximum number of senders', () => {
+  const listHooks = async ({ store }: ReturnType<typeof createSenderStage>) =>
+    (await listSenders(store)).map(({ hook }) => hook)
+
+  /** The senders of a thousand hooks, whose last requests came in the last hour. */
+  async function openFull() {
+    const stage = createSenderStage()
+    const hooks = Array.from({ length: 1_000 }, (_, index) => `hook-${index}`)
+    await stage.recordPast(hooks.map((hook) => ({ ...github, hook, source: 'github', at: monday })))
+    stage.setTime(monday + hour)
+    await stage.look()
+    return stage
+  }
+
+  test('senders without a request for 90 days make room for a new one, and are new themselves when they send again', async () => {
+    const stage = await openFull()
+    stage.accept({ ...github, hook: 'hook-7' })
+    await stage.pass(minute)
+    stage.setTime(monday + hour + 90 * day)
+    await stage.look()
+    stage.accept({ ...github, hook: 'new' })
+    await stage.look()
+    expect(await listHooks(stage)).toEqual(['hook-7', 'new'])
+    stage.setTime(stage.clock() + minute)
+    stage.accept({ ...github, hook: 'hook-8' })
+    await stage.look()
+    expect(await listSenders(stage.store)).toMatchObject([
+      { hook: 'hook-7', requests: 2 },
+      { hook: 'new', requests: 1 },
+      { hook: 'hook-8', requests: 1, since: new Date(stage.clock()).toISOString() },
+    ])
+  })
+
+  test('senders with a request in the last 90 days keep their records, and a further one gets none', async () => {
+    const stage = await openFull()
+    stage.setTime(monday + 89 * day)
+    await stage.look()
+    stage.accept({ ...github, hook: 'new' })
+    await stage.look()
+    const hooks = await listHooks(stage)
+    expect(stage.warnings).toEqual(['there are records of 1000 senders: further senders are not watched'])
+    expect([hooks.length, hooks.includes('new')]).toEqual([1_000, false])
+  })
+})
+
+test('the first request of a sender causes an early look, unless no record can be made for it', () => {
+  let isFull = false
+  let looks = 0
+  const generation = toGeneration([])
+  const notes = createSenderNotes({
+    store: createMemoryStore({ clock: () => monday }),
+    generation: () => generation,
+    clock: () => monday,
+    listRecords: () => [],
+    isFull: () => isFull,
+    onNew: () => void (looks += 1),
+  })
+  const accept = (label: string) => {
+    const request = { client: github.client, hook: generation.findHook(label), label }
+    notes.noteAccepted(toTestDelivery(label, {}, github), request)
+  }
+  accept('a')
+  accept('a')
+  expect(looks).toBe(1)
+  isFull = true
+  accept('b')
+  expect(looks).toBe(1)
 })
 
 describe('an unknown client', () => {
