@@ -5,7 +5,7 @@ import { stateLimits } from '../model/transform.ts'
 import type { Log } from '../model/log.ts'
 import type { Decision } from '../pipeline/pipeline.ts'
 import type { StateChange, StateName, StateReader } from '../pipeline/state.ts'
-import { type CursorMove, statePrefix } from '../store/cursors.ts'
+import { type CursorMove, statePrefix, updateCursor } from '../store/cursors.ts'
 import type { Clock, Store, StoreReader } from '../store/store.ts'
 
 /** A value as commands show it. Times are milliseconds since the epoch. */
@@ -117,13 +117,8 @@ export async function listModuleState(
 }
 
 /** Deletes a value. Resolves to false if there is none. */
-export async function dropState(store: Pick<Store, 'cursor' | 'appendAll'>, value: StateName): Promise<boolean> {
-  const name = toCursorName(value)
-  for (;;) {
-    const from = await store.cursor(name)
-    if (from === undefined || from === deleted) return false
-    if ((await store.appendAll([], { name, from, to: deleted })) !== 'moved') return true
-  }
+export function dropState(store: Pick<Store, 'cursor' | 'appendAll'>, value: StateName): Promise<boolean> {
+  return updateCursor(store, toCursorName(value), (now = deleted) => (now === deleted ? undefined : deleted))
 }
 
 /** An expired value, which a sweep removes. */

@@ -3,6 +3,7 @@ import type { Log } from '../model/log.ts'
 import { Problem } from '../model/problem.ts'
 import { toErrorName } from '../base/exceptions.ts'
 import type { Generation } from '../pipeline/generation.ts'
+import { updateCursor } from '../store/cursors.ts'
 import type { Clock, Store } from '../store/store.ts'
 import { armedForMs, type HandshakeSecrets, addSecret, type SecretFile } from './handshake-secrets.ts'
 import { lockRule, type Throttle } from './throttle.ts'
@@ -68,7 +69,7 @@ type SharedCursors<State> = {
   update(id: string, change: (now: State) => State): Promise<void>
 }
 
-/** State in cursors of the store, each with an id. `parse` gets each new text of a cursor; undefined: the store has no such cursor. */
+/** State in cursors of the store, each with an id. `parse` has no side effects; it gets undefined if the store has no such cursor. */
 export function createSharedCursors<State>({
   store,
   toName,
@@ -97,11 +98,7 @@ export function createSharedCursors<State>({
     known: (id) => found.get(id)?.state,
     read: async (id) => (await read(id)).state,
     async update(id, change) {
-      for (;;) {
-        const { text, state } = await read(id)
-        const move = { name: toName(id), from: text, to: JSON.stringify(change(state)) }
-        if ((await store.appendAll([], move)) !== 'moved') break
-      }
+      await updateCursor(store, toName(id), (text) => JSON.stringify(change(parse(text))))
       await read(id)
     },
   }

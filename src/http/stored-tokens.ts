@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Log } from '../model/log.ts'
 import { Problem } from '../model/problem.ts'
-import { createTokenSet, type TokenSet, toTokenDigest, toTokenId } from '../pipeline/tokens.ts'
+import { createTokenSet, type Token, type TokenSet, toTokenDigest, toTokenId } from '../pipeline/tokens.ts'
 import type { Clock, Store } from '../store/store.ts'
 import { type Access, createAccess } from './access.ts'
 import { createSharedCursors, startPolling } from './shared.ts'
@@ -44,24 +44,13 @@ export async function openAccess(parts: StoredTokenParts): Promise<StoredAccess>
 }
 
 async function createStoredTokens({ store, clock, log }: StoredTokenParts): Promise<StoredTokens> {
+  let rows: readonly StoredToken[] = []
   let set = createTokenSet([])
   const cursors = createSharedCursors<readonly StoredToken[]>({
     store,
     toName: () => 'tokens',
-    parse(text = '[]') {
-      // as: only this file writes the cursor
-      const tokens = JSON.parse(text) as StoredToken[]
-      set = createTokenSet(
-        tokens.map(({ name, id, digest, may, expiresAt }) => ({
-          name: `token ${name}`,
-          id,
-          digest: Buffer.from(digest, 'hex'),
-          may,
-          expiresAt,
-        })),
-      )
-      return tokens
-    },
+    // as: only this file writes the cursor
+    parse: (text = '[]') => JSON.parse(text) as StoredToken[],
   })
   const read = () => cursors.read('')
   const update = (change: (now: readonly StoredToken[]) => readonly StoredToken[]) => cursors.update('', change)
@@ -72,7 +61,12 @@ async function createStoredTokens({ store, clock, log }: StoredTokenParts): Prom
   )
 
   return {
-    set: () => set,
+    set() {
+      const newest = cursors.known('') ?? rows
+      if (newest !== rows) set = createTokenSet(newest.map(toToken))
+      rows = newest
+      return set
+    },
     list: read,
     async add({ name, may, expiresAt }) {
       const token = `hookloom_${randomBytes(32).toString('base64url')}`
@@ -97,4 +91,8 @@ async function createStoredTokens({ store, clock, log }: StoredTokenParts): Prom
     },
     stop: polling.stop,
   }
+}
+
+function toToken({ name, id, digest, may, expiresAt }: StoredToken): Token {
+  return { name: `token ${name}`, id, digest: Buffer.from(digest, 'hex'), may, expiresAt }
 }

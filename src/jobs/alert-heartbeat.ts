@@ -5,6 +5,7 @@ import { withDeadline } from '../base/time.ts'
 import type { Channel, Probe } from '../model/channel.ts'
 import type { Config } from '../model/config/config.ts'
 import type { Log } from '../model/log.ts'
+import { updateCursor } from '../store/cursors.ts'
 import type { Clock, Store } from '../store/store.ts'
 
 /** The end of an attempt to deliver an alert. `why`: the reason for the log. It names no recipient. */
@@ -120,12 +121,7 @@ export function createAlertHeartbeat(parts: HeartbeatParts): AlertHeartbeat {
   async function note(attempt: AlertAttempt): Promise<void> {
     const to = attempt.isDelivered ? delivered : attempt.why.slice(0, maxWhyChars)
     // another gateway may write its outcome at the same time: the last write counts
-    for (let isMoved = true; isMoved;) {
-      const from = await store.cursor(cursorName)
-      if ((from ?? delivered) === to) return
-      isMoved = (await store.appendAll([], { name: cursorName, from, to })) === 'moved'
-    }
-    dueAt = 0
+    if (await updateCursor(store, cursorName, (from = delivered) => (from === to ? undefined : to))) dueAt = 0
   }
 
   return {

@@ -20,6 +20,23 @@ export function listMoves(moves: CursorMoves): CursorMove[] {
   return [moves].flat().toSorted((one, other) => (one.name < other.name ? -1 : 1))
 }
 
+/** Moves a cursor to what `change` makes of its value; again if another owner moved it in between. Resolves to false if `change` returns undefined. */
+export async function updateCursor(
+  store: {
+    cursor(name: string): Promise<string | undefined>
+    appendAll(deliveries: readonly never[], move: CursorMove): Promise<readonly unknown[] | 'moved'>
+  },
+  name: string,
+  change: (value: string | undefined) => string | undefined,
+): Promise<boolean> {
+  for (;;) {
+    const from = await store.cursor(name)
+    const to = change(from)
+    if (to === undefined) return false
+    if ((await store.appendAll([], { name, from, to })) !== 'moved') return true
+  }
+}
+
 export const oncePrefix = 'once/'
 export const statePrefix = 'state/'
 /** The prefix of cursors that name the task that may set a commit status: see jobs/steps/status.ts. */

@@ -4,7 +4,7 @@
 //   refusal    counted ──▶ reported ──▶ over  it is over when the sender is accepted again and nothing more is refused
 //   silence    reported ──▶ over              it is over when the sender is accepted again
 import type { ProblemCode } from '../../model/problem.ts'
-import type { CursorMove } from '../../store/cursors.ts'
+import { updateCursor } from '../../store/cursors.ts'
 import type { Store, StoreReader } from '../../store/store.ts'
 import { addSample, type Likeness, noLikeness, type Resemblance } from './likeness.ts'
 import { addToHour, countExpected, type Hours, noHours, type Period } from './rhythm.ts'
@@ -181,12 +181,8 @@ export async function updateRecord(
   key: RecordKey,
   change: (before: SenderRecord | undefined) => SenderRecord | undefined,
 ): Promise<void> {
-  const name = toCursorName(key)
-  for (;;) {
-    const from = await store.cursor(name)
-    const after = change(from === undefined ? undefined : parseRecord(from))
-    if (after === undefined) return
-    const move: CursorMove = { name, from, to: JSON.stringify(after) }
-    if ((await store.appendAll([], move)) !== 'moved') return
-  }
+  await updateCursor(store, toCursorName(key), (text) => {
+    const after = change(text === undefined ? undefined : parseRecord(text))
+    return after && JSON.stringify(after)
+  })
 }

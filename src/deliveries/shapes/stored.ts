@@ -7,6 +7,7 @@ import {
   renderEventShape,
 } from '../../shapes/event-shape.ts'
 import { yieldToEventLoop } from '../../base/serial.ts'
+import { updateCursor } from '../../store/cursors.ts'
 import type { Store, StoreReader } from '../../store/store.ts'
 
 /** The maximum number of events, because the names of events and senders come from requests. */
@@ -44,12 +45,9 @@ export async function mergeIntoStoredShape(
   store: Pick<Store, 'cursor' | 'appendAll'>,
   learnt: EventShape,
 ): Promise<void> {
-  const name = toCursorName(learnt)
-  for (;;) {
-    const from = await store.cursor(name)
-    const after = from === undefined ? learnt : parseEventShape(from)
-    if (from !== undefined) mergeEventShape(after, learnt)
-    const moved = await store.appendAll([], { name, from, to: renderEventShape(after) })
-    if (moved !== 'moved') return
-  }
+  await updateCursor(store, toCursorName(learnt), (text) => {
+    const after = text === undefined ? learnt : parseEventShape(text)
+    if (after !== learnt) mergeEventShape(after, learnt)
+    return renderEventShape(after)
+  })
 }
