@@ -82,6 +82,8 @@ export async function recoverSource(
   let stored = await parts.store.cursor(name)
   let position: Position = { through: 0, recent: {}, unfetched: [] }
   let failuresInRow = 0
+  /** The last of too many failures in a row. */
+  let down: Problem | undefined
   /** Whether this pass begins after the end of the last one. Then the next pass begins where the last one ended, and finds what lies between. */
   let leavesGap = false
   /** The time by which the clock of the sender is ahead. */
@@ -123,6 +125,7 @@ export async function recoverSource(
     } catch (error) {
       if (!(error instanceof Problem)) throw error
       failuresInRow = 0
+      down = undefined
       return error
     }
   }
@@ -137,8 +140,11 @@ export async function recoverSource(
 
   async function takeChunk(chunk: readonly (Missing & { readonly isUnfetched?: boolean })[]): Promise<void> {
     const rows: NewDelivery[] = []
+    const done: (typeof chunk)[number][] = []
     let unfetched = position.unfetched
     for (const each of chunk) {
+      if (down !== undefined) break
+      done.push(each)
       const isAgain = each.isUnfetched === true
       if (!isAgain && unfetched.some(({ id }) => id === each.id)) continue
       if (await isKnown(each)) {
@@ -159,13 +165,15 @@ export async function recoverSource(
         `${maxUnfetched} deliveries of ${source.sender} cannot be fetched. They are tried again.`,
       )
     }
-    const places = chunk.flatMap(({ place, isUnfetched }) => (isUnfetched === true ? [] : [place]))
+    const places = done.flatMap(({ place, isUnfetched }) => (isUnfetched === true ? [] : [place]))
     const through = advance(...places)
-    const recent = { ...position.recent, ...Object.fromEntries(chunk.map(({ id, place }) => [id, place])) }
+    const recent = { ...position.recent, ...Object.fromEntries(done.map(({ id, place }) => [id, place])) }
     const appended = await move(rows, { through, recent, unfetched })
     counts.recovered += appended.filter(({ kind }) => kind === 'stored').length
     // in the meantime, the delivery arrived as a request
     counts.missing -= appended.filter(({ kind }) => kind === 'duplicate').length
+    // thrown after the failures are noted, so that the next pass begins with other deliveries
+    if (down !== undefined) throw down
   }
 
   async function isKnown({ id, request, headers = {} }: Missing): Promise<boolean> {
@@ -208,7 +216,8 @@ export async function recoverSource(
       return request
     } catch (error) {
       failuresInRow += 1
-      if (!(error instanceof Problem) || failuresInRow >= maxFailures) throw error
+      if (!(error instanceof Problem)) throw error
+      if (failuresInRow >= maxFailures) down = error
       counts.failed += 1
       parts.log.warn(
         { sender: source.sender, id: missing.id },

@@ -76,6 +76,46 @@ async function startOnGitHub() {
   return { ...stage, github }
 }
 
+/** An outbox and its passes. A delivery whose id begins with `broken` is never returned, and one with `late` only after `mend`. The first pass is done. */
+async function openPartlyBroken() {
+  const clock = createClock()
+  const store = createMemoryStore({ clock })
+  const generation = toGeneration([{ match: { path: 'in' }, messageTemplate: 'x' }])
+  const [mapping] = generation.mappings
+  if (mapping === undefined) throw new Error('there is one mapping')
+  const rerunner = { claim: async () => {}, release: async () => {}, rerun: async () => 'accepted' }
+  const intake = createIntake({ store, rerunner, log: silentLog })
+  const parts = { generation: () => generation, store, intake, clock, newId: toTestId, log: silentLog }
+  const attempts: SentAttempt[] = []
+  let isLate = true
+  const fail = (id: string) => {
+    clock.advance(1)
+    attempts.unshift({ id, ref: id, place: clock(), isDelivered: false })
+  }
+  const outbox: Outbox = {
+    name: 'an outbox',
+    remembers: true,
+    hasTimes: true,
+    overlap: 10 * minute,
+    async *pages() {
+      yield { attempts, now: clock() }
+    },
+    async fetch({ id }) {
+      if (id.startsWith('broken') || (id.startsWith('late') && isLate))
+        throw new Problem('recover-unavailable', 'The answer was 500.')
+      return { headers: { 'content-type': 'application/json' }, body: new TextEncoder().encode('{}') }
+    },
+    state: async () => ({ isOn: true }),
+    turnOn: async () => {},
+  }
+  const pass = async () => {
+    clock.advance(20 * minute)
+    return recoverSource({ sender: 'acme', path: 'in', mapping, outbox }, parts, {})
+  }
+  expect(await pass()).toMatchObject({ begins: true })
+  return { fail, pass, mend: () => void (isLate = false) }
+}
+
 describe('a pass over the deliveries of a sender', () => {
   test('a delivery that failed before the first pass is recovered only with --since, and a dry run changes nothing', async () => {
     let now = () => 0
@@ -121,41 +161,30 @@ describe('a pass over the deliveries of a sender', () => {
   })
 
   test('deliveries that the sender never returns are reported, and hold up no later delivery', async () => {
-    const clock = createClock()
-    const store = createMemoryStore({ clock })
-    const generation = toGeneration([{ match: { path: 'in' }, messageTemplate: 'x' }])
-    const [mapping] = generation.mappings
-    if (mapping === undefined) throw new Error('there is one mapping')
-    const rerunner = { claim: async () => {}, release: async () => {}, rerun: async () => 'accepted' }
-    const intake = createIntake({ store, rerunner, log: silentLog })
-    const parts = { generation: () => generation, store, intake, clock, newId: toTestId, log: silentLog }
-    const attempts: SentAttempt[] = []
-    const fail = (id: string) => void attempts.unshift({ id, ref: id, place: clock(), isDelivered: false })
-    const outbox: Outbox = {
-      name: 'an outbox',
-      remembers: true,
-      hasTimes: true,
-      overlap: 10 * minute,
-      async *pages() {
-        yield { attempts, now: clock() }
-      },
-      async fetch({ id }) {
-        if (id.startsWith('broken')) throw new Problem('recover-unavailable', 'The answer was 500.')
-        return { headers: { 'content-type': 'application/json' }, body: new TextEncoder().encode('{}') }
-      },
-      state: async () => ({ isOn: true }),
-      turnOn: async () => {},
-    }
-    const pass = async () => {
-      clock.advance(20 * minute)
-      return recoverSource({ sender: 'acme', path: 'in', mapping, outbox }, parts, {})
-    }
-    expect(await pass()).toMatchObject({ begins: true })
+    const { fail, pass } = await openPartlyBroken()
     for (const id of ['broken-1', 'whole-1', 'broken-2', 'whole-2', 'broken-3']) fail(id)
     expect(await pass()).toMatchObject({ recovered: 2, failed: 3, problem: undefined })
     fail('whole-3')
     expect(await pass()).toMatchObject({ recovered: 1, problem: 'The answer was 500.' })
     expect(await pass()).toMatchObject({ recovered: 0, problem: 'The answer was 500.' })
+  })
+
+  test('three deliveries in a row that the sender never returns end one pass, and the next pass fetches those after them', async () => {
+    const { fail, pass } = await openPartlyBroken()
+    for (const id of ['whole-1', 'broken-1', 'broken-2', 'broken-3', 'whole-2']) fail(id)
+    expect(await pass()).toMatchObject({ recovered: 1, failed: 3, problem: 'The answer was 500.' })
+    expect(await pass()).toMatchObject({ recovered: 1, problem: 'The answer was 500.' })
+    expect(await pass()).toMatchObject({ recovered: 0, problem: 'The answer was 500.' })
+  })
+
+  test('a delivery that could not be fetched is tried again, although three others before it are never returned', async () => {
+    const { fail, pass, mend } = await openPartlyBroken()
+    for (const id of ['broken-1', 'whole-1', 'broken-2', 'whole-2', 'broken-3', 'whole-3', 'late-1', 'whole-4'])
+      fail(id)
+    expect(await pass()).toMatchObject({ recovered: 4, failed: 4, problem: undefined })
+    mend()
+    expect(await pass()).toMatchObject({ recovered: 0, problem: 'The answer was 500.' })
+    expect(await pass()).toMatchObject({ recovered: 1, problem: 'The answer was 500.' })
   })
 
   test('a delivery that succeeded at a second attempt is not fetched, and one that fails twice is fetched once', async () => {
