@@ -87,13 +87,17 @@ export function createSenderNotes({ store, clock, generation, ...parts }: NotesP
   const refusals = new Map<SenderRecord, Map<string, NewRefusals>>()
 
   async function write(downs: readonly Period[]): Promise<void> {
+    // the loops go over copies of the keys: under load, notes that are added during a write would keep them from ending
     for (const [hook, bySource] of seen) {
-      for (const source of bySource.keys()) await writeSeen({ hook, source }, { noted: bySource, name: source, downs })
+      for (const source of Array.from(bySource.keys()))
+        await writeSeen({ hook, source }, { noted: bySource, name: source, downs })
     }
-    for (const mapping of seenByMapping.keys())
+    for (const mapping of Array.from(seenByMapping.keys()))
       await writeSeen({ hook: '', source: '', mapping }, { noted: seenByMapping, name: mapping, downs })
-    for (const [record, causes] of refusals) {
-      for (const [name, cause] of causes) {
+    for (const [record, causes] of Array.from(refusals)) {
+      for (const name of Array.from(causes.keys())) {
+        const cause = causes.get(name)
+        if (cause === undefined) continue
         causes.delete(name)
         await updateRecord(store, record, (before) => before && addRefused(before, cause)).catch((thrown: unknown) => {
           const later = causes.get(name)

@@ -82,6 +82,37 @@ describe('a sender that was accepted before', () => {
     }
   })
 
+  test('a look ends and reports although requests of the sender come during each write', async () => {
+    const memory = createMemoryStore({ clock: () => monday })
+    let onWrite = () => {}
+    let writes = 0
+    const store = new Proxy(memory, {
+      get: (target, name) => (name === 'appendAll' ? appendAll : Reflect.get(target, name)),
+    })
+    const stage = await openKnown(github, { store })
+    stage.accept(github)
+    stage.refuse(github, { trace })
+    onWrite = () => {
+      writes += 1
+      if (writes > 100) return
+      stage.accept(github)
+      stage.refuse(github, { trace })
+    }
+    await stage.pass(minute)
+    // one write for the accepted requests, one for the refused ones, one for the message
+    expect([writes, stage.told.length]).toEqual([3, 1])
+    onWrite = () => {}
+    await stage.look()
+    const [{ requests, refused } = { requests: 0, refused: [] }] = await listSenders(stage.store)
+    expect([requests, refused.map(({ count }) => count)]).toEqual([4 + 1 + 3, [1 + 3]])
+
+    async function appendAll(...given: Parameters<Store['appendAll']>) {
+      const [, move] = given
+      if (move !== undefined && 'name' in move && move.name.startsWith('sender/')) onWrite()
+      return memory.appendAll(...given)
+    }
+  })
+
   test('another cause of refusals is reported separately', async () => {
     const stage = await openKnown()
     stage.refuse(github, { trace })
