@@ -147,7 +147,8 @@ export function createShapeLearner({
   async function writeAll(): Promise<void> {
     await readKnown()
     if (known === undefined) throw new Error('the shapes of payloads could not be read')
-    for (const [key, shape] of learnt) {
+    // a copy: under load, shapes that are learnt during a write would keep the loop from ending
+    for (const [key, shape] of Array.from(learnt)) {
       learnt.delete(key)
       if (!known.has(key) && known.size >= maxEvents) {
         if (!isFull)

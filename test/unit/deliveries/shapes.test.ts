@@ -117,6 +117,30 @@ test('a new event beyond the limit does not make the next write earlier', async 
   expect(write).toHaveBeenCalledTimes(1)
 })
 
+test('an event that comes during a write is written with the next one, so that a write ends under load', async () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const store = createMemoryStore({ clock: Date.now })
+  let release = () => {}
+  const held = new Promise<void>((resolve) => (release = resolve))
+  const write = vi.fn<Store['appendAll']>(async (...given) => {
+    await held
+    return store.appendAll(...given)
+  })
+  const allowance: Allowance = { hasTime: () => true, spend: (work) => work() }
+  const parts = { store: { ...store, appendAll: write }, development: false, allowance, log: silentLog }
+  const learner = createShapeLearner(parts)
+  learner.note(toDelivery({ id: 1 }), hook)
+  await vi.advanceTimersByTimeAsync(2_000)
+  learner.note(toDelivery({ id: 2 }), hook)
+  await vi.advanceTimersByTimeAsync(500)
+  release()
+  await vi.advanceTimersByTimeAsync(100)
+  expect(write).toHaveBeenCalledTimes(1)
+  await vi.advanceTimersByTimeAsync(20_000)
+  expect(write).toHaveBeenCalledTimes(2)
+})
+
 test('while there is no time to learn, one request of each event waits, so that the shapes of rare events are learnt too', async () => {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
