@@ -59,17 +59,20 @@ export async function postAll(
       return { kind: 'aborted' }
     }
     const failure = toFailure(result, post, { state, dedupes: channel.dedupes, job })
-    const isLast = failure.kind === 'transient' && job.attempts + 1 >= retry.attempts
-    const failed = isOneOfSeveral && (failure.kind === 'permanent' || isLast) ? { failed: failure.detail } : {}
-    if ((state !== 'sending' || 'failed' in failed) && !(await save({ ...begun, state, ...failed })))
-      return { kind: 'aborted' }
+    if (!isOneOfSeveral) return state === 'sending' || (await save({ ...begun, state })) ? failure : { kind: 'aborted' }
+    const { tries = 0 } = post
+    const isCounted = failure.kind === 'transient'
+    const isLast = isCounted && tries + 1 >= retry.attempts
+    const counted = isCounted ? { tries: tries + 1 } : {}
+    const failed = failure.kind === 'permanent' || isLast ? { failed: failure.detail } : {}
+    if (!(await save({ ...begun, state, ...counted, ...failed }))) return { kind: 'aborted' }
     const stored = { posts: toStoredPosts(current, job) }
     // permanent after the last attempt: attempts for the other recipients continue, and would repeat this one without end
-    if ('failed' in failed && isLast) {
+    if (isLast) {
       const { detail, logged, quotes } = failure
       return { kind: 'permanent', status: 'error', detail, logged, quotes, ...stored }
     }
-    return isOneOfSeveral ? { ...failure, ...stored } : failure
+    return isCounted ? { ...failure, ...stored, tries } : { ...failure, ...stored }
   }
   return recordPosts(current, { job, posts: current.filter(({ step }) => step === posts[0]?.step) })
 }

@@ -33,7 +33,13 @@ export type Failure = {
   /** The messages of the reply as the attempt has stored them. */
   readonly posts?: readonly StoredPost[] | undefined
 } & (
-  | { readonly kind: 'transient' | 'unavailable'; readonly retryAfterMs?: number | undefined }
+  | {
+      readonly kind: 'transient'
+      readonly retryAfterMs?: number | undefined
+      /** Only for one of several recipients: its earlier attempts that counted. Then the attempts of the job do not matter. */
+      readonly tries?: number | undefined
+    }
+  | { readonly kind: 'unavailable'; readonly retryAfterMs?: number | undefined }
   | { readonly kind: 'permanent'; readonly status: 'error' | 'timeout' }
 )
 
@@ -56,8 +62,11 @@ export function joinFailures(failures: readonly [Failure, ...Failure[]]): Failur
   const again = failures.filter((failure) => failure.kind !== 'permanent')
   if (again.length === 0) return { ...shared, kind: 'permanent', status: 'error' }
   const asked = again.flatMap(({ retryAfterMs }) => retryAfterMs ?? [])
-  const kind = again.some((failure) => failure.kind === 'transient') ? 'transient' : 'unavailable'
-  return { ...shared, kind, retryAfterMs: asked.length === 0 ? undefined : Math.max(...asked) }
+  const retryAfterMs = asked.length === 0 ? undefined : Math.max(...asked)
+  const counted = again.filter((failure) => failure.kind === 'transient')
+  if (counted.length === 0) return { ...shared, kind: 'unavailable', retryAfterMs }
+  const tries = counted.flatMap((failure) => failure.tries ?? [])
+  return { ...shared, kind: 'transient', retryAfterMs, tries: tries.length === 0 ? undefined : Math.max(...tries) }
 }
 
 /** Milliseconds to wait after `attempts` earlier counted attempts; `random` in [0, 1). */
@@ -94,9 +103,11 @@ export function chooseRetry(failure: Failure, given: AttemptHistory): RetryChoic
     const growingMs = Math.min(policy.capMs, Math.max(policy.firstMs, awayMs))
     return { kind: 'retry', afterMs: askedMs ?? jitter(growingMs, random, policy), error: detail, counted: false }
   }
-  if (attempts + 1 >= policy.attempts) return { kind: 'dead', error: detail, status: 'error' }
-  const backoffMs = toRetryMs(attempts, random, policy)
-  return { kind: 'retry', afterMs: Math.max(backoffMs, askedMs ?? 0), error: detail, counted: true }
+  const { tries = attempts } = failure
+  if (tries + 1 >= policy.attempts) return { kind: 'dead', error: detail, status: 'error' }
+  const backoffMs = toRetryMs(tries, random, policy)
+  const counted = failure.tries === undefined
+  return { kind: 'retry', afterMs: Math.max(backoffMs, askedMs ?? 0), error: detail, counted }
 }
 
 /** The wait that a provider asks for, within sensible limits; undefined if it asks for none. */

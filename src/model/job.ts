@@ -113,6 +113,8 @@ export type Post = {
    * recipients.
    */
   readonly failed?: string
+  /** Only for one of several recipients: the attempts of this message that failed and counted. The attempts of the job are those of its turn. */
+  readonly tries?: number
 }
 
 /** Whether the step sends the message. */

@@ -164,6 +164,90 @@ describe('a reply with three recipients', () => {
     expect(taken.filter((message) => message === 'slack C1: one')).toHaveLength(10)
   })
 
+  test('a recipient keeps all of its attempts when those of another recipient are used up', async () => {
+    let answers: (SendResult | Error)[] = []
+    const { taken } = open({
+      slack: () => {
+        throw new Error('broken')
+      },
+      telegram: () => {
+        const answer = answers.shift() ?? away
+        if (answer instanceof Error) throw answer
+        return answer
+      },
+    })
+    const [id] = await stage.accept(planThree())
+    await pass(60_000)
+    expect(taken.filter((message) => message.startsWith('slack'))).toHaveLength(10)
+    answers = [new Error('broken'), sent('t'), sent('t')]
+    await pass(120_000)
+    const job = await stage.readJob(id)
+    expect(listSteps(job)).toContain('deliver-2 done')
+    expect(job).toMatchObject({ state: 'dead', lastError: expect.stringMatching(/^slack C1: threw/) })
+    expect(taken.filter((message) => message.startsWith('slack'))).toHaveLength(10)
+  })
+
+  test('a recipient that is tried again after the attempts of another gets five attempts, with growing pauses', async () => {
+    const times: number[] = []
+    let isAway = true
+    open({
+      slack: () => {
+        throw new Error('broken')
+      },
+      telegram: () => {
+        if (isAway) return away
+        times.push(Date.now())
+        throw new Error('broken')
+      },
+    })
+    const [id] = await stage.accept(planThree())
+    await pass(60_000)
+    isAway = false
+    await pass(600_000)
+    expect(times.slice(1).map((at, index) => at - (times[index] ?? 0))).toEqual([2_000, 4_000, 8_000, 16_000])
+    expect((await stage.readJob(id)).state).toBe('dead')
+  })
+
+  test('an end of the gateway does not end a reply that waits for one chat when the attempts for another chat are used up', async () => {
+    const store = stage.store
+    let isKilled = false
+    const never = () => new Promise<never>(() => {})
+    const dying: typeof store = {
+      ...store,
+      report: (...given) => (isKilled ? never() : store.report(...given)),
+      extend: (...given) => (isKilled ? never() : store.extend(...given)),
+    }
+    const channel = (answer: () => SendResult | Promise<SendResult>) => scriptChannel(answer).channel
+    const broken = channel(() => {
+      throw new Error('broken')
+    })
+    const { runner } = scriptRunner(() => ok('Done.'))
+    let isAway = true
+    const telegram = channel(() => (isAway ? away : ((isKilled = true), never())))
+    stage.openWorker({
+      runner,
+      store: dying,
+      channels: new Map([
+        ['slack', broken],
+        ['telegram', telegram],
+      ]),
+    })
+    const [id] = await stage.accept(planThree())
+    await pass(60_000)
+    isAway = false
+    await pass(60_000)
+    expect(isKilled).toBe(true)
+    stage.openWorker({
+      runner,
+      channels: new Map([
+        ['slack', broken],
+        ['telegram', channel(() => sent('t'))],
+      ]),
+    })
+    await pass(120_000)
+    expect(listSteps(await stage.readJob(id))).toContain('deliver-2 done')
+  })
+
   test('the error of a reply names each recipient that the reply could not reach', async () => {
     open({ telegram: () => refused, slack: () => ({ kind: 'permanent', detail: 'channel_not_found' }) })
     const [id] = await stage.accept(planThree())
