@@ -17,6 +17,10 @@ import { createRunnersAndChannels, type RunnerAndChannelParts } from './runners-
 import { createWorkspaceReader } from '../runners/workspace.ts'
 import { createWorker } from './worker.ts'
 import { toErrorName } from '../base/exceptions.ts'
+import { sleepUntilAborted } from '../base/time.ts'
+
+/** The pause after the store failed to wake the turns that wait for a budget. */
+const wakeRetryMs = 5_000
 
 export type EffectsOptions = RunnerAndChannelParts & {
   /** The config directory: relative workspaces start there. */
@@ -118,19 +122,22 @@ export function createEffects(options: EffectsOptions): Effects {
 
   /** The budgets as JSON when waiting turns were last woken. Undefined at the start: the configuration may have changed while no gateway ran. */
   let knownBudgets: string | undefined
+  const stopping = new AbortController()
 
   /** Wakes the turns that wait for a budget, because its limit may have been raised or removed. */
   async function wakeForNewBudgets(): Promise<void> {
-    const next = JSON.stringify(config().budgets)
-    if (next === knownBudgets) return
-    try {
-      if (await store.wakeBudgets()) worker.lookForJobs()
-      knownBudgets = next
-    } catch (thrown) {
-      log.warn(
-        { thrown: toErrorName(thrown) },
-        'the turns that wait for a budget could not be woken; the next save tries again',
-      )
+    for (let failures = 0; !stopping.signal.aborted; failures += 1) {
+      const next = JSON.stringify(config().budgets)
+      if (next === knownBudgets) return
+      try {
+        if (await store.wakeBudgets()) worker.lookForJobs()
+        knownBudgets = next
+        return
+      } catch (thrown) {
+        const what = 'the turns that wait for a budget could not be woken; it is tried again'
+        if (failures === 0) log.warn({ thrown: toErrorName(thrown) }, what)
+      }
+      await sleepUntilAborted(wakeRetryMs, stopping.signal)
     }
   }
 
@@ -164,6 +171,7 @@ export function createEffects(options: EffectsOptions): Effects {
     reloadSchedules: heartbeats.reloadSchedules,
     lookForWakes: heartbeats.lookForWakes,
     async stop(grace) {
+      stopping.abort()
       heartbeats.stop()
       await worker.stop(grace)
       await pings.stop()

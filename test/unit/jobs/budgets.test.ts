@@ -322,6 +322,31 @@ describe('a budget that the configuration raises', () => {
     await effects.stop({ graceMs: 0 })
   })
 
+  test('no turn waits for a raised budget when the store works again, if it failed at the start of the gateway', async () => {
+    const { store, countWaiting } = await openWaiting()
+    const effects = openEffects(store, () => priced({ turns: 5 }))
+    const failing = vi.spyOn(store, 'wakeBudgets').mockRejectedValue(new Error('database is locked'))
+    effects.start()
+    await pass(60_000)
+    expect(await countWaiting()).toBe(1)
+    failing.mockRestore()
+    await pass(5_000)
+    expect(await countWaiting()).toBe(0)
+    await effects.stop({ graceMs: 0 })
+  })
+
+  test('a gateway that stops does not try again to wake the turns that wait for a budget', async () => {
+    const { store } = await openWaiting()
+    const effects = openEffects(store, () => priced({ turns: 5 }))
+    const failing = vi.spyOn(store, 'wakeBudgets').mockRejectedValue(new Error('database is locked'))
+    effects.start()
+    await pass(0)
+    await effects.stop({ graceMs: 0 })
+    const { length: calls } = failing.mock.calls
+    await pass(60_000)
+    expect(failing.mock.calls).toHaveLength(calls)
+  })
+
   test('no turn waits for a budget after the next save, if the store failed at the save that raised its limit', async () => {
     const { store, countWaiting } = await openWaiting()
     let config = priced({ turns: 1 })
