@@ -108,7 +108,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
       }),
     onStopped: (id) => {
       const module = [...good].find(([, { post }]) => post.id === id)?.[0]
-      if (module !== undefined) breakers.recordEnd({ module, version: id }, { stopped: true, isTrial: false })
+      if (module !== undefined) breakers.recordEnd({ module, version: id }, { end: 'stopped', isTrial: false })
     },
   })
 
@@ -192,8 +192,8 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
             bundle: post,
             export: ref.export,
             call,
-            finish: (outcome, stopped) => {
-              if (stopped || isTrial) breakers.recordEnd(code, { stopped, isTrial })
+            finish: (outcome, end) => {
+              if (end === 'stopped' || isTrial) breakers.recordEnd(code, { end, isTrial })
               pool.release()
               resolve(outcome)
             },

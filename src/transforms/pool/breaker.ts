@@ -4,10 +4,11 @@
 // closed ──3 stops within a minute──▶ open ──a minute──▶ half-open: one call
 //   ▲                                    ▲                    │
 //   └──── a new version, or a save ──────┼────◀── it ended ───┤
-//                                        └────── a stop ──────┘
+//                                        └─ stopped or unrun ─┘
 // ```
 import { Problem } from '../../model/problem.ts'
 import { toModuleLabel } from '../root.ts'
+import type { CallEnd } from './calls-in-flight.ts'
 
 const stopsToOpen = 3
 const minuteMs = 60_000
@@ -30,8 +31,8 @@ type Versioned = { readonly module: string; readonly version: number }
 
 type Breakers = {
   admit(code: Versioned): Admission
-  /** Reports the end of an admitted call. `stopped`: its worker was terminated because of it. */
-  recordEnd(code: Versioned, call: { stopped: boolean; isTrial: boolean }): void
+  /** Reports the end of an admitted call. */
+  recordEnd(code: Versioned, call: { end: CallEnd; isTrial: boolean }): void
   /** Call it when the same version was saved again. */
   reset(code: Versioned): void
   close(): void
@@ -88,11 +89,11 @@ export function createBreakers({ clock, onHalfOpen, onRecovered }: { clock: () =
       }
       return buildOpenProblem(module, Math.max(clock(), state.openUntil))
     },
-    recordEnd: (code, { stopped, isTrial }) => {
+    recordEnd: (code, { end, isTrial }) => {
       const { module } = code
       if (!recordVersion(code)) return
-      if (stopped) recordStop(module, isTrial)
-      else if (isTrial) recover(module)
+      if (end === 'stopped') recordStop(module, isTrial)
+      else if (isTrial) recordTrial(module, end)
     },
     reset: (code) => {
       if (recordVersion(code)) forget(code.module)
@@ -102,9 +103,11 @@ export function createBreakers({ clock, onHalfOpen, onRecovered }: { clock: () =
     },
   }
 
-  function recover(module: string): void {
+  function recordTrial(module: string, end: Exclude<CallEnd, 'stopped'>): void {
+    const state = states.get(module)
     // the code may have been saved while the call ran
-    if (states.get(module)?.isTrying !== true) return
+    if (state?.isTrying !== true) return
+    if (end === 'unrun') return open(module, state)
     forget(module)
     onRecovered(module)
   }

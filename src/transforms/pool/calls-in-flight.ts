@@ -5,13 +5,15 @@ import { stateIndex } from '../worker/messages.ts'
 import type { BundlePost, ToWorker } from '../worker/messages.ts'
 import { toBatchMessage } from './batch.ts'
 
+/** How a call ended. `stopped`: its worker was terminated because of it. `unrun`: it did not run to its end, for a reason outside of its code. */
+export type CallEnd = 'ended' | 'stopped' | 'unrun'
+
 /** A call of a transform. */
 export type Task = {
   readonly bundle: BundlePost
   readonly export: string | undefined
   readonly call: TransformCall
-  /** `stopped`: the worker was terminated because of this call. */
-  readonly finish: (outcome: TransformOutcome, stopped: boolean) => void
+  readonly finish: (outcome: TransformOutcome, end: CallEnd) => void
 }
 
 /** Times are from `performance.now`. `begunAt` is when the main thread first saw that the call had begun, or a little earlier. */

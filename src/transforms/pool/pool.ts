@@ -19,7 +19,7 @@ import { toFileLabel } from '../root.ts'
 import { createThreadLifecycle } from './thread-lifecycle.ts'
 import { createStandby } from './standby.ts'
 import { createThread, type Thread, type ThreadSettings } from './thread.ts'
-import type { Task } from './calls-in-flight.ts'
+import type { CallEnd, Task } from './calls-in-flight.ts'
 import { createWatchdog } from './watchdog.ts'
 
 export type PoolSettings = ThreadSettings & { readonly workers: number }
@@ -61,7 +61,7 @@ export function createPool(options: {
   const events: Parameters<typeof createThread>[0]['events'] = {
     onCovered,
     onSettled: (thread, task, outcome) => {
-      task.finish(outcome, false)
+      task.finish(outcome, 'ended')
       lifecycle.handleCallEnd(thread)
     },
     onUnrun: (thread, tasks) => {
@@ -74,7 +74,7 @@ export function createPool(options: {
       if (thread.isReady()) return stop(thread, undefined, (label) => buildLostThreadProblem(label, cause, memoryMb))
       standby.recordFailure(cause)
       checks.fail(thread, () => toProblemRecord(buildStartProblem(cause)))
-      for (const { task } of lifecycle.remove(thread)) fail(task, buildStartProblem(cause), false)
+      for (const { task } of lifecycle.remove(thread)) fail(task, buildStartProblem(cause), 'unrun')
     },
   }
   const standby = createStandby({
@@ -97,7 +97,7 @@ export function createPool(options: {
     max: workers,
     take: standby.take,
     onPosted: () => watchdog.watch(),
-    onFailed: (task) => fail(task, standby.problem(), false),
+    onFailed: (task) => fail(task, standby.problem(), 'unrun'),
   })
   const lifecycle = createThreadLifecycle({ max: workers, standby, reruns })
   const watchdog = createWatchdog({
@@ -107,7 +107,7 @@ export function createPool(options: {
       // the thread still answers, so its other calls may end
       const task = thread.take(seq)
       if (task === undefined) return
-      fail(task, buildTimeoutProblem(toFileLabel(task.bundle), timeoutMs), true)
+      fail(task, buildTimeoutProblem(toFileLabel(task.bundle), timeoutMs), 'stopped')
       lifecycle.retire(thread)
       lifecycle.handleCallEnd(thread)
     },
@@ -125,11 +125,11 @@ export function createPool(options: {
   })
 
   function dispatch(task: Task): void {
-    if (isClosed) return fail(task, buildShutdownProblem(), false)
+    if (isClosed) return fail(task, buildShutdownProblem(), 'unrun')
     if (lifecycle.serving.size < workers) lifecycle.fill()
     let best = findLeastLoaded()
     if (best !== undefined && isBlocked(best)) best = lifecycle.replaceBlocked(best)
-    if (best === undefined) return fail(task, standby.problem(), false)
+    if (best === undefined) return fail(task, standby.problem(), 'unrun')
     best.post(task)
     watchdog.watch()
     if (best.lastSeq() > callsPerThread) lifecycle.retire(best)
@@ -162,7 +162,7 @@ export function createPool(options: {
     // the thread is replaced before its calls are dispatched again
     if (wasServing) lifecycle.fill()
     for (const { seq, task } of inFlightCalls) {
-      if (seq === culprit || (wasRerun && seq <= begun)) fail(task, buildProblem(toFileLabel(task.bundle)), true)
+      if (seq === culprit || (wasRerun && seq <= begun)) fail(task, buildProblem(toFileLabel(task.bundle)), 'stopped')
       else if (wasRerun || seq <= begun) reruns.add(task)
       else dispatch(task)
     }
@@ -179,7 +179,7 @@ export function createPool(options: {
     else {
       const { problem } = leaving
       const task = problem !== undefined && seq !== undefined ? thread.take(seq) : undefined
-      if (task !== undefined && problem !== undefined) task.finish({ kind: 'failed', problem, log: [] }, true)
+      if (task !== undefined && problem !== undefined) task.finish({ kind: 'failed', problem, log: [] }, 'stopped')
       if (problem !== undefined) checks.fail(thread, () => problem)
       lifecycle.retire(thread)
     }
@@ -215,12 +215,12 @@ export function createPool(options: {
         ...threads.flatMap((thread) => lifecycle.remove(thread).map(({ task }) => task)),
         ...reruns.takeAll(),
       ]
-      for (const task of tasks) fail(task, buildShutdownProblem(), false)
+      for (const task of tasks) fail(task, buildShutdownProblem(), 'unrun')
       await lifecycle.allEnded()
     },
   }
 }
 
-function fail(task: Task, problem: Problem, stopped: boolean): void {
-  task.finish(toFailedOutcome(problem), stopped)
+function fail(task: Task, problem: Problem, end: CallEnd): void {
+  task.finish(toFailedOutcome(problem), end)
 }

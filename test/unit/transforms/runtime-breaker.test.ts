@@ -14,7 +14,7 @@ function createClock() {
     onHalfOpen: () => {},
     onRecovered: (module) => void clock.recovered.push(module),
   })
-  const stop = (isTrial = false) => breakers.recordEnd(x, { stopped: true, isTrial })
+  const stop = (isTrial = false) => breakers.recordEnd(x, { end: 'stopped', isTrial })
   return Object.assign(clock, { breakers, stop })
 }
 
@@ -51,9 +51,9 @@ describe('breakers of modules', () => {
     clock.now += 1
     expect(clock.breakers.admit(x)).toBe('trial')
     expect(clock.breakers.admit(x)).toBeInstanceOf(Problem)
-    clock.breakers.recordEnd(x, { stopped: false, isTrial: false })
+    clock.breakers.recordEnd(x, { end: 'ended', isTrial: false })
     expect(clock.recovered).toEqual([])
-    clock.breakers.recordEnd(x, { stopped: false, isTrial: true })
+    clock.breakers.recordEnd(x, { end: 'ended', isTrial: true })
     expect(clock.recovered).toEqual(['x.ts'])
     expect(clock.breakers.admit(x)).toBe('free')
   })
@@ -100,6 +100,24 @@ describe('code that keeps ending its worker', () => {
     expect(await readResult(modules['bad.ts'])).toBe('fine')
     expect(recovered).toEqual(['bad.ts'])
     expect(await readResult(modules['bad.ts'])).toBe('fine')
+  })
+
+  test('code that ended three workers gets no further call when no worker can be started for its single call', async () => {
+    const recovered: string[] = []
+    const env: Record<string, string> = {}
+    let now = Date.now()
+    const stage = await createStage({ clock: () => now, workers: 1, env })
+    stage.runtime.onRetry((module) => void recovered.push(module))
+    await stage.write({ 'bad.ts': bad })
+    const { 'bad.ts': transform } = await stage.load('bad.ts')
+    for (let n = 0; n < 2; n++) await readResult(transform)
+    // one worker has started already, and no other one starts
+    env['NODE_OPTIONS'] = '--no-such-option'
+    expect(await readResult(transform)).toContain('ended its worker')
+    now += minute
+    expect(await readResult(transform)).toBe('The transform worker does not start.')
+    expect(await readResult(transform)).toContain('was stopped three times within a minute')
+    expect(recovered).toEqual([])
   })
 
   test('late timeouts of an old version do not count against the new version', async () => {
