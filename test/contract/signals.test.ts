@@ -162,6 +162,18 @@ describe.skipIf(whyNoPostgres !== undefined)(`a store with several owners (${why
     expect(await writer.lockouts('tokens')).toMatchObject([{ client: 'c' }])
   })
 
+  test('the failures of one scope are counted for its whole window, even if another scope has a shorter one', async () => {
+    const { writer, reader } = await openTwo()
+    const rule = { failures: 20, lockMs: 60_000 }
+    const recordFailures = (store: Store, scope: string, windowMs: number, count: number) =>
+      store.noteFailures({ scope, clients: [{ client: 'a', count }], windowMs, ...rule })
+    await recordFailures(writer, 'tokens', 60_000, 19)
+    clock.advance(10_000)
+    await recordFailures(reader, 'signers', 1_000, 1)
+    await recordFailures(reader, 'tokens', 60_000, 1)
+    expect(await writer.lockouts('tokens')).toEqual([{ client: 'a', forMs: 60_000 }])
+  })
+
   test('a store gets signals again after its connection was terminated', async () => {
     const { writer, reader } = await openTwo()
     await waitUntilConnected(reader, writer)

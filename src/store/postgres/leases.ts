@@ -72,7 +72,8 @@ export async function noteFailures(query: Query, given: FailuresQuery, now: stri
   // expired failures and locks are deleted here: an attacker must not fill the table
   await query(
     `DELETE FROM lockouts WHERE (scope, client) IN (SELECT scope, client FROM lockouts
-      WHERE locked_until <= ${now} AND since <= ${now} - $1::bigint LIMIT 2000 FOR UPDATE SKIP LOCKED)`,
+      WHERE scope = $1 AND locked_until <= ${now} AND since <= ${now} - $2::bigint LIMIT 2000 FOR UPDATE SKIP LOCKED)`,
+    scope,
     windowMs,
   )
 }
