@@ -130,7 +130,7 @@ const gatheredChars = 100_000
 /** The maximum number of deliveries that are named because their messages are left out. */
 const maxNamed = 50
 
-/** Chooses the oldest messages that fit. `count`: the number of all messages. */
+/** Chooses the oldest messages that fit. A message that is too long keeps no other one out. `count`: the number of all messages. */
 export function chooseGathered(
   jobs: readonly { readonly deliveryId?: string | undefined; readonly planned: Planned }[],
   count: number,
@@ -140,9 +140,13 @@ export function chooseGathered(
   let chars = 0
   for (const { planned, deliveryId = '' } of jobs) {
     if (planned.kind !== 'agent') continue
-    chars += planned.action.message.length
-    if (chars > gatheredChars || plans.length === maxGathered) others.push(deliveryId)
-    else plans.push(planned)
+    const { length } = planned.action.message
+    if (chars + length > gatheredChars || plans.length === maxGathered) {
+      others.push(deliveryId)
+      continue
+    }
+    chars += length
+    plans.push(planned)
   }
   return { plans, others: others.slice(0, maxNamed), count }
 }

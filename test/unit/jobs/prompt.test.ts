@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { buildHeartbeatPrompt, buildPrompt, noWaitingTexts } from '../../../src/jobs/prompt.ts'
+import { buildHeartbeatPrompt, buildPrompt, chooseGathered, noWaitingTexts } from '../../../src/jobs/prompt.ts'
 import { toSummaryEvent } from '../../../src/jobs/plan.ts'
 import { planAgent } from './stage.ts'
 
@@ -19,6 +19,25 @@ const hostile = planAgent({
   action: { message: 'MESSAGE', name: 'NAME' },
   origin: { hook: 'HOOK', source: 'SOURCE', from: 'FROM', subject: 'SUBJECT' },
   instructions: 'Triage this {{message}}.',
+})
+
+describe('chooseGathered', () => {
+  const build = (chars: number, deliveryId: string) => ({
+    deliveryId,
+    planned: planAgent({ action: { message: 'x'.repeat(chars) } }),
+  })
+
+  test('a message that is too long for a turn does not keep the later ones out of it', () => {
+    const { plans, others } = chooseGathered([build(200_000, 'long'), build(10, 'a'), build(10, 'b')], 3)
+    expect(plans.map(({ action }) => action.message.length)).toEqual([10, 10])
+    expect(others).toEqual(['long'])
+  })
+
+  test('a turn reads no more messages than fit, the oldest first, and names the others', () => {
+    const { plans, others } = chooseGathered([build(60_000, 'a'), build(60_000, 'b'), build(40_000, 'c')], 3)
+    expect(plans.map(({ action }) => action.message.length)).toEqual([60_000, 40_000])
+    expect(others).toEqual(['b'])
+  })
 })
 
 describe('buildPrompt', () => {
