@@ -11,7 +11,6 @@ import { Problem } from '../model/problem.ts'
 import { toLine } from '../boundary/boundary.ts'
 import { cut, formatQuantity } from '../base/text.ts'
 import type { Clock, Store } from '../store/store.ts'
-import { toRunName } from './plan.ts'
 import type { CrowdedSession } from './turns.ts'
 
 /**
@@ -131,9 +130,10 @@ export function createAlerts({ store, config, clock, newId, onAdded, meter, log 
       meter('failures', { what: planned.kind === 'alert' ? 'alert' : 'job' })
       // an alert about an alert could cause the next one, without end
       if (planned.kind === 'alert') return
+      // the name of the action may come from a payload, and a chat shows its links
       const name =
         planned.kind === 'agent' || planned.kind === 'deliver'
-          ? `the hook "${cut(toRunName(planned), 100)}"`
+          ? `the hook "${cut(toLine(planned.origin.hook), 100)}"`
           : planned.kind === 'status'
             ? 'a commit status'
             : planned.kind === 'callback'

@@ -86,6 +86,16 @@ describe('a job that dies', () => {
     expect(sent[0]?.text).not.toContain('attack')
   })
 
+  test('an alert about a failure names the hook, and not the name of the run, which a payload may have chosen', async () => {
+    const stage = createStage(config)
+    const { sent } = openDying(stage)
+    await stage.accept(planAgent({ action: { ...quiet, name: '[Renew the key](https://attack.example)' } }))
+    await pass(minute)
+    expect(sent).toHaveLength(1)
+    expect(sent[0]?.text).toContain('of the hook "github" failed permanently')
+    expect(sent[0]?.text).not.toContain('attack')
+  })
+
   test('a dead job of a delivery leaves an event in the main session, and a dead heartbeat leaves no event', async () => {
     const stage = createStage(buildConfig({ agents: { defaults: { heartbeat: { prompt: 'Look.' } } } }))
     const { channel } = scriptChannel(() => ({ kind: 'permanent', detail: 'The token was refused.' }))
