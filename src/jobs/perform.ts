@@ -215,11 +215,12 @@ function buildFailureReport(
   { failure, why, context }: { failure: Failure; why: string; context: JobContext },
 ): JobReport {
   const { clock, log, config, random, retry: policy = defaultRetry, claimedAt } = context
-  const { attempts, failingForMs } = job
+  const { attempts, failingForMs, overdueForMs } = job
   const settled = failure.settled && { settled: failure.settled }
   const choice = chooseRetry(failure, {
     attempts,
     failingForMs: failingForMs === undefined ? undefined : failingForMs + Math.max(0, clock() - claimedAt),
+    overdueForMs,
     forMs: readRetryForMs(findStep(name), config),
     random: random(),
     policy,

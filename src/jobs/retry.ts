@@ -84,6 +84,8 @@ type AttemptHistory = {
   readonly attempts: number
   /** The time since the first failure of this step, in milliseconds; undefined if this is the first failure. */
   readonly failingForMs: number | undefined
+  /** How long after its due time this attempt began, in milliseconds. */
+  readonly overdueForMs: number
   /** The time for which the step is tried again while the other side is unavailable, in milliseconds. */
   readonly forMs: number
   /** In [0, 1). */
@@ -91,15 +93,18 @@ type AttemptHistory = {
   readonly policy?: RetryPolicy
 }
 
-/** While the other side is unavailable, no attempt is counted. The delays grow with the length of the outage, up to `forMs` in all. */
+/**
+ * While the other side is unavailable, no attempt is counted. The delays grow with the length of the outage, up to `forMs` in all. An attempt
+ * that began long after its due time is never the last one: nobody has tried in the meantime, and a machine that wakes has no network yet.
+ */
 export function chooseRetry(failure: Failure, given: AttemptHistory): RetryChoice {
-  const { attempts, failingForMs, forMs, random, policy = defaultRetry } = given
+  const { attempts, failingForMs, overdueForMs, forMs, random, policy = defaultRetry } = given
   const { detail } = failure
   if (failure.kind === 'permanent') return { kind: 'dead', error: detail, status: failure.status }
   const askedMs = clampAskedMs(failure.retryAfterMs)
   if (failure.kind === 'unavailable') {
     const awayMs = failingForMs ?? 0
-    if (awayMs >= forMs) return { kind: 'dead', error: detail, status: 'error' }
+    if (awayMs >= forMs && overdueForMs <= policy.capMs) return { kind: 'dead', error: detail, status: 'error' }
     const growingMs = Math.min(policy.capMs, Math.max(policy.firstMs, awayMs))
     return { kind: 'retry', afterMs: askedMs ?? jitter(growingMs, random, policy), error: detail, counted: false }
   }

@@ -178,6 +178,8 @@ export type ClaimedJob = Job & {
   readonly lapsedFence: number | undefined
   /** For how long the present step has been failing; undefined if its last attempt did not fail. */
   readonly failingForMs: number | undefined
+  /** How long after its due time the job was claimed, for example because no gateway ran or the job was paused. */
+  readonly overdueForMs: number
 }
 
 /** A system event: one line that waits in a session for its next turn. It is stored plain; the prompt adds the boundary. */

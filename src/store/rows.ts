@@ -99,6 +99,7 @@ export function toClaimedJob(row: Row, now: number): ClaimedJob {
     fence: column(row, 'fence'),
     lapsedFence: optional<number>(row, 'lapsed'),
     failingForMs,
+    overdueForMs: Math.max(0, now - job.runAt),
   }
 }
 

@@ -219,6 +219,16 @@ export function describeJobs(stage: () => Stage): void {
       expect(await claimOne(store)).toMatchObject({ attempts: 1 })
     })
 
+    test('a claimed job shows for how long it has failed, and for how long it was overdue', async () => {
+      const { store, clock } = stage()
+      await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
+      const first = await claimOne(store)
+      expect(first).toMatchObject({ failingForMs: undefined, overdueForMs: 0 })
+      await store.report(first, { outcome: { kind: 'retry', afterMs: 2000, error: 'busy' } })
+      clock.advance(5000)
+      expect(await claimOne(store)).toMatchObject({ failingForMs: 5000, overdueForMs: 3000 })
+    })
+
     test('a release, and a retry with `counted: false`, do not increase the number of attempts', async () => {
       const { store, clock } = stage()
       await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))

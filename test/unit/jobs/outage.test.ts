@@ -117,6 +117,37 @@ describe('a channel that is down', () => {
     expect(await stage.readJob(id)).toMatchObject({ state: 'dead' })
   })
 
+  test('a reply that failed before a gateway was off for days is tried again after its next failure', async () => {
+    const stage = createStage()
+    let isDown = true
+    const { channel } = scriptChannel(() => (isDown ? refused : { kind: 'sent', id: 'm1' }))
+    const channels = new Map([['console', channel]])
+    const worker = stage.openWorker({ channels })
+    const [id] = await stage.accept(planAgent())
+    await pass(0)
+    await worker.stop({ graceMs: 0 })
+    await pass(3 * 24 * hour)
+    stage.openWorker({ channels })
+    await pass(minute)
+    expect(await stage.readJob(id)).toMatchObject({ state: 'queued', lastError: expect.stringContaining('503') })
+    isDown = false
+    await pass(20 * minute)
+    expect(await stage.readJob(id)).toMatchObject({ state: 'done' })
+  })
+
+  test('a reply that failed before a gateway was off for days is dead when its channel stays down', async () => {
+    const stage = createStage()
+    const channels = new Map([['console', scriptChannel(() => refused).channel]])
+    const worker = stage.openWorker({ channels })
+    const [id] = await stage.accept(planAgent())
+    await pass(0)
+    await worker.stop({ graceMs: 0 })
+    await pass(3 * 24 * hour)
+    stage.openWorker({ channels })
+    await pass(hour)
+    expect(await stage.readJob(id)).toMatchObject({ state: 'dead' })
+  })
+
   test('a message that may have arrived is tried again only for minutes on a channel that drops repeats only for minutes', async () => {
     const stage = createStage()
     const { channel, sent } = scriptChannel(

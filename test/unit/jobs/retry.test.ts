@@ -4,7 +4,7 @@ import { toRetryMs, chooseRetry } from '../../../src/jobs/retry.ts'
 const transient = { kind: 'transient', detail: 'busy' } as const
 const limited = { kind: 'unavailable', detail: 'slow down' } as const
 const day = 86_400_000
-const at = { attempts: 0, failingForMs: undefined, forMs: day, random: 0.5 }
+const at = { attempts: 0, failingForMs: undefined, overdueForMs: 0, forMs: day, random: 0.5 }
 
 describe('toRetryMs', () => {
   test('the waits between attempts double from two seconds up to a quarter of an hour', () => {
