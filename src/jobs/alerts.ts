@@ -100,6 +100,10 @@ export function createAlerts({ store, config, clock, newId, onAdded, meter, log 
     }
     const known = { at: now, more: 0 }
     causes.set(cause, known)
+    const last =
+      causes.size === maxCausesAnHour
+        ? ` This is the ${maxCausesAnHour}th cause within an hour. Further causes get no message now; the log has them.`
+        : ''
     const standsFor = `alert/${createHash('sha256').update(cause).digest('hex').slice(0, 32)}`
     try {
       const id = newId()
@@ -109,7 +113,7 @@ export function createAlerts({ store, config, clock, newId, onAdded, meter, log 
           : ` Failures of this cause since the last message: ${before.more + 1}.`
       const isAdded = await store.addTask({
         id,
-        planned: toPlannedAlert(config(), cut(text + more, 1_000), what),
+        planned: toPlannedAlert(config(), cut(text + more, 1_000) + last, what),
         lane: `alert/${id}`,
         standsFor,
         unlessWithinMs: pauseMs,

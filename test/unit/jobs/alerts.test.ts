@@ -175,6 +175,17 @@ describe('a delivery that is parked', () => {
     expect(sent).toHaveLength(20)
   })
 
+  test('the last message of an hour, and no other one, says that further causes get none', async () => {
+    const stage = createStage(config)
+    const { sent } = openDying(stage)
+    for (let hook = 0; hook < 30; hook += 1)
+      stage.alerts().reportParked({ deliveryId: 'd', hook: `h${hook}`, waitsFor: undefined, hops: 0 })
+    await pass(minute)
+    const last = sent.filter(({ text }) => text.includes('Further causes get no message'))
+    expect(last).toHaveLength(1)
+    expect(last[0]?.text).toContain('"h19"')
+  })
+
   test('one warning an hour says that further causes get no message', async () => {
     const stage = createStage(config)
     const { sent, warned } = openDying(stage)
