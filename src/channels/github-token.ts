@@ -1,10 +1,10 @@
 // The credential of a request to GitHub: a fixed token, or the token of the installation of a GitHub App.
 // https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/generating-an-installation-access-token-for-a-github-app
 import { z } from 'zod'
+import { type AccessToken, createTokenCache, type TokenCache } from '../base/access-token.ts'
 import { type GitHubAppKey, signGitHubAppToken } from '../base/github-app.ts'
 import type { ChannelConfig } from '../model/config/channels.ts'
-import { type AccessToken, createTokenCache, type FetchedToken, type TokenCache } from './access-token.ts'
-import { type ChannelTools, readSuccess, sendJson, toFailureBeforePost } from './http.ts'
+import { type ChannelTools, type NoToken, readSuccess, sendJson, toFailureBeforePost } from './http.ts'
 import { readGitHubFailure, toGitHubHeaders } from './github-failure.ts'
 
 const Installation = z.object({ id: z.int() })
@@ -14,7 +14,7 @@ const maxInstallations = 100
 
 export type GitHubCredential = {
   /** The token for a repository (`<owner>/<repository>`). */
-  get(repository: string): Promise<AccessToken>
+  get(repository: string): Promise<AccessToken | NoToken>
   /** Called when a token was refused. Returns true if the next call fetches a new one. */
   drop(repository: string, token: string): boolean
 }
@@ -25,13 +25,13 @@ export function createGitHubCredential(
 ): GitHubCredential {
   const { token = '', appId, privateKey } = config
   if (appId === undefined || privateKey === undefined) {
-    return { get: async () => ({ kind: 'token', token }), drop: () => false }
+    return { get: async () => ({ kind: 'token', token, until: Infinity }), drop: () => false }
   }
   const app = { appId, privateKey }
   /** The App is installed once for each owner. */
-  const installations = new Map<string, TokenCache>()
+  const installations = new Map<string, TokenCache<NoToken>>()
 
-  function findCache(repository: string): TokenCache {
+  function findCache(repository: string): TokenCache<NoToken> {
     const owner = (repository.split('/')[0] ?? '').toLowerCase()
     const known = installations.get(owner)
     if (known !== undefined) return known
@@ -57,7 +57,7 @@ type AppTools = ChannelTools & {
   readonly clock: () => number
 }
 
-async function fetchToken(repository: string, { app, config, clock, fetch }: AppTools): Promise<FetchedToken> {
+async function fetchToken(repository: string, { app, config, clock, fetch }: AppTools): Promise<AccessToken | NoToken> {
   const signed = await signGitHubAppToken(app, clock())
   if (signed === undefined) {
     const detail = 'channels.github.privateKey is not a private key in PEM format. Download it again.'
@@ -79,5 +79,5 @@ async function fetchToken(repository: string, { app, config, clock, fetch }: App
   const outcome = await call('POST', `/app/installations/${installation.id}/access_tokens`)
   const granted = readSuccess(outcome, TokenAnswer)
   if (granted === undefined) return { kind: 'failed', failed: toFailureBeforePost(readGitHubFailure(outcome)) }
-  return { kind: 'fetched', token: granted.token, until: Date.parse(granted.expires_at) }
+  return { kind: 'token', token: granted.token, until: Date.parse(granted.expires_at) }
 }

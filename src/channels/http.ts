@@ -133,6 +133,9 @@ function readFault(cause: unknown): Fault {
 
 export type SendFailure = Exclude<SendResult, { kind: 'sent' }>
 
+/** No message can be sent, because no access token could be fetched. */
+export type NoToken = { readonly kind: 'failed'; readonly failed: SendFailure }
+
 /** The meaning of a provider's error. An undefined field is derived from the status and the headers. */
 export type ErrorMeaning = {
   readonly kind?: SendFailure['kind'] | undefined

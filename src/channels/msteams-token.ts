@@ -1,11 +1,12 @@
 // The access token of a bot of Microsoft Teams.
 // https://learn.microsoft.com/azure/bot-service/rest-api/bot-framework-rest-connector-authentication
 import { z } from 'zod'
+import { createTokenCache, type TokenCache } from '../base/access-token.ts'
 import type { ChannelConfig } from '../model/config/channels.ts'
-import { createTokenCache, type TokenCache } from './access-token.ts'
 import {
   type ChannelTools,
   type ErrorMeaning,
+  type NoToken,
   readSuccess,
   createFailureReader,
   sendJson,
@@ -18,8 +19,8 @@ const ErrorAnswer = z.object({ error: z.string() })
 export function createTeamsToken(
   config: ChannelConfig<'msteams'>,
   { clock, ...tools }: ChannelTools & { readonly clock: () => number },
-): TokenCache {
-  return createTokenCache(clock, async () => {
+): TokenCache<NoToken> {
+  return createTokenCache<NoToken>(clock, async () => {
     const outcome = await sendJson({
       url: `${config.loginUrl}/${encodeURIComponent(config.tenantId)}/oauth2/v2.0/token`,
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
@@ -35,7 +36,7 @@ export function createTeamsToken(
     })
     const granted = readSuccess(outcome, TokenAnswer)
     if (granted === undefined) return { kind: 'failed', failed: toFailureBeforePost(readFailure(outcome)) }
-    return { kind: 'fetched', token: granted.access_token, until: clock() + granted.expires_in * 1_000 }
+    return { kind: 'token', token: granted.access_token, until: clock() + granted.expires_in * 1_000 }
   })
 }
 

@@ -4,17 +4,13 @@ import { type Sleep, toBackoffMs } from '../base/retry.ts'
 import { tryParseJson } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
 import { readLimitedBody, readRetryAfterMs } from '../base/http.ts'
+import type { TokenCache } from '../base/access-token.ts'
 import type { Credentials } from './credentials.ts'
 
 export type GoogleCall = (request: GoogleRequest) => Promise<GoogleAnswer>
 
-export type AccessTokens = {
-  /** The kind of credentials that the tokens come from. */
-  readonly kind: Credentials['kind']
-  token(): Promise<string>
-  /** Called when Google refuses the token: the next call fetches a new one. */
-  forget(): void
-}
+/** `kind`: the kind of credentials that the tokens come from. */
+export type AccessTokens = TokenCache & { readonly kind: Credentials['kind'] }
 
 export type CallTools = { readonly pause: Sleep; readonly random: () => number; readonly signal: AbortSignal }
 
@@ -32,11 +28,12 @@ export function createCall({ tokens, pause, random, signal }: CallTools & { toke
   return async function call(request) {
     let hasRenewed = false
     for (let attempt = 1; ; attempt++) {
-      const answer = await sendOnce(request, await tokens?.token(), signal)
+      const access = await tokens?.get()
+      const answer = await sendOnce(request, access?.token, signal)
       if (answer.kind === 'answer' && isAccepted(answer.status, request)) return answer
-      if (answer.kind === 'answer' && answer.status === 401 && tokens !== undefined && !hasRenewed) {
+      if (answer.kind === 'answer' && answer.status === 401 && access !== undefined && !hasRenewed) {
         hasRenewed = true
-        tokens.forget()
+        tokens?.drop(access.token)
         continue
       }
       if (answer.kind === 'answer' && !isTransient(answer))

@@ -1,5 +1,6 @@
 // The APIs of one account, and their access tokens. A person's consent opens Gmail and Pub/Sub; a service account acts for the mailbox in
 // Gmail, and for itself in Pub/Sub.
+import { createTokenCache } from '../base/access-token.ts'
 import type { WatchedGmail } from '../model/config/gmail.ts'
 import { createGmailApi, type GmailApi, parseAnswer } from './api.ts'
 import { type AccessTokens, type CallTools, createCall, type GoogleCall } from './call.ts'
@@ -8,7 +9,6 @@ import { createPubSubApi, type PubSubApi } from './pubsub.ts'
 import { createPrivateKey } from 'node:crypto'
 import { SignJWT } from 'jose'
 import { z } from 'zod'
-import { singleFlight } from './pace.ts'
 
 export type Google = {
   readonly gmail: GmailApi
@@ -42,8 +42,6 @@ export const scopes = {
   cloud: 'https://www.googleapis.com/auth/cloud-platform',
 } as const
 
-/** An access token is not used in the last minute before it expires. */
-const marginMs = 60_000
 const assertionSeconds = 3_600
 
 const Token = z.object({ access_token: z.string().min(1), expires_in: z.coerce.number().default(3_600) })
@@ -62,22 +60,14 @@ type TokenParts = {
 
 export function createTokens(parts: TokenParts): AccessTokens {
   const { credentials, tokenUrl, call, clock } = parts
-  let kept: { token: string; until: number } | undefined
-
-  const fetchToken = singleFlight(async () => {
+  const cache = createTokenCache<never>(clock, async () => {
     const body =
       credentials.kind === 'consent' ? buildRefreshForm(credentials) : await signAssertion(credentials, parts)
     const answer = await call({ method: 'POST', url: tokenUrl, body })
     const { access_token: token, expires_in: seconds } = parseAnswer(Token, answer, 'the token endpoint')
-    kept = { token, until: clock() + seconds * 1000 - marginMs }
-    return token
+    return { kind: 'token', token, until: clock() + seconds * 1000 }
   })
-
-  return {
-    kind: credentials.kind,
-    token: async () => (kept !== undefined && clock() < kept.until ? kept.token : fetchToken()),
-    forget: () => void (kept = undefined),
-  }
+  return { ...cache, kind: credentials.kind }
 }
 
 function buildRefreshForm({ clientId, clientSecret, refreshToken }: Extract<Credentials, { kind: 'consent' }>) {

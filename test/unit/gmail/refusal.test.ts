@@ -39,7 +39,11 @@ describe('a call to Google', () => {
     const fake = await startLoopback(() => ({ status: 503, body: {} }))
     const failed = { status: 503, body: {} }
     fake.planAnswers(failed, failed, failed, failed, { status: 401, body: {} })
-    const tokens = { kind: 'consent' as const, token: async () => 'token', forget() {} }
+    const tokens = {
+      kind: 'consent' as const,
+      get: async () => ({ kind: 'token' as const, token: 'token', until: Infinity }),
+      drop() {},
+    }
     const call = createCall({ tokens, pause: async () => {}, random: () => 0.5, signal: AbortSignal.timeout(5_000) })
     await expect(call({ method: 'GET', url: fake.url })).rejects.toMatchObject({ code: 'gmail-unavailable' })
     expect(fake.received).toHaveLength(6)

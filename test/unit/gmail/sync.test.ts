@@ -248,6 +248,24 @@ describe('a sync of a mailbox', () => {
     expect(google.requests.filter((request) => request === 'POST /token')).toHaveLength(2)
   })
 
+  test('a late refusal of an old token does not drop the new one', async () => {
+    const stage = createStage(google)
+    let release = (): void => {}
+    const released = new Promise<void>((resolve) => (release = resolve))
+    let profiles = 0
+    google.onRequest('/profile', async () => {
+      profiles += 1
+      if (profiles === 2) await released
+    })
+    google.fail('/profile', { status: 401 })
+    const syncs = [stage.sync(), stage.sync()]
+    await Promise.race(syncs)
+    google.fail('/profile', { status: 401 })
+    release()
+    await Promise.all(syncs)
+    expect(google.requests.filter((request) => request === 'POST /token')).toHaveLength(2)
+  })
+
   test('a sync does not repeat a call that Google refuses permanently, and names the API that is turned off', async () => {
     const stage = createStage(google)
     google.fail('/profile', { status: 403, body: { error: { errors: [{ reason: 'accessNotConfigured' }] } } })
