@@ -1,9 +1,11 @@
 // The calls to Pub/Sub, and its names for a watched mailbox. Shapes: cloud.google.com/pubsub/docs/reference/rest
 import { z } from 'zod'
 import { tryParseJson } from '../base/json.ts'
+import { cut, toPrintableLine } from '../base/text.ts'
 import { parseAnswer } from './api.ts'
 import type { GoogleCall } from './call.ts'
 import type { WatchedGmail } from '../model/config/gmail.ts'
+import { Problem } from '../model/problem.ts'
 
 /** Gmail's service account, which needs access to the topic. */
 const publisher = { role: 'roles/pubsub.publisher', member: 'serviceAccount:gmail-api-push@system.gserviceaccount.com' }
@@ -13,6 +15,7 @@ const Policy = z.looseObject({
   bindings: z.array(z.looseObject({ role: z.string(), members: z.array(z.string()).default([]) })).default([]),
 })
 const Subscription = z.looseObject({
+  topic: z.string(),
   pushConfig: z
     .looseObject({
       pushEndpoint: z.string().optional(),
@@ -42,8 +45,10 @@ export type PubSubApi = {
   ensureTopic(topic: string): Promise<SetupState>
   /** Allows Gmail to publish. */
   ensurePublisher(topic: string): Promise<SetupState>
-  /** Creates or changes the subscription. If `push` is undefined, the subscription is pulled. */
+  /** Creates or changes the subscription. If `push` is undefined, the subscription is pulled. Throws if it belongs to another topic. */
   ensureSubscription(subscription: string, topic: string, push: PushConfig | undefined): Promise<SetupState>
+  /** Why no notification comes from the subscription; undefined if it exists and belongs to the topic. */
+  findSubscriptionProblem(subscription: string, topic: string): Promise<string | undefined>
   /** Waits at Google for a message, up to about 90 s. */
   pull(subscription: string): Promise<ReceivedMessage[]>
   acknowledge(subscription: string, ackIds: readonly string[]): Promise<void>
@@ -52,6 +57,13 @@ export type PubSubApi = {
 /** All names are complete: `projects/<project>/topics/<topic>`. */
 export function createPubSubApi({ call, base }: { call: GoogleCall; base: string }): PubSubApi {
   const toUrl = (name: string) => `${base}/v1/${name}`
+
+  /** The subscription; undefined if it does not exist. */
+  async function findSubscription(name: string) {
+    const answer = await call({ method: 'GET', url: toUrl(name), allow: [404] })
+    return answer.status === 404 ? undefined : parseAnswer(Subscription, answer, 'subscriptions.get')
+  }
+
   return {
     async ensureTopic(topic) {
       const found = await call({ method: 'GET', url: toUrl(topic), allow: [404] })
@@ -74,8 +86,8 @@ export function createPubSubApi({ call, base }: { call: GoogleCall; base: string
       return 'changed'
     },
     async ensureSubscription(subscription, topic, push) {
-      const answer = await call({ method: 'GET', url: toUrl(subscription), allow: [404] })
-      if (answer.status === 404) {
+      const found = await findSubscription(subscription)
+      if (found === undefined) {
         const body = {
           topic,
           ackDeadlineSeconds: 60,
@@ -87,9 +99,18 @@ export function createPubSubApi({ call, base }: { call: GoogleCall; base: string
         await call({ method: 'PUT', url: toUrl(subscription), body })
         return 'changed'
       }
-      if (isSamePush(parseAnswer(Subscription, answer, 'subscriptions.get').pushConfig, push)) return 'ok'
+      // the topic of a subscription cannot be changed
+      if (found.topic !== topic) {
+        throw new Problem('gmail-unavailable', describeOtherTopic(subscription, { topic, found: found.topic }))
+      }
+      if (isSamePush(found.pushConfig, push)) return 'ok'
       await call({ method: 'POST', url: toUrl(`${subscription}:modifyPushConfig`), body: { pushConfig: push ?? {} } })
       return 'changed'
+    },
+    async findSubscriptionProblem(subscription, topic) {
+      const found = await findSubscription(subscription)
+      if (found === undefined) return `${subscription} does not exist. Run "hookloom gmail setup".`
+      return found.topic === topic ? undefined : describeOtherTopic(subscription, { topic, found: found.topic })
     },
     async pull(subscription) {
       const answer = await call({ method: 'POST', url: toUrl(`${subscription}:pull`), body: { maxMessages: 100 } })
@@ -100,6 +121,12 @@ export function createPubSubApi({ call, base }: { call: GoogleCall; base: string
       await call({ method: 'POST', url: toUrl(`${subscription}:acknowledge`), body: { ackIds } })
     },
   }
+}
+
+function describeOtherTopic(subscription: string, { topic, found }: { topic: string; found: string }): string {
+  const other =
+    found === '_deleted-topic_' ? 'a topic that was deleted' : `the topic ${cut(toPrintableLine(found), 120)}`
+  return `${subscription} belongs to ${other}, not to ${topic}, so no notification of Gmail comes from it. Run "hookloom gmail setup --subscription <name>" with a new name.`
 }
 
 function isSamePush(found: z.infer<typeof Subscription>['pushConfig'], wanted: PushConfig | undefined): boolean {

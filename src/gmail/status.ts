@@ -28,7 +28,7 @@ export const GmailStatus = z.object({
 export type GmailStatus = z.infer<typeof GmailStatus>
 
 /** A part of the watcher that can have a problem. */
-export type WatcherPart = 'start' | 'consent' | 'sync' | 'watch' | 'pull' | 'push'
+export type WatcherPart = 'start' | 'consent' | 'sync' | 'watch' | 'subscription' | 'pull' | 'push'
 
 type StatusBoard = {
   current(): GmailStatus

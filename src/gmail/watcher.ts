@@ -4,6 +4,7 @@ import type { WatchedGmail } from '../model/config/gmail.ts'
 import { type Credentials, readCredentials } from './credentials.ts'
 import { type Google, openGoogle } from './google.ts'
 import type { MailSink } from './mail.ts'
+import { Problem } from '../model/problem.ts'
 import { type Sleep, sleepUnlessAborted } from '../base/retry.ts'
 import { coalesce, isConsentMissing, retryUntilDone } from './pace.ts'
 import { keepWatching } from './renewal.ts'
@@ -39,6 +40,8 @@ const retryMs = [5_000, 15_000, minute, 5 * minute]
 const fallbackSyncMs = 15 * minute
 /** The pause after a pull without a message. */
 const idleMs = 1_000
+/** The interval of the checks of the subscription. */
+const subscriptionCheckMs = 60 * minute
 const consentCheckMs = 10_000
 /** When refused credentials are tried again: an administrator may have granted the service account its rights meanwhile. */
 const consentRetryMs = 5 * minute
@@ -118,8 +121,11 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
       }
     }
     const everyMs = gmail.mode === 'poll' ? gmail.pollSeconds * 1000 : fallbackSyncMs
-    const works = [supervise(syncEvery(everyMs, sync, signal))]
-    if (gmail.mode !== 'poll') works.push(supervise(renew(google, signal)))
+    const works = [supervise(repeat(sync, everyMs, signal))]
+    if (gmail.mode !== 'poll') {
+      works.push(supervise(renew(google, signal)))
+      works.push(supervise(repeat(() => checkSubscription(google), subscriptionCheckMs, signal)))
+    }
     if (gmail.mode === 'pull') works.push(supervise(pull(google, sync, signal)))
     if (gmail.mode === 'push') works.push(supervise(receive(google, () => void supervise(sync()), signal)))
     await Promise.all(works)
@@ -135,9 +141,9 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
     if (mails > 0) log.info({ account: gmail.account, mails }, 'new mails were delivered')
   }
 
-  async function syncEvery(ms: number, sync: () => Promise<void>, signal: AbortSignal): Promise<never> {
+  async function repeat(work: () => Promise<void>, ms: number, signal: AbortSignal): Promise<never> {
     for (;;) {
-      await sync()
+      await work()
       await pause(ms, signal)
     }
   }
@@ -155,6 +161,18 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
         board.update({ watchExpiresAt, topic: toTopic(gmail) })
       },
     })
+  }
+
+  /** Reports a subscription that gets no notifications: the mailbox is still synced, but late. */
+  async function checkSubscription({ pubsub }: Google): Promise<void> {
+    try {
+      const problem = await pubsub.findSubscriptionProblem(toSubscription(gmail), toTopic(gmail))
+      if (problem === undefined) board.setProblem('subscription', undefined)
+      else report('subscription', new Problem('gmail-unavailable', problem))
+    } catch (error) {
+      // not reported: an account that may pull from a subscription may lack the permission to read its settings
+      if (isConsentMissing(error)) throw error
+    }
   }
 
   /** Pulls notifications. Each only starts a sync, because notifications come late, twice and out of order. It is acknowledged after the sync. */

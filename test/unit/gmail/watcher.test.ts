@@ -107,8 +107,9 @@ function start(events: ReturnType<typeof createEvents>, more: object, log: Log =
 }
 
 const notify = (historyId: number) => google.pubsub.publish({ emailAddress: account, historyId })
+const topic = `projects/${project}/topics/hookloom-gmail`
 const toSubscription = () =>
-  google.pubsub.subscriptions.set(`projects/${project}/subscriptions/hookloom-gmail`, { topic: 't' })
+  google.pubsub.subscriptions.set(`projects/${project}/subscriptions/hookloom-gmail`, { topic })
 
 describe('a watched mailbox, by pull', () => {
   test('three mails in one notification become three deliveries', async () => {
@@ -229,6 +230,40 @@ describe('a watched mailbox, by poll', () => {
     const found = await readStatus(toStatusFile(dir))
     expect(found).toMatchObject({ account, mode: 'poll', state: 'stopped', pid: process.pid })
     expect(JSON.stringify(found)).not.toMatch(/refresh|access|secret/)
+  })
+})
+
+describe('the subscription of a watched mailbox', () => {
+  const push = { port: 0, endpoint: 'https://mail.example.org/gmail-pubsub', serviceAccount: pushServiceAccount }
+  const name = `projects/${project}/subscriptions/hookloom-gmail`
+
+  test.each([
+    ['belongs to another topic', () => google.pubsub.subscriptions.set(name, { topic: `${topic}-2` })],
+    ['belongs to a topic that was deleted', () => google.pubsub.subscriptions.set(name, { topic: '_deleted-topic_' })],
+    ['does not exist', () => google.pubsub.subscriptions.delete(name)],
+  ])('a subscription that %s is shown in the status until it is in order', async (_, spoil) => {
+    toSubscription()
+    spoil()
+    const { status } = start(createEvents(), { mode: 'push', project, push })
+    await waitForPauses(3_600_000)
+    expect(status().state).toBe('failing')
+    expect(status().problems).toEqual([
+      expect.stringMatching(/hookloom-gmail (belongs|does not).*hookloom gmail setup/),
+    ])
+    toSubscription()
+    await endWaits(3_600_000)
+    await waitForPauses(3_600_000)
+    expect(status().problems).toEqual([])
+  })
+
+  test('an account that may not read the settings of the subscription still watches', async () => {
+    toSubscription()
+    google.fail(name, { status: 403, body: { error: { status: 'PERMISSION_DENIED' } } })
+    const events = createEvents()
+    const { status } = start(events, { mode: 'push', project, push })
+    await events.waitForBegin()
+    await waitForPauses(3_600_000)
+    expect(status().problems).toEqual([])
   })
 })
 
