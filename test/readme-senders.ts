@@ -95,7 +95,10 @@ export function toRepeats(scheme: Scheme): string {
 
 /** Whether every proof of a scheme expires. */
 function isTimed(scheme: Scheme): boolean {
-  if (scheme.kind === 'jwt') return scheme.maxAgeSeconds !== undefined || scheme.requires?.includes('exp') === true
+  if (scheme.kind === 'jwt') {
+    const { maxAgeSeconds, requires, bodyHashClaim } = scheme
+    return maxAgeSeconds !== undefined || requires?.includes('exp') === true || bodyHashClaim === undefined
+  }
   return 'toleranceSeconds' in scheme && scheme.toleranceSeconds !== undefined
 }
 

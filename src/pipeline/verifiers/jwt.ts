@@ -79,6 +79,10 @@ export function createJwtProof(scheme: JwtScheme, { settings, secrets, fetch, no
         return `The token has no ${name}.`
       }
     }
+    if (exp === undefined && iat === undefined && scheme.bodyHashClaim === undefined) {
+      // it would prove any body, as long as the secret lives, for anybody who sees it once
+      return 'The token has neither exp nor iat.'
+    }
     if (typeof exp === 'number' && seconds > exp + leewaySeconds) return 'The token has expired.'
     if (typeof nbf === 'number' && seconds < nbf - leewaySeconds) return 'The token is not valid yet.'
     if (typeof iat === 'number' && seconds < iat - leewaySeconds) return 'The token was issued in the future.'

@@ -226,8 +226,8 @@ test('a token of monday is proven until it expires, for the configured audience'
     )
   expect(await sends({ exp: seconds + 10 })).toBe(true)
   expect(await sends({ exp: seconds - 61 })).toBe(false)
-  expect(await sends({ aud: publicUrl }, { audience: publicUrl })).toBe(true)
-  expect(await sends({ aud: 'https://other.example' }, { audience: publicUrl })).toBe(false)
+  expect(await sends({ exp: seconds, aud: publicUrl }, { audience: publicUrl })).toBe(true)
+  expect(await sends({ exp: seconds, aud: 'https://other.example' }, { audience: publicUrl })).toBe(false)
   expect(await sends({ exp: seconds }, { secret: 't' })).toBe(false)
 })
 
@@ -239,6 +239,17 @@ test('a token without an expiry time is valid for five minutes, or as long as th
     )
   expect([await sends(300), await sends(301)]).toEqual([true, false])
   expect([await sends(301, 900), await sends(901, 900)]).toEqual([true, false])
+})
+
+test('a token with neither an expiry time nor an issue time is refused, unless it has the hash of the body', async () => {
+  const authorization = tokenOf({ aud: publicUrl }, 's', { alg: 'HS256' })
+  const proven = await verifierOf({ scheme: 'monday', secret: 's' }).verify(requestOf({ authorization }, '{}'))
+  expect(reasonOf(proven)).toMatch(/neither exp nor iat/)
+  const claims = { iss: 'netlify', sha256: createHash('sha256').update('{}').digest('hex') }
+  const signature = tokenOf(claims, 's', { alg: 'HS256' })
+  expect(
+    await isProven({ scheme: 'netlify', secret: 's' }, requestOf({ 'x-webhook-signature': signature }, '{}')),
+  ).toBe(true)
 })
 
 test('text that is not a token is refused', async () => {
