@@ -40,7 +40,7 @@ type ApiParts = {
 }
 
 const timeoutMs = 30_000
-/** The maximum size of an answer: a page of 100 events of GitLab or Stripe. */
+/** The maximum size of an answer: a page of 100 events of Stripe. */
 const maxBytes = 64 * 1024 * 1024
 const tries = 4
 const minSkewMs = 30_000

@@ -20,7 +20,8 @@ const Hook = z.object({
   disabled_until: z.string().nullable().optional(),
 })
 
-const perPage = 100
+/** The most that GitLab accepts here, unlike in its other lists: lib/api/hooks/events.rb */
+const perPage = 20
 
 export function openGitLab(settings: GitLabRecover, tools: ApiTools): Outbox {
   const { baseUrl, project, group, hookId, token } = settings

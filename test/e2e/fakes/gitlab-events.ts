@@ -63,7 +63,9 @@ export async function startGitLab({
 
   function answerEvents({ path: asked, query }: Received): Reply | undefined {
     if (asked !== `${path}/events`) return undefined
-    const size = Math.min(100, Number(query.get('per_page') ?? 20))
+    const size = Number(query.get('per_page') ?? 20)
+    // unlike the other lists of GitLab (lib/api/hooks/events.rb)
+    if (size < 1 || size > 20) return { status: 400, body: { error: 'per_page does not have a valid value' } }
     const first = (Number(query.get('page') ?? 1) - 1) * size
     const kept = tried.filter(({ at }) => clock() - at < 7 * days).toReversed()
     return { status: 200, body: kept.slice(first, first + size).map(toEvent) }
