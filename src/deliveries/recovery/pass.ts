@@ -245,15 +245,24 @@ export async function recoverSource(
   }
 }
 
-/** The position before which nothing is recovered: earlier deliveries may have been handled in another way. `--since` recovers them. */
+/**
+ * The position before which nothing is recovered: earlier deliveries may have been handled in another way. `--since` recovers them. It has the ids
+ * of all attempts in the overlap, which the next pass reads again.
+ */
 async function findBeginning(outbox: Outbox, clock: Clock): Promise<Position> {
+  let through: number | undefined
+  const recent = new Map<string, number>()
   for await (const { attempts, now } of outbox.pages()) {
-    const through = outbox.hasTimes ? (now ?? clock()) : Math.max(0, ...attempts.map(({ place }) => place))
-    // attempts that still run are left out: they may fail
-    const ended = attempts.filter(({ place }) => !outbox.hasTimes || place <= through - settledAfterMs)
-    return { through, recent: Object.fromEntries(ended.map(({ id, place }) => [id, place])), unfetched: [] }
+    const newest = (through ??= outbox.hasTimes ? (now ?? clock()) : Math.max(0, ...attempts.map(({ place }) => place)))
+    const isOld = ({ place }: { readonly place: number }) => place < newest - outbox.overlap
+    const near = attempts.filter((attempt) => !isOld(attempt) && !recent.has(attempt.id))
+    for (const { id, place } of near) {
+      // attempts that still run are left out: they may fail
+      if (!outbox.hasTimes || place <= newest - settledAfterMs) recent.set(id, place)
+    }
+    if (near.length === 0 || attempts.some(isOld) || recent.size >= maxRecent) break
   }
-  return { through: outbox.hasTimes ? clock() : 0, recent: {}, unfetched: [] }
+  return { through: through ?? (outbox.hasTimes ? clock() : 0), recent: Object.fromEntries(recent), unfetched: [] }
 }
 
 function trimRecent({ through, recent, unfetched }: Position, overlap: number): Position {

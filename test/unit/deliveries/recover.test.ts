@@ -160,6 +160,20 @@ describe('a pass over the deliveries of a sender', () => {
     expect(await countStored()).toBe(1)
   })
 
+  test('events of GitLab on several pages that failed before the first pass are not recovered, and later ones are', async () => {
+    let now = () => 0
+    const gitlab = await startGitLab({ clock: () => now() })
+    const settings = { project: 'acme/app', hookId: 5, token: gitlabToken, baseUrl: `${gitlab.url}/api/v4` }
+    const { clock, recovery, countStored } = createStage({ sender: 'gitlab', ...settings })
+    now = clock
+    for (let n = 0; n < 50; n += 1) gitlab.addAttempt({ payload: { n } })
+    expect(await recovery.run({})).toMatchObject([{ begins: true, problem: undefined }])
+    expect(await recovery.run({})).toMatchObject([{ missing: 0, problem: undefined }])
+    for (let n = 50; n < 95; n += 1) gitlab.addAttempt({ payload: { n } })
+    expect(await recovery.run({})).toMatchObject([{ missing: 45, recovered: 45 }])
+    expect(await countStored()).toBe(45)
+  })
+
   test('deliveries that the sender never returns are reported, and hold up no later delivery', async () => {
     const { fail, pass } = await openPartlyBroken()
     for (const id of ['broken-1', 'whole-1', 'broken-2', 'whole-2', 'broken-3']) fail(id)
