@@ -45,7 +45,7 @@ export function openGitLab(settings: GitLabRecover, tools: ApiTools): Outbox {
         if (listed.length < perPage) return
       }
     },
-    // not needed: the list has every request
+    // the list has every request that GitLab kept
     fetch: async () => undefined,
     async state() {
       const answer = await call({ path: hookPath })
@@ -63,15 +63,19 @@ export function openGitLab(settings: GitLabRecover, tools: ApiTools): Outbox {
   }
 }
 
+/** What GitLab keeps in place of a request that is too large (`OVERSIZE_REQUEST_DATA` of app/models/hooks/web_hook_log.rb). */
+const oversize = /^\{\s*"oversize"\s*:\s*true\s*\}$/
+
 function toAttempt(event: z.infer<typeof EventList>[number], text: string): SentAttempt {
   const headers = toSentHeaders(event.request_headers ?? {})
-  const body = new TextEncoder().encode(readRawValue(text, ['request_data']) ?? '')
+  const body = readRawValue(text, ['request_data']) ?? ''
+  const request = { headers, body: new TextEncoder().encode(body), url: event.url }
   return {
     // the id is the same in a repeated request; older versions of GitLab send none
     id: headers['idempotency-key'] ?? headers['webhook-id'] ?? `event-${event.id}`,
     place: event.id,
     isDelivered: isSuccess(event.response_status),
     ref: String(event.id),
-    request: { headers, body, url: event.url },
+    ...(oversize.test(body) ? { headers } : { request }),
   }
 }

@@ -174,6 +174,21 @@ describe('a pass over the deliveries of a sender', () => {
     expect(await countStored()).toBe(45)
   })
 
+  test('an event whose request GitLab did not keep, because it was too large, is reported as lost', async () => {
+    let now = () => 0
+    const gitlab = await startGitLab({ clock: () => now() })
+    const settings = { project: 'acme/app', hookId: 5, token: gitlabToken, baseUrl: `${gitlab.url}/api/v4` }
+    const { clock, recovery, lines, countStored } = createStage({ sender: 'gitlab', ...settings })
+    now = clock
+    await recovery.run({})
+    const lost = gitlab.addAttempt({ payload: { oversize: true } })
+    gitlab.addAttempt({ payload: { oversize: true, object_kind: 'push' } })
+    expect(await recovery.run({})).toMatchObject([{ missing: 2, recovered: 1, gone: 1 }])
+    expect(lines).toContainEqual(expect.stringContaining(`no longer has the delivery ${lost}, so it is lost`))
+    expect(await countStored()).toBe(1)
+    expect(await recovery.run({})).toMatchObject([{ missing: 0 }])
+  })
+
   test('deliveries that the sender never returns are reported, and hold up no later delivery', async () => {
     const { fail, pass } = await openPartlyBroken()
     for (const id of ['broken-1', 'whole-1', 'broken-2', 'whole-2', 'broken-3']) fail(id)
