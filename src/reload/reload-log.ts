@@ -93,7 +93,7 @@ function logSaved(log: Log, { saved, problems }: ReloadFacts & { readonly saved:
   if (used.length === 0) return
   const names = used.map(({ label }) => label).join(', ')
   const [first] = problems
-  if (first === undefined) return log.info({}, `${names} was saved; nothing changed`)
+  if (first === undefined) return log.info({}, `${names} was saved; the code that serves has not changed`)
   log.warn({}, `${names} was saved, but there is still a problem: ${toSentence(first.detail)}`)
 }
 
@@ -126,8 +126,13 @@ export function logReload(
 export function logProblems(log: Log, reload: ReloadFacts): void {
   for (const problem of reload.problems) {
     if (reload.before.some((other) => isSameProblem(other, problem))) continue
-    const frame = problem.frame === undefined ? {} : { frame: problem.frame }
-    log.warn(frame, `${toSentence(problem.detail)}${describeConsequence(problem, reload)}`)
+    const { module, frame } = problem
+    // the frame of the configuration quotes no payload, so it stays in a log without quotes
+    const lines = module === undefined && frame !== undefined ? { problems: frame.split('\n') } : {}
+    log.warn(
+      { ...(frame !== undefined && { frame }), ...lines },
+      `${toSentence(problem.detail)}${describeConsequence(problem, reload)}`,
+    )
   }
 }
 

@@ -132,6 +132,7 @@ describe('an edit of the configuration', () => {
     await writeFile(file, '{ "hooks": ')
     const line = await stage.waitForLine(/The last good configuration keeps serving/)
     expect(line.frame).toContain('hookloom.jsonc:1')
+    expect(line.problems).toEqual([expect.stringMatching(/^hookloom\.jsonc:1:\d+ /)])
     await stage.write({ 'x.ts': says('newer') })
     await stage.live.reload()
     expect(stage.live.current()).toBe(before)

@@ -11,7 +11,7 @@ import { type Log, silentLog } from '../../src/model/log.ts'
 import { type Decision, decide } from '../../src/pipeline/pipeline.ts'
 import { buildDelivery } from '../../src/deliveries/delivery.ts'
 
-type Line = { readonly level: string; readonly text: string; readonly frame: string }
+type Line = { readonly level: string; readonly text: string; readonly frame: string; readonly problems: unknown }
 
 export type Stage = {
   readonly dir: string
@@ -146,6 +146,11 @@ function toAnswer(decision: Decision): string {
 
 function createLog(add: (line: Line) => void): Log {
   const at = (level: string) => (fields: object, text: string) =>
-    add({ level, text, frame: 'frame' in fields ? String(fields.frame) : '' })
+    add({
+      level,
+      text,
+      frame: 'frame' in fields ? String(fields.frame) : '',
+      problems: 'problems' in fields ? fields.problems : [],
+    })
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
 }

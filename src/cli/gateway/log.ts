@@ -54,7 +54,7 @@ export async function createPrettyLog(): Promise<Log> {
       sync: true,
       translateTime: 'HH:MM:ss',
       // a code frame is printed as text, not as a JSON string; the values of the other fields are in the message
-      ignore: 'frame,delivery,job,repeated',
+      ignore: 'frame,problems,delivery,job,repeated',
       messageFormat: (line, key) => [line[key], line['frame']].filter((part) => typeof part === 'string').join('\n\n'),
     }),
   )
