@@ -4,6 +4,9 @@ import { spawn, spawnSync } from 'node:child_process'
 import { chmodSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { createDatabaseConnections } from '../../src/store/postgres/connection.ts'
+import { planOnce } from '../../src/store/postgres/naming.ts'
 import { createPostgresStore } from '../../src/store/postgres/postgres.ts'
 import type { Clock, Store } from '../../src/store/store.ts'
 import { freePort, makeFolder } from '../e2e/gateway.ts'
@@ -25,6 +28,18 @@ storeContract(
   },
   whySkipped,
 )
+
+test.skipIf(whySkipped)('no statement gets a name behind pgBouncer', async () => {
+  const { url } = await (bouncer ??= startBouncer())
+  const { query, close } = createDatabaseConnections({ url })
+  onTestFinished(close)
+  const names: unknown[] = []
+  for (let calls = 0; calls < 5; calls += 1) {
+    expect(await query(`${planOnce} SELECT $1::integer AS one`, 1)).toEqual([{ one: 1 }])
+    names.push(...(await query('SELECT name FROM pg_prepared_statements')))
+  }
+  expect(names).toEqual([])
+})
 
 function openStore(url: string, clock: Clock): Store {
   return createPostgresStore({ url, now: () => `${clock()}::bigint` })

@@ -3,6 +3,7 @@ import type { Appended, FlowCancel, NewDelivery, NewEvent, NewJob } from '../rec
 import { toAnswerText } from '../answer-text.ts'
 import { toAnswered } from '../rows.ts'
 import { channel } from './listener.ts'
+import { planOnce } from './naming.ts'
 import type { Param, Query } from './pool.ts'
 import { setDurable } from './settings.ts'
 
@@ -93,7 +94,7 @@ const buildChildInserts = (now: string, first: number) => `
  * A row that does not take its dedupe key waits for no other insert. It is a duplicate if a stored row has the key. The statement is usually a
  * transaction by itself. So it sets the limit for locks before it writes its first row, and asks for a durable commit.
  */
-const insertBatch = (now: string, lockMs: number, ifTaken: string) => `
+const insertBatch = (now: string, lockMs: number, ifTaken: string) => `${planOnce}
   WITH input AS (SELECT input.* FROM (SELECT concat(set_config('lock_timeout', '${lockMs}', true), ${setDurable}) AS are_set) settings, ${unnest(
     [...deliveryColumns, ['head', 'text'], ['body', 'bytea'], ['repeats', 'text']],
     1,

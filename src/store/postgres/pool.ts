@@ -1,5 +1,6 @@
 // The connections of a gateway. Each wait for a connection and each statement on it has a time limit. A connection that exceeds the limit is
-// destroyed and replaced. No statement is prepared by name and nothing is set for a session, so a pooler may use another connection for each transaction.
+// destroyed and replaced. Nothing is set for a session, and behind a pooler no statement has a name (naming.ts), so a pooler may use another
+// connection for each transaction.
 import { callbackify } from 'node:util'
 import {
   type ClientBase,
@@ -13,6 +14,7 @@ import type { Row } from '../rows.ts'
 import { toStoredText, storeUnavailable } from '../rules.ts'
 import { DatabaseClient } from './client.ts'
 import { isStatementError, PoolExhausted } from './errors.ts'
+import { createNaming } from './naming.ts'
 
 type Scalar = string | number | boolean | Uint8Array | null | undefined
 export type Param = Scalar | readonly Scalar[]
@@ -20,7 +22,10 @@ export type Param = Scalar | readonly Scalar[]
 export type Query = (sql: string, ...params: readonly Param[]) => Promise<Row[]>
 
 type ClientPool = {
-  /** Calls `run` with a connection, whose statements have `answerMs` each. The connection is kept only if it still works. */
+  /**
+   * Calls `run` with a connection, whose statements have `answerMs` each. The connection is kept only if it still works. If the server refuses the
+   * name of a statement, `run` is called again, so it must not act outside of the store.
+   */
   withClient<Result>(answerMs: number, run: (query: Query) => Promise<Result>): Promise<Result>
   /** The number of connections, including those that are being made. */
   count(): number
@@ -56,6 +61,7 @@ export function createClientPool(options: {
   const { url, maxConnections, verify, verifyMs, onAnswer } = options
   const clients = new Set<DatabaseClient>()
   const waiting = new Set<Waiter>()
+  const naming = createNaming()
   let busy = 0
   let isClosed = false
 
@@ -110,12 +116,35 @@ export function createClientPool(options: {
     for (const client of clients) client.destroy()
   }
 
+  async function runOnce<Result>(answerMs: number, run: (query: Query) => Promise<Result>): Promise<Result> {
+    // throws at once if a file that the URL names cannot be read
+    return await runOn(await pool.connect(), (client) => run(bindNamed(client, answerMs)))
+  }
+
+  function bindNamed(client: ClientBase, answerMs: number): Query {
+    const plain = bindQuery(client, answerMs, onAnswer)
+    if (!(client instanceof DatabaseClient)) return plain
+    const findName = naming.start(client, plain)
+    return async (sql, ...params) => {
+      const name = await findName(sql)
+      if (name === undefined) return await plain(sql, ...params)
+      try {
+        return await bindQuery(client, answerMs, onAnswer, name)(sql, ...params)
+      } catch (error) {
+        naming.noteError(error)
+        throw error
+      }
+    }
+  }
+
   return {
     async withClient(answerMs, run) {
       await acquireSlot()
       try {
-        // throws at once if a file that the URL names cannot be read
-        return await runOn(await pool.connect(), (client) => run(bindQuery(client, answerMs, onAnswer)))
+        return await runOnce(answerMs, run).catch((error: unknown) => {
+          if (!naming.isRefusal(error)) throw error
+          return runOnce(answerMs, run)
+        })
       } finally {
         releaseSlot()
       }
@@ -167,9 +196,9 @@ async function runOn<Result>(client: PoolClient, run: (client: PoolClient) => Pr
   }
 }
 
-function bindQuery(client: ClientBase, answerMs: number, onAnswer = () => {}): Query {
+function bindQuery(client: ClientBase, answerMs: number, onAnswer = () => {}, name?: string): Query {
   return async (text, ...params) => {
-    const query = { text, values: params.map(toParam), query_timeout: answerMs }
+    const query = { name, text, values: params.map(toParam), query_timeout: answerMs }
     const answer = await client.query<Row>(query)
     onAnswer()
     // as: the answer to a text with several statements is an array, which the types of pg leave out

@@ -4,6 +4,7 @@ import { lockWaiting, settleSpending } from './budgets.ts'
 import { toEventParams } from './append.ts'
 import { addFailure } from './failures.ts'
 import { endAsAskedSql, leaveLane, returnToFlow } from './holds.ts'
+import { planOnce } from './naming.ts'
 import type { Query } from './pool.ts'
 
 /** A session's row is locked until the commit, so sessions are touched last, in a fixed order. */
@@ -24,10 +25,12 @@ export async function report(
 ): Promise<boolean> {
   const { steps = [], posts, settled = [] } = what
   await lockWaiting(query, settled)
+  // a subquery reads one delivery; a merge join could read all earlier ones
   const [row] = await query(
-    `SELECT j.seq, j.agent_id, j.session_key, d.id AS delivery_id, (p.step_names && $3::text[])::int AS recorded,
+    `${planOnce} SELECT j.seq, j.agent_id, j.session_key, (p.step_names && $3::text[])::int AS recorded,
+        (SELECT d.id FROM deliveries d WHERE d.seq = j.delivery_seq) AS delivery_id,
         (EXISTS (SELECT 1 FROM endings e WHERE e.job_seq = j.seq))::int AS must_end
-      FROM jobs j JOIN job_parts p ON p.job_seq = j.seq LEFT JOIN deliveries d ON d.seq = j.delivery_seq
+      FROM jobs j JOIN job_parts p ON p.job_seq = j.seq
       WHERE j.id = $1 AND j.fence = $2 AND j.state = 'running' FOR UPDATE OF j`,
     job.id,
     job.fence,
@@ -77,7 +80,7 @@ async function recordTurn(query: Query, { leased, what, now }: Recording): Promi
   const { steps = [], events = [], messages = [], consumed = [], runnerState, recipient } = what
   if (steps.length > 0) {
     await query(
-      `UPDATE job_parts SET step_names = step_names || $2::text[],
+      `${planOnce} UPDATE job_parts SET step_names = step_names || $2::text[],
           steps = CASE WHEN steps = '[]' THEN '[' ELSE left(steps, -1) || ',' END || $3 || ']' WHERE job_seq = $1`,
       seq,
       steps.map(({ name }) => name),
@@ -133,11 +136,13 @@ type AttemptEnd = Recording & { readonly isNewStep: boolean }
 async function endAttempt(query: Query, { leased, what, now, isNewStep }: AttemptEnd): Promise<void> {
   const { seq } = leased
   const { outcome, leaseMs } = what
-  if (isNewStep) await query('UPDATE jobs SET failing_since = NULL WHERE seq = $1 AND failing_since IS NOT NULL', seq)
+  if (isNewStep) {
+    await query(`${planOnce} UPDATE jobs SET failing_since = NULL WHERE seq = $1 AND failing_since IS NOT NULL`, seq)
+  }
   switch (outcome?.kind) {
     case undefined:
       if (leaseMs === undefined) return
-      await query(`UPDATE jobs SET locked_until = ${now} + $2::bigint WHERE seq = $1`, seq, leaseMs)
+      await query(`${planOnce} UPDATE jobs SET locked_until = ${now} + $2::bigint WHERE seq = $1`, seq, leaseMs)
       return
     case 'release':
       await query(
@@ -159,7 +164,7 @@ async function endAttempt(query: Query, { leased, what, now, isNewStep }: Attemp
     case 'done':
     case 'dead':
       await query(
-        `UPDATE jobs SET state = $2, locked_until = NULL, attempts = attempts + $3::int, ended_at = ${now},
+        `${planOnce} UPDATE jobs SET state = $2, locked_until = NULL, attempts = attempts + $3::int, ended_at = ${now},
           last_error = coalesce($4, last_error)${outcome.kind === 'dead' ? `, failures = ${addFailure(now, '$4')}` : ''} WHERE seq = $1`,
         seq,
         outcome.kind,

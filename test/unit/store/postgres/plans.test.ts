@@ -1,9 +1,10 @@
 // Claims must not become slower as the store grows. The tests read the query plans of Postgres.
-import type { Client } from 'pg'
-import { expect, onTestFinished, test } from 'vitest'
+import { Client } from 'pg'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { settleSpending } from '../../../../src/store/postgres/budgets.ts'
 import { claim, selectHints } from '../../../../src/store/postgres/jobs.ts'
 import { runScript } from '../../../../src/store/postgres/flow.ts'
+import { planOnce } from '../../../../src/store/postgres/naming.ts'
 import type { Query } from '../../../../src/store/postgres/pool.ts'
 import { createPostgresStore } from '../../../../src/store/postgres/postgres.ts'
 import { countQueued } from '../../../../src/store/waits.ts'
@@ -20,20 +21,25 @@ type Plan = {
 }
 
 const list = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(list)]
-const tables = ['jobs', 'job_flow', 'job_parts']
+const tables = ['deliveries', 'jobs', 'job_flow', 'job_parts']
 /** Indexes that contain every row of their table. The other indexes that a claim reads contain only unfinished jobs. */
 const wholeIndex = /_(?:pkey|key)$/
-/** Scans of jobs that read each row of the table. */
+/** Scans of a table that read each row of the table. */
 const isWhole = (plan: Plan) =>
   tables.includes(plan['Relation Name'] ?? '') &&
   (plan['Node Type'] === 'Seq Scan' || (wholeIndex.test(plan['Index Name'] ?? '') && plan['Index Cond'] === undefined))
 
-/** Runs statements, and gathers those whose plan reads a table of jobs from its first row to its last. */
+/** The scans of whole tables in the plan of a statement. */
+async function findWhole(client: Client, sql: string, params: readonly unknown[] = []): Promise<string[]> {
+  const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>(`EXPLAIN (FORMAT JSON) ${sql}`, [...params])
+  const whole = rows.flatMap(({ 'QUERY PLAN': [{ Plan: plan }] }) => list(plan)).filter(isWhole)
+  return whole.map((scan) => `${scan['Node Type']} of ${scan['Relation Name']} in ${sql}`)
+}
+
+/** Runs statements, and gathers those whose plan reads a table from its first row to its last. */
 function createQuery(client: Client, slow: string[]): Query {
   return async (sql, ...params) => {
-    const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>(`EXPLAIN (FORMAT JSON) ${sql}`, [...params])
-    const whole = rows.flatMap(({ 'QUERY PLAN': [{ Plan: plan }] }) => list(plan)).filter(isWhole)
-    for (const scan of whole) slow.push(`${scan['Node Type']} of ${scan['Relation Name']} in ${sql}`)
+    slow.push(...(await findWhole(client, sql, params)))
     return (await client.query(sql, [...params])).rows
   }
 }
@@ -45,7 +51,9 @@ function createQuery(client: Client, slow: string[]): Query {
 const fill = `WITH filled AS (INSERT INTO jobs (id, state, agent_id, session_key, bytes, labels, flow, gate, created_at, run_at, ended_at)
     SELECT 'old' || n, CASE WHEN n % 10 = 0 THEN 'skipped' ELSE 'queued' END, 'main', 'x', 9, '[]', CASE WHEN n % 10 = 0 THEN 0 ELSE 1000 + n % 20 END, 3,
       1, 1, CASE WHEN n % 10 = 0 THEN 2 END FROM generate_series(1, 100000) n RETURNING seq),
-  parts AS (INSERT INTO job_parts (job_seq, planned, steps) SELECT seq, '{}', '[]' FROM filled)
+  parts AS (INSERT INTO job_parts (job_seq, planned, steps) SELECT seq, '{}', '[]' FROM filled),
+  stored AS (INSERT INTO deliveries (id, received_at, hook, dedupe_key, answer_status, answer_body, state, generation, trace, log)
+    SELECT 'old' || n, 1, 'github', 'old' || n, 200, '{}', 'accepted', 'g', '[]', '[]' FROM generate_series(1, 100000) n)
   INSERT INTO job_flow (job_seq, delivery_seq, ring, key, settings) SELECT seq, 1, 'pr', 'k', '{}' FROM filled`
 
 test.skipIf(whyNoPostgres)(
@@ -98,5 +106,46 @@ test.skipIf(whyNoPostgres)(
     }, url)
     expect((await store.accounts([account]))[0]?.waiting).toBe(2)
     await store.close()
+  },
+)
+
+test.skipIf(whyNoPostgres)(
+  'a statement that is planned once reads no whole table, whatever its values are',
+  async () => {
+    const { url, drop } = await newSchema()
+    const sent = vi.spyOn(Client.prototype, 'query')
+    const store = createPostgresStore({ url })
+    onTestFinished(async () => {
+      sent.mockRestore()
+      await store.close()
+      await drop()
+    })
+    const dedupe = { hook: 'github', key: 'k', bodyHash: 'h' }
+    await store.append(newDelivery({ at: Date.now(), jobs: [newJob()] }))
+    await store.append(newDelivery({ at: Date.now(), dedupe, jobs: [newJob()] }))
+    const [done, dead] = await store.claim({ limit: 2, leaseMs: 60_000 })
+    if (done === undefined || dead === undefined) throw new Error('two jobs are due')
+    await store.report(done, { steps: [{ name: 'run', state: 'done', at: 1 }], leaseMs: 60_000 })
+    await store.report(done, { outcome: { kind: 'done' } })
+    await store.report(dead, { outcome: { kind: 'dead', error: 'x' } })
+    const texts = sent.mock.calls.map(([query]) => String(Object(query).text)).filter((sql) => sql.startsWith(planOnce))
+    const planned = [...new Set(texts)]
+    expect(planned.length).toBeGreaterThan(6)
+    await withDatabase(async (client) => {
+      await client.query(fill)
+      await client.query('ANALYZE')
+      await client.query('SET plan_cache_mode = force_generic_plan')
+      const slow: string[] = []
+      for (const sql of planned) {
+        await client.query(`PREPARE planned AS ${sql}`)
+        const { rows } = await client.query('SELECT cardinality(parameter_types) AS count FROM pg_prepared_statements')
+        const nulls = Array.from({ length: rows[0].count }, () => 'NULL')
+        slow.push(
+          ...(await findWhole(client, `EXECUTE planned (${nulls.join(', ')})`)).map((scan) => `${scan}: ${sql}`),
+        )
+        await client.query('DEALLOCATE planned')
+      }
+      expect(slow).toEqual([])
+    }, url)
   },
 )
