@@ -112,7 +112,7 @@ function readFacts(context: Context): ServiceFacts {
 function findUserName(uid: number): string {
   try {
     const own = userInfo()
-    // a numeric id has no character that a service file could misread
+    // a name with other characters is replaced by the numeric id, because a service file could misread it
     return own.uid === uid && /^[a-z_][\w.-]*$/i.test(own.username) ? own.username : String(uid)
   } catch {
     // the user has no entry in passwd
@@ -133,9 +133,9 @@ function readServerFacts({ dir, env, note }: Context) {
   const written = [...(place.kind === 'file' ? [dirname(place.file)] : []), ...workspaces]
   return {
     stopTimeoutMs: server.stopTimeoutMs,
-    // the variable in a database URL may be set in the service only
+    // an unknown store counts as a shared database: the variable in its URL may be set in the service only
     sharesStore: place.kind === 'url' || !parts.isStoreKnown,
-    // besides those that serve: a spare, and one each for replays, the requests that are tried on the page, and shadows
+    // four threads besides those that serve: a spare one, and one each for replays, for requests that are tried on the page, and for shadows
     transformsMb: (hooks.transforms.workers + 4) * hooks.transforms.memoryMb,
     hooksPath: hooks.path,
     port: server.port === 0 ? 8790 : server.port,

@@ -121,7 +121,8 @@ function formatKeyLines(
   return note + renderEnvLine(variable, fresh)
 }
 
-/** The variable of the preset's key. Undefined if the preset has no key. */
+/** The variable for the preset's key: the one that `--secret-env` names, else one that is named after the preset. Undefined if the preset has no
+ * key. */
 function chooseVariable({ name, setup }: Preset, asked: string | undefined): string | undefined {
   if (setup?.key === undefined) {
     if (asked === undefined) return undefined

@@ -7,6 +7,7 @@ import { readStore } from './gateway/stored.ts'
 import type { Context } from './terminal/context.ts'
 import { cutLine, formatTime, printOlder, renderTable } from './terminal/print.ts'
 
+/** `before`: the number of an entry. `since`: in milliseconds since the epoch. */
 export type AuditOptions = {
   readonly limit: number
   readonly before?: number

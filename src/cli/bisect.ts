@@ -47,7 +47,7 @@ export async function bisect(context: Context, given: string): Promise<number> {
 
 const signals = ['SIGINT', 'SIGTERM'] as const
 
-/** A binary search for two neighbouring saves with different outcomes. */
+/** A binary search for two neighbouring saves with different outcomes. Finds nothing if the oldest and the newest save have the same outcome. */
 async function search(context: Context, kept: KeptDelivery, saves: readonly Save[]) {
   const stop = (signal: NodeJS.Signals) => {
     runner.close()

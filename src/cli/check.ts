@@ -26,8 +26,8 @@ export async function check(context: Context, { types = false }: { readonly type
   return printFindings(context, [...findings, ...mappings, ...shadows, ...used, ...typed, ...checkWarnings(loaded)])
 }
 
-/** Warns of paths that no known request has, and of statuses and replies that cannot be shown or sent. Invalid templates are
- * reported elsewhere. */
+/** Warns of paths in templates and conditions that no known request has, and of statuses and replies that cannot be shown or sent. Returns
+ * nothing if the configuration is invalid, which `checkMappings` reports, or if the store cannot be read. */
 async function checkMappingUse(context: Context): Promise<CheckFinding[]> {
   try {
     const parts = { dir: context.dir, generation: await loadGeneration(context) }
@@ -45,7 +45,7 @@ async function checkMappingUse(context: Context): Promise<CheckFinding[]> {
   }
 }
 
-/** Checks the types in the modules of the configuration and of its presets. Modules that do not load are reported elsewhere. */
+/** Checks the types in the modules of the configuration and of its presets. `checkMappings` reports modules that do not load. */
 async function checkTransformTypes(context: Context): Promise<CheckFinding> {
   const { checkTypes, toTypesFinding } = await import('./checks/types.ts')
   const bench = createBench(context)

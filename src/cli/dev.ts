@@ -1,4 +1,5 @@
-// Runs the gateway in a developer's terminal: creates the config directory, lets answers explain problems, and prints commands to try.
+// Runs the gateway in a developer's terminal: creates the config directory, explains problems in the answers
+// of the gateway, and prints commands to try.
 import { existsSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import colors from 'picocolors'

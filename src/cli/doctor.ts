@@ -28,7 +28,7 @@ import { formatTime } from './terminal/print.ts'
 
 const minFreeBytes = 200 * 1024 * 1024
 
-/** `isAsking`: calls the model of each agent, which replies with one word. */
+/** `ask`: also calls the model of each agent, which replies with one word. */
 export async function doctor(context: Context, { ask: isAsking = false }: { ask?: boolean } = {}): Promise<number> {
   const { loaded, findings } = checkConfig(context)
   if (loaded === undefined) return printFindings(context, findings)

@@ -40,7 +40,7 @@ export async function list(context: Context, options: ListOptions): Promise<numb
   if (refused === true) return printRefused(context, options)
   if (dead === true) return printDead(context, options)
   const before = options.before && (await findId(context, options.before))
-  // the stream is opened first: a delivery between the list and the stream would be in neither of them
+  // the stream is opened before the store is read, because a delivery that comes between the two would be in neither of them
   const follow =
     options.follow === true ? await (await import('./gateway/follow.ts')).openFollow(context, options) : undefined
   const none = { records: [], nodes: [], waits: new Map() }
@@ -116,11 +116,11 @@ function findWait({ jobs }: DeliveryRecord, waits: Waits): string | undefined {
   return jobs.flatMap(({ id }) => waits.get(id) ?? [])[0]
 }
 
-const otherEnds = ['dead', 'dropped', 'superseded', 'cancelled', 'expired', 'skipped'] as const
+const unsuccessfulEnds = ['dead', 'dropped', 'superseded', 'cancelled', 'expired', 'skipped'] as const
 
 /** Counts the runs that ended without success, and those that failed and will run again. */
 function countEnds(jobs: readonly Job[]): string[] {
-  const counts = otherEnds.map((end) => [jobs.filter(({ state }) => state === end).length, end] as const)
+  const counts = unsuccessfulEnds.map((end) => [jobs.filter(({ state }) => state === end).length, end] as const)
   const failing = jobs.filter(isFailing).length
   return [...counts, [failing, 'tried again'] as const].flatMap(([count, what]) =>
     count === 0 ? [] : `${count} ${what}`,

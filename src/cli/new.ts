@@ -76,7 +76,7 @@ export async function createTransform(context: Context, { name, from, event }: N
   if (removed.length > 0) made.push(['removed', removed.join(', ')])
   context.print(renderFields(made))
   context.print(
-    `\nPOST ${loaded.config.hooks.path}/${path} calls it.${describeShadowing(loaded, { path, edited, proof }, module)}`,
+    `\nPOST ${loaded.config.hooks.path}/${path} calls it.${describeEarlierMapping(loaded, { path, edited, proof }, module)}`,
   )
   if (sender !== undefined && edited !== undefined) context.print(describeProof(sender, proof))
   const next = [
@@ -117,7 +117,7 @@ async function findRequest(
   return redactRequest({ ...(await readRequest(context, from)), query: {} }, listConfigSecrets(config, mappings))
 }
 
-/** The type that `hookloom types` writes for the request. Undefined if a module of the configuration does not load. */
+/** The type that `hookloom types` writes for the request. Undefined if the configuration or one of its modules is invalid. */
 async function findType(
   { dir }: Context,
   { text, env }: LoadedConfig,
@@ -211,7 +211,7 @@ function isTransformless({ match, transform }: Mapping, hook: string): boolean {
   return transform === undefined && match.path !== undefined && trimSlashes(match.path) === hook
 }
 
-/** Whether the last mapping of the configuration compiles, so that its scheme needs no setting but the secret. */
+/** Whether the last mapping of the configuration compiles. If it does, its scheme needs no setting except the secret. */
 function isComplete(text: string, env: LoadedConfig['env']): boolean {
   const mapping = parseConfig(text, env).config?.hooks.mappings.at(-1)
   if (mapping === undefined) return false
@@ -245,7 +245,7 @@ function describeProof(sender: string, proof: Proof | undefined): string {
 }
 
 /** Warns of an earlier mapping that may take the same requests. `edited`: the configuration with the new mapping. */
-function describeShadowing({ config, env }: LoadedConfig, { path, edited }: Added, module: string): string {
+function describeEarlierMapping({ config, env }: LoadedConfig, { path, edited }: Added, module: string): string {
   const { mappings } = (edited === undefined ? undefined : parseConfig(edited, env).config?.hooks) ?? config.hooks
   const own = mappings.findIndex(({ transform }) => transform?.module.replace(/^(\.\/)+/, '') === module)
   const before = mappings

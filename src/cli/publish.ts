@@ -62,7 +62,7 @@ async function publishShadow(context: Context, mappingId: string): Promise<numbe
   const previous = `${module.slice(0, -extension.length)}.previous${extension}`
   const [code, oldCode] = [await readFile(from, 'utf8'), await readFile(to, 'utf8')]
   const previousFile = join(root, previous)
-  // equal if an earlier call did not end: then `previous` has the old code already
+  // the two are equal if an earlier call was cut off after it replaced the module: then `previous` has the old code already
   if (code !== oldCode || !existsSync(previousFile)) await reportUnwritable(root, () => copyFile(to, previousFile))
   await writeFileAtomic(to, code, codeMode)
   await writeFileAtomic(join(dir, configFile), edited, privateMode)

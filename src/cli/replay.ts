@@ -66,8 +66,8 @@ function describeBase({ dir }: Context, { compared }: ReplayReportSchema): strin
   return names[compared]
 }
 
-/** Whether the command fails: after a change in `failOn`. With `failOn`, also after a request whose outcome is unknown, because it was too large to
- * be kept, the time was up or its module does not load. */
+/** Whether the command fails: if a change has a class in `failOn`, or if the outcome of a request is unknown, because it was too large to be kept,
+ * the time was up or its module does not load. Never fails if `failOn` is empty. */
 function mustFail(
   { tooLarge, notRun, problems, counts, total }: ReplayReportSchema,
   failOn: readonly Change[],

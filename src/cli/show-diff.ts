@@ -11,7 +11,7 @@ import type { Context } from './terminal/context.ts'
 import { renderDiff } from './terminal/diff.ts'
 import { cutLine } from './terminal/print.ts'
 
-/** The maximum number of differences between two payloads that are shown. */
+/** The maximum number of differences between two requests that are shown. */
 const maxChanges = 100
 
 /** Throws `not-found` for an unknown id. */
@@ -69,7 +69,7 @@ function compareRequests(one: KeptDelivery, other: KeptDelivery): Change[] {
       query: { ...head.query },
       payload: tryParseJson(text) ?? text,
     }
-    return new Map(listPayloadLeaves(rest, ''))
+    return new Map(listLeaves(rest, ''))
   })
   const paths = new Set([...(before?.keys() ?? []), ...(after?.keys() ?? [])])
   return [...paths]
@@ -79,12 +79,12 @@ function compareRequests(one: KeptDelivery, other: KeptDelivery): Change[] {
 }
 
 /** Each value that is neither an object nor an array, with its path. Empty objects and arrays are included. */
-function listPayloadLeaves(value: JsonValue, path: string): [string, JsonValue][] {
+function listLeaves(value: JsonValue, path: string): [string, JsonValue][] {
   const entries: [string, JsonValue][] = Array.isArray(value)
     ? value.map((item, index) => [`${path}[${index}]`, item])
     : isJsonObject(value)
       ? Object.entries(value).map(([key, item]) => [path === '' ? key : `${path}.${key}`, item])
       : []
-  if (entries.length > 0) return entries.flatMap(([at, item]) => listPayloadLeaves(item, at))
+  if (entries.length > 0) return entries.flatMap(([at, item]) => listLeaves(item, at))
   return [[path, typeof value === 'object' && value !== null ? JSON.stringify(value) : value]]
 }

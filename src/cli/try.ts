@@ -96,8 +96,8 @@ function print(context: Context, tried: TriedDraft['tried'], { match, template }
 /** Prints a mapping for the matching requests, and what else the configuration needs so that it takes them. */
 function printMapping(context: Context, matching: TriedDraft['tried'], { match, template }: Draft): void {
   const hooks = [...new Set(matching.map(({ hook }) => hook))]
-  const isOfOne = match['path'] === undefined && hooks.length === 1
-  const mapping = { match: { ...(isOfOne ? { path: hooks[0] ?? '' } : {}), ...match }, messageTemplate: template }
+  const isOneHook = match['path'] === undefined && hooks.length === 1
+  const mapping = { match: { ...(isOneHook ? { path: hooks[0] ?? '' } : {}), ...match }, messageTemplate: template }
   context.print(`A mapping for hookloom.jsonc:\n${indent(JSON.stringify(mapping))}`)
   if (match['path'] === undefined && hooks.length > 1)
     context.print('It has no "path", so it takes requests of every hook. --hook <name> selects one.')

@@ -121,7 +121,7 @@ async function listHooks(context: Context, { mappings }: Generation): Promise<st
   return [...new Set([...named.map(trimSlashes), ...learnt.map(({ hook }) => hook)])].toSorted()
 }
 
-/** The path of the files of a hook, without their extensions. No other hook has it: it has a hash if the name of the hook is no short path. */
+/** The path of the files of a hook, without their extensions. Each hook has its own path: a name that is long or has other characters gets a hash. */
 function toFilePath(hook: string): string {
   if (hook.length <= 100 && /^[\w-]+(\/[\w-]+)*$/.test(hook)) return hook
   const words = hook === '*' ? 'any' : hook.replaceAll(/[^\w-]+/g, '-').slice(0, 60)

@@ -143,7 +143,7 @@ function removeOrigin(url: string): string {
   return url.replace(/^https?:\/\/[^/?#]*/i, '') || '/'
 }
 
-/** Compiles the signed mappings, with the secrets that senders sent. `now`: the time that their clock shows. */
+/** Compiles the mappings with `verify`, with the secrets that senders gave in a handshake. `now`: the time by which timestamps are judged. */
 async function compileSigned(dir: string, config: Config, now: number): Promise<CompiledMapping[]> {
   const { mappings, verifiers } = await assemble(dir, config)
   const clock = () => now

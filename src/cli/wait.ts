@@ -9,7 +9,7 @@ import { callGateway, findGatewayAddress, findHookToken, toGatewayProblem } from
 import { type Context, withProgress } from './terminal/context.ts'
 import { cutLine, indent } from './terminal/print.ts'
 
-/** Less than the time limit of `callGateway`, and than the usual minute of proxies. */
+/** The longest wait that one request asks for. It is shorter than the time limit of `callGateway` and than the usual minute of proxies. */
 export const longestAskSeconds = 50
 /** The pause before the next request, if the gateway answers at once because it is stopping or too many requests wait. */
 const betweenMs = 2_000

@@ -71,7 +71,7 @@ describeEngines('hookloom bisect', (start) => {
 })
 
 describe('the remembered saves', () => {
-  test('a stored save does not contain a secret of the configuration, and bisect still finds its mapping', async () => {
+  test('a stored save does not contain a secret of the configuration, and bisect still finds the change of an outcome', async () => {
     const secret = 'a-secret-that-was-written-into-the-file'
     const gateway = await startInside({
       config: {
@@ -133,7 +133,7 @@ describe('the remembered saves', () => {
     await gateway.stop()
   })
 
-  test('the number of stored saves is limited: the oldest are deleted first, and a damaged one is ignored', async () => {
+  test('the number of stored saves is limited: the oldest are deleted first, and damaged ones are ignored', async () => {
     const dir = makeConfigDir({ config, files: { [module]: buildCode('one', '0'), ...buildHelper('say') } })
     const folder = join(dir, 'state/saves')
     mkdirSync(folder, { recursive: true })

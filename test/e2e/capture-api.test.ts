@@ -62,7 +62,7 @@ describe('POST /api/deliveries/<id>/capture', () => {
     expect(request).toMatchObject({ payload, headers: { 'x-acme-event': 'pull_request' } })
   })
 
-  test('a capture writes the same fixture as the command, without secrets and readable only by its owner', async () => {
+  test('a capture writes the same fixture as hookloom capture, without secrets and readable only by its owner', async () => {
     const payload = { name: 'Ada', auth: { access_token: 'tok-1' }, note: `see ${hookToken}` }
     const id = await send('x', payload, { 'x-api-key': 'key-1', cookie: 'session=cook-1', 'x-acme-time': '12' })
     const made = await capture(id)
@@ -153,7 +153,7 @@ describe('POST /api/deliveries/<id>/capture', () => {
     expect(await capture(plain, { module: 'a/b.ts', name: 'borrowed' })).toMatchObject({ status: 200 })
   })
 
-  test('a request that is too large for a fixture is refused whatever its payload, and the answer for a large one stays short', async () => {
+  test('a request that is too large for a fixture is refused, and the answer about a request with many secrets stays short', async () => {
     for (const text of ['x'.repeat(1_100_000), 'https://a.example/'.padEnd(1_100_000, '?')]) {
       expect(await capture(await send('x', { text }))).toMatchObject({
         status: 409,
@@ -207,7 +207,7 @@ describe('POST /api/deliveries/<id>/capture', () => {
     expect(readdirSync(folder('a/b.fixtures')).filter((name) => name.includes('tmp'))).toEqual([])
   })
 
-  test('a capture leaves out each field with a value of the environment or the configuration that the request does not have, as the command does', async () => {
+  test('a capture and hookloom capture leave out each expected field with a value of the environment or the configuration, unless the request has that value too', async () => {
     const { hooks } = config
     const transforms = { env: ['ACME_KEY', 'STAGE'] }
     const own = await startInside({
@@ -241,7 +241,7 @@ describe('POST /api/deliveries/<id>/capture', () => {
     }
   })
 
-  test('a capture is refused if the folder already has as many fixtures as the gateway reads', async () => {
+  test('a capture is refused if the folder already has the maximum number of fixtures that a gateway reads', async () => {
     const own = await startInside({ config, files: { [`${root}/x.ts`]: code, [`${root}/a/b.ts`]: code } })
     const before = gateway
     gateway = own

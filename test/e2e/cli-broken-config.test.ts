@@ -97,7 +97,7 @@ describe('an invalid configuration without a gateway', () => {
     }
   })
 
-  test('the error for a folder without a configuration and a store names hookloom init', async () => {
+  test('the error for a folder without a configuration and without a store names hookloom init', async () => {
     const ran = await runCommand(['list'], { dir: makeFolder() })
     expect(ran).toMatchObject({ code: 78, stdout: '' })
     expect(ran.stderr).toContain('"hookloom init" makes one')

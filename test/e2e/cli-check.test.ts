@@ -41,13 +41,25 @@ describe('hookloom check', () => {
 
   const open = { hooks: { enabled: true, token: hookToken } }
   test.each([
-    ['a template', { mappings: [{ match: { path: 'a' } }, { messageTemplate: '{{a | shout}}' }] }, 'messageTemplate'],
-    ['a condition', { mappings: [{ match: { payload: { 'a..b': 1 } }, messageTemplate: 'x' }] }, 'payload'],
-    ['a scheme', { mappings: [{ verify: { scheme: 'twilio', secret: 'x'.repeat(32) } }] }, 'verify'],
-    ['an id', { mappings: [{ id: 'gmail', match: { path: 'a' } }], presets: ['gmail'] }, '{'],
+    [
+      'an invalid template',
+      { mappings: [{ match: { path: 'a' } }, { messageTemplate: '{{a | shout}}' }] },
+      'messageTemplate',
+    ],
+    ['an invalid condition', { mappings: [{ match: { payload: { 'a..b': 1 } }, messageTemplate: 'x' }] }, 'payload'],
+    [
+      'a scheme that lacks a setting',
+      { mappings: [{ verify: { scheme: 'twilio', secret: 'x'.repeat(32) } }] },
+      'verify',
+    ],
+    [
+      'a mapping with the id of a preset',
+      { mappings: [{ id: 'gmail', match: { path: 'a' } }], presets: ['gmail'] },
+      '{',
+    ],
     ['an unknown preset', { presets: ['gmail', 'githu'] }, 'githu'],
-    ['an option of a preset', { presets: [{ name: 'github', secrte: 'x' }] }, '{'],
-    ['the transforms folder', { transformsDir: '../..' }, 'transformsDir'],
+    ['an unknown option of a preset', { presets: [{ name: 'github', secrte: 'x' }] }, '{'],
+    ['a transforms folder outside of hooks/transforms', { transformsDir: '../..' }, 'transformsDir'],
   ])('the error for %s names the file and the line of its key', async (_, hooks, key) => {
     const dir = makeConfigDir()
     const text = JSON.stringify({ hooks: { ...open.hooks, ...hooks } }, undefined, 1)

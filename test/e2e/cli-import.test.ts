@@ -65,7 +65,7 @@ export function onPush({ payload }: { payload: { repository?: { full_name?: stri
 
 describe('hookloom init --from openclaw.json', () => {
   test('hookloom init --from makes a directory that check accepts, with hooks, agents, models and channels', async () => {
-    const { dir, code, stdout } = await bring({ 'openclaw.json': openclaw, ...transforms })
+    const { dir, code, stdout } = await runImport({ 'openclaw.json': openclaw, ...transforms })
     expect(code).toBe(0)
     expect(stdout).toContain('Took over 2 of 2 mappings of openclaw.json.')
     const checked = await runCommand(['check', '--json'], { dir })
@@ -119,7 +119,7 @@ describe('hookloom init --from openclaw.json', () => {
   })
 
   test('an import writes the secrets that it takes over into .env only, and prints none', async () => {
-    const { dir, stdout, stderr } = await bring({ 'openclaw.json': openclaw, ...transforms })
+    const { dir, stdout, stderr } = await runImport({ 'openclaw.json': openclaw, ...transforms })
     const config = readFileSync(join(dir, 'hookloom.jsonc'), 'utf8')
     const env = readFileSync(join(dir, '.env'), 'utf8')
     for (const secret of ['secret-of-the-hooks-0123456789', 'secret-of-the-model-server', 'secret-of-telegram:1'])
@@ -134,7 +134,7 @@ describe('hookloom init --from openclaw.json', () => {
   })
 
   test('an import lists each key that it leaves out, with the reason', async () => {
-    const { stdout } = await bring({ 'openclaw.json': openclaw, ...transforms })
+    const { stdout } = await runImport({ 'openclaw.json': openclaw, ...transforms })
     const [, list = ''] = /Not taken over from openclaw\.json, or changed\n((?: {2}.*\n)+)/.exec(stdout) ?? []
     const keys = list.trimEnd().split('\n')
     expect(keys.map((line) => line.trim().split(' ')[0])).toEqual([
@@ -153,7 +153,7 @@ describe('hookloom init --from openclaw.json', () => {
     for (const line of keys) expect(line).toMatch(/\.$/)
   })
 
-  test('an imported mapping accepts no more requests than in OpenClaw, and posts to no other chat', async () => {
+  test('an imported mapping accepts no more requests than in OpenClaw, and posts to no other chat than there', async () => {
     const mappings = [
       { id: 'unknown-condition', match: { path: 'a', branch: 'main' } },
       { id: 'missing-module', match: { path: 'b' }, transform: { module: 'missing.ts' } },
@@ -173,7 +173,7 @@ describe('hookloom init --from openclaw.json', () => {
     }
     const list = [{ id: 'main' }, { id: 'other' }]
     const text = JSON.stringify({ hooks, agents: { list }, channels: { telegram: { botToken: 'x:1' } } })
-    const { dir, code, stdout } = await bring({ 'openclaw.json': text })
+    const { dir, code, stdout } = await runImport({ 'openclaw.json': text })
     expect(code).toBe(0)
     const taken = load(dir).hooks.mappings
     expect(taken.map(({ id, deliver, to }) => ({ id, deliver, to }))).toEqual([
@@ -203,7 +203,7 @@ describe('hookloom init --from openclaw.json', () => {
       'hooks/transforms/.hidden': 'x',
     })
     symlinkSync(outside, join(source, 'hooks/transforms/linked.ts'))
-    const { dir, stdout } = await bring({}, { source })
+    const { dir, stdout } = await runImport({}, { source })
     const copied = readdirSync(join(dir, 'hooks/transforms'), { recursive: true, encoding: 'utf8' })
     expect(copied.toSorted()).toEqual([
       'forgets.js',
@@ -226,7 +226,7 @@ describe('hookloom init --from openclaw.json', () => {
     const module = 'ci/build.js'
     const mapping = { match: { path: 'ci' }, messageTemplate: 'Build {{id}}', name: 'CI', transform: { module } }
     const named = { match: { path: 'named' }, transform: { module, export: 'it"s' } }
-    const { dir } = await bring({
+    const { dir } = await runImport({
       'openclaw.json': JSON.stringify({
         hooks: { enabled: true, token: 'a-token-of-the-hooks-0123456789', mappings: [mapping, named] },
       }),
@@ -268,26 +268,26 @@ export { theirs as 'it"s' }
     writeFiles(elsewhere, { 'push.ts': 'export default () => null\n' })
     const mappings = [{ match: { path: 'x' }, transform: { module: 'push.ts' } }]
     const hooks = { enabled: true, token: 'a-token-of-the-hooks-0123456789', transformsDir: elsewhere, mappings }
-    const { dir, stdout } = await bring({ 'openclaw.json': JSON.stringify({ hooks }) })
+    const { dir, stdout } = await runImport({ 'openclaw.json': JSON.stringify({ hooks }) })
     expect(stdout).toContain('hooks.transformsDir leads out of hooks/transforms')
     expect(existsSync(join(dir, 'hooks/transforms/push.ts'))).toBe(false)
     expect(load(dir).hooks.mappings).toEqual([])
   })
 
-  test('an import does not overwrite an existing configuration', async () => {
+  test('an import keeps existing files and variables, and refuses a directory that has a configuration', async () => {
     const dir = makeFolder()
     const mine = {
       'hooks/transforms/push.ts': '// mine\n',
       '.env': 'HOOKLOOM_TOKEN=mine-0123456789-0123456789\nOTHER=1',
     }
     writeFiles(dir, mine)
-    const first = await bring({ 'openclaw.json': openclaw, ...transforms }, { dir })
+    const first = await runImport({ 'openclaw.json': openclaw, ...transforms }, { dir })
     expect(first.stdout).toMatch(/exists +hooks\/transforms\/push\.ts/)
     expect(readFileSync(join(dir, 'hooks/transforms/push.ts'), 'utf8')).toBe('// mine\n')
     expect(readFileSync(join(dir, '.env'), 'utf8')).toMatch(new RegExp(`^${mine['.env']}\n`))
     expect(load(dir).hooks.token).toBe('secret-of-the-hooks-0123456789')
     const before = readFileSync(join(dir, '.env'), 'utf8')
-    const again = await bring({ 'openclaw.json': openclaw }, { dir })
+    const again = await runImport({ 'openclaw.json': openclaw }, { dir })
     expect(again.code).toBe(78)
     expect(again.stderr).toContain('has a configuration already')
     expect(readFileSync(join(dir, '.env'), 'utf8')).toBe(before)
@@ -302,7 +302,7 @@ const withHeader = (name: string, value: string) => ({
 })
 
 describe('hookloom init --from hooks.json', () => {
-  test('an import makes proofs of rules and templates of arguments, and hookloom check accepts them', async () => {
+  test('an import turns rules into proofs and arguments into templates, and hookloom check accepts them', async () => {
     const hooks = [
       {
         id: 'deploy',
@@ -319,7 +319,7 @@ describe('hookloom init --from hooks.json', () => {
       { id: 'own', 'trigger-rule': withHeader('X-Own-Token', 'secret-of-own-header') },
       { id: 'basic', 'trigger-rule': withHeader('Authorization', `Basic ${btoa('ada:secret-of-basic-user')}`) },
     ]
-    const { dir, code, stdout } = await bring({ 'hooks.json': JSON.stringify(hooks) })
+    const { dir, code, stdout } = await runImport({ 'hooks.json': JSON.stringify(hooks) })
     expect(code).toBe(0)
     expect(stdout).toContain('Took over 5 of 5 hooks of hooks.json.')
     expect(stdout).not.toContain('secret-of')
@@ -349,7 +349,7 @@ describe('hookloom init --from hooks.json', () => {
 
   test('an imported proof accepts a request with the secret of its rule, and refuses a request with another secret', async () => {
     const hooks = [{ id: 'deploy', 'trigger-rule': signed }]
-    const { dir } = await bring({ 'hooks.json': JSON.stringify(hooks) })
+    const { dir } = await runImport({ 'hooks.json': JSON.stringify(hooks) })
     const explain = async (secret: string) => {
       const body = '{"ref":"refs/heads/main"}'
       const signature = `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`
@@ -363,7 +363,7 @@ describe('hookloom init --from hooks.json', () => {
 
   test('the hook of the example in the page about imports becomes the mapping that the page shows', async () => {
     const page = 'src/cli/README.md'
-    const { dir } = await bring({ 'hooks.json': readBlock(page, 'json', '"trigger-rule"') })
+    const { dir } = await runImport({ 'hooks.json': readBlock(page, 'json', '"trigger-rule"') })
     const { hooks } = parse(readFileSync(join(dir, 'hookloom.jsonc'), 'utf8'))
     expect(hooks.mappings).toEqual([parse(readBlock(page, 'jsonc', 'DEPLOY_SECRET'))])
   })
@@ -387,7 +387,7 @@ describe('hookloom init --from hooks.json', () => {
       mixed: { ...signed, or: [] },
     }
     const hooks = Object.entries(rules).map(([id, rule]) => ({ id, 'trigger-rule': rule }))
-    const { dir, code, stdout } = await bring({ 'hooks.json': JSON.stringify(hooks) })
+    const { dir, code, stdout } = await runImport({ 'hooks.json': JSON.stringify(hooks) })
     expect(code).toBe(0)
     expect(load(dir).hooks.mappings).toEqual([])
     for (const id of Object.keys(rules)) {
@@ -408,7 +408,7 @@ describe('hookloom init --from hooks.json', () => {
       { id: 'body', 'trigger-rule': inBody },
       { id: 'near', 'trigger-rule': { and: [signed, addresses] } },
     ]
-    const { dir, stdout } = await bring({ 'hooks.json': JSON.stringify(hooks) })
+    const { dir, stdout } = await runImport({ 'hooks.json': JSON.stringify(hooks) })
     expect(stdout).not.toContain('secret-of')
     expect(
       load(dir).hooks.mappings.map(({ id, verify, match }) => [id, verify?.also ?? verify?.scheme, match.payload]),
@@ -432,7 +432,7 @@ describe('an import of files in another format', () => {
     ['hooks.json', '[{ "name": "x" }]', 'is not a file that can be taken over'],
     ['other.json', '{ "name": "x" }', 'is not a file that can be taken over'],
   ])('hookloom init --from refuses %s with exit code 64, and makes no configuration', async (name, text, said) => {
-    const { dir, code, stderr } = await bring({ [name]: text }, { name })
+    const { dir, code, stderr } = await runImport({ [name]: text }, { name })
     expect(code).toBe(64)
     expect(stderr).toContain(said)
     expect(stderr).not.toContain('secret-of')
@@ -440,14 +440,14 @@ describe('an import of files in another format', () => {
   })
 
   test('the error for a missing file names the file', async () => {
-    const { code, stderr } = await bring({}, { name: 'missing.json' })
+    const { code, stderr } = await runImport({}, { name: 'missing.json' })
     expect(code).toBe(64)
     expect(stderr).toMatch(/missing\.json does not exist\./)
   })
 })
 
-/** `dir`: the new config directory. `source`: the folder with the files. */
-async function bring(
+/** Runs `hookloom init --from` on one of the files. `dir`: the new config directory. `source`: the folder with the files. */
+async function runImport(
   files: Readonly<Record<string, string>>,
   { dir = join(makeFolder(), 'home'), source = makeFolder(), name = 'openclaw.json' } = {},
 ): Promise<CommandResult & { dir: string }> {

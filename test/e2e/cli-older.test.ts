@@ -33,17 +33,17 @@ describe('older rows of a list on the command line', () => {
     return all
   }
 
-  test('older deliveries are listed with the id of the oldest one shown', async () => {
+  test('hookloom list --before with the id of the oldest delivery shown lists the older ones', async () => {
     const all = await readAll(['list', '--limit', '3'], 'deliveryId')
     expect(all.map(({ deliveryId }) => deliveryId)).toEqual(ids)
   })
 
-  test('older events are listed with the time of the oldest one shown, and events of one moment stay together', async () => {
+  test('hookloom events --before with the time of the oldest event shown lists the older ones, and no event of the same moment is left out', async () => {
     const all = await readAll(['events', '--limit', '2'], 'at')
     expect(all.map(({ text }) => text)).toEqual(['a', 'b', 'c', 'd', 'e', 'f'])
   })
 
-  test('older refusals are listed with the id of the oldest one shown', async () => {
+  test('hookloom list --refused --before with the id of the oldest refusal shown lists the older ones', async () => {
     for (const path of ['one', 'two', 'three']) {
       await fetch(`${gateway.url}/${path}`, {
         method: 'POST',

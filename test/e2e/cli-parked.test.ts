@@ -17,7 +17,7 @@ const toMapping = (path: string) => ({
 })
 const hooks = { mappings: [toMapping('one'), toMapping('two')], transforms: { drain: 'ask' } }
 
-/** A log, and a function that resolves with the next line that a pattern matches. */
+/** A log, and a function that waits for the next line that matches a pattern. */
 function createLineLog() {
   let onMessage: (message: string) => void = () => {}
   const waitForLine = (pattern: RegExp) =>

@@ -217,7 +217,7 @@ describe('hookloom verify', () => {
     expect((await runCommand(args, { dir })).json()).toMatchObject([{ signed: payload }])
   })
 
-  test('a signed mapping accepts a secret from its sender only after hookloom verify --arm', async () => {
+  test('a signed mapping accepts a secret from its sender only once, and only after hookloom verify --arm', async () => {
     const presets = [{ name: 'notion', handed: true }, 'stripe', { name: 'github', secret }]
     const { dir, url, adminUrl } = await startInside({ config: { hooks: { presets } } })
     const handOver = () =>

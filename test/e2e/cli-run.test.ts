@@ -87,7 +87,7 @@ describe('hookloom run', () => {
     expect(before).not.toContain('state')
   })
 
-  test('hookloom run uses the headers of a fixture, and --event and --header override them', async () => {
+  test('hookloom run takes the headers from a fixture or from --header, and --event replaces the event in the headers', async () => {
     const dir = makeConfigDir(setup)
     const decide = async (...args: string[]) => {
       const { json } = await runCommand(['run', 'repo', ...args, '--json'], { dir })
@@ -110,12 +110,17 @@ describe('hookloom run', () => {
     ['opened.json', 'thrower', 70, 'park', 'transform-failed'],
     ['opened.json', 'agent', 65, 'refusal', 'payload-invalid'],
     ['key.json', 'agent', 77, 'refusal', 'session-key-denied'],
-  ])('hookloom run with %s for the hook %s exits %i: %s', async (file, hook, code, decision, problem) => {
-    const dir = makeConfigDir(setup)
-    const ran = await runCommand(['run', hook, join(dir, file), '--json'], { dir })
-    expect(ran.json()).toMatchObject([{ decision, actions: [], problem: problem === null ? null : { code: problem } }])
-    expect(ran.code).toBe(code)
-  })
+  ])(
+    'hookloom run with %s for the hook %s exits %i, with the decision %s',
+    async (file, hook, code, decision, problem) => {
+      const dir = makeConfigDir(setup)
+      const ran = await runCommand(['run', hook, join(dir, file), '--json'], { dir })
+      expect(ran.json()).toMatchObject([
+        { decision, actions: [], problem: problem === null ? null : { code: problem } },
+      ])
+      expect(ran.code).toBe(code)
+    },
+  )
 
   test('hookloom run shows the file and the line of a transform that throws', async () => {
     const dir = makeConfigDir(setup)
@@ -157,7 +162,7 @@ describe('hookloom run', () => {
     expect(stdout).toContain('would park the delivery; a running gateway keeps its last good version\n')
   })
 
-  test('hookloom run suggests the nearest hook for an unknown one, and shows where a file is not valid JSON', async () => {
+  test('hookloom run suggests the nearest hook for an unknown one, and names a file that is not valid JSON', async () => {
     const dir = makeConfigDir(setup)
     const unknown = await runCommand(['run', 'repos', join(dir, 'opened.json')], { dir })
     expect(unknown).toMatchObject({ code: 65, stderr: expect.stringContaining('Did you mean repo?') })

@@ -7,8 +7,9 @@ const config = {
   hooks: { retain: 10, mappings: [{ id: 'later', match: { path: 'later' }, transform: { module: 'gone.ts' } }] },
 }
 
-/** `dev` prints a token, `start` is the gateway of the test, `mcp` serves until its input ends, and `help` prints the list of commands. */
-const elsewhere = ['dev', 'start', 'mcp', 'help']
+/** The commands that the test does not call: `dev` prints a token, `start` is the gateway of the test, `mcp` serves until its input ends, and `help`
+ * prints the list of commands. */
+const notCalled = ['dev', 'start', 'mcp', 'help']
 
 test('no command except hookloom init and hookloom dev prints the hook token or the gateway token', async () => {
   const gateway = await startGateway({ config, files: { 'payload.json': '{"message":"hello"}' } })
@@ -73,7 +74,7 @@ test('no command except hookloom init and hookloom dev prints the hook token or 
   expect([id, runId]).not.toContain('')
   const { stdout: help } = await runCommand(['--help'])
   const commands = [...help.matchAll(/^ {2}([a-z]+)(?= )/gm)].map(([, name = '']) => name)
-  expect(commands.filter((name) => name !== 'hookloom' && !called.has(name))).toEqual(elsewhere)
+  expect(commands.filter((name) => name !== 'hookloom' && !called.has(name))).toEqual(notCalled)
   expect(outputs.filter((text) => text.replace(/^.*\n/, '').includes(hookToken))).toEqual([])
   expect(outputs.filter((text) => text.includes(gatewayToken))).toEqual([])
 })

@@ -8,7 +8,7 @@ import { hookToken, makeFolder, post } from './gateway.ts'
 import { startInside } from './inside.ts'
 
 const page = 'src/cli/skill/SKILL.md'
-const agentPath = 'orders'
+const hook = 'orders'
 
 /** Splits a shell line into words. Quoted text is one word. */
 function toWords(line: string): string[] {
@@ -16,7 +16,7 @@ function toWords(line: string): string[] {
 }
 
 test(
-  'hookloom skill prints at most 120 lines, and each command in them works as printed',
+  'hookloom skill prints at most 120 lines, and each command of the guide works as printed',
   { timeout: 120_000 },
   async () => {
     const printed = (await runCommand(['skill'], { dir: makeFolder() })).stdout
@@ -33,16 +33,14 @@ test(
         hooks: {
           retain: 50,
           transforms: { hold: true },
-          mappings: [
-            { id: 'orders', match: { path: agentPath }, messageTemplate: '{{name}}', channel: 'slack', to: '?' },
-          ],
+          mappings: [{ id: 'orders', match: { path: hook }, messageTemplate: '{{name}}', channel: 'slack', to: '?' }],
         },
         channels: { slack: { botToken: 'none', baseUrl: 'http://127.0.0.1:1024' } },
       },
     })
-    await post({ url, token: hookToken }, agentPath, { name: 'Ada', total: 3 })
-    const look = async () => (await runCommand(['list', '--dead', '--json'], { dir })).json()
-    await expect.poll(look, { timeout: 60_000 }).toHaveLength(1)
+    await post({ url, token: hookToken }, hook, { name: 'Ada', total: 3 })
+    const listDead = async () => (await runCommand(['list', '--dead', '--json'], { dir })).json()
+    await expect.poll(listDead, { timeout: 60_000 }).toHaveLength(1)
     for (const line of commands) {
       const [program, ...words] = toWords(line)
       expect(program).toBe('hookloom')

@@ -310,19 +310,19 @@ describe('commands that change something in the store', () => {
     const ids = [await post(gateway, 'later', {}), await post(gateway, 'later', {})].map(({ deliveryId }) =>
       String(deliveryId),
     )
-    const [kept = '', given = ''] = ids
+    const [kept = '', unwanted = ''] = ids
     const still = await runCommand(['retry', kept, '--json'], { dir })
     expect(still.json()).toEqual([{ deliveryId: kept, state: 'parked', jobs: [] }])
-    const dropped = await runCommand(['drop', given, '--json'], { dir })
-    expect(dropped.json()).toEqual([{ deliveryId: given, state: 'dropped' }])
-    expect(await runCommand(['drop', given], { dir })).toMatchObject({ code: 65, stdout: '' })
+    const dropped = await runCommand(['drop', unwanted, '--json'], { dir })
+    expect(dropped.json()).toEqual([{ deliveryId: unwanted, state: 'dropped' }])
+    expect(await runCommand(['drop', unwanted], { dir })).toMatchObject({ code: 65, stdout: '' })
 
     writeFileSync(sign, '')
     const ran = await runCommand(['retry', kept], { dir })
     expect(ran).toMatchObject({ code: 0, stderr: '', stdout: `${kept} ran again and is accepted.\n` })
     const states = (await runCommand(['list', '--json'], { dir })).json().map(({ state }) => state)
     expect(states).toEqual(['accepted', 'dropped'])
-    expect(await runCommand(['retry', given], { dir })).toMatchObject({ code: 65 })
+    expect(await runCommand(['retry', unwanted], { dir })).toMatchObject({ code: 65 })
     expect(await runCommand(['retry', 'nothing'], { dir })).toMatchObject({ code: 65 })
     await gateway.stop()
     expect(await runCommand(['retry', kept], { dir })).toMatchObject({ code: 69 })

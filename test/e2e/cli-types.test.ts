@@ -37,7 +37,7 @@ test('hookloom check --types names file, line and column of a type error and exi
   expect(wrong.stdout + wrong.stderr).toContain(`types: ${error}`)
   expect(wrong.code).toBe(70)
   expect((await runCommand(['check'], { dir })).code).toBe(0)
-  // the check works without the type declarations for editors too
+  // the check also works in a directory without hooks/tsconfig.json
   const right = await runCommand(['check', '--types'], { dir: makeDir('branch') })
   expect(right.stdout).toContain('types: no type error in 1 module')
   expect(right.code).toBe(0)

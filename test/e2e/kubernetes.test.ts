@@ -82,7 +82,7 @@ describe.each(kinds)('the objects of a %s', (kind, sharesStore) => {
     expect(() => edit('replicas: ', 'replicas: x').forEach(validate)).toThrow(/replicas/)
   })
 
-  test('the pod meets the restricted standard for pods, and its root file system is read-only', () => {
+  test('the pod meets the Pod Security Standard "restricted", and its root file system is read-only', () => {
     const Pod = z.object({
       spec: z.object({
         template: z.object({

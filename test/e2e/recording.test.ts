@@ -159,7 +159,7 @@ describeEngines('a recording of kept requests', (start) => {
     expect(JSON.stringify(signed.json().at(-1))).toContain('"before":"push 7"')
   })
 
-  test('only the classes that --fail-on names make a replay fail, and with --fail-on a request that cannot be compared does too', async () => {
+  test('with --fail-on, a replay fails only for a change of a named class or for a request that cannot be compared', async () => {
     writeHead(after)
     const runReplay = async (classes: string) => (await replay('--fail-on', classes)).code
     expect(await runReplay('changed')).toBe(70)

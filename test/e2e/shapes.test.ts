@@ -217,7 +217,7 @@ describeEngines('the shapes that a gateway learns', (start) => {
   )
 })
 
-test('each hook has its own file of types, even if its name is long or has characters that file names lack', async () => {
+test('each hook has its own file of types, even if its name is too long for a file name or has special characters', async () => {
   const hooks = ['team-alerts', 'team/alerts', 'team.alerts', 'any', '*', 'x/'.repeat(250) + 'x']
   const mappings = hooks.map((path, index) => ({ match: { path }, transform: { module: `t${index}.ts` } }))
   const files = hooks.flatMap((path, index) => [

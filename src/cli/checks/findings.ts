@@ -48,8 +48,8 @@ export const hooksOffWarning = 'hooks.enabled is false: every hook answers 404. 
 
 export function checkWarnings({ config, files, text }: LoadedConfig): CheckFinding[] {
   const off: CheckFinding = { name: 'hooks', ok: false, severity: 'warning', detail: hooksOffWarning }
-  const looked = [...checkRisks(config, { files: readFileModes(files), text }), checkPlaceholders(config)]
-  const warnings = looked.map(({ name, ok, detail }): CheckFinding =>
+  const checked = [...checkRisks(config, { files: readFileModes(files), text }), checkPlaceholders(config)]
+  const warnings = checked.map(({ name, ok, detail }): CheckFinding =>
     ok ? { name, ok, detail } : { name, ok, severity: 'warning', detail },
   )
   const all = [...warnings, ...findUnsignedSenders(config, text)]

@@ -129,13 +129,13 @@ async function probe(name: string, { probe: ask }: Probeable): Promise<CheckFind
 /** Whether AGENTS.md and HEARTBEAT.md of each workspace can be read. */
 export async function checkWorkspaces({ dir }: Context, config: Config): Promise<CheckFinding[]> {
   const folders = [...new Set(listAgentIds(config).map((id) => toAgent(config, id, dir).workspace))]
-  const looked = await Promise.all(
+  const files = await Promise.all(
     folders.flatMap((folder) => [readWorkspaceFile(folder, 'AGENTS.md'), readWorkspaceFile(folder, 'HEARTBEAT.md')]),
   )
-  const warnings = looked.flatMap(({ refused }): CheckFinding[] =>
+  const warnings = files.flatMap(({ refused }): CheckFinding[] =>
     refused === undefined ? [] : [{ name: 'workspaces', ok: false, severity: 'warning', detail: refused }],
   )
   if (warnings.length > 0) return warnings
-  const count = looked.filter(({ text }) => text !== undefined).length
+  const count = files.filter(({ text }) => text !== undefined).length
   return [{ name: 'workspaces', ok: true, detail: `files AGENTS.md and HEARTBEAT.md that runs read: ${count}` }]
 }

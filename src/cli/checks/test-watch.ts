@@ -45,18 +45,18 @@ export async function watchSaves(
     log: { ...silentLog, warn: (_fields, message) => context.note(message) },
   })
 
-  let serving: BenchModules | undefined
+  let latest: BenchModules | undefined
   async function runTouched(paths: readonly string[]): Promise<void> {
     try {
       const loaded = await bench.load(names)
-      const touched = loaded.modules.filter((module) => isTouched(module, { paths, before: serving, after: loaded }))
-      serving = loaded
+      const touched = loaded.modules.filter((module) => isTouched(module, { paths, before: latest, after: loaded }))
+      latest = loaded
       if (touched.length === 0) return
       if (paths.length > 0 && !context.json) context.print(`\n${describeSaves(loaded.root, paths)}`)
       for (const [file, text] of (await round(loaded, touched)).written) written.set(file, text)
     } catch (error) {
       // the configuration is invalid, or only a part of it is written yet
-      if (!(error instanceof Problem) || serving === undefined) throw error
+      if (!(error instanceof Problem) || latest === undefined) throw error
       context.note(describeFailure(error))
     }
   }

@@ -29,7 +29,7 @@ export function findHookToken({ hooks }: Config): string {
   throw new Problem('config-invalid', 'hooks.token is not set, so the gateway accepts no request.')
 }
 
-/** The admin port of the running gateway, or the configured one. Throws `gateway-unreachable` if neither is known. */
+/** The URL of the running gateway's admin port, or of the configured one. Throws `gateway-unreachable` if neither is known. */
 function findAdminUrl(dir: string, { server }: ConfigParts): string {
   const running = findRunning(dir)
   if (running !== undefined) return running.adminUrl
@@ -91,7 +91,7 @@ export async function openAdminStream(
   return response.body
 }
 
-/** The admin port and its token. Throws `config-invalid` if there is no token. */
+/** The URL of the admin port, and the gateway token. Without a token, throws the problem of the configuration, or `config-invalid` if it has none. */
 export function findAdmin(context: Context): { adminUrl: string; token: string } {
   const parts = findConfigParts(context)
   const { token } = parts.gateway
@@ -152,7 +152,7 @@ export async function* rerunOrDropRefused<T extends { readonly next?: number | u
   } while (after !== undefined)
 }
 
-/** The Problem that the body of a refusal describes. */
+/** The Problem that the body of a refusal describes; `gateway-unreachable` if the body is not from a gateway. */
 export function toGatewayProblem(status: number, text: string): Problem {
   const body = z.object({ error: z.string(), code: z.string() }).safeParse(tryParseJson(text))
   if (!body.success)

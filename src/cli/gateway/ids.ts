@@ -12,7 +12,8 @@ export const maxIdsRead = 1_000
 
 /**
  * The id of the delivery or run that the user named. `last` is the newest delivery. A prefix that several runs of one delivery share
- * selects that delivery. An unknown id is returned unchanged. Throws `conflict` with the candidates if the prefix fits several deliveries.
+ * selects that delivery. An unknown id is returned unchanged. Throws `conflict` with the candidates if the prefix fits several deliveries,
+ * and `not-found` for `last` if there is no delivery.
  */
 export async function findId(context: Context, given: string): Promise<string> {
   if (given === newest) {

@@ -1,4 +1,5 @@
-// Finds the gateway that runs on a config directory. Every command that reads a store imports this file, so this file imports no schema.
+// Finds the gateway that runs on a config directory. Every command that reads a store imports this file, so this file imports no
+// schema, which would take long to load.
 import { readFileSync } from 'node:fs'
 import { isJsonObject, tryParseJson } from '../../base/json.ts'
 import { toGatewayFile } from '../../model/places.ts'

@@ -64,7 +64,7 @@ export async function fetchTurns(context: Context, jobs: readonly Job[]): Promis
 
 /**
  * The place of the running gateway's store, or of the configured one. Throws `config-missing` if there is neither a configuration nor a
- * store.
+ * store. Throws the problem of an invalid configuration only if it hides where the store is.
  */
 async function findStorePlace(context: Context): Promise<StorePlace> {
   const known = recallStore(context)

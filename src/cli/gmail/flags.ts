@@ -31,7 +31,7 @@ export type GmailFlags = {
 
 type ConfigEdit = { readonly path: readonly string[]; readonly value: unknown }
 
-/** Throws `usage-invalid` if no mailbox is given. */
+/** Throws `usage-invalid` if no mailbox is given, or if the mailbox is not a mail address. */
 export function chooseAccount(flags: Pick<GmailFlags, 'account'>, gmail: GmailConfig | undefined): string {
   const account = flags.account ?? gmail?.account
   if (account !== undefined && /^[^\s@/]+@[^\s@/]+$/.test(account)) return account.toLowerCase()

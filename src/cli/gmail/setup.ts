@@ -133,7 +133,8 @@ async function ensureCloud({ cloudCall, pubsub }: Google, gmail: WatchedGmail, s
   await step('subscription', subscription, () => pubsub.ensureSubscription(subscription, topic, toPushConfig(gmail)))
 }
 
-/** Starts the notifications, so that a missing permission is noticed now. A watch that lasts for more than another day is not renewed. */
+/** Starts the notifications, so that a missing permission is noticed now. A watch that ends more than a day from now is not renewed. If a watcher
+ * runs, the status file stays unchanged, because the watcher writes it. */
 async function ensureWatch(
   dir: string,
   { gmail: api }: Google,

@@ -21,7 +21,7 @@ export async function sync(context: Context): Promise<number> {
   const file = toStateFile(dir)
   const posting = createHttpSink({ account: gmail.account, hooks: () => findHooksUrl(dir, config), file })
   const state = await findState(context, gmail.account)
-  // `state` is the newer of two positions: a mail that the gateway already has is dropped by its key
+  // replaces the position of the file: a mail that the gateway already has is dropped as a duplicate, because it has the same key
   const sink = { ...posting, state: async () => state }
   const google = openGoogle(gmail, { credentials: readCredentials(dir, gmail), clock: Date.now, tools: createTools() })
   const { mails, gap } = await withProgress(context, 'Asking the mailbox', () =>
@@ -36,6 +36,7 @@ export async function sync(context: Context): Promise<number> {
   return exitCodes.ok
 }
 
+/** The position in the mailbox from which to read: that of the file or that of the gateway, whichever is newer. */
 async function findState(context: Context, account: string): Promise<GmailState | undefined> {
   const [own, gateways] = [
     await readMailboxState(toStateFile(context.dir), account),

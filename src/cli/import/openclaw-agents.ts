@@ -104,7 +104,7 @@ function convertHeartbeat(section: Section, tools: Tools): Fields {
 }
 
 type Models = {
-  /** The name of the model in Hookloom. Undefined if its provider is unknown. */
+  /** The name of the model in Hookloom. Undefined if its provider is unknown. Adds a known provider to the section. */
   resolve(name: string): string | undefined
   readonly next: string
   /** The section `models`: the configured providers, and the known ones that a model needs. */

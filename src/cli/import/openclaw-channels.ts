@@ -45,6 +45,7 @@ const rows: Readonly<Record<string, Row>> = {
   },
 }
 
+/** The notes about keys of `channels` that have no row. */
 const others: Readonly<Record<string, string>> = {
   whatsapp: 'is a linked phone in OpenClaw. Here WhatsApp needs a Cloud API token: set channels.whatsapp.',
   imessage: 'is the program imsg in OpenClaw. Here iMessage needs a BlueBubbles server: set channels.imessage.',

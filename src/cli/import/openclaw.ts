@@ -193,6 +193,7 @@ function convertMatch(section: Section): Fields | string {
   }
 }
 
+/** Removes the keys that a wake does not use. */
 function dropUnused(mapping: Fields, path: ConfigPath, { notes }: Tools): void {
   for (const key of [...agentKeys, 'sessionKey', 'messageTemplate']) {
     if (mapping[key] === undefined) continue
@@ -201,7 +202,8 @@ function dropUnused(mapping: Fields, path: ConfigPath, { notes }: Tools): void {
   }
 }
 
-/** A reply goes to the recipient that the file names, or nowhere: without its channel or recipient, the reply would reach another chat. */
+/** A reply goes to the recipient that the file names, or nowhere: without its channel or recipient, the reply would reach another chat. Also
+ * removes a model that is a template. */
 function convertRecipient(mapping: Fields, path: ConfigPath, { notes }: Tools, known: Known): void {
   const { channel, to, model } = mapping
   if (typeof model === 'string' && model.includes('{{')) {

@@ -26,8 +26,8 @@ const optionalKeys = new Set([
 const maxRounds = 1_000
 const requiredPaths = new Set(['hooks.token', 'gateway.token'])
 
-/** Leaves out the parts that the gateway would refuse. `env`: every variable of the draft. Throws `config-invalid` if it refuses a required
- * part. */
+/** Leaves out the parts that the gateway would refuse. `env`: the variables that the draft reads. Throws `config-invalid` if the gateway would
+ * refuse a required part. */
 export function dropRefusedParts(draft: ImportDraft, env: Env, notes: Notes): Settled {
   const onText = (path: ConfigPath) => notes.add(path, 'names a variable, which is plain text here. Write the value.')
   let mappings = draft.mappings.map(({ from, mapping }): DraftMapping => {
@@ -90,7 +90,8 @@ function findIssues(whole: Fields, env: Env): readonly ConfigIssue[] {
   })
 }
 
-/** A copy without the key. If the key is missing, the innermost existing object of its path is removed instead. Top-level sections stay. */
+/** A copy without the key. If the key is missing, the innermost existing object of its path is removed instead. Top-level sections stay:
+ * throws `config-invalid` if nothing below them can be removed. */
 function removeKey(config: Fields, path: ConfigPath): Fields {
   const copy = structuredClone(config)
   for (let length = path.length; length >= 2; length -= 1) {

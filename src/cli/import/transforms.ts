@@ -25,7 +25,8 @@ type Source = {
   readonly files: readonly { readonly name: string; readonly contents: Uint8Array }[]
 }
 
-/** Reads the files below OpenClaw's transforms folder, except hidden files and packages. `dir`: the folder of openclaw.json. */
+/** Reads the files below OpenClaw's transforms folder, except hidden files and packages. `dir`: the folder of openclaw.json. Undefined, with a note,
+ * if the transforms folder is outside of `hooks/transforms`. */
 export async function readTransforms(
   { dir, transformsDir, home }: { dir: string; transformsDir: string | undefined; home: string },
   notes: Notes,

@@ -35,9 +35,9 @@ export function convertRule(rule: JsonValue | undefined, at: ConfigPath, tools: 
   const path = [...at, kind]
   if ((kind === 'and' || kind === 'or') && Array.isArray(value)) {
     const parts = value.map((part, index) => convertRule(part, [...path, index], tools))
-    const sound = parts.filter((part) => part !== undefined)
-    if (sound.length < parts.length) return undefined
-    const branches = kind === 'or' ? mergeValues(sound.flat()) : joinAll(sound)
+    const converted = parts.filter((part) => part !== undefined)
+    if (converted.length < parts.length) return undefined
+    const branches = kind === 'or' ? mergeValues(converted.flat()) : joinAll(converted)
     if (branches === undefined)
       return noteUnsupported(tools, path, 'needs two proofs. Split the hook, or write a verifier.')
     if (branches.length === 0) return noteUnsupported(tools, path, 'is never true.')
@@ -76,6 +76,7 @@ function joinAll(parts: readonly (readonly Branch[])[]): readonly Branch[] | und
       }
     }
     joined = next
+    // far more branches than `convertRule` accepts: further parts could multiply them without limit
     if (joined.length > 10 * maxBranches) return joined
   }
   return joined

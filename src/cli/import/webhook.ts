@@ -91,7 +91,7 @@ function unwrapSingles(conditions: Readonly<Record<string, readonly unknown[]>>)
 const argumentKeys = ['pass-arguments-to-command', 'pass-environment-to-command']
 const unsupportedKeys = ['pass-file-to-command', 'parse-parameters-as-json']
 
-/** A template with a line for each argument. Undefined if there is no argument: the message is then the whole payload. */
+/** A template with a line for each argument that a template can read. Undefined if there is none: the message is then the whole payload. */
 function buildMessage(section: Section, { notes }: Tools): string | undefined {
   const lines = argumentKeys.flatMap((key) => {
     const given = section.take(key)

@@ -15,7 +15,7 @@ export type Tool = {
   readonly input: z.ZodObject
   /** How to see the part of a long answer that was left out. */
   readonly rest: string
-  /** Describes the files that the tool writes itself, for the audit log. The gateway records API calls without this description. */
+  /** Describes the files that the tool writes itself, for the audit log. A tool that calls the API does not need it: the gateway records the call. */
   writes?(input: Readonly<Record<string, unknown>>): string
   run(context: Context, input: Readonly<Record<string, unknown>>): Promise<unknown>
 }

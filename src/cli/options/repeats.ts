@@ -14,7 +14,8 @@ type TargetOptions = {
   readonly dryRun?: boolean
 }
 
-/** Adds the argument and the options that say what `retry` and `drop` act on: an id, or all items of one kind. */
+/** Adds the argument and the options that say what `retry` and `drop` act on: an id, or all items of one kind. `order`: added to the help of
+ * --parked and --refused. */
 function addTargetOptions(command: Command, { order = '' }: { order?: string } = {}): Command {
   return command
     .argument('[id]', idArgument)

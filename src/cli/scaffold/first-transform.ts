@@ -88,13 +88,13 @@ function listTexts(value: JsonValue, steps: string[]): Text[] {
     return steps.length > 0 && value.trim() !== '' && value.length <= 300 ? [{ steps, text: value }] : []
   }
   if (!isJsonObject(value) || steps.length === maxDepth) return []
-  return Object.entries(value).flatMap(([key, item]) => (isWord(key) ? listTexts(item, [...steps, key]) : []))
+  return Object.entries(value).flatMap(([key, item]) => (isVariableName(key) ? listTexts(item, [...steps, key]) : []))
 }
 
 // a field of the payload becomes a variable next to `payload` and `log`
 const reservedWords =
   /^(payload|log|default|new|class|function|delete|in|if|for|do|this|null|true|false|var|let|const|return|with|case|try|void|enum|export|import|switch|throw|typeof|while|yield|await|static|package|private|public|protected|interface|implements|super|extends|else|break|catch|continue|debugger|finally|instanceof|arguments|eval)$/
 
-function isWord(key: string): boolean {
+function isVariableName(key: string): boolean {
   return /^[A-Za-z_][A-Za-z\d_]*$/.test(key) && !reservedWords.test(key)
 }

@@ -36,7 +36,8 @@ export function describeInstallation(dir: string): { readonly name: string; read
 
 export const gateways = ['gateway-1', 'gateway-2'] as const
 
-/** A service manager must not kill a gateway that is stopping. Each part of the gateway may need a second more than its limit. */
+/** The seconds after which a service manager kills a gateway that is still stopping. Each part of the gateway may need a second more than its
+ * limit. */
 export function computeStopSeconds({ stopTimeoutMs }: Pick<ServiceFacts, 'stopTimeoutMs'>): number {
   return Math.ceil(stopTimeoutMs / 1000) + 20
 }

@@ -1,4 +1,4 @@
-// The input and output of a command, and the functions that print the next command line.
+// The input and output of a command. Also writes command lines that a user can copy into a shell.
 import { homedir } from 'node:os'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import type { Readable } from 'node:stream'

@@ -1,4 +1,4 @@
-// A user who can write the code of a config directory can run code in the gateway, so `hookloom doctor` warns of other such users.
+// A user who can write the code of a config directory can run code in the gateway. So `hookloom doctor` warns if other users can write it.
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'

@@ -10,7 +10,7 @@ function* listChunks(blanks: number, text: string): Generator<Buffer> {
 }
 const readStream = (blanks: number) => readRequest({ stdin: Readable.from(listChunks(blanks, '{"a":1}')) }, '-')
 
-test('standard input is read to its end, but not if it is endless', async () => {
+test('standard input is read to its end, and refused if it has more than 100 MB', async () => {
   expect((await readStream(3)).payload).toEqual({ a: 1 })
   await expect(readStream(101)).rejects.toThrow('- cannot be read: it has more than 100 MB.')
 })

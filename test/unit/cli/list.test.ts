@@ -37,7 +37,7 @@ test('hookloom list --follow opens the stream before it reads the store, so no c
     seen.push(String(request.url))
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     response.write('event: status\ndata: {}\n\n')
-    // an end that is no `deliveries` event of this version: the command fails, and so the test ends
+    // the stream ends with an invalid `deliveries` event, so that the command fails and the test ends
     setTimeout(() => response.end('event: deliveries\ndata: {}\n\n'), 500)
   })
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))

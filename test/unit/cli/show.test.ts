@@ -115,7 +115,7 @@ test('a run shows the reply of its model without control characters, and its cos
   expect(text).not.toContain('\u001b')
 })
 
-test('hookloom show says that a wake caused a heartbeat, unless the step has another detail', async () => {
+test('hookloom show says that a wake caused a heartbeat, unless its step has a detail that says why not', async () => {
   const at = 1_700_000_000_000
   expect((await showPosts([], 'done', { name: 'wake', state: 'done', at })).text).toContain(
     'caused a heartbeat turn of the main session',
