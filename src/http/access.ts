@@ -16,17 +16,20 @@ export type Access = {
   /** The name of the token with this id. */
   findNameById(tokenId: string, live: Tokens): string | undefined
   /**
-   * The id of a token that may be used for `path`, the part after `hooks.path`, which names a hook or a run. Undefined for any other text: a
+   * The id of the token, if it may be used for `path`, the part after `hooks.path`, which names a hook or a run. Undefined for any other text: a
    * token without the right is treated like an unknown one.
    */
-  findSender(given: string, path: string, live: Tokens): string | undefined
-  /** Whether a token may see and cancel a run. `startedBy`: the id of the token that started it. */
+  findTokenId(given: string, path: string, live: Tokens): string | undefined
+  /**
+   * Whether a token may see and cancel a run. `startedBy`: the id of the token that started the run, which must be this token or one that it
+   * succeeds. False for a run that no token started.
+   */
   mayUse(tokenId: string, startedBy: string | undefined, live: Tokens): boolean
   /** The name of a token, and its right on the admin port. Undefined for any other text. */
   findOperator(given: string, live: Tokens): { readonly name: string; readonly right: AdminRight } | undefined
 }
 
-/** `stored`: the tokens of the store. */
+/** `stored`: the tokens of the store, as they were read last. It is called for each text that the configuration does not know. */
 export function createAccess({
   clock,
   stored = () => createTokenSet([]),
@@ -45,7 +48,7 @@ export function createAccess({
   return {
     findName: (given, live) => findAny(given, live)?.name,
     findNameById: (tokenId, live) => findById(tokenId, live)?.name,
-    findSender(given, path, live) {
+    findTokenId(given, path, live) {
       const token = find(given, live)
       if (token === undefined) return undefined
       if (token.may === 'hook') return token.id

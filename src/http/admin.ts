@@ -1,5 +1,5 @@
-// The admin port: health, metrics, the page, and the API. A route of the API names the right that its token needs; only the exchange and the proof of
-// the page's key name none. If other machines can reach the port, /metrics also requires a token.
+// The admin port: health, metrics, the page, and the API. A route of the API names the right that its token needs, except the two routes by which
+// the page gets its key and recognises its gateway. If other machines can reach the port, /metrics also requires a token.
 import type { RequestListener } from 'node:http'
 import Router from '@koa/router'
 import type { Context, Next } from 'koa'
@@ -186,7 +186,7 @@ const loopbackName = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i
 
 /**
  * Refuses a `Host` that is neither loopback nor one of `names` nor, if the port is not local, the address to which the client connected. This
- * stops DNS rebinding: the page of another name sends that name.
+ * stops DNS rebinding, because a page that was loaded under another name sends that name. Refuses cross-site requests too, except to open the page.
  */
 function createNameCheck({ names, isLocal }: { names: () => readonly string[]; isLocal: boolean }) {
   function isOwnName(host: string, { localAddress = '' }: Context['req']['socket']): boolean {

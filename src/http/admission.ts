@@ -20,10 +20,10 @@ export type Caller = {
   readonly credential: RefusalRecord['credential']
 }
 
-export type Admission = Pick<Access, 'findSender'> & {
+export type Admission = Pick<Access, 'findTokenId'> & {
   findCaller(req: IncomingMessage, generation: Generation): Caller
   /**
-   * Throws `hook-unknown` outside the prefix, `origin-denied` for a page of another site, `token-in-query`, and `loop-detected` for a
+   * Throws `hook-unknown` outside the prefix or while hooks are disabled, `origin-denied` for a page of another site, `token-in-query`, and `loop-detected` for a
    * request that passed too many gateways.
    */
   checkHead(req: IncomingMessage, generation: Generation): CheckedHead
@@ -59,7 +59,7 @@ export function createAdmission({
   signers,
   unnamedProxies,
 }: {
-  access: Pick<Access, 'findSender' | 'findName'>
+  access: Pick<Access, 'findTokenId' | 'findName'>
   tokens: Throttle
   signers: Throttle
   unnamedProxies?: UnnamedProxies
@@ -72,7 +72,7 @@ export function createAdmission({
   }
 
   return {
-    findSender: access.findSender,
+    findTokenId: access.findTokenId,
     findCaller(req, generation) {
       const { config } = generation
       return { client: findClient(req, config), credential: findCredential(readToken(req.rawHeaders)) }
@@ -82,7 +82,7 @@ export function createAdmission({
         if (given.kind === 'none' && req.headers['x-openclaw-token'] !== undefined) return 'openclaw-header'
         if (given.kind === 'none') return req.headers.authorization === undefined ? 'none' : 'not-bearer'
         const path = readHookName(req.url ?? '/', config.hooks.path) ?? ''
-        if (access.findSender(given.token, path, generation) !== undefined) return 'hook-token'
+        if (access.findTokenId(given.token, path, generation) !== undefined) return 'hook-token'
         if (access.findName(given.token, generation) !== undefined) return 'denied-token'
         const isGatewayToken = createSecretSet([config.gateway.token ?? []].flat())
         return isGatewayToken(given.token) ? 'gateway-token' : 'wrong-token'
@@ -115,7 +115,7 @@ export function createAdmission({
       }
       const given = readToken(req.rawHeaders)
       const client = findClient(req, config)
-      const knownId = given.kind === 'token' ? access.findSender(given.token, path, generation) : undefined
+      const knownId = given.kind === 'token' ? access.findTokenId(given.token, path, generation) : undefined
       const tokenId = knownId !== undefined && tokens.readLockSeconds(client) === undefined ? knownId : undefined
       return {
         method: req.method ?? 'GET',

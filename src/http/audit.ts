@@ -64,7 +64,7 @@ export function createAuditor({ store, gateway, isLoggedAsInfo, log }: AuditorPa
         await sleep(againMs, undefined, { signal: stopping.signal, ref: false }).catch(() => undefined)
       }
     }
-    // in the same turn as the last look at the list, so that a new entry is never left behind
+    // no await since the list was empty, so that no new entry is left behind
     writing = undefined
   }
 
@@ -172,7 +172,7 @@ export function noteStartAndSaves(
   onReload((reload) => noteReload({ note }, reload))
 }
 
-/** Notes who ended the program, before `run` ends it. */
+/** Notes who ends the program, then calls `run`, which ends it. */
 export function noteStop<Ended>({ note }: AuditNotes, signal: string | undefined, run: () => Ended): Ended {
   note({ by: signal === undefined ? program : { kind: 'signal', name: signal }, act: 'stop', outcome: 'done' })
   return run()

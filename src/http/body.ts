@@ -11,7 +11,7 @@ export type BodyOptions = {
   timeoutMs: number
   /** Answers `Expect: 100-continue`. Called just before the first read. */
   continueNow?: (() => void) | undefined
-  /** Called with the bytes of memory that are needed next; negative if fewer were needed. Throws if there is no memory left. */
+  /** Called with the number of bytes that are needed in addition; a negative number gives bytes back. Throws if there is no memory left. */
   take?: ((bytes: number) => void) | undefined
 }
 
@@ -56,8 +56,8 @@ type InflateOptions = Pick<BodyOptions, 'limit' | 'take'> & {
 
 /**
  * The body without its compression; the same object if it has none. A proof covers the bytes that were sent, not the header, so the bytes of a
- * proved body show whether it is compressed. Throws `body-too-large`, `body-invalid` if it does not inflate, `encoding-unsupported` for a
- * proved body, and the errors of `take`.
+ * proved body show whether it is compressed. Throws `body-too-large`, `body-invalid` if it does not inflate, `encoding-unsupported` (for a
+ * proved body also if the header declares `deflate` or `br` and the bytes are not gzip), and the errors of `take`.
  */
 export async function inflateBody(
   raw: Buffer<ArrayBuffer>,
@@ -90,7 +90,8 @@ function collect(
   return new Promise((resolve, reject) => {
     // a destroyed stream emits no more events
     if (req.destroyed) return reject(buildIncompleteProblem())
-    // not a list of chunks, which costs 200 bytes for each one-byte chunk; a length that a stranger declares takes no memory
+    // one buffer, because a list of chunks costs 200 bytes for each one-byte chunk. With `take`, the buffer begins empty, because a stranger may
+    // declare a length and send nothing
     let held = Buffer.from(new ArrayBuffer(take === undefined ? declared : 0))
     let size = 0
 
@@ -202,7 +203,10 @@ function buildIncompleteProblem(): Problem {
   return new Problem('body-incomplete', 'The connection ended before the body did.')
 }
 
-/** RFC 9112, 6.3. Node sets `complete` one turn late, even for a request without a body. */
+/**
+ * Whether a part of the body may be unread. RFC 9112, 6.3: a body has a length or a Transfer-Encoding. `complete` alone does not show it, because
+ * Node sets it one turn of the event loop late, even for a request without a body.
+ */
 function isFollowedByBody({ headers, readableDidRead, readableFlowing }: IncomingMessage): boolean {
   // only `readArrived` reads a stream that does not flow, and it reads everything
   if (readableDidRead && readableFlowing === null) return false

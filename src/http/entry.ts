@@ -71,7 +71,7 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
     const memory = request.token === 'valid' ? undefined : unproven.open()
     let trace = traceUnclaimed(signed, claimed)
     try {
-      // requests to unknown names and to token-only hooks are refused like a failed proof: after the body was read
+      // a request whose headers have a proof is refused after its body was read, even if its hook is unknown or checks no proof
       const isProofShown =
         request.token !== 'valid' && hook.kind !== 'built-in' && tokenless.isProofShown(request.headers)
       if (claimed.length === 0 && !isProofShown) {
@@ -105,7 +105,7 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
         trace = [...proof.trace, ...trace]
         admission.refuseUnproved(request, { isGatewaysFault: proof.isGatewaysFault, isProofShown })
       }
-      // a client with a valid signature must not guess the hook token at the same time; a value in a header of the scheme itself is not a guess
+      // a client with a valid signature must not guess the hook token at the same time; an `Authorization` header that a scheme of the hook reads is not a guess
       if (signedFor.length > 0 && !secretHeaders.has('authorization')) admission.noteToken(request)
       trace = [...proof.trace, ...trace]
       return await buildEntry({ request, hook, read, proof, trace, take })
@@ -127,7 +127,7 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
   ): Promise<EntryResult> {
     const hook = generation.findHook(path)
     const given = readToken(rawHeaders)
-    const tokenId = given.kind === 'token' ? admission.findSender(given.token, path, generation) : undefined
+    const tokenId = given.kind === 'token' ? admission.findTokenId(given.token, path, generation) : undefined
     const token = tokenId !== undefined ? 'valid' : given.kind === 'none' ? 'none' : 'wrong'
     const request = { method, url, path, headers: toHeaders(rawHeaders), client, token, tokenId } as const
     const claimed = hook.signed.filter(({ verifier }) => verifier.isClaimed(request.headers))
@@ -160,7 +160,10 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
     return readBodySoon(req, { accepts: quarantine.accepts, continueNow, take })
   }
 
-  /** GET and HEAD are accepted only for a handshake of a scheme. */
+  /**
+   * The answer to a request of another method than POST: only a scheme whose handshake uses GET or HEAD gives one. Throws `method-not-allowed`, or
+   * the refusal of a failed proof if a scheme denies the handshake.
+   */
   async function answerGetOrHead(signed: readonly SignedMapping[], head: CheckedHead): Promise<EntryResult> {
     const request = { ...head, rawBody: new Uint8Array() }
     let isDenied = false
@@ -174,7 +177,7 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
     throw new Problem('method-not-allowed', 'Hooks accept only POST.')
   }
 
-  /** `rawBody`: the bytes as sent, which the sender signed. `arrivedAt`: when a request that was refused before arrived; default: now. */
+  /** `rawBody`: the bytes as sent, which the sender signed. `arrivedAt`: only for a request that was refused before, the time when it arrived. */
   async function checkProofs(
     claimed: readonly SignedMapping[],
     { head, rawBody, arrivedAt }: { head: CheckedHead; rawBody: Uint8Array; arrivedAt?: number },
@@ -247,7 +250,7 @@ async function buildEntry({ request, hook, read, proof, trace, take }: ProvedReq
 
 type ValidProof = { readonly mapping: SignedMapping; readonly verified: Extract<Verified, { ok: true }> }
 
-/** `answer`: the answer to a handshake. `signedFor`: as in `Admitted`. */
+/** `answer`: the answer to a handshake. `signedFor`: the names of the valid proofs, as `Admitted` stores them. */
 type ProofResult = {
   readonly answer: Answer | undefined
   readonly signedFor: readonly string[]

@@ -1,4 +1,4 @@
-// Secrets that senders give in their first, unsigned request. A secret is accepted only while its mapping is armed by the operator.
+// Secrets that senders give in their first, unsigned request. One secret is accepted within ten minutes after the operator armed the mapping.
 import { readFileSync } from 'node:fs'
 import { writeStateFile } from '../base/files.ts'
 import { createSerialQueue } from '../base/serial.ts'
@@ -17,7 +17,10 @@ export type HandshakeSecrets = {
   isArmed(secretsName: string): boolean
   /** Allows one new secret for ten minutes. Returns the end of this time in milliseconds since the epoch. */
   arm(secretsName: string): Promise<number>
-  /** Resolves when the secret is on disk; no other one is accepted then. Throws `unauthorized` if none is allowed: another was accepted first. */
+  /**
+   * Stores the one secret that is allowed, and resolves when it is on disk. Throws `unauthorized` if none is allowed: the ten minutes are over, or
+   * another secret was accepted first.
+   */
   save(secretsName: string, secret: string): Promise<void>
 }
 

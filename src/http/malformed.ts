@@ -9,11 +9,14 @@ import { dropRest } from './body.ts'
 /** The time that the sender may keep its side of a closed connection open, in milliseconds. */
 const lingerMs = 1_000
 
-/** Node silently drops headers above its own limit, perhaps a second Authorization. So Node gets one more than this limit. */
+/**
+ * The maximum number of headers of a request. Node silently drops the headers above its own limit, perhaps a second Authorization. So Node's limit
+ * is one higher, and a request above this limit is refused here.
+ */
 export const maxHeaders = 1_000
 
 type MalformedGuard = {
-  /** Calls the listener for unambiguous requests. Ignores requests after the last answer of a connection. */
+  /** Calls the listener for unambiguous requests, and refuses ambiguous ones. Ignores requests after the last answer of a connection. */
   watch(listener: RequestListener): RequestListener
   /** For the event `clientError`. The refusal is sent after the answers to the complete requests before it. */
   answer(error: NodeJS.ErrnoException, socket: Socket): void
@@ -45,7 +48,7 @@ export function createMalformedGuard(): MalformedGuard {
       const [newest, previous] = responses.get(socket) ?? []
       // if the newest request is incomplete, it is the malformed one
       const before = newest?.req.complete === false ? previous : newest
-      // if this refusal were sent before that answer, the sender would take it for the answer to a stored delivery
+      // the answer to the request before comes first: otherwise the sender would take this refusal for it, although the delivery is stored
       if (before !== undefined && !before.writableFinished) {
         before.once('close', () => writeRefusal(error, socket))
       } else {

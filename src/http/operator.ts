@@ -36,7 +36,7 @@ export type OperatorCheck = {
   require(req: IncomingMessage, needed: AdminRight): Operator | undefined
   /** Checks again the operator of a request that is still open. Undefined after the token was revoked or has expired. Counts no failure. */
   find(req: IncomingMessage, needed: AdminRight): Operator | undefined
-  /** The name of the token that was refused; undefined if there is no such token. */
+  /** The name of the token in a refused request; undefined if the gateway has no such token. */
   findRefused(req: IncomingMessage): Pick<Operator, 'kind' | 'name'> | undefined
 }
 

@@ -70,7 +70,7 @@ type ReceiverParts = {
   readonly lookForJobs: () => void
   /** `hookloom dev`: answers contain the operator's problems, and a redelivery of a sender runs again. */
   readonly development: boolean
-  /** See `toSettlement`. */
+  /** How many requests are kept if neither the mapping nor `hooks.retain` says it. */
   readonly keepByDefault: Retain
   readonly meter: Meter
   readonly log: Log
@@ -242,7 +242,10 @@ export function createReceiver(parts: ReceiverParts): Receiver {
     return parts.rerunner.state.runInTurn(changes, () => storeFresh(decision, handling))
   }
 
-  /** Runs the code again as long as other deliveries change the state that it read. If this takes long, it continues after the answer. */
+  /**
+   * Stores a decision. If other deliveries have changed the state that its code read, runs the code again until they have not. If this takes longer
+   * than the sender waits, it continues after the answer.
+   */
   async function storeFresh(decision: Decision, handling: Handling): Promise<Answer> {
     const { delivery, generation } = handling
     const { onTransformError, answerWithinMs } = generation.config.hooks
@@ -263,7 +266,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
   /** Stores a decision. Returns undefined, and stores nothing, if other deliveries have changed the state that the decision is based on. */
   async function storeIfFresh(decision: Decision, handling: Handling): Promise<Answer | undefined> {
     const { delivery, generation, writer } = handling
-    // a body that is left to code is parsed before its code can return an action, but perhaps not before another decision
+    // a body that only code reads was parsed for certain if the code returned an action; after another decision it may still be unparsed
     if (decision.kind !== 'accept') checkBody(delivery)
     if (isRefused(decision, generation)) {
       parts.onDecided?.(delivery, decision, generation)

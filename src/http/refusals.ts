@@ -100,7 +100,7 @@ export class Refusals {
 
 const everyMs = 60_000
 
-/** A sentence about senders that were set up for OpenClaw. */
+/** The part of a log line about senders that were set up for OpenClaw, after the number of their requests. */
 const openClawHeader =
   'only the header x-openclaw-token, which is not read: let the sender use "Authorization: Bearer <token>" or "x-service-token: <token>"'
 

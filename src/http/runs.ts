@@ -88,8 +88,8 @@ export type Runs = {
   /** The present state of a run. Throws `not-found` unless the token started it. DELETE cancels the run first: `conflict` if it has ended. */
   answer(request: RunCall): Promise<Answer>
   /**
-   * The answer after a wait of up to a minute, or at once a stream of up to a quarter of an hour. The caller must hold nothing that others
-   * need. `now`: the answer without a wait. Never rejects.
+   * The answer after a wait of up to a minute, or at once a stream of up to a quarter of an hour. The caller must have released its
+   * generation. `now`: the answer without a wait. Never rejects.
    */
   answerLater(requested: RequestedWait, now: Answer, response: ServerResponse): Promise<StreamedAnswer>
   /** Answers all requests that wait. From now on, none waits. */
@@ -247,7 +247,7 @@ export function createRuns({ store, access, auditor, generation, lookForJobs, cl
         if (job === undefined) return
         const { body = '' } = await readRunAnswer(job)
         const id = toEventId(body)
-        // the reason why the run waits may change while nothing else does
+        // the bodies are compared, because the reason why the run waits may change while its progress does not
         yield id === sent ? ': nothing changed\n\n' : `id: ${id}\nevent: run\ndata: ${body}\n\n`
         sent = id
         if (hasEnded(job.state) || place === undefined) return

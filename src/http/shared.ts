@@ -104,7 +104,7 @@ export function createSharedCursors<State>({
   }
 }
 
-/** Also locks out a client that failed too often at all gateways together. `scope` names the throttle. */
+/** The throttle `own`, which also locks out a client that failed too often at all gateways together. `scope` names the throttle. */
 function shareThrottle(
   own: Throttle,
   { store, log, scope }: Parts<'noteFailures' | 'lockouts'> & { readonly scope: string },

@@ -18,6 +18,7 @@ type StoredToken = {
 }
 
 export type StoredTokens = {
+  /** The tokens as they were read last. */
   set(): TokenSet
   list(): Promise<readonly StoredToken[]>
   /** Returns the token, which nobody can read again. Throws `conflict` if the name is taken, or if the store has the maximum of tokens. */

@@ -65,7 +65,7 @@ type Actor = NewAuditEntry['by']
 export type ActRecorder = {
   /** Runs the rest of the route. If the call is an act, writes an audit entry before it and one after it. */
   perform(ctx: Context, by: Actor, next: Next): Promise<void>
-  /** Writes an audit entry if the call is an act, because its caller may not do it. */
+  /** If the call is an act, writes an audit entry that it was refused, with the reason why its caller may not do it. */
   refuse(ctx: Context, by: Actor, reason: string): void
 }
 

@@ -18,7 +18,7 @@ const waitMs = 20_000
 const lookEveryMs = 200
 
 export function addAlertRoutes(router: Router, guards: Guards, { store, testAlert }: AlertParts): void {
-  /** The ids of the tests that run. The job of a test is like that of any other alert. */
+  /** The ids of the jobs of the tests that run: the job itself does not show that its alert is a test. */
   const tests = new Set<string>()
 
   router.post('/api/alerts/test', guards.operate, async (ctx) => {
@@ -49,7 +49,7 @@ export function addAlertRoutes(router: Router, guards: Guards, { store, testAler
   }
 }
 
-/** The outcome of the test. Undefined while the first attempt waits or runs. */
+/** The outcome of the test. Undefined before the first attempt has ended, and while an attempt runs. */
 function readOutcome({ state, steps, lastError }: Job): Omit<TestAlertFields, 'jobId'> | undefined {
   const post = steps.find(({ name }) => name === 'deliver')
   if (post?.state === 'done') return { state: 'delivered', detail: post.detail ?? '' }

@@ -19,7 +19,7 @@ const shortStepMs = 4
 const longStepMs = 12
 /** A search ends after this time, and the client asks for the rest. */
 const maxSearchMs = 60
-/** Deliveries arrive in the order of the clock, unless somebody set it back by more than this. */
+/** A search with `since` goes back this much further, because the clock may have been set back between two deliveries. */
 const clockMs = 3_600_000
 
 type ListParts = RowParts & { readonly store: Store }

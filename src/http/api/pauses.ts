@@ -95,7 +95,7 @@ async function pause(parts: PauseParts, asked: z.infer<typeof AskedPause>): Prom
 async function resume(parts: PauseParts, asked: AskedChange): Promise<{ what: string }> {
   const { store, generation, lookForJobs } = parts
   const holds = await store.holds()
-  // the list shows a mapping that was removed by its label, and it can still be resumed by that
+  // the list shows the label of a mapping that was removed, and this label resumes it
   const held = holds.find(({ label }) => nameLabel(label, generation()) === asked.what)
   const target = held === undefined ? findPauseTarget(asked.what, generation()) : toTarget(held, generation())
   const ended = holds.filter(({ label, kind }) => label === target.label && resumed.some((each) => each === kind))

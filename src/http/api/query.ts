@@ -12,7 +12,7 @@ export type RouteContext = Context & { readonly params: Record<string, string> }
 const maxRows = 500
 const usualRows = 100
 
-/** A parameter that came once; undefined if it is blank. Throws `usage-invalid` for one that came twice. */
+/** A parameter that came once; undefined if it is missing or blank. Throws `usage-invalid` for one that came twice. */
 export function readParameter({ query }: Context, name: string): string | undefined {
   const value = query[name]
   if (Array.isArray(value)) throw new Problem('usage-invalid', `The parameter "${name}" came twice.`)

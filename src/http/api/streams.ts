@@ -36,7 +36,7 @@ export function addStreamRoute(router: Router, guards: Guards, parts: StreamRout
     ctx.res.once('close', end)
     // one connection may ask for all streams at once
     socket.setMaxListeners(2 * maxStreams)
-    // a response whose turn on its connection has not come has no event when the connection ends
+    // a response that waits behind another one on its connection gets no `close` when the connection ends
     socket.once('close', end)
     const frames = streamFrames(
       {
