@@ -9,9 +9,7 @@ import { formatJson, readJson } from './json.ts'
 import { go } from './place.ts'
 import { captureFixture, copyText, describeException, nothingSaid, type Said, toCapturePath } from './said.ts'
 
-/**
- * How long a drop can be undone. The page sends it later, because the gateway deletes the request of a dropped delivery.
- */
+/** How long a drop can be undone. The page sends the drop only after this time, because the gateway then deletes the request. */
 export const undoMs = 5_000
 
 type ActionsProps = {

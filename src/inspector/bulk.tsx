@@ -1,4 +1,4 @@
-// The actions on several deliveries: retry and drop.
+// The actions on several deliveries: retry, drop, and run again.
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { RetryFields } from '../model/api/answers.ts'
@@ -17,7 +17,7 @@ export async function actOnAll(
     onSay(`${at + 1} of ${ids.length} …`)
     const result = await post<RetryFields>(`/api/deliveries/${encodeURIComponent(id)}/${what}`).then(
       ({ state, jobs = [] }) => (what === 'drop' ? 'dropped' : jobs.length > 0 ? 'queued again' : `now ${state}`),
-      // the message differs only by the id, so the id is replaced
+      // without their ids, the messages of the same failure are equal, and are counted together
       (error: unknown) => (error instanceof Error ? error.message.replaceAll(id, 'of this id') : 'failed'),
     )
     results.set(result, (results.get(result) ?? 0) + 1)

@@ -44,7 +44,7 @@ export function Histogram({ rows, place }: { rows: readonly ListRow[]; place: Pa
   const shown = useMemo(() => buildBins(rows), [rows])
   if (!isChosen || whole.current.length === 0) whole.current = shown
   const bins = whole.current
-  const drawnFrom = useRef<Bin | undefined>(undefined)
+  const draggedFrom = useRef<Bin | undefined>(undefined)
   if (bins.length === 0) return null
   const max = Math.max(...bins.map(({ all }) => all))
 
@@ -68,10 +68,10 @@ export function Histogram({ rows, place }: { rows: readonly ListRow[]; place: Pa
             aria-pressed={isChosen && from >= Number(since) && (until === '' || end <= Number(until))}
             aria-label={words}
             title={words}
-            onPointerDown={() => (drawnFrom.current = bin)}
+            onPointerDown={() => (draggedFrom.current = bin)}
             onPointerUp={() => {
-              const first = drawnFrom.current
-              drawnFrom.current = undefined
+              const first = draggedFrom.current
+              draggedFrom.current = undefined
               // if the pointer stays on the same bar, a click event follows
               if (first !== undefined && first !== bin) choose(first, bin)
             }}

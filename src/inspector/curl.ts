@@ -46,7 +46,7 @@ const nonAscii = /[^\x20-\x7e]/
 /** Quotes a word for a shell. The characters that `odd` matches become octal escapes of their bytes. */
 function quoteForShell(text: string, odd: RegExp = nonAscii): string {
   if (!odd.test(text)) return `'${text.replaceAll("'", `'\\''`)}'`
-  // `!` and single quotes are escaped too: an interactive shell first expands its history
+  // a single quote would end the word, and an interactive shell would replace `!` by a command of its history, so both are escaped too
   return `$'${text.replace(new RegExp(`[\\\\'!]|${odd.source}`, 'gu'), odd === nonAscii ? fromLatin1 : fromUtf8)}'`
 }
 

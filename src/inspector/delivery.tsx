@@ -198,7 +198,7 @@ function Title({ delivery, onCopy }: TitleProps): JSX.Element {
   )
 }
 
-/** Why the delivery is parked, or why a run is dead or will be tried again. */
+/** Why the delivery is parked, or why a run ended without a result or will be tried again. */
 function Reason({ delivery: { state, problem, jobs } }: { delivery: ShownDelivery }): JSX.Element | null {
   const failed = jobs.find((job) => job.lastError !== null && job.state !== 'done' && job.state !== 'dropped')
   const isOver = failed !== undefined && failed.state !== 'queued' && failed.state !== 'running'

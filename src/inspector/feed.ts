@@ -17,6 +17,7 @@ export type Feed = {
   readonly isPaused: boolean
   /** The number of changes of each delivery since the page was opened. An opened delivery is read again when its number grows. */
   readonly changed: ReadonlyMap<string, number>
+  /** Pauses the list, or resumes it (false) and applies the changes that were counted. */
   pause(isPaused: boolean): void
   /** The moment back to which a search has searched, in milliseconds since the epoch. Undefined without a search, and when it has ended. */
   readonly searchedTo: number | undefined

@@ -20,7 +20,7 @@ export type Operations = {
   reload(): void
 }
 
-/** Reads every ten seconds while the page is visible, and at once when `version` changes. */
+/** Reads the pauses, budgets and senders every ten seconds while the page is visible, and at once when `version` changes. */
 export function useOperations(version: string): Operations {
   const [round, setRound] = useState(0)
   const read = async (signal: AbortSignal) => {

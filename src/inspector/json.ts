@@ -9,7 +9,7 @@ export type JsonNode =
 /** The maximum depth of a value, which bounds the recursion. The gateway refuses deeper bodies. */
 const maxDepth = 1_000
 
-/** Parses a text. Undefined if the text is not JSON. A key that occurs twice in an object occurs twice in the result. */
+/** Parses a text. Undefined if the text is not JSON, or is nested too deep. A key that occurs twice in an object occurs twice in the result. */
 export function readJson(text: string): JsonNode | undefined {
   let at = 0
   try {

@@ -80,7 +80,7 @@ export function Texts({ runs }: { runs: readonly RunFields[] }): JSX.Element {
   )
 }
 
-/** A prompt: its untrusted texts, and the whole prompt, folded. `label`: the label of the untrusted texts. */
+/** A prompt: its untrusted texts, and the whole prompt, folded. Without untrusted texts, it is shown whole. `label`: the label of the untrusted texts. */
 export function Prompt({ text, label }: { text: string; label?: string }): JSX.Element {
   const found = [...text.matchAll(outside)]
   if (found.length === 0) return <LongText text={text} label={label ?? 'Prompt'} />

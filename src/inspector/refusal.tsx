@@ -114,7 +114,7 @@ type Retried = {
   readonly next?: number | undefined
 }
 
-/** Verifies the kept refusals of a hook again, in as many requests as needed. */
+/** Verifies the kept requests of a hook again and runs the valid ones, in as many calls as needed. `isDry`: runs none. */
 async function retryRefused(hook: string | undefined, isDry: boolean): Promise<string> {
   const sum = { ran: 0, repeated: 0, stillRefused: 0 }
   const reasons = new Set<string>()
@@ -132,7 +132,7 @@ async function retryRefused(hook: string | undefined, isDry: boolean): Promise<s
   return `${sum.ran} ${isDry ? 'would run' : 'ran'}, ${sum.repeated} repeat a delivery, ${sum.stillRefused} ${isDry ? 'would be' : 'are'} still refused${why}.`
 }
 
-/** The buttons that verify the kept refusals of a hook again. */
+/** The buttons that verify the kept requests of a hook again, and run the valid ones or only count them. */
 function KeptRefusals({ hook }: { hook: string | undefined }): JSX.Element {
   const { said, report } = useSaid()
   const [isBusy, setBusy] = useState(false)

@@ -30,8 +30,8 @@ export const toRefusalRow = (refusal: RefusalFields): ListRow => ({
 
 /**
  * Adds the new rows and replaces the changed rows. A row that no longer matches the filters is removed. The page does not have the payloads
- * and replies, which only the gateway can search, so a row that the gateway found stays, whatever its text. `isFound`: a search found all
- * of `changed`.
+ * and replies, which only the gateway can search, so a row that the gateway found stays, whatever its text. `isFound`: the
+ * gateway has searched for `changed`. Rows of the stream are not searched.
  */
 export function mergeRows(
   rows: readonly ListRow[],
@@ -163,7 +163,10 @@ export const glyphs: Readonly<Record<RowState, string>> = {
 
 export type ListItem = { readonly kind: 'day'; readonly id: string; readonly at: number } | ListRow
 
-/** The rows, with a heading for each day. Between two other rows, all refusals of strangers with the same client and status become one row. */
+/**
+ * The rows, with a heading for each day before today. With `foldsRefusals`, the refusals of strangers between two other rows become one row for each
+ * client and status.
+ */
 export function toListItems(rows: readonly ListRow[], foldsRefusals: boolean): ListItem[] {
   const items: ListItem[] = []
   const places = new Map<string, number>()
@@ -201,7 +204,7 @@ export function describeRow(row: ListRow): string {
   return `${summary}${waits === undefined ? '' : ` · ${toLocalTimes(waits)}`}${recovered ? ' · recovered' : ''}${repeats === 0 ? '' : ` · repeated ${formatTimes(repeats)}`}`
 }
 
-/** The time from the arrival to the last step of the last action. Blank until then. */
+/** The time from the arrival to the last step of the last action. Blank until then, and for a refusal. */
 export function formatTook(row: ListRow): string {
   return row.kind === 'refusal' ? '' : formatDuration(row.delivery.doneMs)
 }

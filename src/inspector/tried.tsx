@@ -79,7 +79,7 @@ export function TriedView({ tried }: { tried: TriedFields }): JSX.Element {
   )
 }
 
-/** `isPrompted`: the message is not shown, because the prompt contains it. */
+/** `isPrompted`: the message and the instructions are not shown, because the prompt contains them. */
 function Fields({ fields, isPrompted }: { fields: object; isPrompted: boolean }): JSX.Element {
   const shown = Object.entries(fields).filter(
     ([name]) => !isPrompted || (name !== 'message' && name !== 'instructions'),

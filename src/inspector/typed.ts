@@ -38,7 +38,7 @@ export function isUnfinished(template = ''): boolean {
   return template.lastIndexOf('{{') > template.lastIndexOf('}}')
 }
 
-/** A request in the form in which it is typed. */
+/** A request in the form in which it is typed, without hidden secrets and without headers that have line breaks. */
 export function toBenchInput({ headers, query, body }: Pick<RequestFields, 'headers' | 'query' | 'body'>): BenchInput {
   const lines = Object.entries(headers).filter(([, value]) => value !== '[secret]' && !/[\r\n]/.test(value))
   return { ...emptyBenchInput, body, query, headers: lines.map(([name, value]) => `${name}: ${value}`).join('\n') }
