@@ -97,7 +97,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     expect(await page.getByText('A saved file is not live').count()).toBe(0)
   })
 
-  test('a click on a field inserts its path into a template, which can be tried, copied, and saved without losing comments', async () => {
+  test('a click on a field inserts its path into a template, which can be tried, copied and saved', async () => {
     const file = join(stage.gateway.dir, 'hookloom.jsonc')
     await open('fresh')
     const template = page.locator('#bench-template')
@@ -169,7 +169,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
       .waitFor({ ...wait, state: 'attached' })
   })
 
-  test('Health lists problems first, and Attention says after a save how many deliveries would work now', async () => {
+  test('Health names the cause of parked deliveries, Attention says how many would work now, and a save that corrects the code runs them again', async () => {
     await stage.post('review', { title: 'x', bad: true })
     await show(page, 'view=health')
     await page.locator('.verdict', { hasText: 'parked: review.ts:3' }).getByRole('button').click()
@@ -236,7 +236,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     await expect.poll(() => page.locator('.rows .row').count(), wait).toBe(all)
   })
 
-  test('a search finds words in payloads and replies of old and new deliveries, within the time range in the address', async () => {
+  test('a search finds words in the payloads of old and new deliveries, within the time range in the address', async () => {
     const early = await stage.post('review', { title: 'Fix it', order: { no: 'o-13' } })
     await show(page, 'q=O-13')
     await page.locator(`#row-${early}`).waitFor(wait)

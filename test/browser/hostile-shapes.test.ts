@@ -1,4 +1,4 @@
-// Hostile payloads in the views that learn from payloads: the shapes of a hook, what changed, the completion of paths, the try box, and the
+// Hostile payloads in the views that learn from payloads: the shapes of a hook, what changed, the completion of paths, the bench, and the
 // coverage of a transform. The page shows their text as text, fits its window, and is used with the keyboard alone.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -26,7 +26,7 @@ const signs = {
   [`${bidi}password`]: 'hunter2-hunter2',
   [longName]: { [longName]: { [longName]: 'w'.repeat(3_000) } },
 }
-/** The requests, and the message that the template `Say {{text}}` makes of each. Texts, because an object literal has no own key `__proto__`. */
+/** The requests, and the message that the template `Say {{text}}` makes of each. The bodies are texts, because an object literal has no own key `__proto__`. */
 const payloads: Readonly<Record<string, readonly [body: string, message: string]>> = {
   names: [
     '{"__proto__":{"polluted":"yes"},"constructor":{"prototype":{"polluted":1}},"toString":"a","hasOwnProperty":2,"text":"names"}',
@@ -297,7 +297,7 @@ describe.skipIf(!hasBrowser)('hostile payloads in the views that learn from payl
     })
   })
 
-  test('the coverage shows hostile events and fields as text, beside a fixture with too many levels, and no press loses the focus', async () => {
+  test('the coverage shows hostile events and fields as text, even if a fixture has too many levels, and no press loses the focus', async () => {
     await open('odd')
     const measure = coverage().getByRole('button', { name: 'what do its fixtures cover?' })
     await press(measure)

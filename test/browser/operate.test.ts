@@ -159,7 +159,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
     expect(await findBarriers(page)).toEqual([])
   })
 
-  test('health shows the rates and failures of each hook, and a plot shows the values of the minute under the pointer', async () => {
+  test('health shows the deliveries of each hook in the last hour, and a plot shows the values of the minute under the pointer', async () => {
     const rates = page.getByRole('region', { name: 'Hooks in the last hour' })
     await rates.getByRole('button', { name: 'plain' }).waitFor(wait)
     expect(await rates.locator('tbody td').nth(2).innerText()).toMatch(/^[1-9]/)

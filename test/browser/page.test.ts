@@ -635,7 +635,7 @@ describe.skipIf(!hasBrowser)(
       await other.close()
     })
 
-    test('a session is shown as a chat, with its waiting events', async () => {
+    test('a session is shown as a chat, with its events', async () => {
       await show(page, 'view=sessions&session=main/hook:review')
       await page.locator('.message.user').first().waitFor(wait)
       await page.locator('.message.assistant').first().waitFor(wait)
@@ -715,7 +715,7 @@ describe.skipIf(!hasBrowser)(
         expect([...'\u001B\u009B\u202E\u2066'].filter((mark) => text.includes(mark))).toEqual([])
       })
 
-      test('markup in a source, an event or a hook is shown as text', async () => {
+      test('markup in a source or in the name of a hook is shown as text', async () => {
         const answer = await fetch(`${stage.gateway.url}/${encodeURIComponent(markup).slice(0, 200)}`, {
           method: 'POST',
         })
@@ -765,7 +765,7 @@ describe.skipIf(!hasBrowser)(
       }
     })
 
-    test('the page writes no error to the console, and says to run hookloom open once its key has expired', async () => {
+    test('the page writes no error to the console, and says so when its key is no longer valid', async () => {
       expect(stage.errors).toEqual([])
       await page.evaluate("sessionStorage.setItem('hookloom-key', 'hlk_' + 'x'.repeat(43))")
       await show(page, '')

@@ -60,7 +60,7 @@ describe.skipIf(!hasBrowser)('questions that the page answers in Chromium', () =
     expect(await cause.innerText()).toMatch(/the first \d+ (s|min) ago/)
   })
 
-  test('one click in Attention shows whether a failure is fixed, and one click on its replay whether an edit would fix it', async () => {
+  test('one click in Attention shows whether a failure is fixed, and one click on Replay whether an edit would fix it', async () => {
     const cause = page.locator('.cause', { hasText: 'no buyer' })
     await cause.getByRole('button', { name: 'would they work now?' }).click()
     await cause.getByText('0 of 2 would work now').waitFor(wait)

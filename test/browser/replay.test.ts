@@ -19,7 +19,7 @@ const buildConfig = (hold = false) => ({
     ],
   },
 })
-/** The name contains the time, so it differs in each run. */
+/** The field `name` of the action contains the time, so it differs in each run. */
 const first = `export default ({ payload: { kind } }) =>
   ({ message: 'Dear ' + kind + ',\\nthe build is done.\\n\\nBye', name: 'at ' + process.hrtime.bigint() })\n`
 const second = `export default ({ payload: { kind } }) => {

@@ -6,7 +6,7 @@ import type { Store } from '../../../src/store/store.ts'
 const by = { kind: 'command', name: 'a test' } as const
 
 test.each(Array.from({ length: 12 }, (_, index) => index + 1))(
-  'an entry is stored even if it is noted %i microtasks after the entry before it was stored',
+  'an entry is stored even if it is noted %i microtasks after the store took the previous entry',
   async (ticks) => {
     const stored: string[] = []
     const audit: Store['audit'] = async (entry) => {

@@ -138,7 +138,7 @@ describe('reading a body', () => {
 })
 
 describe('the limit of a body', () => {
-  test('a body of exactly the limit is read, and one byte more is answered 413, declared or counted', async () => {
+  test('a body of exactly the limit is read, and a longer one is refused, with a declared length and without', async () => {
     expect((await post('a'.repeat(limit))).body?.bytes).toHaveLength(limit)
     expect((await post('a'.repeat(limit + 1))).problem?.code).toBe('body-too-large')
     for (const [size, code] of [

@@ -28,7 +28,7 @@ async function startRefused({ list, find }: Partial<Pick<RefusedCalls, 'list' | 
   return { queries, call: await startRoutes(router) }
 }
 
-test.each(['retry', 'drop'])('%s refuses a blank filter, instead of taking all kept requests', async (what) => {
+test.each(['retry', 'drop'])('%s refuses a blank or repeated filter, instead of ignoring it', async (what) => {
   const { queries, call } = await startRefused()
   for (const query of ['hook=', 'hook=%20', 'since=', 'hook=a&since=', 'hook=a&hook=b']) {
     expect(await call('POST', `/api/refusals/${what}?${query}`)).toBe(400)

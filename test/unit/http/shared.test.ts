@@ -35,7 +35,7 @@ function createStage() {
   return { stage, own, name, sharing, handed: sharing.handed(own) }
 }
 
-test('a secret that was just stored stays known when a read that began before ends after it', async () => {
+test('a secret that was just stored stays known, even if a read that began before the write ends after it', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   const { stage, name, handed, sharing } = createStage()
   await handed.arm(name)

@@ -35,7 +35,7 @@ test('a new token does not replace a token that another gateway makes at the sam
   await tokens.stop()
 })
 
-test('a revoked token stays revoked when a read that began before ends after it', async () => {
+test('a revoked token stays revoked, even if a read that began before the revocation ends after it', async () => {
   let text: string | undefined
   let held: ((found: string | undefined) => void) | undefined
   let isHeld = false

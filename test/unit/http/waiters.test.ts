@@ -28,7 +28,7 @@ test.each([
   ['', undefined],
   [undefined, undefined],
   [`${'a'.repeat(1_000)}, wait=5`, undefined],
-])('Prefer: %s asks for a wait of %s seconds', (prefer, seconds) => {
+])('the seconds of the wait in the header "Prefer: %s" are %s', (prefer, seconds) => {
   expect(readPreferredWait(prefer)).toBe(seconds)
 })
 

@@ -157,7 +157,7 @@ describe('the state of a row', () => {
 })
 
 describe('the items of the list of deliveries', () => {
-  test('refusals of an unknown client are one row with their number, up to the next delivery', () => {
+  test('refusals of the same unknown client are one row with their number, up to the next delivery', () => {
     const rows = [
       makeRefusal(),
       makeRefusal(),
