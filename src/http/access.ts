@@ -21,15 +21,15 @@ export type Access = {
    */
   findTokenId(given: string, path: string, live: Tokens): string | undefined
   /**
-   * Whether a token may see and cancel a run. `startedBy`: the id of the token that started the run, which must be this token or one that it
-   * succeeds. False for a run that no token started.
+   * Whether a token may see and cancel a run: it has not expired, it is a hook token or has the right `runs`, and it started the run or succeeds
+   * the token that did. `startedBy`: the id of the token that started the run; undefined if no token did, and then nobody may.
    */
-  mayUse(tokenId: string, startedBy: string | undefined, live: Tokens): boolean
+  mayUseRun(tokenId: string, startedBy: string | undefined, live: Tokens): boolean
   /** The name of a token, and its right on the admin port. Undefined for any other text. */
   findOperator(given: string, live: Tokens): { readonly name: string; readonly right: AdminRight } | undefined
 }
 
-/** `stored`: the tokens of the store, as they were read last. It is called for each text that the configuration does not know. */
+/** `stored`: the tokens of the store, as they were read last. Those of the configuration are searched first. */
 export function createAccess({
   clock,
   stored = () => createTokenSet([]),
@@ -54,7 +54,7 @@ export function createAccess({
       if (token.may === 'hook') return token.id
       return (isRunsPath(path) ? token.may.includes('runs') : maySend(token.may, path)) ? token.id : undefined
     },
-    mayUse(tokenId, startedBy, { tokens }) {
+    mayUseRun(tokenId, startedBy, { tokens }) {
       const token = omitExpired(findById(tokenId, { tokens }))
       if (token === undefined || startedBy === undefined) return false
       if (token.may !== 'hook' && !token.may.includes('runs')) return false

@@ -64,7 +64,7 @@ export function createAuditor({ store, gateway, isLoggedAsInfo, log }: AuditorPa
         await sleep(againMs, undefined, { signal: stopping.signal, ref: false }).catch(() => undefined)
       }
     }
-    // no await since the list was empty, so that no new entry is left behind
+    // no await since the list was found empty, so that no new entry is left behind
     writing = undefined
   }
 

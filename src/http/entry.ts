@@ -71,7 +71,7 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
     const memory = request.token === 'valid' ? undefined : unproven.open()
     let trace = traceUnclaimed(signed, claimed)
     try {
-      // a request whose headers have a proof is refused after its body was read, even if its hook is unknown or checks no proof
+      // a request whose headers have a proof is refused after its body was read, even if its hook is unknown, or has only mappings that check no proof
       const isProofShown =
         request.token !== 'valid' && hook.kind !== 'built-in' && tokenless.isProofShown(request.headers)
       if (claimed.length === 0 && !isProofShown) {

@@ -74,7 +74,7 @@ type WaitingHead = {
 }
 
 type RunsParts = {
-  readonly access: Pick<Access, 'mayUse' | 'findNameById'>
+  readonly access: Pick<Access, 'mayUseRun' | 'findNameById'>
   readonly auditor: Pick<Auditor, 'perform'>
   readonly store: Pick<Store, 'job' | 'delivery' | 'progress' | 'endJob' | 'waits' | 'nodes'>
   readonly clock: Clock
@@ -115,7 +115,7 @@ export function createRuns({ store, access, auditor, generation, lookForJobs, cl
   function isStartedBy({ planned }: Pick<Job, 'planned'>, tokenId: string): boolean {
     return (
       (planned.kind === 'agent' || planned.kind === 'deliver') &&
-      access.mayUse(tokenId, planned.startedBy, generation())
+      access.mayUseRun(tokenId, planned.startedBy, generation())
     )
   }
 

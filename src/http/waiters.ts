@@ -4,7 +4,7 @@ import { toErrorName } from '../base/exceptions.ts'
 import type { Progress, ProgressReader } from '../store/progress.ts'
 
 /** The delay is too short for a person to notice. With SQLite, a read for two hundred ids takes half a millisecond of processor time. */
-const lookEveryMs = 250
+const readEveryMs = 250
 
 /** The response of a request. Its event `close` comes when it was sent, or when the client has gone. */
 type Closing = {
@@ -56,7 +56,7 @@ export function createWaiters({
   let isStopping = false
   let isFailing = false
 
-  async function look(): Promise<void> {
+  async function readProgress(): Promise<void> {
     // this read gives no result for a wait that begins during it
     const asked = [...waiting]
     const found = await store.progress([...new Set(asked.map(({ id }) => id))]).catch(noteFailure)
@@ -66,7 +66,7 @@ export function createWaiters({
       for (const { id, isReached, end } of asked) if (isReached(byId.get(id))) end('reached')
     }
     timer = undefined
-    lookLater()
+    readLater()
   }
 
   function noteFailure(thrown: unknown): undefined {
@@ -75,8 +75,8 @@ export function createWaiters({
     isFailing = true
   }
 
-  function lookLater(): void {
-    if (timer === undefined && waiting.size > 0) timer = setTimeout(() => void look(), lookEveryMs).unref()
+  function readLater(): void {
+    if (timer === undefined && waiting.size > 0) timer = setTimeout(() => void readProgress(), readEveryMs).unref()
   }
 
   function enter(response: Closing): Waiter | undefined {
@@ -97,7 +97,7 @@ export function createWaiters({
           const entry = { id, isReached, end }
           current = entry
           waiting.add(entry)
-          lookLater()
+          readLater()
         }),
       leave() {
         places.delete(place)

@@ -30,7 +30,7 @@ export function App(): JSX.Element {
   const place = usePlace()
   const feed = useFeed(place)
   const health = useHealth(`${feed.status?.lastReloadAt ?? ''}`)
-  const held = useOperations(`${feed.status?.lastReloadAt ?? ''} ${place.view}`)
+  const operations = useOperations(`${feed.status?.lastReloadAt ?? ''} ${place.view}`)
   const items = useListItems(feed, place)
   const changes = [...feed.changed.values()].reduce((sum, each) => sum + each, 0)
   const attention = useAttention(changes)
@@ -118,7 +118,7 @@ export function App(): JSX.Element {
             </button>
           ))}
         </nav>
-        <Status feed={feed} status={feed.status} paused={held.pauses.length} />
+        <Status feed={feed} status={feed.status} paused={operations.pauses.length} />
         <button type="button" class="help" onClick={() => setHelpOpen(true)} aria-label="Keys">
           ?
         </button>
@@ -130,7 +130,7 @@ export function App(): JSX.Element {
             place={place}
             items={items}
             health={health}
-            held={held}
+            operations={operations}
             attention={attention}
             saved={saved}
             picked={picked}
@@ -143,7 +143,7 @@ export function App(): JSX.Element {
           <ReplayView place={place} status={feed.status} health={health} isConnected={feed.isConnected} />
         )}
         {place.view === 'sessions' && <Sessions place={place} version={changes} />}
-        {place.view === 'health' && <Health health={health} held={held} attention={attention} />}
+        {place.view === 'health' && <Health health={health} operations={operations} attention={attention} />}
       </main>
       <Announcer feed={feed} />
       <Help isOpen={isHelpOpen} onClose={() => setHelpOpen(false)} />
@@ -156,7 +156,7 @@ type ListViewProps = {
   place: PagePlace
   items: readonly ListItem[]
   health: HealthFields | undefined
-  held: Operations
+  operations: Operations
   attention: AttentionFields | undefined
   saved: string
   picked: ReadonlySet<string>
@@ -169,7 +169,7 @@ function ListView({
   place,
   items,
   health,
-  held,
+  operations,
   attention,
   saved,
   picked,
@@ -184,7 +184,7 @@ function ListView({
     <>
       <h2 class="sr">Deliveries</h2>
       <FilterBar place={place} feed={feed} health={health} attention={attention?.count ?? 0} />
-      <Pauses held={held} isShort />
+      <Pauses operations={operations} isShort />
       {picked.size > 0 && <ChosenBar ids={[...picked]} onClear={onClear} />}
       {place.state !== 'attention' && <Histogram rows={feed.rows} place={place} />}
       <div class={`split${id === '' ? '' : ' has-detail'}`}>

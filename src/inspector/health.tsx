@@ -24,11 +24,11 @@ export function useHealth(version: string): HealthFields | undefined {
 
 type HealthProps = {
   readonly health: HealthFields | undefined
-  readonly held: Operations
+  readonly operations: Operations
   readonly attention: AttentionFields | undefined
 }
 
-export function Health({ health, held, attention }: HealthProps): JSX.Element {
+export function Health({ health, operations, attention }: HealthProps): JSX.Element {
   if (health === undefined) return <p class="empty">Reading …</p>
   const { problems, store, minutes } = health
   return (
@@ -79,12 +79,12 @@ export function Health({ health, held, attention }: HealthProps): JSX.Element {
             ),
         )}
       </section>
-      <Pauses held={held} />
-      <Budgets budgets={held.budgets} />
+      <Pauses operations={operations} />
+      <Budgets budgets={operations.budgets} />
       <HookRates version={health.generation} />
       <Outlets version={health.generation} />
       <QueueView health={health} />
-      <Senders senders={held.senders} />
+      <Senders senders={operations.senders} />
       <Nodes health={health} />
       <Doctor />
       <section aria-label="The last hour">

@@ -31,15 +31,25 @@ export function useOperations(version: string): Operations {
     ])
     return { pauses, budgets, senders }
   }
-  const held = usePolled(read, { everyMs, version: `${version} ${round}` }) ?? { pauses: [], budgets: [], senders: [] }
-  return { ...held, reload: () => setRound((before) => before + 1) }
+  const operations = usePolled(read, { everyMs, version: `${version} ${round}` }) ?? {
+    pauses: [],
+    budgets: [],
+    senders: [],
+  }
+  return { ...operations, reload: () => setRound((before) => before + 1) }
 }
 
 /** The pauses, one line each. `isShort`: for the place above the list, which stays empty without a pause. */
-export function Pauses({ held, isShort = false }: { held: Operations; isShort?: boolean }): JSX.Element | null {
+export function Pauses({
+  operations,
+  isShort = false,
+}: {
+  operations: Operations
+  isShort?: boolean
+}): JSX.Element | null {
   const [said, setSaid] = useState('')
   const now = useNow(0)
-  const { pauses, reload } = held
+  const { pauses, reload } = operations
   if (isShort && pauses.length === 0) return null
   async function resume(what: string): Promise<void> {
     setSaid(

@@ -15,7 +15,7 @@ type AlertParts = Pick<ApiParts, 'store'> & {
 
 /** A request ends after this time, while the test continues. */
 const waitMs = 20_000
-const lookEveryMs = 200
+const readEveryMs = 200
 
 export function addAlertRoutes(router: Router, guards: Guards, { store, testAlert }: AlertParts): void {
   /** The ids of the jobs of the tests that run: the job itself does not show that its alert is a test. */
@@ -44,7 +44,7 @@ export function addAlertRoutes(router: Router, guards: Guards, { store, testAler
         return { jobId, ...ended }
       }
       if (performance.now() - startedAt > waitMs) return { jobId, state: 'running', detail: '' }
-      await sleep(lookEveryMs)
+      await sleep(readEveryMs)
     }
   }
 }
