@@ -85,7 +85,10 @@ export function checkBodyLate(delivery: Delivery, deciding: Promise<unknown>): v
 const sourceKey = Buffer.from('"source"')
 const escapedLetter = Buffer.from('\\u')
 
-/** Whether the payload may have a field `source`. The text is searched, which costs a tenth of a parse. Escapes may hide the key. */
+/**
+ * Whether a field `source` of the payload may name the sender; never if a verifier has named it. The text is searched, which costs a tenth of
+ * a parse. A text with escapes counts, because they may hide the key.
+ */
 function mayNameSource({ verifiedBy }: DeliveryHead, { bytes, syntax }: Body): boolean {
   if (bytes.byteLength === 0) return true
   if (verifiedBy !== undefined || syntax === 'text' || syntax === 'xml') return false

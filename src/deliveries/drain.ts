@@ -36,7 +36,7 @@ type Drain = ParkedCalls & {
   resume(): Promise<void>
   /**
    * Called when another gateway may have left waiting deliveries, because it died or has other code. Runs the pending deliveries, and those
-   * that are parked for a module that works here, unless the same code parked them. Looks at most once every five seconds.
+   * that are parked for a module that works here, unless the same code parked them. Does so at most once every five seconds.
    */
   look(): void
   /** Stops after the current delivery. */
@@ -51,7 +51,7 @@ type Drain = ParkedCalls & {
  *   │ │ the walk ends  │    └─┘ drain(): more modules; the walk starts again
  *   ▼ │                │
  *  looking ────────────┘
- *          drain(): starts when the look has ended its current delivery
+ *          drain(): starts when the delivery that runs now has ended
  *
  *  any ── stop() ──▶ stopped
  * ```
@@ -59,7 +59,7 @@ type Drain = ParkedCalls & {
  */
 type DrainState =
   | { readonly kind: 'idle' }
-  /** A look runs parked deliveries that another gateway left. */
+  /** `look()` runs parked deliveries that another gateway left. */
   | { readonly kind: 'looking'; readonly done: Promise<void> }
   /** `again`: the deliveries that this generation parked also run. */
   | {
@@ -99,13 +99,13 @@ export function createDrain(parts: DrainParts): Drain {
   }
 
   async function run(look: Promise<void> | undefined): Promise<DrainResult> {
-    // at its end, the look releases the lease of its module; this await also lets `drain` set the state first
+    // `drainOthers` must release the lease of its module first. The await is needed even without it: `drain` sets the state meanwhile
     await look?.catch(() => undefined)
     const drained = { settled: 0, stillParked: 0 }
     try {
       for (;;) {
         const mine = state
-        // each pass counts those that it leaves parked
+        // each pass counts anew how many deliveries stay parked
         drained.stillParked = 0
         if (mine.kind !== 'draining') return drained
         await runPass(mine, drained)
@@ -137,7 +137,7 @@ export function createDrain(parts: DrainParts): Drain {
     const { id, transforms } = generation()
     const named = new Set([...transforms.values()].map(({ module }) => module))
     const orphans = (await store.waitedFor()).filter((name) => !named.has(name))
-    // not `notFailedBy`: after an edit is undone, the earlier generation runs the deliveries that it parked before
+    // not `notFailedBy`, which leaves out all that a generation ever parked: after an edit is undone, the earlier generation runs them again
     const isSkipped = (open: OpenDelivery) => open.generation === id
     let hasParkedAgain = false
     for (const name of orphans) {
@@ -189,7 +189,7 @@ export function createDrain(parts: DrainParts): Drain {
     return generation().config.hooks.transforms.drain === 'ask'
   }
 
-  /** Logs how many deliveries wait, if `hooks.transforms.drain` is `"ask"`. */
+  /** Logs how many deliveries are parked: if `hooks.transforms.drain` is `"ask"`, only the operator runs them. */
   async function logWaiting(): Promise<void> {
     const { parked } = (await store.counts()).deliveries
     if (parked === 0) return
@@ -257,7 +257,7 @@ export function createDrain(parts: DrainParts): Drain {
  *
  *  any ── stop() ──▶ stopped
  * ```
- * `nextAt`: the time before which no look begins, `lookEveryMs` after the start of the last one, in milliseconds of `performance.now`.
+ * `nextAt`: the earliest time of the next call of `lookOnce`, `lookEveryMs` after the last one, in milliseconds of `performance.now`.
  */
 type LookState =
   | { readonly kind: 'idle'; readonly nextAt: number }

@@ -19,9 +19,9 @@ type Dedupe = {
 }
 
 /**
- * The dedupe key of this delivery. If a signature covers the id, the id alone is the key: an attacker who captured the request can change every
- * other header. The key is separate for each sender that proved itself, because two senders may share a path. Throws
- * `idempotency-key-invalid`.
+ * The dedupe key of this delivery; undefined if it has neither a delivery id nor an Idempotency-Key. If a signature covers the id, the id alone
+ * is the key: an attacker who captured the request can change every other header. The key is separate for each sender that proved itself,
+ * because two senders may share a path. Throws `idempotency-key-invalid`.
  */
 export function readDedupe(delivery: Delivery): Dedupe | undefined {
   const given = delivery.headers['idempotency-key']
@@ -88,15 +88,15 @@ export function createDeduplicator(store: Store, rerunsRedeliveries: boolean) {
     }
   }
 
-  async function answerOnce(key: DedupeKey, isSenders: boolean, handlers: DedupeHandlers): Promise<Answer> {
+  async function answerOnce(key: DedupeKey, isDeliveryId: boolean, handlers: DedupeHandlers): Promise<Answer> {
     const first = await store.findAnswer(key)
     if (first === undefined) return handlers.runFirst()
     handlers.onKnown()
-    if (isSenders && first.state === 'parked') {
+    if (isDeliveryId && first.state === 'parked') {
       handlers.onRepeat(first)
       return handlers.rerunParked(first.deliveryId, toRepeatedAnswer(first))
     }
-    if (isSenders && rerunsRedeliveries && first.state !== 'pending') {
+    if (isDeliveryId && rerunsRedeliveries && first.state !== 'pending') {
       await store.forget(key)
       return handlers.runFirst()
     }

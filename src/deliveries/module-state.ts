@@ -21,7 +21,7 @@ export type ModuleState = {
   noteStored(changes: readonly StateChange[]): Promise<void>
 }
 
-/** Each gateway counts the values of a module after this many changes. Until then, the module may exceed its limit. */
+/** Each gateway counts the values of a module at its first change, and then after this many. In between, the module may exceed its limit. */
 const changesBetweenCounts = 250
 /** When a module has too many values, the oldest are deleted until it uses only this part of its limits. */
 const keptPart = 0.9

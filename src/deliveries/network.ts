@@ -4,8 +4,8 @@ import ipaddr from 'ipaddr.js'
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 
 /**
- * The address in the name that `http/client.ts` gives a client: an IPv4 address, or an IPv6 address or network with or without a prefix or
- * zone. An IPv4-mapped IPv6 address counts as the IPv4 address. Undefined for other texts, such as `loopback` or `unknown`.
+ * The address of a client, from the name that `http/client.ts` gives it. The length of a prefix and the zone are dropped. An IPv4-mapped IPv6
+ * address counts as the IPv4 address. Undefined for other texts, such as `loopback` or `unknown`.
  */
 export function readClientAddress(client: string): Address | undefined {
   const bare = client.replace(/\/\d+$/, '').replace(/%.*$/s, '')

@@ -18,7 +18,7 @@ export type Queues = {
 }
 
 export function createQueues(store: Pick<Store, 'countQueuedOfKey'>): Queues {
-  /** Places of requests that are being stored. */
+  /** The number of turns that are being stored, by ring and flow key. */
   const taken = new Map<string, number>()
 
   function addPlaces(name: string, places: 1 | -1): number {

@@ -94,7 +94,7 @@ function readText(planned: Planned): string {
   return planned.kind === 'wake' ? planned.action.text : ''
 }
 
-/** The first line of a text that is not blank, cut to 200 characters. */
+/** The first line that is not blank, cut to 200 characters. */
 export function readFirstLine(text: string): string {
   const [line = ''] = /\S[^\n]*/.exec(text.slice(0, 10 * maxContentChars)) ?? []
   return line.length > maxContentChars ? `${line.slice(0, maxContentChars)}…` : line

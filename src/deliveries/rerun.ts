@@ -122,8 +122,8 @@ export class Rerunner {
       if (delivery instanceof Problem) return await this.#leaveParked(generation, { open, record, decision: delivery })
       const deciding = this.#decide(delivery, generation)
       const decision = await deciding.catch(() => undefined)
-      const isFirst = record.mappingId === undefined && isHookOpen(hook, delivery.admitted)
-      if (decision !== undefined && isUnmatched(decision) && !isFirst)
+      const maySkip = record.mappingId === undefined && isHookOpen(hook, delivery.admitted)
+      if (decision !== undefined && isUnmatched(decision) && !maySkip)
         return await this.#leaveParked(generation, { open, record, decision })
       return await this.settleLate(deciding, delivery, generation, open.state)
     } finally {
@@ -138,7 +138,7 @@ export class Rerunner {
   ): Promise<string> {
     const { clock } = this.#parts
     const { path, method, headers } = open.request.head
-    // not the live generation: a save that went live meanwhile runs the deliveries that another generation parked
+    // the generation that decided, not the live one: a save that went live meanwhile runs the deliveries that another generation parked
     const unmatched = { open, record, decision, generation: generation.id, now: clock() }
     const settlement = buildUnmatchedSettlement(unmatched)
     if ((await this.#settle(open.deliveryId, settlement)) === false) return 'already settled'
@@ -211,7 +211,7 @@ export class Rerunner {
     })
   }
 
-  /** Settles the delivery. Undefined if another gateway settled it. */
+  /** Settles the delivery. Undefined if another gateway settled it; `stale` if the state that the code read has changed. */
   async #settleIfFresh(decision: StoredDecision, settling: Settling): Promise<Settlement | 'stale' | undefined> {
     const { delivery, toRows } = settling
     const settlement = toRows(decision)
@@ -270,7 +270,7 @@ type WalkOptions = {
     readonly waitsFor?: string
     readonly notFailedBy?: readonly string[]
   }
-  /** Whether a delivery is skipped. */
+  /** Deliveries for which it returns true are left out. */
   readonly isSkipped?: (deliveryId: string) => boolean
 }
 

@@ -272,7 +272,7 @@ export function toRepeatedAnswer({ deliveryId, status, body, contentType }: Deli
 /** The refusals after which the connection is closed, so that a client cannot guess again and again on an open connection. */
 const closingStatuses: ReadonlySet<number> = new Set([401, 403, 429])
 
-/** `development`: the answer also has the code frame of the operator's problem. */
+/** `development`: the answer also has the code frame of the problem. */
 export function toRefusalAnswer(problem: Problem, development = false): Answer {
   const { status } = problem
   const frame = development && problem.frame !== undefined ? { frame: problem.frame } : {}

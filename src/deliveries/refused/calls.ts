@@ -24,7 +24,7 @@ type RetryResult = {
   /** Requests that repeat a delivery, for example because their sender sent them again. */
   readonly repeated: number
   readonly stillRefused: number
-  /** The reasons, each with the number of its requests. */
+  /** Why requests are still refused, and the number of requests for each reason. */
   readonly reasons: readonly { readonly reason: string; readonly count: number }[]
   readonly next: number | undefined
 }
@@ -161,7 +161,7 @@ function describeRefusal(problem: Problem): string {
     : failed.map(({ mappingId, why }) => `${mappingId}: ${why}`).join('; ')
 }
 
-/** A kept request as a refusal, with its present reason. */
+/** The stored refusal of a kept request, as JSON, with the reason why it is refused now. */
 function toRefusal(kept: QuarantinedRequest, problem: Problem): string {
   const { code, status, trace } = problem
   return JSON.stringify({ ...parseRefusal(kept), code, status, error: describeKeptReason(problem), trace })

@@ -89,7 +89,7 @@ const dayMs = 86_400_000
 const pauseMs = 250
 const batchRequests = 64
 const batchBytes = 512 * 1_024
-/** Above these limits of the requests that wait in memory, only a network below its share may add one: see `hasRoomFor`. */
+/** If more requests or bytes than this wait in memory, only a network below its share may add a request: see `hasRoomFor`. */
 const maxWaiting = 4_000
 const maxWaitingBytes = 32 * 1_024 * 1_024
 const warnEveryMs = 60_000
@@ -181,7 +181,7 @@ export function createQuarantine({ store, generation, keys, clock, log }: Quaran
     return { maxRequests, maxBytes, olderThan: clock() - days * dayMs }
   }
 
-  /** Also if no more requests are kept: the default settings then apply to those that were kept before. */
+  /** Deletes kept requests beyond the settings. If `hooks.quarantine` is false, the default settings apply to those that are still there. */
   async function prune(): Promise<void> {
     const { quarantine: settings } = generation().config.hooks
     const bounds = toBounds(settings === false ? QuarantineConfig.parse({}) : settings)

@@ -12,13 +12,13 @@ import { findFieldShape, renderPath } from '../../shapes/places.ts'
 import { countSeen, findKind, type Kind } from '../../shapes/shape.ts'
 import { maxEvents } from './stored.ts'
 
-/** The number of known requests before a change can be unusual. */
+/** A change is reported only if at least this many requests came before it. */
 const minRequests = 20
 /** The minimum number of requests in a row that can show a change. */
 const minInRow = 3
-/** A change is reported if, judged by the earlier requests, so many such requests in a row are less probable than this. */
+/** A change is reported if its requests in a row have a lower probability than this. The earlier requests give the probability of one. */
 const minChance = 1e-6
-/** A new event is unusual if at least this many requests came for each known event, and hardly any event came only once. */
+/** A new event is unusual if the known events had at least this many requests on average, and hardly any of them came only once. */
 const requestsOfEvent = 10
 const maxSingleShare = 0.01
 

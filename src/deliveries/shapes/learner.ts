@@ -17,7 +17,10 @@ const pauseFactor = 9
 /** The pause before the gateway checks again whether there is time to learn. */
 const recheckMs = 200
 const maxWaiting = 32
-/** The maximum number of events with a waiting request when more than `maxWaiting` wait: a rare event is not crowded out by a frequent one. */
+/**
+ * From `maxWaiting` waiting requests on, only an event without a waiting request may add one, until this many events wait. So a frequent event
+ * does not crowd out a rare one.
+ */
 const maxWaitingEvents = 200
 const maxWaitingBytes = 4_000_000
 const maxBodyBytes = 1_000_000

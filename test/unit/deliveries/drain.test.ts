@@ -76,7 +76,7 @@ test('a drain ends even if a new delivery is parked for each one that it runs', 
   expect(ran).toEqual(['d-1', 'd-2'])
 })
 
-test('a drain leaves a module to the gateway that already drains it, and a later look runs the deliveries that are left', async () => {
+test('a drain leaves a module to the gateway that already drains it, and a later call of `look` runs the deliveries that are left', async () => {
   vi.useFakeTimers()
   try {
     const leases = createSingleOwnerCalls(Date.now)
@@ -102,7 +102,7 @@ test('a drain leaves a module to the gateway that already drains it, and a later
   }
 })
 
-test('a delivery that the live generation parked runs again in a drain with `again`, but not at a look', async () => {
+test('a delivery that the live generation parked runs again in a drain with `again`, but not in `look`', async () => {
   const { drain, ran, park } = createStage()
   await park('d-1', 1)
   await drain.drain(['a.ts'])

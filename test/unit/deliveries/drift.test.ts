@@ -83,7 +83,7 @@ describe('a field that a template reads', () => {
     expect(told[0]).not.toContain('ada')
   })
 
-  test('a field is not reported if it changes in two requests, if nothing is known yet, or if the template has a default', () => {
+  test('a field is not reported if it changes in only two requests, if nothing is known yet, or if the template has a default for it or does not read it', () => {
     const { told, send } = createStage([mapping])
     send(payload, { times: 15 })
     send({ ...payload, id: 'x' }, { times: 2 })
@@ -195,7 +195,7 @@ describe('the limits on names from requests', () => {
     expect(told).toEqual([])
   })
 
-  test('a field of an event that is first seen after 5000 others is not reported', () => {
+  test('a field is not reported if 5,000 fields of other events were seen before its event', () => {
     const fields = words.slice(0, 100).map((word) => `f_${word}`)
     const messageTemplate = fields.map((field) => `{{${field}}}`).join(' ')
     const { told, send } = createStage([{ ...mapping, messageTemplate }])

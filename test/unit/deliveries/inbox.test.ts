@@ -1,4 +1,4 @@
-// The gateway's sink over a store: mails and the position are stored in one commit, and each mail is one delivery.
+// The inbox of the gateway over a store: mails and the position are stored in one commit, and each mail is one delivery.
 import { describe, expect, test } from 'vitest'
 import { createInbox } from '../../../src/deliveries/mailbox.ts'
 import { type GmailPayload, toMailKey } from '../../../src/gmail/mail.ts'

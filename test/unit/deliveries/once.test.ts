@@ -32,8 +32,8 @@ function openStage() {
   return { store, write, pass: (ms: number) => void (now += ms) }
 }
 
-describe('the key of an action', () => {
-  test('the key of an action is taken until it expires, and free again afterwards', async () => {
+describe('the dedupe key of an action', () => {
+  test('the dedupe key of an action is taken until it expires, and free again afterwards', async () => {
     const { write, pass } = openStage()
     expect(await write('a')).toEqual({ written: 'a' })
     pass(hour - 1)
@@ -50,13 +50,13 @@ describe('the key of an action', () => {
     expect(await write('b', { ...once, forMs })).toContain('a duplicate of a')
   })
 
-  test('the delivery that has a key may be stored again, because the result of its first commit may be unknown', async () => {
+  test('the delivery that has a dedupe key may be stored again, because the result of its first commit may be unknown', async () => {
     const { write } = openStage()
     await write('a')
     expect(await write('a')).toEqual({ written: 'a' })
   })
 
-  test('of several deliveries with one key at the same moment, only one gets the key', async () => {
+  test('of several deliveries with one dedupe key at the same moment, only one gets the key', async () => {
     const { write } = openStage()
     const all = await Promise.all(['a', 'b', 'c', 'd'].map((id) => write(id)))
     expect(all.filter((each) => typeof each === 'object')).toHaveLength(1)

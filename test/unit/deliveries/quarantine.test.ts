@@ -124,7 +124,7 @@ test('while the store cannot be written, refused requests are lost, and a log li
   await quarantine.stop()
 })
 
-test('a request counts as kept from its refusal until it is in the store, without a gap', async () => {
+test('a refused request counts as waiting from its refusal until it is in the store, without a gap', async () => {
   let finish: (() => void) | undefined
   const { quarantine, refuse } = openQuarantine({
     quarantine: () => new Promise((done) => (finish = done)),

@@ -134,7 +134,7 @@ describe('a pass over the deliveries of a sender', () => {
     expect(await countStored()).toBe(1)
   })
 
-  test('a pass with --since that begins after the last pass leaves the deliveries between them to the next pass', async () => {
+  test('if --since is later than the last pass, the deliveries between these two moments are left to the next pass', async () => {
     const { recovery, github, clock, countStored } = await startOnGitHub()
     github.addAttempt()
     clock.advance(60 * minute)
@@ -240,11 +240,11 @@ describe('a pass over the deliveries of a sender', () => {
     const { recovery, github, clock, countStored } = await startOnGitHub()
     for (let index = 0; index < 5; index += 1) github.addAttempt()
     clock.advance(5 * minute)
-    let isArmed = true
+    let mustFail = true
     // the second delivery gets 500 in each of its four tries
     github.onRequest('/deliveries/', () => {
-      if (isArmed) github.planAnswers(...[1, 2, 3, 4].map(() => ({ status: 500 })))
-      isArmed = false
+      if (mustFail) github.planAnswers(...[1, 2, 3, 4].map(() => ({ status: 500 })))
+      mustFail = false
     })
     expect(await recovery.run({})).toMatchObject([{ missing: 5, recovered: 4, failed: 1 }])
     expect(await recovery.run({})).toMatchObject([{ missing: 1, recovered: 1, failed: 0 }])
@@ -252,7 +252,7 @@ describe('a pass over the deliveries of a sender', () => {
     expect(await countStored()).toBe(5)
   })
 
-  test('recovery waits for a rate limit by the clock of the sender, and sends no request before its end', async () => {
+  test('recovery waits for the end of a rate limit by the clock of the sender, and sends no request before it', async () => {
     const { recovery, github, clock, waits, countStored } = await startOnGitHub()
     for (let index = 0; index < 6; index += 1) github.addAttempt()
     clock.advance(5 * minute)

@@ -82,7 +82,7 @@ describe('a sender that was accepted before', () => {
     }
   })
 
-  test('a look ends and reports although requests of the sender come during each write', async () => {
+  test('the gateway ends its look at the senders and reports, although requests of the sender come during each write', async () => {
     const memory = createMemoryStore({ clock: () => monday })
     let onWrite = () => {}
     let writes = 0
@@ -174,7 +174,7 @@ describe('a sender that was accepted before', () => {
     expect(stage.told).toHaveLength(1)
   })
 
-  test('if an alert about a sender cannot be queued, it is queued at the next look', async () => {
+  test('if an alert about a sender cannot be queued, it is queued a minute later', async () => {
     let canTell = false
     const stage = await openKnown(github, { canTell: () => canTell })
     stage.refuse(github, { trace })
@@ -245,7 +245,7 @@ describe('a store with the maximum number of senders', () => {
   })
 })
 
-test('the first request of a sender causes an early look, unless no record can be made for it', () => {
+test('the first request of a sender makes the gateway look at the senders early, unless no record can be made for it', () => {
   let isFull = false
   let looks = 0
   const generation = toGeneration([])
