@@ -59,7 +59,7 @@ export type HookBench = {
   capture(request: TypedRequest, asked: Parameters<Replayer['capture']>[1]): Promise<CapturedFields>
   /** Undefined if the configuration may not be changed from outside. */
   readonly saveTemplate: ((template: Parameters<typeof saveTemplate>[1]) => Promise<SavedMappingFields>) | undefined
-  /** Undefined: only the command makes transforms. */
+  /** Undefined if only the command `hookloom new` makes transforms. */
   readonly makeTransform: MakeTransform | undefined
   close(): Promise<void>
 }

@@ -48,7 +48,10 @@ export function buildCaptureSource(
   return { record, delivery, safe, mappings, generation }
 }
 
-/** The module of the delivery's mapping. A delivery without a decision is matched now, which runs no code. Throws `conflict` if there is none. */
+/**
+ * The module of the delivery's mapping. If the recorded mapping is unknown or unnamed, the delivery is matched again, which runs no code.
+ * Throws `conflict` if there is no module.
+ */
 export async function findModuleOf({ record, delivery, mappings, generation }: CaptureSource): Promise<string> {
   // for a mapping without an id, the record has only its position at that time
   const known = mappings.find(({ id, isUnnamed }) => id === record.mappingId && isUnnamed !== true)

@@ -17,7 +17,7 @@ import { runAll } from './replay.ts'
 
 /** The maximum number of kept requests of a module that run for its coverage, the newest first. */
 const maxKept = 200
-/** After this time, no further page runs. */
+/** After this time, no further page of kept requests runs. */
 const limitMs = 30_000
 
 type CoverageParts = {

@@ -168,7 +168,7 @@ function listPayloadPaths(template: string): { path: string; steps: readonly (st
   })
 }
 
-/** The path with a similar name of the payload in place of the first missing one; null if there is none. */
+/** The path with its first missing key replaced by a similar key of the payload; null if there is none. */
 function findNearPath(payload: JsonValue | undefined, steps: readonly (string | number)[]): string | null {
   for (const [at, step] of steps.entries()) {
     const parent = payload === undefined ? undefined : readPath(payload, steps.slice(0, at))

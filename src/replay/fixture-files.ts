@@ -56,7 +56,10 @@ export function toFixturesFolder(module: string): string {
   return `${module.slice(0, module.length - extname(module).length)}.fixtures`
 }
 
-/** Reads all fixtures of a module, sorted by name; an empty list if the folder is missing. `root` is a real path. Never rejects. */
+/**
+ * Reads the fixtures of a module, sorted by name; an empty list if the folder is missing. If there are more than `maxFixtures`, the last entry
+ * is unusable and says so. `root` is a real path. Never rejects.
+ */
 export async function readFixtures(root: string, module: string): Promise<FixtureFile[]> {
   const folder = join(root, toFixturesFolder(module))
   const entries = await readdir(folder).catch(() => [])

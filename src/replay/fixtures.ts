@@ -93,7 +93,10 @@ function createReader({ state }: Fixture): StateReader | undefined {
   })
 }
 
-/** The configuration with only the mappings of this module. A module without a mapping gets one without conditions. */
+/**
+ * The generation with only the mappings of this module, without their paths if none of them has this path. A module without a mapping gets
+ * one without conditions.
+ */
 function buildOwnGeneration(
   { config, mappings, transforms, verifiers }: GenerationParts,
   module: string,

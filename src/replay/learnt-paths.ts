@@ -73,7 +73,7 @@ function addPlaces(known: Map<string, Known>, { shape }: EventShape, render: (st
   })
 }
 
-/** Calls `take` for each place that a path can name, so not for the unknown keys of a map. All items of a list have the path of the first one. */
+/** Calls `take` for each place that a path can name, so not for the unknown keys of a map. All items of a list share the path of item 0. */
 function visit({ fields, items }: Shape, steps: Steps, take: (steps: Steps, shape: Shape) => void): void {
   const below = (step: string | number, shape: Shape) => {
     const inner = [...steps, step]

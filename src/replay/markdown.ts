@@ -71,7 +71,7 @@ function renderSide(sign: '-' | '+', value: unknown): string[] {
   return [...lines.slice(0, maxLines).map((line) => `${sign} ${line}`), ...more]
 }
 
-/** A fence that is longer than every run of backticks in the text, so that the text cannot end it. */
+/** The text in a code block whose fence is longer than every run of backticks in the text, so that the text cannot end the block. */
 function toBlock(text: string, language: string): string {
   const safe = toPrintable(text)
   const longest = Math.max(2, ...[...safe.matchAll(/`+/g)].map(([run]) => run.length))

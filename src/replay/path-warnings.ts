@@ -65,7 +65,10 @@ function listWarnings({ compiled, reads, requests }: Check): PathWarning[] {
   })
 }
 
-/** Bundled requests of a sender are evidence only for the mappings of this sender: the name of a hook alone does not show who sends to it. */
+/**
+ * Whether the requests of this shape count for a mapping. Fixtures and bundled requests count only for the mappings of their sender: the name
+ * of a hook alone does not show who sends to it.
+ */
 function isEvidence(shape: EventShape, { match, mapping, provenSender }: CompiledMapping): boolean {
   if (readRequests(shape).last > 0) return true
   return [match.source, mapping.verify?.scheme, provenSender?.source].includes(shape.source)

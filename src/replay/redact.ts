@@ -124,7 +124,7 @@ function decodeText(text: string): string {
   }
 }
 
-/** Removes the headers with secrets. If a sender is recognised only by its signature header, the name of this header stays. */
+/** Removes the headers of the connection and those with secrets. The latter keep their names if the sender is not recognised without them. */
 function redactHeaders({ headers, verifiedBy }: KeepableRequest, removed: string[]): [string, string][] {
   const all = Object.entries(headers).filter(([name]) => !connectionHeader.test(name))
   const bare = all.filter(([name]) => !isProof(name))

@@ -153,7 +153,7 @@ async function runKept(generation: Generation, kept: Kept, { newId }: Runs): Pro
   }
 }
 
-/** The recorded outcome of a delivery; undefined if there is no decision yet. */
+/** The recorded outcome of a delivery; undefined unless it is accepted, skipped or parked. */
 export function readRecorded({
   state,
   mappingId,
