@@ -24,7 +24,7 @@ const recentDeliveries = 20
 /**
  * Compares recent deliveries. The result has an entry for each module with new code, and one for a new configuration or a new environment of
  * transforms. Parked deliveries do not count, because they run again anyway. Never rejects: if the store cannot be read, the comparison is
- * incomplete, so that a save waits that may have to wait.
+ * incomplete, and a save then waits if `hooks.transforms.hold` is set.
  */
 export async function compareRecent(
   compare: CompareKept | undefined,

@@ -76,7 +76,7 @@ export function listSavedFiles(dir: string, files: readonly string[], inputs: re
 
 const authored = /\.([cm]?[jt]s|json|txt)$/
 
-/** Whether the reload itself logs a line. */
+/** Whether there is a new problem, a problem less, or a module that goes live: then `logReload` writes lines, and `logSaved` is not needed. */
 function hasNews({ before, problems, modules }: ReloadFacts): boolean {
   const isNew = problems.some((problem) => !before.some((other) => isSameProblem(other, problem)))
   const isOver = modules.some(
@@ -85,7 +85,7 @@ function hasNews({ before, problems, modules }: ReloadFacts): boolean {
   return isNew || isOver || modules.some(({ kind }) => kind === 'live')
 }
 
-/** Logs the lines of a save that has no news: every save gets a line. */
+/** Logs a save without news, because every save gets a line. */
 function logSaved(log: Log, { saved, problems }: ReloadFacts & { readonly saved: readonly SavedFile[] }): void {
   // the imports of a broken module are unknown
   const used = problems.length > 0 ? saved : saved.filter(({ isUsed }) => isUsed)

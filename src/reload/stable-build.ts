@@ -6,9 +6,9 @@ import type { Log } from '../model/log.ts'
 import type { Candidate } from './candidate.ts'
 import type { SavedFile } from './reload-log.ts'
 
-/** After this many outdated builds, a complete build is used even if it is not the newest. */
+/** From this build on, a complete build is used even if it is not the newest. */
 const maxOldRounds = 5
-/** After this many builds, an incomplete build is used: some files may be newer than others, because a program keeps writing them. */
+/** From this build on, an incomplete build is used: some files may be newer than others, because a program keeps writing them. */
 const maxRounds = 50
 /** The time by which the clock of the file system may be behind, in milliseconds. */
 const clockLagMs = 5

@@ -114,7 +114,7 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
     onChange({ changed, fresh })
   }
 
-  /** Finds the files that were saved without an event since the last burst. */
+  /** Watches new folders, and finds the files that were saved without an event since the last burst. */
   function noteMissed(): void {
     for (const folder of newFolders) void watching.then((watcher) => watcher.add(folder))
     newFolders.clear()
@@ -128,7 +128,7 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
     if (state.kind === 'settling') enter({ kind: 'quiet' })
   }
 
-  /** Finds changed files, including a link whose target was replaced. */
+  /** Finds changes of hookloom.jsonc and .env, including a link whose target was replaced. */
   function checkFiles(): void {
     for (const file of files) if (readStamp(file) !== seen.get(file)) noteSign(file)
   }

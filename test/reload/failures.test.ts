@@ -11,7 +11,7 @@ const pair = {
 }
 
 describe('a broken save', () => {
-  test('a broken save keeps the last good version serving, the log has its line, and the status has its problem until it is fixed', async () => {
+  test('a broken save keeps the last good version serving; the log shows the wrong line, and the status has the problem until it is fixed', async () => {
     const stage = await createStage({ 'x.ts': says('good') })
     await stage.write({ 'x.ts': 'export default () => {\n  retrun 1\n}\n' })
     const line = await stage.waitForLine(/does not build/)
