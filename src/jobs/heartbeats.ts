@@ -68,8 +68,8 @@ type Schedule = {
   addedAt: number
   wake: WakeState
   timer: NodeJS.Timeout | undefined
-  /** Whether the store refused the last turn. */
-  isRefused?: boolean
+  /** Whether the store failed when the last turn was queued. */
+  isFailing?: boolean
   loadTimer?: NodeJS.Timeout
 }
 
@@ -128,7 +128,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
         if (schedule.wake.kind === 'woken') schedule.wake = { ...schedule.wake, kind: 'overtaken' }
         return setTimer(agentId)
       }
-      schedule.isRefused = false
+      schedule.isFailing = false
       // the turn is queued now, or a queued one will show the events
       schedule.turnAt = now
       // a wake that arrived while a turn of the interval was queued waits for the next turn
@@ -137,9 +137,9 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
       setTimer(agentId)
     } catch (thrown) {
       // logged once, and not every few seconds, while the store is down
-      if (schedule.isRefused !== true)
+      if (schedule.isFailing !== true)
         log.warn({ agentId, thrown: toErrorName(thrown) }, 'a heartbeat could not be queued; it is tried again')
-      schedule.isRefused = true
+      schedule.isFailing = true
       if (!isStopped) schedule.timer = setTimeout(() => void queueTurn(agentId), storeRetryMs)
     }
   }
@@ -150,10 +150,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
 
   type RefusedTurn = { readonly schedule: Schedule; readonly gapMs: number; readonly askedAt: number }
 
-  /**
-   * If the newest turn was queued less than the gap ago, by this or another gateway, the next interval begins with it. Returns whether this is
-   * so.
-   */
+  /** Whether the newest turn, of this or another gateway, was queued less than the gap ago. If so, the next interval begins with it. */
   async function adoptNewerTurn(agentId: string, { schedule, gapMs, askedAt }: RefusedTurn): Promise<boolean> {
     const ageMs = await store.taskAgeMs(toTaskName(agentId))
     const now = clock()
@@ -170,7 +167,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
     await loadState(agentId, schedule)
   }
 
-  /** Reads the state that the last process left in the store. */
+  /** Reads from the store when the newest turn was queued, and whether a wake still waits for a turn. */
   async function loadState(agentId: string, schedule: Schedule): Promise<void> {
     try {
       const ageMs = await store.taskAgeMs(toTaskName(agentId))
@@ -186,7 +183,10 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
     setTimer(agentId)
   }
 
-  /** Whether an event that asks for a turn is newer than the newest turn. That turn has shown the older events, or will show them. */
+  /**
+   * Whether an event that asks for a turn is newer than the newest turn, and at least `minMs` old. The newest turn has shown the older events,
+   * or will show them.
+   */
   async function hasUnseenWake(agentId: string, turnAgeMs: number | undefined, minMs = 0): Promise<boolean> {
     const wokenForMs = await store.wokenForMs({ agentId, sessionKey: mainSessionKey })
     return wokenForMs !== undefined && wokenForMs >= minMs && (turnAgeMs === undefined || wokenForMs <= turnAgeMs)

@@ -33,7 +33,7 @@ export type JobLease = {
    * `waits`, the lease has ended. `lost`: the lease was lost, or the store failed until the signal was aborted.
    */
   reserve(turn: TurnReservation): Promise<ReserveResult>
-  /** Called when the job has ended here. A job that must end is free for others from then on. */
+  /** Called when the job has ended here. If its lease is over already, its key and its lane are free from then on. */
   end(): Promise<void>
 }
 
@@ -88,7 +88,7 @@ type Claim = {
   unsettled: readonly SettledTurn[] | undefined
 }
 
-/** `onLaneLeft`: called when a job has left its lane, so that another one may be due. */
+/** `onLaneLeft`: called when a job has left its lane or has settled a turn, so that another job may be due. */
 export function createLeases(options: {
   store: Pick<Store, 'report' | 'reserve' | 'extend' | 'jobsToEnd'>
   clock: Clock

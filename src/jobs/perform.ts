@@ -86,8 +86,8 @@ function isAlertPost({ planned }: ClaimedJob, step: StepName): boolean {
 }
 
 /**
- * Returns a lease that writes the records given to `deferRecord` with its next report, so that a turn, its summary and the mark of the first
- * message are one commit. `onWritten` is called after that commit.
+ * Returns a lease that writes the records given to `deferRecord` with its next report, so that a turn, its summary and the state `sending` of
+ * the first message are one commit. `onWritten` is called after that commit.
  */
 function deferRecords(lease: JobLease): {
   lease: JobLease

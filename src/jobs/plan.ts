@@ -11,7 +11,10 @@ import { cut } from '../base/text.ts'
 export type AgentPlan = Extract<PlannedAction, { kind: 'agent' }>
 export type MessagePlan = Extract<PlannedAction, { kind: 'deliver' }>
 
-/** `wake → [event, wake?]` · `deliver → [deliver]` · `agent → [run, summary, wake?, deliver?, deliver-2? …]` · `heartbeat → [run, deliver]` · `status → [pending, ended, status]` · `callback → [ended, callback]` · `alert → [event?, deliver?]` */
+/**
+ * `wake → [event, wake?]` · `deliver → [deliver]` · `agent → [run, summary, wake?, deliver?, deliver-2? …]` · `heartbeat → [run, deliver]` ·
+ * `status → [pending, ended, status]` · `callback → [ended, callback]` · `alert → [event?, deliver?]`
+ */
 export function listSteps(planned: Planned): readonly StepName[] {
   switch (planned.kind) {
     case 'wake':
@@ -240,7 +243,7 @@ export function countHops(job: Pick<Job, 'planned' | 'steps'>): number {
   return findRunStep(job)?.hops ?? readPlannedHops(job.planned)
 }
 
-/** The hops of the request, or of the failure that an alert is about. A heartbeat has none until it has read its events. */
+/** The hops of the request, or of the failure that an alert is about. A status and a callback have none, and a heartbeat before it reads events. */
 export function readPlannedHops(planned: Planned): number {
   if (planned.kind === 'heartbeat' || planned.kind === 'status' || planned.kind === 'callback') return 0
   return (planned.kind === 'alert' ? planned.hops : planned.origin.hops) ?? 0

@@ -17,7 +17,7 @@ type Reply = {
   readonly channel: Channel
   readonly job: ClaimedJob
   readonly run: Outgoing['run']
-  /** The job has other recipients, so it does not end if this recipient fails permanently. */
+  /** Whether the job has other recipients, so that it does not end if this recipient fails permanently. */
   readonly isOneOfSeveral: boolean
 }
 
@@ -45,7 +45,7 @@ export async function postAll(
     const sending = postOne(begun, channel, { run, signal: lease.signal, maybeSince })
     const result = await sending.catch((thrown: unknown): SendException => {
       if (!isOneOfSeveral || lease.signal.aborted) throw thrown
-      // the step of the next recipient writes all messages of the job, so it must know these
+      // not thrown further: the step of the next recipient writes all messages of the job, so it must know the state of these
       log.warn({ jobId: job.id, thrown: toErrorName(thrown) }, 'a channel threw')
       return { kind: 'threw', detail: `threw ${toErrorText(thrown)}` }
     })
@@ -101,7 +101,7 @@ function chooseStateAfter(
 ): Post['state'] {
   if (result.kind === 'threw') return 'sending'
   if (result.kind === 'ambiguous') return dedupes || repeatsUnknown ? 'sending' : 'unknown'
-  // an earlier message may have arrived, and the channel drops a repeat only for some minutes
+  // an earlier attempt may have arrived, and the channel drops a repeat only for some minutes
   if (dedupes && before.state === 'sending') return 'sending'
   return result.kind === 'aborted' && result.isBegun ? 'sending' : 'waiting'
 }

@@ -1,6 +1,6 @@
 // The text that an agent reads, and the part of history and events that fits. Outside the boundary are words of the operator and of the gateway,
-// and trusted texts. Trust comes from the action or the event, never from a session key. No words of the gateway let a text inside decide about
-// tools, rules or secrets.
+// and trusted texts. Trust comes from the action or the event, never from a session key. No words of the gateway let a text inside the boundary
+// decide about tools, rules or secrets.
 import type { Planned } from '../model/action.ts'
 import type { Message, SystemEvent } from '../model/job.ts'
 import { wrapExternal } from '../boundary/boundary.ts'
@@ -210,7 +210,7 @@ function countChars({ history, waiting: { events, maxChars } }: TurnContext): nu
   return events.reduce((sum, { text }) => sum + Math.min(text.length, maxChars), said)
 }
 
-/** Begins with a message of the user: a reply needs its question. */
+/** The newest messages that fit. They begin with a message of the user, because a reply needs its question. */
 function takeNewest(messages: readonly Message[], maxChars: number): readonly Message[] {
   let chars = 0
   let from = messages.length

@@ -28,7 +28,8 @@ export type CrowdedSession = {
 
 /**
  * Holds the session back if it had too many turns in the last hour, until the oldest of them is over an hour old. Its jobs wait on all
- * gateways. Running turns do not count yet. In one session, only runs that share the default key overlap. Undefined: the turn may start.
+ * gateways. Turns that still run do not count, but in one session only runs that share the default key run at the same time. Undefined: the
+ * turn may start.
  */
 export async function holdIfCrowded(
   planned: AgentPlan,

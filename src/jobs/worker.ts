@@ -13,14 +13,14 @@ export type Worker = {
   slots(): Slots
   /** Looks for due jobs. */
   lookForJobs(): void
-  /** Also looks for jobs that no delivery caused, such as heartbeats. One such job runs here even if all slots are full. */
+  /** Looks for due jobs and for tasks, which no delivery caused, such as heartbeats. One task runs here even if all slots are full. */
   lookForTasks(): void
   /** Claims no new job, waits `graceMs` for the running jobs, then stops and releases them. */
   stop(options: { graceMs: number }): Promise<void>
 }
 
 const extendEveryMs = 10_000
-/** Another gateway may have ended a job that runs here. */
+/** How often the worker asks which of its jobs must stop: another gateway may have ended them. */
 const stopEveryMs = 1_000
 /** The longest sleep of the worker: leases of lost jobs expire without a notice. */
 const maxSleepMs = leaseMs

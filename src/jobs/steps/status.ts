@@ -144,7 +144,7 @@ async function claimStatus(name: string, job: Job, context: JobContext): Promise
   return moved === 'moved' ? await claimStatus(name, job, context) : undefined
 }
 
-/** Compares the ids of tasks. A task that begins again, because its run was queued again, counts as a new task. */
+/** Whether a task is newer than another one, by its time and then by its id. A task that begins again with its run counts as a new task. */
 function isNewer(one: Job, other: Job): boolean {
   return one.createdAt === other.createdAt ? one.id > other.id : one.createdAt > other.createdAt
 }
