@@ -102,7 +102,7 @@ describe('a field that a template reads', () => {
     expect(told).toEqual([])
   })
 
-  test('a field is reported after a restart too, because its shape is in the store', () => {
+  test('a field that changes after a restart is reported, because the shape of the payload is in the store', () => {
     const { told, send, drift } = createStage([mapping])
     const learnt = createEventShape({ hook: 'orders' })
     for (let count = 0; count < 50; count += 1) learnPayload(learnt, payload, 1)

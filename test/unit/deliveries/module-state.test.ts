@@ -40,7 +40,7 @@ test('a module that sets too many values loses the oldest ones, with a warning, 
   expect(await list('b.ts')).toEqual(['kept'])
 })
 
-test('a module whose values are too large in total loses the oldest ones', async () => {
+test('a module whose values are too large in total loses some of them', async () => {
   const { set, list } = openStage()
   const large = JSON.stringify('x'.repeat(stateLimits.valueBytes - 2))
   for (let from = 0; from < 500; from += 250) await set(listKeys(from, 250), large)

@@ -56,7 +56,7 @@ describe('the dedupe key of an action', () => {
     expect(await write('a')).toEqual({ written: 'a' })
   })
 
-  test('of several deliveries with one dedupe key at the same moment, only one gets the key', async () => {
+  test('of several deliveries with one dedupe key at the same moment, only one gets the key, and the same key of another module is free', async () => {
     const { write } = openStage()
     const all = await Promise.all(['a', 'b', 'c', 'd'].map((id) => write(id)))
     expect(all.filter((each) => typeof each === 'object')).toHaveLength(1)

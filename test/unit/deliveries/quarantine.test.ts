@@ -140,7 +140,7 @@ test('a refused request counts as waiting from its refusal until it is in the st
   await quarantine.stop()
 })
 
-test('kept requests are deleted after their days, also if no more requests are kept', async () => {
+test('kept requests are deleted after `quarantine.days`, and after the default number of days if the quarantine is off', async () => {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
   const day = 86_400_000
