@@ -46,7 +46,7 @@ export function createAlertHeartbeat(parts: HeartbeatParts): AlertHeartbeat {
   let timer: NodeJS.Timeout | undefined
   let working: Promise<void> = Promise.resolve()
   let dueAt = 0
-  /** The URL of the configuration at the last look. */
+  /** The URL of the configuration at the last call of `look`. */
   let lastUrl: string | undefined
   /** The reason why the last ping was not sent or not accepted. It is logged when it changes. */
   let trouble: string | undefined

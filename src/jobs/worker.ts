@@ -112,8 +112,8 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
     const { maxConcurrent } = agents.defaults
     const free = maxConcurrent - leases.size
     const isCounted = [...hooks.mappings, hooks.agent].some(({ flow }) => flow?.onFull === 'refuse')
-    // a claim also sorts new jobs into their keys, so it runs even without a free slot: a new job may end a running turn, and requests count
-    // the jobs of a key
+    // a claim also assigns new jobs to their keys, so it runs even without a free slot: a new job may end a running turn of its key, and
+    // `flow.onFull` counts the jobs of a key
     if (free > 0 || leases.hasFlows || isCounted) await claimJobs({ limit: Math.max(0, free), leaseMs, limits })
     if (leases.size >= maxConcurrent && mayHaveTask && !leases.hasTask)
       mayHaveTask = (await claimJobs({ limit: 1, leaseMs, limits, only: 'tasks' })) > 0

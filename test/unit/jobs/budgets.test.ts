@@ -128,7 +128,7 @@ describe('turns of a budget', () => {
     expect(stage.turns).toHaveLength(2)
   })
 
-  test('a retry is settled too: the usage of each call to the provider counts', async () => {
+  test('the usage of each call to the provider counts, also that of a retry', async () => {
     const answers: RunResult[] = [
       { status: 'error', retryable: true, detail: 'cut', usage: { inputTokens: 0, outputTokens: 30 } },
       used(12),

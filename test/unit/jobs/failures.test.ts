@@ -67,7 +67,7 @@ describe('a run that fails', () => {
     expect(sent).toHaveLength(0)
   })
 
-  test('a failure without attempts left reaches the main session too', async () => {
+  test('a run that fails at its last attempt leaves an event in the main session', async () => {
     const { runner } = scriptRunner(() => busy)
     stage.openWorker({ runner, settings: { retry: { attempts: 2, firstMs: 100, capMs: 100, jitter: 0 } } })
     await stage.accept(planAgent())
@@ -119,7 +119,7 @@ describe('a run that fails', () => {
     expect(await stage.readJob(id)).toMatchObject({ state: 'queued', attempts: 0 })
   })
 
-  test('the log says why a step failed and when it is tried again, and names the command after the last attempt', async () => {
+  test('the log says why a step failed and when it is tried again, and after a permanent failure it names the command', async () => {
     const { log, lines } = recordLog()
     const { runner } = scriptRunner(({ attempt }) =>
       attempt === 1 ? busy : { status: 'error', retryable: false, detail: 'The key was refused.' },

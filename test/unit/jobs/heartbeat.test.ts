@@ -368,19 +368,19 @@ describe('a gateway without the heartbeat duty', () => {
     const stage = createStageWith({ every: '5m', prompt: 'Look.' })
     const { runner, turns } = scriptRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
-    let isKeeper = false
+    let isHeld = false
     const first = await stage.openHeartbeats()
     await pass(5.5 * 60_000)
     first.stop()
-    const second = await stage.openHeartbeats({ hasDuty: () => isKeeper })
+    const second = await stage.openHeartbeats({ hasDuty: () => isHeld })
     await pass(60_000)
-    isKeeper = true
+    isHeld = true
     second.reloadSchedules()
     await pass(3 * 60_000)
     expect(turns).toHaveLength(1)
     await pass(60_000)
     expect(turns).toHaveLength(2)
-    isKeeper = false
+    isHeld = false
     second.reloadSchedules()
     await pass(60 * 60_000)
     expect(turns).toHaveLength(2)
@@ -393,9 +393,9 @@ describe('the wake of a gateway that died before it queued the turn', () => {
     const { runner, turns } = scriptRunner()
     stage.openWorker({ runner })
     const other = await stage.openHeartbeats({ hasDuty: () => false })
-    const keeper = await stage.openHeartbeats()
+    const withDuty = await stage.openHeartbeats()
     const look = async () => {
-      for (const heartbeats of [other, keeper]) await heartbeats.lookForWakes()
+      for (const heartbeats of [other, withDuty]) await heartbeats.lookForWakes()
       await pass(1_000)
     }
     const event = { agentId: 'main', sessionKey: 'main', text: 'Ring', source: 'bell', trusted: false, wakes: true }
@@ -670,7 +670,7 @@ describe('a hook run', () => {
     expect((await stage.readJob(id)).state).toBe('done')
   })
 
-  test('a hook run that failed permanently wakes the main session too', async () => {
+  test('a hook run with wakeMode "now" is followed by a turn of the main session even if it failed permanently', async () => {
     const stage = createStageWith()
     const { runner, turns } = scriptRunner(({ action }) =>
       action === undefined ? ok('HEARTBEAT_OK') : { status: 'error', retryable: false, detail: 'no key' },

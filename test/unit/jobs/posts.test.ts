@@ -157,7 +157,7 @@ describe('the messages of a reply', () => {
     expect(job.posts.filter(({ mayBeTwice }) => mayBeTwice)).toEqual([])
   })
 
-  test('a message that was never begun because the gateway stopped is sent later without a warning', async () => {
+  test('a message that was not sent because the gateway stopped first is sent later without a warning', async () => {
     const { report } = stage.store
     let worker: ReturnType<Stage['openWorker']> | undefined
     let stopped: Promise<void> | undefined

@@ -75,7 +75,7 @@ describe('buildPrompt', () => {
     expect(buildPrompt({ planned: untrusted, newBoundaryId: createIds() })).toContain('EXTERNAL_UNTRUSTED_CONTENT')
   })
 
-  test('a waiting system event is wrapped under its own id unless it is trusted', () => {
+  test('a waiting system event is inside a boundary with its own id, unless the event is trusted', () => {
     const events = [
       { text: 'OUTSIDE EVENT', source: 'ring', trusted: false },
       { text: 'own event', source: 'ops', trusted: true },

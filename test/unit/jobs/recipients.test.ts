@@ -187,7 +187,7 @@ describe('a reply with three recipients', () => {
     expect(taken.filter((message) => message.startsWith('slack'))).toHaveLength(10)
   })
 
-  test('a recipient that is tried again after the attempts of another gets five attempts, with growing pauses', async () => {
+  test('a recipient that is available again when the attempts of another one are used up gets five attempts, with growing pauses', async () => {
     const times: number[] = []
     let isAway = true
     open({

@@ -58,7 +58,7 @@ describe('chooseRetry', () => {
     expect(waits).toEqual([2_000, 3_000, 59_000, 900_000])
   })
 
-  test('a transient failure is tried again after its own wait or the requested one, whichever is longer', () => {
+  test('a transient failure is tried again after the usual wait or the requested one, whichever is longer', () => {
     expect(chooseRetry({ ...transient, retryAfterMs: 60_000 }, at)).toMatchObject({ afterMs: 60_000 })
     expect(chooseRetry({ ...transient, retryAfterMs: 1_200 }, at)).toMatchObject({ afterMs: 2_000 })
   })

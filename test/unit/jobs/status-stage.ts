@@ -17,7 +17,7 @@ export type Fault = 'lost' | '502' | '503' | 'limited' | 'unwritten'
 
 type Answer = readonly [status: number, body: unknown]
 
-/** The statuses of one commit, as the API of a forge has them. A fault meets the next request that writes. */
+/** The statuses of one commit, as the API of a forge has them. A fault applies to the next request that writes. */
 function createForge(write: (given: Record<string, string>) => Answer, read: () => unknown, limited: Answer) {
   return (fault: () => Fault | undefined): typeof fetch =>
     async (_, init) => {

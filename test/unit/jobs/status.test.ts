@@ -14,7 +14,7 @@ afterEach(() => {
 })
 
 describe('the status of a commit', () => {
-  test('the status is pending while its run waits for a slot, and then shows its end', async () => {
+  test('the status is pending while its run waits for a slot, and then shows the end of the run', async () => {
     const commit = createCommit()
     const { turns } = open(stage, commit)
     // this run uses the only slot
@@ -60,17 +60,20 @@ describe('the status of a commit', () => {
     ['It may be merged.\n\npass', 'success: Run job-1 ended: pass.'],
     ['It lacks a test.\n\nfail', 'failure: Run job-1 ended: fail.'],
     ['I cannot say.', 'error: Run job-1 gave no verdict.'],
-  ])('the status of a run with verdicts that answers %j shows its verdict', async (text, expected) => {
-    const commit = createCommit()
-    open(
-      stage,
-      commit,
-      scriptRunner(() => ok(text)),
-    )
-    await stage.accept(buildPlan({ verdicts: ['pass', 'fail'] }))
-    await pass(60_000)
-    expect(shown(commit.statuses).at(-1)).toBe(expected)
-  })
+  ])(
+    'the status of a run with verdicts that answers %j shows its verdict, or that it gave none',
+    async (text, expected) => {
+      const commit = createCommit()
+      open(
+        stage,
+        commit,
+        scriptRunner(() => ok(text)),
+      )
+      await stage.accept(buildPlan({ verdicts: ['pass', 'fail'] }))
+      await pass(60_000)
+      expect(shown(commit.statuses).at(-1)).toBe(expected)
+    },
+  )
 
   test('the status of a commit becomes error when the delivery of its run is dropped', async () => {
     const commit = createCommit()
@@ -168,7 +171,7 @@ describe('the status of a commit', () => {
     ])
   })
 
-  test('if the newest run was cancelled and cannot set its status, the status gets the result of the run before it', async () => {
+  test('if the task that sets the status of the newest run was cancelled, the status gets the result of the run before it', async () => {
     const commit = createCommit()
     const { turns } = open(stage, commit)
     await stage.accept(buildPlan())

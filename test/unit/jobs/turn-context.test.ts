@@ -12,7 +12,7 @@ function buildMessages(count: number, chars: number): Message[] {
   }))
 }
 
-function waits(count: number, chars: number) {
+function buildWaiting(count: number, chars: number) {
   const event = { text: 'w'.repeat(chars), source: 'ring', trusted: false }
   return { events: Array.from({ length: Math.min(50, count) }, () => event), count }
 }
@@ -27,23 +27,23 @@ const toShape = ({ history, waiting: { events, count, maxChars } }: ReturnType<t
 
 describe('the contexts of a turn', () => {
   test('the first context of a turn has all history and as many events as a prompt may show', () => {
-    const [whole] = listTurnContexts({ history: buildMessages(200, 500), waiting: waits(63, 10_000) })
+    const [whole] = listTurnContexts({ history: buildMessages(200, 500), waiting: buildWaiting(63, 10_000) })
     expect(toShape(whole)).toEqual({ history: 200, events: 50, count: 63, maxChars: 2_000 })
   })
 
   test('the last context of a turn is only the beginning of the oldest event', () => {
-    const last = listTurnContexts({ history: buildMessages(200, 500), waiting: waits(63, 10_000) }).at(-1)
+    const last = listTurnContexts({ history: buildMessages(200, 500), waiting: buildWaiting(63, 10_000) }).at(-1)
     expect(last && toShape(last)).toEqual({ history: 0, events: 1, count: 63, maxChars: 2_000 })
   })
 
   test('each context of a turn is smaller than the one before', () => {
-    const contexts = listTurnContexts({ history: buildMessages(9, 3_000), waiting: waits(4, 100) })
+    const contexts = listTurnContexts({ history: buildMessages(9, 3_000), waiting: buildWaiting(4, 100) })
     expect(contexts.map(toShape).map(({ history }) => history)).toEqual([9, 7, 3, 1, 0])
   })
 
   test('a turn has one context if there is nothing to omit', () => {
     expect(listTurnContexts({ history: [], waiting: nothing })).toHaveLength(1)
-    expect(listTurnContexts({ history: [], waiting: waits(1, 100) })).toHaveLength(1)
+    expect(listTurnContexts({ history: [], waiting: buildWaiting(1, 100) })).toHaveLength(1)
   })
 
   test('no context of a turn begins with a reply whose question was omitted', () => {

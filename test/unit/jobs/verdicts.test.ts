@@ -110,7 +110,7 @@ test('if the mapping has no verdicts, no word of a reply counts as one', async (
   expect(await readStep()).not.toHaveProperty('verdict')
 })
 
-test('a budget reserves the question for a verdict too, and counts the usage of both calls', async () => {
+test('a budget reserves room for the second question for a verdict, and counts the usage of both calls', async () => {
   const model = { id: 'small', cost: { input: 1, output: 10 }, maxTokens: 10_000 }
   const config = buildConfig({
     budgets: { daily: { usd: 5 } },
