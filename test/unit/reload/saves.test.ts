@@ -8,7 +8,7 @@ import { createGeneration } from '../../../src/pipeline/generation.ts'
 import { readSaves, rememberSaves } from '../../../src/reload/saves.ts'
 import { makeFolder } from '../../e2e/gateway.ts'
 
-test('a remembered save has no secret of a newer save that was written before its files were read', async () => {
+test('a remembered save has no secret of a newer configuration that is on disk when the files of the save are read', async () => {
   const dir = makeFolder()
   const config = Config.parse({ hooks: { enabled: true, token: 'hook-secret-of-the-older-save' } })
   const generation = createGeneration({ config, mappings: [], transforms: new Map() })

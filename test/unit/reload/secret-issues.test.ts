@@ -73,7 +73,7 @@ describe('secrets of mappings', () => {
     ['monday', {}],
     ['mailgun', {}],
     ['acme', {}],
-  ])('a secret of %s needs 16 bytes too', async (scheme, settings) => {
+  ])('a secret of %s needs 16 bytes', async (scheme, settings) => {
     expect(await checkVerify({ scheme, ...settings, secret: 'short' })).toContain(`${at} at least 16 bytes, found 5`)
     expect(await checkVerify({ scheme, ...settings, secret: 'long-enough-for-all' })).toBe('')
   })

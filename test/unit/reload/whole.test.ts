@@ -15,7 +15,7 @@ const config = {
   },
 }
 
-/** Each load returns its number as the hash of its code. `changedAt`: when its one file changed. `onRead` runs after the file was read. */
+/** Each load returns its number as the hash of its code. `changedAt`: when the only file of a load changed. `onRead` runs after the file was read. */
 async function createStage(
   changedAt: (load: number) => number,
   onRead?: (load: number, file: string) => Promise<void>,
