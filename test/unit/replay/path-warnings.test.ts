@@ -42,7 +42,7 @@ test('the warning about a path that no request has suggests a similar path', asy
   ])
 })
 
-test('the paths in conditions, keys of flows, answers and forEach are checked too', async () => {
+test('the paths in conditions, session keys, keys of flows, answers and forEach are checked', async () => {
   const mapping: MappingInput = {
     messageTemplate: 'x',
     match: { payload: { 'pull_request.lables[0].name': 'bug', 'pull_request.title': 'x' } },

@@ -64,7 +64,7 @@ test('several readers at the same time read at most one event in each turn of th
   expect(turns).toBeGreaterThanOrEqual(3 * letters.length)
 })
 
-test('the shapes of other hooks are not read', async () => {
+test('a reader of one hook does not read the shapes of other hooks', async () => {
   const { parts, read } = await createStage()
   await readPaths(parts)
   await collectShapes(parts, 'pr')
