@@ -1,6 +1,6 @@
 // Alerts the operator once in each period of a budget when 80 % of it is spent, and once when it is spent or turns wait for it.
 import { findPeriod, toLimits } from '../model/budgets.ts'
-import { formatSpending, measures } from '../model/spending.ts'
+import { describeRaise, formatSpending, measures } from '../model/spending.ts'
 import type { Config } from '../model/config/config.ts'
 import type { Log } from '../model/log.ts'
 import { toErrorName } from '../base/exceptions.ts'
@@ -39,7 +39,11 @@ export function createBudgetWatch(parts: {
       if (!Number.isFinite(limit)) return []
       const amount = account.spent[measure]
       return [
-        { share: amount / limit, said: `${formatSpending(measure, amount)} of ${formatSpending(measure, limit)}` },
+        {
+          measure,
+          share: amount / limit,
+          said: `${formatSpending(measure, amount)} of ${formatSpending(measure, limit)}`,
+        },
       ]
     })
     const most = shares.toSorted((one, other) => other.share - one.share)[0]
@@ -50,7 +54,7 @@ export function createBudgetWatch(parts: {
     if (!(await store.noteBudgetAlert({ name, startsAt }, percent))) return
     const until = new Date(endsAt).toISOString()
     const what = percent === 100 ? `Its turns wait until ${until}` : `At 100 %, its turns wait until ${until}`
-    const next = `"hookloom budget raise ${name}" adds to it.`
+    const next = `"${describeRaise(name, most.measure)}" adds to it.`
     alert({ name, percent, detail: `the budget "${name}" has spent ${most.said}. ${what}. ${next}` })
   }
 

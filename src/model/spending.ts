@@ -26,6 +26,12 @@ export function toUsd(nanos: number): number {
   return nanos / nanosPerUsd
 }
 
+/** The command that adds to a budget. */
+export function describeRaise(name: string, ...limited: readonly Measure[]): string {
+  const options = limited.map((measure) => `--${measure === 'nanos' ? 'usd' : measure} <n>`)
+  return `hookloom budget raise ${name} ${options.join(' or ')}`
+}
+
 /** An amount for people: `$1.50`, `1200 tokens`, `1 turn`. */
 export function formatSpending(measure: Measure, amount: number): string {
   if (measure === 'nanos') return formatUsd(amount)

@@ -1,5 +1,5 @@
 // The accounts of budgets, which all engines store, and the rule by which they let a turn start.
-import { formatSpending, type Measure, measures, noSpending, type Spending } from '../model/spending.ts'
+import { describeRaise, formatSpending, type Measure, measures, noSpending, type Spending } from '../model/spending.ts'
 
 /** Identifies the account of one budget in one period. `startsAt`: the start of the period, in milliseconds since the epoch. */
 export type AccountName = { readonly name: string; readonly startsAt: number }
@@ -115,7 +115,7 @@ export function describeShortage(
   const held = reserved[measure] === 0 ? '' : ` and ${format(reserved[measure])} reserved`
   const reason =
     `It waits for the budget "${name}": ${format(spent[measure])} of ${format(limit)} spent${held}, and the turn may use ` +
-    `${format(most[measure])}. The budget resets at ${new Date(endsAt).toISOString()}. To add to it: hookloom budget raise ${name}`
+    `${format(most[measure])}. The budget resets at ${new Date(endsAt).toISOString()}. To add to it: ${describeRaise(name, measure)}`
   const isHeld = limit - spent[measure] >= most[measure]
   const untilEndMs = Math.max(1, endsAt - now)
   const afterMs = Math.min(untilEndMs, isHeld && polling < maxThatPoll ? pollingWithinMs : longestWaitMs)

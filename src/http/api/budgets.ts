@@ -1,10 +1,10 @@
 // /api/budgets: lists the budgets with their spending, and raises one of them.
 import type Router from '@koa/router'
-import { findPeriod } from '../../model/budgets.ts'
-import { type Spending, toNanos } from '../../model/spending.ts'
+import { findPeriod, toLimits } from '../../model/budgets.ts'
+import { describeRaise, measures, type Spending, toNanos } from '../../model/spending.ts'
 import { Problem } from '../../model/problem.ts'
 import { readBudgets } from '../../deliveries/budgets.ts'
-import { findNearest } from '../../base/text.ts'
+import { cut, findNearest } from '../../base/text.ts'
 import type { ApiParts } from './parts.ts'
 import { readParameter, type RouteContext } from './query.ts'
 import type { Guards } from '../operator.ts'
@@ -31,7 +31,7 @@ async function raise({ store, generation, clock }: BudgetParts, ctx: RouteContex
   if (budget === undefined) {
     const near = findNearest(name, Object.keys(budgets))
     const next = near === undefined ? '"hookloom budget" lists them.' : `Did you mean "${near}"?`
-    throw new Problem('not-found', `budgets has no such budget. ${next}`)
+    throw new Problem('not-found', `There is no budget "${cut(name, 60)}". ${next}`)
   }
   const by: Spending = {
     nanos: toNanos(readAmount(ctx, 'usd')),
@@ -40,7 +40,10 @@ async function raise({ store, generation, clock }: BudgetParts, ctx: RouteContex
   }
   const given = (['usd', 'tokens', 'turns'] as const).filter((unit) => readParameter(ctx, unit) !== undefined)
   const limited = (['usd', 'tokens', 'turns'] as const).filter((unit) => budget[unit] !== undefined)
-  if (given.length === 0) throw new Problem('usage-invalid', `Say how much to add: ${limited.join(' or ')}.`)
+  if (given.length === 0) {
+    const limits = measures.filter((measure) => toLimits(budget)[measure] !== undefined)
+    throw new Problem('usage-invalid', `Say how much to add: ${describeRaise(name, ...limits)}.`)
+  }
   const without = given.find((unit) => budget[unit] === undefined)
   if (without !== undefined) {
     throw new Problem(

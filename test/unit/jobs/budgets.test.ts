@@ -66,7 +66,7 @@ describe('turns of a budget', () => {
     expect(await readJob(ids[15])).toMatchObject({
       state: 'queued',
       attempts: 0,
-      lastError: expect.stringContaining('waits for the budget "daily"'),
+      lastError: expect.stringMatching(/waits for the budget "daily".* hookloom budget raise daily --usd <n>$/),
     })
     for (let at = 0; at < turns.length; at += 1) {
       turns[at]?.end(used(10))
@@ -250,6 +250,7 @@ describe('turns of a budget', () => {
       expect.stringContaining('the budget "daily" has spent 4 turns of 5 turns. At 100 %, its turns wait until'),
       expect.stringContaining('the budget "daily" has spent 5 turns of 5 turns. Its turns wait until 2026-11-24T00:00'),
     ])
+    expect(texts[1]).toContain('"hookloom budget raise daily --turns <n>" adds to it.')
   })
 
   test('a turn that was recorded before a crash is not run or paid for again', async () => {
