@@ -100,7 +100,7 @@ export function createGenerationWithDraft(parts: Parameters<typeof createGenerat
     return createGeneration(parts)
   } catch (error) {
     if (!(error instanceof Problem) || error.code !== 'config-invalid') throw error
-    throw new Problem('usage-invalid', error.message, { cause: error })
+    throw new Problem('usage-invalid', error.message.replace(/^Mapping ".*?"/, 'The draft'), { cause: error })
   }
 }
 

@@ -42,7 +42,7 @@ test(
     expect((await call(gateway, '/api/pauses', operator, { what: 'mapping:none' })).status).toBe(404)
     const entries = (await readEntries(gateway.dir)).filter(({ act }) => act === 'pause')
     const by = { kind: 'token', name: 'tokens.ops' }
-    const gone = expect.stringContaining('has this name')
+    const gone = expect.stringContaining('has the name "mapping:none"')
     expect(entries).toMatchObject([
       { by, target: 'all', outcome: 'begun', details: { reason: 'Night ␛[2J', by: 'sam@desk' }, began: null },
       { by, target: 'all', outcome: 'done', reason: null, began: entries[0]?.number },

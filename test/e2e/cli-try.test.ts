@@ -97,7 +97,10 @@ describeEngines('hookloom try', (start) => {
   })
 
   test('hookloom try refuses an invalid template or condition, and shows where the mistake is', async () => {
-    expect(await runTry('{{#if x}}')).toMatchObject({ code: 64, stderr: expect.stringContaining('column 3') })
+    expect(await runTry('{{#if x}}')).toMatchObject({
+      code: 64,
+      stderr: expect.stringMatching(/^✗ The draft: messageTemplate: .*column 3/),
+    })
     expect(await runTry('x', '--match', 'payload.a')).toMatchObject({
       code: 64,
       stderr: expect.stringContaining('--match'),

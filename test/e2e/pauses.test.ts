@@ -127,13 +127,18 @@ describe('a pause', () => {
   })
 
   test.each([
-    [['pause', 'bilds'], 65, /No mapping, agent, limit or source has this name\. Did you mean builds\?/],
+    [['pause', 'bilds'], 65, /No mapping, agent, limit or source has the name "bilds"\. Did you mean builds\?/],
     [['pause', 'builds', '--until', 'yesterday'], 64, /--until needs a duration such as 30m/],
     [['pause', 'builds', '--until', '2020-01-02T03:04:05Z'], 64, /a time in the future/],
     [['pause', '--reason', 'x'], 64, /Say what to pause/],
-    [['resume', 'agent:nobody'], 65, /No mapping, agent, limit or source has this name/],
+    [['resume', 'agent:nobody'], 65, /No mapping, agent, limit or source has the name "agent:nobody"/],
+    [['retry', 'nosuch'], 65, /No delivery or run has the id "nosuch"\./],
+    [['drop', 'nosuch'], 65, /No delivery or run has the id "nosuch"\./],
+    [['cancel', 'nosuch'], 65, /No run or delivery has the id "nosuch", and no run of this key/],
+    [['budget', 'raise', 'nosuch', '--turns', '5'], 65, /There is no budget "nosuch"\./],
+    [['budget', 'raise', 'daily'], 64, /Say how much to add: hookloom budget raise daily --usd <n> or --turns <n>\./],
   ])('hookloom refuses %j with exit code %i', async (args, code, sentence) => {
-    const { dir } = await start()
+    const { dir } = await start({ budgets: { daily: { usd: 5, turns: 5 } } })
     expect(await runCommand(args, { dir })).toMatchObject({ code, stderr: expect.stringMatching(sentence) })
   })
 

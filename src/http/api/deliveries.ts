@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type Router from '@koa/router'
 import { z } from 'zod'
 import { tryParseJson } from '../../base/json.ts'
+import { cut } from '../../base/text.ts'
 import { resolveTransformsRoot } from '../../transforms/root.ts'
 import type { Job } from '../../model/job.ts'
 import { Problem } from '../../model/problem.ts'
@@ -121,9 +122,10 @@ export async function findLineInFile(
 }
 
 export async function findDelivery(store: Store, ctx: RouteContext): Promise<DeliveryRecord> {
-  const record = await store.delivery(ctx.params['id'] ?? '')
+  const { id = '' } = ctx.params
+  const record = await store.delivery(id)
   if (record === undefined)
-    throw new Problem('not-found', 'No delivery or run has this id. "hookloom list" shows the ids.')
+    throw new Problem('not-found', `No delivery or run has the id "${cut(id, 60)}". "hookloom list" shows the ids.`)
   return record
 }
 

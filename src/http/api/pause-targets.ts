@@ -1,5 +1,5 @@
 // The targets that an operator can pause, by name, and the label by which the store finds the jobs of each.
-import { findNearest } from '../../base/text.ts'
+import { cut, findNearest } from '../../base/text.ts'
 import { findDefaultAgentId } from '../../model/config/config.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Generation } from '../../pipeline/generation.ts'
@@ -51,7 +51,7 @@ function buildUnknownProblem(what: string, known: readonly PauseTarget[]): Probl
   const near = findNearest(what, names)
   const next =
     near === undefined ? `There are ${known.map(({ name }) => name).join(', ')}, and all.` : `Did you mean ${near}?`
-  return new Problem('not-found', `No mapping, agent, limit or source has this name. ${next}`)
+  return new Problem('not-found', `No mapping, agent, limit or source has the name "${cut(what, 60)}". ${next}`)
 }
 
 /** The name of a label for people: for a mapping its id, if the mapping still exists. */

@@ -149,7 +149,7 @@ async function findJobsToCancel({ store }: PauseParts, what: string): Promise<re
   if (jobs.length > 0) return jobs
   throw new Problem(
     'not-found',
-    'No run or delivery has this id, and no run of this key waits or runs. "hookloom list" shows the ids.',
+    `No run or delivery has the id "${cut(what, 60)}", and no run of this key waits or runs. "hookloom list" shows the ids.`,
   )
 }
 
