@@ -63,6 +63,8 @@ test(
     )
     expect(await listSenders(gateway)).toMatchObject([{ refused: [{ code: 'unauthorized', status: 401, count: 3 }] }])
     const { stdout } = await runCommand(['doctor'], { dir: gateway.dir })
-    expect(stdout).toMatch(/senders: .*GitHub at hook github: last request .* ago.*Refused since/s)
+    expect(stdout).toMatch(
+      /senders: .*GitHub at hook github: last request .* ago.*Refused since [\d-]+ [\d:]+Z: 3 requests, 401 unauthorized/s,
+    )
   },
 )

@@ -137,5 +137,7 @@ export async function checkWorkspaces({ dir }: Context, config: Config): Promise
   )
   if (warnings.length > 0) return warnings
   const count = files.filter(({ text }) => text !== undefined).length
-  return [{ name: 'workspaces', ok: true, detail: `files AGENTS.md and HEARTBEAT.md that runs read: ${count}` }]
+  return [
+    { name: 'workspaces', ok: true, detail: `${count} of ${files.length} files AGENTS.md and HEARTBEAT.md exist` },
+  ]
 }

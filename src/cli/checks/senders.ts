@@ -4,12 +4,13 @@ import type { Config } from '../../model/config/config.ts'
 import type { SenderFields } from '../../model/api/operations.ts'
 import { toStorePlace } from '../../model/places.ts'
 import { Problem } from '../../model/problem.ts'
-import { toPrintableLine } from '../../base/text.ts'
+import { formatQuantity, toPrintableLine } from '../../base/text.ts'
 import { describeMs } from '../../deliveries/senders/judge.ts'
 import { listSenders } from '../../deliveries/senders/list.ts'
 import { openReader } from '../../store/open.ts'
 import { findRunning } from '../gateway/running.ts'
 import { chooseStorePlace } from '../gateway/stored.ts'
+import { formatTime } from '../terminal/print.ts'
 import type { CheckFinding } from './findings.ts'
 
 const shownSenders = 30
@@ -50,7 +51,8 @@ function describeLast(
   const usual = usualMs === null ? '' : `, usually every ${describeMs(usualMs)}`
   const silent = silentSince === null ? '' : '. It is silent'
   const causes = refused.map(
-    ({ status, code, count, since }) => `. Refused since ${since}: ${count}, ${status} ${code}`,
+    ({ status, code, count, since }) =>
+      `. Refused since ${formatTime(Date.parse(since))}: ${formatQuantity(count, 'request')}, ${status} ${code}`,
   )
   return `${who}: last request ${describeMs(now - Date.parse(lastAt))} ago${usual}${silent}${causes.join('')}`
 }
