@@ -19,7 +19,7 @@ import {
   buildFailure,
 } from './checks/findings.ts'
 import { callGateway } from './gateway/gateway.ts'
-import { findRunning } from './gateway/running.ts'
+import { findKilledPid, findRunning } from './gateway/running.ts'
 import { checkRecoverable } from './checks/recoverable.ts'
 import { checkRunnersAndChannels, checkWorkspaces } from './checks/probes.ts'
 import { checkSenders } from './checks/senders.ts'
@@ -93,8 +93,8 @@ const Readiness = z.union([
 
 async function checkGateway(dir: string, { gateway: { token } }: Config): Promise<CheckFinding[]> {
   const running = findRunning(dir)
-  if (running === undefined) return [{ name: 'gateway', ok: true, detail: 'not running' }]
   const name = 'gateway'
+  if (running === undefined) return [buildStoppedFinding(name, findKilledPid(dir))]
   const where = `pid ${running.pid} at ${running.url}`
   try {
     const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
@@ -117,6 +117,12 @@ async function checkGateway(dir: string, { gateway: { token } }: Config): Promis
     if (!(error instanceof Problem)) throw error
     return [buildFailure(name, error.message, exitCodes[error.kind])]
   }
+}
+
+function buildStoppedFinding(name: string, killed: number | undefined): CheckFinding {
+  if (killed === undefined) return { name, ok: true, detail: 'not running' }
+  const detail = `not running: process ${killed} ended without a stop. The runs that it began continue at the next start.`
+  return { name, ok: false, severity: 'warning', detail }
 }
 
 function describeFullSlots(most: number, since: string): string {

@@ -2,6 +2,8 @@ import { chmodSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import type { HealthFields } from '../../src/model/api/health.ts'
+import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts'
+import { newDelivery, newJob } from '../contract/stage.ts'
 import { runBuilt, runCommand } from './command.ts'
 import {
   gatewayToken,
@@ -310,7 +312,13 @@ describe('hookloom doctor', () => {
   test('hookloom doctor warns about a workspace file that cannot be read', async () => {
     const dir = makeConfigDir({ files: { 'elsewhere.md': 'You are Mira.', 'agents/main/HEARTBEAT.md': '- the tide' } })
     const well = await runCommand(['doctor', '--json'], { dir })
-    expect(well.json()).toContainEqual(expect.objectContaining({ name: 'workspaces', ok: true }))
+    expect(well.json()).toContainEqual(
+      expect.objectContaining({
+        name: 'workspaces',
+        ok: true,
+        detail: '1 of 2 files AGENTS.md and HEARTBEAT.md exist',
+      }),
+    )
     const file = join(dir, 'agents/main/AGENTS.md')
     symlinkSync('../../elsewhere.md', file)
     const linked = await runCommand(['doctor', '--json'], { dir })
@@ -348,11 +356,21 @@ describe('hookloom doctor', () => {
     fake.close()
   })
 
-  test('hookloom doctor reports that a killed gateway does not run', async () => {
+  test('hookloom doctor warns that a gateway was killed, and counts the runs that it leaves', async () => {
     const gateway = await startGateway()
     await gateway.kill()
-    const { json } = await runCommand(['doctor', '--json'], { dir: gateway.dir })
-    expect(json()).toContainEqual({ name: 'gateway', ok: true, detail: 'not running' })
+    const store = createSqliteStore({ file: join(gateway.dir, 'state/hookloom.db'), clock: Date.now })
+    await store.append(newDelivery({ at: Date.now(), jobs: [newJob()] }))
+    expect(await store.claim({ limit: 1, leaseMs: 60_000 })).toHaveLength(1)
+    await store.close()
+    const { code, json } = await runCommand(['doctor', '--json'], { dir: gateway.dir })
+    expect(code).toBe(0)
+    const details = new Map(json().map(({ name, detail }) => [name, detail]))
+    expect(details.get('gateway')).toBe(
+      `not running: process ${gateway.child.pid} ended without a stop. The runs that it began continue at the next start.`,
+    )
+    expect(details.get('store')).toContain('0 queued, 1 running, 0 dead')
+    expect(json()).toContainEqual(expect.objectContaining({ name: 'gateway', ok: false, severity: 'warning' }))
   })
 
   test('hookloom doctor fails for a degraded gateway, and for a store that is not a database', async () => {

@@ -33,7 +33,7 @@ async function checkContents(place: StorePlace, { store: { maxWaitingBytes } }: 
   try {
     const { deliveries, jobs } = await reader.counts()
     const dueForMs = (await reader.dueForMs()) ?? 0
-    const detail = `${describeStorePlace(place)}: ${deliveries.parked} parked, ${deliveries.pending} pending, ${jobs.queued} queued, ${jobs.dead} dead`
+    const detail = `${describeStorePlace(place)}: ${deliveries.parked} parked, ${deliveries.pending} pending, ${jobs.queued} queued, ${jobs.running} running, ${jobs.dead} dead`
     const unmatched = await reader.countParkedFor(missingMappingModule)
     const waiting = describeFillLevel(await reader.waitingBytes(), maxWaitingBytes)
     const next = [

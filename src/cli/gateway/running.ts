@@ -12,10 +12,16 @@ export type RunningGateway = {
   readonly store: string | undefined
 }
 
-/** The gateway that runs here. A killed gateway leaves its address file behind, so the process id in the file is checked. */
+/** The gateway that runs here. */
 export function findRunning(dir: string): RunningGateway | undefined {
   const address = readAddress(toGatewayFile(dir))
   return address !== undefined && isAlive(address.pid) ? address : undefined
+}
+
+/** The process id of a gateway that ended without a stop: only a stop deletes the address file. */
+export function findKilledPid(dir: string): number | undefined {
+  const pid = readAddress(toGatewayFile(dir))?.pid
+  return pid === undefined || isAlive(pid) ? undefined : pid
 }
 
 function readAddress(file: string): RunningGateway | undefined {
