@@ -1,7 +1,7 @@
 // Runs parked deliveries and refused requests again, or queues dead jobs again: those of one delivery, or all.
 import { z } from 'zod'
 import { formatQuantity } from '../base/text.ts'
-import { Problem } from '../model/problem.ts'
+import { exitCodes, Problem } from '../model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { askAdmin, rerunOrDropParked, rerunOrDropRefused, type Target } from './gateway/gateway.ts'
 import { findId } from './gateway/ids.ts'
@@ -30,10 +30,20 @@ export async function retry(context: Context, target: Target): Promise<number> {
 async function retryOne(context: Context, id: string): Promise<number> {
   const retried = await withProgress(context, 'Waiting for the gateway', () => askRetry(context, id))
   const { state, jobs } = retried
+  const isParked = state === 'parked'
   if (context.json) context.printJson(retried)
-  else if (jobs.length === 0) context.print(`${cutLine(id, 60)} ran again and is ${cutLine(state, 60)}.`)
-  else context.print(`${cutLine(id, 60)}: ${describeDeadJobs(jobs.length)} queued again.`)
-  return 0
+  else if (jobs.length > 0) context.print(`${cutLine(id, 60)}: ${describeDeadJobs(jobs.length)} queued again.`)
+  else {
+    const why = isParked ? await readProblem(context, id) : ''
+    context.print(`${cutLine(id, 60)} ran again and is ${cutLine(state, 60)}${why}.`)
+  }
+  return isParked ? exitCodes.broken : exitCodes.ok
+}
+
+async function readProblem(context: Context, id: string): Promise<string> {
+  const record = await readStore(context, undefined, (store) => store.delivery(id))
+  const detail = cutLine(record?.problem?.detail ?? '', 300)
+  return `: ${detail} "hookloom show ${cutLine(id, 60)}" shows more`
 }
 
 /** Retries the dead jobs, the oldest first. A task, such as a heartbeat, has no delivery, so it is retried by the id of its job. */

@@ -313,6 +313,15 @@ describe('commands that change something in the store', () => {
     const [kept = '', unwanted = ''] = ids
     const still = await runCommand(['retry', kept, '--json'], { dir })
     expect(still.json()).toEqual([{ deliveryId: kept, state: 'parked', jobs: [] }])
+    expect(still.code).toBe(70)
+    expect(await runCommand(['retry', kept], { dir })).toMatchObject({
+      code: 70,
+      stdout: expect.stringMatching(
+        new RegExp(
+          `^${kept} ran again and is parked: transforms/later.ts threw an Error at later.ts:3. "hookloom show ${kept}" shows more\\.\n$`,
+        ),
+      ),
+    })
     const dropped = await runCommand(['drop', unwanted, '--json'], { dir })
     expect(dropped.json()).toEqual([{ deliveryId: unwanted, state: 'dropped' }])
     expect(await runCommand(['drop', unwanted], { dir })).toMatchObject({ code: 65, stdout: '' })
