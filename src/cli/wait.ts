@@ -6,6 +6,8 @@ import { loadConfig } from '../config/config.ts'
 import type { Config } from '../model/config/config.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { callGateway, findGatewayAddress, findHookToken, toGatewayProblem } from './gateway/gateway.ts'
+import { findId } from './gateway/ids.ts'
+import { readStore } from './gateway/stored.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { cutLine, indent } from './terminal/print.ts'
 
@@ -27,9 +29,25 @@ type Run = z.infer<typeof Run>
 
 const waitingStates: readonly string[] = ['queued', 'running']
 
-export async function wait(context: Context, runId: string, { timeout }: { timeout: number }): Promise<number> {
+/** `id`: of a run, or of a delivery, which stands for its runs; see `findId`. */
+export async function wait(context: Context, id: string, { timeout }: { timeout: number }): Promise<number> {
   const { config } = loadConfig({ dir: context.dir, env: context.env })
-  return waitForRuns(context, config, { runIds: [runId], seconds: timeout })
+  return waitForRuns(context, config, { runIds: await findRunIds(context, id), seconds: timeout })
+}
+
+async function findRunIds(context: Context, given: string): Promise<readonly string[]> {
+  try {
+    const id = await findId(context, given)
+    const record = await readStore(context, undefined, (store) => store.delivery(id))
+    // for the id of a run, the store also finds the delivery
+    if (record?.deliveryId !== id) return [id]
+    const runs = record.jobs.filter(({ planned }) => planned.kind !== 'wake').map((job) => job.id)
+    return runs.length === 0 ? [id] : runs
+  } catch (error) {
+    // a caller needs only the hook token, and perhaps may not read the store
+    if (error instanceof Problem && error.code === 'store-unreadable') return [given]
+    throw error
+  }
 }
 
 /**

@@ -121,6 +121,19 @@ describe('the exit codes of a command that waits', () => {
     expect((await runCommand(['wait', 'x', '--timeout', 'soon'], { dir })).code).toBe(64)
   })
 
+  test('hookloom wait accepts a prefix of the id of a run, and waits for all runs of a delivery by its id', async () => {
+    const gateway = await start()
+    const { body } = await post(gateway.port, '/hooks/each', { items: [1, 2] })
+    const { deliveryId, runIds } = JSON.parse(String(body)) as { deliveryId: string; runIds: [string, string] }
+    const [one] = runIds
+    expect(await wait(gateway, one.slice(0, -1))).toMatchObject({ code: 0, stdout: `${one} done\n` })
+    const all = await wait(gateway, deliveryId)
+    expect([all.code, all.stdout.trim().split('\n').toSorted()]).toEqual([
+      0,
+      runIds.map((id) => `${id} done`).toSorted(),
+    ])
+  })
+
   test('a wait continues through a restart of the gateway', async () => {
     const gateway = await start({ hooks: { mappings, maxWaiting: 1 } })
     await operate(gateway, '/api/pauses')

@@ -199,7 +199,7 @@ function addCheckingCommands(program: Command, inContext: InContext): void {
       'Waits for the end of a run that the hook token started. The exit code is 0 if it is done, 70 if it ended in another way, 75 if it ' +
         'has not ended in time, and 69 if no gateway answers. If its mapping has verdicts, 0 is the first of them, 1 another one, and 70 none.',
     )
-    .argument('<runId>', 'the id of the run, from the answer of its hook')
+    .argument('<id>', 'id of a run, or of a delivery, which means all its runs')
     .addOption(
       new Option('--timeout <seconds>', 'how long to wait')
         .argParser(createIntegerParser(0, 86_400))
@@ -208,8 +208,8 @@ function addCheckingCommands(program: Command, inContext: InContext): void {
     .addOption(jsonOption())
     .addHelpText('after', renderExamples('hookloom wait 01a1fb45-0ff5-7758-aed7-b1b0c25eeb26 --timeout 120'))
     .action(
-      inContext(async (context, runId: string, options: { timeout: number }) =>
-        (await import('../wait.ts')).wait(context, runId, options),
+      inContext(async (context, id: string, options: { timeout: number }) =>
+        (await import('../wait.ts')).wait(context, id, options),
       ),
     )
 
