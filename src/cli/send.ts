@@ -1,5 +1,5 @@
 // Posts a payload or a sample of a preset to the running gateway, with the hook token or with the signature that the mapping requires.
-import { trimSlashes } from '../base/text.ts'
+import { cut, trimSlashes } from '../base/text.ts'
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { existsSync } from 'node:fs'
@@ -16,7 +16,7 @@ import { createHandshakeSecrets } from '../http/handshake-secrets.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { callGateway, findGatewayAddress, findHookToken, toGatewayProblem } from './gateway/gateway.ts'
 import { readInput, type RequestInput } from './requests/input.ts'
-import { cutLine } from './terminal/print.ts'
+import { cutLine, indent } from './terminal/print.ts'
 import { buildSample } from './requests/sample.ts'
 import { longestAskSeconds, waitForRuns } from './wait.ts'
 
@@ -50,13 +50,28 @@ export async function send(context: Context, options: SendOptions): Promise<numb
   const { status, text, isReplay } = await withProgress(context, 'Waiting for the answer', () =>
     callGateway(`${url}/${path}`, { method: 'POST', headers, body }),
   )
-  const answer = cutLine(text, 4_000)
   if (context.json) context.printJson({ status, body: tryParseJson(text) ?? null, replay: isReplay })
-  else context.print([String(status), answer, isReplay ? '(a replay of the first answer)' : ''].join(' ').trim())
+  else printAnswer(context, { status, text, isReplay })
   if (status >= 400) return exitCodes[toGatewayProblem(status, text).kind]
   if (wait === undefined) return exitCodes.ok
   const seconds = Math.max(0, wait - (performance.now() - began) / 1_000)
   return waitForStartedRuns(context, config, { receipt: Receipt.parse(tryParseJson(text) ?? {}), seconds })
+}
+
+const Framed = z.union([
+  z.object({ frame: z.string() }),
+  z.object({ problem: z.object({ frame: z.string() }) }).transform(({ problem }) => problem),
+])
+
+/** Prints the answer on one line, and the code frame, which only a gateway in development adds, below it. */
+function printAnswer(
+  { print }: Context,
+  { status, text, isReplay }: { status: number; text: string; isReplay: boolean },
+): void {
+  const { frame } = Framed.safeParse(tryParseJson(text)).data ?? {}
+  const answer = frame === undefined ? text : text.replace(`,"frame":${JSON.stringify(frame)}`, '')
+  print([String(status), cutLine(answer, 4_000), isReplay ? '(a replay of the first answer)' : ''].join(' ').trim())
+  if (frame !== undefined) print(indent(cut(frame, 4_000)))
 }
 
 const Receipt = z

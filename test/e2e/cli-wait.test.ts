@@ -89,6 +89,12 @@ describe('the exit codes of a command that waits', () => {
     for (const { stdout, stderr } of [dead, parked]) expect(stdout + stderr).not.toMatch(/no-such-program|out of yarn/)
   })
 
+  test('hookloom send prints the frame of a broken transform as lines below the answer', async () => {
+    const gateway = await startInside({ config: { hooks: { mappings } }, files, development: true })
+    const { stdout } = await send(gateway, 'throws', {})
+    expect(stdout).toMatch(/^\d+ \{.*"detail":"[^"]*"\}\}\n {2}.*\n {4,}\| +\^/s)
+  })
+
   test('the exit code is 0 for the first verdict of the list, 1 for another one, and 70 for none', async () => {
     // the reply of this command is the message inside the boundary
     const script = String.raw`const text = require('node:fs').readFileSync(0, 'utf8'); console.log(/---\n(.*)/.exec(text)[1])`
