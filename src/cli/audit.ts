@@ -33,7 +33,7 @@ export async function audit(context: Context, { verify, ...query }: AuditOptions
 
 function toCells({ number, at, by, act, target, details, outcome, reason, began }: AuditFields): string[] {
   const more = Object.entries(details).map(([name, text]) => `${name}: ${text}`)
-  const end = began === null ? outcome : `${outcome} (${began})`
+  const end = began === null ? outcome : `${outcome}, of no. ${began}`
   return [
     String(number),
     formatTime(Date.parse(at)),

@@ -49,6 +49,8 @@ test(
       { by, target: 'mapping:none', outcome: 'begun' },
       { by, target: 'mapping:none', outcome: 'refused', reason: gone, began: entries[2]?.number },
     ])
+    const { stdout } = await runCommand(['audit'], { dir: gateway.dir })
+    expect(stdout).toContain(`  done, of no. ${entries[0]?.number}\n`)
   },
 )
 
