@@ -17,7 +17,7 @@ import { collectShapes } from '../replay/payload-shapes.ts'
 import { assemble } from '../reload/assemble.ts'
 import type { NamedShape } from '../shapes/event-shape.ts'
 import { renderTypes } from '../shapes/typescript.ts'
-import { renderSchemas } from '../shapes/zod.ts'
+import { renderSchemas, toSchemaName } from '../shapes/zod.ts'
 import { resolveTransformsRoot } from '../transforms/root.ts'
 import { readStore } from './gateway/stored.ts'
 import type { Context } from './terminal/context.ts'
@@ -75,12 +75,14 @@ export async function writeTypes(
   const folder = join(await resolveTransformsRoot({ configDir: context.dir, transformsDir }), 'payloads')
   const path = toFilePath(hook)
   await mkdir(dirname(join(folder, path)), { recursive: true, mode: codeFolderMode })
+  const names = shapes.map(({ name }) => name)
+  const schemas = [`${path}.zod.ts`, names.map(toSchemaName), renderSchemas(hook, shapes, hasNumbersAsTexts)] as const
   const files = [
-    [`${path}.d.ts`, renderTypes(hook, shapes, hasNumbersAsTexts)],
-    ...(zod ? [[`${path}.zod.ts`, renderSchemas(hook, shapes, hasNumbersAsTexts)] as const] : []),
-  ] as const
+    [`${path}.d.ts`, names, renderTypes(hook, shapes, hasNumbersAsTexts)] as const,
+    ...(zod ? [schemas] : []),
+  ]
   const written: WrittenTypes[] = []
-  for (const [base, parts] of files) {
+  for (const [base, exported, parts] of files) {
     let text = ''
     for (const part of parts) {
       text += part
@@ -90,7 +92,7 @@ export async function writeTypes(
     const file = join(folder, base)
     const isNew = !existsSync(file) || readFileSync(file, 'utf8') !== text
     if (isNew) await writeFileAtomic(file, text, codeMode)
-    written.push({ hook, file, types: shapes.map((shape) => shape.name), isNew })
+    written.push({ hook, file, types: exported, isNew })
   }
   return written
 }

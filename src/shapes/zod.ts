@@ -23,8 +23,13 @@ export function* renderSchemas(
   for (const { name, source, shape } of shapes) {
     const learnt = { requests: countSeen(shape), hasNumbersAsTexts: hasNumbersAsTexts(source) }
     const schema = renderSchema(shape, { indent: '', ...learnt })
-    yield `\nexport const ${name.charAt(0).toLowerCase()}${name.slice(1)} = ${schema}\n`
+    yield `\nexport const ${toSchemaName(name)} = ${schema}\n`
   }
+}
+
+/** The name of the schema of a type. */
+export function toSchemaName(type: string): string {
+  return `${type.charAt(0).toLowerCase()}${type.slice(1)}`
 }
 
 function renderSchema(shape: Shape, place: Place): string {

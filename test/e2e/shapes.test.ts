@@ -35,6 +35,7 @@ describeEngines('the shapes that a gateway learns', (start) => {
       await gateway.stop()
       const ran = await runCommand(['types', 'orders', '--zod'], { dir: gateway.dir })
       expect(ran).toMatchObject({ code: 0, stderr: '' })
+      expect(ran.stdout).toMatch(/orders\.d\.ts {2}OrdersPayload\n.*orders\.zod\.ts {2}ordersPayload\n$/)
       const folder = join(gateway.dir, 'hooks/transforms/payloads')
       const types = readFileSync(join(folder, 'orders.d.ts'), 'utf8')
       expect(types).toContain('export type OrdersPayload = {\n  id: number\n')
