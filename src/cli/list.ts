@@ -55,9 +55,11 @@ export async function list(context: Context, options: ListOptions): Promise<numb
       return { records: found, nodes: await store.nodes(), waits: await readWaitsOf(context, store, jobs) }
     },
   )
+  const times = { since: toOptionTime(since), until: toOptionTime(until) }
+  const command = ['list', ...listFilterArguments({ state, hook, source, search: text, ...times })]
   if (context.json)
     for (const record of records) context.printJson({ ...toDeliveryFields(record), waits: findWait(record, waits) })
-  else if (records.length === 0) context.print(describeEmptyList(`${state ?? ''} delivery`.trim(), before))
+  else if (records.length === 0) context.print(await describeEmptyList(context, { hook, command, before }))
   else {
     context.print(
       renderTable(
@@ -65,8 +67,6 @@ export async function list(context: Context, options: ListOptions): Promise<numb
         records.map((record) => listCells(record, waits)),
       ),
     )
-    const times = { since: toOptionTime(since), until: toOptionTime(until) }
-    const command = ['list', ...listFilterArguments({ state, hook, source, search: text, ...times })]
     if (follow === undefined)
       printOlder(context, command, { found: records, limit, cursor: ({ deliveryId }) => deliveryId })
   }
@@ -82,8 +82,18 @@ function listFilterArguments(filters: Readonly<Record<string, string | undefined
 
 const toOptionTime = (at: number | undefined) => (at === undefined ? undefined : toIsoTime(at))
 
-function describeEmptyList(what: string, before: string | undefined): string {
-  return before === undefined ? `No ${what} yet.` : `No ${what} is older.`
+async function describeEmptyList(
+  context: Context,
+  {
+    hook,
+    command: [, ...filters],
+    before,
+  }: { hook: string | undefined; command: readonly string[]; before: string | undefined },
+): Promise<string> {
+  const unknown = hook === undefined ? undefined : await (await import('./types.ts')).findUnknownHook(context, hook)
+  if (unknown !== undefined) return unknown
+  if (filters.length > 0) return `No ${before === undefined ? '' : 'older '}delivery matches ${filters.join(' ')}.`
+  return before === undefined ? 'No delivery yet.' : 'No delivery is older.'
 }
 
 function toUnknownIdProblem(what: string, id: string): Problem {

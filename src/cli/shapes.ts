@@ -6,7 +6,7 @@ import { type EventShape, readRequests } from '../shapes/event-shape.ts'
 import { listPlaces } from '../shapes/places.ts'
 import { streamShapeRows } from '../replay/shape-rows.ts'
 import { readStore } from './gateway/stored.ts'
-import { loadGeneration } from './types.ts'
+import { findUnknownHook, loadGeneration } from './types.ts'
 import type { Context } from './terminal/context.ts'
 import { cutLine, formatTime, indent, renderTable } from './terminal/print.ts'
 
@@ -24,7 +24,12 @@ export async function shapes(context: Context, { hook, since }: ShapesOptions): 
     return 0
   }
   const found = await readStore(context, [], (store) => readShapes(store, hook))
-  if (found.length === 0) context.print(hook === undefined ? 'No request yet.' : 'No request of this hook yet.')
+  if (found.length === 0)
+    context.print(
+      hook === undefined
+        ? 'No request yet.'
+        : ((await findUnknownHook(context, hook)) ?? `No request of the hook "${cutLine(hook, 60)}" yet.`),
+    )
   else if (since === undefined) context.print(renderEvents(found))
   else context.print(renderChanges(found, since))
   return 0

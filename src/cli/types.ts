@@ -29,11 +29,8 @@ type TypesOptions = { readonly hook: string | undefined; readonly zod: boolean }
 export async function types(context: Context, { hook, zod }: TypesOptions): Promise<number> {
   const generation = await loadGeneration(context)
   const known = await listHooks(context, generation)
-  if (hook !== undefined && generation.findHook(hook).kind !== 'mapped') {
-    const near = findNearest(hook, known)
-    const next = near === undefined ? '"hookloom list" shows what came in.' : `Did you mean "${near}"?`
-    throw new Problem('not-found', `No mapping has the hook "${cutLine(hook, 60)}". ${next}`)
-  }
+  if (hook !== undefined && generation.findHook(hook).kind !== 'mapped')
+    throw new Problem('not-found', describeUnmapped(hook, known))
   const written: WrittenTypes[] = []
   for (const name of hook === undefined ? known : [trimSlashes(hook)]) {
     written.push(...(await writeTypes(context, { hook: name, zod, generation })))
@@ -121,6 +118,24 @@ async function listHooks(context: Context, { mappings }: Generation): Promise<st
   const named = mappings.flatMap(({ match: { path } }) => path ?? [])
   const learnt = await readStore(context, [], (store) => readShapes(store))
   return [...new Set([...named.map(trimSlashes), ...learnt.map(({ hook }) => hook)])].toSorted()
+}
+
+function describeUnmapped(hook: string, known: readonly string[]): string {
+  const near = findNearest(hook, known)
+  const next = near === undefined ? '"hookloom list" shows what came in.' : `Did you mean "${near}"?`
+  return `No mapping has the hook "${cutLine(hook, 60)}". ${next}`
+}
+
+/** Says that no mapping has the hook. Undefined if the hook exists, or if the configuration is invalid. */
+export async function findUnknownHook(context: Context, hook: string): Promise<string | undefined> {
+  try {
+    const generation = await loadGeneration(context)
+    if (generation.findHook(hook).kind !== 'unknown') return undefined
+    return describeUnmapped(hook, await listHooks(context, generation))
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    return undefined
+  }
 }
 
 /** The path of the files of a hook, without their extensions. Each hook has its own path: a name that is long or has other characters gets a hash. */

@@ -82,6 +82,16 @@ describeEngines('the shapes that a gateway learns', (start) => {
   test('hookloom types names a similar hook for an unknown one, and reports that no request is known yet', async () => {
     const gateway = await start({ config })
     const { dir } = gateway
+    for (const command of [
+      ['shapes', 'order'],
+      ['list', '--hook', 'order'],
+    ])
+      expect((await runCommand(command, { dir })).stdout).toBe(
+        'No mapping has the hook "order". Did you mean "orders"?\n',
+      )
+    expect((await runCommand(['shapes', 'orders'], { dir })).stdout).toBe('No request of the hook "orders" yet.\n')
+    const filtered = ['list', '--state', 'parked', '--hook', 'orders']
+    expect((await runCommand(filtered, { dir })).stdout).toBe('No delivery matches --state parked --hook orders.\n')
     expect(await runCommand(['types', 'order'], { dir })).toMatchObject({
       code: 65,
       stderr: expect.stringContaining('Did you mean "orders"?'),
