@@ -113,9 +113,10 @@ function describePlace({
   return `, ${shown}; the oldest has waited for ${formatAge(oldestForMs)}`
 }
 
-/** Formats a moment, without the date if it is today. */
+/** Formats a moment, without the date if it is today. It is rounded, because the clock of the store may differ by some milliseconds. */
 function formatMoment(at: number, now: number): string {
-  const [text, today] = [toIsoTime(at).slice(0, 19), toIsoTime(now).slice(0, 10)]
+  const nearest = Math.round(at / 1_000) * 1_000
+  const [text, today] = [toIsoTime(nearest).slice(0, 19), toIsoTime(now).slice(0, 10)]
   return `${text.startsWith(today) ? text.slice(11) : text.replace('T', ' ')}Z`
 }
 

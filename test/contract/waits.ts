@@ -17,7 +17,7 @@ const config = Config.parse({
 })
 const leaseMs = 30_000
 /** The time of the machine that shows the sentence. Its clock may differ from the store's. */
-const now = Date.parse('2026-05-04T14:00:00.500Z')
+const now = Date.parse('2026-05-04T13:59:59.996Z')
 const pause = { kind: 'pause', author: 'ada@host', reason: '', forMs: undefined } as const
 
 export function describeWaits(stage: () => Stage): void {
