@@ -130,7 +130,7 @@ function renderJob(job: Job, { waits, turn }: { waits: string | undefined; turn:
       ['why', toPrintable(waits ?? '')],
       ['turn', turn === undefined ? '' : describeTurn(turn)],
       ['session', `${planned.sessionKey} of agent ${planned.agentId}`],
-      ['attempts', String(job.attempts)],
+      ['attempts', describeAttempts(job)],
       ['verdict', verdict === undefined ? '' : describeVerdict(verdict)],
       [
         'failing',
@@ -140,7 +140,7 @@ function renderJob(job: Job, { waits, turn }: { waits: string | undefined; turn:
         'next try',
         job.state === 'queued' && (job.attempts > 0 || job.failingSince !== undefined) ? formatTime(job.runAt) : '',
       ],
-      [isEndedEarly(job.state) ? 'reason' : 'last error', job.state === 'done' ? '' : (job.lastError ?? '')],
+      [nameLastError(job), job.state === 'done' ? '' : (job.lastError ?? '')],
       ['ended by', job.endedBy === undefined ? '' : toPrintable(job.endedBy)],
       ['next', job.state === 'dead' ? `${describeRetry(job.id)}.` : ''],
       ['status', describeTask(planned, 'statusJobId', 'it is set')],
@@ -152,6 +152,19 @@ function renderJob(job: Job, { waits, turn }: { waits: string | undefined; turn:
     ...(posts.length === 0 ? [] : [renderTable(['message', 'state', 'to', ''], posts)]),
     ...(reply === undefined ? [] : [`Reply\n${indent(cut(reply, maxReplyChars))}`]),
   ].join('\n')
+}
+
+function describeAttempts({ attempts, failures }: Job): string {
+  const more = failures.length - attempts
+  return more > 0
+    ? `${attempts}, and ${more} while the other side was unavailable, which ${more === 1 ? 'does' : 'do'} not count`
+    : `${attempts}`
+}
+
+/** A delay, such as that of a spent budget, is no failure. */
+function nameLastError({ state, failures, lastError }: Job): string {
+  if (isEndedEarly(state)) return 'reason'
+  return state === 'queued' && failures.at(-1)?.error !== lastError ? 'held back' : 'last error'
 }
 
 function describeTurn({ since, until }: Turn): string {

@@ -140,3 +140,25 @@ test.each([
   expect(text).toMatch(/state +skipped/)
   expect(text).toMatch(new RegExp(`reason +${reason}`))
 })
+
+test('hookloom show counts an attempt that found the other side unavailable apart, and calls no delay an error', async () => {
+  const dir = makeConfigDir()
+  let now = Date.now()
+  const store = createSqliteStore({ file: join(dir, 'state/hookloom.db'), clock: () => now })
+  const job = newJob()
+  await store.append(newDelivery({ at: now, jobs: [job] }))
+  const { context, printed } = createShowContext(dir)
+  for (const outcome of [{ error: 'down' }, { error: 'it is busy', isDelay: true }]) {
+    const [claimed] = await store.claim({ limit: 1, leaseMs: 60_000 })
+    if (claimed === undefined) throw new Error('nothing to claim')
+    await store.report(claimed, { outcome: { kind: 'retry', afterMs: 1_000, counted: false, ...outcome } })
+    now += 1_000
+    await show({ ...context, json: false }, { id: job.id })
+  }
+  await store.close()
+  const [failed, delayed] = printed
+  expect(failed).toMatch(/attempts +0, and 1 while the other side was unavailable, which does not count$/m)
+  expect(failed).toMatch(/last error +down$/m)
+  expect(delayed).toMatch(/held back +it is busy$/m)
+  expect(delayed).not.toContain('last error')
+})
