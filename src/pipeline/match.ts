@@ -223,8 +223,10 @@ function compilePayloadCondition(id: string, expression: string, wanted: Conditi
   const path = parsePayloadPath(id, expression)
   const { description, findMiss: findValueMiss } = compileComparison(wanted)
   const condition: Condition = ({ body }) => {
-    const found = findValueMiss(readPath(readPayload(body), path))
-    return found === undefined ? undefined : `payload.${expression} is ${found}, this mapping takes ${description}`
+    const value = readPath(readPayload(body), path)
+    const miss = findValueMiss(value)
+    const found = value === undefined ? 'missing' : miss
+    return miss === undefined ? undefined : `payload.${expression} is ${found}, this mapping takes ${description}`
   }
   return { condition, description }
 }

@@ -67,7 +67,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     await open('plain')
     await body().fill('{"text": "one"}')
     await prompt().getByText('Say one').waitFor(wait)
-    await page.getByLabel('Mappings that were tried').getByText('payload.skip is nothing').waitFor(wait)
+    await page.getByLabel('Mappings that were tried').getByText('payload.skip is missing').waitFor(wait)
     await body().press('End')
     await body().fill('{"text": "two"}')
     await prompt().getByText('Say two').waitFor(wait)

@@ -271,7 +271,7 @@ describe('reasons of a trace', () => {
       `payload.action is another string, ${expected}`,
     )
     expect(explain(match, { body: toJsonBody({ action: 5 }) })).toBe(`payload.action is a number, ${expected}`)
-    expect(explain(match, { body: toJsonBody({}) })).toBe(`payload.action is nothing, ${expected}`)
+    expect(explain(match, { body: toJsonBody({}) })).toBe(`payload.action is missing, ${expected}`)
   })
 
   test('a reason in the trace about a header shows neither the received value nor the wanted one', () => {
