@@ -21,7 +21,10 @@ export function findBundledRequest(from: string, event?: string): Fixture['reque
   if (found !== undefined) return found.request
   const known = listBundledSenders()
   const near = findNearest(from, known)
-  const next = near === undefined ? `Known: ${known.join(', ')}.` : `Did you mean ${near}?`
+  const next =
+    near === undefined
+      ? `Known: ${known.join(', ')}. For another sender, let it send a request, then give --from last.`
+      : `Did you mean ${near}?`
   throw new Problem('usage-invalid', `There is no bundled request of "${from}". ${next}`)
 }
 

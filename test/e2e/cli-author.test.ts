@@ -102,7 +102,7 @@ describe('hookloom new', () => {
   test('hookloom new --from with an unknown sender lists the known ones', async () => {
     const dir = makeConfigDir()
     const { code, stderr } = await runCommand(['new', 'mine', '--from', 'nobody-at-all'], { dir })
-    expect([code, stderr]).toEqual([64, expect.stringMatching(/calcom.*github.*stripe/)])
+    expect([code, stderr]).toEqual([64, expect.stringMatching(/calcom.*github.*stripe.*--from last\.$/m)])
     expect(existsSync(join(dir, 'hooks'))).toBe(false)
   })
 })
