@@ -165,7 +165,7 @@ const maxNamed = 5
 
 function describeShape({ source, event, requests, fixtures, fields, covered, missing }: CoveredShape): string {
   const name = cutLine([source, event].filter((word) => word !== null).join(' ') || 'no event', 60)
-  const head = `${name}: ${requests} requests came in, and ${formatQuantity(fixtures, 'fixture has', 'fixtures have')} ${covered} of its ${fields} fields`
+  const head = `${name}: ${formatQuantity(requests, 'request')} came in; ${formatQuantity(fixtures, 'fixture has', 'fixtures have')} ${covered} of ${formatQuantity(fields, 'field')}`
   const named = missing.slice(0, maxNamed).map(({ path, kinds }) => `${path} (${kinds.join(', ')})`)
   const more = fields - covered - named.length
   return named.length === 0 || fixtures === 0

@@ -81,6 +81,7 @@ describeEngines('hookloom test --coverage', (start) => {
     const shown = await runCommand(['test', '--coverage'], { dir })
     expect(shown.stdout).toMatch(/x\.ts:13 {2}'unreachable so far'.* reached by nothing/)
     expect(shown.stdout).toContain(`"hookloom capture ${String(deliveryId)}" makes a fixture`)
+    expect(shown.stdout).toContain('\n  no event: 1 request came in; 2 fixtures have 1 of 1 field\n')
     expect(shown.stdout).toContain('2 passed, 0 failed')
   })
 
