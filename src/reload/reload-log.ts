@@ -93,7 +93,7 @@ function logSaved(log: Log, { saved, problems }: ReloadFacts & { readonly saved:
   if (used.length === 0) return
   const names = used.map(({ label }) => label).join(', ')
   const [first] = problems
-  if (first === undefined) return log.info({}, `${names} was saved; the code that serves has not changed`)
+  if (first === undefined) return log.info({}, `${names} was saved; the gateway serves the same as before`)
   log.warn({}, `${names} was saved, but there is still a problem: ${toSentence(first.detail)}`)
 }
 

@@ -20,7 +20,7 @@ describe('log lines of saves', () => {
   test('a save that changes nothing is logged, and so is a save of a file that nothing uses', async () => {
     const stage = await createStage({ 'x.ts': says('1') })
     await stage.write({ 'x.ts': says('1') })
-    await stage.waitForLine(/^hooks\/transforms\/x\.ts was saved; the code that serves has not changed\n$/)
+    await stage.waitForLine(/^hooks\/transforms\/x\.ts was saved; the gateway serves the same as before\n$/)
     await stage.write({ 'later.ts': says('1') })
     await stage.waitForLine(/^hooks\/transforms\/later\.ts was saved; nothing uses it\n$/)
     expect(stage.lines.filter(({ text }) => text.includes('was saved'))).toHaveLength(2)
