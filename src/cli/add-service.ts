@@ -147,11 +147,11 @@ function readServerFacts({ dir, env, note }: Context) {
 function describeNextSteps(kind: ServiceKind, { dir, program, owner }: ServiceFacts): string {
   const isRoot = owner.startsWith('0:')
   if (kind === 'systemd') {
-    const root = isRoot
-      ? `The gateway would run as root: give ${dir} to another user first, and run this command again.\n\n`
-      : ''
+    if (isRoot) {
+      return `The gateway would run as root. Give the directory to another user, and run this command again:\n\n  chown -R <user>: ${quoteShellWord(dir)}`
+    }
     const file = quoteShellWord(join(dir, 'hookloom.service'))
-    return `${root}As root:\n\n  cp ${file} /etc/systemd/system/\n  systemctl daemon-reload\n  systemctl enable --now hookloom`
+    return `As root:\n\n  cp ${file} /etc/systemd/system/\n  systemctl daemon-reload\n  systemctl enable --now hookloom`
   }
   const build = `docker build --tag hookloom --file ${quoteShellWord(join(dir, 'Dockerfile'))} ${quoteShellWord(program)}`
   if (kind === 'docker') return `Build the image:\n\n  ${build}`

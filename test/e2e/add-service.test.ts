@@ -26,7 +26,7 @@ describe('hookloom add service --kind systemd', () => {
     const { code, stdout } = await add(dir, 'systemd')
     expect({ code, stdout }).toEqual({
       code: 0,
-      stdout: expect.stringContaining(`cp ${dir}/hookloom.service /etc/systemd/system/`),
+      stdout: expect.stringContaining(`created  ${dir}/hookloom.service\n`),
     })
     const unit = read(dir, 'hookloom.service')
     expect(unit).toContain(`\nExecStart=${process.execPath} ${mainFile} start\n`)
@@ -82,9 +82,12 @@ describe('hookloom add service --kind systemd', () => {
       const unit = { ...others, stopTimeoutMs: 40_000, hooksPath: '/hooks', port: 8790, adminPort: 8791, writable: [] }
       const old = renderUnit({ ...unit, user: root })
       writeFileSync(join(dir, 'hookloom.service'), old)
+      const first = await add(dir, 'systemd')
+      expect(first.stdout).toContain(`chown -R <user>: ${dir}`)
+      expect(first.stdout).not.toContain('systemctl')
       chownSync(dir, 4321, 4321)
       const again = await add(dir, 'systemd')
-      expect([again.code, again.stdout]).toEqual([0, expect.stringContaining('changed  ')])
+      expect([again.code, again.stdout]).toEqual([0, expect.stringMatching(/^changed {2}[^]*As root:\n\n {2}cp /)])
       expect(read(dir, 'hookloom.service')).toBe(old.replace('User=root', 'User=4321').replace('Group=0', 'Group=4321'))
       writeFileSync(join(dir, 'hookloom.service'), `${old}# mine`)
       expect((await add(dir, 'systemd')).code).toBe(65)
