@@ -279,11 +279,12 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
   subscribe(listener: (signal: Signal) => void): () => void
 
   /**
-   * Deletes deliveries, with their jobs, and tasks that ended more than `olderThanMs` ago, and events, messages and sessions that are older than
-   * that. Drops deliveries and tasks that were stored before that and still wait. Returns the number of deliveries that it deleted or dropped. It
-   * works in many small transactions, so that it does not delay other calls.
+   * Deletes deliveries, with their jobs, and tasks that ended more than `olderThanMs` ago, and events, messages and sessions that are older. Drops
+   * deliveries and tasks that were stored before that and still wait. Returns how many deliveries it deleted or dropped. Each step is short.
    */
   sweep(olderThanMs: number): Promise<number>
+  /** The time that the store compares with, in milliseconds since the epoch. In Postgres, it is that of the database. */
+  now(): Promise<number>
   health(): Promise<StoreHealth>
 }
 

@@ -120,6 +120,13 @@ export function describeSweep(stage: () => Stage): void {
       expect((await claimOne(store)).id).toBe('a2')
     })
 
+    test('now() is the time by which sweep() decides what is old', async () => {
+      const { store, clock } = stage()
+      const before = await store.now()
+      clock.advance(1000)
+      expect([before, await store.now()]).toEqual([clock() - 1000, clock()])
+    })
+
     test('sweep() deletes all old deliveries, even if that takes several steps', async () => {
       const { store, clock } = stage()
       await Promise.all(Array.from({ length: 1203 }, () => store.append(newDelivery({ at: clock() }))))

@@ -123,9 +123,10 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     }
   }
 
+  const readNow = async () => Number((await query(`SELECT ${now()} AS now`))[0]?.['now'])
+
   async function sweep(olderThanMs: number): Promise<number> {
-    const [row] = await query(`SELECT ${now()} AS now`)
-    const before = Number(row?.['now']) - olderThanMs
+    const before = (await readNow()) - olderThanMs
     let total = 0
     for (let after: number | undefined = 0; after !== undefined;) {
       const from: number = after
@@ -205,6 +206,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     unhold: (given) => writeAndSignal(['jobs'], (own) => unhold(own, given)),
     drop: (id) => writeSilently((own) => drop(own, id, now())),
     sweep,
+    now: readNow,
     lease: (given) => writeSilently((own) => lease(own, { ...given, now: now() })),
     extendLeases: (leases, leaseMs) => writeSilently((own) => extendLeases(own, { leases, leaseMs, now: now() })),
     endLeases: (leases) => writeSilently((own) => endLeases(own, leases)),

@@ -202,6 +202,7 @@ function createStore({ connection, writer, clock, room, countOpenings = () => 1 
       await writer.run({ kind: 'leave', id })
     },
     sweep,
+    now: async () => clock(),
     health: async () => {
       if (isStalled()) return toHealth('The store cannot write: the disk does not respond.')
       // tests whether a failure is over: there may be no other call that would find out
