@@ -5,7 +5,7 @@ import { Problem } from '../../model/problem.ts'
 import type { CopiedTable, CopySource, CopyTarget } from '../copy.ts'
 import { completeCatalog, firstSeq } from './catalog.ts'
 import { type Database, openDatabase, type SqlValue, classifyError } from './driver.ts'
-import { ensurePrivate, describeFile, pageBytes } from './files.ts'
+import { ensurePrivate, describeFile, findRealFile, pageBytes } from './files.ts'
 import { selectJob, selectWake, wakeOffset } from './jobs.ts'
 import { type StoreLock, takeLock } from './lock.ts'
 import { applyMigrations, migrate } from './migrations.ts'
@@ -18,7 +18,7 @@ import { eventColumns, eventTables } from './sessions.ts'
 export async function readSqlite<Result>(file: string, run: (source: CopySource) => Promise<Result>): Promise<Result> {
   if (!existsSync(file))
     throw new Problem('config-missing', `There is no store at ${file}, so there is nothing to copy.`)
-  const lock = takeLock(file)
+  const lock = takeLock(findRealFile(file))
   const db = openUnder(lock, file)
   try {
     db.exec('BEGIN IMMEDIATE')

@@ -1,5 +1,5 @@
-import { closeSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { closeSync, openSync, readlinkSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
 import type { Inodes } from './operations.ts'
 
 /** The page size of a new file. Most rows have some hundred bytes, and a commit writes each page that it changes as a whole. */
@@ -8,6 +8,23 @@ export const pageBytes = 2_048
 /** The last folder and the name of a file: the part of its path that messages may show. */
 export function describeFile(file: string): string {
   return join(basename(dirname(file)), basename(file))
+}
+
+/**
+ * The file to which links lead, even if it is missing: SQLite creates it there. The lock is next to this file, so that a database has one lock, whatever
+ * names it has. Returns the path itself if it cannot be read.
+ */
+export function findRealFile(file: string): string {
+  try {
+    return realpathSync(file)
+  } catch (error) {
+    if (!hasCode(error, 'ENOENT')) return file
+  }
+  try {
+    return findRealFile(resolve(realpathSync(dirname(file)), readlinkSync(file)))
+  } catch {
+    return file
+  }
 }
 
 /** The file that the owner of a database has locked. */
@@ -30,8 +47,12 @@ export function ensurePrivate(file: string): void {
     // wx: opening and closing an existing file would drop the POSIX locks that this process has on it
     closeSync(openSync(file, 'wx', 0o600))
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+    if (!hasCode(error, 'EEXIST')) throw error
   }
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code
 }
 
 /** The size of a file in bytes; 0 if there is none. */

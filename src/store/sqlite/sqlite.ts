@@ -8,6 +8,7 @@ import { createCapacity, type Capacity } from '../room.ts'
 import type { StoreHealth } from '../records.ts'
 import type { Clock, OpenedStore, Store, StoreReader } from '../store.ts'
 import { createReadConnection, type ReadConnection } from './connection.ts'
+import { findRealFile } from './files.ts'
 import { openMemory } from './memory.ts'
 import type { Results, Writer } from './operations.ts'
 import { createWriterQueue, spawnWriter } from './queue.ts'
@@ -48,15 +49,9 @@ export type SqliteOptions = {
 
 /** Does not open the file: the first call does, and each call after a failure tries again. */
 export function createSqliteStore(options: SqliteOptions): OpenedStore {
-  const {
-    file,
-    clock,
-    commitDelayMs = 0,
-    batchLimit = defaultBatchLimit,
-    maxQueued = 10_000,
-    directBelowMs = 2,
-  } = options
+  const { clock, commitDelayMs = 0, batchLimit = defaultBatchLimit, maxQueued = 10_000, directBelowMs = 2 } = options
   const { log = silentLog, spawn = spawnWriter, maxWaitingBytes = () => Number.POSITIVE_INFINITY } = options
+  const file = findRealFile(options.file)
   const capacity = createCapacity({ maxBytes: maxWaitingBytes, log })
   const connection = createReadConnection(file)
   let openings = 0

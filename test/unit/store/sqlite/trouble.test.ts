@@ -1,5 +1,5 @@
 // A store that cannot write refuses calls, reports the reason, and recovers by itself.
-import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
@@ -242,6 +242,26 @@ describe('the owner of a store file', () => {
     await first.close()
     await second.ready()
     expect(await second.append(small())).toEqual({ kind: 'stored' })
+  })
+
+  test.skipIf(process.platform === 'win32').each([
+    ['a link to the file', 'data/x.db', 'link.db', 'link.db'],
+    ['a link to its folder', 'data', 'state', 'state/x.db'],
+  ])('a store file has one owner, although another store opens it through %s', async (_, target, link, other) => {
+    for (const isMissing of [true, false]) {
+      const folder = newFolder()
+      mkdirSync(join(folder, 'data'))
+      symlinkSync(target, join(folder, link))
+      const file = join(folder, 'data/x.db')
+      if (!isMissing) await openStore(file).close()
+      const [first, second] = [openStore(join(folder, other)), openStore(file)]
+      await first.append(small())
+      await expect(second.ready()).rejects.toMatchObject({ code: 'store-locked' })
+      await expect(readSqlite(join(folder, other), async () => undefined)).rejects.toMatchObject({ code: 'store-locked' })
+      await first.close()
+      await second.ready()
+      expect((await second.counts()).deliveries.accepted).toBe(1)
+    }
   })
 
   test.skipIf(process.platform === 'win32')(
