@@ -1,6 +1,6 @@
 // Counts running turns, and finds the limits that keep a key from starting.
 import type { FlowSettings, SharedLimits } from '../model/config/flow.ts'
-import { type Dialect, type EarlyReads, readFlowSettings, run, type Script } from './flow-script.ts'
+import { type Dialect, type EarlyReads, readFlowSettings, readLabels, run, type Script } from './flow-script.ts'
 import type { Row } from './rows.ts'
 import { sessionMark } from './rules.ts'
 
@@ -53,11 +53,10 @@ export function toStoredBlocker(blocker: string, line: string): string {
 }
 
 /** The blocker of a job whose session is held: the key waits until the hold has ended. */
-export function findHeldSession({ labels }: Row, held: readonly string[]): string | undefined {
+export function findHeldSession(job: Row, held: readonly string[]): string | undefined {
   const sessions = held.filter((label) => label.startsWith(sessionMark))
   if (sessions.length === 0) return undefined
-  // as: only the planner writes labels
-  const own = JSON.parse(String(labels ?? '[]')) as string[]
+  const own = readLabels(job)
   const label = sessions.find((session) => own.includes(session))
   return label === undefined ? undefined : nameBlocker(openedAtOnce, `hold:${label}`)
 }

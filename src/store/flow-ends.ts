@@ -1,4 +1,4 @@
-// Ends the jobs of flows that a request cancels, and waiting jobs that expire.
+// Ends the jobs of flows that a request cancels, waiting jobs that expire, and those whose rows are damaged.
 import {
   toEndedColumns,
   type FlowClaim,
@@ -9,6 +9,7 @@ import {
   type Script,
 } from './flow-script.ts'
 import type { Row } from './rows.ts'
+import { rowDamagedReason } from './rules.ts'
 
 const cancelledAtOnce = 50
 const expiredAtOnce = 100
@@ -73,4 +74,11 @@ export function* expireJobs({ now, dialect }: FlowClaim): Script<void> {
   )
   yield* makeKeysReady(ended, dialect)
   yield* run(`UPDATE job_flow SET expires_at = NULL WHERE job_seq IN (${dialect.list('$1')})`, seqs)
+}
+
+/** A damaged row must not prevent the claim of other jobs. */
+export function* endDamaged({ seq }: Row, now: number): Script<undefined> {
+  const sql = `UPDATE jobs SET state = 'dead', ended_at = $2, last_error = $3 WHERE seq = $1 AND state = 'queued' RETURNING seq`
+  yield* run(sql, Number(seq), now, rowDamagedReason)
+  return undefined
 }

@@ -13,7 +13,7 @@ export type NewFlowJob = {
   readonly isQueuedAgain: boolean
   readonly ring: string
   readonly key: string
-  readonly labels: string
+  readonly labels: readonly string[]
   readonly settings: FlowSettings
 }
 
@@ -126,8 +126,7 @@ function computeMoments(group: KeyGroup, now: number): readonly (string | number
 }
 
 function toLineText({ ring, labels, settings: { total, limits, headStartMs } }: NewFlowJob): string {
-  // as: only the planner writes labels
-  const shared = (JSON.parse(labels) as string[]).filter((label) => !label.startsWith(sessionMark))
+  const shared = labels.filter((label) => !label.startsWith(sessionMark))
   const facts: LineFacts = { ring, total: total ?? null, limits, labels: shared, headStartMs }
   return JSON.stringify(facts)
 }

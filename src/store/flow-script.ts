@@ -70,9 +70,37 @@ export function* collectEnded<Result>(script: Script<Result>, ended: EndedRun[])
   }
 }
 
-export function readFlowSettings(row: Row): FlowSettings {
+/** The settings in a damaged row: its key is sorted as any other, and the job ends when its turn is due. */
+const damagedSettings: FlowSettings = {
+  onNew: 'queue',
+  perKey: 1,
+  limits: [],
+  delayMs: 0,
+  maxDelayMs: 0,
+  headStartMs: 0,
+}
+
+export function readFlowSettings({ settings }: Row): FlowSettings {
   // as: only `toFlowSettings` makes this text
-  return JSON.parse(String(row['settings'])) as FlowSettings
+  return (readJson(settings) as FlowSettings | undefined) ?? damagedSettings
+}
+
+export function readLabels({ labels }: Row): readonly string[] {
+  // as: only the planner writes labels
+  return (readJson(labels ?? '[]') as string[] | undefined) ?? []
+}
+
+/** Whether the settings or the labels of a job cannot be read. */
+export function isDamaged({ settings, labels }: Row): boolean {
+  return readJson(settings) === undefined || readJson(labels ?? '[]') === undefined
+}
+
+function readJson(text: Row[string] | undefined): unknown {
+  try {
+    return JSON.parse(String(text))
+  } catch {
+    return undefined
+  }
 }
 
 /**

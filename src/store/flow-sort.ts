@@ -16,6 +16,7 @@ import {
   type FlowClaim,
   jobsOfKey,
   readFlowSettings,
+  readLabels,
   readyColumns,
   makeKeysReady,
   run,
@@ -87,7 +88,7 @@ function toNewJob(row: Row): NewFlowJob {
     isQueuedAgain: row['queued_again'] === 1,
     ring: String(row['ring']),
     key: String(row['key']),
-    labels: String(row['labels'] ?? '[]'),
+    labels: readLabels(row),
     settings: readFlowSettings(row),
   }
 }

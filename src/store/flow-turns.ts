@@ -15,6 +15,7 @@ import {
   type FlowClaim,
   type FlowClaimed,
   type LineFacts,
+  isDamaged,
   jobsOfKey,
   readFlowSettings,
   run,
@@ -23,6 +24,7 @@ import {
   toEndedColumns,
   whereQueued,
 } from './flow-script.ts'
+import { endDamaged } from './flow-ends.ts'
 import type { Row } from './rows.ts'
 import { clockSetBackMs, longestPeriodMs } from './rules.ts'
 
@@ -186,6 +188,7 @@ function* startKey(oldest: Row, { line, servedAt, counts, claim }: Served): Scri
   const head = gathers ? (yield* run(selectNewest(dialect), id))[0] : oldest
   if (head === undefined) return undefined
   if (waitsForRetry(head, now)) return yield* setKey(id, { state: 'later', dueAt: Number(head['run_at']) })
+  if (isDamaged(head)) return yield* endDamaged(head, now)
   const settings = readFlowSettings(head)
   const place: Place = { id, ring: String(oldest['ring']), key: String(oldest['key']), limits: settings.limits }
   const lane = head['lane'] ?? null

@@ -1,7 +1,15 @@
 // Finds why queued jobs wait, with one script for all engines. deliveries/waits.ts turns the reasons into sentences.
 import type { SharedLimits } from '../model/config/flow.ts'
 import { countRunning, findBlocker, type Place, type TurnCounts } from './flow-blockers.ts'
-import { type LineFacts, jobsOfKey, readFlowSettings, run, type Script, whereQueued } from './flow-script.ts'
+import {
+  type LineFacts,
+  jobsOfKey,
+  readFlowSettings,
+  readLabels,
+  run,
+  type Script,
+  whereQueued,
+} from './flow-script.ts'
 import type { Hold } from './records.ts'
 import { type Row, toHold } from './rows.ts'
 
@@ -132,10 +140,8 @@ function readId(value: Row[string] | undefined): string | undefined {
 
 /** The hold that keeps the job back. A pause by an operator is named before other holds. */
 function findHold(job: Row, limits: readonly string[], holds: readonly Hold[]): Hold | undefined {
-  // as: every label is a string
-  const labels = JSON.parse(String(job['labels'] ?? '[]')) as string[]
   const all = new Set([
-    ...labels,
+    ...readLabels(job),
     ...limits.map((name) => `limit:${name}`),
     ...(job['delivery_seq'] === null ? [] : ['all']),
   ])

@@ -14,6 +14,16 @@ export function flowJob(flow: object, over: Partial<NewJob> & { ring?: string } 
   return newJob({ labels: [`mapping:${ring}`, 'agent:main'], flow: planned, ...job })
 }
 
+/** Two jobs, for tests with a damaged row: `damageRow` damages the first. */
+export function newPair(hasFlow = false): NewJob[] {
+  const labels = ['agent:main']
+  return ['bad', 'good'].map((id) => (hasFlow ? flowJob({ key: id }, { id, labels }) : newJob({ id, labels })))
+}
+
+/** A statement that cuts a JSON text of the job `bad`. */
+export const damageRow = (table: string, column: string) =>
+  `UPDATE ${table} SET ${column} = '{"kind":' WHERE ${table === 'jobs' ? 'seq' : 'job_seq'} = (SELECT seq FROM jobs WHERE id = 'bad')`
+
 const leaseMs = 30_000
 
 function ensure<Value>(value: Value | undefined): Value {

@@ -1,6 +1,6 @@
 // Claims and tasks. The clock is the database's. A claim leaves out the jobs that another gateway has locked.
 import { type Row, toClaimedJob } from '../rows.ts'
-import { clockSetBackMs, leaseLostReason, runTaskKinds, toRunTaskName } from '../rules.ts'
+import { clockSetBackMs, leaseLostReason, rowDamagedReason, runTaskKinds, toRunTaskName } from '../rules.ts'
 import type { SharedLimits } from '../../model/config/flow.ts'
 import { claimFlows, hintColumns } from '../flow.ts'
 import { selectRunning } from '../flow-blockers.ts'
@@ -107,9 +107,7 @@ export async function claim(query: Query, given: Claim, [hints = {}]: readonly R
 async function claimPlain(query: Query, { limit, leaseMs, only, now }: Claim): Promise<ClaimedJob[]> {
   if (limit <= 0) return []
   const from = async (candidates: string, most: number) =>
-    (await query(claimFrom(candidates, now), most, leaseMs, leaseLostReason)).map((row) =>
-      toClaimedJob(row, Number(row['now'])),
-    )
+    toReadable(query, await query(claimFrom(candidates, now), most, leaseMs, leaseLostReason))
   if (only === 'tasks') return await from(queuedTasks, limit)
   const first = await from(firstQueued, limit)
   if (first.length >= limit) return first
@@ -149,7 +147,27 @@ async function startFlows(query: Query, { limit, leaseMs, limits, now }: Claim):
   const given = { now: Number(at), limit, leaseMs, limits, held: labels, dialect, selectPlain, startJob }
   const { started, ...others } = await runScript(query, claimFlows(given, own, early))
   const rows = [...started.values()].toSorted((one, other) => Number(one['seq']) - Number(other['seq']))
-  return { ...others, jobs: rows.map((row) => toClaimedJob(row, given.now)) }
+  return {
+    ...others,
+    jobs: await toReadable(
+      query,
+      rows.map((row) => ({ ...row, now: given.now })),
+    ),
+  }
+}
+
+/** The claimed jobs whose rows can be read. Ends the others: a damaged row must not prevent the claim of other jobs. */
+async function toReadable(query: Query, rows: readonly Row[]): Promise<ClaimedJob[]> {
+  const jobs: ClaimedJob[] = []
+  for (const row of rows) {
+    try {
+      jobs.push(toClaimedJob(row, Number(row['now'])))
+    } catch {
+      const sql = `UPDATE jobs SET state = 'dead', ended_at = $2, locked_until = NULL, last_error = $3 WHERE seq = $1`
+      await query(sql, Number(row['seq']), Number(row['now']), rowDamagedReason)
+    }
+  }
+  return jobs
 }
 
 /** Closes the gates of queued jobs that a hold keeps back. */

@@ -2,10 +2,11 @@
 import { expect, describe, onTestFinished, test } from 'vitest'
 import { createPostgresStore } from '../../../../src/store/postgres/postgres.ts'
 import { readPostgresFacts } from '../../../../src/store/postgres/facts.ts'
-import { flowJob } from '../../../contract/flow.ts'
+import { rowDamagedReason } from '../../../../src/store/rules.ts'
+import { damageRow, flowJob, newPair } from '../../../contract/flow.ts'
 import { newDelivery, newJob } from '../../../contract/stage.ts'
 import { createProxy } from '../../../contract/postgres-proxy.ts'
-import { newSchema, whyNoPostgres } from '../../../contract/postgres-stage.ts'
+import { newSchema, whyNoPostgres, withDatabase } from '../../../contract/postgres-stage.ts'
 
 async function createStage() {
   const { url, drop } = await newSchema()
@@ -68,5 +69,28 @@ describe.skipIf(whyNoPostgres)('a claim that fails', () => {
     readsOfClock = 1
     expect((await store.claim({ limit: 9, leaseMs: 1_000 })).map(({ id }) => id)).toEqual(['plain'])
     await expect(store.claim({ limit: 9, leaseMs: 1_000 })).rejects.toMatchObject({ code: 'store-unavailable' })
+  })
+})
+
+describe.skipIf(whyNoPostgres)('a damaged row', () => {
+  test.each<[what: string, table: string, column: string, hasFlow?: boolean]>([
+    ['a damaged plan', 'job_parts', 'planned'],
+    ['damaged steps', 'job_parts', 'steps'],
+    ['a flow and damaged posts', 'job_parts', 'posts', true],
+    ['a flow and damaged labels', 'jobs', 'labels', true],
+    ['a flow and damaged settings of it', 'job_flow', 'settings', true],
+  ])('a job with %s ends, and the other jobs are claimed', async (_, table, column, hasFlow) => {
+    const { url } = await createStage()
+    const store = openStore(url)
+    await store.append(newDelivery({ at: Date.now(), jobs: newPair(hasFlow) }))
+    await withDatabase((client) => client.query(damageRow(table, column)), url)
+    await store.hold({ label: 'session:a', kind: 'pause', reason: 'x', author: 'ada', forMs: undefined })
+    expect(await store.claim({ limit: 9, leaseMs: 1000 })).toMatchObject([{ id: 'good' }])
+    expect((await store.counts()).jobs).toMatchObject({ dead: 1, running: 1 })
+    const [bad] = await withDatabase(
+      (client) => client.query(`SELECT last_error FROM jobs WHERE id = 'bad'`),
+      url,
+    ).then(({ rows }) => rows)
+    expect(bad).toEqual({ last_error: rowDamagedReason })
   })
 })

@@ -9,7 +9,8 @@ import { readSqlite } from '../../../../src/store/sqlite/copy.ts'
 import { openDatabase } from '../../../../src/store/sqlite/driver.ts'
 import { spawnWriter } from '../../../../src/store/sqlite/queue.ts'
 import { createSqliteReader } from '../../../../src/store/sqlite/sqlite.ts'
-import { flowJob } from '../../../contract/flow.ts'
+import { rowDamagedReason } from '../../../../src/store/rules.ts'
+import { damageRow, flowJob, newPair } from '../../../contract/flow.ts'
 import { newDelivery, newJob, parked, request } from '../../../contract/stage.ts'
 import { createSpawn, newFolder, openStore, small } from './stage.ts'
 
@@ -161,25 +162,23 @@ describe('trouble with the file of a store', () => {
     expect(await readSqlite(file, (source) => source.count({ name: 'deliveries', key: ['seq'], columns: {} }))).toBe(1)
   })
 
-  test.each([
-    ['a damaged plan', 'planned', [newJob({ id: 'bad' }), newJob({ id: 'good' })]],
-    [
-      'a flow and a damaged plan',
-      'planned',
-      [flowJob({ key: 'a' }, { id: 'bad' }), flowJob({ key: 'b' }, { id: 'good' })],
-    ],
-    ['damaged labels', 'labels', [newJob({ id: 'bad', labels: ['agent:a'] }), newJob({ id: 'good' })]],
-  ])('a job with %s ends, and the other jobs are claimed', async (_, column, jobs) => {
+  test.each<[what: string, table: string, column: string, hasFlow?: boolean]>([
+    ['a damaged plan', 'jobs', 'planned'],
+    ['a flow and a damaged plan', 'jobs', 'planned', true],
+    ['damaged labels', 'jobs', 'labels'],
+    ['a flow and damaged labels', 'jobs', 'labels', true],
+    ['a flow and damaged settings of it', 'job_flow', 'settings', true],
+  ])('a job with %s ends, and the other jobs are claimed', async (_, table, column, hasFlow) => {
     const file = join(newFolder(), 'x.db')
     const store = openStore(file)
-    await store.append(newDelivery({ at: 1, jobs }))
+    await store.append(newDelivery({ at: 1, jobs: newPair(hasFlow) }))
     const db = openDatabase(file, { readOnly: false, busyMs: 0 })
-    db.exec(`UPDATE jobs SET ${column} = '{"kind":' WHERE id = 'bad'`)
-    db.close()
-    await store.hold({ label: 'agent:a', kind: 'pause', reason: 'x', author: 'ada', forMs: undefined })
-    const claimed = await store.claim({ limit: 9, leaseMs: 1000 })
-    expect(claimed.map(({ id }) => id)).toEqual(['good'])
+    db.exec(damageRow(table, column))
+    await store.hold({ label: 'session:a', kind: 'pause', reason: 'x', author: 'ada', forMs: undefined })
+    expect(await store.claim({ limit: 9, leaseMs: 1000 })).toMatchObject([{ id: 'good' }])
     expect((await store.counts()).jobs).toMatchObject({ dead: 1, running: 1 })
+    expect(db.get(`SELECT last_error FROM jobs WHERE id = 'bad'`)).toEqual({ last_error: rowDamagedReason })
+    db.close()
   })
 
   test('a claim that fails while it sorts new jobs of flows returns the jobs that it has leased', async () => {
@@ -257,7 +256,9 @@ describe('the owner of a store file', () => {
       const [first, second] = [openStore(join(folder, other)), openStore(file)]
       await first.append(small())
       await expect(second.ready()).rejects.toMatchObject({ code: 'store-locked' })
-      await expect(readSqlite(join(folder, other), async () => undefined)).rejects.toMatchObject({ code: 'store-locked' })
+      await expect(readSqlite(join(folder, other), async () => undefined)).rejects.toMatchObject({
+        code: 'store-locked',
+      })
       await first.close()
       await second.ready()
       expect((await second.counts()).deliveries.accepted).toBe(1)
