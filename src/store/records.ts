@@ -148,8 +148,11 @@ export type JobReport = {
   readonly events?: readonly NewEvent[]
   /** Messages to append to the transcript of the job's session. */
   readonly messages?: readonly NewMessage[]
-  /** The ids of the events of the job's session that the turn read: these events, and no others, are now consumed. */
-  readonly consumed?: readonly number[]
+  /**
+   * The events of the job's session that the turn read: these events, and no others, are now consumed. SQLite may give the id of an event that was
+   * swept to a new one, which has another `at`.
+   */
+  readonly consumed?: readonly Pick<WaitingEvent, 'id' | 'at'>[]
   /** The runner's state for the job's session, kept until its next turn. Null deletes it. */
   readonly runnerState?: JsonValue
   /** The recipient that `last` means from now on. It is stored with the main session of the job's agent. */
@@ -237,7 +240,7 @@ export type LaneLoad = {
 }
 
 /** A turn consumes exactly the events that it was shown, by their ids: an event with a lower id may become visible later. */
-type WaitingEvent = SystemEvent & { readonly id: number }
+export type WaitingEvent = SystemEvent & { readonly id: number }
 
 /** The unconsumed events of a session. */
 export type WaitingEvents = {

@@ -160,7 +160,7 @@ async function storeEachKind(place: StorePlace): Promise<void> {
         { role: 'user', text: 'question' },
         { role: 'assistant', text: 'answer' },
       ],
-      consumed: events.map(({ id }) => id),
+      consumed: events,
       runnerState: { thread: 7 },
       recipient: { channel: 'telegram', to: '42' },
     })

@@ -3,6 +3,7 @@
 // after it was shown.
 import { expect } from 'vitest'
 import type { ClaimedJob } from '../../src/model/job.ts'
+import type { WaitingEvent } from '../../src/store/records.ts'
 import type { Store } from '../../src/store/store.ts'
 import { newTask } from './tasks.ts'
 import { keyed, type Moved, newDelivery, newEvent, newJob, planned } from './stage.ts'
@@ -11,7 +12,7 @@ const leaseMs = 1_000
 const lanes = ['a', 'b', 'c', 'd', undefined] as const
 const maxInFlight = 6
 
-type Held = { readonly job: ClaimedJob; readonly store: Store; readonly shown: readonly number[] }
+type Held = { readonly job: ClaimedJob; readonly store: Store; readonly shown: readonly WaitingEvent[] }
 
 export type Run = {
   readonly stores: readonly Store[]
@@ -78,7 +79,7 @@ export async function interleave({ stores, clock, seed, steps }: Run): Promise<{
     for (const job of jobs) {
       const { agentId, sessionKey } = job.planned
       const waiting = await pickStore().waitingEvents({ agentId, sessionKey, limit: 1 + drawBelow(4) })
-      held.push({ job, store, shown: waiting.events.map(({ id }) => id) })
+      held.push({ job, store, shown: waiting.events })
     }
   }
 
@@ -105,7 +106,7 @@ export async function interleave({ stores, clock, seed, steps }: Run): Promise<{
     finished.add(job.id)
     const lane = job.planned.sessionKey
     if (arrived.has(lane)) ended.set(lane, [...(ended.get(lane) ?? []), job.id])
-    for (const id of shown) {
+    for (const { id } of shown) {
       // a job without a lane may run at the same time as another job of its session
       if (lane !== 'none') expect(consumed.has(id)).toBe(false)
       consumed.add(id)

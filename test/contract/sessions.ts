@@ -16,9 +16,9 @@ export function describeSessions(stage: () => Stage): void {
     return store.waitingEvents({ ...main, limit: 9 })
   }
 
-  /** Appends system events. Returns the ids of all events that wait in the main session. */
-  async function appendAndReadIds(...events: Parameters<typeof newEvent>[0][]): Promise<number[]> {
-    return (await appendEvents(...events)).events.map(({ id }) => id)
+  /** Appends system events. Returns those that wait in the main session. */
+  async function appendAndRead(...events: Parameters<typeof newEvent>[0][]) {
+    return (await appendEvents(...events)).events
   }
 
   /** Stores and claims a job of this session. */
@@ -65,11 +65,11 @@ export function describeSessions(stage: () => Stage): void {
       expect(await store.wokenForMs(main)).toBeUndefined()
       await appendEvents({ wakes: true })
       clock.advance(100)
-      const ids = await appendAndReadIds({ wakes: true })
+      const waiting = await appendAndRead({ wakes: true })
       clock.advance(10)
       await appendEvents({}, { sessionKey: 'other', wakes: true })
       expect(await store.wokenForMs(main)).toBe(10)
-      await store.report(await claimTurn('main'), { consumed: ids.slice(1, 2) })
+      await store.report(await claimTurn('main'), { consumed: waiting.slice(1, 2) })
       expect(await store.wokenForMs(main)).toBe(110)
     })
   })
@@ -81,25 +81,25 @@ export function describeSessions(stage: () => Stage): void {
       const [one] = (await store.waitingEvents({ ...main, limit: 1 })).events
       await store.report(await claimTurn('main'), {
         steps: [ran],
-        consumed: one ? [one.id] : [],
+        consumed: one ? [one] : [],
         outcome: { kind: 'done' },
       })
       const left = await store.waitingEvents({ ...main, limit: 9 })
       expect(left.events.map(({ text }) => text)).toEqual(['two', 'three'])
       // not the first event: an earlier event may become visible only after the turn has read the others
-      const consumed = left.events.slice(1).map(({ id }) => id)
+      const consumed = left.events.slice(1)
       await store.report(await claimTurn('main'), { steps: [ran], consumed, outcome: { kind: 'done' } })
       expect((await store.waitingEvents({ ...main, limit: 9 })).events.map(({ text }) => text)).toEqual(['two'])
     })
 
     test('a turn consumes events by id: no event that the turn was not shown, and no event of another session', async () => {
       const { store, clock } = stage()
-      const consumed = await appendAndReadIds({ text: 'old' }, { text: 'else', sessionKey: 'other' })
+      const consumed = await appendAndRead({ text: 'old' }, { text: 'else', sessionKey: 'other' })
       await appendEvents({ text: 'new', wakes: true })
       const turn = await claimTurn('main')
       clock.advance(7)
       const other = await store.waitingEvents({ ...main, sessionKey: 'other', limit: 9 })
-      const shown = [...consumed, ...other.events.map(({ id }) => id)]
+      const shown = [...consumed, ...other.events]
       await store.report(turn, { steps: [ran], consumed: shown, outcome: { kind: 'done' } })
       expect(await store.waitingEvents({ ...main, limit: 9 })).toMatchObject({ events: [{ text: 'new' }], count: 1 })
       expect(await store.waitingEvents({ ...main, sessionKey: 'other', limit: 9 })).toMatchObject({ count: 1 })
@@ -110,9 +110,20 @@ export function describeSessions(stage: () => Stage): void {
       ])
     })
 
+    test('a turn does not consume an event that arrived after those that it was shown were swept', async () => {
+      const { store, clock } = stage()
+      const turn = await claimTurn('main')
+      const consumed = await appendAndRead({ text: 'old' })
+      clock.advance(1000)
+      await store.sweep(500)
+      await appendEvents({ text: 'new' })
+      await store.report(turn, { steps: [ran], consumed })
+      expect(await store.waitingEvents({ ...main, limit: 9 })).toMatchObject({ events: [{ text: 'new' }] })
+    })
+
     test('a turn does not consume an event twice: consumedAt does not change', async () => {
       const { store, clock } = stage()
-      const consumed = await appendAndReadIds({})
+      const consumed = await appendAndRead({})
       const [first, second] = [await claimTurn('main'), await claimTurn('main')]
       const at = clock()
       await store.report(first, { steps: [ran], consumed })
@@ -123,7 +134,7 @@ export function describeSessions(stage: () => Stage): void {
 
     test('a turn that lost its lease consumes and stores nothing', async () => {
       const { store, clock } = stage()
-      const consumed = await appendAndReadIds({})
+      const consumed = await appendAndRead({})
       const stale = await claimTurn('main')
       clock.advance(30_000)
       const held = await claimOne(store)
@@ -139,7 +150,7 @@ export function describeSessions(stage: () => Stage): void {
       const { store } = stage()
       const turn = await claimTurn('main')
       await store.report(turn, { steps: [ran], runnerState: 'first', recipient: { channel: 'slack', to: 'C1' } })
-      const consumed = await appendAndReadIds({})
+      const consumed = await appendAndRead({})
       const again = { consumed, runnerState: 'second', recipient: { channel: 'signal', to: '1' } } as const
       expect(await store.report(turn, { steps: [ran], ...again })).toBe(true)
       expect(await store.waitingEvents({ ...main, limit: 9 })).toMatchObject({ count: 1 })

@@ -154,7 +154,7 @@ function findConsumedEvents(
   { waiting: shown }: TurnContext,
   { events, count, wakes }: WaitingEvents,
 ): Partial<StepRecord> {
-  const consumed = events.slice(0, shown.events.length).map(({ id }) => id)
+  const consumed = events.slice(0, shown.events.length)
   return consumed.length === 0 ? {} : { consumed, leavesWakes: wakes && consumed.length < count }
 }
 

@@ -110,7 +110,7 @@ async function recordTurn(query: Query, { leased, what, now }: Recording): Promi
         WHERE agent_id = $1 AND session_key = $2 AND consumed_at IS NULL AND seq = ANY ($3::bigint[])`,
       agentId,
       sessionKey,
-      consumed,
+      consumed.map(({ id }) => id),
     )
   }
   const touched = [

@@ -139,7 +139,8 @@ export type Operation =
       readonly steps: readonly { readonly name: string; readonly json: string }[]
       readonly events: readonly EventValues[]
       readonly messages: readonly { readonly role: string; readonly text: string }[]
-      readonly consumed: readonly number[]
+      /** The seq and the time of each event. */
+      readonly consumed: readonly (readonly [seq: number, at: number])[]
       readonly leavesLane: boolean
       readonly settled: readonly SettledTurn[]
       readonly leaseMs: number | undefined

@@ -23,8 +23,8 @@ const insertMessage = `INSERT INTO messages (agent_id, session_key, at, role, ru
 const touchSession = `INSERT INTO sessions (agent_id, session_key, updated_at) VALUES (?, ?, ?)
   ON CONFLICT DO UPDATE SET updated_at = excluded.updated_at WHERE excluded.updated_at > updated_at`
 
-const consume = `UPDATE events SET consumed_at = ?
-  WHERE agent_id = ? AND session_key = ? AND consumed_at IS NULL AND seq IN (SELECT value FROM json_each(?))`
+const consume = `UPDATE events SET consumed_at = ?1 FROM json_each(?4)
+  WHERE agent_id = ?2 AND session_key = ?3 AND consumed_at IS NULL AND seq = value ->> 0 AND at = value ->> 1`
 
 /** The session of a turn. */
 type SessionId = { readonly agentId: SqlValue; readonly sessionKey: SqlValue }

@@ -14,7 +14,7 @@ const main = { agentId: 'main', sessionKey: 'main' }
 const report = {
   events: [],
   messages: [],
-  consumed: [1],
+  consumed: [[1, 1]] as const,
   leavesLane: true,
   settled: [],
   leaseMs: 9,
