@@ -1,5 +1,6 @@
 // Keeps transforms from ending the process: `process.kill` in a worker thread would end the gateway.
 import type { AsyncLocalStorage } from 'node:async_hooks'
+import { isUint8Array } from 'node:util/types'
 
 /** A call inside the worker. While it is open, `log` gets the text that its code prints. */
 export type OpenCall = { readonly seq: number; readonly bundle: number; readonly log: string[]; isOpen: boolean }
@@ -43,13 +44,15 @@ export function guardProcess(options: { calls: AsyncLocalStorage<OpenCall>; leav
   for (const [name, value] of Object.entries(replacements)) {
     Object.defineProperty(process, name, { value, configurable: true, writable: true })
   }
+  const decoder = new TextDecoder()
   // the last argument may be a function that waits until the text is written
   const print = (text: unknown, ...rest: unknown[]) => {
     const done = rest.at(-1)
     if (typeof done === 'function') process.nextTick(done)
     const call = calls.getStore()
     if (call?.isOpen !== true) return true
-    for (const line of String(text).trimEnd().split('\n')) addLine(call.log, line)
+    const printed = isUint8Array(text) ? decoder.decode(text) : String(text)
+    for (const line of printed.trimEnd().split('\n')) addLine(call.log, line)
     return true
   }
   process.stdout.write = print

@@ -247,6 +247,15 @@ describe('printed text', () => {
     expect(logs).toEqual([1, 2].map((n) => [`one ${n}`, `two ${n}`, 'three', 'four']))
   })
 
+  test('printed bytes are logged as text', async () => {
+    const { write, load } = await createStage({ workers: 1 })
+    await write({
+      'x.ts': `const bytes = new TextEncoder().encode('0 höre\\n1 auf')
+        export default () => { process.stdout.write(bytes.subarray(2)); process.stderr.write(Buffer.from('2 é')); return null }`,
+    })
+    expect((await run((await load('x.ts'))['x.ts'])).log).toEqual(['höre', '1 auf', '2 é'])
+  })
+
   test('a transform that waits until its text is written goes on', async () => {
     const { write, load } = await createStage({ workers: 1 })
     await write({
