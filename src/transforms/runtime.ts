@@ -57,7 +57,10 @@ export type TransformRuntime = {
    * does not count against its module. `onCovered`: as in `RuntimeOptions`, for these threads.
    */
   createReplayThreads(onCovered?: RuntimeOptions['onCovered']): ReplayThreads
-  /** Calls the listener with each stopped module that may be called again, fully or once as a trial. */
+  /**
+   * Calls the listener with each module that may be called again: it was stopped and may be called fully or once as a trial, or its calls
+   * failed because no thread started, and threads start again.
+   */
   onRetry(listener: (module: string) => void): void
   /** The state of the threads, for tests. */
   state(): ReturnType<Pool['state']> & { builds: number }
@@ -103,14 +106,24 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
     onCovered:
       onCovered &&
       ((id, parts) => {
-        const [module, checked] = [...good].find(([, { post }]) => post.id === id) ?? []
+        const [module, checked] = findGood(id) ?? []
         if (module !== undefined && checked !== undefined) onCovered({ module, ...checked.bundle, parts })
       }),
     onStopped: (id) => {
-      const module = [...good].find(([, { post }]) => post.id === id)?.[0]
+      const module = findGood(id)?.[0]
       if (module !== undefined) breakers.recordEnd({ module, version: id }, { end: 'stopped', isTrial: false })
     },
+    onStartedAgain: (ids) => {
+      for (const id of ids) {
+        const module = findGood(id)?.[0]
+        if (module !== undefined) notifyRetry(module)
+      }
+    },
   })
+
+  function findGood(id: number): [module: string, checked: CheckedBundle] | undefined {
+    return [...good].find(([, { post }]) => post.id === id)
+  }
 
   const load: TransformRuntime['load'] = async ({ root, refs, settings }) => {
     const shared = pools.share(settings)
@@ -209,6 +222,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
     const own = createPools({
       log: silentLog,
       onStopped() {},
+      onStartedAgain() {},
       onCovered:
         onOwnCovered &&
         ((id, parts) => {

@@ -46,6 +46,8 @@ export function createPool(options: {
   log: Log
   /** Called when code of this bundle ended a worker, or threw without a handler, after its call had ended. */
   onStopped: (bundle: number) => void
+  /** Called when threads start again after they could not. `bundles`: those whose calls failed because there was no thread. */
+  onStartedAgain: (bundles: readonly number[]) => void
   /** Whether a started thread waits in reserve. Default: true. */
   hasStandby?: boolean
   /** Whether the threads run shadows: see `createThread`. */
@@ -53,10 +55,12 @@ export function createPool(options: {
   /** If it is set, the threads measure coverage: see `createThread`. */
   onCovered?: ((bundle: number, parts: readonly number[]) => void) | undefined
 }): Pool {
-  const { settings, log, onStopped, onCovered, hasStandby = true, isShadow = false } = options
+  const { settings, log, onStopped, onStartedAgain, onCovered, hasStandby = true, isShadow = false } = options
   const { timeoutMs, memoryMb, workers } = settings
   let kept: readonly BundlePost[] = []
   let isClosed = false
+  /** The bundles whose calls failed since threads could not be started. */
+  const withoutThread = new Set<number>()
 
   const events: Parameters<typeof createThread>[0]['events'] = {
     onCovered,
@@ -73,8 +77,7 @@ export function createPool(options: {
     onGone: (thread, cause) => {
       if (thread.isReady()) return stop(thread, undefined, (label) => buildLostThreadProblem(label, cause, memoryMb))
       standby.recordFailure(cause)
-      checks.fail(thread, () => toProblemRecord(buildStartProblem(cause)))
-      for (const { task } of lifecycle.remove(thread)) fail(task, buildStartProblem(cause), 'unrun')
+      stop(thread, undefined, () => buildStartProblem(cause))
     },
   }
   const standby = createStandby({
@@ -85,6 +88,11 @@ export function createPool(options: {
     },
     isBusy: (thread) => checks.isBusy(thread),
     isKept: hasStandby,
+    onStartedAgain: () => {
+      const bundles = [...withoutThread]
+      withoutThread.clear()
+      onStartedAgain(bundles)
+    },
     log,
   })
   const checks = createChecks({
@@ -97,7 +105,7 @@ export function createPool(options: {
     max: workers,
     take: standby.take,
     onPosted: () => watchdog.watch(),
-    onFailed: (task) => fail(task, standby.problem(), 'unrun'),
+    onFailed: failWithoutThread,
   })
   const lifecycle = createThreadLifecycle({ max: workers, standby, reruns })
   const watchdog = createWatchdog({
@@ -129,10 +137,15 @@ export function createPool(options: {
     if (lifecycle.serving.size < workers) lifecycle.fill()
     let best = findLeastLoaded()
     if (best !== undefined && isBlocked(best)) best = lifecycle.replaceBlocked(best)
-    if (best === undefined) return fail(task, standby.problem(), 'unrun')
+    if (best === undefined) return failWithoutThread(task)
     best.post(task)
     watchdog.watch()
     if (best.lastSeq() > callsPerThread) lifecycle.retire(best)
+  }
+
+  function failWithoutThread(task: Task): void {
+    withoutThread.add(task.bundle.id)
+    fail(task, standby.problem(), 'unrun')
   }
 
   /** Whether a call blocks the thread now, or blocked it before and so lowered its priority. */

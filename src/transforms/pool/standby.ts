@@ -4,7 +4,7 @@ import type { Problem } from '../../model/problem.ts'
 import { buildStartProblem } from '../worker/call.ts'
 import type { Thread } from './thread.ts'
 
-/** If a thread does not start, calls fail for this time before another start is tried. */
+/** If a thread does not start, calls that find no other thread fail for this time. Then another start is tried. */
 const startAgainMs = 1000
 
 export type Standby = {
@@ -28,30 +28,49 @@ export function createStandby(options: {
   isBusy: (thread: Thread) => boolean
   /** False: a thread is started only when it is needed. */
   isKept: boolean
+  /** Called when a thread has started after others could not. Without a kept standby, only a call starts a thread. */
+  onStartedAgain: () => void
   log: Log
 }): Standby {
-  const { spawn, isBusy, isKept, log } = options
+  const { spawn, isBusy, isKept, onStartedAgain, log } = options
   let standby: Thread | undefined
   let failedStart: { at: number; cause: unknown } | undefined
   let isClosed = false
+  let timer: NodeJS.Timeout | undefined
 
   function start(): Thread | undefined {
     if (isClosed || (failedStart !== undefined && performance.now() - failedStart.at < startAgainMs)) return undefined
     try {
-      return spawn()
+      const thread = spawn()
+      if (failedStart !== undefined) void reportStart(thread)
+      return thread
     } catch (error) {
       recordFailure(error)
       return undefined
     }
   }
 
+  async function reportStart(thread: Thread): Promise<void> {
+    await thread.ready
+    if (isClosed || failedStart === undefined || !thread.isReady()) return
+    failedStart = undefined
+    onStartedAgain()
+  }
+
   function recordFailure(cause: unknown): void {
+    // one line for all failures in a row
+    if (failedStart === undefined) log.error({ err: cause }, 'the transform worker does not start')
     failedStart = { at: performance.now(), cause }
-    log.error({ err: cause }, 'the transform worker does not start')
+    clearTimeout(timer)
+    if (isKept && !isClosed) timer = setTimeout(startStandby, startAgainMs).unref()
+  }
+
+  function startStandby(): void {
+    standby ??= start()
   }
 
   function startNext(): void {
-    if (isKept) setImmediate(() => (standby ??= start()))
+    if (isKept) setImmediate(startStandby)
   }
 
   return {
@@ -72,6 +91,7 @@ export function createStandby(options: {
     threads: () => (standby === undefined ? [] : [standby]),
     close: () => {
       isClosed = true
+      clearTimeout(timer)
     },
   }
 }
