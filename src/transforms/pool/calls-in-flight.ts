@@ -16,7 +16,7 @@ export type Task = {
   readonly finish: (outcome: TransformOutcome, end: CallEnd) => void
 }
 
-/** Times are from `performance.now`. `begunAt` is when the main thread first saw that the call had begun, or a little earlier. */
+/** Times are from `performance.now`. `begunAt` is when the main thread first saw that the call had begun. */
 export type InFlightCall = {
   readonly seq: number
   readonly task: Task

@@ -207,7 +207,8 @@ export function createThread({
     },
     answers: (ms) =>
       new Promise((resolve) => {
-        const timer = setTimeout(resolve, ms, false)
+        // an answer that has arrived is read before `setImmediate`, even if the main thread was busy
+        const timer = setTimeout(() => setImmediate(resolve, false), ms)
         pongs.push(() => {
           clearTimeout(timer)
           resolve(true)

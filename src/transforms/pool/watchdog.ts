@@ -55,17 +55,17 @@ export function createWatchdog(options: {
   let lastTick = 0
 
   function tick(): void {
-    const now = performance.now()
     const before = lastTick
-    lastTick = now
-    // the main thread did not run for a while: messages of the other threads must be processed first
-    if (now - before > 10 * tickMs) return
+    lastTick = performance.now()
+    // if the main thread did not run for a while, messages of the other threads may be unread, but those sent before the last tick are not
+    const now = lastTick - before > 10 * tickMs ? before : lastTick
     const busy = threads().filter(({ inFlight }) => inFlight.size > 0)
     if (busy.length === 0) return stopWatching()
     for (const thread of busy) checkCalls(thread, now, before)
     checkMemory(busy, now)
   }
 
+  /** `now`: all messages that the thread sent before this time have been read. `before`: the time of the last tick. */
   function checkCalls(thread: Thread, now: number, before: number): void {
     const observation = findObservation(thread)
     const running = thread.running()
@@ -73,7 +73,7 @@ export function createWatchdog(options: {
     const begun = thread.begun()
     for (; observation.begun < begun; observation.begun += 1) {
       const inFlightCall = thread.inFlight.get(observation.begun + 1)
-      if (inFlightCall !== undefined) inFlightCall.begunAt = Math.max(before, inFlightCall.postedAt)
+      if (inFlightCall !== undefined) inFlightCall.begunAt = lastTick
     }
     const blocking = thread.inFlight.get(running)
     if (blocking !== undefined && isLate(blocking, now)) return onStuck(thread, running)
@@ -91,7 +91,7 @@ export function createWatchdog(options: {
 
   /** The time limit counts from the start of the call: before that, its thread may be starting or blocked. The wait has its own limit. */
   function isLate({ begunAt, postedAt }: InFlightCall, now: number): boolean {
-    return begunAt === undefined ? now - postedAt >= 2 * timeoutMs + startMs : now - begunAt >= timeoutMs + tickMs
+    return begunAt === undefined ? now - postedAt >= 2 * timeoutMs + startMs : now - begunAt >= timeoutMs
   }
 
   function handleLate(thread: Thread, { running }: Observation, oldest: InFlightCall, now: number): void {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { createStage, readResult, type Stage } from './runtime-stage.ts'
 
 const good = `export default ({ payload }) => payload`
@@ -58,6 +58,24 @@ describe('transforms that do not end', () => {
       'slow',
     ])
     expect(runtime.state().threads).toBeLessThanOrEqual(3)
+  })
+
+  test('time limits apply while the main thread is overloaded, and a call that ends in time is not stopped', async () => {
+    const { write, load } = await createStage({ timeoutMs: 400, workers: 1 })
+    await write({
+      'bad.ts': 'export default () => { while (true); }',
+      'hanging.ts': 'export default () => new Promise(() => {})',
+      'slow.ts': `export default () => { const end = Date.now() + 250; while (Date.now() < end); return 'slow' }`,
+    })
+    const modules = await load('bad.ts', 'hanging.ts', 'slow.ts')
+    const overload = setInterval(() => {
+      const end = performance.now() + 150
+      while (performance.now() < end);
+    }, 1)
+    onTestFinished(() => clearInterval(overload))
+    expect(await readResult(modules['bad.ts'])).toBe('transforms/bad.ts did not end within 400 ms.')
+    expect(await readResult(modules['hanging.ts'])).toBe('transforms/hanging.ts did not end within 400 ms.')
+    expect(await readResult(modules['slow.ts'])).toBe('slow')
   })
 
   test('calls that wait for a call that blocks its worker move to another worker and run once', async () => {
