@@ -1,8 +1,9 @@
 // Tests each new bundle in the standby thread before a thread that serves loads it, one bundle after the other. So a bundle that hangs or breaks
 // affects no call.
 import { createSerialQueue } from '../../base/serial.ts'
-import { Problem, toProblemRecord } from '../../model/problem.ts'
-import type { ProblemRecord } from '../../model/problem.ts'
+import { toProblemRecord } from '../../model/problem.ts'
+import type { Problem, ProblemRecord } from '../../model/problem.ts'
+import { buildLoadTimeoutProblem } from '../worker/call.ts'
 import type { BundlePost, FromWorker } from '../worker/messages.ts'
 import { parseSchemaPaths } from '../worker/schema-paths.ts'
 import { toFileLabel } from '../root.ts'
@@ -58,7 +59,7 @@ export function createChecks(options: {
     let timer: NodeJS.Timeout | undefined
     const ended = await new Promise<CheckResult | LostCheck>((end) => {
       current = { thread, bundle, end }
-      const late = new Problem('transform-load-failed', `${toFileLabel(bundle)} was not loaded within ${timeoutMs} ms.`)
+      const late = buildLoadTimeoutProblem(toFileLabel(bundle), timeoutMs)
       const answer = { problems: exports.map(() => toProblemRecord(late)), reads: [], changed: undefined }
       timer = setTimeout(end, timeoutMs + (thread.isReady() ? answerMs : startMs), answer)
       thread.load(bundle)

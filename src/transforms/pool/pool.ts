@@ -9,6 +9,7 @@ import {
   buildShutdownProblem,
   buildExitProblem,
   toFailedOutcome,
+  buildLoadTimeoutProblem,
   buildLostThreadProblem,
   buildTimeoutProblem,
   buildMemoryProblem,
@@ -44,7 +45,7 @@ const callsPerThread = 1_000_000_000
 export function createPool(options: {
   settings: PoolSettings
   log: Log
-  /** Called when code of this bundle ended a worker, or threw without a handler, after its call had ended. */
+  /** Called when code of this bundle ended or blocked a worker, or threw without a handler, while none of its calls was in flight. */
   onStopped: (bundle: number) => void
   /** Called when threads start again after they could not. `bundles`: those whose calls failed because there was no thread. */
   onStartedAgain: (bundles: readonly number[]) => void
@@ -120,6 +121,7 @@ export function createPool(options: {
       lifecycle.handleCallEnd(thread)
     },
     onStuck: (thread, culprit) => stop(thread, culprit, (label) => buildTimeoutProblem(label, timeoutMs)),
+    onStuckLoad: stopLoading,
     onCrowded: (thread) => {
       const isFree = (other: Thread) => other.isReady() && other.inFlight.size === 0 && !isBlocked(other)
       if ([...lifecycle.serving].some(isFree)) for (const task of thread.recall()) dispatch(task)
@@ -180,6 +182,20 @@ export function createPool(options: {
       else dispatch(task)
     }
     reruns.startNext()
+  }
+
+  /** Terminates a thread that the top level of a bundle blocks. New threads load the bundle only for a call of it. */
+  function stopLoading(thread: Thread, bundle: number): void {
+    kept = kept.filter(({ id }) => id !== bundle)
+    for (const spare of standby.threads())
+      if (spare.loading() === bundle && !checks.isBusy(spare)) lifecycle.end(spare)
+    const waiting = [...thread.inFlight.values()].filter(({ task }) => task.bundle.id === bundle)
+    if (waiting.length === 0) onStopped(bundle)
+    for (const { seq, task } of waiting) {
+      thread.take(seq)
+      fail(task, buildLoadTimeoutProblem(toFileLabel(task.bundle), timeoutMs), 'stopped')
+    }
+    stop(thread, undefined, (label) => buildTimeoutProblem(label, timeoutMs))
   }
 
   function onThreadExit(thread: Thread, leaving: ThreadExit): void {

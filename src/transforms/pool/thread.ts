@@ -39,6 +39,8 @@ export type Thread = Omit<CallsInFlight, 'flush'> & {
   readonly ready: Promise<void>
   /** The call whose synchronous code runs in the thread now; 0 if there is none. */
   readonly running: () => number
+  /** The bundle whose top level runs in the thread now; 0 if there is none. */
+  readonly loading: () => number
   /** Lowers the priority of the thread for the rest of its life. It is replaced when its calls have ended. */
   reducePriority(): void
   readonly hasLowPriority: () => boolean
@@ -184,6 +186,7 @@ export function createThread({
     isReady,
     ready,
     running: () => Atomics.load(sharedState, stateIndex.running),
+    loading: () => Atomics.load(sharedState, stateIndex.loading),
     reducePriority: () => {
       hasLowPriority = true
       if (state.kind === 'ready') lowerPriority(state.systemId)

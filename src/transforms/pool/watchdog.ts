@@ -1,4 +1,4 @@
-// Checks the threads while calls are in flight: whether a call blocks its thread, is late, or uses too much memory.
+// Checks the threads while calls are in flight: whether a call or the top level of a module blocks its thread, is late, or uses too much memory.
 import type { InFlightCall } from './calls-in-flight.ts'
 import type { Thread } from './thread.ts'
 
@@ -20,6 +20,9 @@ type Observation = {
   running: number
   since: number
   isStalled: boolean
+  /** The bundle whose top level ran at the last check, and when this was first seen. */
+  loading: number
+  loadingSince: number
   /** The newest call that has begun, as of the last check. */
   begun: number
   isPinged: boolean
@@ -42,13 +45,15 @@ export function createWatchdog(options: {
   onLate: (thread: Thread, seq: number) => void
   /** The thread does not answer. `culprit`: the call that blocks it, if it is known. */
   onStuck: (thread: Thread, culprit: number | undefined) => void
+  /** The top level of the bundle blocks the thread for longer than the time limit, and calls wait for the thread. */
+  onStuckLoad: (thread: Thread, bundle: number) => void
   /** A call has blocked the thread for a while, and other calls wait for it. */
   onCrowded: (thread: Thread) => void
   /** A call blocks the thread, and no call should wait for it. */
   onStalled: (thread: Thread) => void
   onOverMemory: (thread: Thread) => void
 }): Watchdog {
-  const { limits, threads, onLate, onStuck, onCrowded, onStalled, onOverMemory } = options
+  const { limits, threads, onLate, onStuck, onStuckLoad, onCrowded, onStalled, onOverMemory } = options
   const { timeoutMs, memoryMb } = limits
   const observations = new WeakMap<Thread, Observation>()
   let timer: NodeJS.Timeout | undefined
@@ -70,6 +75,9 @@ export function createWatchdog(options: {
     const observation = findObservation(thread)
     const running = thread.running()
     if (running !== observation.running) Object.assign(observation, { running, since: before, isStalled: false })
+    const loading = thread.loading()
+    if (loading !== observation.loading) Object.assign(observation, { loading, loadingSince: lastTick })
+    if (loading !== 0 && now - observation.loadingSince >= timeoutMs) return onStuckLoad(thread, loading)
     const begun = thread.begun()
     for (; observation.begun < begun; observation.begun += 1) {
       const inFlightCall = thread.inFlight.get(observation.begun + 1)
@@ -146,7 +154,17 @@ export function createWatchdog(options: {
   function findObservation(thread: Thread): Observation {
     const known = observations.get(thread)
     if (known !== undefined) return known
-    const observation = { running: 0, since: 0, isStalled: false, begun: 0, isPinged: false, oldest: 0, memoryThen: 0 }
+    const observation = {
+      running: 0,
+      since: 0,
+      isStalled: false,
+      loading: 0,
+      loadingSince: 0,
+      begun: 0,
+      isPinged: false,
+      oldest: 0,
+      memoryThen: 0,
+    }
     observations.set(thread, observation)
     return observation
   }

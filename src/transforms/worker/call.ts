@@ -31,6 +31,10 @@ export function buildTimeoutProblem(label: string, timeoutMs: number): Problem {
   return new Problem('transform-timeout', `${label} did not end within ${timeoutMs} ms.`)
 }
 
+export function buildLoadTimeoutProblem(label: string, timeoutMs: number): Problem {
+  return new Problem('transform-load-failed', `${label} was not loaded within ${timeoutMs} ms.`)
+}
+
 export function buildShutdownProblem(): Problem {
   return new Problem('transform-failed', 'The gateway is shutting down.')
 }

@@ -97,9 +97,10 @@ export type WorkerStart = {
  * - `begun`: the newest call that has begun. The worker writes it, then reads `recalled`.
  * - `recalled`: calls up to this one must not begin any more. The main thread writes it, then reads `begun`. So each call is
  *   either run by the worker or recalled, never both.
+ * - `loading`: the bundle whose top level runs in the thread, until its first `await`, else 0.
  */
-export const stateIndex = { running: 0, begun: 1, recalled: 2 } as const
-export const stateBytes = 12
+export const stateIndex = { running: 0, begun: 1, recalled: 2, loading: 3 } as const
+export const stateBytes = 16
 
 /** The id of the current thread in the operating system; undefined if the system does not show it. */
 export function readThreadId(): number | undefined {

@@ -167,7 +167,9 @@ export function createThreadServer({
       else if (message.kind === 'load') {
         checkGlobals()
         coverage?.add(message.bundle)
+        store(sharedState, stateIndex.loading, message.bundle.id)
         bundles.load(message.bundle, message.timeoutMs)
+        store(sharedState, stateIndex.loading, 0)
       } else if (message.kind === 'check') void check(message.bundle, message.exports)
       else if (message.kind === 'ping') post({ kind: 'pong' })
       else if (message.kind === 'state') answerState(message)

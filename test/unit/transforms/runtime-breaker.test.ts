@@ -143,4 +143,28 @@ describe('code that keeps ending its worker', () => {
     await stage.write({ 'bad.ts': `export default () => 'mended'` })
     expect(await readResult((await stage.load('bad.ts'))['bad.ts'])).toBe('mended')
   })
+
+  test('a module whose top level blocks each thread after the first one fails its own calls, opens its breaker, and delays other calls only once', async () => {
+    const stage = await createStage({ workers: 1, timeoutMs: 500 })
+    await stage.write({
+      'bad.ts': `import { existsSync, writeFileSync } from 'node:fs'
+        const flag = import.meta.dirname + '/loaded'
+        if (existsSync(flag)) while (true);
+        writeFileSync(flag, '')
+        export default () => 'first'`,
+      'good.ts': `export default () => 'good'`,
+      'end.ts': 'export default () => process.exit(1)',
+    })
+    const modules = await stage.load('bad.ts', 'good.ts', 'end.ts')
+    expect(await readResult(modules['bad.ts'])).toBe('first')
+    await readResult(modules['end.ts'])
+    expect(await readResult(modules['good.ts'])).toBe('good')
+    const late = 'transforms/bad.ts was not loaded within 500 ms.'
+    for (let n = 0; n < 2; n++) expect(await readResult(modules['bad.ts'])).toBe(late)
+    expect(await readResult(modules['bad.ts'])).toContain('three times within a minute')
+    await readResult(modules['end.ts'])
+    expect(await readResult(modules['good.ts'])).toBe('good')
+    // a new thread does not load the module any more before a call needs it
+    expect(stage.runtime.state().serving).toEqual([{ bundles: 2, inFlight: 0 }])
+  })
 })
