@@ -187,8 +187,7 @@ export function createPool(options: {
   /** Terminates a thread that the top level of a bundle blocks. New threads load the bundle only for a call of it. */
   function stopLoading(thread: Thread, bundle: number): void {
     kept = kept.filter(({ id }) => id !== bundle)
-    for (const spare of standby.threads())
-      if (spare.loading() === bundle && !checks.isBusy(spare)) lifecycle.end(spare)
+    for (const spare of standby.threads()) if (spare.loading() === bundle && !checks.isBusy(spare)) lifecycle.end(spare)
     const waiting = [...thread.inFlight.values()].filter(({ task }) => task.bundle.id === bundle)
     if (waiting.length === 0) onStopped(bundle)
     for (const { seq, task } of waiting) {

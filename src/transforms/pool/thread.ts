@@ -10,6 +10,11 @@ import type { BundlePost, FromWorker, ThreadExit, SettledCall, ToWorker, WorkerS
  * V8 aborts the whole process if one allocation, such as a growing Map, exceeds V8's memory limit. So that limit must be much higher than ours.
  */
 const headroomMb = 2048
+/**
+ * The memory of a thread is measured within this time. Only a native function or a lack of processor time delays the measurement, and they delay
+ * the end of the thread too, so a longer wait costs no memory.
+ */
+const measureMs = 1000
 
 type ThreadEvents = {
   /** If it is set, the thread measures which parts of a bundle each call runs: see `CoverageProbe`. It is called before `onSettled`. */
@@ -49,6 +54,11 @@ export type Thread = Omit<CallsInFlight, 'flush'> & {
   check(bundle: number, exports: readonly (string | undefined)[]): void
   /** Whether the thread answers within `ms`. */
   answers(ms: number): Promise<boolean>
+  /**
+   * Whether the thread uses more memory, with garbage, or cannot be measured. Before Node 22.16, only a thread that runs no code can be measured,
+   * and measures itself: then the result is whether it runs code, or does not answer within `answerMs`.
+   */
+  usesMoreThan(bytes: number, answerMs: number): Promise<boolean>
   /** Terminates the thread, even while it runs code. */
   end(): Promise<void>
 }
@@ -66,6 +76,11 @@ type State =
   /** `systemId`: the id of the thread in the operating system, if the system shows it. */
   | { readonly kind: 'ready'; readonly systemId: number | undefined }
   | { readonly kind: 'ended'; readonly wasReady: boolean }
+
+/** `getHeapStatistics`: in Node 22.16 and later, which can measure a thread while its code runs. */
+type MeasurableWorker = Worker & {
+  readonly getHeapStatistics?: () => Promise<{ readonly used_heap_size: number; readonly external_memory: number }>
+}
 
 /** `isShadow`: the thread blocks effects, and has a low priority. */
 export function createThread({
@@ -93,7 +108,7 @@ export function createThread({
   // a separate channel, so that messages that transforms post to `parentPort` are ignored
   const { port1: port, port2 } = new MessageChannel()
   const start: WorkerStart = { sharedState: shared, memoryMb, port: port2, measures: onCovered !== undefined, isShadow }
-  const worker = new Worker(createRequire(import.meta.url).resolve('#transform-worker'), {
+  const worker: MeasurableWorker = new Worker(createRequire(import.meta.url).resolve('#transform-worker'), {
     name: 'hookloom-transforms',
     workerData: start,
     transferList: [port2],
@@ -179,6 +194,12 @@ export function createThread({
     }
   }
 
+  async function answers(ms: number): Promise<boolean> {
+    const answer = new Promise<true>((resolve) => pongs.push(() => resolve(true)))
+    send({ kind: 'ping' })
+    return (await receiveWithin(ms, answer)) === true
+  }
+
   const thread: Thread = {
     id: worker.threadId,
     ...inFlightCalls,
@@ -208,20 +229,30 @@ export function createThread({
       thread.load(task.bundle)
       inFlightCalls.post(task)
     },
-    answers: (ms) =>
-      new Promise((resolve) => {
-        // an answer that has arrived is read before `setImmediate`, even if the main thread was busy
-        const timer = setTimeout(() => setImmediate(resolve, false), ms)
-        pongs.push(() => {
-          clearTimeout(timer)
-          resolve(true)
-        })
-        send({ kind: 'ping' })
-      }),
+    answers,
+    usesMoreThan: async (bytes, answerMs) => {
+      if (worker.getHeapStatistics === undefined) return thread.running() !== 0 || !(await answers(answerMs))
+      const measuring = worker.getHeapStatistics().catch(() => undefined)
+      const measured = await receiveWithin(measureMs, measuring)
+      return measured === undefined || measured.used_heap_size + measured.external_memory > bytes
+    },
     end: async () => {
       state = { kind: 'ended', wasReady: isReady() }
       await worker.terminate()
     },
   }
   return thread
+}
+
+/** The answer of a thread, or undefined after `ms`. If the main thread was busy for longer, it first reads an answer that has arrived. */
+async function receiveWithin<T>(ms: number, answer: Promise<T>): Promise<T | undefined> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => setImmediate(resolve, undefined), ms)
+  })
+  try {
+    return await Promise.race([answer, late])
+  } finally {
+    clearTimeout(timer)
+  }
 }

@@ -25,7 +25,7 @@ type Observation = {
   loadingSince: number
   /** The newest call that has begun, as of the last check. */
   begun: number
-  isPinged: boolean
+  isAsked: boolean
   /** The oldest call, and the memory of all threads when that call was first seen. */
   oldest: number
   memoryThen: number
@@ -55,6 +55,8 @@ export function createWatchdog(options: {
 }): Watchdog {
   const { limits, threads, onLate, onStuck, onStuckLoad, onCrowded, onStalled, onOverMemory } = options
   const { timeoutMs, memoryMb } = limits
+  // twice the limit, because garbage counts too; the worker measures its own memory without it
+  const maxBytes = 2 * memoryMb * megabyte
   const observations = new WeakMap<Thread, Observation>()
   let timer: NodeJS.Timeout | undefined
   let lastTick = 0
@@ -104,32 +106,27 @@ export function createWatchdog(options: {
 
   function handleLate(thread: Thread, { running }: Observation, oldest: InFlightCall, now: number): void {
     const { seq, postedAt } = oldest
-    if (running === 0) {
-      void pingThread(thread, seq, {
-        onAnswer: () => onLate(thread, seq),
-        onNoAnswer: () => onStuck(thread, undefined),
-      })
-      return
-    }
+    if (running === 0) return void askLate(thread, seq)
     // a younger call that blocks the thread still has time, so the result of the older one may merely be delayed
     if (now - postedAt >= 2 * timeoutMs + startMs) onStuck(thread, undefined)
   }
 
   /** A thread that runs no synchronous call may be idle, or blocked by code after an `await`. */
-  async function pingThread(
-    thread: Thread,
-    seq: number,
-    { onAnswer, onNoAnswer }: { onAnswer: () => void; onNoAnswer: () => void },
-  ): Promise<void> {
-    const observation = findObservation(thread)
-    if (observation.isPinged) return
-    observation.isPinged = true
-    const answers = await thread.answers(answerMs)
-    observation.isPinged = false
-    if (!thread.inFlight.has(seq)) return
-    if (answers) onAnswer()
+  async function askLate(thread: Thread, seq: number): Promise<void> {
+    const answers = await ask(thread, seq, () => thread.answers(answerMs))
+    if (answers === true) onLate(thread, seq)
     // if a call runs now, it blocks the thread, and the next check sees it
-    else if (thread.running() === 0) onNoAnswer()
+    else if (answers === false && thread.running() === 0) onStuck(thread, undefined)
+  }
+
+  /** Asks the thread one question at a time. Returns undefined if another question is open, or if the call has ended. */
+  async function ask<T>(thread: Thread, seq: number, question: () => Promise<T>): Promise<T | undefined> {
+    const observation = findObservation(thread)
+    if (observation.isAsked) return undefined
+    observation.isAsked = true
+    const answer = await question()
+    observation.isAsked = false
+    return thread.inFlight.has(seq) ? answer : undefined
   }
 
   function checkMemory(busy: readonly Thread[], now: number): void {
@@ -144,11 +141,13 @@ export function createWatchdog(options: {
       const [oldest] = thread.inFlight.keys()
       if (oldest === undefined) continue
       if (oldest !== observation.oldest) Object.assign(observation, { oldest, memoryThen: used })
-      // twice the limit, because the system counts garbage too; the worker measures its own memory without it
-      if (used - observation.memoryThen < 2 * memoryMb * megabyte * old.length) continue
-      if (observation.running !== 0) onOverMemory(thread)
-      else void pingThread(thread, oldest, { onAnswer: () => {}, onNoAnswer: () => onOverMemory(thread) })
+      // the memory of the process is read fast, but another thread may use it
+      if (used - observation.memoryThen >= maxBytes * old.length) void askMemory(thread, oldest)
     }
+  }
+
+  async function askMemory(thread: Thread, seq: number): Promise<void> {
+    if (await ask(thread, seq, () => thread.usesMoreThan(maxBytes, answerMs))) onOverMemory(thread)
   }
 
   function findObservation(thread: Thread): Observation {
@@ -161,7 +160,7 @@ export function createWatchdog(options: {
       loading: 0,
       loadingSince: 0,
       begun: 0,
-      isPinged: false,
+      isAsked: false,
       oldest: 0,
       memoryThen: 0,
     }

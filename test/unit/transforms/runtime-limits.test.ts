@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { Worker } from 'node:worker_threads'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createStage, readResult, type Stage } from './runtime-stage.ts'
 
+const canMeasureThreads = 'getHeapStatistics' in Worker.prototype
 const good = `export default ({ payload }) => payload`
 /** Records the beginning of each call in a file, then waits. */
 const noted = `import { appendFileSync } from 'node:fs'
@@ -170,6 +172,7 @@ describe('transforms that would end the process', () => {
 describe('transforms that use too much memory', () => {
   test.each([
     ['with a list', 'const all = []; for (;;) all.push({ n: [1, 2, 3] })'],
+    ['with a list after an await', 'await 1; const all = []; for (;;) all.push({ n: [1, 2, 3] })'],
     [
       'with a map, whose growth alone would end the process',
       'const all = new Map(); for (let n = 0; ; n++) all.set(n, n)',
@@ -194,6 +197,33 @@ describe('transforms that use too much memory', () => {
       const both = Promise.all([readResult(modules['bad.ts']), readResult(modules['good.ts'], { n: 1 })])
       expect(await both).toEqual(['transforms/bad.ts used more than 32 MB.', { n: 1 }])
       expect(await readResult(modules['good.ts'], { n: 2 })).toEqual({ n: 2 })
+    },
+  )
+
+  test.skipIf(!canMeasureThreads)(
+    'a call that blocks its worker is not stopped for memory that other threads use (skipped: this Node measures no busy thread)',
+    async () => {
+      const stage = await createStage({ memoryMb: 32, workers: 1 })
+      await stage.write({
+        'slow.ts': `import { appendFileSync, existsSync } from 'node:fs'
+          export default ({ payload }) => {
+            appendFileSync(import.meta.dirname + '/noted', 'run ')
+            const until = Date.now() + 1000
+            while (!existsSync(payload.grown) || Date.now() < until);
+            return 'slow'
+          }`,
+      })
+      const grown = join(stage.root, 'grown')
+      const modules = await stage.load('slow.ts')
+      const slow = readResult(modules['slow.ts'], { grown })
+      await vi.waitFor(() => expect(readBegins(stage)).toEqual(['run']))
+      const code = `globalThis.all = Array.from({ length: 300 }, () => Buffer.alloc(1e6, 1))
+        require('node:fs').writeFileSync(${JSON.stringify(grown)}, '')
+        setInterval(() => {}, 1000)`
+      const other = new Worker(code, { eval: true })
+      onTestFinished(async () => void (await other.terminate()))
+      expect(await slow).toBe('slow')
+      expect(readBegins(stage)).toEqual(['run'])
     },
   )
 
