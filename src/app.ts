@@ -216,7 +216,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const shapes = createShapeLearner({ store, development, watched: { generation, alert }, onShapeWritten, log })
   const inboxParts = { dir, env: settings, generation, store, rerunner, repeats, clock, newId, log }
   const pushGate = (proxies: readonly string[]) => ({ ...signers, clientOf: createClientLookup(proxies) })
-  const recovery = createRecovery({ ...inboxParts, duty: duties.recovery, onSwitchedOff: effects.reportSwitchedOff })
+  const recovery = createRecovery({ ...inboxParts, duty: duties.recovery, alert: effects.reportRecovery })
   const mailbox = createMailbox({ ...inboxParts, duty: duties.mailbox, pushGate })
 
   // 4. The work when a new generation goes live, and when a module may be called again.

@@ -43,11 +43,8 @@ export type Alerts = {
   reportBudget(spent: { readonly name: string; readonly percent: number; readonly detail: string }): void
   /** Reports that a sender handed over a secret, which opens this mapping from now on. */
   reportSecret(mappingId: string): void
-  /**
-   * Reports that the API of a sender says that its webhook is switched off. `text` names the sender and the reason, and says what to do. Resolves
-   * as `alert` does.
-   */
-  reportSwitchedOff(cause: string, text: string): Promise<boolean>
+  /** Reports what the API of a sender says about its webhook or its deliveries. `text` says what to do. Resolves as `alert` does. */
+  reportRecovery(notice: { readonly cause: string; readonly text: string }): Promise<boolean>
   /**
    * Reports that a sender is refused, silent, or accepted again, or that its payloads have changed. Resolves to false if the message could not be
    * queued now; the caller tries again.
@@ -154,7 +151,7 @@ export function createAlerts({ store, config, clock, newId, onAdded, meter, log 
         `${describeCause(waitsFor)}. "hookloom show ${deliveryId}" shows the reason.`
       void raise(`parked ${waitsFor ?? hook}`, text, { event: true, hops })
     },
-    reportSwitchedOff: (cause, text) => raise(`switched off ${cause}`, text, { event: true }),
+    reportRecovery: ({ cause, text }) => raise(cause, text, { event: true }),
     reportCrowded({ agentId, sessionKey, label, turns, forMs, hops }) {
       const name = `session "${cut(toLine(sessionKey), 100)}" of the agent "${agentId}"`
       const minutes = Math.ceil(forMs / 60_000)

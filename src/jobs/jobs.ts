@@ -51,8 +51,8 @@ export type Effects = {
   readonly onParked: Alerts['reportParked']
   /** Called when a sender handed over a secret. */
   readonly reportSecret: Alerts['reportSecret']
-  /** Called when the API of a sender says that its webhook is switched off. */
-  readonly reportSwitchedOff: Alerts['reportSwitchedOff']
+  /** Queues a message about what the API of a sender says. */
+  readonly reportRecovery: Alerts['reportRecovery']
   /** Queues a message about a sender or its payloads. */
   readonly alert: Alerts['alert']
   /** Queues a test message. */
@@ -161,7 +161,7 @@ export function createEffects(options: EffectsOptions): Effects {
     slots: worker.slots,
     onParked: alerts.reportParked,
     reportSecret: alerts.reportSecret,
-    reportSwitchedOff: alerts.reportSwitchedOff,
+    reportRecovery: alerts.reportRecovery,
     alert: alerts.alert,
     testAlert: alerts.sendTest,
     refresh() {

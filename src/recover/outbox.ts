@@ -31,7 +31,7 @@ export type SentAttempt = {
 export type OutboxPage = { readonly attempts: readonly SentAttempt[]; readonly now?: number | undefined }
 
 /** Whether the sender calls the hook. `why`: the reason if it does not, as a sentence. */
-type HookState = { readonly isOn: true } | { readonly isOn: false; readonly why: string }
+export type HookState = { readonly isOn: true } | { readonly isOn: false; readonly why: string }
 
 /** The deliveries that a sender remembers. Each call throws `recover-unavailable` if the API fails. */
 export type Outbox = {

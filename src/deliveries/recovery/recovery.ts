@@ -12,17 +12,15 @@ import type { Clock, Store } from '../../store/store.ts'
 import { createIntake, type IntakeParts } from '../intake.ts'
 import { recoverSource, type PassOptions, type RecoverResult, type RecoverSource, toOutboxCursor } from './pass.ts'
 import { createListening, type Gap, describeGap } from './listening.ts'
+import { createRecoveryNotices } from './notices.ts'
 
 type RecoveryParts = Omit<IntakeParts, 'store'> & {
   readonly generation: () => Generation
   readonly store: Pick<Store, 'appendAll' | 'openDeliveries' | 'cursor' | 'findAnswer'>
   /** Only the gateway with this duty recovers by itself. */
   readonly duty: Duty
-  /**
-   * Queues a message to the operator for each reason for which a sender has switched the webhook off. Resolves to false if it could not be queued
-   * now; the next pass tries again if the webhook is still off.
-   */
-  readonly onSwitchedOff: (cause: string, text: string) => Promise<boolean>
+  /** Queues a message to the operator. Resolves to false if it could not be queued now; the next pass tries again. */
+  readonly alert: (notice: { readonly cause: string; readonly text: string }) => Promise<boolean>
   readonly clock: Clock
   readonly newId: () => string
   readonly pause?: ApiTools['pause']
@@ -52,6 +50,7 @@ const none = { missing: 0, recovered: 0, failed: 0, gone: 0, refused: 0, begins:
 export function createRecovery(parts: RecoveryParts): Recovery {
   const { generation, store, duty, clock, log, pause = sleepUnlessAborted, tickMs = 30_000 } = parts
   const intake = createIntake(parts)
+  const notices = createRecoveryNotices(parts)
   const listening = createListening({ store, clock })
   const stopping = new AbortController()
   let passes: Promise<unknown> = Promise.resolve()
@@ -118,7 +117,7 @@ export function createRecovery(parts: RecoveryParts): Recovery {
   async function runOne(source: RecoverSource & { turnsOn: boolean }, options: PassOptions): Promise<RecoverReport> {
     const { sender, path: hook } = source
     try {
-      if (options.isDryRun !== true) await checkState(source)
+      if (options.isDryRun !== true) await checkHook(source)
       if (!source.outbox.remembers) return { sender, hook, ...none, problem: undefined }
       const result = await recoverSource(source, { ...parts, intake }, options)
       return { sender, hook, ...result }
@@ -134,19 +133,11 @@ export function createRecovery(parts: RecoveryParts): Recovery {
     }
   }
 
-  /** Reports a sender that no longer calls the hook, once for each reason, until it calls the hook again. A crash may repeat the message. */
-  async function checkState(source: RecoverSource & { turnsOn: boolean }): Promise<void> {
+  /** Turns the webhook on again, if the configuration allows it. */
+  async function checkHook(source: RecoverSource & { turnsOn: boolean }): Promise<void> {
     const { sender, path, outbox, turnsOn } = source
     const state = await outbox.state()
-    const name = `${toOutboxCursor(source)} state`
-    const before = await store.cursor(name)
-    const now = state.isOn ? 'on' : state.why
-    if (now !== (before ?? 'on')) {
-      // the message is queued before the reason is noted: after a crash in between, it is queued again
-      const isReported = state.isOn || (await reportOff(source, state.why))
-      if (isReported && (await store.appendAll([], { name, from: before, to: now })) === 'moved') return
-      if (state.isOn) log.info({ sender, hook: path }, `${sender} calls the hook "${path}" again.`)
-    }
+    await notices.noteHook(source, state)
     if (state.isOn || !turnsOn) return
     try {
       await outbox.turnOn()
@@ -159,17 +150,6 @@ export function createRecovery(parts: RecoveryParts): Recovery {
         `The webhook of ${sender} for the hook "${path}" could not be turned on: ${error.message}`,
       )
     }
-  }
-
-  function reportOff(
-    { sender, path, turnsOn }: { sender: string; path: string; turnsOn: boolean },
-    why: string,
-  ): Promise<boolean> {
-    const move = turnsOn ? 'The gateway turns it on again.' : 'Turn it on there, or set recover.turnOn.'
-    const text = `Hookloom: ${sender} does not call the hook "${path}" any more. ${why} ${move}`
-    log.error({ sender, hook: path }, text)
-    // times are left out of the cause: a sender that is switched off again and again causes one message an hour
-    return parts.onSwitchedOff(`${sender} ${path} ${why.replace(/\d+/g, '#')}`, text)
   }
 
   async function openSources(): Promise<(RecoverSource & { turnsOn: boolean })[]> {

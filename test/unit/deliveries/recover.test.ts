@@ -4,6 +4,7 @@ import { createIntake } from '../../../src/deliveries/intake.ts'
 import { recoverSource } from '../../../src/deliveries/recovery/pass.ts'
 import { createRecovery } from '../../../src/deliveries/recovery/recovery.ts'
 import { scanOutbox } from '../../../src/deliveries/recovery/scan.ts'
+import { createAlerts } from '../../../src/jobs/alerts.ts'
 import type { Outbox, SentAttempt } from '../../../src/recover/outbox.ts'
 import { Config } from '../../../src/model/config/config.ts'
 import { Mapping, type MappingInput } from '../../../src/model/config/mapping.ts'
@@ -37,29 +38,43 @@ function createStage(
   const generation = createGeneration({ config, mappings, transforms: new Map() })
   const lines: string[] = []
   const add = (_fields: object, text: string) => void lines.push(text)
-  const off: string[] = []
-  const causes = new Set<string>()
+  /** The messages that were queued: at most one an hour for each cause. */
+  const told: string[] = []
   const waits: number[] = []
-  let ids = 0
+  const log = { debug() {}, info: add, warn: add, error: add }
+  const alerts = createAlerts({
+    store: {
+      taskAgeMs: (standsFor) => store.taskAgeMs(standsFor),
+      async addTask(task) {
+        if (!canAlert()) throw new Problem('store-unavailable', 'The disk is full.')
+        const isAdded = await store.addTask(task)
+        if (isAdded && task.planned.kind === 'alert') told.push(task.planned.text)
+        return isAdded
+      },
+    },
+    config: () => config,
+    clock,
+    newId: toTestId,
+    onAdded() {},
+    meter() {},
+    log,
+  })
   const recovery = createRecovery({
     generation: () => generation,
     store,
     rerunner: { claim: async () => {}, release: async () => {}, rerun: async () => 'accepted' },
     duty: { isHeld: () => false },
-    onSwitchedOff: async (cause, text) => {
-      causes.add(cause)
-      return canAlert() && off.push(text) > 0
-    },
+    alert: alerts.reportRecovery,
     clock,
-    newId: () => `d-${(ids += 1)}`,
+    newId: toTestId,
     pause: async (ms) => {
       waits.push(ms)
       clock.advance(ms)
     },
-    log: { debug() {}, info: add, warn: add, error: add },
+    log,
   })
   const countStored = async () => (await store.deliveries({ limit: 500 })).length
-  return { clock, store, recovery, lines, off, causes, waits, countStored }
+  return { clock, store, recovery, lines, told, waits, countStored }
 }
 
 const toGitHub = (baseUrl: string) =>
@@ -288,12 +303,12 @@ describe('a pass over the deliveries of a sender', () => {
       let now = () => 0
       const gitlab = await startGitLab({ clock: () => now() })
       const settings = { project: 'acme/app', hookId: 5, token: gitlabToken, baseUrl: `${gitlab.url}/api/v4`, turnOn }
-      const { clock, recovery, off } = createStage({ sender: 'gitlab', ...settings })
+      const { clock, recovery, told } = createStage({ sender: 'gitlab', ...settings })
       now = clock
       Object.assign(gitlab.hook, { alertStatus: 'disabled', disabledUntil: '2026-11-24T00:00:00Z' })
       await recovery.run({})
       await recovery.run({})
-      expect(off).toEqual([expect.stringContaining('GitLab has disabled the webhook until 2026-11-24T00:00:00Z')])
+      expect(told).toEqual([expect.stringContaining('GitLab has disabled the webhook until 2026-11-24T00:00:00Z')])
       expect(gitlab.hook.alertStatus).toBe(turnOn ? 'executable' : 'disabled')
     }
   })
@@ -306,7 +321,7 @@ describe('a pass over the deliveries of a sender', () => {
     const store = new Proxy(memory, {
       get: (target, name) => (name === 'appendAll' ? appendAll : Reflect.get(target, name)),
     })
-    const { recovery, off } = createStage(
+    const { recovery, told } = createStage(
       { sender: 'gitlab', ...settings },
       { store, canAlert: () => !troubles.includes('alert') },
     )
@@ -314,14 +329,13 @@ describe('a pass over the deliveries of a sender', () => {
     await recovery.run({})
     troubles = ['alert']
     await recovery.run({})
-    expect(off).toEqual([])
+    expect(told).toEqual([])
     troubles = ['store']
     await recovery.run({})
     troubles = []
     await recovery.run({})
-    expect(off).toHaveLength(2)
     await recovery.run({})
-    expect(off).toHaveLength(2)
+    expect(told).toHaveLength(1)
 
     async function appendAll(...given: Parameters<Store['appendAll']>) {
       if (troubles.includes('store')) throw new Problem('store-unavailable', 'The disk is full.')
@@ -329,29 +343,65 @@ describe('a pass over the deliveries of a sender', () => {
     }
   })
 
-  test('a webhook that GitLab disabled for some hours and then for good has two causes, so that neither alert replaces the other', async () => {
+  test('a webhook that GitLab disables for some hours, again for some hours, and then for good within an hour is reported twice', async () => {
     const gitlab = await startGitLab({ clock: () => 0 })
     const settings = { project: 'acme/app', hookId: 5, token: gitlabToken, baseUrl: `${gitlab.url}/api/v4` }
-    const { recovery, off, causes } = createStage({ sender: 'gitlab', ...settings })
+    const { recovery, told } = createStage({ sender: 'gitlab', ...settings })
     Object.assign(gitlab.hook, { alertStatus: 'temporarily_disabled', disabledUntil: '2026-11-24T00:00:00Z' })
     await recovery.run({})
     Object.assign(gitlab.hook, { disabledUntil: '2026-11-25T00:00:00Z' })
     await recovery.run({})
     Object.assign(gitlab.hook, { alertStatus: 'disabled', disabledUntil: null })
     await recovery.run({})
-    expect([off.length, causes.size]).toEqual([3, 2])
+    expect(told).toEqual([expect.stringContaining('until 2026-11-24T00'), expect.stringContaining('(disabled)')])
+  })
+
+  test('a webhook that is switched off, on, and off again for the same reason within an hour is reported twice', async () => {
+    const { recovery, github, told } = await startOnGitHub()
+    for (const active of [false, false, true, false, false]) {
+      github.hook.active = active
+      await recovery.run({})
+    }
+    expect(told).toHaveLength(2)
+  })
+
+  test('a webhook that an earlier version reported as switched off is not reported again', async () => {
+    const { recovery, github, store, told } = await startOnGitHub()
+    github.hook.active = false
+    const name = `recover in github ${github.url}/repos/acme/app/hooks/77 state`
+    await store.appendAll([], { name, from: undefined, to: 'The webhook is not active at GitHub.' })
+    await recovery.run({})
+    expect(told).toEqual([])
+    github.hook.active = true
+    await recovery.run({})
+    github.hook.active = false
+    await recovery.run({})
+    expect(told).toHaveLength(1)
+  })
+
+  test('two webhooks of a sender with the same hook that are switched off are both reported', async () => {
+    let now = () => 0
+    const github = await startGitHub({ clock: () => now() })
+    const first = createStage(toGitHub(github.url))
+    now = first.clock
+    // the same webhook behind another address is another one
+    const second = createStage(toGitHub(github.url.replace('127.0.0.1', 'localhost')), { store: first.store })
+    github.hook.active = false
+    await first.recovery.run({})
+    await second.recovery.run({})
+    expect([first.told.length, second.told.length]).toEqual([1, 1])
   })
 
   test('a webhook that GitLab calls again is not reported, although the time of its last suspension is still shown', async () => {
     let now = () => 0
     const gitlab = await startGitLab({ clock: () => now() })
     const settings = { project: 'acme/app', hookId: 5, token: gitlabToken, baseUrl: `${gitlab.url}/api/v4` }
-    const { clock, recovery, off } = createStage({ sender: 'gitlab', ...settings, turnOn: true })
+    const { clock, recovery, told } = createStage({ sender: 'gitlab', ...settings, turnOn: true })
     now = clock
     const disabledUntil = new Date(clock() - minute).toISOString()
     Object.assign(gitlab.hook, { alertStatus: 'executable', disabledUntil })
     await recovery.run({})
-    expect(off).toEqual([])
+    expect(told).toEqual([])
     expect(gitlab.hook.disabledUntil).toBe(disabledUntil)
   })
 
@@ -479,14 +529,14 @@ describe('the subscriptions of Shopify', () => {
 
   test('a removed subscription is reported once, and created again only if turnOn is set', async () => {
     for (const turnOn of [false, true]) {
-      const { recovery, shopify, off, lines } = await startOnShopify(turnOn)
+      const { recovery, shopify, told, lines } = await startOnShopify(turnOn)
       expect(await recovery.run({})).toMatchObject([{ sender: 'shopify', problem: undefined, begins: false }])
-      expect([off, lines]).toEqual([[], []])
+      expect([told, lines]).toEqual([[], []])
       // Shopify removed two subscriptions, and the one with another URL stays
       shopify.subscriptions.splice(0, 2)
       await recovery.run({})
       await recovery.run({})
-      expect(off).toEqual([expect.stringMatching(/no subscription of orders\/create, orders\/updated for the URL/)])
+      expect(told).toEqual([expect.stringMatching(/no subscription of orders\/create, orders\/updated for the URL/)])
       const made = shopify.subscriptions.filter(({ uri }) => uri === url).map(({ topic }) => topic)
       const again = turnOn ? ['ORDERS_CREATE', 'ORDERS_UPDATED'] : []
       expect(made).toEqual(['APP_UNINSTALLED', ...again])
@@ -496,18 +546,18 @@ describe('the subscriptions of Shopify', () => {
   })
 
   test('a subscription whose URL ends with a slash is not reported as removed, and not created again', async () => {
-    const { recovery, shopify, off } = await startOnShopify(true)
+    const { recovery, shopify, told } = await startOnShopify(true)
     for (const each of shopify.subscriptions) each.uri = `${each.uri}/`
     const before = shopify.subscriptions.length
     await recovery.run({})
-    expect([off, shopify.subscriptions.length]).toEqual([[], before])
+    expect([told, shopify.subscriptions.length]).toEqual([[], before])
   })
 
   test('a throttled answer is a problem of the current pass, and reports no subscription as removed', async () => {
-    const { recovery, shopify, off } = await startOnShopify(true)
+    const { recovery, shopify, told } = await startOnShopify(true)
     shopify.throttle()
     expect(await recovery.run({})).toMatchObject([{ problem: 'Shopify answers THROTTLED. It is asked again.' }])
-    expect(off).toEqual([])
+    expect(told).toEqual([])
     expect(await recovery.run({})).toMatchObject([{ problem: undefined }])
   })
 })

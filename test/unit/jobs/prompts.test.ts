@@ -208,7 +208,8 @@ const paths: readonly Path[] = [
         hops: 0,
       })
       alerts.reportBudget({ name: 'day', percent: 100, detail: 'the budget "day" has spent $5 of $5.' })
-      void alerts.reportSwitchedOff('a', `Hookloom: github does not call the hook "ci" any more. ${outside.failure}`)
+      const text = `Hookloom: github does not call the hook "ci" any more. ${outside.failure}`
+      void alerts.reportRecovery({ cause: 'a', text })
       alerts.reportSecret('ci')
     },
   },
