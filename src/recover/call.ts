@@ -149,16 +149,24 @@ function toSizeProblem(host: string): Problem {
   )
 }
 
+/** A problem that stays until the operator changes something: asking again does not help. */
+export class ApiDenial extends Problem {
+  constructor(detail: string) {
+    super('recover-unavailable', detail)
+  }
+}
+
 /** The problem of a refusal. It does not quote the body, because the body may have data of customers. */
 function toRefusalProblem(host: string, { status }: ApiAnswer): Problem {
   const moves: Readonly<Record<number, string>> = {
-    401: 'The credential in recover is not accepted. Make a new one.',
+    401: 'The credential in recover has expired, was revoked, or is wrong. Make a new one, and put it into .env in place of the old one.',
     403: 'The credential in recover has no permission for this webhook. The page "Recover" names the permissions.',
     404: 'It has no such webhook, or the credential may not see it. Check recover.hookId and what it belongs to.',
   }
   const isRedirect = status >= 300 && status < 400
   const move = isRedirect ? 'It redirects to another address. Set recover.baseUrl to that one.' : moves[status]
-  return new Problem('recover-unavailable', `${host} answers ${status}. ${move ?? 'It is asked again.'}`)
+  if (move !== undefined) return new ApiDenial(`${host} answers ${status}. ${move}`)
+  return new Problem('recover-unavailable', `${host} answers ${status}. It is asked again.`)
 }
 
 /** Parses an answer by its schema. Throws `recover-unavailable` if it does not match. */

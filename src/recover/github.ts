@@ -2,9 +2,8 @@
 // https://docs.github.com/en/rest/repos/webhooks (deliveries) and https://docs.github.com/en/webhooks/using-webhooks/handling-failed-webhook-deliveries
 import { z } from 'zod'
 import { signGitHubAppToken } from '../base/github-app.ts'
-import { Problem } from '../model/problem.ts'
 import type { GitHubRecover } from '../model/config/recover.ts'
-import { type ApiAnswer, type ApiTools, createApiCall, parseApiAnswer } from './call.ts'
+import { type ApiAnswer, ApiDenial, type ApiTools, createApiCall, parseApiAnswer } from './call.ts'
 import { isSuccess, type Outbox, type OutboxPage, type SentRequest, tenMinutes, toSentHeaders } from './outbox.ts'
 import { readRawValue } from './raw-value.ts'
 
@@ -82,10 +81,7 @@ async function authorize(
   const bearer =
     appId === undefined || privateKey === undefined ? token : await signGitHubAppToken({ appId, privateKey }, now)
   if (bearer === undefined) {
-    throw new Problem(
-      'recover-unavailable',
-      'recover.privateKey is not a private key in PEM format. Download it again.',
-    )
+    throw new ApiDenial('recover.privateKey is not a private key in PEM format. Download it again.')
   }
   return {
     authorization: `Bearer ${bearer}`,

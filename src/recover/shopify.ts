@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { tryParseJson } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
 import type { ShopifyRecover } from '../model/config/recover.ts'
-import { type ApiTools, createApiCall, parseApiAnswer } from './call.ts'
+import { ApiDenial, type ApiTools, createApiCall, parseApiAnswer } from './call.ts'
 import type { Outbox } from './outbox.ts'
 
 /** Since this version, `uri` names every kind of destination. */
@@ -46,6 +46,8 @@ export function openShopify({ shop, baseUrl, topics, url, token }: ShopifyRecove
     const failed = ErrorAnswer.safeParse(tryParseJson(answer.text))
     if (!failed.success) return parseApiAnswer(schema, answer, 'Shopify’s subscriptions')
     const code = failed.data.errors[0]?.extensions?.code.slice(0, 40) ?? 'an error'
+    if (code === 'ACCESS_DENIED')
+      throw new ApiDenial('Shopify answers ACCESS_DENIED. The token in recover may not read webhooks. Make a new one.')
     throw new Problem('recover-unavailable', `Shopify answers ${code}. It is asked again.`)
   }
 

@@ -2,7 +2,14 @@
 import type { Log } from '../../model/log.ts'
 import type { HookState } from '../../recover/outbox.ts'
 import type { Clock, Store } from '../../store/store.ts'
-import { type RecoverSource, toOutboxCursor } from './pass.ts'
+import { describeMs } from '../senders/judge.ts'
+import { type RecoverResult, type RecoverSource, toOutboxCursor } from './pass.ts'
+
+const hourMs = 3_600_000
+/** A failure that the next passes can end is reported after this time. GitHub, which forgets first, keeps deliveries for three days. */
+const reportedAfterMs = 3 * hourMs
+/** The longest time between two passes that fail. After a longer one, the gateway was not running in between, so a new failure begins. */
+const maxPauseMs = 2 * hourMs
 
 /** The times are milliseconds since the epoch. */
 type OutboxState = {
@@ -10,6 +17,10 @@ type OutboxState = {
   readonly off?: string | undefined
   /** When the sender called the hook again after it did not. */
   readonly onAt?: number | undefined
+  /** Passes that fail, the first at `since` and the last at `last`. `told`: the reason that was reported last. */
+  readonly failing?: { readonly since: number; readonly last: number; readonly told?: string | undefined } | undefined
+  /** The deliveries that were lost or refused since the last message about some, which was queued at `toldAt`. */
+  readonly lost?: { readonly gone: number; readonly refused: number; readonly toldAt?: number | undefined } | undefined
 }
 
 type Notice = { readonly cause: string; readonly text: string }
@@ -24,7 +35,14 @@ type Step = {
 export type RecoveryNotices = {
   /** Reports a sender that no longer calls the hook, once for each reason, until it calls the hook again. A crash may repeat the message. */
   noteHook(source: RecoverSource & { readonly turnsOn: boolean }, state: HookState): Promise<void>
+  /**
+   * Reports passes that fail: at once if the API refuses the gateway, else after some hours; then the first pass that succeeds. Reports
+   * deliveries that are lost or refused, in at most one message an hour.
+   */
+  notePass(source: RecoverSource, result: PassResult): Promise<void>
 }
+
+type PassResult = Pick<RecoverResult, 'failed' | 'gone' | 'refused' | 'problem' | 'isDenied'>
 
 type NoticesParts = {
   readonly store: Pick<Store, 'appendAll' | 'cursor'>
@@ -68,7 +86,64 @@ export function createRecoveryNotices({ store, alert, clock, log }: NoticesParts
         return { notice: { cause, text }, after: { ...before, off: state.why } }
       })
     },
+    async notePass(source, result) {
+      await update(source, (before) => judgeLost(source, { before, result, now: clock() }))
+      await update(source, (before) => judgeFailure(source, { before, result, now: clock() }))
+    },
   }
+}
+
+type Facts = { readonly before: OutboxState; readonly result: PassResult; readonly now: number }
+
+function judgeFailure({ sender, path }: RecoverSource, { before, result, now }: Facts): Step | undefined {
+  const { failing, ...others } = before
+  const recovery = `recovery from ${sender} for the hook "${path}"`
+  const { failed, isDenied } = result
+  const why =
+    result.problem ?? (failed > 0 ? `${sender} does not return some deliveries. They are asked for again.` : '')
+  if (why === '') {
+    if (failing?.told === undefined) return failing && { after: others }
+    const text = `Hookloom: ${recovery} works again. It failed for ${describeMs(now - failing.since)}.`
+    return { notice: { cause: `works ${failing.since}`, text }, after: others }
+  }
+  const isSame = failing !== undefined && (failing.told !== undefined || isWithin(failing.last, maxPauseMs, now))
+  const { since, told } = isSame ? failing : { since: now }
+  const untold = { ...others, failing: { since, last: now, told } }
+  if (isDenied ? told === why : told !== undefined || now - since < reportedAfterMs) return { after: untold }
+  const text = isDenied
+    ? `Hookloom: ${recovery} fails: ${why}`
+    : `Hookloom: ${recovery} has failed for ${describeMs(now - since)}: ${why} "hookloom recover ${sender}" tries it at once.`
+  const notice = { cause: `fails ${since} ${why.replace(/\d+/g, '#')}`, text }
+  return { notice, after: { ...others, failing: { since, last: now, told: why } }, untold }
+}
+
+function judgeLost({ sender, path }: RecoverSource, { before, result, now }: Facts): Step | undefined {
+  const known = before.lost ?? { gone: 0, refused: 0 }
+  const lost = { ...known, gone: known.gone + result.gone, refused: known.refused + result.refused }
+  const { gone, refused, toldAt } = lost
+  if (gone + refused === 0) return undefined
+  const untold = { ...before, lost }
+  if (toldAt !== undefined && isWithin(toldAt, hourMs, now)) return { after: untold }
+  const facts = [
+    ...(gone === 0
+      ? []
+      : [`${gone === 1 ? '1 is' : `${gone} are`} lost, because ${sender} no longer has ${gone === 1 ? 'it' : 'them'}`]),
+    ...(refused === 0 ? [] : [`the hook refuses ${refused}`]),
+  ]
+  const again = ` "hookloom recover ${sender} --since 1d" tries the refused ones again, after a change of the mapping.`
+  const text =
+    `Hookloom: of the deliveries of ${sender} for the hook "${path}" that did not arrive, ${facts.join(', and ')}. ` +
+    `The log has each id and reason.${refused === 0 ? '' : again}`
+  return {
+    notice: { cause: `lost ${toldAt ?? ''}`, text },
+    after: { ...before, lost: { gone: 0, refused: 0, toldAt: now } },
+    untold,
+  }
+}
+
+/** Whether a moment was less than some time ago. False if the clock was set back. */
+function isWithin(at: number, ms: number, now: number): boolean {
+  return now >= at && now - at < ms
 }
 
 function readState(text: string | undefined): OutboxState {

@@ -5,6 +5,7 @@ import type { Log } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
 import type { CompiledMapping } from '../../pipeline/compile.ts'
 import type { Generation } from '../../pipeline/generation.ts'
+import { ApiDenial } from '../../recover/call.ts'
 import type { Outbox, SentRequest } from '../../recover/outbox.ts'
 import type { NewDelivery } from '../../store/records.ts'
 import type { Clock, Store } from '../../store/store.ts'
@@ -34,6 +35,8 @@ export type RecoverResult = {
   readonly begins: boolean
   /** Why the pass ended early. The deliveries stored until then stay, and the next pass continues after them. */
   readonly problem: string | undefined
+  /** Whether the problem stays until the operator changes something, such as the credential. */
+  readonly isDenied: boolean
 }
 
 export type RecoverParts = {
@@ -93,10 +96,10 @@ export async function recoverSource(
     position = stored === undefined ? await findBeginning(outbox, parts.clock) : readPosition(stored)
     if (begins && !isDryRun) await move([], position)
     if (!begins) await pass()
-    return { ...counts, begins, problem: undefined }
+    return { ...counts, begins, problem: undefined, isDenied: false }
   } catch (error) {
     if (!(error instanceof Problem)) throw error
-    return { ...counts, begins: false, problem: error.message }
+    return { ...counts, begins: false, problem: error.message, isDenied: error instanceof ApiDenial }
   }
 
   async function pass(): Promise<void> {

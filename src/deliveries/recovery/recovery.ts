@@ -5,7 +5,7 @@ import { Problem } from '../../model/problem.ts'
 import { normalizeHookName } from '../../model/config/mapping-rules.ts'
 import { outboxSenders, type Recover } from '../../model/config/recover.ts'
 import type { Generation } from '../../pipeline/generation.ts'
-import type { ApiTools } from '../../recover/call.ts'
+import { ApiDenial, type ApiTools } from '../../recover/call.ts'
 import type { Outbox } from '../../recover/outbox.ts'
 import type { Duty } from '../../store/named-leases.ts'
 import type { Clock, Store } from '../../store/store.ts'
@@ -34,6 +34,8 @@ type RecoverRequest = PassOptions & { readonly name?: string | undefined }
 /** The result of a pass over the outbox of one sender. */
 export type RecoverReport = RecoverResult & { readonly sender: string; readonly hook: string }
 
+type OpenSource = RecoverSource & { readonly turnsOn: boolean }
+
 export type Recovery = {
   /** Called when the configuration or the duty has changed. */
   apply(): void
@@ -45,7 +47,16 @@ export type Recovery = {
 const hourMs = 3_600_000
 /** The waits after failed passes. The first waits are short, because a network that is down is often up again soon. */
 const retryMs = [60_000, 120_000, 300_000, 900_000]
-const none = { missing: 0, recovered: 0, failed: 0, gone: 0, refused: 0, begins: false }
+const none: RecoverResult = {
+  missing: 0,
+  recovered: 0,
+  failed: 0,
+  gone: 0,
+  refused: 0,
+  begins: false,
+  problem: undefined,
+  isDenied: false,
+}
 
 export function createRecovery(parts: RecoveryParts): Recovery {
   const { generation, store, duty, clock, log, pause = sleepUnlessAborted, tickMs = 30_000 } = parts
@@ -114,34 +125,46 @@ export function createRecovery(parts: RecoveryParts): Recovery {
     return reports
   }
 
-  async function runOne(source: RecoverSource & { turnsOn: boolean }, options: PassOptions): Promise<RecoverReport> {
+  async function runOne(source: OpenSource, options: PassOptions): Promise<RecoverReport> {
     const { sender, path: hook } = source
+    /** Why the webhook could not be turned on. */
+    let offProblem: Problem | undefined
+    let result: RecoverResult = none
     try {
-      if (options.isDryRun !== true) await checkHook(source)
-      if (!source.outbox.remembers) return { sender, hook, ...none, problem: undefined }
-      const result = await recoverSource(source, { ...parts, intake }, options)
-      return { sender, hook, ...result }
+      if (options.isDryRun !== true) offProblem = await checkHook(source)
+      if (source.outbox.remembers) result = await recoverSource(source, { ...parts, intake }, options)
     } catch (error) {
-      if (stopping.signal.aborted) return { sender, hook, ...none, problem: 'The gateway stops.' }
-      if (!(error instanceof Problem))
-        log.error({ err: error, sender, hook }, 'a pass over the deliveries of a sender failed')
-      const problem =
-        error instanceof Problem
-          ? error.message
-          : 'The recovery failed inside the gateway. The log of the gateway shows why.'
-      return { sender, hook, ...none, problem }
+      result = toFailedResult(error, { sender, hook })
     }
+    if (options.isDryRun !== true && !stopping.signal.aborted) await noteResult(source, result, offProblem)
+    return { sender, hook, ...result }
   }
 
-  /** Turns the webhook on again, if the configuration allows it. */
-  async function checkHook(source: RecoverSource & { turnsOn: boolean }): Promise<void> {
+  function toFailedResult(error: unknown, fields: object): RecoverResult {
+    if (stopping.signal.aborted) return { ...none, problem: 'The gateway stops.' }
+    if (error instanceof Problem) return { ...none, problem: error.message, isDenied: error instanceof ApiDenial }
+    log.error({ err: error, ...fields }, 'a pass over the deliveries of a sender failed')
+    return { ...none, problem: 'The recovery failed inside the gateway. The log of the gateway shows why.' }
+  }
+
+  async function noteResult(source: OpenSource, result: RecoverResult, offProblem?: Problem): Promise<void> {
+    const { problem = offProblem && `The webhook could not be turned on: ${offProblem.message}` } = result
+    const isDenied = result.problem === undefined ? offProblem instanceof ApiDenial : result.isDenied
+    await notices.notePass(source, { ...result, problem, isDenied }).catch((error: unknown) => {
+      log.warn({ err: error }, 'the outcome of a recovery could not be noted, so the operator is told later')
+    })
+  }
+
+  /** Turns the webhook on again, if the configuration allows it. Returns the problem if that fails. */
+  async function checkHook(source: OpenSource): Promise<Problem | undefined> {
     const { sender, path, outbox, turnsOn } = source
     const state = await outbox.state()
     await notices.noteHook(source, state)
-    if (state.isOn || !turnsOn) return
+    if (state.isOn || !turnsOn) return undefined
     try {
       await outbox.turnOn()
       log.warn({ sender, hook: path }, `The webhook of ${sender} for the hook "${path}" was turned on again.`)
+      return undefined
     } catch (error) {
       // this pass still recovers the deliveries that failed
       if (!(error instanceof Problem)) throw error
@@ -149,17 +172,18 @@ export function createRecovery(parts: RecoveryParts): Recovery {
         { sender, hook: path },
         `The webhook of ${sender} for the hook "${path}" could not be turned on: ${error.message}`,
       )
+      return error
     }
   }
 
-  async function openSources(): Promise<(RecoverSource & { turnsOn: boolean })[]> {
+  async function openSources(): Promise<OpenSource[]> {
     const onWait = (host: string, ms: number) =>
       log.info(
         { host, seconds: Math.ceil(ms / 1_000) },
         `${host} has a limit of requests; the gateway goes on when it ends`,
       )
     const tools: ApiTools = { clock, pause, signal: stopping.signal, onWait }
-    const sources = new Map<string, RecoverSource & { turnsOn: boolean }>()
+    const sources = new Map<string, OpenSource>()
     const { mappings } = generation()
     for (const { settings, path, id } of listSections(generation())) {
       const mapping = mappings.find((each) => each.id === id)
@@ -205,7 +229,7 @@ function listSections({ mappings, config }: Generation): { settings: Recover; pa
   )
 }
 
-/** The code of `recover/` is loaded on demand: few gateways need it. */
+/** The code for each sender is loaded on demand: few gateways need it. */
 async function openOutbox(settings: Recover, tools: ApiTools): Promise<Outbox> {
   switch (settings.sender) {
     case 'github':
@@ -231,7 +255,7 @@ export function describeReport({
   gone,
   refused,
   problem,
-}: RecoverReport): string {
+}: Omit<RecoverReport, 'isDenied'>): string {
   if (problem !== undefined) return `${sender}: ${recovered} recovered, then: ${problem}`
   if (!outboxSenders.some((each) => each === sender))
     return `${sender}: it keeps no list of its deliveries; its subscriptions were checked`

@@ -46,6 +46,7 @@ async function waitForReports(asked: Asked): Promise<{ running: boolean; reports
   return { running: reports === undefined, reports: (reports ?? []).map(toReportFields) }
 }
 
-function toReportFields({ problem, ...report }: RecoverReport): object {
-  return { ...report, problem: problem ?? null }
+function toReportFields(report: RecoverReport): object {
+  const { problem, isDenied: _, ...fields } = report
+  return { ...fields, problem: problem ?? null }
 }

@@ -14,7 +14,7 @@ import { createGeneration } from '../../../src/pipeline/generation.ts'
 import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { toGeneration, toTestId } from '../pipeline/decide.ts'
-import { createClock } from '../../contract/stage.ts'
+import { createClock, type Moved } from '../../contract/stage.ts'
 import { basecampToken, startBasecamp } from '../../e2e/fakes/basecamp-webhook.ts'
 import { githubApp, githubToken, startGitHub } from '../../e2e/fakes/github-deliveries.ts'
 import { gitlabToken, startGitLab } from '../../e2e/fakes/gitlab-events.ts'
@@ -23,13 +23,12 @@ import { startStripe, stripeKey } from '../../e2e/fakes/stripe-events.ts'
 
 const minute = 60_000
 
-type StageOptions = { store?: Store; canAlert?: () => boolean }
+type StageOptions = { store?: Store; clock?: Moved; canAlert?: () => boolean }
 
 function createStage(
   recover: NonNullable<MappingInput['recover']>,
-  { store: given, canAlert = () => true }: StageOptions = {},
+  { store: given, clock = createClock(), canAlert = () => true }: StageOptions = {},
 ) {
-  const clock = createClock()
   const store = given ?? createMemoryStore({ clock })
   const secret = 'a-secret-of-sixteen-bytes'
   const mapping = Mapping.parse({ match: { path: 'in' }, verify: { scheme: 'github', secret }, recover })
@@ -81,10 +80,10 @@ const toGitHub = (baseUrl: string) =>
   ({ sender: 'github', repository: 'acme/app', hookId: 77, token: githubToken, baseUrl }) as const
 
 /** A stage on a fake GitHub, whose first pass is done. */
-async function startOnGitHub() {
+async function startOnGitHub(options: StageOptions = {}) {
   let now = () => 0
   const github = await startGitHub({ clock: () => now(), pageSize: 3 })
-  const stage = createStage(toGitHub(github.url))
+  const stage = createStage(toGitHub(github.url), options)
   now = stage.clock
   expect(await stage.recovery.run({})).toMatchObject([{ begins: true, problem: undefined }])
   stage.clock.advance(20 * minute)
@@ -590,4 +589,116 @@ test('a failure to turn on a webhook is logged, and its deliveries are still rec
   expect(await recovery.run({})).toMatchObject([{ missing: 1, recovered: 1, problem: undefined }])
   expect(lines.join('\n')).toMatch(/could not be turned on: .* answers 403/)
   expect(await countStored()).toBe(1)
+})
+
+describe('the messages about a recovery that fails', () => {
+  const refuse = (status: number) => [1, 2].map(() => ({ status }))
+  /** A pass asks four times. */
+  const down = [1, 2, 3, 4].map(() => ({ status: 503 }))
+
+  test('a token that has expired is reported once, at once and with the next move, and so is the first pass that works again', async () => {
+    const { recovery, github, clock, told } = await startOnGitHub()
+    for (let passes = 3; passes > 0; passes -= 1) {
+      github.planAnswers(...refuse(401))
+      await recovery.run({})
+      clock.advance(50 * minute)
+    }
+    expect(told).toEqual([
+      expect.stringMatching(
+        /^Hookloom: recovery from github for the hook "in" fails: \S+ answers 401\. .* put it into \.env/,
+      ),
+    ])
+    await recovery.run({})
+    await recovery.run({})
+    expect(told.slice(1)).toEqual([
+      expect.stringMatching(/^Hookloom: recovery from github for the hook "in" works again\. It failed for 3 h\.$/),
+    ])
+  })
+
+  test('another reason for which the API refuses the gateway is reported too, and a dry run reports nothing', async () => {
+    const { recovery, github, told } = await startOnGitHub()
+    github.planAnswers(...refuse(401))
+    await recovery.run({ isDryRun: true })
+    expect(told).toEqual([])
+    for (const status of [401, 404, 404]) {
+      github.planAnswers(...refuse(status))
+      await recovery.run({})
+    }
+    expect(told).toEqual([expect.stringContaining('answers 401'), expect.stringContaining('answers 404')])
+  })
+
+  test('an API that is down is reported once after three hours, and not for a shorter time', async () => {
+    const { recovery, github, clock, told } = await startOnGitHub()
+    const failFor = async (hours: number) => {
+      for (let passes = hours * 4; passes > 0; passes -= 1) {
+        github.planAnswers(...down)
+        await recovery.run({})
+        clock.advance(15 * minute)
+      }
+    }
+    await failFor(2)
+    await recovery.run({})
+    await failFor(3)
+    expect(told).toEqual([])
+    await failFor(3)
+    expect(told).toEqual([
+      expect.stringMatching(/^Hookloom: recovery from github for the hook "in" has failed for 3 h: \S+ answers 503\./),
+    ])
+  })
+
+  test('an API that was down before the machine slept and after it is not reported, because nobody asked it in between', async () => {
+    const { recovery, github, clock, told } = await startOnGitHub()
+    github.planAnswers(...down)
+    await recovery.run({})
+    clock.advance(8 * 60 * minute)
+    github.planAnswers(...down)
+    await recovery.run({})
+    expect(told).toEqual([])
+  })
+
+  test('deliveries that the sender no longer has and that the hook refuses are reported, at most once an hour, and none is left out', async () => {
+    let canAlert = true
+    const { recovery, github, clock, told } = await startOnGitHub({ canAlert: () => canAlert })
+    const lose = async () => {
+      github.forget(github.addAttempt())
+      clock.advance(5 * minute)
+      await recovery.run({})
+    }
+    github.addAttempt({ payload: { text: 'x'.repeat(2_000_000) } })
+    await lose()
+    expect(told).toEqual([
+      'Hookloom: of the deliveries of github for the hook "in" that did not arrive, 1 is lost, because github no longer has it, and the hook ' +
+        'refuses 1. The log has each id and reason. "hookloom recover github --since 1d" tries the refused ones again, after a change of the mapping.',
+    ])
+    await lose()
+    await lose()
+    expect(told).toHaveLength(1)
+    clock.advance(60 * minute)
+    canAlert = false
+    await lose()
+    canAlert = true
+    await recovery.run({})
+    expect(told.slice(1)).toEqual([
+      'Hookloom: of the deliveries of github for the hook "in" that did not arrive, 3 are lost, because github no longer has them. The log has ' +
+        'each id and reason.',
+    ])
+    clock.advance(2 * 60 * minute)
+    await recovery.run({})
+    expect(told).toHaveLength(2)
+  })
+
+  test('a webhook that cannot be turned on is reported with the reason', async () => {
+    const { clock, store, github } = await startOnGitHub()
+    const { recovery, told } = createStage({ ...toGitHub(github.url), turnOn: true }, { store, clock })
+    github.hook.active = false
+    const refused = { status: 403, body: { message: 'Resource not accessible' } }
+    github.onRequest('/hooks/77?', () => github.planAnswers(refused))
+    await recovery.run({})
+    clock.advance(minute)
+    await recovery.run({})
+    expect(told).toEqual([
+      expect.stringContaining('does not call the hook "in" any more'),
+      expect.stringMatching(/fails: The webhook could not be turned on: \S+ answers 403/),
+    ])
+  })
 })
