@@ -7,7 +7,7 @@ import type { ProblemCode } from '../../model/problem.ts'
 import { updateCursor } from '../../store/cursors.ts'
 import type { Store, StoreReader } from '../../store/store.ts'
 import { addSample, type Likeness, noLikeness, type Resemblance } from './likeness.ts'
-import { addToHour, countExpected, type Hours, noHours, type Period } from './rhythm.ts'
+import { addToHour, countExpected, cutHours, type Hours, noHours, type Period } from './rhythm.ts'
 
 /** All times are milliseconds since the epoch. */
 export type SenderRecord = Likeness & {
@@ -64,6 +64,8 @@ export type RecordKey = Pick<SenderRecord, 'hook' | 'source' | 'mapping'>
 
 const halfLifeMs = 14 * 86_400_000
 const maxEnded = 5
+/** Clocks of gateways differ a little. A moment that is further ahead was written while a clock was wrong. */
+const maxAheadMs = 3_600_000
 
 export function createRecord(key: RecordKey, at: number): SenderRecord {
   const { networks, agents, constants } = noLikeness
@@ -77,6 +79,18 @@ export function createRecord(key: RecordKey, at: number): SenderRecord {
     refused: {},
   }
   return { ...key, ...facts, networks, agents, constants }
+}
+
+/** The record with the moments in the future cut to `now`; undefined if it has none. Without this, a clock that was wrong for a minute would hide silences for years. */
+export function cutFuture(record: SenderRecord, now: number): SenderRecord | undefined {
+  const { last, silent, refused } = record
+  const moments = [last, silent?.toldAt, ...Object.values(refused).flatMap((cause) => [cause.last, cause.toldAt])]
+  if (!moments.some((at = 0) => at > now + maxAheadMs)) return undefined
+  // no other number is as large as a moment
+  const cutMoment = (_: string, value: unknown) => (typeof value === 'number' ? Math.min(value, now) : value)
+  // as: only numbers change
+  const cut = JSON.parse(JSON.stringify(record), cutMoment) as SenderRecord
+  return { ...cut, hours: cutHours(record.hours, now) }
 }
 
 /** Adds accepted requests to the record. `downs`: the times in which the gateway did not listen. */

@@ -30,6 +30,12 @@ export function addToHour({ from, counts }: Hours, at: number, requests: number)
   return { from: from + dropped, counts: longer.slice(dropped) }
 }
 
+/** The history without the hours after `now`. */
+export function cutHours({ from, counts }: Hours, now: number): Hours {
+  const kept = Math.floor(now / hourMs) + 1 - from
+  return kept <= 0 ? noHours : { from, counts: counts.slice(0, kept) }
+}
+
 /** The number of days, in UTC, with at least one request. */
 export function countDays({ from, counts }: Hours): number {
   return new Set(counts.flatMap((count, index) => (count > 0 ? [Math.floor((from + index) / dayHours)] : []))).size

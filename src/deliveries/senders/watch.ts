@@ -10,7 +10,7 @@ import type { Clock, Store } from '../../store/store.ts'
 import type { Period } from './rhythm.ts'
 import { type JudgeFacts, judge, type SenderNotice } from './judge.ts'
 import { createSenderNotes, type SenderNotes } from './notes.ts'
-import { createRecord, forgetRecord, readRecords, type SenderRecord, updateRecord } from './record.ts'
+import { createRecord, cutFuture, forgetRecord, readRecords, type SenderRecord, updateRecord } from './record.ts'
 
 const everyMs = 60_000
 /** A new sender, or a new cause of refusals, is written after this shorter time. */
@@ -78,6 +78,7 @@ export function createSenderWatch({ store, generation, clock, duty, alert, log }
     await notes.write(downs)
     await loadRecords()
     if (!duty.isHeld() || !generation().config.hooks.enabled) return
+    await cutRecords()
     if (records.length >= maxRecords) await makeRoom()
     await addExpected()
     for (const record of records) await judgeRecord(record)
@@ -99,8 +100,18 @@ export function createSenderWatch({ store, generation, clock, duty, alert, log }
     const now = clock()
     const { text, at, downs: known } = await readListening()
     const added = now - at > maxPauseMs ? [{ from: at, to: now }] : []
-    const next = { at: now, downs: [...known.filter(({ to }) => now - to < keptMs), ...added].slice(-maxDowns) }
+    // a time that ends in the future was noted while the clock was wrong
+    const past = known.flatMap(({ from, to }) => (from < now ? [{ from, to: Math.min(to, now) }] : []))
+    const next = { at: now, downs: [...past.filter(({ to }) => now - to < keptMs), ...added].slice(-maxDowns) }
     await store.appendAll([], { name: watchCursor, from: text, to: JSON.stringify(next) })
+  }
+
+  /** Corrects what was written while the clock was wrong. */
+  async function cutRecords(): Promise<void> {
+    const now = clock()
+    const wrong = records.filter((record) => cutFuture(record, now) !== undefined)
+    for (const record of wrong) await updateRecord(store, record, (before) => before && cutFuture(before, now))
+    if (wrong.length > 0) await loadRecords()
   }
 
   async function makeRoom(): Promise<void> {

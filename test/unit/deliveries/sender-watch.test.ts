@@ -338,6 +338,34 @@ describe('a silent sender', () => {
     expect(stage.told).toHaveLength(1)
   })
 
+  test('a silence is reported although the clock of the gateway was years ahead for a minute', async () => {
+    const stage = await openSteady(3)
+    const now = stage.clock()
+    stage.setTime(now + 3_650 * day)
+    await stage.look()
+    stage.setTime(now + minute)
+    await stage.pass(46 * minute)
+    expect(stage.texts()).toEqual([expect.stringContaining('usually every 4 min')])
+  })
+
+  test('a sender whose request came while the clock was years ahead is learnt anew, and its silence is reported', async () => {
+    const stage = await openSteady(7)
+    const now = stage.clock()
+    stage.setTime(now + 3_650 * day)
+    stage.accept(github)
+    await stage.look()
+    stage.setTime(now)
+    await stage.look()
+    for (let count = 0; count < (3 * day) / (4 * minute); count += 1) {
+      stage.setTime(stage.clock() + 4 * minute)
+      stage.accept(github)
+      await stage.look()
+    }
+    expect(stage.told).toEqual([])
+    await stage.pass(46 * minute)
+    expect(stage.texts()).toEqual([expect.stringContaining('usually every 4 min')])
+  })
+
   test('a silence is not reported if the hook was removed, or while refusals of the sender are reported', async () => {
     const gone = await openSteady(3)
     gone.edit([])
@@ -371,6 +399,19 @@ describe('expectEvery', () => {
     stage.accept(backup, 'backup')
     await stage.pass(minute)
     expect(stage.texts()[1]).toContain('the mapping "backup" sends again')
+  })
+
+  test('a mapping that accepts nothing is reported although the clock of the gateway was years ahead at its last request', async () => {
+    const stage = createSenderStage({ mappings })
+    await stage.look()
+    stage.setTime(monday + 3_650 * day)
+    stage.accept(backup, 'backup')
+    await stage.look()
+    stage.setTime(monday + minute)
+    await stage.pass(hour)
+    expect(stage.told).toEqual([])
+    await stage.pass(2 * minute)
+    expect(stage.texts()).toEqual([expect.stringContaining('expected every 60 min')])
   })
 
   test('a mapping whose first request never comes is reported', async () => {
