@@ -2,6 +2,7 @@
 // is read or written during a request. Once a minute, each gateway adds its notes to the records in the store, and one gateway judges the
 // records.
 import { toErrorName } from '../../base/exceptions.ts'
+import { yieldToEventLoop } from '../../base/serial.ts'
 import type { Log } from '../../model/log.ts'
 import type { Generation } from '../../pipeline/generation.ts'
 import { findSender } from '../../pipeline/sources.ts'
@@ -81,7 +82,11 @@ export function createSenderWatch({ store, generation, clock, duty, alert, log }
     await cutRecords()
     if (records.length >= maxRecords) await makeRoom()
     await addExpected()
-    for (const record of records) await judgeRecord(record)
+    for (const record of records) {
+      await judgeRecord(record)
+      // a sender that has been silent for weeks takes some milliseconds: without this pause, fifty of them would block every request
+      await yieldToEventLoop()
+    }
   }
 
   async function loadRecords(): Promise<void> {

@@ -214,6 +214,20 @@ describe('a store with the maximum number of senders', () => {
     return stage
   }
 
+  test('the gateway serves requests between two senders that are judged', async () => {
+    const stage = await openFull()
+    let turns = 0
+    let isOver = false
+    const count = () => {
+      turns += 1
+      if (!isOver) setImmediate(count)
+    }
+    setImmediate(count)
+    await stage.look()
+    isOver = true
+    expect(turns).toBeGreaterThan(900)
+  })
+
   test('senders without a request for 90 days make room for a new one, and are new themselves when they send again', async () => {
     const stage = await openFull()
     stage.accept({ ...github, hook: 'hook-7' })
