@@ -8,6 +8,7 @@ import type { HandshakeAnswer, Verified, VerifyRequest } from '../model/verifier
 import { type Hook, isHookOpen, type SignedMapping } from '../pipeline/hook.ts'
 import { readSignedId } from '../pipeline/sources.ts'
 import type { Quarantine } from '../deliveries/refused/quarantine.ts'
+import { unclaimedReason } from '../deliveries/refused/reasons.ts'
 import type { RawRequest } from '../deliveries/refused/seal.ts'
 import type { Answer } from '../deliveries/settlement.ts'
 import { inflateBody, readBody, readBodySoon, buildTooLargeProblem } from './body.ts'
@@ -47,9 +48,6 @@ type EntryParts = {
   readonly refusals: Pick<Refusals, 'keepsRequests' | 'note'>
   readonly quarantine: Pick<Quarantine, 'accepts'>
 }
-
-/** The reason in the trace of a mapping whose scheme does not appear in the headers. The name of the scheme follows it. */
-export const unclaimedReason = 'the request has no proof of the scheme'
 
 export function createEntry({ admission, handed, refusals, quarantine }: EntryParts) {
   const unproven = createUnprovenBodies()

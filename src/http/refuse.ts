@@ -8,22 +8,19 @@ import { toHookLabel } from '../pipeline/hook.ts'
 import { findSignature } from '../pipeline/verifiers/signature.ts'
 import type { Clock } from '../store/store.ts'
 import { describeKeptReason, type Quarantine } from '../deliveries/refused/quarantine.ts'
+import { describeTrace, isProofUnchecked } from '../deliveries/refused/reasons.ts'
 import type { SenderWatch } from '../deliveries/senders/watch.ts'
 import { type Answer, toRefusalAnswer } from '../deliveries/settlement.ts'
 import { type Admission, readHookName, toHeaders, toUrlPath } from './admission.ts'
-import { type Incoming, unclaimedReason } from './entry.ts'
+import type { Incoming } from './entry.ts'
 import { type Refusal, type RefusalLog, type Refusals, toRefusalFields } from './refusals.ts'
-
-/** Whether no proof of the request was checked: perhaps no mapping verifies its sender yet. */
-function isProofUnchecked({ code, trace }: Problem): boolean {
-  return code === 'unauthorized' && trace.every(({ matched, why }) => !matched && why.startsWith(unclaimedReason))
-}
 
 /** The line of a refusal on the terminal of `hookloom dev`. */
 function describeRefusal(refusal: Refusal, generation: Generation): string {
-  const { hook, path, status, code, error, requestId } = refusal
+  const { hook, path, status, code, error, requestId, trace } = refusal
   const { nearestHook, signature } = toRefusalFields(refusal, generation)
   const reasons = [
+    ...(code === 'unauthorized' && !isProofUnchecked(trace) ? describeTrace(trace) : []),
     ...(nearestHook === null ? [] : [`Did it mean the hook "${nearestHook}"?`]),
     ...(signature === null ? [] : [`Perhaps: ${signature.why}.`]),
     `"hookloom show ${requestId.slice(0, 8)}" explains it.`,
@@ -57,7 +54,7 @@ export function createRefuser(parts: RefuserParts) {
     parts.meter('refusals', { code, hook: label })
     recordRefusal(problem, { requestId, method: req.method, hook: label, traceparent: req.headers['traceparent'] })
     const headers = toHeaders(req.rawHeaders)
-    const signature = isProofUnchecked(problem) ? findSignature(headers) : undefined
+    const signature = code === 'unauthorized' && isProofUnchecked(trace) ? findSignature(headers) : undefined
     const facts = {
       requestId,
       receivedAt: clock(),

@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { gatewayToken, hookToken } from './gateway.ts'
 import { runCommand } from './command.ts'
+import { silentLog } from '../../src/model/log.ts'
 import { Refusals } from '../../src/http/refusals.ts'
 import { type Inside, startInside } from './inside.ts'
 
@@ -224,6 +225,26 @@ describe('refusals on the command line', () => {
     const shown = await runCommand(['show', wrong.requestId], { dir: gateway.dir })
     expect(shown.stdout).toContain('a wrong token came; did it mean the hook "deploy"?')
     expect(stdout + shown.stdout).not.toContain('Bearer a wrong')
+  })
+
+  test('a wrong signature is shown as the reason, once for all mappings that share it, and not as a missing credential', async () => {
+    const logged: string[] = []
+    const mappings = ['issue', 'push'].map((id) => ({ ...hooks.mappings[1], id, match: { path: 'github', event: id } }))
+    const log = { ...silentLog, info: (_: object, text: string) => void logged.push(text) }
+    const several = await startInside({ config: { hooks: { mappings } }, development: true, log })
+    const headers = { 'x-hub-signature-256': `sha256=${'0'.repeat(64)}` }
+    const { requestId } = await refuse(several, '/github', headers)
+    const why = 'issue and 1 more: No signature matches: the sender uses another secret, or the body was changed'
+    const { stdout } = await runCommand(['list', '--refused'], { dir: several.dir })
+    expect(stdout).toMatch(/ github +401 issue and 1 more: No signature matches/)
+    const shown = (await runCommand(['show', requestId], { dir: several.dir })).stdout.replaceAll(/\s+/g, ' ')
+    expect(shown.split('No signature matches')).toHaveLength(2)
+    expect(shown).toContain(`why ${why}`)
+    expect(stdout + shown).not.toContain('no credential came')
+    expect(logged.filter((line) => line.includes(requestId.slice(0, 8)))).toEqual([expect.stringContaining(why)])
+    const bare = await refuse(several, '/github', {})
+    const { stdout: without } = await runCommand(['show', bare.requestId], { dir: several.dir })
+    expect(without).toContain('no credential came')
   })
 
   test('hookloom verify --explain takes the id of a refused request in development', async () => {

@@ -1,6 +1,7 @@
 // The refusals that the running gateway remembers, with the reasons for the operator. The sender got only a part of these reasons.
 import { z } from 'zod'
 import { RefusalFields } from '../../model/api/answers.ts'
+import { describeTrace, isProofUnchecked } from '../../deliveries/refused/reasons.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Context } from '../terminal/context.ts'
 import { formatTime, indent, renderFields, renderTrace } from '../terminal/print.ts'
@@ -39,13 +40,14 @@ const credentials: Readonly<Record<string, string>> = {
 }
 
 export function describeReasons({ status, credential, nearestHook, signature, trace }: RefusalFields): string[] {
-  // a signed request needs no token: `signature` explains its refusal
-  const came = status === 401 && (signature === null || credential !== 'none') ? credentials[credential] : undefined
+  // a signed request needs no token: `signature` or the trace explains its refusal
+  const isSigned = signature !== null || !isProofUnchecked(trace)
+  const came = status === 401 && (!isSigned || credential !== 'none') ? credentials[credential] : undefined
   return [
     ...(came === undefined ? [] : [came]),
     ...(nearestHook === null ? [] : [`did it mean the hook "${nearestHook}"?`]),
     ...(signature === null ? [] : [signature.why]),
-    ...trace.map(({ mappingId, why }) => `${mappingId}: ${why}`),
+    ...describeTrace(trace),
   ]
 }
 
@@ -63,10 +65,10 @@ export function renderRefusal(refusal: RefusalFields): string {
     ['path', path],
     ['hook', hook ?? ''],
     ['answer', `${status} ${code}: ${error}`],
-    ['why', describeReasons({ ...refusal, trace: [] }).join('; ')],
+    ['why', describeReasons(status === 401 ? refusal : { ...refusal, trace: [] }).join('; ')],
     ['kept', refusal.isKept ? describeKept(hook) : ''],
   ])
   const hint = signature === null ? '' : [signature.next, indent(signature.config ?? '')].join('\n\n').trimEnd()
-  const parts = [`Refusal ${requestId}`, fields, trace.length === 0 ? '' : renderTrace(trace), hint]
+  const parts = [`Refusal ${requestId}`, fields, trace.length === 0 || status === 401 ? '' : renderTrace(trace), hint]
   return parts.filter((part) => part !== '').join('\n\n')
 }

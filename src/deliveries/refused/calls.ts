@@ -4,6 +4,7 @@ import { Problem, toProblem } from '../../model/problem.ts'
 import type { QuarantinedRequest } from '../../store/quarantine.ts'
 import type { Store } from '../../store/store.ts'
 import { describeKeptReason, type Quarantine, type RefusalRecord } from './quarantine.ts'
+import { describeTrace } from './reasons.ts'
 import { type createSealKeys, type RawRequest, unseal } from './seal.ts'
 
 /** A refused request and the time of its arrival. `request` has all its credentials. */
@@ -156,9 +157,7 @@ function parseRefusal({ refusal }: QuarantinedRequest): RefusalRecord {
 /** The refusal as a sentence for the operator. For an invalid proof, it says why the proof is invalid. */
 function describeRefusal(problem: Problem): string {
   const failed = problem.code === 'unauthorized' ? problem.trace.filter(({ matched }) => !matched) : []
-  return failed.length === 0
-    ? describeKeptReason(problem)
-    : failed.map(({ mappingId, why }) => `${mappingId}: ${why}`).join('; ')
+  return failed.length === 0 ? describeKeptReason(problem) : describeTrace(failed).join('; ')
 }
 
 /** The stored refusal of a kept request, as JSON, with the reason why it is refused now. */
