@@ -1,13 +1,13 @@
 // Notes requests for the records of senders, in memory, and adds the notes to the records at each write. The notes are bounded: a refused request
 // is noted only if it resembles a known sender.
 import type { Delivery } from '../../model/delivery.ts'
-import { type ProblemCode, problems, type TraceEntry } from '../../model/problem.ts'
+import { type ProblemCode, problems } from '../../model/problem.ts'
 import type { Generation } from '../../pipeline/generation.ts'
 import { type Hook, toHookLabel } from '../../pipeline/hook.ts'
 import { recogniseSender } from '../../pipeline/sources.ts'
 import type { Clock, Store } from '../../store/store.ts'
 import { findResemblance, type Resemblance, toAgentName, findSenderNetwork } from './likeness.ts'
-import type { RefusalRecord } from '../refused/quarantine.ts'
+import { describeKeptReason, type RefusalRecord } from '../refused/quarantine.ts'
 import type { Period } from './rhythm.ts'
 import {
   addRefused,
@@ -181,7 +181,7 @@ export function createSenderNotes({ store, clock, generation, ...parts }: NotesP
       if (ring !== undefined) note(seenByMapping, ring, delivery, client)
     },
     noteRefused(refusal, headers, live) {
-      const { code, requestId, trace } = refusal
+      const { code, requestId } = refusal
       if (gatewayFaults.has(code)) return
       const found: { record: SenderRecord; resemblance: Resemblance } | undefined = findRefusedSender(
         refusal,
@@ -196,7 +196,7 @@ export function createSenderNotes({ store, clock, generation, ...parts }: NotesP
       if (record.refused[name] === undefined && !causes.has(name)) parts.onNew()
       causes.set(
         name,
-        addNewRefusal(causes.get(name), { code, requestId, at: clock(), resemblance, why: findWhy(code, trace) }),
+        addNewRefusal(causes.get(name), { code, requestId, at: clock(), resemblance, why: findWhy(refusal, live) }),
       )
     },
     write,
@@ -204,7 +204,10 @@ export function createSenderNotes({ store, clock, generation, ...parts }: NotesP
 }
 
 /** The reason of a refusal, in words of the gateway only: text of a payload or of a schema never enters an alert. */
-function findWhy(code: ProblemCode, trace: readonly TraceEntry[]): string {
+function findWhy({ code, hook, error, trace }: RefusalRecord, live: Generation): string {
+  // the gateway itself names the fields of the built-in hooks
+  if (code === 'payload-invalid' && hook !== undefined && live.findHook(hook).kind === 'built-in')
+    return describeKeptReason({ code, message: error })
   const failed =
     code === 'unauthorized' || code === 'proof-unavailable' ? trace.find(({ matched }) => !matched)?.why : undefined
   return failed ?? `${problems[code].title}.`

@@ -85,12 +85,12 @@ export function createSenderStage({ mappings, config = {}, isHeld = () => true, 
     },
     refuse(
       { hook, client, headers }: Sender,
-      over: { code?: ProblemCode; trace?: readonly TraceEntry[]; hasHookToken?: boolean } = {},
+      over: { code?: ProblemCode; trace?: readonly TraceEntry[]; hasHookToken?: boolean; error?: string } = {},
     ) {
-      const { code = 'unauthorized', trace = [], hasHookToken = false } = over
+      const { code = 'unauthorized', trace = [], hasHookToken = false, error = '' } = over
       const requestId = `request-${(ids += 1)}`
       const credential = hasHookToken ? 'hook-token' : 'none'
-      const answer = { receivedAt: now, path: `/hooks/${hook}`, status: 400, error: '' }
+      const answer = { receivedAt: now, path: `/hooks/${hook}`, status: 400, error }
       watch.noteRefused({ ...answer, requestId, hook, client, credential, code, trace }, addNewId(headers), generation)
     },
     /** Accepted requests of the past, as the gateway would have recorded them. */

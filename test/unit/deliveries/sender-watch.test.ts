@@ -126,6 +126,22 @@ describe('a sender that was accepted before', () => {
     ])
   })
 
+  test('the report about the built-in hook names the field that is wrong, and the one about a mapping does not', async () => {
+    const error = 'channel: expected one of "last", "telegram", found a string.'
+    for (const [hook, reason] of [
+      ['agent', error],
+      ['github', 'A field is missing or of the wrong type.'],
+    ] as const) {
+      const sender = { ...github, hook }
+      const stage = await openKnown(sender)
+      stage.refuse(sender, { code: 'payload-invalid', hasHookToken: true, error })
+      await stage.pass(minute)
+      expect(stage.texts()[0]).toContain(
+        `First reason: ${reason} Compare the fields that the hook expects with what the sender sends now.`,
+      )
+    }
+  })
+
   test('refusals from another network are reported if they have the id of the sender’s webhook', async () => {
     const stage = await openKnown()
     stage.refuse({ ...github, client: '9.9.9.9' }, { trace })
