@@ -120,7 +120,7 @@ function toRecipientKey({ channel, to }: DeliverAction): string {
   return isPlainSessionKey(key) ? key : `deliver:${channel}:${hash('sha256', to).slice(0, 16)}`
 }
 
-/** Throws `payload-invalid` if a direct call names a model or a channel that cannot be used. The message quotes nothing of the request. */
+/** Throws `payload-invalid` if a direct call names a model, a channel or an endpoint that cannot be used. The message quotes nothing of the request. */
 export function requireUsable(planned: PlannedAction, config: Config): void {
   if (planned.kind !== 'agent') return
   const { agentId, action } = planned
@@ -134,8 +134,16 @@ export function requireUsable(planned: PlannedAction, config: Config): void {
       'model: its provider is not in models.providers. Name a configured one, or leave the field out.',
     )
   }
-  const { channel, deliver } = action
-  if (!deliver || isChannelConfigured(channel, config) || isForwarded(agentId, config)) return
+  const { channel, to, deliver } = action
+  if (!deliver || isForwarded(agentId, config)) return
+  if (isChannelConfigured(channel, config)) {
+    const { endpoints = {} } = config.channels.webhook ?? {}
+    if (channel !== 'webhook' || to === undefined || Object.hasOwn(endpoints, to)) return
+    throw new Problem(
+      'payload-invalid',
+      'to: this recipient is not a name in channels.webhook.endpoints. Name one of them, or leave the field out.',
+    )
+  }
   const key = isOwnChannel(channel) ? 'it' : toChannelKey(channel)
   throw new Problem(
     'payload-invalid',

@@ -49,7 +49,7 @@ const unknownFields = new RegExp(
 )
 
 /** Matches a sentence about a field that the gateway defines. */
-const ownFields = /^(?:message|text|model|channel|sessionMode): (?!expected )/
+const ownFields = /^(?:message|text|model|channel|to|sessionMode): (?!expected )/
 
 /**
  * The message of a `payload-invalid` without names of fields that may be data of a person, such as the key of `{"ada@example.org": 1}`: a

@@ -1,4 +1,5 @@
 // Rules of a mapping about where the result of a run goes: its reply, its verdict, its commit status and its callback.
+import type { ChannelName } from '../action.ts'
 import { findChannelIssues, isForwarded } from './agents-rules.ts'
 import type { Config } from './config.ts'
 import { type ConfigIssue, type ConfigPath, toIssue } from './issue.ts'
@@ -12,7 +13,7 @@ export function findResultIssues(mapping: Mapping, agentId: string, { config, at
     ...findReplyIssues(mapping, agentId, { config, at }),
     ...findVerdictIssues(mapping, agentId, { config, at }),
     ...findStatusIssues(mapping, config, at),
-    ...findCallbackIssues(mapping, config, at),
+    ...findEndpointIssues(mapping.callback, config, [...at, 'callback']),
   ]
 }
 
@@ -27,13 +28,13 @@ function findStatusIssues({ status, channel, verify }: Mapping, { channels }: Co
 }
 
 /** Reports an endpoint that does not exist. */
-function findCallbackIssues({ callback }: Mapping, { channels }: Config, at: ConfigPath): ConfigIssue[] {
+function findEndpointIssues(name: string | undefined, { channels }: Config, at: ConfigPath): ConfigIssue[] {
   const { endpoints = {} } = channels.webhook ?? {}
-  if (callback === undefined || Object.hasOwn(endpoints, callback)) return []
+  if (name === undefined || Object.hasOwn(endpoints, name)) return []
   const names = Object.keys(endpoints).map((name) => `"${name}"`)
   const next = names.length === 0 ? 'There are none: add it there.' : `It has ${names.join(', ')}.`
   const why = `is not a name in channels.webhook.endpoints. ${next}`
-  return [toIssue([...at, 'callback'], why, ['channels', 'webhook'])]
+  return [toIssue(at, why, ['channels', 'webhook'])]
 }
 
 /** Reports verdicts of a runner whose replies stay at another gateway. */
@@ -59,6 +60,17 @@ function findReplyIssues(
     return [toIssue([...at, 'to'], why)]
   }
   if (transform !== undefined || action === 'wake' || isOfOpenClaw || (action === 'agent' && !deliver)) return []
-  if (!Array.isArray(to)) return findChannelIssues(channel, config, [...at, 'channel'])
-  return to.flatMap((target, index) => findChannelIssues(target.channel, config, [...at, 'to', index, 'channel']))
+  if (!Array.isArray(to)) return findTargetIssues({ channel, to }, config, at)
+  return to.flatMap((target, index) => findTargetIssues(target, config, [...at, 'to', index]))
+}
+
+function findTargetIssues(
+  { channel, to }: { channel?: ChannelName | undefined; to?: string | undefined },
+  config: Config,
+  at: ConfigPath,
+): ConfigIssue[] {
+  const isWebhook = channel === 'webhook' && config.channels.webhook !== undefined
+  return isWebhook
+    ? findEndpointIssues(to, config, [...at, 'to'])
+    : findChannelIssues(channel, config, [...at, 'channel'])
 }

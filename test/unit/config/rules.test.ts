@@ -90,6 +90,19 @@ test('a mapping with the action deliver is valid only if its channels are config
     expect(checkDeliver(mapping).map((line) => line.split(' ')[0])).toContain(`hooks.mappings[0].${key}`)
 })
 
+test('a recipient on the channel webhook must be the name of an endpoint, unless a transform may choose another channel', () => {
+  const endpoints = { ci: { url: 'https://ci.test/in', secret: 'correct horse battery' } }
+  const checkTo = (to: unknown, more: object = {}) =>
+    checkMapping({ channel: 'webhook', to, ...more }, {}, { channels: { webhook: { endpoints } } })
+  expect(checkTo('ops')).toEqual(['hooks.mappings[0].to is not a name in channels.webhook.endpoints. It has "ci".'])
+  const listed = [{ channel: 'console' }, { channel: 'webhook', to: 'constructor' }]
+  expect(checkTo(listed, { channel: undefined })).toEqual([
+    'hooks.mappings[0].to[1].to is not a name in channels.webhook.endpoints. It has "ci".',
+  ])
+  expect(checkTo('ci')).toEqual([])
+  expect(checkTo('ops', { transform: { module: 'x.ts' } })).toEqual([])
+})
+
 test('a callback must name a configured endpoint', () => {
   const endpoints = { ci: { url: 'https://ci.example', secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' } }
   const checkCallback = (callback: string, sections: object = { channels: { webhook: { endpoints } } }) =>

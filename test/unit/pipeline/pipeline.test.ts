@@ -77,6 +77,8 @@ describe('built-in hooks', () => {
     const local = { kind: 'openai-compatible', baseUrl: 'http://127.0.0.1:1/v1' }
     const models = { providers: { local }, aliases: { Fast: 'local/llama' } }
     const asked = { agents: { defaults: { model: 'fast' } }, models }
+    const endpoints = { me: { url: 'https://me.test/in', secret: 'correct horse battery' } }
+    const webhook = { channels: { webhook: { endpoints } } }
 
     test.each<[string, object, object]>([
       ['a model that is neither an alias nor <provider>/<model>', { model: 'noslash' }, asked],
@@ -86,9 +88,11 @@ describe('built-in hooks', () => {
       ['such a model where another runner performs the turns', { model: 'canary/llama' }, { models }],
       ['a channel that is not configured', { channel: 'telegram' }, asked],
       ['a channel in code that is not configured', { channel: 'own:canary' }, asked],
+      ['a recipient that is no endpoint', { channel: 'webhook', to: 'canary' }, webhook],
+      ['a property of every object as an endpoint', { channel: 'webhook', to: 'constructor' }, webhook],
     ])('a direct call that names %s is refused, and the refusal does not quote it', async (_, fields, config) => {
       const refusal = await refuse('agent', { message: 'x', ...fields }, { config })
-      expect(refusal).toMatch(new RegExp(`^payload-invalid ${Object.keys(fields).join()}: `))
+      expect(refusal).toMatch(new RegExp(`^payload-invalid ${Object.keys(fields).at(-1)}: `))
       expect(refusal).not.toMatch(/canary|noslash|llama/)
     })
 
@@ -99,6 +103,7 @@ describe('built-in hooks', () => {
       ['a model of a command', { model: 'sonnet' }, { agents: { defaults: { runner: 'claude' } } }],
       ['a configured channel', { channel: 'telegram' }, { channels: { telegram: { botToken: 't' } } }],
       ['the console', { channel: 'console' }, {}],
+      ['an endpoint', { channel: 'webhook', to: 'me' }, webhook],
       ['a channel for a reply that is not sent', { channel: 'telegram', deliver: false }, {}],
       [
         'a channel of OpenClaw',
