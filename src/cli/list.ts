@@ -190,9 +190,9 @@ async function printRefused(context: Context, { limit, before: given }: ListOpti
     context.print(before === undefined ? 'No refusal since the gateway started.' : 'No older refusal is remembered.')
   } else {
     const rows = newest.map((refusal) => {
-      const { receivedAt, client, path, hook, status, error, requestId, isKept } = refusal
+      const { receivedAt, client, path, hook, status, error, requestId, isKept, ranAs } = refusal
       const why = `${status} ${describeReasons(refusal).join('; ') || error}`
-      const kept = isKept ? 'yes' : 'no'
+      const kept = isKept ? 'yes' : ranAs === undefined ? 'no' : 'ran'
       return [formatTime(receivedAt), requestId.slice(0, 8), kept, cutLine(client, 15), cutLine(hook ?? path, 20), why]
     })
     context.print(renderTable(['received', 'request', 'kept', 'client', 'hook', 'why'], rows, maxLineChars))

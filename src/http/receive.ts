@@ -173,15 +173,18 @@ export function createReceiver(parts: ReceiverParts): Receiver {
       const writer = createNewWriter(parts, delivery, { hook, label, client, dedupe: dedupe?.key, isLate })
       const answerFirst = () => decideInSpan({ delivery, hook, generation, writer })
       if (dedupe === undefined) return await answerFirst()
-      return await (isLate ? onceAfterRefusal : once)(dedupe, {
+      let storedId = delivery.id
+      const answer = await (isLate ? onceAfterRefusal : once)(dedupe, {
         onKnown: () => checkBody(delivery),
         onRepeat: (known) => {
+          storedId = known.deliveryId
           if (!isLate) parts.senders.noteAccepted(delivery, { hook, label, client })
           parts.repeats.note(toRepeatedDelivery(delivery, hook, known))
         },
         runFirst: answerFirst,
         // a parked delivery that its sender repeats runs under its old id, so that it stays one delivery
         rerunParked: (id, firstAnswer) => {
+          storedId = id
           const again = { ...delivery, id }
           return decideInSpan({
             delivery: again,
@@ -191,6 +194,8 @@ export function createReceiver(parts: ReceiverParts): Receiver {
           })
         },
       })
+      if (isLate) parts.refusals.noteRan(refused.requestId, storedId)
+      return answer
     } catch (error) {
       const problem = toProblem(error)
       throw problem.trace.length > 0 ? problem : problem.withTrace(request.trace)

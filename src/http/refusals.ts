@@ -28,6 +28,8 @@ export type Refusal = Caller & {
   readonly signature?: Signature | undefined
   /** Whether the request is kept, sealed, so that `hookloom retry --refused` can run it. */
   readonly isKept: boolean
+  /** The id of the delivery that the request became, or repeats, when it was retried. */
+  readonly ranAs?: string | undefined
 }
 
 /** The request without the credentials of the gateway. A credential header stays if it is the proof of a scheme of this hook. */
@@ -66,6 +68,13 @@ export class Refusals {
     this.#entries.push({ ...refusal, hook: hook?.slice(0, maxNameChars), path: path.slice(0, maxNameChars) })
     if (this.#entries.length > maxEntries) this.#entries.shift()
     this.#added += 1
+  }
+
+  /** Notes the delivery that a retried request became, or repeats. */
+  noteRan(requestId: string, ranAs: string): void {
+    const at = this.#entries.findLastIndex((entry) => entry.requestId === requestId)
+    const entry = this.#entries[at]
+    if (entry !== undefined) this.#entries[at] = { ...entry, ranAs }
   }
 
   /** Newest last. */

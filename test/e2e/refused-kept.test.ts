@@ -127,6 +127,24 @@ describe('requests that were refused because of a wrong secret', () => {
     expect(events.map(({ text }) => text)).toEqual([...Array.from({ length: 22 }, () => 'same'), 'built-in'])
   })
 
+  test('a refusal names the delivery that it became when it was retried', async () => {
+    const inside = await startInside({ config: buildConfig(formerSecret) })
+    const { requestId } = await push(inside, 'guid-1')
+    const other = await push(inside, 'guid-2', '{}', 'the secret of somebody else')
+    const file = join(inside.dir, 'hookloom.jsonc')
+    writeFileSync(file, readFileSync(file, 'utf8').replaceAll(formerSecret, secret))
+    await expect.poll(() => retry(inside, '--dry-run'), { timeout: 10_000 }).toMatchObject({ ran: 1 })
+    expect(await retry(inside)).toMatchObject({ ran: 1, stillRefused: 1 })
+    const [delivery] = await readStore(inside.dir, (store) => store.deliveries({ limit: 9 }))
+    const id = delivery?.deliveryId ?? 'none'
+    const shown = await runCommand(['show', requestId], { dir: inside.dir })
+    expect(shown.stdout).toMatch(new RegExp(`ran as +${id}`))
+    const { stdout } = await runCommand(['list', '--refused'], { dir: inside.dir })
+    expect(stdout).toMatch(new RegExp(` ${requestId.slice(0, 8)} +ran `))
+    expect(stdout).toMatch(new RegExp(` ${other.requestId.slice(0, 8)} +yes `))
+    expect((await list(inside)).map(({ ranAs }) => ranAs)).toEqual([id, undefined])
+  })
+
   test('a request that is still refused is kept with its new reason, and drop --refused deletes it', async () => {
     const another = 'the secret of somebody else'
     const inside = await startCorrected(async (before) => {

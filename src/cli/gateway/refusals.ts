@@ -67,6 +67,7 @@ export function renderRefusal(refusal: RefusalFields): string {
     ['answer', `${status} ${code}: ${error}`],
     ['why', describeReasons(status === 401 ? refusal : { ...refusal, trace: [] }).join('; ')],
     ['kept', refusal.isKept ? describeKept(hook) : ''],
+    ['ran as', refusal.ranAs ?? ''],
   ])
   const hint = signature === null ? '' : [signature.next, indent(signature.config ?? '')].join('\n\n').trimEnd()
   const parts = [`Refusal ${requestId}`, fields, trace.length === 0 || status === 401 ? '' : renderTrace(trace), hint]

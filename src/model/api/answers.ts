@@ -270,6 +270,7 @@ export const RefusalFields = z.object({
     .describe('The signature of a sender that no mapping of the hook verifies, guessed from the headers.'),
   isStranger: z.boolean().describe('True if the request had no hook token and no mapping tried to verify it.'),
   isKept: z.boolean().describe('True if the request is kept, encrypted: `hookloom retry --refused` verifies it again.'),
+  ranAs: z.string().optional().describe('The delivery that the retried request became; absent after a restart.'),
 })
 export type RefusalFields = z.infer<typeof RefusalFields>
 
@@ -281,10 +282,7 @@ export const StatusFields = z.object({
   problems: z.number(),
   lastReloadAt: z.string().nullable(),
   lastSave: z
-    .object({
-      files: readonlyList(z.string()),
-      at: z.string(),
-    })
+    .object({ files: readonlyList(z.string()), at: z.string() })
     .nullable()
     .describe(
       'The first files of the last save, by their path below the config directory; null if none was saved since the start.',
