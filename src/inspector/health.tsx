@@ -174,7 +174,7 @@ function HookRates({ version }: { version: string }): JSX.Element | null {
       <h2>Hooks in the last hour</h2>
       <Table
         label="Table of the hooks"
-        heads={['hook', 'a minute', 'deliveries', 'parked', 'refused', 'duplicates', 'last failure']}
+        heads={['hook', 'a minute', 'deliveries', 'parked', 'refused', 'duplicates', 'last open failure']}
       >
         {busy
           .toSorted((one, other) => failures(other) - failures(one))
