@@ -1,7 +1,7 @@
 // The text of the column `answer_body`: the body of an answer, with its content type if it has one.
 import type { StoredAnswer } from './records.ts'
 
-/** The beginning of a text with a content type, in the form of an HTTP header. No other text begins like this: it is JSON, or empty. */
+/** The beginning of a text with a content type, in the form of an HTTP header. A text without a content type is JSON or empty, so it never begins like this. */
 const typeLine = 'content-type: '
 
 export function toAnswerText({ body, contentType }: StoredAnswer): string {

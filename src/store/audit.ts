@@ -76,7 +76,10 @@ function hashEntry(entry: string): string {
   return hash('sha256', entry, 'hex')
 }
 
-/** Makes one line that a terminal can show. UTF-8 cannot encode half of a surrogate pair, and RFC 8785 refuses it. */
+/**
+ * Makes one line of at most `maxChars` that a terminal can show. Replaces halves of surrogate pairs: UTF-8 cannot encode them, and RFC 8785 refuses
+ * them.
+ */
 function toLine(text: string): string {
   return cut(toPrintableLine(text.slice(0, 4 * maxChars)).replaceAll(/\p{Surrogate}/gu, '\uFFFD'), maxChars)
 }
@@ -92,7 +95,7 @@ function sortNames(value: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(value).toSorted(([one], [other]) => (one < other ? -1 : 1)))
 }
 
-/** The first entry that does not follow from the entry before it. */
+/** An entry that was changed, or that does not follow from the entry before it. */
 export type AuditBreak = { readonly number: number; readonly why: string }
 
 /**

@@ -20,7 +20,10 @@ export function listMoves(moves: CursorMoves): CursorMove[] {
   return [moves].flat().toSorted((one, other) => (one.name < other.name ? -1 : 1))
 }
 
-/** Moves a cursor to what `change` makes of its value; again if another owner moved it in between. Resolves to false if `change` returns undefined. */
+/**
+ * Moves a cursor to the value that `change` returns, and tries again if another owner moved it in between. Resolves to false, and moves nothing, if
+ * `change` returns undefined.
+ */
 export async function updateCursor(
   store: {
     cursor(name: string): Promise<string | undefined>

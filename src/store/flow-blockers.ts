@@ -1,4 +1,4 @@
-// Counts running turns, and finds the limits that keep a key from starting.
+// Counts running turns. Finds what keeps a key from starting: its blocker, such as a limit that is reached. Makes keys ready when their blocker has room.
 import type { FlowSettings, SharedLimits } from '../model/config/flow.ts'
 import { type Dialect, type EarlyReads, readFlowSettings, readLabels, run, type Script } from './flow-script.ts'
 import type { Row } from './rows.ts'

@@ -67,7 +67,10 @@ export function hasNewNextJob(group: KeyGroup): boolean {
   )
 }
 
-/** With `gather`, the newest job may start before the time of a retry: the claim checks again which job is next. */
+/**
+ * A row for `makeKeysReady`, so that the claim checks again which job of the key is next. With `gather`, the newest job may start before the time of
+ * a retry.
+ */
 export const toReviewRow = ({ known, newest, kept }: KeyGroup): Row => ({
   flow: known?.id ?? null,
   queued_again: newest.settings.onNew === 'gather' || kept[0]?.isQueuedAgain === true ? 1 : 0,

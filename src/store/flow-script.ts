@@ -42,8 +42,8 @@ export type FlowClaim = {
 export type EarlyReads = Readonly<Record<'running' | 'lines', readonly Row[]>>
 
 /**
- * `started`: the seqs of the started jobs, each with `lapsed`, the fence of its expired lease, or null. `ended`: the jobs that ended without a turn.
- * `isSorted`: false if more new jobs wait to be sorted.
+ * `started`: the rows of the started jobs, by seq. `lapsed` in a row is the fence of the expired lease of the job, or null. `ended`: the jobs that ended
+ * without a turn. `isSorted`: false if the next claim must sort more new jobs, or carry out more cancels.
  */
 export type FlowClaimed = {
   readonly started: ReadonlyMap<number, Row>
@@ -111,7 +111,7 @@ export const jobsOfKey = (alias: string, key: string, also = 'true') =>
   `jobs ${alias} WHERE ${alias}.flow BETWEEN ${key} AND ${key} AND ${alias}.ended_at IS NULL AND ${also} ORDER BY ${alias}.flow, ${alias}.seq`
 
 /**
- * The condition that an unfinished job is queued. With = 'queued', SQLite would read the index of all queued jobs instead of that of the key.
+ * The condition that an unfinished job is queued. With `state = 'queued'`, SQLite would read the index of all queued jobs instead of that of the key.
  */
 export const whereQueued = (alias: string) => `${alias}.state <> 'running'`
 

@@ -1,4 +1,4 @@
-// Sorts new jobs into their keys.
+// Sorts new jobs of flows: gives each one its key (`jobs.flow`), and ends the jobs that `onNew` or `maxQueued` does not keep.
 import { cancelJobs } from './flow-ends.ts'
 import {
   type EndedRow,
@@ -39,9 +39,9 @@ const selectUnsorted = `SELECT u.*, k.id AS key_id, k.state AS key_state, k.line
   ORDER BY u.seq`
 
 /**
- * Sorts new jobs into their keys, in order of arrival, and carries out cancels. Returns false if there is more to do before a turn may start.
- * Jobs are written before keys, as everywhere, and running jobs before queued ones: a report of another gateway may queue a running job again
- * before the queued ones are ended.
+ * Sorts new jobs, in order of arrival, and carries out cancels. Returns false if there is more to do before a turn may start.
+ * Jobs are written before keys, as in every other transaction. Running jobs are ended before queued ones, because a report of another gateway may queue
+ * a running job again in between: then it is ended with the queued ones.
  */
 export function* sortJobs(claim: FlowClaim, hasCancels: boolean): Script<boolean> {
   const cancelled = hasCancels ? yield* cancelJobs(claim) : { ended: [], isDone: true }

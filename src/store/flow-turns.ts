@@ -176,8 +176,8 @@ const selectNewest = (
   WHERE j.flow = $1 AND j.ended_at IS NULL AND j.state = 'queued' AND ${dialect.isUntouched} ORDER BY j.seq DESC LIMIT 1`
 
 /**
- * Starts the turn of a key. `oldest`: its row, with its oldest job. If the turn cannot start now, the key is no longer ready, or the job is
- * ended.
+ * Starts the turn of a key. `oldest`: the row of the key, with its oldest job. Returns undefined if no turn starts: then the key is no longer ready, or
+ * the rate limit ended the job.
  */
 function* startKey(oldest: Row, { line, servedAt, counts, claim }: Served): Script<Row | undefined> {
   const { now, limits, dialect } = claim

@@ -1,5 +1,7 @@
 // Which turns of flows start: one algorithm for all engines, as a script of SQL statements that each engine runs in one transaction, under a
-// lock that no other claim has.
+// lock that only one claim can have.
+//
+// A new job has no key yet: `flow` is 0. The next claim sorts it: it gives the job its key, or ends the job.
 //
 // flow_keys has a row for each key with unfinished jobs. Its rank is the moment from which the key waits for a turn, less its head start:
 //
@@ -57,7 +59,7 @@ export const selectNextFlow = `SELECT min(at) AS at FROM (
   UNION ALL SELECT * FROM (SELECT due_at FROM flow_keys WHERE state = 'later' ORDER BY due_at LIMIT 1) l
   UNION ALL SELECT * FROM (SELECT expires_at FROM job_flow WHERE expires_at IS NOT NULL ORDER BY expires_at LIMIT 1) e) n`
 
-/** Starts the turns that are due and have room. `hints`: the `hintColumns`, and `plain`: whether a job without a flow is queued. */
+/** Starts the turns that are due and have room. `hints`: the `hintColumns`, and `plain`: whether a job without a flow may be due. */
 export function* claimFlows(claim: FlowClaim, hints: Row, early?: EarlyReads): Script<FlowClaimed> {
   const ended: EndedRun[] = []
   return { ...(yield* collectEnded(openAndStart(claim, hints, early), ended)), ended }

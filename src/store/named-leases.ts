@@ -31,6 +31,7 @@ export type NamedLeases = {
   stop(): Promise<void>
 }
 
+/** `sureAt`: the moment before the last successful call that took or renewed the lease. The lease lasts at least `leaseMs` from then. */
 type HeldLease = { readonly lease: Lease; sureAt: Moment }
 
 export function createNamedLeases(parts: {

@@ -116,7 +116,7 @@ export type Settlement = {
    * `ringSize` count. The same transaction deletes older ones; their deliveries stay. Deliveries without a mapping count together.
    */
   readonly ringSize?: number | undefined
-  /** The ring of that mapping. Default: the id of the mapping. An id that is a position in the configuration changes when mappings are edited. */
+  /** The ring of the mapping of the delivery. Default: the id of the mapping. An id that is a position in the configuration changes when mappings are edited. */
   readonly ringName?: string | undefined
   /** The next claim ends the jobs of this key that earlier deliveries caused. */
   readonly cancel?: FlowCancel | undefined
@@ -172,7 +172,7 @@ export type JobReport = {
    * Absent: the worker keeps its lease.
    *
    * - `done` ends the job and counts the attempt.
-   * - `retry` queues the job for `afterMs` and counts the attempt, unless `counted` is false, for example after a
+   * - `retry` queues the job again, due in `afterMs`, and counts the attempt, unless `counted` is false, for example after a
    *   rate limit. If `isDelay`, nothing failed, and no failed attempt is kept. A job that would be due more than two days ahead is due at once: the clock was set back.
    * - `release` queues the job, due at once, without counting the attempt. A shutdown releases its jobs.
    * - `dead` ends the job as failed and counts the attempt, unless `counted` is false because nothing was tried.

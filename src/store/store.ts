@@ -1,7 +1,7 @@
 // The store: deliveries, jobs, sessions and events that survive a crash. Every engine implements these interfaces and keeps
 // the promises in their comments; test/contract/store.ts tests each promise against each engine.
 //
-// A delivery is one received request. A job is one action of an agent: a delivery causes it, or a task such as a heartbeat.
+// A delivery is one received request. A job is one action that a delivery caused, or a task: a job that no delivery caused, such as a heartbeat.
 //
 //   delivery   pending ──▶ parked · accepted · skipped · dropped      most deliveries are accepted or skipped when they are stored
 //              parked  ──▶ accepted · skipped · dropped
@@ -109,7 +109,7 @@ export interface StoreReader extends AccountReader, AuditReader, ProgressReader,
   holds(): Promise<Hold[]>
   /** The number of deliveries and of jobs in each state, for `hookloom doctor` and /metrics. */
   counts(): Promise<{ deliveries: Record<DeliveryState, number>; jobs: Record<JobState, number> }>
-  /** The number of deliveries in a state. Reads only an index, except for `accepted` in Postgres, and in SQLite also the rows behind the catalog. */
+  /** The number of deliveries in a state. Reads only an index; but Postgres reads the table for `accepted`, and SQLite also the rows that its catalog lacks. */
   countInState(state: DeliveryState): Promise<number>
   /** The number of parked deliveries that wait for a module, or for `someMapping`. Reads no requests. */
   countParkedFor(name: string): Promise<number>
@@ -150,7 +150,7 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
    * A delivery takes its key unless it is skipped, and has it until `forget` removes it or the delivery is deleted.
    */
   append(delivery: NewDelivery): Promise<Appended>
-  /** True: a claim that is made right after an append, even before the append ends, finds its jobs, and is in the same commit if possible. */
+  /** True: a claim that is made right after an append, even before the append ends, finds the jobs of this append, and is in the same commit if possible. */
   claimsAppended(): boolean
   /**
    * Appends deliveries in order, each as `append` does, and moves the cursors, all in one transaction. Returns `moved`, and

@@ -47,7 +47,7 @@ export type Wait = { readonly jobId: string } & (
 export interface WaitReader {
   /** The reasons why these jobs wait, in any order. Jobs that are not queued are left out. */
   waits(query: { readonly ids: readonly string[]; readonly limits: SharedLimits }): Promise<Wait[]>
-  /** The number of queued jobs of a key; `max` if there are more. It reads up to `max` jobs, and all jobs that no claim has sorted yet. */
+  /** The number of queued jobs of a key; `max` if there are more. It reads up to `max` jobs of the key, and all jobs to which no claim has given a key yet. */
   countQueuedOfKey(query: FlowQueue): Promise<number>
   /** The numbers of keys and jobs that wait. It reads index entries of each of them. */
   waitCounts(): Promise<WaitCounts>

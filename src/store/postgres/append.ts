@@ -136,7 +136,7 @@ export async function appendBatch(
   deliveries: readonly NewDelivery[],
   how: AppendOptions,
 ): Promise<Appended[]> {
-  // an insert that may conflict is confirmed in a second record of the WAL
+  // ON CONFLICT only if a row takes a key: an insert that may conflict is confirmed in a second record of the WAL
   const sql = insertBatch(how.now, how.lockMs, deliveries.some(takesKey) ? skipTaken : '')
   const stored = await query(sql, ...toBatchParams(deliveries), how.payload, how.node)
   const ids = new Set(stored.map(({ id }) => id))
@@ -252,7 +252,7 @@ export function toChildParams(deliveries: readonly { id: string; jobs: readonly 
       const { agentId, sessionKey } = planned
       const stepNames = steps.map(({ name }) => name).join(',')
       const bytes = Buffer.byteLength(text)
-      const names = labels && JSON.stringify(labels)
+      const labelList = labels && JSON.stringify(labels)
       return [
         deliveryId,
         id,
@@ -264,7 +264,7 @@ export function toChildParams(deliveries: readonly { id: string; jobs: readonly 
         text,
         JSON.stringify(steps),
         stepNames,
-        names,
+        labelList,
         ...toFlowParams(job),
         job.standsFor,
       ]

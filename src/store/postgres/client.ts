@@ -7,7 +7,7 @@ const goodbyeMs = 1_000
 
 /** Throws if a file that the URL names, such as sslrootcert, cannot be read. */
 export class DatabaseClient extends Client {
-  /** The process of the server, as it was named when the connection was made. */
+  /** The id of the server's process, as the client got it when the connection was made. */
   declare readonly processID: number | null
   readonly #socket: Socket
 

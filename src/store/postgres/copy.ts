@@ -11,7 +11,7 @@ const lockMs = 3_000
 /** Long enough to count a table of a large store, which takes minutes. */
 const answerMs = 600_000
 
-/** The SQL source of each table of the copy. Requests and the wide parts of jobs have tables of their own in Postgres. */
+/** The SQL sources of the tables that are split in Postgres: requests, and the wide parts of jobs, are in separate tables. */
 const sources: Readonly<Record<string, string>> = {
   deliveries: 'deliveries t LEFT JOIN requests ON delivery_seq = t.seq',
   jobs: 'jobs t JOIN job_parts ON job_seq = t.seq',
@@ -158,7 +158,7 @@ async function writeJobs(query: Query, columns: CopiedTable['columns'], rows: re
     },
     rows: rows.map((row) => ({
       ...row,
-      ...toOwnerColumns(row),
+      ...toSessionColumns(row),
       ...toUnsortedColumns(row),
       bytes: Buffer.byteLength(String(row['planned'])),
     })),
@@ -174,12 +174,12 @@ function without(columns: CopiedTable['columns'], names: readonly string[]): Cop
   return Object.fromEntries(Object.entries(columns).filter(([name]) => !names.includes(name)))
 }
 
-/** The first claim sorts the jobs that have a flow. */
+/** Jobs with a flow have no key in the copy (`flow` is 0): the first claim sorts them. */
 function toUnsortedColumns({ flow = null, state }: Row): Row {
   return flow === null ? { gate: 0 } : { flow: 0, gate: state === 'queued' ? 3 : 0 }
 }
 
-function toOwnerColumns({ planned }: Row): Row {
+function toSessionColumns({ planned }: Row): Row {
   // as: only the stores write it
   const { agentId, sessionKey } = JSON.parse(String(planned)) as {
     readonly agentId: string

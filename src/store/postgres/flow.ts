@@ -83,7 +83,7 @@ CREATE TABLE flow_cancels (
 );
 `
 
-/** A random number of 52 bits, plus 1: a fence of 0 means that nobody claimed the job. */
+/** A random number of 52 bits, plus 1, so that it is never 0, which is the fence of a job without a claim. */
 export const newFence = '1 + floor(random() * 4503599627370496)::bigint'
 
 const selectElements = (param: string) => `json_array_elements(CAST(${param} AS json)) AS listed (value)`

@@ -7,7 +7,7 @@ import { type Row, toHold } from '../rows.ts'
 import { dialect, lockFlows, runScript } from './flow.ts'
 import type { Query } from './pool.ts'
 
-/** Takes a queued job with a flow out of its lane. */
+/** The changes to a job that is queued again: a job with a flow leaves its lane, and its gate is 3. A job without a flow keeps its lane. */
 export const leaveLane = 'gate = CASE WHEN flow IS NULL THEN 0 ELSE 3 END, lane = CASE WHEN flow IS NULL THEN lane END'
 
 /** For jobs that were queued again: makes the key of each job due when the job is due. */
@@ -32,7 +32,7 @@ export const whereLapsed = (now: string) => `j.state = 'running' AND j.locked_un
 export const whereHeld = (now: string) => `EXISTS (SELECT 1 FROM holds h WHERE (h.until IS NULL OR h.until > ${now})
   AND (strpos(j.labels, to_json(h.label)::text) > 0 OR (h.label = 'all' AND j.delivery_seq IS NOT NULL)))`
 
-/** Releases the jobs whose holds have ended. A job that another hold still keeps back is found again at the next claim. */
+/** Deletes the holds whose time is over, and opens the gates of held jobs. A job that another hold still keeps back is found again at the next claim. */
 export async function endHolds(query: Query, now: string): Promise<void> {
   if ((await query(`DELETE FROM holds WHERE until <= ${now} RETURNING label`)).length > 0) await openHeld(query)
 }

@@ -46,7 +46,7 @@ export const whereFree = `j.state = 'queued' AND j.gate = 0 AND (j.lane IS NULL 
 export const whereDue = (now: string) =>
   `(j.run_at <= ${now} OR j.run_at = j.created_at OR j.run_at > ${now} + ${clockSetBackMs})`
 
-/** The head of each free lane is chosen before the limit. A job whose lease expired is claimed directly, and the attempt counts. */
+/** The limit counts only jobs that may start now: they are due, and first in their lanes. A job whose lease expired is claimed directly, and the attempt counts. */
 const claimFrom = (candidates: string, now: string) => `
   WITH RECURSIVE ${heads},
   candidates AS MATERIALIZED (${candidates}),
@@ -80,8 +80,8 @@ type Claim = {
 type Claimed = { readonly jobs: readonly ClaimedJob[]; readonly ended: readonly EndedRun[]; readonly isSorted: boolean }
 
 /**
- * The statement that begins the transaction of a claim. It shows whether the claim must do more than usual, and takes the lock. Each part reads
- * one row.
+ * The statement that begins the transaction of a claim. It shows whether the claim must do more than usual. Unless the claim is only for tasks, it takes
+ * the lock of flows if an unfinished job has a flow. Each part reads one row.
  */
 export const selectHints = ({ only, now }: Pick<Claim, 'only' | 'now'>) => `
   SELECT (EXISTS (SELECT 1 FROM holds))::int AS held,

@@ -143,7 +143,7 @@ CREATE TABLE cursors (
 );
 `
 
-/** Rights that only one gateway has at a time. The search for waiting rows reads only indexes. */
+/** leases: rights that only one gateway has at a time. events_wakes: with it, the search for waiting events reads only an index. */
 const shared = `
 CREATE TABLE leases (
   name text COLLATE "C" PRIMARY KEY,

@@ -23,8 +23,8 @@ type Naming = {
 }
 
 /**
- * The server plans again after this time: it keeps a plan that reads a whole table while the table grows. A connection that was not used for this
- * time gives no names, because it would need a second round trip for them.
+ * The plans of a connection are discarded after this time, because the server would keep a plan that reads a whole table while the table grows. A
+ * connection that was not used for this time gives no names, because it would need a second round trip for them.
  */
 const freshMs = 1_000
 /** The server keeps the statements of each connection in memory, up to 600 kB for one. The store has fewer than this. */

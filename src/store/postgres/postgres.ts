@@ -78,7 +78,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     lockMs: held.lockMs,
   })
 
-  /** Runs one transaction. If it wrote anything, signals that to the other gateways. */
+  /** Runs one transaction. Signals it to the other gateways, unless the result is `false` or `moved`: then it wrote nothing. */
   const writeAndSignal = <Result>(
     signals: readonly Signal[],
     write: (query: Query) => Promise<Result>,

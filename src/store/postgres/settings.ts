@@ -4,7 +4,8 @@ import type { Row } from '../rows.ts'
 
 /**
  * The server ends a transaction that waits too long, because a gateway that stops in the middle of a transaction keeps its rows locked for the
- * other gateways. So no call that was refused is committed later. The limits are set for each transaction.
+ * other gateways. The limits of the server are shorter than `answerMs`, so that no call that was refused is committed later. They are set for each
+ * transaction.
  */
 export type Limits = {
   /** The limit between two statements of a transaction. It is less than `lockMs`, so that calls that wait for a stopped gateway are still served. */

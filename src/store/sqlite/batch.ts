@@ -56,7 +56,7 @@ export function runBatch({ db, operations, beforeCommit, isBulk }: Batch): Commi
 /** Why a batch failed, for the senders of its operations and for the operator. */
 export function toOperationFailure(error: unknown): OperationFailure {
   if (error instanceof Problem) return { code: error.code, detail: error.message, cause: '' }
-  // an error of the system comes from the folder of the file, and any other one from a statement
+  // an error of the system comes from the folder of the file; every other error comes from a statement
   const isOfSystem = error instanceof Error && 'syscall' in error
   const what = classifyError(error)?.what ?? (isOfSystem ? 'its file cannot be opened' : 'SQLite refuses a statement')
   return { code: 'store-unavailable', detail: `The store cannot write: ${what}.`, cause: String(error) }

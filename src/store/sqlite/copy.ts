@@ -59,7 +59,7 @@ function selectPage({ name, key, columns }: CopiedTable): string {
   const names = Object.keys(columns)
   const place = key.join(', ')
   const from = `WHERE (${place}) > (${key.map((_, index) => `?${index + 2}`).join(', ')}) ORDER BY ${place} LIMIT ?1`
-  // in other engines, the row of a delivery contains neither its wake nor the text of an event
+  // only SQLite has wakes, and the texts of their events, in the rows of deliveries
   if (name === 'events') return `SELECT ${names.join(', ')} FROM (SELECT ${eventColumns} FROM ${eventTables}) ${from}`
   if (name !== 'jobs') return `SELECT ${names.map(toColumnSql).join(', ')} FROM ${name} ${from}`
   return `SELECT * FROM (SELECT ${names.join(', ')} FROM (${selectJob}) ${from})
@@ -67,7 +67,7 @@ function selectPage({ name, key, columns }: CopiedTable): string {
       WHERE wake_id IS NOT NULL AND seq > ?2 + ${wakeOffset} ORDER BY deliveries.seq LIMIT ?1)) ORDER BY seq LIMIT ?1`
 }
 
-/** Here, the gateway that took a delivery follows from the seq of the delivery. A copy into a file does not keep the gateway. */
+/** In a file, the gateway that took a delivery follows from the seq of the delivery. A copy into a file does not keep the gateway. */
 function toColumnSql(column: string): string {
   if (column !== 'node') return column
   return '(SELECT n.id FROM nodes n WHERE n.first_seq <= deliveries.seq ORDER BY n.first_seq DESC, n.place DESC LIMIT 1) AS node'
@@ -139,7 +139,7 @@ function closeQuietly(db: Database): void {
   }
 }
 
-/** The first claim sorts the jobs that have a flow. */
+/** Jobs with a flow have no key in the copy (`flow` is 0): the first claim sorts them. */
 function toUnsortedValue(column: string, value: SqlValue): SqlValue {
   return column === 'flow' && value !== null ? 0 : value
 }

@@ -8,7 +8,7 @@ import { trackWaitingBytes } from './waiting-bytes.ts'
 
 type DirectWriter = {
   /**
-   * Commits the operations on this thread. Returns undefined if it wrote nothing, because the writer thread must execute the operations. Never throws.
+   * Commits the operations on this thread. Returns undefined, and writes nothing, if the writer thread must execute the operations. Never throws.
    */
   run(operations: readonly Operation[]): BatchResult | undefined
   /** Called for each commit of the writer thread, with the milliseconds that it took. */
@@ -25,9 +25,10 @@ const share = 0.2
 const maxInARow = 256
 
 /**
- * The operations that always go to the writer thread: a sweep takes long, no answer waits for repetitions or refusals, and a probe tests that thread.
+ * The operations that always go to the writer thread: deletions and `appendAll` may write many rows; no answer waits for repetitions, sealed requests or
+ * refusals; and a probe tests that thread.
  */
-const long: ReadonlySet<Operation['kind']> = new Set(
+const neverHere: ReadonlySet<Operation['kind']> = new Set(
   'sweep prune pruneAudit probe appendAll noteRepeats quarantine noteRefusals release'.split(
     ' ',
   ) as Operation['kind'][],
@@ -55,7 +56,7 @@ export function createDirectWriter(file: string, fastMs: number): DirectWriter {
   return {
     run(operations) {
       if (left === 0 || averageMs === undefined || averageMs > fastMs) return undefined
-      if (operations.some(({ kind }) => long.has(kind))) return undefined
+      if (operations.some(({ kind }) => neverHere.has(kind))) return undefined
       left -= 1
       const startedAt = performance.now()
       try {

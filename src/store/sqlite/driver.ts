@@ -57,7 +57,7 @@ export function readFacts(db: Database): Readonly<Record<string, string | number
   }
 }
 
-/** Texts in conditions are converted as stored texts are, so that they match. Few calls have a text that changes. */
+/** Texts in conditions are converted in the same way as stored texts, so that they match. Few calls have a text with a NUL. */
 function toStoredValues(values: readonly SqlValue[]): readonly SqlValue[] {
   return values.some(hasNul) ? values.map((value) => (hasNul(value) ? toStoredText(value) : value)) : values
 }

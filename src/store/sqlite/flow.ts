@@ -78,7 +78,7 @@ END;
 
 const reopenKey = reopenAnyKey.replaceAll('$', '?')
 
-/** A random odd number of at most 53 bits: a fence of 0 means that nobody claimed the job. */
+/** A random number of at most 53 bits. It is odd, so it is never 0, which is the fence of a job without a claim. */
 export const newFence = '(random() & 9007199254740991) | 1'
 
 type FlowRow = { flow: NonNullable<JobValues['flow']>; seq: number; deliverySeq: number; at: number }

@@ -27,7 +27,7 @@ export function holdBack(db: Database, held: readonly string[], limit: number): 
   return false
 }
 
-/** Releases the jobs whose holds have ended by themselves. */
+/** Deletes the holds whose time is over, and opens the gates of held jobs. */
 export function endHolds(db: Database, at: number): void {
   if (db.run('DELETE FROM holds WHERE until <= ?', at).changes > 0) openHeld(db)
 }

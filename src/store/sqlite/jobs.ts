@@ -110,7 +110,7 @@ function endDamaged(db: Database, { seq = null, lane = null }: Row, at: number):
   openLane(db, lane, at)
 }
 
-/** Claims jobs without a flow. Returns their seqs, each with the fence of the lease that expired. */
+/** Claims jobs without a flow. Returns their seqs, each with the fence of its expired lease, or null. */
 function claimPlain(
   db: Database,
   { at, limit, leaseMs, only }: Pick<OperationOf<'claim'>, 'at' | 'limit' | 'leaseMs' | 'only'>,
@@ -129,7 +129,7 @@ export function requeueOrphans(db: Database, at: number): void {
   requeueRunning(db, db.all(selectRunning), at)
 }
 
-/** Counts the attempt: a job that crashes its gateway must reach the limit of attempts. The next claim returns the old fence. */
+/** Ends the jobs that must end, and queues the others again. The attempt counts, so that a job that crashes its gateway ends. The next claim returns the old fence. */
 function requeueRunning(db: Database, expired: readonly Row[], at: number): void {
   const running = expired.filter((job) => job['must_end'] !== 1)
   for (const job of expired) if (job['must_end'] === 1) endAsAsked(db, job, at)

@@ -63,7 +63,7 @@ export type JobValues = {
   readonly steps: string
   /** The labels as JSON. */
   readonly labels: string | null
-  /** ring, key, lane, milliseconds until it expires, and settings as JSON. Such a job has no lane yet. */
+  /** ring, key, the lane that the job enters when it is claimed, milliseconds until it expires, and settings as JSON. `lane` of such a job is null. */
   readonly flow: readonly [string, string, string | null, number | null, string] | undefined
   readonly events: readonly EventValues[]
   /** Set for a task, which belongs to no delivery. */
