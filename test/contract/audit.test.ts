@@ -33,33 +33,33 @@ const getRow = (rows: AuditRow[], index: number): AuditRow => rows[index] ?? exp
 const withTarget = (row: AuditRow) => ({ ...row, entry: row.entry.replace(/"d-\d"/, '"d-9"') })
 
 test.each<[how: string, found: string, tamper: (rows: AuditRow[]) => AuditRow[]]>([
-  ['nothing', 'no entry', (rows) => rows],
-  ['the oldest entries, as retention deletes them,', 'no entry', (rows) => rows.slice(2)],
-  ['the text of an entry', 'entry 3', (rows) => rows.with(2, withTarget(getRow(rows, 2)))],
-  ['the time of an entry', 'entry 3', (rows) => rows.with(2, { ...getRow(rows, 2), at: 5 })],
+  ['nothing was changed', 'no entry', (rows) => rows],
+  ['the oldest entries were deleted, as by retention', 'no entry', (rows) => rows.slice(2)],
+  ['the text of an entry was changed', 'entry 3', (rows) => rows.with(2, withTarget(getRow(rows, 2)))],
+  ['the time of an entry was changed', 'entry 3', (rows) => rows.with(2, { ...getRow(rows, 2), at: 5 })],
   [
-    'an entry together with its hash',
+    'an entry was changed together with its hash',
     'entry 4',
     (rows) => rows.with(2, chainEntry({ ...retried, target: 'other' }, 1_002, getRow(rows, 1))),
   ],
-  ['an entry in the middle, by a deletion,', 'entry 4', (rows) => rows.toSpliced(2, 1)],
+  ['an entry in the middle was deleted', 'entry 4', (rows) => rows.toSpliced(2, 1)],
   [
-    'a deletion in the middle and the numbers after it',
+    'an entry was deleted, and the later ones got new numbers',
     'entry 3',
     (rows) => rows.toSpliced(2, 1).map((row, index) => ({ ...row, number: index + 1 })),
   ],
   [
-    'the numbers of two entries',
+    'two entries were exchanged, each with the number of its new place',
     'entry 2',
     (rows) => rows.with(1, { ...getRow(rows, 2), number: 2 }).with(2, { ...getRow(rows, 1), number: 3 }),
   ],
   [
-    'the beginning, by a new first entry,',
+    'the first entry was replaced by one with the hash of an entry before it',
     'entry 1',
     (rows) => rows.with(0, chainEntry(retried, 1_000, { number: 0, hash: 'x' })),
   ],
-  ['an entry, which is no longer JSON,', 'entry 2', (rows) => rows.with(1, { ...getRow(rows, 1), entry: 'x' })],
-])('if somebody changed %s, the check of the chain reports %s', (_how, found, tamper) => {
+  ['the text of an entry is no longer JSON', 'entry 2', (rows) => rows.with(1, { ...getRow(rows, 1), entry: 'x' })],
+])('if %s, the check of the chain reports %s', (_how, found, tamper) => {
   const number = findAuditBreak(tamper(copyChain()))
   expect(number === undefined ? 'no entry' : `entry ${number}`).toBe(found)
 })

@@ -14,7 +14,7 @@ const turns = (count: number): Spending => ({ ...noSpending, turns: count })
 
 export function describeBudgets(stage: () => Stage): void {
   describe('a budget', () => {
-    /** Stores and claims `count` jobs. `asked`: a reservation of one turn; the budget has three, in a period that ends in an hour. */
+    /** Stores and claims `count` jobs. `asked` builds a reservation of one turn; the budget has three turns, in a period that ends in an hour. */
     async function claimJobs(count: number) {
       const { store, clock } = stage()
       const startsAt = clock() - dayMs + hourMs
@@ -32,7 +32,7 @@ export function describeBudgets(stage: () => Stage): void {
       const settle = (job: ClaimedJob, used = turns(1)) =>
         store.report(job, { settled: [{ ...account, used }], outcome: { kind: 'done' } })
       const read = async () => (await store.accounts([account]))[0]
-      return { store, clock, account, asked: buildReservation, jobs, due: claimIds, settle, read }
+      return { store, clock, account, asked: buildReservation, jobs, claimIds, settle, read }
     }
 
     test('of sixteen turns that ask at the same moment, a budget of three lets three start, and the others wait with a reason', async () => {
@@ -74,13 +74,13 @@ export function describeBudgets(stage: () => Stage): void {
     })
 
     test('a settled turn counts only what it used, and the turns that have waited longest for the budget are due at once', async () => {
-      const { store, asked, jobs, due, settle, read } = await claimJobs(6)
+      const { store, asked, jobs, claimIds, settle, read } = await claimJobs(6)
       const [first, second, , ...rest] = jobs as [ClaimedJob, ClaimedJob, ClaimedJob, ...ClaimedJob[]]
       for (const job of jobs) await store.reserve(job, [asked()])
-      expect(await due()).toEqual([])
+      expect(await claimIds()).toEqual([])
       await settle(first, { nanos: 5, tokens: 40, turns: 0 })
       expect(await read()).toMatchObject({ spent: { nanos: 5, tokens: 40, turns: 0 }, reserved: turns(2), waiting: 1 })
-      expect(await due()).toEqual(rest.slice(0, 2).map(({ id }) => id))
+      expect(await claimIds()).toEqual(rest.slice(0, 2).map(({ id }) => id))
       await settle(second)
       expect(await read()).toMatchObject({ spent: { nanos: 5, tokens: 40, turns: 1 }, reserved: turns(1) })
     })
@@ -127,13 +127,13 @@ export function describeBudgets(stage: () => Stage): void {
     })
 
     test('a turn that a spent budget refuses is due when the next period begins, and then starts', async () => {
-      const { store, clock, asked, jobs, due, account } = await claimJobs(2)
+      const { store, clock, asked, jobs, claimIds, account } = await claimJobs(2)
       const [first, second] = jobs as [ClaimedJob, ClaimedJob]
       await store.reserve(first, [asked({ limits: { turns: 1 } })])
       await store.report(first, { settled: [{ ...account, used: turns(1) }], outcome: { kind: 'done' } })
       expect(await store.reserve(second, [asked({ limits: { turns: 1 } })])).toMatchObject({ kind: 'waits' })
       clock.advance(hourMs - 1)
-      expect(await due()).toEqual([])
+      expect(await claimIds()).toEqual([])
       clock.advance(1)
       const again = await claimOne(store)
       const { startsAt } = account
@@ -151,26 +151,26 @@ export function describeBudgets(stage: () => Stage): void {
     })
 
     test('raising a budget lets all waiting turns start, in this period only', async () => {
-      const { store, asked, jobs, due, account, read } = await claimJobs(5)
+      const { store, asked, jobs, claimIds, account, read } = await claimJobs(5)
       const one = asked({ limits: { turns: 1 } })
       for (const job of jobs) await store.reserve(job, [one])
       await store.raiseBudget(account, turns(4))
       expect(await read()).toMatchObject({ raised: turns(4), waiting: 0 })
-      expect(await due()).toEqual(jobs.slice(1).map(({ id }) => id))
+      expect(await claimIds()).toEqual(jobs.slice(1).map(({ id }) => id))
       const [next] = await store.accounts([{ ...account, startsAt: account.startsAt + dayMs }])
       expect(next).toMatchObject({ raised: noSpending })
     })
 
     test('wakeBudgets() lets each turn that waits for a budget be claimed, and returns false if no turn waits', async () => {
-      const { store, asked, jobs, due } = await claimJobs(3)
+      const { store, asked, jobs, claimIds } = await claimJobs(3)
       expect(await store.wakeBudgets()).toBe(false)
       for (const job of jobs) await store.reserve(job, [asked({ limits: { turns: 1 } })])
       expect(await store.wakeBudgets()).toBe(true)
-      expect(await due()).toEqual(jobs.slice(1).map(({ id }) => id))
+      expect(await claimIds()).toEqual(jobs.slice(1).map(({ id }) => id))
     })
 
     test('a turn that waited for a budget, and now waits for a retry, is not due when the budget has room', async () => {
-      const { store, clock, asked, jobs, due, settle } = await claimJobs(2)
+      const { store, clock, asked, jobs, claimIds, settle } = await claimJobs(2)
       const [spender, waiter] = jobs as [ClaimedJob, ClaimedJob]
       const one = asked({ limits: { turns: 1 } })
       await store.reserve(spender, [one])
@@ -180,17 +180,17 @@ export function describeBudgets(stage: () => Stage): void {
       const again = await claimOne(store)
       await store.report(again, { outcome: { kind: 'retry', afterMs: 60_000, error: 'busy' } })
       await settle(spender, noSpending)
-      expect([again.id, await due()]).toEqual([waiter.id, []])
+      expect([again.id, await claimIds()]).toEqual([waiter.id, []])
       clock.advance(60_000)
-      expect(await due()).toEqual([waiter.id])
+      expect(await claimIds()).toEqual([waiter.id])
     })
 
     test('a few of the turns that wait for a budget check it again soon, in case the turns with reservations die', async () => {
-      const { store, clock, asked, jobs, due } = await claimJobs(9)
+      const { store, clock, asked, jobs, claimIds } = await claimJobs(9)
       for (const job of jobs) await store.reserve(job, [asked({ limits: { turns: 1 } })])
       await store.extend(jobs.slice(0, 1), 2 * leaseMs)
       clock.advance(30_000)
-      expect(await due()).toEqual(jobs.slice(1, 5).map(({ id }) => id))
+      expect(await claimIds()).toEqual(jobs.slice(1, 5).map(({ id }) => id))
     })
 
     test('a turn that waits for a budget holds back the later jobs of its lane, and no others', async () => {

@@ -208,10 +208,10 @@ describe.skipIf(whyNoPostgres)(
         const next = (place: StorePlace) =>
           withStore(place, async (store) => {
             const bytes = await store.waitingBytes()
-            const isKnown = await store.append(
+            const appended = await store.append(
               newDelivery({ id: 'again', hook: 'ci', jobs: [], dedupe: { hook: 'ci', key: 'k1', bodyHash: 'h' } }),
             )
-            const isBeating = await store.addTask({
+            const isTaskAdded = await store.addTask({
               id: 'beat2',
               planned: beat,
               lane: 'main',
@@ -224,8 +224,8 @@ describe.skipIf(whyNoPostgres)(
             const moved = await store.appendAll([], { name: 'mailbox', from: '17', to: '18' })
             return {
               bytes,
-              isKnown,
-              isBeating,
+              appended,
+              isTaskAdded,
               claimed: claimed.map(({ id }) => id),
               isLater: dueInMs > 3_000_000,
               order,
@@ -233,7 +233,12 @@ describe.skipIf(whyNoPostgres)(
             }
           })
         const expected = await next(from)
-        expect(expected).toMatchObject({ isKnown: { kind: 'duplicate' }, isBeating: false, isLater: true, moved: [] })
+        expect(expected).toMatchObject({
+          appended: { kind: 'duplicate' },
+          isTaskAdded: false,
+          isLater: true,
+          moved: [],
+        })
         // the job behind the retry waits for it; the job without a lane does not
         expect(expected.claimed).toEqual(['job-alone', 'beat'])
         expect(await next(to)).toEqual(expected)

@@ -116,18 +116,18 @@ export function describeCursors(stage: () => Stage): void {
 
     test('a cursor that moves only with a new delivery does not move with a duplicate', async () => {
       const { store, clock } = stage()
-      const toSafeMove = (from: string | undefined, to: string) => ({
+      const toMoveIfStored = (from: string | undefined, to: string) => ({
         ...toMove(from, to, 'state/d'),
         ifStored: true as const,
       })
-      await store.appendAll([newDelivery({ at: clock(), ...keyed('a') })], toSafeMove(undefined, '1'))
+      await store.appendAll([newDelivery({ at: clock(), ...keyed('a') })], toMoveIfStored(undefined, '1'))
       const again = newDelivery({ at: clock(), ...keyed('a') })
       const other = toMove(undefined, '9', 'other')
-      expect(await store.appendAll([again], [toSafeMove('1', '2'), other])).toMatchObject([{ kind: 'duplicate' }])
+      expect(await store.appendAll([again], [toMoveIfStored('1', '2'), other])).toMatchObject([{ kind: 'duplicate' }])
       expect([await store.cursor('state/d'), await store.cursor('other')]).toEqual(['1', '9'])
-      expect(await store.appendAll([newDelivery({ at: clock(), ...keyed('b') })], toSafeMove('1', '2'))).toMatchObject([
-        { kind: 'stored' },
-      ])
+      expect(
+        await store.appendAll([newDelivery({ at: clock(), ...keyed('b') })], toMoveIfStored('1', '2')),
+      ).toMatchObject([{ kind: 'stored' }])
       expect(await store.cursor('state/d')).toBe('2')
     })
 
@@ -157,7 +157,7 @@ export function describeCursors(stage: () => Stage): void {
       expect(await store.settle(second?.id ?? '', newSettlement(), { name, from: '9 a', to: '9 b' })).toBe(true)
     })
 
-    test('a sweep deletes the cursors of keys and values whose time is over, and no other cursor', async () => {
+    test('a sweep deletes the cursors of once keys and of module state whose time is over, and no other cursor', async () => {
       const { store, clock } = stage()
       const values = {
         [name]: `${clock() - 1} a`,

@@ -142,7 +142,7 @@ export function describeDeliveries(stage: () => Stage): void {
       expect(await store.delivery(two.id)).toMatchObject({ repeats: 2, repeatedAt: 80, bodyDiffered: true })
     })
 
-    test('a delivery is shown as recovered only if it was stored as such, even after it is settled', async () => {
+    test('a delivery is shown as recovered only if it was stored as recovered, even after it is settled', async () => {
       const { store, clock } = stage()
       const [asked, received] = [
         newDelivery({ at: clock(), ...parked(), recovered: true }),
@@ -157,7 +157,7 @@ export function describeDeliveries(stage: () => Stage): void {
       ])
     })
 
-    test('repetitions of an unknown delivery are ignored, and those of others are stored', async () => {
+    test('repetitions of an unknown delivery are ignored, and those of a known delivery in the same call are stored', async () => {
       const { store, clock } = stage()
       const known = newDelivery({ at: clock() })
       await store.append(known)

@@ -85,7 +85,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await claimIds()).toEqual([a.id])
     })
 
-    test('with onNew "replace", the quiet period begins anew after a turn that was queued again in the millisecond of its creation', async () => {
+    test('with onNew "replace", a new request begins a quiet period, even if it replaces a turn that was queued again in the millisecond of its creation', async () => {
       const { store, clock } = stage()
       await store.append(newDelivery({ at: clock(), jobs: [flowJob({ onNew: 'replace' })] }))
       const [first] = await claim()
@@ -127,7 +127,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await claimIds()).toEqual([newest])
     })
 
-    test('with onNew "gather", a new request waits for the quiet period that a turn which an operator retried has begun', async () => {
+    test('with onNew "gather" and a delay, neither a turn that an operator retries nor a newer request starts before the quiet period ends', async () => {
       const { store, clock } = stage()
       const flow = { onNew: 'gather', delay: '10s' }
       const pause = { label: 'all', kind: 'pause' } as const
@@ -229,7 +229,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await readStates([a])).toEqual(['superseded'])
     })
 
-    test('with onNew "skip", a request makes no turn while another one of its key waits or runs, and makes one afterwards', async () => {
+    test('with onNew "skip", a request makes no turn while another turn of its key waits or runs, and a later request makes one', async () => {
       const flow = { onNew: 'skip' }
       const [a, b] = await add(flowJob(flow), flowJob(flow))
       const [first] = await claim()
@@ -623,7 +623,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await claimIds()).toEqual([next])
     })
 
-    test('a turn that is cancelled before it would expire ends as cancelled, even if new jobs have not been sorted into their keys yet', async () => {
+    test('a turn that is cancelled before it would expire ends as cancelled, even if no claim has seen the new jobs of another key', async () => {
       const { store, clock } = stage()
       const [a] = await add(flowJob({ expires: '20s' }))
       await store.claim({ limit: 0, leaseMs })
@@ -742,7 +742,7 @@ export function describeFlow(stage: () => Stage): void {
       ])
     })
 
-    test('one claim takes all new jobs into account, even more than one sorting step handles', async () => {
+    test('one claim takes all new jobs into account, even if one script cannot sort all of them', async () => {
       await add(...Array.from({ length: 230 }, (_, index) => flowJob({ key: `key ${index}`, onNew: 'replace' })))
       const [last] = await add(flowJob({ key: 'key 1', onNew: 'replace' }))
       expect((await claimIds(300)).length).toBe(230)

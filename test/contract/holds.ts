@@ -24,36 +24,36 @@ export function describeHolds(stage: () => Stage): void {
         standsFor: 'beat',
       })
       const claimIds = async (limit = 9) => (await store.claim({ limit, leaseMs: 1_000 })).map(({ id }) => id)
-      return { store, clock, jobs, due: claimIds }
+      return { store, clock, jobs, claimIds }
     }
 
     test('a hold holds back the jobs with its label, and no others, until it is removed', async () => {
-      const { store, clock, jobs, due } = await storeJobs()
+      const { store, clock, jobs, claimIds } = await storeJobs()
       await store.hold({ label: 'mapping:a', ...pause })
       expect(await store.holds()).toEqual([{ label: 'mapping:a', ...pause, at: clock() }])
       // the second job waits for the first one, which is in the same lane
-      expect(await due(1)).toEqual([jobs[2].id])
-      expect(await due()).toEqual(['beat'])
+      expect(await claimIds(1)).toEqual([jobs[2].id])
+      expect(await claimIds()).toEqual(['beat'])
       expect((await store.job(jobs[0].id))?.state).toBe('queued')
       expect(await store.unhold({ label: 'mapping:a', kind: 'pause' })).toBe(true)
       expect(await store.unhold({ label: 'mapping:a', kind: 'pause' })).toBe(false)
-      expect(await due()).toEqual([jobs[0].id])
+      expect(await claimIds()).toEqual([jobs[0].id])
     })
 
     test('a hold on everything holds back the jobs of deliveries, and ends by itself at its time', async () => {
-      const { store, clock, jobs, due } = await storeJobs()
+      const { store, clock, jobs, claimIds } = await storeJobs()
       await store.hold({ label: 'all', ...pause, forMs: 500 })
       await store.hold({ label: 'agent:main', ...pause, forMs: 900 })
-      expect(await due()).toEqual(['beat'])
+      expect(await claimIds()).toEqual(['beat'])
       clock.advance(500)
-      expect(await due()).toEqual([])
+      expect(await claimIds()).toEqual([])
       clock.advance(400)
       expect(await store.holds()).toEqual([])
-      expect(await due()).toEqual([jobs[0].id, jobs[2].id])
+      expect(await claimIds()).toEqual([jobs[0].id, jobs[2].id])
     })
 
     test('a queued job that must end is ended at once with the reason, and the next job of its lane runs', async () => {
-      const { store, jobs, due } = await storeJobs()
+      const { store, jobs, claimIds } = await storeJobs()
       expect(
         await store.endJob(jobs[0].id, { state: 'superseded', reason: 'A newer one came.', endedBy: jobs[1].id }),
       ).toBe('ended')
@@ -65,11 +65,11 @@ export function describeHolds(stage: () => Stage): void {
         attempts: 0,
       })
       expect((await store.counts()).jobs).toMatchObject({ superseded: 1, cancelled: 0, queued: 3, done: 0 })
-      expect(await due()).toEqual([jobs[1].id, jobs[2].id, 'beat'])
+      expect(await claimIds()).toEqual([jobs[1].id, jobs[2].id, 'beat'])
     })
 
     test('a running job that must end records only what it posted, and its lane is free once its owner reports that it stopped', async () => {
-      const { store, jobs, due } = await storeJobs()
+      const { store, jobs, claimIds } = await storeJobs()
       const held = await claimOne(store)
       expect(await store.jobsToEnd()).toEqual([])
       expect(await store.endJob(held.id, cancelled)).toBe('ending')
@@ -80,21 +80,21 @@ export function describeHolds(stage: () => Stage): void {
       const events = [{ agentId: 'main', sessionKey: 'main', text: 'late', source: 'x', trusted: false, wakes: true }]
       expect(await store.report(held, { steps: [step], events, posts: [post] })).toBe(false)
       expect((await store.job(held.id))?.state).toBe('running')
-      expect(await due()).toEqual([jobs[2].id, 'beat'])
+      expect(await claimIds()).toEqual([jobs[2].id, 'beat'])
       expect(await store.report(held, { steps: [step], events, outcome: { kind: 'done' } })).toBe(false)
       const ended = await store.job(held.id)
       expect(ended).toMatchObject({ state: 'cancelled', lastError: cancelled.reason, steps: [], posts: [post] })
       expect(await store.jobsToEnd()).toEqual([])
       expect((await store.events({ limit: 9 })).map(({ text }) => text)).toEqual([])
-      expect(await due()).toEqual([jobs[1].id])
+      expect(await claimIds()).toEqual([jobs[1].id])
     })
 
     test('a job that must end is not started again when its lease expires', async () => {
-      const { store, clock, jobs, due } = await storeJobs()
+      const { store, clock, jobs, claimIds } = await storeJobs()
       const held = await claimOne(store)
       await store.endJob(held.id, cancelled)
       clock.advance(60_000)
-      expect(await due()).toEqual([jobs[1].id, jobs[2].id, 'beat'])
+      expect(await claimIds()).toEqual([jobs[1].id, jobs[2].id, 'beat'])
       expect((await store.job(held.id))?.state).toBe('cancelled')
       expect(await store.report(held, { outcome: { kind: 'done' } })).toBe(false)
     })

@@ -117,7 +117,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
       expect((await claim(other)).map(({ id }) => id)).toEqual([newer])
     })
 
-    test('while a claim waits for a running job that it cancels, it has no lock on a key, even after it sorted new jobs of other keys', async () => {
+    test('while a claim waits for a running job that it cancels, it has no lock on a key, even if it also sorts new jobs of other keys', async () => {
       const { clock, one, other, add, claim, url } = await openPair()
       await add(flowJob({}), flowJob({ key: 'other' }))
       const [running, beside] = await claim(one)

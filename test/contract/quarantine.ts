@@ -63,7 +63,7 @@ export function describeQuarantine(stage: () => Stage): void {
       expect(toIds(await store.quarantinedRequests({ limit: 9, since: clock() }))).toEqual(toIds([late]))
     })
 
-    test('a query for a request id finds this sealed request only, if it also matches the filters', async () => {
+    test('a query for a request id finds only the sealed request with this id, and only if it matches the filters', async () => {
       const { store, clock } = stage()
       const [one, other] = [buildSealedRequest(), buildSealedRequest()]
       await store.quarantine([one, other], wide)

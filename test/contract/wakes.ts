@@ -40,7 +40,7 @@ export function describeWakes(stage: () => Stage): void {
     })
 
     test.each(['Disk full', '', 'a\0b', 'half \uD83D', '"quoted" \\ \u{1f600}\n'])(
-      'the event of a wake has the text %j, waits in its session and names its delivery',
+      'the event of a wake with the text %j has this text without characters that cannot be stored, waits in its session and names its delivery',
       async (text) => {
         const { store, clock } = stage()
         const delivery = newDelivery({ at: clock(), jobs: [newWake(text, { wakes: true })] })
