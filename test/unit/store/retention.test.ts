@@ -1,4 +1,4 @@
-// When old deliveries are deleted, and by which gateway.
+// When old deliveries and old entries of the audit log are deleted, and by which gateway.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { type Log, silentLog } from '../../../src/model/log.ts'
 import { createRetention } from '../../../src/store/retention.ts'
@@ -11,7 +11,7 @@ const day = 24 * hour
 beforeEach(() => void vi.useFakeTimers({ now: 40 * day }))
 afterEach(() => void vi.useRealTimers())
 
-test('old deliveries are deleted a minute after the start and every hour, from the second day of a store on, by the gateway that has the retention duty', async () => {
+test('old deliveries and audit entries are deleted a minute after the start and every hour, from the second day of a store on, by the gateway that has the retention duty', async () => {
   const store = createMemoryStore({ clock: Date.now })
   const swept: number[] = []
   const sweep = async (olderThanMs: number) => {

@@ -74,7 +74,7 @@ describe.skipIf(whyNoPostgres)('a database that this program cannot use', () => 
     expect(connections.trouble()).toBeUndefined()
   })
 
-  test('a database that became a standby is reported as trouble, not as a fault of the delivery', async () => {
+  test('a database that is read-only, as a standby is, is reported as trouble, not as a fault of the delivery', async () => {
     const { connections } = await createStage('-c default_transaction_read_only=on ')
     await expect(connections.query('SELECT 1')).rejects.toMatchObject({ message: 'The store cannot be reached now.' })
     expect(connections.trouble()).toMatch(/cannot be used: it is read-only\. Wait for the end of the failover/)

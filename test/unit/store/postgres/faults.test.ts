@@ -20,13 +20,13 @@ function openStore(url: string) {
   return store
 }
 
-const newWake = () => newDelivery({ at: Date.now() })
+const newPlainDelivery = () => newDelivery({ at: Date.now() })
 
 describe.skipIf(whyNoPostgres)('a connection that is cut', () => {
   test('a connection that is cut at any byte of its first exchange ends no process, whether of a store or of doctor', async () => {
     const { url, proxy: first } = await createStage()
-    await openStore(url).append(newWake())
-    await openStore(first.url).append(newWake())
+    await openStore(url).append(newPlainDelivery())
+    await openStore(first.url).append(newPlainDelivery())
     const bytes = first.maxBytes()
     expect(bytes).toBeGreaterThan(500)
     // the exchange of LISTEN ends after this byte
@@ -38,7 +38,7 @@ describe.skipIf(whyNoPostgres)('a connection that is cut', () => {
         if (cut < ofListener && cut % 5 === 0) {
           const listening = createPostgresStore({ url: proxy.url })
           proxy.cutAfter(undefined)
-          await listening.append(newWake())
+          await listening.append(newPlainDelivery())
           proxy.cutAfter(cut)
           const isCut = proxy.waitForCut()
           listening.subscribe(() => undefined)
@@ -47,13 +47,13 @@ describe.skipIf(whyNoPostgres)('a connection that is cut', () => {
         }
         proxy.cutAfter(cut)
         const store = createPostgresStore({ url: proxy.url })
-        await store.append(newWake()).catch(() => undefined)
+        await store.append(newPlainDelivery()).catch(() => undefined)
         if (cut % 5 === 0) await readPostgresFacts(proxy.url).catch(() => undefined)
         await store.close()
       }
     }
     await Promise.all(Array.from({ length: 8 }, cutAll))
-    expect(await openStore(url).append(newWake())).toEqual({ kind: 'stored' })
+    expect(await openStore(url).append(newPlainDelivery())).toEqual({ kind: 'stored' })
   })
 })
 

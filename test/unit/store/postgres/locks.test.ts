@@ -66,7 +66,7 @@ describe.skipIf(whyNoPostgres)('a gateway that stops in the middle of a transact
     await expect(cut).rejects.toMatchObject({ code: 'store-unavailable' })
   })
 
-  test('the time limit for a transaction of a stopped gateway is shorter than the time limit for an answer', () => {
+  test('the time limits increase in this order: between two statements, for a lock, for a statement, for its answer', () => {
     expect(limits.idleMs).toBeLessThan(limits.lockMs)
     expect(limits.lockMs).toBeLessThan(limits.statementMs)
     expect(limits.statementMs).toBeLessThan(limits.answerMs)
@@ -99,7 +99,7 @@ describe.skipIf(whyNoPostgres)('a lock that is never released', () => {
     await holder.query('ROLLBACK')
   })
 
-  test('a time limit ends a transaction that waits, and a statement that takes too long', async () => {
+  test('a time limit ends a transaction that waits for a lock, and a statement that takes too long', async () => {
     const { url } = await newPlace()
     const connections = createDatabaseConnections({ url, limits: { ...limits, lockMs: 200, statementMs: 600 } })
     onTestFinished(() => connections.close())

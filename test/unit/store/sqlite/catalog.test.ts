@@ -1,4 +1,4 @@
-// The catalog is extended when it lacks more than 500 rows. No read shows where it ends.
+// The catalog is extended when it lacks more than 500 rows. Reads return the rows that it has and the rows that it lacks alike.
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { newDelivery, newWake } from '../../../contract/stage.ts'

@@ -36,7 +36,7 @@ async function untilDirect({ store, countBatches }: Awaited<ReturnType<typeof op
 }
 
 describe('a lone operation', () => {
-  test('a lone operation is committed on the main thread, and is durable: another connection reads it', async () => {
+  test('a lone operation is committed on the main thread: another connection reads it', async () => {
     const counted = await openCounted()
     await untilDirect(counted)
     const reader = createSqliteReader({ file: counted.file })

@@ -1,4 +1,4 @@
-// A commit before its answer: pages and bytes of the WAL, which do not depend on the machine.
+// What a commit writes before the answer is sent, in pages and bytes of the WAL. These numbers do not depend on the machine.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
