@@ -177,7 +177,7 @@ const selectNewest = (
 
 /**
  * Starts the turn of a key. `oldest`: the row of the key, with its oldest job. Returns undefined if no turn starts: then the key is no longer ready, or
- * the rate limit ended the job.
+ * the job was ended, for example by its rate limit.
  */
 function* startKey(oldest: Row, { line, servedAt, counts, claim }: Served): Script<Row | undefined> {
   const { now, limits, dialect } = claim
