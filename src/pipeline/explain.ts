@@ -29,8 +29,8 @@ export async function explain(generation: Generation, delivery: Delivery, newId:
   const results: unknown[] = []
   let taken: CompiledMapping | undefined
   const hook = generation.findHook(delivery.path)
-  const find: Hook['find'] = (input, findClosure) => {
-    const found = hook.find(input, findClosure)
+  const find: Hook['find'] = (input, findDenial) => {
+    const found = hook.find(input, findDenial)
     taken = found.mapping
     if (taken?.transform === undefined) return found
     return { ...found, mapping: { ...taken, transform: recordResults(taken.transform, results) } }

@@ -49,7 +49,10 @@ export function compileAgentFlow(flow: Flow): CompiledFlow {
 
 export const cancelReason = 'The request ends the turns of its key (flow.cancelOn).'
 
-/** The key whose turns end because the request matches `flow.cancelOn`; a problem if the request has no key. */
+/**
+ * The key whose turns end because the request matches `flow.cancelOn`. A `Problem` if the key cannot be read, for example because it is blank.
+ * Undefined without a flow.
+ */
 export function readCancel(
   { flow, sessionKey }: { flow: CompiledFlow | undefined; sessionKey: Template | undefined },
   scope: TemplateScope,
@@ -69,8 +72,8 @@ export const agentHookRing = 'hook/agent'
 export type FlowAction = Exclude<PlannedAction, { kind: 'wake' }>
 
 /**
- * The flow of one run: the one that its code returned, else that of its mapping or hook, with the limits of its agent. Throws
- * `transform-result-invalid` and `payload-invalid`.
+ * The flow of one action: the one that code returned, else that of the mapping or the hook. An agent run also has the limits of its agent.
+ * Undefined if there is neither a flow nor a limit. Throws `transform-result-invalid` and `payload-invalid`.
  */
 export function planFlow(
   planned: FlowAction,

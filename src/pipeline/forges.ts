@@ -24,7 +24,7 @@ type Forge = {
 type Reader = (...paths: readonly string[]) => string | undefined
 
 const noCommit = /^0*$/
-/** A part of every marker. */
+/** A part of the marker that each comment of Hookloom has at GitHub and GitLab. */
 const mark = Buffer.from('hookloom')
 
 const forges: Readonly<Record<EventPlace['channel'], Forge>> = {
@@ -82,8 +82,8 @@ const forges: Readonly<Record<EventPlace['channel'], Forge>> = {
 }
 
 /**
- * Where the event of a delivery happened; undefined without a proof that its sender is a forge: otherwise, a caller that has only a hook token could
- * choose any repository that the credential of the channel can write to.
+ * Where the event of a delivery happened. Undefined without a proof that the sender is GitHub, GitLab or Linear: otherwise, a caller that has only
+ * a hook token could choose any repository that the credential of the channel can write to.
  */
 export function readPlace({ sender, body }: Pick<Delivery, 'sender' | 'body'>): EventPlace | undefined {
   const channel = sender?.shownBy === 'proof' ? findForge(sender) : undefined
@@ -93,7 +93,7 @@ export function readPlace({ sender, body }: Pick<Delivery, 'sender' | 'body'>): 
   return { channel, to: findRecipient(read), commit: findCommit(read) }
 }
 
-/** Whether the request is about a comment that a channel of Hookloom posted, even without a proof: an agent must not wake itself without end. */
+/** Whether the request is about a comment that a channel of Hookloom posted. It needs no proof, because an agent must not wake itself without end. */
 export function isAboutOwnComment({ sender, body }: Pick<Delivery, 'sender' | 'body'>): boolean {
   const channel = findForge(sender)
   if (channel === undefined) return false

@@ -45,7 +45,7 @@ export type Hook = {
 type TokenlessRules = {
   /** Whether the headers have a proof of a scheme that some mapping uses. */
   isProofShown(headers: RequestHead['headers']): boolean
-  /** The largest body that any hook with such a scheme accepts, in bytes. */
+  /** The largest body, in bytes, that any hook accepts that has a mapping with a proof in the headers. */
   readonly maxBodyBytes: number
 }
 
@@ -61,7 +61,7 @@ export function createHooks(
   const builtIn = { ...buildHook('built-in', noMappings, limit, rules), agentFlow }
   // names that no mapping has share a hook, so the configuration limits the number of hooks
   const hooks = new Map<HookMappings<CompiledMapping>, Hook>()
-  // an empty, endless or reserved name is not a hook, even if a mapping takes every name
+  // a name that is empty, too long or reserved is not a hook, even if a mapping takes every name
   const nameless = buildHook('unknown', noMappings, limit, rules)
 
   return (path) => {
@@ -110,7 +110,7 @@ function createTokenlessRules(
   limit: number,
 ): TokenlessRules {
   const signed = mappings.filter(({ verifier }) => verifier?.isClaimed({}) === false)
-  // many mappings use one scheme with one header
+  // mappings with the same scheme, header and prefix need only one check
   const claims = new Map(
     signed.map(({ mapping: { verify }, verifier }) => [
       JSON.stringify([verify?.scheme, verify?.header, verify?.prefix]),
@@ -140,7 +140,7 @@ export function toHookLabel({ kind, isNamed }: Hook, path: string): string {
 }
 
 /** Why the credentials of a request do not open this mapping; undefined if they do. */
-function findClosure(
+function findDenial(
   { identity, mapping, verifier }: CompiledMapping,
   { token, signedFor }: Admitted,
 ): string | undefined {
@@ -158,12 +158,12 @@ function isProved(identity: Identity, signedFor: readonly string[]): boolean {
 
 /** The first mapping that the credentials of a delivery open and whose conditions are true, and why the mappings before it do not take it. */
 export function findMapping(hook: Hook, delivery: Delivery): ReturnType<Hook['find']> {
-  return hook.find(delivery, (mapping) => findClosure(mapping, delivery.admitted))
+  return hook.find(delivery, (mapping) => findDenial(mapping, delivery.admitted))
 }
 
 /** Whether the credentials of a request are enough for a mapping of this hook, or for the built-in hook, which needs the token. */
 export function isHookOpen({ kind, mappings }: Hook, admitted: Admitted): boolean {
-  return kind === 'built-in' ? admitted.token : mappings.some((mapping) => findClosure(mapping, admitted) === undefined)
+  return kind === 'built-in' ? admitted.token : mappings.some((mapping) => findDenial(mapping, admitted) === undefined)
 }
 
 /**

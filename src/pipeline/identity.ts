@@ -7,7 +7,7 @@ import type { VerifySettings } from '../model/config/verify.ts'
 export type Identity = {
   /**
    * The names that are stored with a request that proved its sender to this mapping: the id, or for each secret the scheme and a digest. Without an id
-   * and a secret: a hash of the path and the proof.
+   * and without secrets: a hash of the path and of the settings of the proof.
    */
   readonly proves: readonly string[]
   /**

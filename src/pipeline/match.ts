@@ -19,12 +19,12 @@ export type MatchInput = Pick<Delivery, Word | 'path' | 'headers' | 'body'>
 export type HookMappings<T> = {
   readonly mappings: readonly T[]
   /**
-   * The mapping that takes a delivery, and the mappings that were tried until then. `findClosure`: why the request may not use a mapping;
+   * The mapping that takes a delivery, and the mappings that were tried until then. `findDenial`: why the request may not use a mapping;
    * undefined if it may. Without it, every mapping is open.
    */
   readonly find: (
     delivery: MatchInput,
-    findClosure?: (mapping: T) => string | undefined,
+    findDenial?: (mapping: T) => string | undefined,
   ) => { mapping: T | undefined; trace: readonly TraceEntry[] }
 }
 
@@ -92,13 +92,13 @@ export function createRouter<T extends Routable>(mappings: readonly T[]): Router
 function buildHookMappings<T extends Routable>(rules: readonly Rule<T>[]): HookMappings<T> {
   return {
     mappings: rules.map(({ mapping }) => mapping),
-    find(delivery, findClosure = () => undefined) {
+    find(delivery, findDenial = () => undefined) {
       const trace: TraceEntry[] = []
       for (const rule of rules) {
         const { mapping } = rule
-        const closure = findClosure(mapping)
+        const denial = findDenial(mapping)
         const entry =
-          closure === undefined ? tryRule(rule, delivery) : { mappingId: mapping.id, matched: false, why: closure }
+          denial === undefined ? tryRule(rule, delivery) : { mappingId: mapping.id, matched: false, why: denial }
         trace.push(entry)
         if (entry.matched) return { mapping, trace }
       }

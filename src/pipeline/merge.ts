@@ -80,8 +80,8 @@ export function renderDraft(compiled: CompiledMapping, scope: TemplateScope): Ac
 }
 
 /**
- * Merges one result of a transform into the draft of the mapping. A result of another kind starts with an empty draft. Trust is always set by
- * the mapping. Throws `transform-result-invalid` with the field.
+ * Merges one result of a transform into the draft of the mapping. A result of another kind starts with an empty draft.
+ * `allowUnsafeExternalContent` is always that of the mapping. Throws `transform-result-invalid` with the field.
  */
 export function mergeResult(draft: ActionDraft, result: unknown, module: string): ActionDraft {
   if (!isJsonObject(result)) {
@@ -128,7 +128,7 @@ export function mergeResult(draft: ActionDraft, result: unknown, module: string)
   }
 }
 
-/** A payload may have chosen the key, so its name in the store has a hash of it. */
+/** The key may be data of a payload, so the name in the store has a hash in its place. */
 function toDedupeKey({ key, for: forMs }: { key: string; for: number }, module: string): OnceKey {
   return { name: `${module}/${createHash('sha256').update(key).digest('hex')}`, key, forMs }
 }
@@ -184,7 +184,10 @@ export function toTransformCall(
 /** The maximum number of actions of one delivery. */
 export const maxActions = 200
 
-/** The delivery once, or once for each item of its `forEach` array, with that item alone in the array. */
+/**
+ * The delivery once, or once for each item of its `forEach` array, with that item alone in the array. Empty if the payload does not have this array.
+ * Throws `too-many-items`.
+ */
 export function splitItems(delivery: Delivery, forEach: string | undefined): Delivery[] {
   if (forEach === undefined) return [delivery]
   const payload = readPayload(delivery.body)

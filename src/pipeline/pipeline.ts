@@ -33,7 +33,7 @@ import { applyPolicy, requireUsable, chooseSessionMode } from './policy.ts'
 /** The maximum length of the text of all items of one delivery, in UTF-16 units. */
 const maxText = 4_000_000
 
-/** The built-in hooks have no mapping. */
+/** The defaults. A built-in hook has no mapping that could set other values. */
 const noJobKeys = JobKeys.parse({})
 
 type NewId = () => string
@@ -222,7 +222,7 @@ function createPlans(
 
 type Plans = ReturnType<typeof createPlans>
 
-/** The sender's fault, found in the transform's thread: an invalid body, or a payload that does not match the transform's schema. */
+/** A fault of the sender that the thread of the transform found: an invalid body, or a payload that does not match the schema of the transform. */
 class SenderFault extends Problem {}
 
 async function runTransform(

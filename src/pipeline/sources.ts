@@ -19,8 +19,8 @@ const byHeader = indexMarks()
 const byName = new Map(senders.map((sender) => [sender.source, sender]))
 
 /**
- * The sender of a delivery: the one that a proof names, else the one that the headers show, else the one that the payload names. No
- * other function decides this, and each delivery carries the result.
+ * The row of the table of senders for a delivery: the one that a proof names, else the one that the headers show, else the one that the payload
+ * names. No other function decides this, and each delivery carries the result. Undefined if there is no row.
  */
 export function recogniseSender({
   verifiedBy,

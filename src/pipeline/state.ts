@@ -32,7 +32,7 @@ export function createDecisionState(module: string, read: StateReader | undefine
     if (own !== undefined) return own[1] ?? undefined
     const found = reads.get(key) ?? (await read?.({ module, key }))
     if (found === undefined) return undefined
-    // of two reads at the same time, the decision is based on the first answer, so that a change between them makes it again
+    // if two reads overlap, the first answer is noted: if the value changed between them, the decision is then made again
     if (!reads.has(key)) reads.set(key, found)
     return found.json
   }

@@ -207,8 +207,8 @@ const digits = /\d+/y
 const quoted = /"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'/sy
 
 /**
- * Parses `default: "n/a"` or `truncate: 500`, and the spaces around it. Throws the fault at its index. Linear: no pattern here can
- * match a text in two ways.
+ * Parses `default: "n/a"` or `truncate: 500`, and the spaces around it. Throws what `createFault` makes for the index of an error. It takes
+ * linear time, because no pattern here can match a text in two ways.
  */
 function parseFilter(text: string, from: number, createFault: PathFault): { apply: Filter; end: number } {
   const [before = '', name = ''] = matchAt(filterName, text, from) ?? []

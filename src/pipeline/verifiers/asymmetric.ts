@@ -48,8 +48,12 @@ export function createAsymmetricProof(scheme: AsymmetricScheme, { settings, now 
       if (signatures.length === 0) return refuseMissingHeader(`${scheme.header} with a signature`)
       if (read(request, timestamp.name) === '') return refuseMissingHeader(timestamp.name)
       if (idHeader !== undefined && read(request, idHeader) === '') return refuseMissingHeader(idHeader)
-      const late = findTimeFault(read(request, timestamp.name), { unit: timestamp.unit, now: at, toleranceSeconds })
-      if (late !== undefined) return refuseProof(late)
+      const timeFault = findTimeFault(read(request, timestamp.name), {
+        unit: timestamp.unit,
+        now: at,
+        toleranceSeconds,
+      })
+      if (timeFault !== undefined) return refuseProof(timeFault)
       const pieces = readSignedPieces(request) ?? []
       const signed = Buffer.concat(pieces.map((piece) => Buffer.from(piece)))
       const isValid = signatures.some((text) => {

@@ -40,8 +40,8 @@ function createMailgunProof(scheme: BodyHmacScheme, { settings, secrets, now }: 
         return refuseProof('The body has no complete "signature" object.')
       // exactly ten digits: if one could move into the token, an old proof would get a new delivery id
       const time = timestamp.length === 10 ? timestamp : ''
-      const late = findTimeFault(time, { unit: 's', now: at, toleranceSeconds })
-      if (late !== undefined) return refuseProof(late)
+      const timeFault = findTimeFault(time, { unit: 's', now: at, toleranceSeconds })
+      if (timeFault !== undefined) return refuseProof(timeFault)
       return isSigned(keys(), timestamp + token, signature, 'hex') ? acceptProof(token) : mismatch
     },
   }

@@ -18,6 +18,7 @@ type HandshakeTools = {
   readonly settings: VerifySettings
   readonly secrets: () => readonly string[]
   readonly fetch: PinnedFetch
+  /** As in `HandshakeContext`: the operator allowed a new secret. */
   readonly armed: boolean
 }
 
@@ -72,7 +73,7 @@ function getHandshake(answer: Handshake['answer']): Handshake {
   return { method: 'GET', signed: false, answer }
 }
 
-/** The challenge is sent back if the token matches `verify.verifyToken`. If none is set, no token matches. */
+/** The challenge is sent back if the token of the request matches `verify.verifyToken`. If `verify.verifyToken` is not set, no token matches. */
 function hubHandshake(answer: (word: unknown) => ReturnType<Handshake['answer']>): Handshake {
   return getHandshake(({ url }, { settings: { verifyToken } }) => {
     const query = readQuery(url)

@@ -26,9 +26,11 @@ type CachedFetch = { readonly at: number; readonly fetched: PinnedFetchResult }
 type RuleState = {
   readonly kept: Map<string, CachedFetch>
   readonly open: Map<string, Promise<PinnedFetchResult>>
+  /** When the fetches of the last minute began. */
   misses: readonly number[]
 }
 
+/** The responses that were part of a valid proof. */
 const useful = new WeakSet<PinnedFetchResult>()
 
 /** Call it after a valid proof: from then on, the URLs of strangers do not replace the response, and the limits do not apply to its renewal. */
@@ -97,6 +99,7 @@ function isWithinLimits(state: RuleState, now: number): boolean {
   return state.open.size < maxInFlight && state.misses.length < maxPerMinute
 }
 
+/** Beyond the maximum, drops the oldest response that was part of no valid proof, or else the oldest of all. */
 function dropOldest(kept: Map<string, CachedFetch>): void {
   if (kept.size <= maxKept) return
   const [first] = kept.keys()
@@ -178,7 +181,7 @@ for (const [network, bits] of [
   privateAddresses.addSubnet(network, bits, 'ipv6')
 }
 
-/** Whether an address belongs to this machine or this network. No connection is made to it. */
+/** Whether an address is one of this machine or this network, is otherwise not public, or is no address. No connection is made to it. */
 export function isPrivateAddress(address: string): boolean {
   const family = isIP(address)
   if (family === 0) return true

@@ -41,7 +41,7 @@ type Common = {
   readonly acceptsEmpty?: true
   /** Further headers with a secret, in addition to the headers of the proof. */
   readonly secretHeaders?: readonly string[]
-  /** The minimum length of its secret in bytes, if the secrets of the sender are shorter than `minSecretBytes`. */
+  /** The minimum length of a secret in bytes, for a sender whose secrets are shorter than the usual minimum of 16 bytes. */
   readonly minSecretBytes?: number
   /** Set for each row with a tolerance or a maximum age, which must not refuse a request that the sender still repeats. */
   readonly retries?: Retries
@@ -76,7 +76,7 @@ export type HmacScheme = Common & {
   readonly toleranceSeconds?: number
   readonly secretEncoding?: SecretEncoding
   readonly secretPrefix?: string
-  /** Other names of its headers, which count only if `header` is absent. */
+  /** A second set of names for the headers of the scheme. It counts only if `header` is absent. */
   readonly alias?: { readonly header: string; readonly idHeader: string; readonly timestamp: string }
   /** The template if the operator names a header with a timestamp. */
   readonly timedTemplate?: string

@@ -28,9 +28,9 @@ type SignInput = {
 }
 
 /**
- * The headers of a proof, with lower-case names, made with the first secret. Throws `config-invalid` if the secret is missing or in the
- * wrong form, `usage-invalid` for a scheme whose proof only the sender can make or whose proof is in the body, and `verifier-failed`
- * for a scheme in code that is broken.
+ * The headers of a proof, with lower-case names, made with the first secret. Throws `config-invalid` if a setting is missing or in the wrong form.
+ * Throws `usage-invalid` if the proof cannot be made here: only the sender has the key, the proof is in the body, the request lacks a signed part, or
+ * a scheme in code has no `sign`. Throws `verifier-failed` if a scheme in code does not load, or if its `sign` fails.
  */
 export function signRequest(
   settings: VerifySettings,

@@ -49,8 +49,8 @@ function createSnsProof(scheme: X509Scheme, { settings, fetch, now }: ProofTools
       if (fields.some((name) => name !== 'Message' && readField(body, name).includes('\n')))
         return refuseProof('A field of the message has more than one line.')
       if (readField(body, 'TopicArn') !== topic) return refuseProof('The message belongs to another topic.')
-      const late = findTimeFault(readField(body, 'Timestamp'), { unit: 'iso8601', now: at, toleranceSeconds })
-      if (late !== undefined) return refuseProof(late)
+      const timeFault = findTimeFault(readField(body, 'Timestamp'), { unit: 'iso8601', now: at, toleranceSeconds })
+      if (timeFault !== undefined) return refuseProof(timeFault)
       const version = readField(body, 'SignatureVersion')
       if (version !== '1' && version !== '2') return refuseProof('The signature has an unknown version.')
       const signed = fields
@@ -89,8 +89,8 @@ function createPaypalProof(scheme: X509Scheme, { settings, fetch, now }: ProofTo
       if (absent !== undefined) return refuseMissingHeader(absent)
       const algorithm = read(request, 'paypal-auth-algo')
       if (algorithm !== 'SHA256withRSA') return refuseProof('paypal-auth-algo is not SHA256withRSA.')
-      const late = findTimeFault(time, { unit: 'iso8601', now: at, toleranceSeconds })
-      if (late !== undefined) return refuseProof(late)
+      const timeFault = findTimeFault(time, { unit: 'iso8601', now: at, toleranceSeconds })
+      if (timeFault !== undefined) return refuseProof(timeFault)
       const signed = `${id}|${time}|${webhookId}|${crc32(request.rawBody)}`
       return checkSignature(fetch, { certificateUrl, rule: paypalCertificate, hash: 'sha256', signed, signature, id })
     },
