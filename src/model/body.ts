@@ -54,7 +54,7 @@ export function isUrlEncoded(bytes: Uint8Array): boolean {
   return detectSyntax(bytes, { forms: true, plain: true, xml: true }) === 'form'
 }
 
-/** Skips a byte order mark and the white space of JSON. */
+/** The index of the first byte after a byte order mark and the white space of JSON. */
 function findStart(bytes: Uint8Array): number {
   let at = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0
   while (blanks.has(bytes[at])) at++
@@ -190,7 +190,7 @@ function parseJson(text: string): JsonValue {
   return value
 }
 
-/** The value of the text; undefined if it is not JSON. */
+/** The value of the text; undefined if it is not JSON. Throws `body-invalid` if it is nested too deeply. */
 function readShallowJson(text: string): JsonValue | undefined {
   const value = tryParseJson(text)
   if (value === undefined) return undefined

@@ -85,7 +85,7 @@ export function findPeriod(
   }
 }
 
-/** The first moment after `from`, and not after `to`, for which the test is true. It must be true from some moment on. */
+/** The first moment after `from` for which the test is true. From this moment on, and at `to`, the test must stay true. */
 function findFirst(from: number, to: number, test: (at: number) => boolean): number {
   let [before, after] = [from, to]
   while (after - before > 1) {

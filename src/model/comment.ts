@@ -52,7 +52,7 @@ function joinCommentId(first: string): string {
   return groups.join('-')
 }
 
-/** 60 bits of the hash. */
+/** The first 60 bits of the hash, as 15 hex digits. */
 function hashToHex(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 15)
 }

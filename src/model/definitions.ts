@@ -1,4 +1,4 @@
-// Schemas of the exports that integrators' modules must have. A module is checked when it is loaded, because loading does not check its types.
+// Schemas of the exports that integrators' modules must have. They check a module when it is loaded, because the loader does not check its types.
 import { z } from 'zod'
 import type { ChannelDefinition } from './channel.ts'
 import { toDottedPath, describeIssue } from './config/issue.ts'

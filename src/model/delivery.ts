@@ -5,7 +5,7 @@ import type { RecognisedSender } from './sender.ts'
  * The states of an admitted request.
  * ```
  *            ┌──────────▶ accepted     its actions are jobs
- * request ─▶ pending ───▶ skipped      no condition is true, or the transform returned null
+ * request ─▶ pending ───▶ skipped      no mapping matches, or the mapping makes no action, for example because the transform returned null
  *            │  ▲
  *            ▼  │ retry · a corrected transform · a mapping that takes it again
  *           parked ─────▶ dropped      `hookloom drop`, or retention; from accepted too, with its queued or dead jobs
@@ -62,7 +62,7 @@ export type Delivery = {
   readonly body: Body
   /** The sender that the proof names, else `payload.source`, else the sender that the headers show. */
   readonly source: string | undefined
-  /** The row of the source in the table of senders; undefined if there is none. */
+  /** The row of the table of senders, as `recogniseSender` finds it. Here the headers come before `payload.source`, so it may differ from `source`. */
   readonly sender: RecognisedSender | undefined
   readonly event: string | undefined
   /** The sender that a proof names. */

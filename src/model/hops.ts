@@ -1,4 +1,4 @@
-// Hops: the number of gateways that a text has passed. Their limit ends a loop, in which each reply starts another run.
+// Hops: the number of gateways that a text has passed. A limit on this number ends a loop in which each reply starts another run.
 
 /** The header of every request that may start another run: a signed webhook, and a turn for OpenClaw. */
 export const hopsHeader = 'hookloom-hops'

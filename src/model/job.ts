@@ -48,7 +48,7 @@ const usageKinds = [
   'costUsd',
 ] as const satisfies readonly (keyof Usage)[]
 
-/** A kind of tokens that no call counted is left out. Undefined if there was no call. */
+/** The sum of all usages. A kind of tokens that no call counted is left out. Undefined if there was no call. */
 export function addUsages(all: readonly Usage[]): Usage | undefined {
   if (all.length === 0) return undefined
   const counted = usageKinds.filter((kind) => all.some((usage) => usage[kind] !== undefined))
@@ -131,10 +131,13 @@ export function toPosts(posts: readonly StoredPost[], steps: readonly Step[]): r
   return posts.map((post) => ({ ...post, text: post.text ?? reply }))
 }
 
-/** `unsent`: the message waited in a run that failed, was dropped or ended early. */
+/** `unsent`: the message was never sent, and its run or its recipient has failed, or its run was dropped or ended early. */
 export type ShownPostState = Post['state'] | 'unsent'
 
-/** The state to show to people: in a run that failed, was dropped or ended early, no message waits or is being sent. */
+/**
+ * The state to show to people. No message waits or is being sent in a run that failed, was dropped or ended early, or for one of several recipients
+ * that has failed.
+ */
 export function toShownPostState({ state, mayBeTwice, failed }: Post, job: Pick<Job, 'state'>): ShownPostState {
   const isOver = job.state === 'dead' || job.state === 'dropped' || isEndedEarly(job.state) || failed !== undefined
   if (!isOver || state === 'sent') return state

@@ -32,7 +32,7 @@ export type ModelConfig = z.infer<typeof ModelConfig>
 /** The maximum number of output tokens of a turn under a budget whose model sets no limit. */
 export const defaultMaxTokens = 16_384
 
-/** A price of one dollar for a million tokens is a thousand nanos for one token. */
+/** A nano is a billionth of a dollar: a price of one dollar for a million tokens is a thousand nanos for one token. */
 const toNanosPerToken = (usdPerMillion: number): number => usdPerMillion * 1_000
 
 /**

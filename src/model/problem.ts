@@ -1,5 +1,5 @@
-// The table of failures: each code with its HTTP status, the exit code of a command and its title. The table of the page is generated from
-// it.
+// The table of failures: each code with its HTTP status, the exit code of a command and its title. The table in `config/README.md` is generated
+// from this one.
 
 /** Exit codes after sysexits.h; `usage` is a wrong command line. */
 export const exitCodes = {

@@ -13,7 +13,10 @@ export type PayloadSchema<Payload> = {
  */
 export const refusalMark = Symbol.for('hookloom.refusal')
 
-/** The key under which a function of `defineTransform` has its schema. It is a registered symbol, because the two sides are bundled separately. */
+/**
+ * The key under which a function of `defineTransform` has its schema. It is a registered symbol, because the code that sets the schema and the code
+ * that reads it are bundled separately.
+ */
 export const schemaMark = Symbol.for('hookloom.schema')
 
 const maxSentenceChars = 300

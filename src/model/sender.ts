@@ -13,9 +13,12 @@ export type Fact =
 /** A header that identifies the sender: by its presence, by its value, or together with another header. */
 export type Mark = { readonly header: string; readonly like?: RegExp; readonly beside?: string }
 
-/** Each fact lists its places in a request, such as a header or a field of the body. The first place that has a value counts. */
+/**
+ * A row of the table. `event` and `deliveryId` list places in a request, such as a header or a field of the body: the first place that has a value
+ * counts. `from` and `subject`: the paths of the author and of the subject in the payload.
+ */
 export type SenderFacts = {
-  /** The name of the sender in `source`. */
+  /** The id of the sender, such as `github`: the value that deliveries, conditions and presets use. */
   readonly source: string
   /** The name that people read. */
   readonly label: string
@@ -28,7 +31,7 @@ export type SenderFacts = {
    * and the ids inside batches.
    */
   readonly deliveryId?: readonly Fact[]
-  /** True: a number of the payload can also be a text, so few payloads do not show which of them the next one has. */
+  /** True: the sender may also write a number of the payload as a text. So after few payloads, the type of such a field allows both. */
   readonly hasNumbersAsTexts?: true
   readonly from?: ValuePath
   readonly subject?: ValuePath

@@ -275,15 +275,15 @@ export type TransformCall = {
 }
 
 /**
- * The outcome of a transform. `returned` is not checked yet: `merge` checks it. `refused` is an error of the sender: a body that does not
- * parse, or a payload that the schema of the transform refuses.
+ * The outcome of a transform. `returned`: the value is not checked yet; `mergeResult` checks it. `refused`: an error of the sender, which is a body
+ * that does not parse, or a payload that the schema of the transform refuses. `failed`: an error of the code or of its thread, such as an exception.
  */
 export type TransformOutcome =
   | { kind: 'returned'; value: unknown; log: readonly string[]; state?: readonly StateWrite[] }
   | { kind: 'refused'; problem: ProblemRecord; log: readonly string[] }
   | { kind: 'failed'; problem: ProblemRecord; log: readonly string[] }
 
-/** A loaded transform of one generation, or a placeholder for one that does not load. A placeholder fails every delivery. `reads`: the fields that its schema names. */
+/** A loaded transform of one generation, or a placeholder for one that does not load: its calls always fail. `reads`: the fields that its schema names. */
 export type Transform = {
   readonly module: string
   /** Hash of the running code; undefined if none could be loaded. */

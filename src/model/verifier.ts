@@ -39,7 +39,7 @@ export type HandshakeAnswer = {
   readonly handedSecret?: string
 }
 
-/** `verified`: the proof of this request is valid. `armed`: the operator allowed a new secret in the last ten minutes. */
+/** `verified`: the proof of this request is valid. `armed`: the operator allowed one new secret in the last ten minutes, and none has come since. */
 export type HandshakeContext = { readonly verified: boolean; readonly armed: boolean }
 
 export interface Verifier {
@@ -50,7 +50,7 @@ export interface Verifier {
   readonly secretHeaders: readonly string[]
   /** Whether the sender gives a secret in a handshake. */
   readonly handsOver: boolean
-  /** Methods of its handshakes, besides POST. */
+  /** The methods of the handshakes of the scheme, besides POST. */
   readonly handshakeMethods: readonly string[]
   /** Whether an empty body is a delivery. */
   readonly acceptsEmpty: boolean

@@ -111,8 +111,8 @@ export function chooseRunner({ agents: { defaults, list } }: Pick<Config, 'agent
 }
 
 /**
- * Why no turn of an agent can use a model. Commands and OpenClaw have their own model names. `echo` calls no model, so for it a missing provider is
- * a fault only if others are configured.
+ * Why no turn of an agent can use a model. Undefined if a turn can, and for commands and OpenClaw, which have their own model names. The runner
+ * `echo` calls no model, so for it a missing provider is a fault only if other providers are configured.
  */
 export function findModelFault(model: string, agentId: string, config: Config): 'name' | 'provider' | undefined {
   const runner = chooseRunner(config, agentId)
@@ -190,7 +190,7 @@ export function listChannelNames({ channels }: Config): readonly string[] {
   return [...sections, ...Object.keys(channels.own).map((name) => `own:${name}`)]
 }
 
-/** Whether no channel has a section, and the console was not chosen. Then replies cannot be delivered. */
+/** Whether no channel has a section or is in code, and `channels.default` does not name the console. Then replies cannot be delivered. */
 export function hasNoChannel(config: Config): boolean {
   const { default: route } = config.channels
   return listChannelNames(config).length === 0 && (route === undefined || route.channel === 'last')

@@ -19,7 +19,7 @@ const shared = {
     ),
 }
 
-/** The sections `channels.<name>`, without `default` and `console`. */
+/** The sections `channels.<name>` of the built-in channels. The console has none. */
 export const channelSections = {
   telegram: z
     .strictObject({

@@ -222,7 +222,7 @@ export function findFlowIssues(
   return [...issues, ...findLimitIssues(flow, limits, at)]
 }
 
-/** The names of limits that a flow or an agent needs. */
+/** Reports each name in `limits` of a flow or an agent that does not exist, or that the list has twice. */
 export function findLimitIssues(
   { limits: names = [] }: { readonly limits?: readonly string[] | undefined },
   limits: SharedLimits,

@@ -24,8 +24,8 @@ export function describeIssue(issue: z.core.$ZodIssue, input: unknown, at: reado
 }
 
 /**
- * Describes an issue of the configuration. A word that is similar to an allowed one is shown. Other values are not shown: an enum may contain a
- * secret by mistake, and a secret is similar to no word. A number out of bounds is shown.
+ * Describes an issue of the configuration. The value is shown only if it is a number out of bounds, or a word that is similar to an allowed word.
+ * Any other text may be a secret in the wrong place: a secret is similar to no word.
  */
 export function describeConfigIssue(issue: z.core.$ZodIssue, input: unknown): string {
   const found = readAt(input, issue.path)

@@ -18,7 +18,7 @@ export const keyRules = z.registry<KeyRules>()
 export const SessionMode = z.enum(['isolated', 'persistent'])
 export type SessionMode = z.infer<typeof SessionMode>
 
-/** The comparison ignores case, so two words must not differ only in case. */
+/** Two words must not differ only in case, because the answer of an agent is compared with them without regard to case. */
 const Verdicts = z
   .array(
     z

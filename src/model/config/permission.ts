@@ -30,7 +30,7 @@ export function isSessionKeyAllowed(
   return origin === 'operator' || prefixes.includes(key) || (origin === 'code' && isOpen)
 }
 
-/** Whether a key that is longer than this beginning can have one of the prefixes. Without a list, or with an empty one, it can. */
+/** Whether a key that starts with this beginning and goes on can have one of the prefixes. Without a list, or with an empty one, it can. */
 export function isBeginningAllowed(beginning: string, prefixes: readonly string[] | undefined = []): boolean {
   const isPossible = (prefix: string) => beginning.startsWith(prefix) || prefix.startsWith(beginning)
   return prefixes.length === 0 || prefixes.some(isPossible)
@@ -48,7 +48,7 @@ export function isModelName(name: string): boolean {
   return modelName.test(name)
 }
 
-/** Resolves a model name: an alias is replaced once, and its case is ignored; any other name is returned. */
+/** The model of an alias, whose case is ignored; any other name is returned without the spaces around it. An alias of an alias is not resolved. */
 export function resolveModelName(nameOrAlias: string, aliases: Readonly<Record<string, string>>): string {
   const name = nameOrAlias.trim()
   if (name.includes('/')) return name

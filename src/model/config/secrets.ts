@@ -76,11 +76,12 @@ function findConditionHeader(path: readonly string[]): string | undefined {
 /** Header names that show a secret. `x-event-key` is not one of them: Bitbucket sends the name of the event in it. */
 const secretHeaderName = /auth|token|secret|cookie|\bsig|pass|pwd|credential|hmac|jwt|(?<!event[-_])key/i
 const maxOpenChars = 80
+/** The maximum number of parts of one word. A word is split before its capital letters: `pullRequest` has two parts. */
 const maxHumps = 4
 
 /**
- * Whether a condition compares a header with plain words, such as the name of an event. They also occur in payloads, so they must not count as
- * secrets. A condition may also compare a shared secret: it is not a plain word, or the name of its header shows that it is a secret.
+ * Whether a condition compares a header with plain words, such as the name of an event. Such words also occur in payloads, so they must not count
+ * as secrets. A condition may also compare a shared secret, which is not a plain word, or has a header whose name shows that it is a secret.
  */
 function isOpenCondition(header: string, text: string): boolean {
   if (secretHeaderName.test(header) || text.length > maxOpenChars) return false

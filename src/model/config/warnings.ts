@@ -39,7 +39,7 @@ function findAgentIdIssues(id: string | undefined, { agents }: Config, at: Confi
   return [toIssue(at, `is "${id}", which is not in agents.list: it runs with agents.defaults. ${next}`)]
 }
 
-/** Reports a model without a configured provider, unless another runner than `ai` is configured, or the model is already reported as an error. */
+/** Reports a model without a configured provider, unless the agent has another runner than `ai`, or the model is already reported as an error. */
 function findUnknownProviderIssues({ model, agentId: named }: Mapping, config: Config, at: ConfigPath): ConfigIssue[] {
   const { agents } = config
   const agentId = findMappingAgentId({ agentId: named }, config)
@@ -89,7 +89,7 @@ function isShadowed({ match, verify, accept = [] }: Mapping, other: Mapping): bo
   )
 }
 
-/** Whether the second value, list or test allows everything that the first allows. Tests and alternatives must be equal. */
+/** Whether `theirs`, a value, a list or a test, allows everything that `mine` allows. Two tests, or two lists of alternatives, must be equal. */
 function isNarrower(mine: unknown, theirs: unknown): boolean {
   if (theirs === undefined) return true
   if (mine === undefined) return false
