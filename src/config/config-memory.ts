@@ -6,7 +6,10 @@ import { writeStateFile } from '../base/files.ts'
 import type { Env } from './env.ts'
 import { computeFingerprint } from './recall.ts'
 
-/** Returns a function that writes the path of the store, and a hash of what was read. The URL of a database is a secret, so it is not written. */
+/**
+ * Returns a function that writes the path of the store, and a hash of what was read for the configuration. For a database, it writes nothing, because
+ * the URL is a secret.
+ */
 export function createConfigMemory({ dir, env }: { dir: string; env: Env }): (loaded: LoadedConfig) => void {
   let storedFingerprint: string | undefined
   return ({ config, text, envText }) => {

@@ -18,7 +18,7 @@ export type ConfigParts = {
   readonly problem: Problem | undefined
 }
 
-/** An unreadable key gets its default; the token has no default. An invalid configuration does not make it throw. */
+/** A key that cannot be read gets its default; the token has no default. An invalid configuration does not make this function throw. */
 export function loadConfigParts({ dir, env }: { dir: string; env: Env }): ConfigParts {
   try {
     return { ...loadConfig({ dir, env }).config, isStoreKnown: true, problem: undefined }

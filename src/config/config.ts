@@ -15,7 +15,7 @@ import { configFile, envFile, readConfigText } from './text.ts'
 
 export type LoadedConfig = {
   readonly config: Config
-  /** The variables that `${NAME}` reads: first the variables of the process, then those of `.env`. */
+  /** The variables that `${NAME}` reads: those of the process and of `.env`. If both have a name, the value of the process counts. */
   readonly env: Env
   /** The text of hookloom.jsonc on disk. */
   readonly text: string
@@ -112,7 +112,7 @@ function checkText(text: string, env: Env, options: LoadOptions = {}): ConfigRes
   return { config: undefined, problems: withoutRepeats([...first, ...findFurtherIssues(data, first)]) }
 }
 
-/** Applies the rules to the rest of the configuration, after the keys that are invalid by themselves were removed. */
+/** Removes the keys that have an issue already, and applies the rules to the rest of the configuration. Returns the further issues. */
 function findFurtherIssues(data: unknown, issues: readonly ConfigIssue[]): ConfigIssue[] {
   let rest = data
   let paths = issues.map((issue) => issue.path)

@@ -30,7 +30,10 @@ function buildUnknownKeyIssue(parent: readonly (string | number)[], key: string)
   return { path, text: `${toDottedPath(path)} is an unknown key. ${hint}` }
 }
 
-/** Reports the issues of the first alternative whose kind is that of the value. If there is none, the message names the kinds of all alternatives. */
+/**
+ * Reports the issues of the first alternative whose kind is that of the value. If there is none, reports one issue with the kinds of all alternatives,
+ * or with the words that select one.
+ */
 function buildUnionIssues(issue: UnionIssue, input: unknown): ConfigIssue[] {
   const fitting = issue.errors.find((branch) => !branch.every(isWrongKind))
   if (fitting !== undefined) {

@@ -8,8 +8,8 @@ import { type Env, maxSecretBytes, readRegularFile } from './env.ts'
 import { configFile, envFile, readConfigText } from './text.ts'
 
 /**
- * The store of the configuration on disk. The configuration is not checked, because a gateway has found it valid. Undefined if any part of
- * it has changed since then, or if no gateway has run.
+ * The path of the store file of the configuration on disk. The configuration is not checked, because a gateway has found it valid. Undefined if any
+ * part of it has changed since then, if no gateway has run, or if the store is a database.
  */
 export function recallStore({ dir, env }: { dir: string; env: Env }): string | undefined {
   try {

@@ -44,7 +44,7 @@ export async function saveTemplate(
   return { file, mappingId: id, shadowedBy: earlier < 0 ? null : readMappingId(mappings[earlier] ?? {}, earlier) }
 }
 
-/** Whether a mapping with the path `other` can match requests of the hook. */
+/** Whether a mapping with the path `other` can match requests of the hook `path`. */
 function hasHook(other: string | undefined, path: string): boolean {
   return other === undefined || trimSlashes(other) === path
 }

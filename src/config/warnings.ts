@@ -12,7 +12,7 @@ export type ConfigFinding = { readonly name: string; readonly ok: boolean; reado
 /** `mode`: the permission bits, e.g. 0o600. */
 export type FileMode = { readonly file: string; readonly mode: number }
 
-/** More than the 16 bytes that the configuration requires. */
+/** The number of characters from which on doctor gives no warning: more than the 16 bytes that the configuration requires. */
 const minTokenChars = 24
 
 /** The user and the group that read the files. */
