@@ -76,7 +76,7 @@ export type HookloomOptions = {
   readonly leaseTimes?: LeaseTimes
   /** Called when the stored shapes of a hook's payloads have changed. */
   readonly onShapeWritten?: ((hook: string) => void) | undefined
-  /** Makes a transform of a request, for the page. Default: the page makes none. */
+  /** Makes a transform from a request, for the page. Default: the page makes no transforms. */
   readonly makeTransform?: MakeTransform | undefined
   /** Prints the replies of the console channel. Default: on standard output. */
   readonly write?: EffectsOptions['write']

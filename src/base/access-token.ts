@@ -1,12 +1,12 @@
 // An access token that expires: one request at a time fetches a token, which is cached until shortly before it expires.
 
-/** A token is renewed this long before it expires: a provider refuses one that expires during the request. */
+/** A token is renewed this long before it expires, because a provider would refuse a token that expires during the request. */
 const marginMs = 60_000
 
 /** `until`: when the token expires, in milliseconds since the epoch. */
 export type AccessToken = { readonly kind: 'token'; readonly token: string; readonly until: number }
 
-/** `Failed`: what a fetch returns instead of a token, unless it throws. */
+/** `Failed`: the result of a fetch that got no token and did not throw. */
 export type TokenCache<Failed = never> = {
   /** The cached token, or a new one. Concurrent callers share one request; the signal of one caller does not stop it. */
   get(): Promise<AccessToken | Failed>

@@ -7,7 +7,7 @@ export type Backoff = {
   readonly capMs: number
 }
 
-/** The pause in milliseconds. `failures`: the number of failures before the latest one. */
+/** The pause after a failure, in milliseconds. `failures`: the number of failures before that one. */
 export function toBackoffMs(failures: number, { firstMs, capMs }: Backoff): number {
   return Math.min(capMs, firstMs * 2 ** failures)
 }

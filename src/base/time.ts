@@ -99,8 +99,8 @@ export function readClocks(wallClock: () => number = Date.now): Moment {
 }
 
 /**
- * The milliseconds between two moments, by the clock on which more time has passed. It measures the age of a lease: too old a lease is given up too
- * early, but too young a one is used after its end, beside its next owner.
+ * The milliseconds between two moments, by the clock on which more time has passed. It measures the age of a lease. A lease that seems too old is
+ * only given up too early. A lease that seems too young is used after its end, while the next owner uses it too.
  */
 export function measureElapsedMs(from: Moment, to: Moment): number {
   return Math.max(to.wall - from.wall, to.steady - from.steady)

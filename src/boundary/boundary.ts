@@ -47,7 +47,7 @@ type Span = { readonly start: number; readonly end: number; readonly word: strin
 const letter = new RegExp(`[A-Z0-9<>${foreignLetter}]`, 'g')
 const noLetters = new RegExp(`[^A-Z0-9<>${foreignLetter}]+`, 'g')
 const phrase = 'EXTERNALUNTRUSTEDCONTENT'
-/** The end of a marker after its phrase. It is optional: a marker may end with its phrase. `LD` is ID, see `decodeLetters`. */
+/** The end of a marker after its phrase. It is optional: a marker may end with its phrase. `LD` is the word ID, after `decodeLetters` made its I an L. */
 const markerTail = />+|LD[^<>]{0,200}>+|[^<>]{0,40}>{2,}/y
 
 /** Keeps only letters, digits and angle brackets; 0 becomes O, 1 and I become L. */
@@ -73,7 +73,7 @@ function findMarkers(skeleton: Skeleton): Span[] {
   return spans
 }
 
-/** Names in square brackets: Mistral and Llama 2, GLM. `[ARGS]`, `[IMG]` and similar tokens are kept, because people write them too. */
+/** Names of tokens in square brackets, of Mistral, Llama 2 and GLM. `[ARGS]`, `[IMG]` and similar tokens are kept, because people write them too. */
 const bracketed = 'INST|AVAILABLE_TOOLS|TOOL_(?:CALLS|RESULTS|CONTENT)|SYSTEM_PROMPT|THINK|IMG_(?:BREAK|END)|GMASK'
 /** Tokens in angle brackets, of Gemma and Command R. `<s>` and `</s>` are kept, because they are HTML. */
 const angled = '(?:START|END)_OF_(?:TURN|IMAGE)|[BE]OS_TOKEN'

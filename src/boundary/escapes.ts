@@ -139,6 +139,7 @@ export function findEscapeAtEnd(signs: readonly Sign[], text: string): Escape | 
   if (signs.at(-10)?.sign === '\\' && isLong(9)) return toEscape(10, readCode(joinLast(signs, 8), 16))
   if (signs.at(-6)?.sign === '\\' && signs.at(-5)?.sign === 'U') {
     const digits = joinLast(signs, 4)
+    // after a `\U`, these may be the first four of eight digits: the highest code point is 0010FFFF
     return isLong(5) && /^00(?:0.|10)$/.test(digits) ? undefined : toEscape(6, readCode(digits, 16))
   }
   if (signs.at(-4)?.sign === '\\' && signs.at(-3)?.sign === 'X') return toEscape(4, readCode(joinLast(signs, 2), 16))

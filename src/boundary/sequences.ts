@@ -41,7 +41,10 @@ export function createSequenceFilter(signs: Sign[], terminal: Terminal) {
     if (word !== '' && first !== undefined) signs.splice(at, word.length, { ...first, sign: start })
   }
 
-  /** Such as `ESC [ 1 ; 31 m`. No search back passes the sign where the search before it began, so the total work is linear. */
+  /**
+   * Removes the command that the newest sign ends, such as `ESC [ 1 ; 31 m`. No search back passes the sign where the search before it began, so the
+   * total work is linear.
+   */
   const removeCommand = () => {
     let at = signs.length - 2
     while (/[0-9:;<=>?]/.test(signs[at]?.sign ?? '')) at -= 1

@@ -11,7 +11,7 @@ export type ShapeChange = {
   readonly text: string
 }
 
-/** A field that fewer requests had does not count as gone. */
+/** A field counts as gone only if it was seen at least this many times. */
 const fewestOfGone = 20
 
 /** The changes since `since`, oldest first. Fields below a new field are not listed. */

@@ -27,7 +27,7 @@ export function mergeEventShape(into: EventShape, other: EventShape): void {
   merge(into.shape, other.shape)
 }
 
-/** The requests that the shape was learnt from, and when the first and the last of them came. */
+/** The number of requests that the shape was learnt from, and the times of the first and the last of them. */
 export function readRequests({ shape }: EventShape): { count: number; first: number; last: number } {
   const all = [...shape.kinds.values()]
   return {
@@ -92,7 +92,7 @@ function toPascalCase(text: string): string {
   return /^[A-Z]/.test(name) ? name : `Hook${name}`
 }
 
-/** The facts besides the shape of a place on which its type depends. */
+/** The facts that decide the type of a place, together with its shape. */
 export type Learnt = {
   /** The number of requests that the shape of the event was learnt from. */
   readonly requests: number

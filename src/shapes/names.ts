@@ -23,7 +23,10 @@ export function isEventName(word: string): boolean {
   return eventName.test(word) && !hasIdForm(word) && word.split(' ').length <= maxEventWords
 }
 
-/** Whether digits are spread over a word, or are many: `sha256` and `address_2` are names, `U012AB3CD` and `item_48213` are not. */
+/**
+ * Whether a word looks like an id: its digits are spread over it or are many, or it consists of at least six capital letters and digits. `sha256` and
+ * `address_2` are names, `U012AB3CD` and `item_48213` are ids.
+ */
 function hasIdForm(word: string): boolean {
   const groups = word.match(/\p{N}+/gu) ?? []
   if (groups.length > 2 || groups.some((digits) => digits.length > 4)) return true

@@ -37,7 +37,10 @@ const maxDepth = 16
 /** The maximum number of objects and arrays that are read in one payload, and of items in each array. */
 const maxVisits = 5_000
 const maxItems = 50
-/** A place is a map if its objects have at least this many fields, all of one kind, and each object has few of them. */
+/**
+ * A place is a map if at least `openedOfMap` objects have at least `fewestOfMap` different fields in all, with values of one kind, and if an object has
+ * on average a smaller share of these fields than `sharedOfMap`.
+ */
 const fewestOfMap = 16
 const openedOfMap = 5
 const sharedOfMap = 0.25
@@ -215,7 +218,7 @@ function mergeWords(shape: Shape, added: Shape['words'], room: Room): void {
   if (added === undefined || words.size > maxWords || room.places < 0) shape.words = undefined
 }
 
-/** Forgets the keys, except keys that many objects have. Without such keys, the object is a map. */
+/** Moves the fields that few objects have into `others`. If no field is left, the place is a map. */
 function forgetRareKeys(shape: Shape): void {
   const fewest = Math.max(fewestOfCommon, sharedOfMap * shape.opened)
   forgetKeys(shape, (field) => countSeen(field) < fewest)
@@ -244,7 +247,7 @@ function foldMaps(shape: Shape): void {
   if (shape.items !== undefined) foldMaps(shape.items)
 }
 
-/** Maps have values of one kind. */
+/** See `fewestOfMap`. A value null counts as no kind. */
 function looksLikeMap({ fields, opened }: Shape): boolean {
   if (fields.size < fewestOfMap || opened < openedOfMap) return false
   let shared = 0
