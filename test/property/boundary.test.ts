@@ -2,7 +2,8 @@ import { array, assert, constantFrom, nat, oneof, pre, property, sample, string,
 import { describe, expect, test } from 'vitest'
 import { neutralise, toLine, wrapExternal } from '../../src/boundary/boundary.ts'
 
-// A second implementation of a reader who undoes escapes and folds characters, as simple as possible: it repeats both until nothing changes.
+// A second implementation, as simple as possible, of a reader who undoes escapes and reads look-alikes as letters: it repeats both until nothing
+// changes.
 
 const lookalikes: Record<string, string> = {
   а: 'a', с: 'c', ԁ: 'd', е: 'e', о: 'o', ѕ: 's', х: 'x', А: 'A', С: 'C', Е: 'E', О: 'O', Т: 'T', Х: 'X', Ѕ: 'S',
@@ -127,7 +128,7 @@ describe('texts of markers, parts of markers, look-alikes, escapes and invisible
     )
   })
 
-  test('neutralising text a second time changes nothing', () => {
+  test('a text that is neutralised twice is the same as after the first time', () => {
     assert(
       property(hostile, (text) => {
         const once = neutralise(text)

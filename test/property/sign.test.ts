@@ -35,8 +35,10 @@ function buildSettings(scheme: Scheme, secret: string): VerifySettings {
   return VerifySettings.parse({ scheme: scheme.id, secret, publicUrl: 'https://x.example/hooks/x', ...named })
 }
 
-/** Whether a verifier with the settings `asked` accepts a request that was signed with the settings `signed`. `now`: the time of the check.
- * `sent`: the body that arrives. */
+/**
+ * Whether a verifier with the settings `asked` accepts a request that was signed with the settings `signed`. `at`: the time of signing. `now`: the
+ * time of the check. `sent`: the body that arrives.
+ */
 async function isAccepted(
   { signed, asked = signed }: { signed: VerifySettings; asked?: VerifySettings },
   { body, sent = body, at = 1_700_000_000_000, now = at }: { body: string; sent?: string; at?: number; now?: number },
@@ -112,7 +114,7 @@ describe('signed requests', () => {
     expect(await isAccepted({ signed: settings }, { body, at, now: at + (window + 1) * 1_000 })).toBe(false)
   })
 
-  test('a request of generic-hmac whose signature covers a time and another header is accepted, and is refused with another body', async () => {
+  test('a request of generic-hmac whose signature covers a time and a further header is accepted, and is refused with another body', async () => {
     const settings = VerifySettings.parse({
       scheme: 'generic-hmac',
       secret: 'ab12',

@@ -12,7 +12,7 @@ const edwards = 'd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511
 const curve =
   'MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE83T4O/n84iotIvIW4mdBgQ/7dAfSmpqIM8kF9mN1flpVKS3GRqe62gw+2fNNRaINXvVpiglSI8eNEc6wEA3F+g=='
 
-/** Settings that each scheme accepts, whatever it requires. */
+/** Settings with all keys that any scheme requires, in the form of this scheme. */
 function buildSettings(scheme: (typeof schemes)[number]): VerifySettings {
   const keys: Record<string, string> = {
     'raw-hex': edwards,
@@ -123,7 +123,7 @@ test('a signature proves the bytes and the secret that made it, and no others', 
   )
 })
 
-test('only one base64 text matches a digest, although decoders accept several for the same bytes', () => {
+test('only one base64 text matches a digest, although decoders read several texts as the same bytes', () => {
   fc.assert(
     fc.property(fc.uint8Array({ minLength: 32, maxLength: 32 }), fc.base64String({ maxLength: 48 }), (digest, text) => {
       const own = Buffer.from(digest).toString('base64')

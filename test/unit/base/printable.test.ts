@@ -27,7 +27,7 @@ test('every invisible Unicode character except tab and line feed is replaced', (
   expect(kept).toEqual([])
 })
 
-test('joiners and selectors stay only where an emoji or a script needs them', () => {
+test('joiners and variation selectors stay only where an emoji or a script needs them', () => {
   for (const text of ['👩‍💻 👨‍👩‍👧 ❤️ 🏳️‍🌈 1️⃣', 'می‌خواهم', 'क्‍ष']) expect(toPrintable(text)).toBe(text)
   expect(toPrintable('😀\u{E0101}\u{E0102}')).toBe('😀\uFFFD\uFFFD')
   expect(toPrintable('❤\uFE0F\uFE0E')).toBe('❤\uFE0F\uFFFD')
@@ -38,7 +38,7 @@ test('toPrintableLine returns one line', () => {
   expect(toPrintableLine(' one\n\ttwo\r\nthree\u0085four\u2028five ')).toBe('one two three\uFFFDfour\uFFFDfive')
 })
 
-test('the page and the terminal mark the same characters', () => {
+test('the page and the terminal replace the same characters', () => {
   const differs: string[] = []
   for (let code = 0; code <= 0x10ffff; code += 1) {
     if (code >= 0xd800 && code <= 0xdfff) continue

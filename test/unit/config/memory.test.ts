@@ -8,7 +8,7 @@ import { recallStore } from '../../../src/config/recall.ts'
 
 const env = { NAME: 'one' }
 
-/** A config directory with the stored facts of a gateway about its configuration. */
+/** Makes a config directory in which a gateway has written down the store of its configuration. */
 async function makeNoted(text: (dir: string) => string) {
   const dir = mkdtempSync(join(tmpdir(), 'hookloom-memory-'))
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
@@ -56,7 +56,7 @@ test('a copy of the config directory does not remember the store of the original
 
 test('a configuration in which an escape may hide the name of a variable is not remembered', async () => {
   const dir = await makeNoted(() => '{ "gateway": { "token": "\\u0024{NAME}-of-the-gateway" } }')
-  // the facts of the first directory would have been written before those of this one
+  // the writes are in the background: when the second directory is remembered, a write for the first one would have ended too
   const other = await makeNoted(sound)
   await vi.waitFor(() => expect(recallStore({ dir: other, env })).toBe(join(other, 'kept.db')), { timeout: 60_000 })
   expect(recallStore({ dir, env })).toBe(undefined)

@@ -45,7 +45,7 @@ describe('keys of OpenClaw', () => {
     expect(said).toHaveLength(13)
   })
 
-  test('the error of a key that OpenClaw does not have either suggests the nearest known key', () => {
+  test('the error of a key that neither OpenClaw nor Hookloom has suggests the nearest known key', () => {
     expect(check({ hooks: { mapings: [] } })).toEqual(['hooks.mapings is an unknown key. Did you mean mappings?'])
   })
 })

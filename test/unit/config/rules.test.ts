@@ -307,7 +307,7 @@ describe('mappings in the configuration', () => {
     ])
   })
 
-  test('a session key must be main or begin with an allowed prefix, and the fixed beginning of a template must allow that', () => {
+  test('a session key must be main or begin with an allowed prefix, and a template must have a fixed beginning that such a key can have', () => {
     const hooks = { allowedSessionKeyPrefixes: ['hook:', 'Team:'] }
     for (const sessionKey of ['hook:x', 'Team:x', 'main', 'hook:{{id}}', ' hook:{{id}}', 'ho{{id}}', 'Team:a:{{id}}']) {
       expect(checkMapping({ sessionKey }, hooks)).toEqual([])
@@ -628,7 +628,7 @@ describe('rules for budgets', () => {
     )
   const all = ['daily', 'small', 'few']
 
-  test('a configured budget is accepted wherever a model can keep it', () => {
+  test('a configured budget is accepted if each model has the price and the limits that the budget needs', () => {
     expect(find({ budgets: all }, { list: [{ id: 'a', budgets: ['few'] }], mapping: { budgets: all } })).toEqual([])
     // a budget of turns needs no price
     expect(find({ budgets: ['few'], model: 'local/plain' })).toEqual([])
@@ -636,12 +636,12 @@ describe('rules for budgets', () => {
 
   test.each<[string, () => readonly string[], RegExp]>([
     [
-      'a name that is close to one',
+      'an unknown name that is similar to the name of a budget',
       () => find({ budgets: ['dayly'] }),
       /^agents\.defaults\.budgets\[0\] .*"dayly".* Did you mean "daily"\?/,
     ],
     [
-      'a name that every object has',
+      'the name of a property that every object inherits',
       () => find({ budgets: ['toString'] }),
       /^agents\.defaults\.budgets\[0\] .* Add budgets\.toString\./,
     ],
@@ -684,12 +684,12 @@ describe('rules for budgets', () => {
     expect(report()).toEqual([expect.stringMatching(sentence)])
   })
 
-  test('for a runner without prices, only the names of its budgets are checked', () => {
+  test('for an agent with a command runner, only the names of its budgets are checked, and no prices', () => {
     expect(find({ budgets: ['daily'], runner: 'claude' })).toEqual([])
     expect(find({ budgets: ['dayly'], runner: 'claude' })).toHaveLength(1)
   })
 
-  test('a warning names a budget that no agent or mapping uses, and one that a runner cannot keep', () => {
+  test('a warning names a budget that no agent or mapping uses, and a budget whose use the runner reports too late or not at all', () => {
     const warn = (agents: object, runners: object = {}) =>
       findBudgetWarnings(Config.parse({ budgets: { daily: { usd: 1 }, few: { turns: 2 } }, agents, runners })).map(
         ({ text }) => text,

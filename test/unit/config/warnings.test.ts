@@ -35,7 +35,7 @@ describe('findings of doctor', () => {
   test.each<[string, object, boolean]>([
     ['without any channel', {}, true],
     ['whose default channel is "last"', { channels: { default: { channel: 'last' } } }, true],
-    ['that chose the console', { channels }, false],
+    ['whose default channel is the console', { channels }, false],
     ['with a section of a channel', { channels: { telegram } }, false],
     ['with a channel in code', { channels: { own: { ntfy: {} } } }, false],
   ])('doctor says whether a configuration %s has a channel for replies', (_, rest, isFound) => {
@@ -73,7 +73,7 @@ describe('findings of doctor', () => {
       'hooks.mappings[1] is never reached: hooks.mappings[0] takes every request that it matches. Move it before that one.',
     ],
     [
-      'a mapping that an earlier one shadows with fewer values of its conditions',
+      'a mapping that an earlier one shadows, because the earlier one allows more values and has fewer conditions',
       {
         hooks: {
           mappings: [
@@ -108,7 +108,7 @@ describe('findings of doctor', () => {
     ],
     ['a mapping of another path', { hooks: { mappings: [{ match: { path: 'a' } }, { match: { path: 'b' } }] } }],
     [
-      'a wider mapping behind a narrower one',
+      'a mapping that matches more requests than an earlier one',
       {
         hooks: {
           mappings: [
@@ -148,7 +148,7 @@ describe('findings of doctor', () => {
       },
     ],
     [
-      'a mapping behind one that another proof opens',
+      'a mapping after one that requires another proof',
       {
         hooks: {
           mappings: [{ match: { path: 'a' }, verify: { scheme: 'github', secret: 's' } }, { match: { path: 'a' } }],

@@ -28,7 +28,7 @@ describe('the period of a budget', () => {
       '2026-11-23T23:00:00.000Z',
     ],
     [
-      'its first moment',
+      'the first moment of a day',
       '2026-11-23T23:00:00.000Z',
       '1d',
       'Europe/Berlin',
@@ -134,7 +134,7 @@ describe('the price of a turn', () => {
     expect(toTurnNanos({ inputTokens: 5, outputTokens: 5 }, undefined)).toBe(0)
   })
 
-  test('no turn costs more than was reserved for it, wherever its tokens came from', () => {
+  test('no turn costs more than the maximum for its number of tokens, even if they are read from a cache or written to it', () => {
     const dear = { ...cost, cacheWrite: 3.75 }
     const most = toMaxNanos({ input: 1_000, output: 500 }, dear)
     for (const part of [{}, { cachedInputTokens: 1_000 }, { cacheWriteTokens: 1_000 }])
@@ -148,7 +148,7 @@ test('a budget without a limit is refused, and so is an unknown time zone', () =
   expect(BudgetConfig.safeParse({ turns: 1, timezone: 'Europe/Berln' }).success).toBe(false)
 })
 
-test('the limits of a budget have the measures that the budget limits, with dollars as nanos', () => {
+test('the limits of a budget are only the measures that it names, and dollars become nanos', () => {
   expect(toLimits(BudgetConfig.parse({ usd: 0.1, turns: 5 }))).toEqual({ nanos: 100_000_000, turns: 5 })
 })
 

@@ -8,13 +8,16 @@ test.each([
   ['as it was posted', `The build is green.\n\n${marker}`],
   ['with the line ends of a form', `The build is green.\r\n\r\n${marker}\r\n`],
   ['without a text', marker],
-])('a comment with a marker at its end is recognised as Hookloom’s, %s', (_, body) => {
+])('a comment with a marker at its end is recognised as one by Hookloom: %s', (_, body) => {
   expect(isOwnComment(body)).toBe(true)
 })
 
 test.each([
-  ['a quotation of an own comment with an answer', `> The build is green.\n> \n> ${marker}\n\nPlease release it.`],
-  ['a quotation of an own comment without an answer', `> The build is green.\n> \n> ${marker}`],
+  [
+    'a quotation of a comment by Hookloom with an answer',
+    `> The build is green.\n> \n> ${marker}\n\nPlease release it.`,
+  ],
+  ['a quotation of a comment by Hookloom without an answer', `> The build is green.\n> \n> ${marker}`],
   ['a marker before other text', `${marker}\n\nPlease release it.`],
   ['a marker inside a line', `Please release it. ${marker}`],
   ['a marker in a code block', `\`\`\`\n${marker}\n\`\`\``],

@@ -20,7 +20,7 @@ function findNames(schema: unknown, name = ''): string[] {
 }
 
 describe('listConfigSecrets', () => {
-  test('each key of the schema whose name suggests a secret is classified as one, except those listed here', () => {
+  test('each key of the schema whose name suggests a secret is classified as a secret, except the keys in the second list', () => {
     const names = [...new Set(findNames(JSON.parse(renderConfigSchema())))]
     const sounding = names.filter((name) => /token|secret|password|key|credential|auth/i.test(name))
     const secret = sounding.filter((name) => classifySecretName(name) !== 'no').toSorted()

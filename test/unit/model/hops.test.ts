@@ -6,7 +6,7 @@ test.each<[string, number]>([
   ['0', 0],
   ['3', 3],
   [' 7 ', 7],
-  // a proxy or a sender has repeated the header: a lower number cannot hide a higher one
+  // two headers that a proxy has joined: a lower number cannot hide a higher number
   ['5, 1', 5],
   ['1,5', 5],
   ['-9', 0],

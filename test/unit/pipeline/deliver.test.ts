@@ -31,14 +31,14 @@ describe('a mapping with the action deliver', () => {
     })
   })
 
-  test('a deliver mapping sends the payload if it has no template, and sends to the last channel if it has no recipient', async () => {
+  test('a deliver mapping without a template sends the payload, and without a recipient it sends to the channel `last`', async () => {
     const decision = await decideWith({ match: { path: 'in' }, action: 'deliver' })
     expect(decision).toMatchObject({
       actions: [{ action: { message: expect.stringContaining('api'), channel: 'last' }, sessionKey: 'deliver:last' }],
     })
   })
 
-  test('a deliver mapping with a list makes one action for each recipient, and each item of forEach goes to all of them', async () => {
+  test('a deliver mapping with a list of recipients makes one action for each of them, and each item of forEach goes to all of them', async () => {
     const decision = await decideWith({ ...deploys, to: [...chats] })
     expect(decision).toMatchObject({ actions: chats.map((chat) => ({ action: { message: 'api is up', ...chat } })) })
     const each = { ...deploys, messageTemplate: '{{items[0].n}}', forEach: 'items', to: [...chats] }

@@ -46,7 +46,7 @@ describe('explanations of decisions', () => {
     ])
   })
 
-  test('the origins of fields are right for each result of a fan-out', async () => {
+  test('each result of a transform that returns several has its own origins of fields', async () => {
     const generation = toGeneration([{ match: { path: 'x' }, name: 'Kept', transform: { module: 'a.ts' } }], {
       transforms: {
         'a.ts': () => [{ message: 'one' }, { message: 'two', name: 'Two' }, { kind: 'wake', text: 'three' }],
@@ -60,7 +60,7 @@ describe('explanations of decisions', () => {
     ])
   })
 
-  test('the origins of fields are right for each recipient of a message', async () => {
+  test('the action for each recipient of a message has the origins of the result that named the recipient or kept the list', async () => {
     const to = ['1', '2'].map((user) => ({ channel: 'telegram' as const, to: user }))
     const mapping = {
       match: { path: 'x' },
@@ -79,7 +79,7 @@ describe('explanations of decisions', () => {
     expect(origins.map(({ name }) => name)).toEqual(['transform a.ts', 'transform a.ts', 'literal name'])
   })
 
-  test('the origins of fields are right for each item of a forEach, even after a skipped item', async () => {
+  test('each item of a forEach has its own origins of fields, even after an item that the transform skips', async () => {
     const generation = toGeneration(
       [{ match: { path: 'x' }, forEach: 'items', name: 'Kept', transform: { module: 'a.ts' } }],
       {

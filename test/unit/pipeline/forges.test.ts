@@ -1,4 +1,4 @@
-// A request of a forge sets the place of its reply only with a proof, but an agent's comment is recognised even without one.
+// A request of GitHub, GitLab or Linear names the place for a reply only with a proof, but an agent's comment is recognised even without a proof.
 import { expect, test } from 'vitest'
 import type { JsonValue } from '../../../src/base/json.ts'
 import { isOwnCommentId, toCommentId, toMarker } from '../../../src/model/comment.ts'
@@ -74,7 +74,7 @@ test.each<[string, JsonValue, object]>([
   ['a deleted branch', { object_kind: 'push', project, checkout_sha: null, after: '0'.repeat(40) }, {}],
   ['a release', { object_kind: 'release', project, id: 3 }, {}],
 ])(
-  'a request about %s of GitLab names the recipient of a reply and the commit, if it may have them',
+  'a request about %s of GitLab names the recipient of a reply and the commit, as far as it has them and a reply may be public',
   (_, given, expected) => {
     const sender = recogniseSender({ headers: { 'x-gitlab-event': 'A Hook' }, verifiedBy: 'gitlab' })
     expect(readPlace({ sender, body: toJsonBody(given) })).toEqual({ channel: 'gitlab', ...nothing, ...expected })

@@ -22,13 +22,13 @@ function findRules(mappings: readonly (MappingInput & { maxBodyBytes?: number })
 const github = { match: { path: 'a' }, verify: { scheme: 'github', secret: 's' } }
 const large = { ...github, match: { path: '/b/' }, maxBodyBytes: 5_000 }
 
-test('the body limit before a proof is the largest one of all signed mappings, and token-only mappings do not raise it', () => {
+test('the body limit before a proof is the largest limit of all signed mappings, and mappings that only the token opens do not raise it', () => {
   expect(findRules([github]).maxBodyBytes).toBe(1_000)
   expect(findRules([github, large]).maxBodyBytes).toBe(5_000)
   expect(findRules([github, { match: { path: 'open' }, maxBodyBytes: 9_000 }]).maxBodyBytes).toBe(1_000)
 })
 
-test('a signed mapping without a path raises the body limit before a proof to the largest one, because it takes every hook', () => {
+test('a signed mapping without a path raises the body limit before a proof to the largest limit of all mappings, because it takes every hook', () => {
   const anywhere = { verify: github.verify }
   const open = { match: { path: 'open' }, maxBodyBytes: 9_000 }
   expect(findRules([open, anywhere], 'open').maxBodyBytes).toBe(9_000)

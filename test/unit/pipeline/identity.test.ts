@@ -24,7 +24,7 @@ test('another secret, header or scheme changes the identity of a mapping, and an
   expect(findIdentity({ secret }, { messageTemplate: 'new' }).proves).toEqual(proves)
 })
 
-test('a mapping with an id is identified by it, and still accepts identities from before it had one', () => {
+test('a mapping with an id is identified by the id, and still accepts the identities that it had without an id', () => {
   const before = findIdentity({ secret })
   const named = findIdentity({ secret }, {}, 'own')
   expect([named.proves, named.secretsName, named.ring]).toEqual([['own'], 'own', 'own'])
@@ -40,7 +40,7 @@ test('without an id, the ring of a mapping depends on all its conditions, and th
   expect(findIdentity({}, { match: { path: 'y' } }).secretsName).not.toBe(push.secretsName)
 })
 
-test('the digests of a signed mapping are computed when they are first needed, each once', () => {
+test('a digest of a signed mapping is computed when it is first needed, and only once', () => {
   const { pbkdf2Sync } = crypto
   let digests = 0
   crypto.pbkdf2Sync = (...input) => {

@@ -28,7 +28,7 @@ describe('built-in hooks', () => {
     })
   })
 
-  test('a run of the hook agent replies to the last channel, wakes at once and has its own session key by default', async () => {
+  test('by default, a run of the hook agent replies to the channel `last`, wakes at once and has its own session key', async () => {
     const decision = await decideOn(toGeneration([]), toTestDelivery('agent', { message: 'Go' }))
     expect(decision).toMatchObject({
       actions: [{ sharesSession: false, action: { deliver: true, channel: 'last', wakeMode: 'now' } }],
@@ -36,7 +36,7 @@ describe('built-in hooks', () => {
     expect(decision.kind === 'accept' && decision.actions[0]?.sessionKey).toMatch(/^hook:id-/)
   })
 
-  test('runs under the default session key run in parallel', async () => {
+  test('a run under the default session key shares its session, so that such runs run in parallel', async () => {
     const generation = toGeneration([], { hooks: { defaultSessionKey: 'hook:inbox' } })
     const decision = await decideOn(generation, toTestDelivery('agent', { message: 'Go' }))
     expect(decision).toMatchObject({ actions: [{ sessionKey: 'hook:inbox', sharesSession: true }] })
@@ -82,10 +82,14 @@ describe('built-in hooks', () => {
 
     test.each<[string, object, object]>([
       ['a model that is neither an alias nor <provider>/<model>', { model: 'noslash' }, asked],
-      ['such a model where no model is configured', { model: 'noslash' }, {}],
+      [
+        'a model that is neither an alias nor <provider>/<model>, where no model is configured',
+        { model: 'noslash' },
+        {},
+      ],
       ['a model without a provider', { model: '/llama' }, asked],
       ['a model of a provider that is not configured', { model: 'canary/llama' }, asked],
-      ['such a model where another runner performs the turns', { model: 'canary/llama' }, { models }],
+      ['a model of a provider that is not configured, where the runner is echo', { model: 'canary/llama' }, { models }],
       ['a channel that is not configured', { channel: 'telegram' }, asked],
       ['a channel in code that is not configured', { channel: 'own:canary' }, asked],
       ['a recipient that is no endpoint', { channel: 'webhook', to: 'canary' }, webhook],
@@ -99,14 +103,18 @@ describe('built-in hooks', () => {
     test.each<[string, object, object]>([
       ['an alias in another case', { model: 'FAST' }, asked],
       ['a model of a configured provider', { model: 'local/other' }, asked],
-      ['any provider while none is configured', { model: 'openai/gpt-5' }, {}],
-      ['a model of a command', { model: 'sonnet' }, { agents: { defaults: { runner: 'claude' } } }],
+      ['a model of any provider while no provider is configured', { model: 'openai/gpt-5' }, {}],
+      [
+        'a model by the name that a command has for it',
+        { model: 'sonnet' },
+        { agents: { defaults: { runner: 'claude' } } },
+      ],
       ['a configured channel', { channel: 'telegram' }, { channels: { telegram: { botToken: 't' } } }],
       ['the console', { channel: 'console' }, {}],
       ['an endpoint', { channel: 'webhook', to: 'me' }, webhook],
       ['a channel for a reply that is not sent', { channel: 'telegram', deliver: false }, {}],
       [
-        'a channel of OpenClaw',
+        'a channel that is not configured, for a run that OpenClaw performs',
         { channel: 'telegram', to: '7' },
         {
           agents: { defaults: { runner: 'claw' } },
@@ -391,7 +399,7 @@ describe('forEach', () => {
     })
   })
 
-  test('forEach refuses a payload whose long text outside the array would be repeated for too many items', async () => {
+  test('forEach refuses a payload whose messages are too long together because each one repeats a long text outside the array', async () => {
     const mapping: MappingInput = { ...each, messageTemplate: '{{big}} {{items[0].n}}' }
     const payload = { big: 'x'.repeat(100_000), items: Array.from({ length: 100 }, () => ({ n: 'a' })) }
     const decision = await decideOn(toGeneration([mapping]), toTestDelivery('in', payload))

@@ -50,7 +50,7 @@ test.each<[string, MappingInput, object, RegExp]>([
     /channel "github" has no recipient/,
   ],
   [
-    'recipient of a list',
+    'list with a recipient that has only a channel',
     { action: 'deliver', to: [{ channel: 'console' }, { channel: 'github' }] },
     { github },
     /channel "github" has no recipient/,
@@ -86,7 +86,7 @@ test.each<[string, MappingInput, object]>([
     { github: { ...github, to: 'acme/app#1' } },
   ],
   ['with a default recipient', { channel: 'github' }, { github, default: { channel: 'github', to: 'acme/app#1' } }],
-  ['whose transform can name one', { channel: 'github', transform: { module: 'x.ts' } }, { github }],
+  ['whose transform can name a recipient', { channel: 'github', transform: { module: 'x.ts' } }, { github }],
   ['that sends no reply', { channel: 'github', deliver: false }, { github }],
 ])('a mapping %s gets no warning', (_, mapping, channels) => {
   expect(warn(mapping, channels)).toEqual([])

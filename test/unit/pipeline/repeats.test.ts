@@ -1,4 +1,4 @@
-// The promises of the README about a captured request that is sent again.
+// What the table of the README says about a captured request that is sent again: by what it is recognised or refused.
 import { expect, test } from 'vitest'
 import { schemes } from '../../../src/pipeline/senders.ts'
 import { toRepeats } from '../../readme-senders.ts'

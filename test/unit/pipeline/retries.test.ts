@@ -1,4 +1,4 @@
-// A time window must not refuse an attempt that the sender makes by its own rules, and must not accept a captured request again.
+// The time window of a scheme must not refuse an attempt that the sender makes by its own rules, and must not let a captured request in again.
 import { expect, test } from 'vitest'
 import { schemes } from '../../../src/pipeline/senders.ts'
 import { toRepeats } from '../../readme-senders.ts'
@@ -17,7 +17,7 @@ test('every scheme that signs a time names the page about how its sender repeats
   expect(unsaid.map(({ id }) => id)).toEqual([])
 })
 
-test('a scheme without a window says nothing about repeated requests', () => {
+test('only a scheme with a time window says how its sender repeats requests', () => {
   const known = new Set(timed.map(({ id }) => id))
   expect(schemes.filter(({ id, retries }) => retries !== undefined && !known.has(id)).map(({ id }) => id)).toEqual([])
 })

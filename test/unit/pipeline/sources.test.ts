@@ -68,7 +68,7 @@ describe('recognition of senders', () => {
     expect(findSource(Object.assign(Object.create(null), { 'x-slack-signature': 'v0=00' }))).toBe('slack')
   })
 
-  test('a header that marks a sender with any value identifies its row, and no name has two rows', () => {
+  test('a header that shows a sender with any value identifies the row of this sender, and no name has two rows', () => {
     expect(new Set(senders.map(({ source }) => source)).size).toBe(senders.length)
     for (const { source, marks = [] } of senders) {
       expect(findSender(source)?.source).toBe(source)
@@ -161,7 +161,7 @@ describe('events and delivery ids', () => {
     expect(read({ 'stripe-signature': 's' }, { id: 12 }).deliveryId).toBe('12')
   })
 
-  test('an empty header is ignored, and the next source of the fact is read', () => {
+  test('an empty header is ignored, and the next place of the event or the id is read', () => {
     expect(read({ 'x-amz-sns-message-type': '' }, { Type: 'Notification', MessageId: 'm' })).toEqual({
       source: 'aws-sns',
       event: 'Notification',
@@ -187,7 +187,7 @@ describe('authors and subjects', () => {
     expect(readAuthorAndSubject(gmail, { body: toJsonBody(null) })).toEqual({})
   })
 
-  test('no author is read for a sender whose payload has no author', () => {
+  test('no author is read for a sender whose row in the table has no path to an author', () => {
     const github = recogniseSender({ headers: { 'x-github-event': 'push' } })
     expect(github && readAuthorAndSubject(github, { body: toJsonBody({ messages: [{ from: 'Ada' }] }) })).toEqual({})
   })

@@ -189,7 +189,7 @@ describe('invalid templates', () => {
     expect(catchMessage(text)).toContain(message)
   })
 
-  test('a field whose name merely begins with the name of a foreign tag is read, and so is a field below payload', () => {
+  test('a field whose name only begins with a tag of another language is read, and below payload a field may have the name of a tag', () => {
     expect(
       render('{{elsewhere}} {{payload.else}} {{payload.#text}}', { payload: { elsewhere: 1, else: 2, '#text': 3 } }),
     ).toBe('1 2 3')

@@ -1,5 +1,5 @@
-// Generated types and schemas. The types are checked by the compiler, and the schemas by Zod: with a corpus of real payloads, those that are
-// learnt from one half of the requests of an event accept the other half.
+// Generated types and schemas. The compiler checks the types, and Zod checks the schemas. With a corpus of real payloads, the types and schemas that
+// are learnt from one half of the requests of an event accept the other half.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import ts from 'typescript'
@@ -123,7 +123,7 @@ export type OrdersPayload =
     expect(toTypes('orders', learnShapes([{ id: 1 }]))).toContain('id?: number | null')
   })
 
-  test('after few requests, a number of a sender that also writes numbers as texts may be either, and later it is what came', () => {
+  test('for a sender that also writes numbers as texts, a number may be either after few requests, and has the kind that came after many requests', () => {
     const declare = (source: string, payloads: readonly JsonValue[]) =>
       toTypes('files', learnShapes(payloads, { source, event: 'finalized' }))
     const text = [{ size: '352', name: 'a' }]
@@ -218,7 +218,7 @@ describe.skipIf(corpus === '')('real payloads (skipped: HOOKLOOM_CORPUS names no
           if (!schema.safeParse(payload).success) refusedByZod.add(source)
           const name = `${source}-${requests}`
           files[`${name}.d.ts`] = toTypes('orders', shapes)
-          // a variable is assigned, because a literal with a field that is not in the type would be refused for that alone
+          // the payload is assigned to a variable first: in a literal, the compiler would refuse each field that is not in the type
           files[`${name}.use.ts`] =
             `import type { OrdersPayload } from './${name}.ts'\nconst sent = ${JSON.stringify(payload)}\nexport const read: OrdersPayload = sent\n`
         }

@@ -134,7 +134,7 @@ describe('fetched URLs', () => {
     expect(asked.length).toBe(2)
   })
 
-  test('a missing answer counts as a fault of the gateway and is not remembered', async () => {
+  test('a missing answer or a 503 counts as a fault of the gateway, a 404 as one of the sender, and a missing answer is not remembered', async () => {
     const { fetch, asked } = createWorld(new Error('ECONNRESET'))
     expect(await fetch(good, rule)).toMatchObject({ ok: false, fault: 'gateway' })
     expect(await fetch(good, rule)).toMatchObject({ ok: false, fault: 'gateway' })
@@ -169,7 +169,7 @@ describe('limits of a rule', () => {
     expect(asked.length).toBe(20)
   })
 
-  test('at most four fetches run at a time, and other rules are not affected', async () => {
+  test('at most four fetches of a rule run at a time, and other rules are not affected', async () => {
     const waiting: (() => void)[] = []
     const transport: Transport = () => new Promise((resolve) => waiting.push(() => resolve(pem)))
     const fetch = createPinnedFetch({ now: () => 0, transport })
@@ -204,7 +204,7 @@ describe('limits of a rule', () => {
     expect(asked.length).toBe(before + 1)
   })
 
-  test('a useful certificate is fetched again after a day, even if the limit is used up', async () => {
+  test('a certificate that verified a request is fetched again after a day, even if the limit is used up', async () => {
     const { fetch, asked, clock } = createWorld(pem)
     markUseful(await fetch(good, rule))
     clock.now = rule.maxAgeMs

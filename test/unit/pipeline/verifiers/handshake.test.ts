@@ -87,7 +87,7 @@ describe('handshakes by GET or HEAD', () => {
       expect(await ask(settings, asks)).toEqual({ status: 401, headers: {}, body: '' })
       expect(await ask(settings, bare)).toMatchObject({ status: 401, body: '' })
       expect(await ask({ scheme, secret: '1' }, asks)).toMatchObject({ status: 401, body: '' })
-      // this request is no handshake at all
+      // without hub.mode, a request is no handshake
       expect(await ask(settings, get('?hub.verify_token=V&hub.challenge=1'))).toBeUndefined()
     }
   })
@@ -240,7 +240,7 @@ describe('unsigned handshakes by POST', () => {
     expect(await ask({ scheme: 'bitbucket-server', secret: 's' }, requestOf(push, '{"test":true}'))).toBeUndefined()
   })
 
-  test('the secret of Asana is accepted and sent back only while the mapping is armed', async () => {
+  test('the secret of Asana is accepted and sent back only while the operator allows a new secret', async () => {
     const secret = 'b537207f20cbfa02357cf448134da559'
     const request = requestOf({ 'x-hook-secret': secret }, '{}')
     expect(await ask({ scheme: 'asana' }, request, armed)).toMatchObject({
@@ -253,7 +253,7 @@ describe('unsigned handshakes by POST', () => {
     expect(verifierOf({ scheme: 'asana' }).secretHeaders).toContain('x-hook-secret')
   })
 
-  test('the secret of Notion is accepted only while the operator allows a new one, and it is not sent back', async () => {
+  test('the secret of Notion is accepted only while the operator allows a new secret, and it is not sent back', async () => {
     const request = requestOf({}, '{"verification_token":"secret_tMrlL1qK5vuQAh1b6cZGhFChZTSYJlce98V0pYn7yBl"}')
     expect(await ask({ scheme: 'notion' }, request, armed)).toMatchObject({
       status: 200,

@@ -101,7 +101,7 @@ describe('lists with several signatures', () => {
   )
 
   test.each(lists)(
-    'a malformed or unknown entry in a header of %s does not hide the next one',
+    'a malformed or unknown entry in a header of %s does not hide the valid signature after it',
     async (_, scheme, { separator, joint, field }) => {
       const request = signed(scheme)
       const good = request.headers[scheme.header] ?? ''
@@ -257,7 +257,7 @@ describe('generic-hmac', () => {
 describe('reasons for the operator', () => {
   const scheme = findScheme('slack')
 
-  test('a missing header, an old time and a wrong signature have different reasons, and that of a wrong one quotes neither it nor the body', async () => {
+  test('a missing header, an old time and a wrong signature have different reasons, and the reason for a wrong signature quotes neither a signature nor the body', async () => {
     const findReason = async (request: Parameters<typeof isProven>[1]) =>
       reasonOf(await verifierOf(settingsOf(scheme)).verify(request))
     expect(await findReason(withHeader(signed(scheme), scheme.header, undefined))).toMatch(

@@ -1,4 +1,5 @@
-// The same requests go to the senders' own libraries: the gateway accepts what they sign, and refuses what they refuse.
+// The same requests go to the gateway and to the senders' own libraries: the gateway accepts what a library signs, and refuses what it refuses, with
+// the differences that the titles name.
 import { sign as signGithub, verify as verifyGithub, verifyWithFallback } from '@octokit/webhooks-methods'
 import * as fc from 'fast-check'
 import { Webhook } from 'standardwebhooks'
@@ -77,7 +78,7 @@ describe('GitHub’s library', () => {
     )
   })
 
-  test('GitHub’s library accepts a request that is signed as its row says, even during a rotation of secrets', async () => {
+  test('GitHub’s library accepts a request that is signed as the row of GitHub says, even during a rotation of secrets', async () => {
     const row = findRow('github')
     const request = signed(row)
     const text = Buffer.from(request.rawBody).toString()
@@ -179,7 +180,7 @@ describe('the library of Standard Webhooks', () => {
     }
   })
 
-  test('the library of Standard Webhooks accepts a request that is signed as its row says', async () => {
+  test('the library of Standard Webhooks accepts a request that is signed as the row of Standard Webhooks says', async () => {
     const row = findRow('standard-webhooks')
     const { headers, rawBody } = signed(row)
     const given = toHeaders(headers['webhook-signature'] ?? '')
@@ -255,7 +256,7 @@ describe('Stripe’s library', () => {
     }
   })
 
-  test('Stripe’s library accepts a request that is signed as its row says', async () => {
+  test('Stripe’s library accepts a request that is signed as the row of Stripe says', async () => {
     const row = findRow('stripe')
     const { headers, rawBody } = signed(row)
     const text = Buffer.from(rawBody).toString()

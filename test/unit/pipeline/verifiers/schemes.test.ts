@@ -23,7 +23,7 @@ describe('table of schemes', () => {
     expect(schemes.filter(({ docs }) => !docs.startsWith('https://')).map(({ id }) => id)).toEqual([])
   })
 
-  test('header names in the table of schemes are lower-case, like those of the server', () => {
+  test('header names in the table of schemes are lower-case, like the header names of a request in Node', () => {
     const names = schemes.flatMap((scheme) =>
       'header' in scheme && scheme.header !== undefined ? [scheme.header] : [],
     )

@@ -1,4 +1,4 @@
-// A sender that signs as a row of the table says, written independently of the verifier.
+// Plays a sender: signs requests as a row of the table says, with code that is independent of the verifier.
 import { createHmac } from 'node:crypto'
 import type { Verified, VerifyRequest } from '../../../../src/model/verifier.ts'
 import { type VerifyInput, VerifySettings } from '../../../../src/model/config/verify.ts'
@@ -54,7 +54,7 @@ export function toTimeText(at: number, unit: 's' | 'ms' | 'iso8601'): string {
 
 export type Signing = { at?: number; which?: 'live' | 'other'; field?: string; body?: string }
 
-/** A request signed by the sender of a row. `field` renames the entry in its list of signatures. */
+/** A request signed by the sender of a row. `field` renames the entry of the signature in the list of the header. */
 export function signed(
   scheme: HmacScheme,
   { at = now, which = 'live', field, body: given = '{"event":"x","n":1}' }: Signing = {},

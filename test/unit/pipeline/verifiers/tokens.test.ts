@@ -65,7 +65,7 @@ describe('tokens of Google', () => {
     ['no audience', { aud: undefined }],
     ['another account', { email: 'evil@project.iam.example' }],
     ['an unverified e-mail', { email_verified: false }],
-    ['an e-mail verified by a word', { email_verified: 'true' }],
+    ['a text instead of true for email_verified', { email_verified: 'true' }],
     ['another issuer', { iss: 'https://accounts.evil.example' }],
     ['an expiry time 61 s ago', { exp: seconds - 61 }],
     ['no expiry time', { exp: undefined }],
@@ -199,7 +199,7 @@ describe('tokens with a hash of the body in base64', () => {
     expect(await sends({ ...claims, sha256: '' })).toBe(false)
   })
 
-  test('a token of QStash is proven with and without padding, for its issuer and the configured URL', async () => {
+  test('a token of QStash is proven with and without padding of its hash, for its issuer and the configured URL', async () => {
     const sends = (change: object, settings: Partial<VerifyInput> = {}) => {
       const claims = { iss: 'Upstash', sub: publicUrl, exp: seconds + 300, body: hashOf(body, 'base64url'), ...change }
       const token = tokenOf(claims, 'next', { alg: 'HS256' })
@@ -252,7 +252,7 @@ test('a token with neither an expiry time nor an issue time is refused, unless i
   ).toBe(true)
 })
 
-test('text that is not a token is refused', async () => {
+test('a text that is not a valid token is refused', async () => {
   const verifier = verifierOf({ scheme: 'monday', secret: 's' })
   for (const authorization of [
     '',

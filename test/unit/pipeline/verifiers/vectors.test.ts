@@ -1,4 +1,5 @@
-// Published signatures that no gateway gets: another method, or a secret that no configuration may have. Each is checked at its own time.
+// Published signatures that no gateway can get, because they use another method or a secret that no configuration may have. Each one is checked at
+// the time that it was made for.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'

@@ -54,7 +54,7 @@ describe('notifications of SNS', () => {
     })
   })
 
-  test('a certificate is kept after a valid proof even if unknown clients name many others, and not kept after forgeries', async () => {
+  test('a certificate is kept after a valid proof even if unknown clients name many other certificates, and is not kept after a forged request', async () => {
     for (const isForged of [false, true]) {
       const asked: string[] = []
       const clock = { now }
@@ -136,7 +136,7 @@ describe('requests of PayPal', () => {
     return (crc ^ 0xffffffff) >>> 0
   }
 
-  /** The text with four more bytes that give it this checksum: the register is run backwards through them. */
+  /** The text with four more bytes, so that it has the wanted checksum. They are computed by running CRC-32 backwards from that checksum. */
   function appendChecksum(text: string, wanted: number): Buffer {
     let register = wanted ^ 0xffffffff
     for (let bit = 0; bit < 32; bit++) {
