@@ -8,10 +8,10 @@ type ChunkLimits = {
 }
 
 /**
- * The pieces of `markdown`, in order. Each piece fits, unless a single character does not. A piece ends after a paragraph, a line, a sentence or
- * a word: after the first of these that makes it at least a third full, or else after the last of them. A piece that has none of them ends
- * between two graphemes. An open code fence is closed at the end of a piece, and opened again in the next one. Only a blank text gives a blank
- * piece.
+ * The pieces of `markdown`, in order. Each piece fits, unless a single character does not. A piece ends after its last paragraph; if it would
+ * be less than a third full, it ends after its last line, else after its last sentence, else after its last word. If each of these is too short,
+ * the longest is taken. A piece that has none of these ends is cut between two graphemes. An open code fence is closed at the end of a piece,
+ * and opened again in the next one. Only a blank text gives a blank piece.
  */
 export function splitMarkdown(markdown: string, { limit, measure = (piece) => piece.length }: ChunkLimits): string[] {
   // providers treat half a surrogate pair differently
@@ -51,7 +51,7 @@ type Piece = {
 /** The next piece: as much of the rest as fits, cut back to a break. */
 function takePiece(rest: Rest): Piece {
   const { limit, measure } = rest
-  // source text that becomes invisible may make a piece shorter than necessary; this keeps the work bounded
+  // at most `limit` characters of the source are tried, which bounds the work: if a part of them is not shown, the piece could be longer
   let room = limit
   for (;;) {
     const piece = cutPiece(rest, room)
@@ -73,7 +73,7 @@ function cutPiece({ text, blanks, at, open }: Rest, maxLength: number): Piece {
   }
   const next = blanks(stop).line
   const closing = readLineAt(text, next)
-  // the text may already have the closing line that was added
+  // if the text continues with a closing line of its own, this line is skipped: the piece has one already
   const ends = next > stop && closesFence(closing, after)
   return {
     text: `${start}${body.trimEnd()}\n${after.closing}`,

@@ -11,7 +11,7 @@ type PrintedReply = {
   readonly chars: number
 }
 
-/** `write` prints a reply, for example with `process.stdout.write`. This channel has no recipients. */
+/** Prints a reply, for example with `process.stdout.write`. */
 export type WriteReply = (reply: PrintedReply) => void
 
 export function createConsoleChannel({ write }: { write: WriteReply }): Channel {

@@ -1,6 +1,6 @@
 // Decodes the HTML entities of a reply like a Markdown parser, and removes the characters that change the direction of text.
 
-/** The entities that models write, and those for invisible characters and for characters of an address. */
+/** The entities that language models write, and those for invisible characters and for characters of an address. */
 const named: Readonly<Record<string, string>> = {
   amp: '&',
   AMP: '&',

@@ -12,7 +12,7 @@ const limit = 60_000
 export const pageSize = 100
 /** The maximum number of pages of comments that are searched for a marker. */
 const maxPages = 20
-/** The time by which the clock of the forge may be behind the clock of this machine. */
+/** The time by which the clock of GitHub or GitLab may be behind the clock of this machine. */
 export const maxClockSkewMs = 600_000
 
 /** An answer with the id of a comment, a status or a user. */
@@ -35,7 +35,10 @@ export type CommentPage =
     }
   | { readonly kind: 'failed'; readonly failed: SendResult }
 
-/** Finds the comment that has the marker; undefined if no page that is read has it. A failure to read is the result. Pages begin with 1. */
+/**
+ * Finds the comment that has the marker. Returns undefined if no page that is read has it, and the failure if a page could not be read. The
+ * first page is 1.
+ */
 export async function findComment(
   nonce: string,
   readPage: (page: number) => Promise<CommentPage>,

@@ -28,7 +28,7 @@ export function createGitHubCredential(
     return { get: async () => ({ kind: 'token', token, until: Infinity }), drop: () => false }
   }
   const app = { appId, privateKey }
-  /** The App is installed once for each owner. */
+  /** The tokens, by owner: the App is installed once for each owner. */
   const installations = new Map<string, TokenCache<NoToken>>()
 
   function findCache(repository: string): TokenCache<NoToken> {

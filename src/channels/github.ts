@@ -26,7 +26,7 @@ import {
 
 const maxDescriptionChars = 140
 
-/** The owner `..` or the repository `.` would change the path of the URL, so that another endpoint is called. */
+/** Neither the owner nor the repository may be `.` or `..`, because the URL would lead to another endpoint. */
 const recipient = /^((?!\.{1,2}\/)[\w.-]+\/(?!\.{1,2}#)[\w.-]+)#(\d{1,18})$/
 const commitName = /^((?!\.{1,2}\/)[\w.-]+\/(?!\.{1,2}@)[\w.-]+)@([\da-f]{7,64})$/i
 

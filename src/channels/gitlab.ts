@@ -27,7 +27,7 @@ import {
 
 const maxDescriptionChars = 255
 
-/** A part `..` of the path of a project could lead to another endpoint. */
+/** No part of the path of a project may be `.` or `..`, because the URL could lead to another endpoint. */
 const project = '((?:(?!\\.{1,2}[/#!@])[\\w.-]+/)+(?!\\.{1,2}[#!@])[\\w.-]+)'
 const recipient = new RegExp(`^${project}([#!])(\\d{1,18})$`)
 const commitName = new RegExp(`^${project}@([\\da-f]{7,64})$`, 'i')
@@ -133,7 +133,7 @@ export function createGitLabChannel(config: ChannelConfig<'gitlab'>, { fetch }: 
   }
 }
 
-/** Reads notes, the newest first: the API has no filter by start time. */
+/** Reads one page of notes, the newest first, because the API cannot leave out those before `since`. */
 async function readNotes(
   call: Call,
   path: string,
@@ -150,7 +150,7 @@ type FoundStatus =
   | { readonly kind: 'found'; readonly id: string; readonly status: string; readonly description: string }
   | { readonly kind: 'failed'; readonly failed: SendResult }
 
-/** The newest status with this name. If there is none, its texts are empty. */
+/** The newest status with this name. If there is none, `id`, `status` and `description` are empty. */
 async function findStatus(call: Call, path: string, name: string): Promise<FoundStatus> {
   const outcome = await call('GET', `${path}?name=${encodeURIComponent(name)}&per_page=${pageSize}`)
   const statuses = readSuccess(outcome, Statuses)

@@ -32,14 +32,14 @@ const ErrorAnswer = z.object({
   data: z.object({ error: z.number() }).optional().catch(undefined),
 })
 
-/** The error code of a message in Apple's database. */
+/** The error code that Apple's database has for a message whose recipient does not use iMessage. */
 const noIMessage = 22
 
 type Target = { readonly kind: 'chat'; readonly guid: string } | { readonly kind: 'person'; readonly address: string }
 
 /**
- * Creates the channel. The server drops a repeated `tempGuid` only while it sends the first message, so `dedupes` is false. The server requires
- * the password in the query, so no detail shows a URL.
+ * Creates the channel. The server drops a message with a repeated `tempGuid` only while it still sends the earlier one, so `dedupes` is false.
+ * The server requires the password in the query, so no detail shows a URL.
  */
 export function createIMessageChannel(config: ChannelConfig<'imessage'>, tools: ChannelTools = {}): Channel {
   const { timeoutMs } = config

@@ -19,7 +19,7 @@ import {
 import { render } from './markdown.ts'
 import { forgeMarkdown } from './markup.ts'
 
-/** The maximum length of a comment. Linear documents no limit. */
+/** The maximum length of a piece. Linear documents no limit for a comment. */
 const limit = 20_000
 
 const recipient = /^(?:[a-z][a-z\d]{0,9}-\d{1,9}|[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})$/i

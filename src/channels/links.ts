@@ -13,7 +13,7 @@ const lookalikes: readonly (readonly [RegExp, string])[] = [
 const fileEnding =
   /\.(?:[cm]?[jt]sx?|jsonc?|ya?ml|toml|txt|html?|s?css|xml|csv|svg|png|jpe?g|gif|pdf|log|lock|java|cpp|hpp|go|sql|php|rb|swift|kt)$/
 
-/** A text in the form in which people read it: decoded, folded, without invisible characters. */
+/** A text in the form in which people read it: decoded, in lower case, without invisible characters, and with ASCII instead of lookalikes. */
 export function foldForReading(text: string): string {
   const decoded = decodeEntities(text)
     .normalize('NFKC')
@@ -35,7 +35,7 @@ export function isMisleading(text: string, address: string): boolean {
   const { host, mailbox, protocol } = toTarget(new URL(address))
   const named = read
     .split(/[^\p{L}\p{N}\p{M}.\-_~:/\\?#@%&=+[\]]+/u)
-    // a host name in another alphabet never equals its address, in which the name is written in ASCII
+    // a host name in another alphabet always counts as another host, because it may look like a well-known name
     .filter((word) => word !== mailbox && !(/^[!-~]*$/.test(word) && toSafeHref(word) === address))
     .flatMap(findHosts)
   return named.some((name) => name !== host && name !== `${host}${defaultPorts[protocol] ?? ''}`)

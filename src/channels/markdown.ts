@@ -24,8 +24,8 @@ export type Markup = {
 /** Matches a line in 16 nested quotes or lists. People write nothing deeper, and the lexer can still parse this depth. */
 const tooDeep = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])[ \t])){16}/m
 
-// The lexer searches for the end of each delimiter, and copies a paragraph for each of its lines. Its work grows with the product of two
-// lengths. One of them is bounded, so the work is linear in the length of the text.
+// The lexer searches the rest of the text for the end of each delimiter, and copies a paragraph for each of its lines. Without these bounds, its
+// work would grow with the square of the length of the text. With them, the work grows with the length.
 const delimiter = /[\\<![*_]|[`~]+/g
 /** The maximum number of delimiters in one paragraph, item or cell. */
 const maxDelimiters = 600

@@ -2,7 +2,10 @@
 import { toSafeHref } from './links.ts'
 import { type Markup } from './markdown.ts'
 
-/** Breaks mentions: puts a zero-width space between a mention sign and the name. The name may be in the next span: `\@name`, `@**name**`. */
+/**
+ * Breaks mentions: puts a zero-width space between an @ and the name after it. An @ at the end of the text also gets one, because the name may be
+ * in the next part of the Markdown: `\@name`, `@**name**`.
+ */
 function breakMentions(text: string): string {
   return text.replace(/(?<![\p{L}\p{N}])@(?=[\p{L}\p{N}_]|$)/gu, '@\u200B')
 }
@@ -85,7 +88,7 @@ export const whatsappText: Markup = {
   heading: (inner) => `*${inner.replaceAll('*', '')}*`,
 }
 
-/** Markdown without active parts: mentions, remote pictures, links to other schemes. */
+/** Markdown without active parts: no mentions, no remote pictures, no links except to http, https and mailto. */
 export const safeMarkdown: Markup = {
   text: (plain, source = plain.replace(/[[\]!*_`~\\|]/g, '\\$&')) =>
     breakMentions(source)
@@ -100,7 +103,7 @@ export const safeMarkdown: Markup = {
   code: (plain) => (plain.includes('`') ? `\`\` ${plain.replaceAll('``', '`\u200B`')} \`\`` : `\`${plain}\``),
   block: (plain, language) => `\`\`\`${language}\n${breakTicks(plain)}\n\`\`\``,
   link: (inner, address) => {
-    // @ is encoded: the part after it could be read as a name
+    // an @ is encoded, because the part after it could be read as the name in a mention
     const target = address.startsWith('mailto:') ? address : address.replace(/[()@]/g, encodePercent)
     return toSafeHref(inner.replaceAll('\u200B', '')) === address ? `<${target}>` : `[${inner}](<${target}>)`
   },
@@ -110,7 +113,7 @@ export const safeMarkdown: Markup = {
   rule: '---',
 }
 
-/** Microsoft Teams reads tags in Markdown, <at> among them. */
+/** Microsoft Teams reads HTML tags in Markdown, also <at>, which makes a mention. */
 export const teamsMarkdown: Markup = {
   ...safeMarkdown,
   text: (plain, source) => safeMarkdown.text(plain, source).replaceAll('<', '&lt;'),

@@ -1,4 +1,5 @@
-// Channels in the operator's own code. A failure counts as `ambiguous`, unless the code says that nothing was posted or no connection was made.
+// Channels in the operator's own code. An exception or an invalid result counts as `ambiguous`, unless the exception shows that the request
+// did not arrive.
 import { z } from 'zod'
 import type { Channel, OwnChannel, SendResult } from '../model/channel.ts'
 import { cut, toPrintableLine } from '../base/text.ts'
@@ -6,8 +7,9 @@ import { toRetryWait } from '../base/http.ts'
 import { splitMarkdown } from './chunks.ts'
 import { explainUnsent } from './http.ts'
 
+/** The maximum length of a piece, if the module sets none. */
 const defaultMaxChars = 4_000
-/** The maximum size of a piece, if the module sets none. */
+/** The maximum length of a piece, if the code of the module is invalid, so that its limit is unknown. */
 const unknownMaxChars = 2_000
 const brokenRetryMs = 60_000
 const maxDetailChars = 500

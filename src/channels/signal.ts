@@ -119,7 +119,7 @@ const untrusted: ErrorMeaning = {
   kind: 'permanent',
   hint: 'The safety number of the recipient has changed. Compare it, then run signal-cli trust.',
 }
-/** signal-cli also reports this error if the connection broke during the send. */
+/** The connection may have broken during the send, so the message may have arrived. */
 const disconnected: ErrorMeaning = { kind: 'ambiguous', hint: 'The connection to Signal failed.' }
 
 const recipientErrors = new Map<string, ErrorMeaning>([
@@ -172,7 +172,7 @@ type Style = 'BOLD' | 'ITALIC' | 'STRIKETHROUGH' | 'MONOSPACE'
 type StyleRange = { readonly start: number; readonly length: number; readonly style: Style }
 
 const styles: readonly Style[] = ['BOLD', 'ITALIC', 'STRIKETHROUGH', 'MONOSPACE']
-/** The marks of styles are noncharacters (Unicode, 23.7): one opens a style, and the next one closes it. */
+/** Each style has two marks, which are noncharacters (Unicode, 23.7): the first opens the style, the second closes it. */
 const firstMark = 0xfdd0
 const marks = /[\uFDD0-\uFDD7]/g
 

@@ -65,14 +65,14 @@ it.each([
   expect(fake.comments.filter(({ body }) => body.includes(mark))).toHaveLength(1)
 })
 
-it('a second attempt whose first one never arrived posts the comment once', async () => {
+it('if the first attempt never arrived, the second attempt posts the comment once', async () => {
   const { channel, fake, to } = await start()
   for (let more = 0; more < 120; more += 1) fake.addOthers(issue, 'More.')
   expect(await channel.send(toOutgoing({ to, nonce, maybeSince: Date.now() }))).toMatchObject({ kind: 'sent' })
   expect(fake.comments.filter(({ body }) => body.includes(mark))).toHaveLength(1)
 })
 
-it('a comment by somebody who knows the run, but not the credential, is not taken for the reply', async () => {
+it('a comment by somebody who knows the nonce of the reply, but not the credential, is not taken for the reply', async () => {
   const { channel, fake, to } = await start()
   fake.addOthers(issue, `Mine.\n\n${toMarker(nonce)}`)
   fake.addOthers(issue, `Mine.\n\n${toMarker(signNonce(nonce, 'guessed'))}`)

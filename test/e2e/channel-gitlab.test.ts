@@ -53,7 +53,7 @@ it.each([
   expect(fake.notes.filter(({ body }) => body.includes(mark))).toHaveLength(1)
 })
 
-it('a second attempt after a first one that never arrived posts the note once, and reads one page of older notes', async () => {
+it('if the first attempt never arrived, the second attempt reads one page of older notes and posts the note once', async () => {
   const { channel, fake, to } = await start()
   for (let more = 0; more < 450; more += 1) fake.addOthers(issue, 'Old.', Date.now() - 3_600_000)
   expect(await channel.send(toOutgoing({ to, nonce, maybeSince: Date.now() }))).toMatchObject({ kind: 'sent' })
@@ -109,7 +109,7 @@ it('a status that the commit already has from another run counts as set, althoug
 it.each([
   ['a refusal with another reason', { status: 400, body: { message: 'Validation failed' } }],
   [
-    'a refused transition to another state than that of the commit',
+    'a refused transition to a state that the commit does not have',
     { status: 400, body: { message: 'Cannot transition status via :run from :canceled' } },
   ],
 ])('%s for a commit status is a permanent failure', async (_, reply) => {

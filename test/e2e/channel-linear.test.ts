@@ -43,7 +43,7 @@ it.each([
   expect(fake.comments).toHaveLength(2)
 })
 
-it('a second attempt whose first one never arrived posts the comment once', async () => {
+it('if the first attempt never arrived, the second attempt posts the comment once', async () => {
   const { channel, fake, to } = await start()
   expect(await channel.send(toOutgoing({ to, nonce, maybeSince: Date.now() }))).toMatchObject({ kind: 'sent' })
   expect(fake.comments).toHaveLength(1)

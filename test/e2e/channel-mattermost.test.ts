@@ -46,7 +46,7 @@ it('the request for a message is the one that Mattermost’s own client makes', 
   expect(ours?.headers.authorization?.toLowerCase()).toBe(theirs?.headers.authorization?.toLowerCase())
 })
 
-it('a person is reached by id and by name, and the direct channel is opened once for each of the two', async () => {
+it('a person is reached by id and by name, and the direct channel is opened once for the id and once for the name', async () => {
   const { channel, fake } = await start()
   for (const to of [`user:${ada}`, `user:${ada}`, '@ada']) await channel.send(toOutgoing({ to }))
   expect(fake.posted.map((post) => post.channel_id)).toEqual([toDirectId(ada), toDirectId(ada), toDirectId(ada)])

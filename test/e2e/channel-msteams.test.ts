@@ -31,7 +31,7 @@ it('a reply in Teams is posted as an activity with a token of the bot', async ()
   expect(teams.connector.received[0]?.path).toBe('/v3/conversations/19%3A0a1b2c%40thread.tacv2/activities')
 })
 
-it('one token serves many messages, and the attempt after a revoked token gets a new one', async () => {
+it('one token serves many messages; when it is revoked, one attempt fails, and the next attempt gets a new token', async () => {
   const { channel, teams } = await start()
   await channel.send(toOutgoing({ to }))
   await channel.send(toOutgoing({ to }))

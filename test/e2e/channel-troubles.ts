@@ -14,7 +14,7 @@ export type Stage = {
   readonly secret: string
 }
 
-/** `start` takes the time that the channel waits for an answer. */
+/** Defines the tests that every channel has. `timeoutMs` is the time for which the channel waits for an answer. */
 export function testTroubles(start: (options: { timeoutMs?: number }) => Promise<Stage>): void {
   it('a rate limit is reported with the time to wait, and nothing is sent twice', async () => {
     const { channel, fake, to, secret } = await start({})

@@ -15,7 +15,7 @@ async function start(config: object = {}) {
   return { channel: createWebhookChannel(section.parse({ endpoints, ...config })), fake, to: 'ops', secret }
 }
 
-it('a reply is signed so that any library of Standard Webhooks accepts it', async () => {
+it('the reference library of Standard Webhooks accepts the signature of a reply', async () => {
   const { channel, fake } = await start()
   const text = 'Grün: "✓"\nund fertig.'
   expect(await channel.send(toOutgoing({ to: 'ops', text }))).toEqual({ kind: 'sent', id: 'msg_nonce-1' })

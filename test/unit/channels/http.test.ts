@@ -107,21 +107,21 @@ describe('a failure', () => {
     [504, 'ambiguous'],
     [521, 'transient'],
     [524, 'ambiguous'],
-  ])('the status %i is a failure of the kind %s, with its code and the next move', (status, kind) => {
+  ])('the status %i is a failure of the kind %s, and its detail shows the code and the hint', (status, kind) => {
     expect(readFailure(buildAnswer(status, {}, { code: 'E1' }))).toEqual({
       kind,
       detail: `Chat answered ${status} (E1). Do this.`,
     })
   })
 
-  it('an acceptance that names no message is ambiguous', () => {
+  it('an answer 200 that is not in the documented format is ambiguous', () => {
     expect(readPlain(buildAnswer(200))).toEqual({
       kind: 'ambiguous',
       detail: 'Chat answered 200, but not in the documented format. Check baseUrl.',
     })
   })
 
-  it('a failure has the wait that the provider asks for, and a wait in the body takes precedence over the header', () => {
+  it('a failure has the wait of the header Retry-After, but a wait that explain returns takes precedence', () => {
     const limited = buildAnswer(429, { 'retry-after': '9' })
     const readWait = createFailureReader({ provider: 'Chat', explain: () => ({ retryAfterMs: 700 }) })
     expect(readPlain(limited)).toMatchObject({ retryAfterMs: 9_000 })

@@ -28,7 +28,7 @@ it.each(['5550100', 'someone', 'chat_id:7', 'chat_guid:', 'a@b c', ''])(
 it.each([
   ['a wrong password', refuse(401, 'Authentication Error', 'Unauthorized'), 'permanent'],
   [
-    'a repeat of what is on its way',
+    'a message that is already being sent',
     refuse(400, 'Validation Error', 'Message is already queued to be sent! (Temp GUID: n)'),
     'ambiguous',
   ],
@@ -39,7 +39,11 @@ it.each([
     refuse(500, 'iMessage Error', 'Failed', { guid: 'g', error: 4 }),
     'transient',
   ],
-  ['an error that leaves open whether it was sent', refuse(500, 'iMessage Error', 'The build is green.'), 'ambiguous'],
+  [
+    'an error that does not say whether the message was sent',
+    refuse(500, 'iMessage Error', 'The build is green.'),
+    'ambiguous',
+  ],
 ])(
   'an answer of the server about %s is a failure of its documented kind, and the failure quotes no text of the server',
   async (_, { status, body }, kind) => {

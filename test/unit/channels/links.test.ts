@@ -1,4 +1,4 @@
-// Links in a reply: a reader sees where each one leads, in every markup.
+// Links in a reply: if the text of a link names another host than its address, the address is shown, in every markup.
 import { describe, expect, it } from 'vitest'
 import * as all from '../../../src/channels/markup.ts'
 import { toStyledText } from '../../../src/channels/signal.ts'
@@ -74,7 +74,7 @@ describe.each(markups)('misleading links in %s', (_name, markup) => {
   })
 
   it.each(['https://bank.com@evil.com', '<https://bank.com@evil.com>', 'https://bank.com&commat;evil.com'])(
-    'chats make no link of the address %j, which has a user name before its host, and the host is written after it',
+    'the address %j, which has a user name before its host, is written so that chats make no link of it, and the same address without the user name follows',
     (reply) => {
       const written = render(`See ${reply} now`, markup)
       expect(toVisibleText(written)).toContain('(https://evil.com/)')
@@ -82,7 +82,7 @@ describe.each(markups)('misleading links in %s', (_name, markup) => {
     },
   )
 
-  it('a link to a host with look-alike letters shows the registered name of the host', () => {
+  it('a link to a host with look-alike letters shows the host in its ASCII form', () => {
     for (const reply of ['[bаnk.com](https://bаnk.com)', 'https://bаnk.com', '<https://bаnk.com>']) {
       expect(toVisibleText(render(reply, markup))).toContain('(https://xn--bnk-6cd.com/)')
     }
@@ -159,7 +159,7 @@ it('styled text shows the target of a disguised link', () => {
 })
 
 it.each(['https://a@', '.x', '....', 'a:', '&a', '%2e@', '//:', 'www.'])(
-  'the time for a link whose text is %j many times grows with its length, not with its square',
+  'the time to check a link whose text repeats %j grows with the length of the text, not with the square of the length',
   (part) => {
     const measureTime = (count: number): number => {
       const began = performance.now()

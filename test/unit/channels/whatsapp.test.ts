@@ -58,7 +58,7 @@ it.each([
   expect(JSON.stringify(result)).not.toMatch(/The build is green|EAAG/)
 })
 
-it('a rate-limited message waits six seconds for a recipient limit, or as long as Retry-After says', async () => {
+it('a message waits six seconds after the limit for one recipient, and as long as Retry-After says after another limit', async () => {
   const send = (code: number, headers = {}) =>
     createChannel(createFetch(400, { error: { code } }, headers)).send(toOutgoing({ to: '+15550100' }))
   expect(await send(131_056)).toMatchObject({ retryAfterMs: 6_000 })
