@@ -2,8 +2,8 @@
 import { defineTransform } from 'hookloom'
 import { z } from 'zod'
 
-// Users of Cal.com can edit the payload template. The schema refuses a payload without the fields that are read here. A field that a real
-// booking may lack is optional, so that no real booking is refused.
+// Users of Cal.com can edit the payload template, so a payload may lack any field. The schema refuses a payload without a field that every real
+// booking has. The other fields are optional.
 const Person = z.object({ name: z.string(), email: z.string().nullish(), timeZone: z.string().nullish() })
 
 /** The fields of a booking event that are read: https://cal.com/docs/developing/guides/automation/webhooks */

@@ -65,7 +65,7 @@ export type GmailApi = {
   /** Starts or renews notifications. They end at `expiration`, in milliseconds since the epoch. */
   watch(topic: string, labelIds: readonly string[]): Promise<z.infer<typeof WatchAnswer>>
   stop(): Promise<void>
-  /** The changes since a position; 'expired' if Gmail no longer has them. */
+  /** One page of the mails that were added since a position; 'expired' if Gmail no longer has the changes since then. */
   history(
     since: string,
     pageToken?: string,

@@ -123,8 +123,8 @@ function readKey(value: unknown, key: string): unknown {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined
 }
 
-const keyMove = 'Put a new key into the file of hooks.gmail.serviceAccountKey.'
-const delegationMove =
+const keyAdvice = 'Put a new key into the file of hooks.gmail.serviceAccountKey.'
+const delegationAdvice =
   'The service account has no domain-wide delegation for this scope: add its client id and the scope in the Google Workspace Admin console.'
 
 /** `kind`: the kind of credentials. For a consent, the advice is to consent again; for a service account, to fix its key or its rights. */
@@ -142,7 +142,7 @@ export function toGoogleProblem(
     return new Problem(
       'gmail-consent-missing',
       isAccount
-        ? `reauth-required: Google does not accept the key of the service account. Check that the key and the account exist, that the mailbox is of their domain, and the clock of this machine. ${keyMove}`
+        ? `reauth-required: Google does not accept the key of the service account. Check that the key and the account exist, that the mailbox is of their domain, and the clock of this machine. ${keyAdvice}`
         : 'reauth-required: Google no longer accepts the consent; it was revoked or has expired. Run "hookloom gmail auth".',
     )
   }
@@ -150,14 +150,14 @@ export function toGoogleProblem(
     return new Problem(
       'gmail-consent-missing',
       isAccount
-        ? `reauth-required: ${what} ${delegationMove}`
+        ? `reauth-required: ${what} ${delegationAdvice}`
         : `reauth-required: ${what} The OAuth client is unknown. Download it again, and run "hookloom gmail auth --credentials <file>".`,
     )
   }
   if (has('insufficientPermissions', 'ACCESS_TOKEN_SCOPE_INSUFFICIENT')) {
     return new Problem(
       'gmail-unavailable',
-      `${what} ${isAccount ? delegationMove : 'The consent does not include this scope: run "hookloom gmail auth" again.'}`,
+      `${what} ${isAccount ? delegationAdvice : 'The consent does not include this scope: run "hookloom gmail auth" again.'}`,
     )
   }
   if (has('accessNotConfigured', 'SERVICE_DISABLED')) {
@@ -167,7 +167,7 @@ export function toGoogleProblem(
   if (status === 401) {
     return new Problem(
       'gmail-consent-missing',
-      `reauth-required: ${what} ${isAccount ? keyMove : 'Run "hookloom gmail auth".'}`,
+      `reauth-required: ${what} ${isAccount ? keyAdvice : 'Run "hookloom gmail auth".'}`,
     )
   }
   const next = status === 403 ? ` The ${isAccount ? 'service' : 'signed-in'} account has no permission for it.` : ''

@@ -35,7 +35,7 @@ export type MailSink = {
   /** The stored position; undefined if the mailbox was never read. */
   state(): Promise<GmailState | undefined>
   /**
-   * Resolves when every mail is durable and the state, which is stored last, too. If `deliver` rejects, all mails come again, and known mails are
+   * Stores the mails, and then the state. Resolves when all of them are durable. If `deliver` rejects, all mails come again, and known mails are
    * dropped by their key. `payload-invalid`: some mails were refused, and the others are durable.
    */
   deliver(payloads: readonly GmailPayload[], state: GmailState): Promise<void>

@@ -116,7 +116,7 @@ function isStoredApart({ body }: MailPart): boolean {
 /** The maximum number of bytes of separately stored texts that are fetched for one mail. */
 const maxStoredBytes = 4_194_304
 
-/** Fetches the texts of a mail that Gmail stores separately, if a client shows them. */
+/** Fetches the texts of a mail that Gmail stores separately, if a client shows them, up to `maxStoredBytes`. */
 export async function fetchStoredTexts(
   { id, payload }: GmailMessage,
   api: Pick<GmailApi, 'storedText'>,
@@ -140,8 +140,8 @@ function decodePart(part: MailPart | undefined): string {
 }
 
 /**
- * Non-ASCII text that is valid UTF-8 is read as UTF-8, no matter which charset the header has: Gmail has usually recoded it. Seven-bit bytes
- * follow the header, because of ISO-2022-JP.
+ * Non-ASCII text that is valid UTF-8 is read as UTF-8, no matter which charset the header has: Gmail has usually recoded it. Text of seven-bit
+ * bytes is read in the charset of the header, because it may be ISO-2022-JP.
  */
 function decodeText(bytes: Uint8Array, charset = 'utf-8'): string {
   const isSevenBit = bytes.every((byte) => byte < 0x80)

@@ -10,8 +10,9 @@ type Compound = {
 }
 
 type Rule = {
-  /** A selector. Its last compound is for the element, and the others are for its ancestors. `>` means the direct parent. */
+  /** The compounds of a selector. The last one is for the element, and the others are for its ancestors. */
   readonly compounds: readonly Compound[]
+  /** For each compound, whether `>` follows it, so that only the direct parent may match it. */
   readonly isDirect: readonly boolean[]
   readonly weight: number
   readonly style: CssDeclarations
@@ -60,10 +61,11 @@ export function createStylesheet(sheets: readonly string[]): Stylesheet {
     return names.every((name) => own.includes(name)) && attributes.every((each) => hasAttribute(element, each))
   }
 
-  function isAround(element: DomNode, rule: Rule, at: number): boolean {
+  /** Whether ancestors of the element match the compounds up to the position `at`. */
+  function hasAncestors(element: DomNode, rule: Rule, at: number): boolean {
     if (at < 0) return true
     for (let outer = element.parent; outer && steps <= maxSteps; outer = outer.parent) {
-      if (matches(outer, rule.compounds[at]) && isAround(outer, rule, at - 1)) return true
+      if (matches(outer, rule.compounds[at]) && hasAncestors(outer, rule, at - 1)) return true
       if (rule.isDirect[at] === true) return false
     }
     return false
@@ -75,7 +77,7 @@ export function createStylesheet(sheets: readonly string[]): Stylesheet {
       for (const each of byKey.get(key) ?? []) {
         if (steps > maxSteps) return [nothingShown]
         const { compounds, style } = each.rule
-        if (matches(element, compounds.at(-1)) && isAround(element, each.rule, compounds.length - 2)) {
+        if (matches(element, compounds.at(-1)) && hasAncestors(element, each.rule, compounds.length - 2)) {
           steps += style.length
           found.push(each)
         }
@@ -168,7 +170,7 @@ function nest(parents: readonly string[] | undefined, prelude: string): readonly
   if (parents === undefined) return own
   if (parents.length * own.length > maxNested) return undefined
   return own.flatMap((selector) => {
-    // a reference inside `:not()` or the like is not read: then the selector counts without its parents
+    // a `&` inside `:not()` or the like is not read: then the selector counts without its parents
     if (!selector.includes('&')) return prelude.includes('&') ? selector : parents.map((each) => `${each} ${selector}`)
     return parents.map((each) => selector.replace(/[^\s>+~&]*&[^\s>+~]*/g, (word) => joinReference(each, word)))
   })

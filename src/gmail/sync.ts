@@ -1,5 +1,6 @@
 // One sync of a mailbox: delivers every new mail since the stored position, in order. The position moves with the last mail. No mail blocks
-// another: if one cannot be fetched, the position stays, and the others are delivered, until all fetches of a group fail.
+// another: if one cannot be fetched, the position stays, and the others are delivered. The sync ends when no mail of a group of `concurrency`
+// mails can be fetched.
 import type { Log } from '../model/log.ts'
 import type { WatchedGmail } from '../model/config/gmail.ts'
 import { Problem } from '../model/problem.ts'
@@ -20,8 +21,9 @@ export type SyncResult = { readonly mails: number; readonly gap: boolean }
 
 /** Labels of mails that are not new for their owner: trash, spam, drafts and sent mails. */
 const notNew = ['SPAM', 'TRASH', 'DRAFT', 'SENT']
-/** The number of mails that are fetched, and kept in memory, at a time. */
+/** The number of mails that are fetched at a time. */
 const concurrency = 5
+/** The number of mails that are kept in memory at a time. */
 const chunkSize = 50
 /** The number of newest mails of each label that are fetched after a gap. */
 const maxAfterGap = 100
@@ -112,7 +114,7 @@ async function listRecent({ api, gmail }: SyncParts, { syncedAt }: GmailState): 
   return { added, historyId }
 }
 
-/** `failed`: the reasons why mails could not be fetched. `isDown`: all fetches of a group failed, so no more were tried. */
+/** `failed`: the reasons why mails could not be fetched. `isDown`: all fetches at the same time failed, so no more were tried. */
 type FetchedMails = {
   readonly payloads: readonly GmailPayload[]
   readonly failed: readonly unknown[]
@@ -181,7 +183,7 @@ function isNotNew(labels: readonly string[]): boolean {
   return labels.some((label) => notNew.includes(label))
 }
 
-/** Whether a mail is new for its owner, by its labels at arrival: a mail that its owner has archived since then is still new. */
+/** Whether a mail arrived with one of the watched labels. A mail that its owner has archived since then still counts. */
 function isWanted(labels: readonly string[], { labels: wanted }: WatchedGmail): boolean {
   return labels.some((label) => wanted.includes(label))
 }

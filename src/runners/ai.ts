@@ -131,7 +131,10 @@ async function call(
   )
 }
 
-/** The output limit of a call. For Anthropic, the AI SDK adds the thinking budget to it; for other providers, it includes the reasoning. */
+/**
+ * The output limit of a call. It includes the reasoning. For Anthropic, the thinking budget is subtracted, because the AI SDK adds it to the
+ * limit.
+ */
 function toCallLimit(
   limit: number | undefined,
   { kind }: ProviderConfig,
@@ -142,8 +145,8 @@ function toCallLimit(
 }
 
 /**
- * The options of a call. OpenAI must not store the run, because Hookloom keeps the transcript. Anthropic's package must not choose a tool by
- * itself.
+ * The options of a call. OpenAI must not store the run, because Hookloom keeps the transcript. Anthropic's package must request structured
+ * output, and not use a tool in its place.
  */
 function toProviderOptions(
   { provider: { config }, model }: { provider: Provider; model: string },

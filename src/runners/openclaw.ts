@@ -102,7 +102,7 @@ function buildAgentBody({ prompt, agentId, model }: RunRequest, action: AgentAct
   return Object.fromEntries(Object.entries(body).flatMap(([key, value]) => (value === undefined ? [] : [[key, value]])))
 }
 
-/** The channel and the recipient, both or neither. A direct call must not name `last`. */
+/** The channel and the recipient, both or neither: OpenClaw refuses one without the other, and the channel `last`. */
 function findDestination({ deliver, channel, to }: AgentAction): { channel: ChannelName; to: string } | undefined {
   if (!deliver || to === undefined || channel === 'last' || isUnknownToOpenClaw(channel)) return undefined
   return { channel, to }

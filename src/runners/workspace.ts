@@ -69,7 +69,7 @@ export async function readWorkspaceFile(folder: string | undefined, name: Worksp
 /** Returns the text of the file; undefined if the file is empty or cannot be read. */
 export type WorkspaceReader = (folder: string | undefined, name: WorkspaceFile) => Promise<string | undefined>
 
-/** A reader for turns. It logs a refused file once, and again only if the file was readable in between. */
+/** A reader for turns. It logs a refused file once, and again only if a read in between was not refused. */
 export function createWorkspaceReader(log: Pick<Log, 'warn'>): WorkspaceReader {
   const warned = new Set<string>()
   return async (folder, name) => {

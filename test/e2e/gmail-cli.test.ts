@@ -206,23 +206,26 @@ describe('a subscription of another topic', () => {
   test.each([
     ['of another topic', `projects/${project}/topics/other`, `the topic projects/${project}/topics/other,`],
     ['of a deleted topic', '_deleted-topic_', 'a topic that was deleted,'],
-  ])('hookloom gmail setup refuses a subscription %s, and names the next move', async (_, topic, named) => {
-    const google = await startGoogle()
-    const dir = makeMailDir(google, { mode: 'pull', project })
-    const subscription = `projects/${project}/subscriptions/hookloom-gmail`
-    google.pubsub.subscriptions.set(subscription, { topic })
-    const { code, stderr } = await runCommand(['gmail', 'setup'], { dir })
-    expect(code).not.toBe(0)
-    expect(stderr).toContain(`${subscription} belongs to ${named} not to projects/${project}/topics/hookloom-gmail`)
-    expect(stderr).toContain('--subscription <name>')
-    expect(google.pubsub.subscriptions.get(subscription)).toEqual({ topic })
+  ])(
+    'hookloom gmail setup refuses a subscription %s, and accepts another name with --subscription',
+    async (_, topic, named) => {
+      const google = await startGoogle()
+      const dir = makeMailDir(google, { mode: 'pull', project })
+      const subscription = `projects/${project}/subscriptions/hookloom-gmail`
+      google.pubsub.subscriptions.set(subscription, { topic })
+      const { code, stderr } = await runCommand(['gmail', 'setup'], { dir })
+      expect(code).not.toBe(0)
+      expect(stderr).toContain(`${subscription} belongs to ${named} not to projects/${project}/topics/hookloom-gmail`)
+      expect(stderr).toContain('--subscription <name>')
+      expect(google.pubsub.subscriptions.get(subscription)).toEqual({ topic })
 
-    const other = await runCommand(['gmail', 'setup', '--subscription', 'mails'], { dir })
-    expect(other.code).toBe(0)
-    expect(google.pubsub.subscriptions.get(`projects/${project}/subscriptions/mails`)).toMatchObject({
-      topic: `projects/${project}/topics/hookloom-gmail`,
-    })
-  })
+      const other = await runCommand(['gmail', 'setup', '--subscription', 'mails'], { dir })
+      expect(other.code).toBe(0)
+      expect(google.pubsub.subscriptions.get(`projects/${project}/subscriptions/mails`)).toMatchObject({
+        topic: `projects/${project}/topics/hookloom-gmail`,
+      })
+    },
+  )
 })
 
 describe('hookloom gmail auth', () => {

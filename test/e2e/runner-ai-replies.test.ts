@@ -75,7 +75,7 @@ test('a JSON answer without a reply is an error', async () => {
   expect(result).toMatchObject({ status: 'error', detail: expect.stringContaining('models.providers.mine.baseUrl') })
 })
 
-test('thoughts before a reply are removed, and the same words inside the reply are kept', async () => {
+test('a <think> block before a reply is removed, and one inside the reply is kept', async () => {
   fake.answer = replyWith('<think>\nShe is the ', 'harbour master.\n</think>\n\n', 'Hello <think>Mira</think>')
   expect((await run({ api, fake })).result).toMatchObject({ status: 'ok', text: 'Hello <think>Mira</think>' })
 })

@@ -65,7 +65,7 @@ describe.each(cases)('verdicts of $kind, streamed: $stream', ({ api, stream }) =
 test.each([
   ['that ignores the schema', 'All good.\npass', 'All good.\npass'],
   ['that writes other JSON', '{"ok":true}', '{"ok":true}'],
-  ['with a word that no list has', toJson({ reply, verdict: 'maybe' }), reply],
+  ['with a word that is not in the list of verdicts', toJson({ reply, verdict: 'maybe' }), reply],
   ['with a verdict that is not a string', toJson({ reply, verdict: ['pass'] }), reply],
   ['that was cut off', toJson({ reply, verdict: 'pass' }).slice(0, -4), reply],
 ])('a reply %s is delivered without a verdict', async (_, text, expected) => {

@@ -54,7 +54,7 @@ describe.each([openai, anthropic, google, chatCompletions])('the API $kind', (ap
   afterEach(() => fake.close())
 
   test.each([true, false])(
-    'a run is one request with the whole conversation, and returns the reply to it (stream: %s)',
+    'a run is one request with the conversation from its first question on, and returns the reply (stream: %s)',
     async (stream) => {
       fake.answer = replyWith('Hello, ', 'Mira.')
       const { result, lines } = await run({
@@ -184,7 +184,7 @@ describe.each([openai, anthropic, google, chatCompletions])('the API $kind', (ap
     },
   )
 
-  test('a reply that is too long for any chat counts as a failure', async () => {
+  test('a reply of more than one megabyte counts as a failure', async () => {
     fake.answer = replyWith('a'.repeat(1_048_577))
     const { result } = await run({ api, fake })
     expect(result).toMatchObject({ status: 'error', retryable: false, detail: expect.stringContaining('1 MB') })

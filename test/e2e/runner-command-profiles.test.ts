@@ -59,7 +59,7 @@ describe('the profile claude', () => {
     expect(continued).not.toHaveProperty('session-id')
   })
 
-  test('claude begins a new session if it does not know the old one, and only once', async () => {
+  test('claude is run once more, with a new session, if it does not know the old one', async () => {
     const workspace = makeFolder()
     const { io, lines } = createIO()
     const state = { sessionId: '00000000-0000-4000-8000-000000000000' }

@@ -75,7 +75,7 @@ describe('input of a command', () => {
 
 describe('misbehaving commands', () => {
   test.each([[[]], [['closed']]])(
-    'a command that never reads a prompt of one megabyte still gives its reply %j',
+    'a command with the arguments %j that never reads a prompt of one megabyte still gives its reply',
     async (args) => {
       const result = await openFixture('deaf', { args }).run(
         toRunRequest({ prompt: 'x'.repeat(1_048_576) }),
@@ -86,9 +86,9 @@ describe('misbehaving commands', () => {
   )
 
   test('a command that prints without end is killed', async () => {
-    const roll = await startProcessWatch()
-    const running = openFixture('flood', { args: [roll.port], killAfterMs: 50 }).run(toRunRequest(), createIO().io)
-    const pids = await roll.waitForProcesses(1)
+    const watch = await startProcessWatch()
+    const running = openFixture('flood', { args: [watch.port], killAfterMs: 50 }).run(toRunRequest(), createIO().io)
+    const pids = await watch.waitForProcesses(1)
     expect(await running).toEqual({
       status: 'error',
       retryable: false,
@@ -98,9 +98,9 @@ describe('misbehaving commands', () => {
   })
 
   test('if a command exits while a grandchild keeps its pipes open, its reply counts and the grandchild is killed', async () => {
-    const roll = await startProcessWatch()
-    const running = openFixture('family', { args: [roll.port], killAfterMs: 50 }).run(toRunRequest(), createIO().io)
-    const pids = await roll.waitForProcesses(1)
+    const watch = await startProcessWatch()
+    const running = openFixture('family', { args: [watch.port], killAfterMs: 50 }).run(toRunRequest(), createIO().io)
+    const pids = await watch.waitForProcesses(1)
     expect(pids.map(isAlive)).toEqual([true])
     expect(await running).toEqual({ status: 'ok', text: 'The family answers.' })
     expect(pids.filter(isAlive)).toEqual([])
@@ -109,31 +109,31 @@ describe('misbehaving commands', () => {
 
 describe('stopped runs', () => {
   test('a command that heeds SIGTERM is not killed', async () => {
-    const roll = await startProcessWatch()
+    const watch = await startProcessWatch()
     const { io, stop } = createIO()
     // a minute, which is longer than this test may take
-    const running = openFixture('obedient', { args: [roll.port], killAfterMs: 60_000 }).run(toRunRequest(), io)
-    const pids = await roll.waitForProcesses(1)
+    const running = openFixture('obedient', { args: [watch.port], killAfterMs: 60_000 }).run(toRunRequest(), io)
+    const pids = await watch.waitForProcesses(1)
     stop(timeIsUp)
     expect(await running).toEqual({ status: 'timeout', detail: expect.stringContaining('it reached its time limit') })
     expect(pids.filter(isAlive)).toEqual([])
   })
 
   test('a command that ignores SIGTERM is killed', async () => {
-    const roll = await startProcessWatch()
+    const watch = await startProcessWatch()
     const { io, stop } = createIO()
-    const running = openFixture('stubborn', { args: [roll.port], killAfterMs: 50 }).run(toRunRequest(), io)
-    const pids = await roll.waitForProcesses(1)
+    const running = openFixture('stubborn', { args: [watch.port], killAfterMs: 50 }).run(toRunRequest(), io)
+    const pids = await watch.waitForProcesses(1)
     stop(timeIsUp)
     expect(await running).toMatchObject({ status: 'timeout' })
     expect(pids.filter(isAlive)).toEqual([])
   })
 
   test('the grandchildren of a stopped command are killed with it', async () => {
-    const roll = await startProcessWatch()
+    const watch = await startProcessWatch()
     const { io, stop } = createIO()
-    const running = openFixture('family', { args: [roll.port, 'stays'], killAfterMs: 50 }).run(toRunRequest(), io)
-    const pids = await roll.waitForProcesses(2)
+    const running = openFixture('family', { args: [watch.port, 'stays'], killAfterMs: 50 }).run(toRunRequest(), io)
+    const pids = await watch.waitForProcesses(2)
     expect(pids.map(isAlive)).toEqual([true, true])
     stop()
     expect(await running).toMatchObject({ status: 'error', retryable: true })
@@ -151,14 +151,14 @@ describe('stopped runs', () => {
 })
 
 test('a gateway that exits kills its commands', async () => {
-  const roll = await startProcessWatch()
-  const host = spawn(process.execPath, [findFixture('host'), findFixture('stubborn'), roll.port], {
+  const watch = await startProcessWatch()
+  const host = spawn(process.execPath, [findFixture('host'), findFixture('stubborn'), watch.port], {
     stdio: ['pipe', 'ignore', 'inherit'],
   })
-  const pids = await roll.waitForProcesses(1)
+  const pids = await watch.waitForProcesses(1)
   expect(pids.map(isAlive)).toEqual([true])
   host.stdin.end('exit\n')
-  await expect(roll.waitForEnd()).resolves.toBeUndefined()
+  await expect(watch.waitForEnd()).resolves.toBeUndefined()
 })
 
 describe('failed runs', () => {
@@ -180,7 +180,7 @@ describe('failed runs', () => {
     expect(result).toMatchObject({ retryable: false, detail: expect.stringContaining('"/no/such/folder"') })
   })
 
-  test('a file that is not a program is reported by name', async () => {
+  test('a file that is not executable is reported as such', async () => {
     const result = await openRunner({ command: findFixture('deaf') }).run(toRunRequest(), createIO().io)
     expect(result).toMatchObject({ retryable: false, detail: expect.stringContaining('may not be executed') })
   })

@@ -49,7 +49,7 @@ function toRun(action: Partial<AgentAction> = {}) {
 }
 
 describe('forwarded runs', () => {
-  test('a forwarded run has the prompt, the run id as its key, and no field that the action leaves out', async () => {
+  test('a forwarded run has the prompt, the run id as its Idempotency-Key, and no field that the action leaves out', async () => {
     const { baseUrl, calls } = await openFake()
     expect(await openRunner(baseUrl).run(toRun(), createIO().io)).toMatchObject({ status: 'forwarded', id: 'theirs-1' })
     expect(calls).toMatchObject([

@@ -1,5 +1,5 @@
-// The forms in which a model gives a reply with a verdict: structured output, or the call of a tool. In both, the schema allows only the listed
-// words, but not every server enforces it.
+// Two of the forms in which a model gives a reply with a verdict: structured output, and the call of a tool. In both, the schema allows only the
+// listed words, but not every server enforces it.
 import type { JSONSchema7 } from 'ai'
 import { isJsonObject, type JsonObject, tryParseJson } from '../../base/json.ts'
 import type { VerdictForm } from '../../model/job.ts'
@@ -26,7 +26,10 @@ export function toAnswerSchema(words: readonly string[]): JSONSchema7 {
 
 type Answer = { readonly text: string; readonly verdict?: { readonly word: string; readonly form: VerdictForm } }
 
-/** `parse` reads JSON that may be incomplete. If the text is no object of this form, it is the reply itself. */
+/**
+ * Reads a reply and its verdict. A text that is not a JSON object with the field `reply` is the reply itself. `parse` reads JSON that may be
+ * incomplete.
+ */
 export async function readVerdictReply(
   { text, toolInput }: { readonly text: string; readonly toolInput: unknown },
   { form, words }: AnswerForm,
@@ -52,7 +55,7 @@ async function readFields(text: string, parse: (text: string) => Promise<unknown
   return isJsonObject(found) && Object.hasOwn(found, 'reply') ? found : undefined
 }
 
-/** Finds the end without a regular expression: an expression that begins with blanks would start at each of many blanks. */
+/** Removes a code fence. Its end is found without a regular expression, because one that begins with blanks would try each of many blanks. */
 function removeFence(text: string): string {
   const open = /^```(?:json)?/.exec(text)?.[0] ?? ''
   return (text.endsWith('```') ? text.slice(open.length, -3) : text.slice(open.length)).trim()

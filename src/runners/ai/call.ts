@@ -148,7 +148,7 @@ type ChatMessage = { readonly role: 'user' | 'assistant'; readonly content: stri
 
 /**
  * Builds the messages of a call. Roles alternate, and the user begins: the chat templates of several local models, and Google, refuse anything
- * else. A system note in a transcript becomes a user message with a prefix, because only some providers accept it there.
+ * else. A system note in a transcript becomes a user message with a prefix, because only some providers accept a system message there.
  */
 export function toConversation(history: readonly Message[], prompt: string): ChatMessage[] {
   const said = history.filter(({ text }) => text.trim() !== '').map(toChatMessage)

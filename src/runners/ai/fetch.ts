@@ -73,7 +73,7 @@ export function limitFetch(fetch: Fetch, maxBytes: number): BoundedFetch {
 
 type WatchedFetch = {
   readonly fetch: Fetch
-  /** The part that did not come in time; undefined if none was late. */
+  /** `no answer`: the first byte did not come in time. `stopped`: a later byte did not come in time. Undefined if all came in time. */
   readonly silence: () => 'no answer' | 'stopped' | undefined
 }
 

@@ -93,7 +93,7 @@ function describeUnknownProvider(name: string, known: readonly string[]): string
   return `models.providers has no "${asked}", only ${known.map((one) => `"${one}"`).join(', ')}.${hint}`
 }
 
-/** A model whose interface has the version that the SDK can wrap. */
+/** A model that `wrapLanguageModel` of the SDK accepts. */
 export type OpenModel = Parameters<typeof wrapLanguageModel>[0]['model']
 
 /** Opens a model. The package of its provider is loaded at the first use, so a gateway without a model loads none. */
@@ -130,7 +130,7 @@ export async function openModel({ config, baseUrl }: Provider, model: string, fe
   }
 }
 
-/** The headers with the API key of a kind. */
+/** The headers of a request: the API key in the form that the kind of provider expects, and the configured headers. */
 function toKeyHeaders({ kind, apiKey, headers = {} }: ProviderConfig): Record<string, string> {
   if (apiKey === undefined) return { ...headers }
   switch (kind) {

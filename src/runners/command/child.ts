@@ -115,8 +115,11 @@ function keepTail(stream: Readable, maxBytes: number): () => string {
   return () => tail.toString('utf8')
 }
 
-/** The pause between two checks of a group: it doubles up to the cap. The system reports the end of a child, but not of a grandchild. */
-const pollMs = { first: 10, cap: 320 }
+/**
+ * The pause between two checks of a group: first twice `base`, then doubled each time up to `cap`. The checks are needed because the system
+ * reports the end of a child, but not of a grandchild.
+ */
+const pollMs = { base: 10, cap: 320 }
 /** The time that the system has to remove a killed process. A process that hangs inside the kernel stays longer. */
 const reapMs = 5_000
 
@@ -144,7 +147,7 @@ async function endGroup(id: number, killAfterMs: number): Promise<boolean> {
 }
 
 async function waitUntilGone(id: number, ms: number): Promise<boolean> {
-  let waitMs = pollMs.first
+  let waitMs = pollMs.base
   for (let leftMs = ms; leftMs > 0; leftMs -= waitMs) {
     waitMs = Math.min(leftMs, waitMs * 2, pollMs.cap)
     await delay(waitMs)

@@ -29,7 +29,7 @@ export type PrintedReader = (output: string) => PrintedResult | undefined
 
 type FieldReader = (events: readonly JsonObject[]) => JsonValue | undefined
 
-/** The form of all known session ids, because the id becomes an argument of the next turn. */
+/** The form of all known session ids. Any other id is ignored, because the id becomes an argument of the next turn. */
 const sessionId = /^[A-Za-z0-9][\w.:-]{0,199}$/
 
 export function createPrintedReader({ id, output, text, session, failure, usage }: ReaderOptions): PrintedReader {

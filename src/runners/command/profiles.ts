@@ -2,7 +2,7 @@
 import type { Thinking } from '../../model/action.ts'
 import type { CommandRunnerConfig } from '../../model/config/agents.ts'
 
-/** A place in the output of a command: a path, in the last event that matches all of `where`. */
+/** A place in the output of a command: a path, in the last event that has this path and matches all of `where`. */
 export type Field = { readonly path: string; readonly where?: Readonly<Record<string, string | boolean>> }
 
 /** Paths to numbers whose sum is a count. */
@@ -83,7 +83,7 @@ export const profiles: Readonly<Record<NonNullable<CommandRunnerConfig['profile'
   },
   codex: {
     command: 'codex',
-    // "-" is the prompt from stdin
+    // "-" means that the prompt comes from stdin
     args: [...codexArgs, '-'],
     resumeArgs: [...codexArgs, 'resume', '{sessionId}', '-'],
     input: 'stdin',

@@ -135,7 +135,7 @@ function fillArgument(arg: string, values: ArgumentValues): string | undefined {
   return text.startsWith('-') && !arg.startsWith('-') ? ` ${text}` : text
 }
 
-/** Whether an argument of the operator is a flag. `--` is not a flag: it ends the flags. */
+/** Whether an argument is a flag that may have its value in the next argument. `--` ends the flags; a flag with a placeholder has its value. */
 function isFlag(arg: string | undefined): boolean {
   return arg !== undefined && arg !== '--' && arg.startsWith('-') && arg.replace(placeholder, '') === arg
 }

@@ -18,7 +18,11 @@ describe('an argument without its value', () => {
     ['is removed alone after the end of the flags', ['--', '{model}', '{prompt}'], ['--', 'Hello']],
     ['is removed alone after a flag that has its value', ['--id={sessionId}', '{model}'], ['--id=id-1']],
     ['is removed whole, even if it has other text', ['-c', 'effort={thinking}', '-m', '{provider}/{model}'], []],
-    ['is removed with one of two equal flags', ['-c', 'a=1', '-c', 'b={thinking}'], ['-c', 'a=1']],
+    [
+      'is removed with its flag, but an equal flag that has its value stays',
+      ['-c', 'a=1', '-c', 'b={thinking}'],
+      ['-c', 'a=1'],
+    ],
   ])('an argument without its value %s', (_, args, expected) => {
     expect(fillArguments(args, nothing)).toEqual(expected)
   })

@@ -27,8 +27,8 @@ function buildRefusal(statusCode: number, error: object, responseHeaders: Record
 }
 
 const permanent = { status: 'error', retryable: false }
-const passing = { status: 'error', retryable: true }
-const away = { status: 'unavailable' }
+const retryable = { status: 'error', retryable: true }
+const unavailable = { status: 'unavailable' }
 const tooLong = { status: 'too-long' }
 const overContext = 'longer than the context'
 
@@ -58,15 +58,15 @@ describe('a failure of a provider', () => {
     ['llama.cpp on a long prompt', buildRefusal(400, { type: 'exceed_context_size_error' }), tooLong, overContext],
     ['xAI on a long prompt', buildRefusal(400, { message: 'maximum prompt length is 131072' }), tooLong, overContext],
     [
-      'a prompt over the tokens of a minute',
+      'a prompt that is longer than the token limit of a minute',
       buildRefusal(429, { message: 'Request too large for gpt-5.2 on tokens per min' }),
       tooLong,
       overContext,
     ],
     [
-      'too many tokens just now are a rate limit',
+      'a 429 for too many tokens is a rate limit',
       buildRefusal(429, { message: 'Too many tokens, please wait' }),
-      away,
+      unavailable,
       '(429',
     ],
     [
@@ -89,14 +89,24 @@ describe('a failure of a provider', () => {
       'models.providers.mine.apiKey',
     ],
     ['an unknown model', buildRefusal(404, { code: 'model_not_found' }), permanent, 'has no "gpt-5.2"'],
-    ['a real 500 is not the request’s fault', buildRefusal(500, { type: 'invalid_request_error' }), away, '(500'],
-    ['a rate limit that a library calls 500', buildRefusal(500, { type: 'rate_limit_error' }), away, '(429'],
+    [
+      'a 500 counts as a failure of the provider, even with the code of an invalid request',
+      buildRefusal(500, { type: 'invalid_request_error' }),
+      unavailable,
+      '(500',
+    ],
+    [
+      'a rate limit to which the AI SDK gives the status 500',
+      buildRefusal(500, { type: 'rate_limit_error' }),
+      unavailable,
+      '(429',
+    ],
     ['a redirect is not followed', buildRefusal(301, {}), permanent, '(301)'],
-    ['overload inside a stream', { type: 'overloaded_error', message: 'Overloaded' }, away, 'overloaded'],
-    ['a status inside a stream', { error: { code: 502, message: 'Upstream' } }, away, '(502)'],
-    ['an error that says nothing', { message: 'Something' }, away, '(500)'],
-    ['a text that is not an API error', 'a word', passing, 'baseUrl'],
-    ['nothing at all', undefined, passing, 'baseUrl'],
+    ['overload inside a stream', { type: 'overloaded_error', message: 'Overloaded' }, unavailable, 'overloaded'],
+    ['a status inside a stream', { error: { code: 502, message: 'Upstream' } }, unavailable, '(502)'],
+    ['an error with a message only', { message: 'Something' }, unavailable, '(500)'],
+    ['a text instead of an error', 'a word', retryable, 'baseUrl'],
+    ['an undefined exception', undefined, retryable, 'baseUrl'],
   ])('a failure of a provider is described correctly: %s', (_, thrown, expected, words) => {
     const failure = failureOf(thrown)
     expect(failure).toMatchObject({ ...expected, detail: expect.stringContaining(words) })
@@ -110,10 +120,10 @@ describe('a failure of a provider', () => {
   })
 
   test.each([
-    ['ECONNREFUSED', away, 'api.example.com'],
-    ['ENOTFOUND', away, 'api.example.com'],
-    ['CERT_HAS_EXPIRED', away, 'models.providers.mine.baseUrl'],
-    ['ECONNRESET', passing, 'ended before its reply'],
+    ['ECONNREFUSED', unavailable, 'api.example.com'],
+    ['ENOTFOUND', unavailable, 'api.example.com'],
+    ['CERT_HAS_EXPIRED', unavailable, 'models.providers.mine.baseUrl'],
+    ['ECONNRESET', retryable, 'ended before its reply'],
   ])('the network error %s is the failure %j, described without the credential of the URL', (code, expected, words) => {
     const cause = Object.assign(new Error('connect to https://user:sk-Test@api.example.com'), { code })
     const failure = failureOf(new Error('Cannot connect to API', { cause }))
@@ -122,12 +132,12 @@ describe('a failure of a provider', () => {
   })
 
   test('a 503 after a partial reply counts as an attempt, because it may have cost tokens', () => {
-    expect(failureOf(buildRefusal(503, {}), true)).toMatchObject(passing)
+    expect(failureOf(buildRefusal(503, {}), true)).toMatchObject(retryable)
   })
 
   test('an unexpected error after a partial reply is reported as a truncated stream', () => {
     expect(failureOf(new Error('odd'), true)).toMatchObject({
-      ...passing,
+      ...retryable,
       detail: expect.stringContaining('ended before its reply'),
     })
   })

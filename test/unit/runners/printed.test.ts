@@ -38,7 +38,7 @@ describe('a printed document', () => {
   )
 
   test.each(['--yolo', '-x', '', 'a b', 'a\nb', 'x'.repeat(201), 7, { id: 1 }])(
-    'a session id with unsafe characters is ignored: %j',
+    'a session id that does not have the known form is ignored: %j',
     (id) => {
       expect(readerOf({})(JSON.stringify({ reply: 'x', session: { id } }))?.sessionId).toBeUndefined()
     },
@@ -78,7 +78,7 @@ describe('token counts in the output of a command', () => {
     expect(read({ in: 1, out: 3 })).toEqual({ inputTokens: 1, outputTokens: 3 })
   })
 
-  test('a turn has no token counts if one direction is missing or is not a number', () => {
+  test('a turn has no token counts if the count of its input or output is missing, negative or not a number', () => {
     expect(read({ in: 1 })).toBeUndefined()
     expect(read({ in: '1', out: 3 })).toBeUndefined()
     expect(read({ in: -1, out: 3 })).toBeUndefined()

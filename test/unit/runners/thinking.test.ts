@@ -68,7 +68,7 @@ describe('the levels of a model', () => {
     expect(rowOf('google', model)).toBe(row)
   })
 
-  test('the thinking budget of a model leaves room for its reply', () => {
+  test('the thinking budget of claude-opus-4-1 leaves room for its reply', () => {
     const budgets = optionsOf('anthropic', 'claude-opus-4-1').flatMap(({ thinking }) => Object.values(thinking ?? {}))
     expect(Math.max(...budgets.filter((value) => typeof value === 'number'))).toBeLessThan(32_000)
   })
