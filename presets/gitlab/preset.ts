@@ -15,7 +15,7 @@ const text = (path: string) => `{{${path} | default: "(no text)" | truncate: 600
 const who = '{{user.name | default: "Somebody"}}'
 // without updates, and without events that have no action: such an event may be an edit too
 const opened = ['open', 'reopen']
-// Without the users of project and group access tokens, which have such names: a post by the agent itself must not become its next turn.
+// Without the users of project and group access tokens, whose names match this pattern: a post by the agent itself must not become its next turn.
 // Source: https://docs.gitlab.com/user/project/settings/project_access_tokens/#bot-users-for-projects
 const people = { 'user.username': { not: { matches: '^(project|group)_[0-9]+_bot' } } }
 

@@ -42,7 +42,7 @@ describe('mails over HTTP', () => {
     expect(listKeys()).toEqual([`gmail:${account}:a`])
   })
 
-  test('a gateway that ends in the middle of the mails is the reported failure, not the mail that it refused before', async () => {
+  test('if a gateway fails after it has refused a mail, the failure of the gateway is reported, and not the refusal', async () => {
     gateway.planAnswers({ status: 400 }, { status: 503 })
     const delivering = createSink().deliver(['a', 'b', 'c'].map(toPayload), place)
     await expect(delivering).rejects.toMatchObject({ code: 'gateway-unreachable' })

@@ -119,10 +119,13 @@ describe('a mail', () => {
   })
 
   test.each([
-    ['a numeral that the HTML converter cannot write', '<ol type="I" start="10000"><li>ten thousand</li></ol>'],
-    ['such a numeral further down', `<ol type="i" start="3999">${'<li>item</li>'.repeat(3)}</ol>`],
-    ['a number below the first', '<ol type="a" start="-3"><li>item</li></ol>'],
-    ['a number that is none', '<ol start="1e999"><li>item</li></ol>'],
+    ['a Roman numeral that the HTML converter cannot write', '<ol type="I" start="10000"><li>ten thousand</li></ol>'],
+    [
+      'a list that reaches a Roman numeral that the HTML converter cannot write',
+      `<ol type="i" start="3999">${'<li>item</li>'.repeat(3)}</ol>`,
+    ],
+    ['a list that begins below 1', '<ol type="a" start="-3"><li>item</li></ol>'],
+    ['a list whose start is not a number', '<ol start="1e999"><li>item</li></ol>'],
   ])('a mail with %s has its text', (_, html) => {
     expect(toBody(toPart('text/html', html))).toMatch(/item|ten thousand/)
   })

@@ -66,8 +66,8 @@ describe('a push', () => {
     ['of another issuer', { aud: audience, iss: 'https://accounts.example.org' }, {}],
     ['of another service account', { aud: audience, email: 'other@proj-123456.iam.example' }, {}],
     ['whose address is not verified', { aud: audience, email_verified: false }, {}],
-    ['whose address is verified in words', { aud: audience, email_verified: 'true' }, {}],
-    ['without an end', { aud: audience, exp: undefined }, {}],
+    ['whose email_verified is a text', { aud: audience, email_verified: 'true' }, {}],
+    ['that never expires', { aud: audience, exp: undefined }, {}],
   ])('a push with a token %s is answered 401 and starts no sync', async (_, claims, options) => {
     expect(await push(google.signPush(claims, options))).toBe(401)
     expect(wakes).toBe(0)

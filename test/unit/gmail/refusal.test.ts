@@ -1,4 +1,4 @@
-// The refusals of Google, and the next move that each one names.
+// The refusals of Google, and what each one advises the operator to do.
 import { describe, expect, test } from 'vitest'
 import { createCall, toGoogleProblem } from '../../../src/gmail/call.ts'
 import { GmailConfig } from '../../../src/model/config/gmail.ts'
@@ -14,7 +14,7 @@ const refusals: [number, object][] = [
 ]
 
 describe('a refusal of Google', () => {
-  test.each(refusals)('the refusal %i %j names "gmail auth" as the next step for the operator', (status, body) => {
+  test.each(refusals)('the refusal %i %j of a consent advises "gmail auth"', (status, body) => {
     expect(toGoogleProblem(request, { status, body }, 'consent').message).toContain('hookloom gmail auth')
   })
 

@@ -142,10 +142,10 @@ describe('a sync of a mailbox', () => {
   })
 
   test.each([
-    ['parts that are none', { id: 'odd', payload: 'text' }],
-    ['a date that is none', { id: 'odd', internalDate: 'yesterday' }],
-    ['labels and a snippet that are none', { id: 'odd', labelIds: 'INBOX', snippet: 7, threadId: {} }],
-    ['no shape at all', []],
+    ['a text instead of its parts', { id: 'odd', payload: 'text' }],
+    ['an invalid date', { id: 'odd', internalDate: 'yesterday' }],
+    ['labels, a snippet and a thread id of a wrong type', { id: 'odd', labelIds: 'INBOX', snippet: 7, threadId: {} }],
+    ['an array instead of a message', []],
   ])('a sync delivers a mail that Gmail answers with %s, and the mail after it', async (_, body) => {
     const stage = createStage(google)
     await stage.sync()

@@ -65,8 +65,8 @@ async function endWaits(ms: number): Promise<void> {
   pauses = pauses.filter((each) => each.ms !== ms)
 }
 
-/** A sink that can be waited for. */
-function createEvents() {
+/** A sink, and functions that wait until it has a position or a number of mails. */
+function createSinkObserver() {
   const sink = createMemorySink()
   const waiting: { holds: () => boolean; resolve: () => void }[] = []
   const look = () => {
@@ -93,11 +93,11 @@ function createEvents() {
   }
 }
 
-function start(events: ReturnType<typeof createEvents>, more: object, log: Log = silentLog): MailWatcher {
+function start(observer: ReturnType<typeof createSinkObserver>, more: object, log: Log = silentLog): MailWatcher {
   watcher = startWatcher({
     dir,
     gmail: toGmail(google, more),
-    sink: events.sink,
+    sink: observer.sink,
     gate: { clientOf: () => '', readLockSeconds: () => undefined, fail() {} },
     log,
     clock: () => Date.now() + later,
@@ -108,98 +108,98 @@ function start(events: ReturnType<typeof createEvents>, more: object, log: Log =
 
 const notify = (historyId: number) => google.pubsub.publish({ emailAddress: account, historyId })
 const topic = `projects/${project}/topics/hookloom-gmail`
-const toSubscription = () =>
+const addSubscription = () =>
   google.pubsub.subscriptions.set(`projects/${project}/subscriptions/hookloom-gmail`, { topic })
 
 describe('a watched mailbox, by pull', () => {
   test('three mails in one notification become three deliveries', async () => {
-    toSubscription()
-    const events = createEvents()
-    start(events, { mode: 'pull', project })
-    await events.waitForBegin()
+    addSubscription()
+    const observer = createSinkObserver()
+    start(observer, { mode: 'pull', project })
+    await observer.waitForBegin()
     google.mailbox.receive({ id: 'a' }, { id: 'b' }, { id: 'c' })
     notify(google.mailbox.historyId)
-    await events.waitForMails(3)
-    expect(events.listIds()).toEqual(['a', 'b', 'c'])
+    await observer.waitForMails(3)
+    expect(observer.listIds()).toEqual(['a', 'b', 'c'])
   })
 
   test('a late or repeated notification only starts a sync', async () => {
-    toSubscription()
-    const events = createEvents()
-    start(events, { mode: 'pull', project })
-    await events.waitForBegin()
+    addSubscription()
+    const observer = createSinkObserver()
+    start(observer, { mode: 'pull', project })
+    await observer.waitForBegin()
     google.mailbox.receive({ id: 'a' }, { id: 'b' })
     for (const historyId of [1020, 1010, 1010, 7]) notify(historyId)
-    await events.waitForMails(2)
+    await observer.waitForMails(2)
     await google.pubsub.waitForPull()
     google.mailbox.receive({ id: 'c' })
     notify(1020)
-    await events.waitForMails(3)
+    await observer.waitForMails(3)
     await google.pubsub.waitForPull()
-    expect(events.listIds()).toEqual(['a', 'b', 'c'])
+    expect(observer.listIds()).toEqual(['a', 'b', 'c'])
     expect(google.pubsub.waiting()).toBe(0)
   })
 
-  test('a notification is acknowledged only after its mails are durable', async () => {
-    toSubscription()
-    const events = createEvents()
+  test('a notification is not acknowledged before its mails are delivered', async () => {
+    addSubscription()
+    const observer = createSinkObserver()
     let waitingAtDelivery = -1
-    const { deliver } = events.sink
-    events.sink.deliver = async (payloads, state) => {
+    const { deliver } = observer.sink
+    observer.sink.deliver = async (payloads, state) => {
       if (payloads.length > 0) waitingAtDelivery = google.pubsub.waiting()
       await deliver(payloads, state)
     }
-    start(events, { mode: 'pull', project })
-    await events.waitForBegin()
+    start(observer, { mode: 'pull', project })
+    await observer.waitForBegin()
     google.mailbox.receive({ id: 'a' })
     notify(1)
-    await events.waitForMails(1)
+    await observer.waitForMails(1)
     expect(waitingAtDelivery).toBe(1)
   })
 
   test('a watched mailbox is synced every quarter of an hour, in case a notification is lost', async () => {
-    toSubscription()
-    const events = createEvents()
-    start(events, { mode: 'pull', project })
-    await events.waitForBegin()
+    addSubscription()
+    const observer = createSinkObserver()
+    start(observer, { mode: 'pull', project })
+    await observer.waitForBegin()
     await waitForPauses(15 * 60_000, 2)
     google.mailbox.receive({ id: 'a' })
     await endWaits(15 * 60_000)
-    await events.waitForMails(1)
+    await observer.waitForMails(1)
     expect(google.pubsub.waiting()).toBe(0)
   })
 })
 
 describe('a watched mailbox, by poll', () => {
   test('a polled mailbox is synced every pollSeconds without Pub/Sub', async () => {
-    const events = createEvents()
-    start(events, { mode: 'poll', pollSeconds: 20 })
-    await events.waitForBegin()
+    const observer = createSinkObserver()
+    start(observer, { mode: 'poll', pollSeconds: 20 })
+    await observer.waitForBegin()
     google.mailbox.receive({ id: 'a' })
     await endWaits(20_000)
-    await events.waitForMails(1)
+    await observer.waitForMails(1)
     expect(google.requests.some((request) => /watch|subscriptions/.test(request))).toBe(false)
   })
 
   test('a watcher says reauth-required when the consent is revoked, and continues with a new one', async () => {
     google.refreshTokens.clear()
-    const events = createEvents()
-    const { consentLost, status } = start(events, { mode: 'poll' })
+    const observer = createSinkObserver()
+    const { consentLost, status } = start(observer, { mode: 'poll' })
     expect(String(await consentLost)).toMatch(/reauth-required/)
     expect(status()).toMatchObject({ state: 'reauth-required' })
     expect(status().problems.join()).not.toContain('refresh-1')
     google.refreshTokens.add('refresh-2')
     await writeConsent(dir, { ...consent, refreshToken: 'refresh-2' })
     await endWaits(10_000)
-    await events.waitForBegin()
+    await observer.waitForBegin()
     expect(status().problems).toEqual([])
   })
 
   test('a watcher with a service account does not suggest "gmail auth", and continues when Google accepts the key again', async () => {
     writeFileSync(join(dir, 'key.json'), JSON.stringify(google.serviceAccountKey))
     google.fail('/token', { status: 401, body: { error: 'unauthorized_client' } })
-    const events = createEvents()
-    const { consentLost, status } = start(events, { mode: 'poll', serviceAccountKey: 'key.json' })
+    const observer = createSinkObserver()
+    const { consentLost, status } = start(observer, { mode: 'poll', serviceAccountKey: 'key.json' })
     expect(String(await consentLost)).toMatch(/domain-wide delegation/)
     expect(String(await consentLost)).not.toContain('gmail auth')
     await endWaits(10_000)
@@ -207,7 +207,7 @@ describe('a watched mailbox, by poll', () => {
     expect(status().state).toBe('reauth-required')
     later = 5 * 60_000
     await endWaits(10_000)
-    await events.waitForBegin()
+    await observer.waitForBegin()
     await waitForPauses(30_000)
     expect(status()).toMatchObject({ state: 'watching', problems: [] })
   })
@@ -216,15 +216,15 @@ describe('a watched mailbox, by poll', () => {
     google.refreshTokens.clear()
     const status = await new Promise<unknown>((resolve) => {
       const error = () => resolve(existsSync(toStatusFile(dir)) && JSON.parse(readFileSync(toStatusFile(dir), 'utf8')))
-      start(createEvents(), { mode: 'poll' }, { ...silentLog, error })
+      start(createSinkObserver(), { mode: 'poll' }, { ...silentLog, error })
     })
     expect(status).toMatchObject({ state: 'reauth-required' })
   })
 
   test('a watcher writes its status to a file, without a secret', async () => {
-    const events = createEvents()
-    const running = start(events, { mode: 'poll' })
-    await events.waitForBegin()
+    const observer = createSinkObserver()
+    const running = start(observer, { mode: 'poll' })
+    await observer.waitForBegin()
     await running.stop()
     watcher = undefined
     const found = await readStatus(toStatusFile(dir))
@@ -242,38 +242,38 @@ describe('the subscription of a watched mailbox', () => {
     ['belongs to a topic that was deleted', () => google.pubsub.subscriptions.set(name, { topic: '_deleted-topic_' })],
     ['does not exist', () => google.pubsub.subscriptions.delete(name)],
   ])('a subscription that %s is shown in the status until it is in order', async (_, spoil) => {
-    toSubscription()
+    addSubscription()
     spoil()
-    const { status } = start(createEvents(), { mode: 'push', project, push })
+    const { status } = start(createSinkObserver(), { mode: 'push', project, push })
     await waitForPauses(3_600_000)
     expect(status().state).toBe('failing')
     expect(status().problems).toEqual([
       expect.stringMatching(/hookloom-gmail (belongs|does not).*hookloom gmail setup/),
     ])
-    toSubscription()
+    addSubscription()
     await endWaits(3_600_000)
     await waitForPauses(3_600_000)
     expect(status().problems).toEqual([])
   })
 
   test('an account that may not read the settings of the subscription still watches', async () => {
-    toSubscription()
+    addSubscription()
     google.fail(name, { status: 403, body: { error: { status: 'PERMISSION_DENIED' } } })
-    const events = createEvents()
-    const { status } = start(events, { mode: 'push', project, push })
-    await events.waitForBegin()
+    const observer = createSinkObserver()
+    const { status } = start(observer, { mode: 'push', project, push })
+    await observer.waitForBegin()
     await waitForPauses(3_600_000)
     expect(status().problems).toEqual([])
   })
 })
 
-describe('the watch that Gmail must renew', () => {
+describe('the renewal of a watch', () => {
   test('a failed watch is shown in the status and tried again after a minute, and its success clears the problem', async () => {
-    toSubscription()
+    addSubscription()
     google.fail('/watch', { status: 403, body: { error: { status: 'PERMISSION_DENIED' } } })
-    const events = createEvents()
-    const { status } = start(events, { mode: 'pull', project })
-    await events.waitForBegin()
+    const observer = createSinkObserver()
+    const { status } = start(observer, { mode: 'pull', project })
+    await observer.waitForBegin()
     await waitForPauses(60_000)
     expect(status().state).toBe('failing')
     expect(status().problems).toEqual([expect.stringMatching(/watch: Google answered 403 \(PERMISSION_DENIED\)/)])
@@ -299,7 +299,7 @@ describe('the watch that Gmail must renew', () => {
 describe('a watched mailbox, by push', () => {
   test('a watcher that is stopped while its receiver begins to listen stops at once', async () => {
     const push = { port: 0, endpoint: 'https://mail.example.org/gmail-pubsub', serviceAccount: pushServiceAccount }
-    const stopped = start(createEvents(), { mode: 'push', project, push })
+    const stopped = start(createSinkObserver(), { mode: 'push', project, push })
     await stopped.stop()
     expect(stopped.status().state).toBe('stopped')
   })

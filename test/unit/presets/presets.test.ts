@@ -17,7 +17,7 @@ import { buildDelivery, toLocalHead } from '../../../src/deliveries/delivery.ts'
 const folder = join(import.meta.dirname, '../../../presets')
 const corpus = process.env['HOOKLOOM_CORPUS'] ?? ''
 const bundled: readonly Preset[] = presets
-/** The presets that check a proof, with the options that require it. */
+/** The options with which a preset requires a proof, for the presets that need other options than `secret`. */
 const keys: Record<string, object> = {
   notion: { handed: true },
   discord: { publicKey: 'd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a' },
@@ -75,7 +75,7 @@ const fixturesOf = (name: string) =>
 
 const fixtures = signed.flatMap(({ name }) => fixturesOf(name).map((fixture) => ({ name, ...fixture })))
 
-/** Gaps in a message: a missing value, a label without a value, or JSON without an introduction. */
+/** Gaps in a message: a missing value, a label without a value, a placeholder, or JSON that does not follow a line that ends with "as JSON:". */
 function findFlaws(message: string, payload: JsonValue): string[] {
   const texts = toTexts(payload)
   const words = message.replace(/, as JSON:\n.*/, '')
