@@ -24,7 +24,9 @@ export function foldForReading(text: string): string {
 
 /** Decodes percent-encoding, but only of visible ASCII characters. */
 function decodePercent(text: string): string {
-  return text.replace(/%([2-7][\da-e])/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+  return text.replace(/%(2[1-9a-f]|[3-6][\da-f]|7[\da-e])/gi, (_, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  )
 }
 
 /** Whether the text of a link names another host than its address. `address` is a result of `toSafeHref`. */

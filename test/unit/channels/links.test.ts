@@ -95,6 +95,7 @@ describe.each(markups)('misleading links in %s', (_name, markup) => {
       '[help@bank.com](mailto:help@bank.com,x@evil.com)',
       '[help@bank.com](mailto:help@bank.com%2Cx@evil.com)',
       '[help@bank.com](mailto:help@bank.com?cc=x@evil.com)',
+      '[help@bank.com](mailto:help@bank.com?t%6F=x@evil.com)',
       '[help@bank.com](mailto:%FFhelp@evil.com)',
     ]) {
       expect(toVisibleText(render(reply, markup))).toMatch(/mailto:.*evil\.com/)
