@@ -55,7 +55,7 @@ function startSpan(
   { traceId, describeStart, traceparent, kind: side }: Omit<SpanOptions<never>, 'describeResult'>,
 ) {
   const root = toParentContext(traceId)
-  // without a context manager, an SDK knows no active span
+  // an SDK without a context manager knows no active span: then the root is the parent
   const isInside = side === 'client' && hasSameTrace(context.active(), root)
   const parent = isInside ? context.active() : root
   const kind = side === undefined ? SpanKind.INTERNAL : side === 'server' ? SpanKind.SERVER : SpanKind.CLIENT

@@ -55,7 +55,10 @@ function decodeLetters(signs: string): string {
   return signs.replace(noLetters, '').replaceAll('0', 'O').replace(/[1I]/g, 'L')
 }
 
-/** A marker may have any brackets, any characters except letters between the letters of the phrase, and any id. */
+/**
+ * A marker has at least one opening bracket before the phrase, and any id. Between the letters of the phrase may be anything except letters, digits
+ * and angle brackets.
+ */
 function findMarkers(skeleton: Skeleton): Span[] {
   const letters = decodeLetters(skeleton.signs)
   if (!letters.includes(phrase)) return []

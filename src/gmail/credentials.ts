@@ -1,4 +1,5 @@
-// The credentials of the mailbox: the consent of a person, stored in state/ for the owner only, or the key of a service account.
+// The credentials of the mailbox: the key of a service account, or the consent of a person, in a file in state/ that only
+// the user of the gateway can read.
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'

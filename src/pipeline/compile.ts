@@ -123,7 +123,7 @@ function compileField(
   return text === undefined ? undefined : nameMappingInProblem(mapping, field, () => compileTemplate(text))
 }
 
-/** Adds the mapping and the field to a problem. */
+/** Returns what `make` returns. Adds the mapping and the field to a problem that it throws. */
 function nameMappingInProblem<T>(mapping: NamedMapping, field: string, make: () => T): T {
   try {
     return make()

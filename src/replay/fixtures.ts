@@ -94,8 +94,8 @@ function createReader({ state }: Fixture): StateReader | undefined {
 }
 
 /**
- * The generation with only the mappings of this module, without their paths if none of them has this path. A module without a mapping gets
- * one without conditions.
+ * A generation with only the mappings of this module. If none of them has the path of the fixture, they lose their paths. A module without a
+ * mapping gets one without conditions.
  */
 function buildOwnGeneration(
   { config, mappings, transforms, verifiers }: GenerationParts,

@@ -132,11 +132,11 @@ function toPercent(count: number, total: number): number {
 
 function toExample({ deliveryId, hook, before, after, changes }: ReplayedDelivery) {
   const [from, to] = [describeOutcome(before), describeOutcome(after)].map((words) => words.slice(0, maxValueChars))
-  return { deliveryId, hook, before: from ?? '', after: to ?? '', changes: changes.map(toShownChange) }
+  return { deliveryId, hook, before: from ?? '', after: to ?? '', changes: changes.map(toChangeFields) }
 }
 
 /** Cuts long texts to a part that begins shortly before the first difference. */
-function toShownChange({ path, before, after, recorded }: ShownChange): api.ChangeFields {
+function toChangeFields({ path, before, after, recorded }: ShownChange): api.ChangeFields {
   const from = typeof before === 'string' && typeof after === 'string' ? findStart(before, after) : 0
   const cutValue = (value: unknown) => (typeof value === 'string' ? cutPart(value, from) : (value ?? null))
   return {

@@ -132,8 +132,8 @@ async function call(
 }
 
 /**
- * The output limit of a call. It includes the reasoning. For Anthropic, the thinking budget is subtracted, because the AI SDK adds it to the
- * limit.
+ * The output limit that the AI SDK gets. `limit` includes the reasoning. For Anthropic, the thinking budget is subtracted, because the SDK adds it
+ * to the limit that it gets.
  */
 function toCallLimit(
   limit: number | undefined,

@@ -47,7 +47,7 @@ export const toKeyName = ({ ring, key }: Pick<NewFlowJob, 'ring' | 'key'>) => JS
 /** Whether the first waiting job is a retry that the new jobs do not replace: it waits for its own time. */
 const waitsForRetry = ({ known, newest }: KeyGroup) =>
   known?.isQueuedAgain === true && newest.settings.onNew !== 'replace'
-/** Whether the key waits already: for a retry, or with a first job that was never queued again. */
+/** Whether the key waits already for its next turn. A retry that the new jobs replace does not count. */
 const isWaiting = (group: KeyGroup) =>
   waitsForRetry(group) || (group.known?.head !== undefined && !group.known.isQueuedAgain)
 /** Whether the key keeps its due time: a key that is due already does not wait again. */

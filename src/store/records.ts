@@ -78,7 +78,8 @@ export type NewTask = {
  * hold of each kind.
  */
 export type Hold = {
-  /** `mapping:<ring>`, `source:<source>`, `agent:<id>`, `limit:<name>`, `budget:<name>`, `session:<lane>` or `all`; see also `toResumedLabel`. */
+  /** `mapping:<ring>`, `source:<source>`, `agent:<id>`, `limit:<name>`, `budget:<name>`, `session:<lane>` or `all`.
+   * With `resumed:` before it, the hold keeps nothing back: see `toResumedLabel` in rules.ts. */
   readonly label: string
   /** `pause`: an operator made it. `turns`: too many turns ran in an hour. `provider`: a provider asked to wait. `budget`: a budget is used up. */
   readonly kind: 'pause' | 'turns' | 'provider' | 'budget'

@@ -15,7 +15,7 @@ export type Verdict = {
   readonly lowest: number
   readonly highest: number
   readonly goal: number | undefined
-  /** The limit for a pass: the lowest value, or with `isMost` the highest one. */
+  /** The limit for a pass: `value` must not be below it, or with `isMost` not above it. */
   readonly floor: number | undefined
   readonly isMost: boolean
   readonly holds: boolean

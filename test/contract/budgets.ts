@@ -150,7 +150,7 @@ export function describeBudgets(stage: () => Stage): void {
       expect(await store.report(job, { outcome: { kind: 'done' } })).toBe(true)
     })
 
-    test('raising a budget lets all waiting turns start, in this period only', async () => {
+    test('raising a budget lets all waiting turns start, and does not raise it in the next period', async () => {
       const { store, asked, jobs, claimIds, account, read } = await claimJobs(5)
       const one = asked({ limits: { turns: 1 } })
       for (const job of jobs) await store.reserve(job, [one])

@@ -108,7 +108,7 @@ describe('hookloom add service --kind systemd', () => {
     expect(read(dir, 'hookloom.service')).toContain(`\nReadWritePaths=${dir} /srv/store /srv/work\n`)
   })
 
-  test('the unit does not hide a directory below /home from the gateway', () => {
+  test('the unit hides /home, unless the config directory is below it: then /home is read-only', () => {
     expect(renderUnit({ ...facts, node: '/usr/bin/node' })).toContain('\nProtectHome=true\n')
     expect(renderUnit({ ...facts, dir: '/home/ada/.hookloom' })).toContain('\nProtectHome=read-only\n')
   })

@@ -1,4 +1,5 @@
-// Handshakes before a secret exists: they are answered but create no delivery, and a secret is accepted only while the mapping is armed.
+// Handshakes before a secret exists: they are answered but create no delivery. A secret that the sender transmits is accepted only for ten
+// minutes after "hookloom verify --arm".
 import { createHmac } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { AuditPage } from '../../src/model/api/audit.ts'

@@ -100,7 +100,7 @@ describe.skipIf(whyNoCluster !== undefined)(
           )
         )[0]
       try {
-        // warms up, so that tables grow, and each page is written whole once after the last checkpoint
+        // before the measurement, tables grow, and Postgres writes each page whole at its first change after a checkpoint
         await appendWakes(100)
         const before = await readPosition()
         await appendWakes(200)

@@ -45,7 +45,7 @@ export function toAgentName(headers: Headers): string {
   return (headers['user-agent'] ?? '').split(/[/ (]/, 1)[0]?.slice(0, 60).toLowerCase() ?? ''
 }
 
-/** The likeness after one more accepted request. */
+/** The likeness after one more sample: the accepted requests that were noted together, with all their networks. */
 export function addSample(
   known: Likeness,
   { networks, headers, at }: { readonly networks: Iterable<string>; readonly headers: Headers; readonly at: number },

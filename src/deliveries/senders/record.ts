@@ -81,7 +81,10 @@ export function createRecord(key: RecordKey, at: number): SenderRecord {
   return { ...key, ...facts, networks, agents, constants }
 }
 
-/** The record with the moments in the future cut to `now`; undefined if it has none. Without this, a clock that was wrong for a minute would hide silences for years. */
+/**
+ * The record with the moments in the future cut to `now`; undefined if none is more than `maxAheadMs` ahead.
+ * Without this, a clock that was wrong for a minute would hide silences for years.
+ */
 export function cutFuture(record: SenderRecord, now: number): SenderRecord | undefined {
   const { last, silent, refused } = record
   const moments = [last, silent?.toldAt, ...Object.values(refused).flatMap((cause) => [cause.last, cause.toldAt])]

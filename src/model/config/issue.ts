@@ -48,7 +48,7 @@ const unknownFields = new RegExp(
   `^(?:(?<where>[^"]*): )?"${word}"(?: is not a known field|(?:, "${word}")+ are not known fields)\\.?$`,
 )
 
-/** Matches a sentence about a field that the gateway defines. */
+/** Matches a sentence about a field that the gateway defines, except `<field>: expected …`. */
 const ownFields = /^(?:message|text|model|channel|to|sessionMode): (?!expected )/
 
 /**

@@ -86,7 +86,7 @@ export function createPinnedFetch(parts: { now: () => number; transport?: Transp
 }
 
 function findRuleState(states: Map<string, RuleState>, { host, path }: PinRule): RuleState {
-  // the name does not contain the host of the URL, because for some senders a stranger can name any number of hosts
+  // one state for each rule, not for each host: for some senders a stranger can name any number of hosts, and each would have its own limits
   const name = `${host.source} ${path?.source ?? ''}`
   const state = states.get(name) ?? { kept: new Map(), open: new Map(), misses: [] }
   states.set(name, state)

@@ -189,6 +189,7 @@ export async function raiseBudget(
   await reopenFlows(query, await query(makeWaitingDue(now), name, Number.MAX_SAFE_INTEGER))
 }
 
+/** Makes all jobs due that wait for a budget. Returns false if none waited. */
 export async function wakeBudgets(query: Query, now: string): Promise<boolean> {
   const sql = `UPDATE jobs SET run_at = ${now}, budget = NULL, last_error = NULL WHERE seq IN
     (SELECT seq FROM jobs WHERE budget IS NOT NULL AND state = 'queued' FOR UPDATE SKIP LOCKED) RETURNING flow, run_at`

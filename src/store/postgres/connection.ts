@@ -180,7 +180,7 @@ export function createDatabaseConnections(options: ConnectionOptions): DatabaseC
     return storeUnavailable(readOnly ? detail : 'The store cannot be reached now.', 5, toCause(error))
   }
 
-  /** A sender reads this problem, so only the log names the database and the reason. */
+  /** Replaces an error of the configuration by a problem that a sender may read: only the log names the database and the reason. */
   function reportUnusable(error: unknown): unknown {
     if (readOnly || !(error instanceof Problem) || error.code !== 'config-invalid') return error
     note(error.message)

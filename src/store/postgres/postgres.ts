@@ -187,7 +187,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
       }
       return jobs
     },
-    // after its report, the worker itself claims the next job of the lane, unless it stops or continues with this one
+    // most reports signal nothing: the worker that reports claims the next job of the lane itself
     report: (job, what) =>
       writeAndSignal(mayFreeOthers(what) ? ['jobs'] : [], (own) => report(own, { job, what, now: now() })),
     extend: (jobs, leaseMs) => writeSilently((own) => extend(own, { jobs, leaseMs, now: now() })),

@@ -60,7 +60,7 @@ export async function report(
   if (what.leavesLane === true)
     await query('UPDATE jobs SET lane = NULL WHERE seq = $1 AND lane IS NOT NULL', leased.seq)
   await endAttempt(query, { leased, what, now, isNewStep: steps.length > 0 && row['recorded'] !== 1 })
-  if (row['recorded'] !== 1) await recordTurn(query, { leased, what, now })
+  if (row['recorded'] !== 1) await recordSteps(query, { leased, what, now })
   return true
 }
 
@@ -75,7 +75,7 @@ async function mustEnd(query: Query, seq: number): Promise<boolean> {
 
 type Recording = { readonly leased: LeasedJob; readonly what: JobReport; readonly now: string }
 
-async function recordTurn(query: Query, { leased, what, now }: Recording): Promise<void> {
+async function recordSteps(query: Query, { leased, what, now }: Recording): Promise<void> {
   const { seq, id, deliveryId, agentId, sessionKey } = leased
   const { steps = [], events = [], messages = [], consumed = [], runnerState, recipient } = what
   if (steps.length > 0) {

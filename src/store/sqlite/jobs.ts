@@ -167,7 +167,7 @@ export function report(db: Database, operation: OperationOf<'report'>): boolean 
   // a job that is done does not need these columns; without them, its last step fits into the page of the row
   if (operation.outcome.kind === 'done')
     db.run('UPDATE jobs SET lane = NULL, labels = NULL WHERE seq = ?', job['seq'] ?? null)
-  if (job['recorded'] === 0) recordTurn(db, operation, job)
+  if (job['recorded'] === 0) recordSteps(db, operation, job)
   if (posts !== undefined) db.run('UPDATE jobs SET posts = ? WHERE seq = ?', posts, job['seq'] ?? null)
   const { seq = null, lane = null } = job
   if (!operation.leavesLane) {
@@ -210,7 +210,7 @@ export function endQueued(
   openLane(db, lane, at)
 }
 
-function recordTurn(db: Database, operation: OperationOf<'report'>, job: Row): void {
+function recordSteps(db: Database, operation: OperationOf<'report'>, job: Row): void {
   const { at, steps, events } = operation
   const { seq = null, delivery_id: deliveryId = null, agent_id: agentId = null, session_key: sessionKey = null } = job
   for (const { json } of steps) {

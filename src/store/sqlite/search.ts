@@ -83,6 +83,7 @@ export function findRows(db: Database, query: DeliveriesQuery): Row[] {
     : db.all(selectDeliveries, last, first, limit)
 }
 
+/** The delivery that is about `rows` older than `before`, or than the newest one: the end of one step of a search. */
 export function stepBack(db: Database, { before, rows }: Parameters<StoreReader['stepBack']>[0]) {
   const place = before === undefined ? null : findSeq(db, before)
   if (before !== undefined && place === null) return undefined

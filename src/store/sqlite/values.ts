@@ -245,7 +245,7 @@ function measurePlanBytes(values: readonly SqlValue[]): number {
   return typeof plan === 'string' ? plan.length : 0
 }
 
-/** Head and body are the last values of a settlement. */
+/** Head and body are the last values of an append and of a settlement. */
 function measureRequestBytes(values: readonly SqlValue[]): number {
   const [head, body] = values.slice(-2)
   return (typeof head === 'string' ? head.length : 0) + (body instanceof Uint8Array ? body.byteLength : 0)

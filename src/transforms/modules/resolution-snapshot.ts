@@ -6,7 +6,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { listFoldersUpTo } from './manifests.ts'
 import { type BuildInput, toInputStamp } from '../read.ts'
 
-/** The answers during the build by question, which is `stat <path>` or `names <path>`. */
+/** What the file system answered during the build. The keys are the questions: `stat <path>` or `names <path>`. */
 export type ResolutionSnapshot = ReadonlyMap<string, string>
 
 /** `record` must end before the import is resolved, so that a later check finds a change in between. */

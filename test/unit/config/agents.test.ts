@@ -57,7 +57,7 @@ test('a command runner needs a program or a profile, and must not have the name 
   ])
 })
 
-test('channels.default must name a configured channel', () => {
+test('channels.default must name a configured channel or the console', () => {
   expect(findIssues({ channels: { default: { channel: 'telegram', to: '7' } } })).toEqual([
     'channels.default.channel is "telegram", and channels.telegram is not set. Set it.',
   ])

@@ -45,7 +45,7 @@ test('a refused sender can read the whole answer, even if it sent more than the 
   const { socket, seen, closed } = openConnection(port, toHead(2_000_000) + 'a'.repeat(40_000))
   await once(socket, 'end')
   expect(seen.text).toMatch(/^HTTP\/1\.1 413 [^]*connection: close[^]*too large/i)
-  // a reset would have arrived instead of the end, or would arrive after this point
+  // a gateway that resets the connection does so in place of the end above, or when these further bytes arrive
   socket.end('a'.repeat(10_000))
   await closed
   expect(seen.error).toBeUndefined()

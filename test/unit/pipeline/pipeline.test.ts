@@ -133,7 +133,7 @@ describe('built-in hooks', () => {
     expect(decision).toMatchObject({ actions: [{ action: { allowUnsafeExternalContent: false } }] })
   })
 
-  test('a run of the built-in hook has the instructions and the trust setting of hooks.agent, and a wake has neither', async () => {
+  test('a run of the hook "agent" has the instructions and the trust setting of hooks.agent, and a wake has neither', async () => {
     const generation = toGeneration([], {
       hooks: { agent: { instructions: 'Be brief.', allowUnsafeExternalContent: true } },
     })

@@ -80,7 +80,7 @@ describe('the gmail preset', () => {
     expect((await decideOn(toGeneration({}), delivery)).kind).toBe('skip')
   })
 
-  test('the options of the gmail preset apply to every action, and mails stay inside the boundary by default', async () => {
+  test('the options of the gmail preset become fields of the action, and mails stay inside the boundary by default', async () => {
     const options = { model: 'acme/small', thinking: 'low', allowUnsafeExternalContent: true }
     const [plain, told] = [await decideMails([{ id: 'a' }]), await decideMails([{ id: 'a' }], options)]
     expect(plain).toMatchObject({ actions: [{ action: { allowUnsafeExternalContent: false } }] })

@@ -147,7 +147,7 @@ describe('tokens of unknown owners', () => {
     expect(clean(text)).toMatchObject({ payload: { text }, removed: [] })
   })
 
-  test('a text with many beginnings of tokens does not exhaust the time limit', () => {
+  test('a text with many beginnings of tokens is redacted before the test times out', () => {
     for (const start of [
       'eyJ',
       'eyJaaaaaaaaaa.',

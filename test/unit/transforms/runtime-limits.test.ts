@@ -201,7 +201,7 @@ describe('transforms that use too much memory', () => {
   )
 
   test.skipIf(!canMeasureThreads)(
-    'a call that blocks its worker is not stopped for memory that other threads use (skipped: this Node measures no busy thread)',
+    `a call that blocks its worker is not stopped for memory that other threads use${canMeasureThreads ? '' : ' (skipped: this Node cannot measure the memory of another thread)'}`,
     async () => {
       const stage = await createStage({ memoryMb: 32, workers: 1 })
       await stage.write({

@@ -5,7 +5,7 @@ const good = 'export default () => process.env.WORD ?? null\n'
 const slow = 'export default () => new Promise((done) => setTimeout(done, 300, process.env.WORD ?? null))\n'
 
 describe('threads with changed settings', () => {
-  test('threads with old settings are replaced at the next load, and an earlier transform keeps its environment', async () => {
+  test('after a change of settings, the next load gets new threads, and a transform that was loaded before keeps its environment', async () => {
     const { write, load, runtime, settings } = await createStage({ env: { WORD: 'old' }, workers: 1 })
     await write({ 'good.ts': good, 'slow.ts': slow })
     const before = await load('good.ts', 'slow.ts')

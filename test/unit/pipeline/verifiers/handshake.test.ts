@@ -79,7 +79,7 @@ describe('handshakes by GET or HEAD', () => {
     expect(await verifier.handshake(request, before)).toMatchObject(answer)
   })
 
-  test('a wrong, missing or unset verify token is refused, and no challenge is sent back', async () => {
+  test('a wrong or missing verify token is refused, and each request if none is configured; no challenge is sent back', async () => {
     const asks = get('?hub.mode=subscribe&hub.verify_token=NOPE&hub.challenge=1')
     const bare = get('?hub.mode=subscribe&hub.challenge=1')
     for (const scheme of ['meta', 'strava']) {

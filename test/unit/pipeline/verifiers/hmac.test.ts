@@ -42,7 +42,7 @@ describe.each(hmacSchemes.map((scheme) => [scheme.id, scheme] as const))('the sc
     )
   })
 
-  test('a request without the header of the signature is refused and does not claim the scheme', async () => {
+  test('a request without the header of the signature is refused, and isClaimed does not recognise it', async () => {
     const request = withHeader(signed(scheme), scheme.header, undefined)
     expect(await isProven(settings, request)).toBe(false)
     expect(verifierOf(settings).isClaimed(request.headers)).toBe(false)

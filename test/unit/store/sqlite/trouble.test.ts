@@ -151,7 +151,7 @@ describe('trouble with the file of a store', () => {
     db.close()
   })
 
-  test('a copy that cannot open the store file does not keep its lock', async () => {
+  test('if the file of a store cannot be opened to copy it, its lock is released', async () => {
     const file = join(newFolder(), 'x.db')
     mkdirSync(file)
     await expect(readSqlite(file, async () => undefined)).rejects.toThrow('unable to open database file')
