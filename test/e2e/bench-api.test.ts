@@ -125,7 +125,11 @@ describe('the bench of the admin API', () => {
     expect(news).toMatchObject({ mappingId: 'fresh', actions: [{ fields: { message: 'New 7' } }] })
     const wrong = await tryIt('fresh', { n: 7 }, { draft: { template: 'New {{n' } })
     // the configuration is valid: only the request is wrong
-    expect(wrong).toMatchObject({ answered: 400, code: 'usage-invalid', error: expect.stringContaining('"fresh"') })
+    expect(wrong).toMatchObject({
+      answered: 400,
+      code: 'usage-invalid',
+      error: expect.stringMatching(/^The draft: messageTemplate: /),
+    })
     for (const template of [' ', '{{#if a}}x{{/if}}'])
       expect(await tryIt('fresh', { n: 7 }, { draft: { template } })).toMatchObject({
         answered: 400,

@@ -27,6 +27,7 @@ const keptMs = 29 * 86_400_000
 const maxRecords = 1_000
 const forgottenAfterMs = 90 * 86_400_000
 const watchCursor = 'senders/watch'
+const looksBeforeCut = 60
 
 export type SenderWatch = Pick<SenderNotes, 'noteAccepted' | 'noteRefused'> & {
   /** Adds the notes to the records in the store and judges all records. Runs once a minute after `start`. Never rejects. */
@@ -52,6 +53,8 @@ export function createSenderWatch({ store, generation, clock, duty, alert, log }
   let byHook: ReadonlyMap<string, readonly SenderRecord[]> = new Map()
   let downs: readonly Period[] = []
   let isFullLogged = false
+  /** The number of looks in a row that found records in the future. */
+  let looksBehind = 0
   let looking: Promise<void> = Promise.resolve()
   let timer: NodeJS.Timeout | undefined
   let soon: NodeJS.Timeout | undefined
@@ -111,10 +114,12 @@ export function createSenderWatch({ store, generation, clock, duty, alert, log }
     await store.appendAll([], { name: watchCursor, from: text, to: JSON.stringify(next) })
   }
 
-  /** Corrects what was written while the clock was wrong. */
+  /** Corrects what was written while the clock was ahead. The clock may also be behind now: so this is certain only after an hour of looks. */
   async function cutRecords(): Promise<void> {
     const now = clock()
     const wrong = records.filter((record) => cutFuture(record, now) !== undefined)
+    looksBehind = wrong.length > 0 ? looksBehind + 1 : 0
+    if (looksBehind < looksBeforeCut) return
     for (const record of wrong) await updateRecord(store, record, (before) => before && cutFuture(before, now))
     if (wrong.length > 0) await loadRecords()
   }

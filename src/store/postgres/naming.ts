@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import type { Row } from '../rows.ts'
 import type { DatabaseClient } from './client.ts'
-import { readSqlState } from './errors.ts'
+import { isStatementError, readSqlState } from './errors.ts'
 
 /**
  * The beginning of a statement that may get a name. The best plan of such a statement must not depend on its values: it inserts rows, or finds
@@ -38,15 +38,25 @@ export function createNaming(): Naming {
   const refused = new WeakSet<object>()
   let isOff = false
 
+  function refuse(error: Error): void {
+    isOff = true
+    refused.add(error)
+  }
+
   async function decide(client: DatabaseClient, send: Send): Promise<boolean> {
     if (isOff) return false
     const now = performance.now()
     const { usedAt, plannedAt } = times.get(client) ?? { usedAt: -Infinity, plannedAt: -Infinity }
     const isBusy = now - usedAt < freshMs
     const isFresh = now - plannedAt < freshMs
-    times.set(client, { usedAt: now, plannedAt: isBusy && !isFresh ? now : plannedAt })
+    times.set(client, { usedAt: now, plannedAt })
     if (!isBusy || isFresh) return isBusy
-    const [row] = await send('DISCARD PLANS; SELECT pg_backend_pid() AS pid')
+    const [row] = await send('DISCARD PLANS; SELECT pg_backend_pid() AS pid').catch((error: unknown) => {
+      // a pooler or another server may not know the command: the call runs again without names
+      if (error instanceof Error && isStatementError(error)) refuse(error)
+      throw error
+    })
+    times.set(client, { usedAt: now, plannedAt: now })
     // a pooler invents the process id that it tells a client
     if (row?.['pid'] !== client.processID) isOff = true
     return !isOff
@@ -71,9 +81,7 @@ export function createNaming(): Naming {
       }
     },
     noteError(error) {
-      if (!(error instanceof Error) || !refusals.has(readSqlState(error))) return
-      isOff = true
-      refused.add(error)
+      if (error instanceof Error && refusals.has(readSqlState(error))) refuse(error)
     },
     isRefusal: (error) => error instanceof Error && refused.has(error),
   }

@@ -190,9 +190,10 @@ export function createPool(options: {
     for (const spare of standby.threads()) if (spare.loading() === bundle && !checks.isBusy(spare)) lifecycle.end(spare)
     const waiting = [...thread.inFlight.values()].filter(({ task }) => task.bundle.id === bundle)
     if (waiting.length === 0) onStopped(bundle)
-    for (const { seq, task } of waiting) {
+    for (const [index, { seq, task }] of waiting.entries()) {
       thread.take(seq)
-      fail(task, buildLoadTimeoutProblem(toFileLabel(task.bundle), timeoutMs), 'stopped')
+      // one stop for one terminated thread
+      fail(task, buildLoadTimeoutProblem(toFileLabel(task.bundle), timeoutMs), index === 0 ? 'stopped' : 'unrun')
     }
     stop(thread, undefined, (label) => buildTimeoutProblem(label, timeoutMs))
   }

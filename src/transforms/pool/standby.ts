@@ -38,8 +38,10 @@ export function createStandby(options: {
   let isClosed = false
   let timer: NodeJS.Timeout | undefined
 
-  function start(): Thread | undefined {
-    if (isClosed || (failedStart !== undefined && performance.now() - failedStart.at < startAgainMs)) return undefined
+  /** `isDue`: the pause after a failed start is over, by the timer, which may fire earlier than `performance.now` shows. */
+  function start(isDue = false): Thread | undefined {
+    const isTooEarly = failedStart !== undefined && performance.now() - failedStart.at < startAgainMs
+    if (isClosed || (isTooEarly && !isDue)) return undefined
     try {
       const thread = spawn()
       if (failedStart !== undefined) void reportStart(thread)
@@ -62,15 +64,16 @@ export function createStandby(options: {
     if (failedStart === undefined) log.error({ err: cause }, 'the transform worker does not start')
     failedStart = { at: performance.now(), cause }
     clearTimeout(timer)
-    if (isKept && !isClosed) timer = setTimeout(startStandby, startAgainMs).unref()
+    if (isKept && !isClosed) timer = setTimeout(startAgain, startAgainMs).unref()
   }
 
-  function startStandby(): void {
-    standby ??= start()
+  function startAgain(): void {
+    if (standby === undefined) standby = start(true)
+    else void reportStart(standby)
   }
 
   function startNext(): void {
-    if (isKept) setImmediate(startStandby)
+    if (isKept) setImmediate(() => (standby ??= start()))
   }
 
   return {
