@@ -1,4 +1,5 @@
-// What the operator is told about the outbox of a sender. What was told is in the store, so that a restart neither loses nor repeats a message.
+// What the operator is told about the outbox of a sender. What was told is in the store, so a restart repeats no message. If the gateway is killed in a
+// pass, only the log names the deliveries that this pass lost.
 import type { Log } from '../../model/log.ts'
 import type { HookState } from '../../recover/outbox.ts'
 import type { Clock, Store } from '../../store/store.ts'
