@@ -73,7 +73,7 @@ function cutPiece({ text, blanks, at, open }: Rest, maxLength: number): Piece {
   }
   const next = blanks(stop).line
   const closing = readLineAt(text, next)
-  // if the text continues with a closing line of its own, this line is skipped: the piece has one already
+  // the piece has a closing line already, so the one with which the text may continue is skipped
   const ends = next > stop && closesFence(closing, after)
   return {
     text: `${start}${body.trimEnd()}\n${after.closing}`,

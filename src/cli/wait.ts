@@ -29,7 +29,7 @@ type Run = z.infer<typeof Run>
 
 const waitingStates: readonly string[] = ['queued', 'running']
 
-/** `id`: of a run, or of a delivery, which stands for its runs; see `findId`. */
+/** `id`: of a run, or of a delivery. Of a delivery, the command waits for all runs. `findId` says which forms it may have. */
 export async function wait(context: Context, id: string, { timeout }: { timeout: number }): Promise<number> {
   const { config } = loadConfig({ dir: context.dir, env: context.env })
   return waitForRuns(context, config, { runIds: await findRunIds(context, id), seconds: timeout })

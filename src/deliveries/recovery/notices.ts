@@ -1,5 +1,6 @@
-// What the operator is told about the outbox of a sender. What was told is in the store, so a restart repeats no message. If the gateway is killed in a
+// The messages to the operator about the outbox of a sender. The store has which were sent, so a restart repeats none. If the gateway is killed in a
 // pass, only the log names the deliveries that this pass lost.
+import { formatQuantity } from '../../base/text.ts'
 import type { Log } from '../../model/log.ts'
 import type { HookState } from '../../recover/outbox.ts'
 import type { Clock, Store } from '../../store/store.ts'
@@ -128,7 +129,7 @@ function judgeLost({ sender, path }: RecoverSource, { before, result, now }: Fac
   const facts = [
     ...(gone === 0
       ? []
-      : [`${gone === 1 ? '1 is' : `${gone} are`} lost, because ${sender} no longer has ${gone === 1 ? 'it' : 'them'}`]),
+      : [`${formatQuantity(gone, 'is', 'are')} lost, because ${sender} no longer has ${gone === 1 ? 'it' : 'them'}`]),
     ...(refused === 0 ? [] : [`the hook refuses ${refused}`]),
   ]
   const again = ` "hookloom recover ${sender} --since 1d" tries the refused ones again, after a change of the mapping.`

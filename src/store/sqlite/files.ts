@@ -1,5 +1,6 @@
 import { closeSync, openSync, readlinkSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
+import { findErrorCode } from '../../base/exceptions.ts'
 import type { Inodes } from './operations.ts'
 
 /** The page size of a new file. Most rows have some hundred bytes, and a commit writes each page that it changes as a whole. */
@@ -18,7 +19,7 @@ export function findRealFile(file: string): string {
   try {
     return realpathSync(file)
   } catch (error) {
-    if (!hasCode(error, 'ENOENT')) return file
+    if (findErrorCode(error) !== 'ENOENT') return file
   }
   try {
     return findRealFile(resolve(realpathSync(dirname(file)), readlinkSync(file)))
@@ -47,12 +48,8 @@ export function ensurePrivate(file: string): void {
     // wx: opening and closing an existing file would drop the POSIX locks that this process has on it
     closeSync(openSync(file, 'wx', 0o600))
   } catch (error) {
-    if (!hasCode(error, 'EEXIST')) throw error
+    if (findErrorCode(error) !== 'EEXIST') throw error
   }
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code
 }
 
 /** The size of a file in bytes; 0 if there is none. */
