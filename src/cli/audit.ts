@@ -5,7 +5,7 @@ import { type AuditRow, createChainCheck } from '../store/audit.ts'
 import type { StoreReader } from '../store/store.ts'
 import { readStore } from './gateway/stored.ts'
 import type { Context } from './terminal/context.ts'
-import { cutLine, formatTime, printOlder, renderTable } from './terminal/print.ts'
+import { cutLine, formatTime, printOlder, printTable } from './terminal/print.ts'
 
 /** `before`: the number of an entry. `since`: in milliseconds since the epoch. */
 export type AuditOptions = {
@@ -23,7 +23,7 @@ export async function audit(context: Context, { verify, ...query }: AuditOptions
   if (context.json) for (const entry of entries) context.printJson(entry)
   else if (entries.length === 0) context.print('The audit log has no such entry.')
   else {
-    context.print(renderTable(['no.', 'at', 'by', 'act', 'target', 'outcome'], entries.map(toCells)))
+    printTable(context, ['no.', 'at', 'by', 'act', 'target', 'outcome'], entries.map(toCells))
     const { since, limit } = query
     const again = ['audit', ...(since === undefined ? [] : ['--since', new Date(since).toISOString()])]
     printOlder(context, again, { found: entries, limit, cursor: ({ number }) => String(number) })

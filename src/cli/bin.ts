@@ -29,6 +29,7 @@ const exitCode = await main(args, {
   env: process.env,
   script,
   stdin: process.stdin,
+  isTerminal: process.stdout.isTTY,
   writeOut: (text) => void process.stdout.write(text),
   writeError: (text) => void process.stderr.write(text),
 })

@@ -7,7 +7,7 @@ import { readBudgets } from '../deliveries/budgets.ts'
 import { askAdmin } from './gateway/gateway.ts'
 import { readStore } from './gateway/stored.ts'
 import type { Context } from './terminal/context.ts'
-import { formatTime, renderTable } from './terminal/print.ts'
+import { formatTime, printTable } from './terminal/print.ts'
 
 export async function budget(context: Context): Promise<number> {
   const { config } = loadConfig({ dir: context.dir, env: context.env })
@@ -17,7 +17,7 @@ export async function budget(context: Context): Promise<number> {
   const budgets = await readStore(context, unspent, (store) => readBudgets(store, config, now))
   if (context.json) for (const each of budgets) context.printJson(each)
   else if (budgets.length === 0) context.print('The configuration has no budget. Add one to "budgets".')
-  else context.print(renderTable(heads, budgets.flatMap(listRows)))
+  else printTable(context, heads, budgets.flatMap(listRows))
   return 0
 }
 
@@ -51,6 +51,6 @@ export async function raiseBudget(
   const path = `/api/budgets/${encodeURIComponent(name)}/raise?${new URLSearchParams(amounts)}`
   const { budget: raised } = await askAdmin(context, { method: 'POST', path, answer: Raised })
   if (context.json) context.printJson(raised)
-  else context.print(renderTable(heads, listRows(raised)))
+  else printTable(context, heads, listRows(raised))
   return 0
 }

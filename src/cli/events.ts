@@ -1,6 +1,6 @@
 // The newest system events, pending and consumed, the newest last.
 import type { Context } from './terminal/context.ts'
-import { printOlder, cutLine, renderTable, formatTime } from './terminal/print.ts'
+import { printOlder, cutLine, printTable, formatTime } from './terminal/print.ts'
 import { toEventFields, toIsoTime } from '../deliveries/records.ts'
 import { readStore } from './gateway/stored.ts'
 
@@ -18,7 +18,7 @@ export async function events(context: Context, { limit, before }: EventsOptions)
       const state = consumedAt === undefined ? 'pending' : `consumed ${formatTime(consumedAt)}`
       return [formatTime(at), `${agentId}/${sessionKey}`, source, state, cutLine(text, 100)]
     })
-    context.print(renderTable(['at', 'session', 'source', 'state', 'text'], rows))
+    printTable(context, ['at', 'session', 'source', 'state', 'text'], rows)
     printOlder(context, ['events'], { found, limit, cursor: ({ at }) => toIsoTime(at) })
   }
   return 0

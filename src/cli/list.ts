@@ -6,7 +6,7 @@ import { toPrintable } from '../base/text.ts'
 import type { NodeRecord } from '../store/owners.ts'
 import type { DeliveryRecord } from '../store/records.ts'
 import type { Context } from './terminal/context.ts'
-import { printOlder, cutLine, describeRepetitions, renderTable, formatTime } from './terminal/print.ts'
+import { printOlder, cutLine, describeRepetitions, printTable, formatTime } from './terminal/print.ts'
 import {
   describeContent,
   isFailing,
@@ -61,12 +61,9 @@ export async function list(context: Context, options: ListOptions): Promise<numb
     for (const record of records) context.printJson({ ...toDeliveryFields(record), waits: findWait(record, waits) })
   else if (records.length === 0) context.print(await describeEmptyList(context, { hook, command, before }))
   else {
-    context.print(
-      renderTable(
-        ['received', 'state', 'hook', 'from', 'mapping', 'about', 'id'],
-        records.map((record) => listCells(record, waits)),
-      ),
-    )
+    const header = ['received', 'state', 'runs', 'hook', 'from', 'mapping', 'about', 'id']
+    const rows = records.map((record) => listCells(record, waits))
+    printTable(context, header, rows)
     if (follow === undefined)
       printOlder(context, command, { found: records, limit, cursor: ({ deliveryId }) => deliveryId })
   }
@@ -106,7 +103,8 @@ function toUnknownIdProblem(what: string, id: string): Problem {
 function listCells(record: DeliveryRecord, waits: Waits): string[] {
   const { receivedAt, state, hook, source, event, mappingId, deliveryId } = record
   const from = [source, event].filter((word) => word !== undefined).join(' ')
-  return [formatTime(receivedAt), state, hook, from, mappingId ?? '', describeOutcome(record, waits), deliveryId]
+  const runs = describeRuns(record.jobs)
+  return [formatTime(receivedAt), state, runs, hook, from, mappingId ?? '', describeOutcome(record, waits), deliveryId]
 }
 
 function describeOutcome(record: DeliveryRecord, waits: Waits): string {
@@ -114,7 +112,6 @@ function describeOutcome(record: DeliveryRecord, waits: Waits): string {
   const wait = findWait(record, waits)
   const notes = [
     ...(record.recovered ? ['recovered'] : []),
-    ...countEnds(record.jobs),
     ...(wait === undefined ? [] : [toPrintable(wait)]),
     ...(repeated === '' ? [] : [`repeated ${repeated}`]),
   ]
@@ -126,15 +123,14 @@ function findWait({ jobs }: DeliveryRecord, waits: Waits): string | undefined {
   return jobs.flatMap(({ id }) => waits.get(id) ?? [])[0]
 }
 
-const unsuccessfulEnds = ['dead', 'dropped', 'superseded', 'cancelled', 'expired', 'skipped'] as const
-
-/** Counts the runs that ended without success, and those that failed and will run again. */
-function countEnds(jobs: readonly Job[]): string[] {
-  const counts = unsuccessfulEnds.map((end) => [jobs.filter(({ state }) => state === end).length, end] as const)
-  const failing = jobs.filter(isFailing).length
-  return [...counts, [failing, 'tried again'] as const].flatMap(([count, what]) =>
-    count === 0 ? [] : `${count} ${what}`,
-  )
+/** The states of the runs: `dead`, or `2 done, 1 waiting` where a delivery made several. */
+function describeRuns(jobs: readonly Job[]): string {
+  const counts = new Map<string, number>()
+  for (const job of jobs) {
+    const state = job.state === 'queued' ? (isFailing(job) ? 'tried again' : 'waiting') : job.state
+    counts.set(state, (counts.get(state) ?? 0) + 1)
+  }
+  return [...counts].map(([state, count]) => (jobs.length === 1 ? state : `${count} ${state}`)).join(', ')
 }
 
 async function printDead(context: Context, { limit, before: given }: ListOptions): Promise<number> {
@@ -146,7 +142,7 @@ async function printDead(context: Context, { limit, before: given }: ListOptions
   if (context.json) for (const job of jobs) context.printJson(toJobFields(job, undefined))
   else if (jobs.length === 0) context.print(before === undefined ? 'No job is dead.' : 'No older job is dead.')
   else {
-    context.print(renderTable(['since', 'kind', 'session', 'id', 'why'], jobs.map(listCellsOfDeadJob)))
+    printTable(context, ['since', 'kind', 'session', 'id', 'why'], jobs.map(listCellsOfDeadJob))
     printOlder(context, ['list', '--dead'], { found: jobs, limit, cursor: ({ id }) => id })
   }
   return 0
@@ -174,9 +170,10 @@ const maxLineChars = 100
 
 const howToRetry = '"hookloom retry --refused" runs the kept ones that are valid now; --dry-run only counts them.'
 
-async function printRefused(context: Context, { limit, before: given }: ListOptions): Promise<number> {
+async function printRefused(context: Context, { limit, before: given, hook: wanted }: ListOptions): Promise<number> {
   const { describeReasons, fetchRefusals } = await import('./gateway/refusals.ts')
-  const refusals = await fetchRefusals(context)
+  const all = await fetchRefusals(context)
+  const refusals = wanted === undefined ? all : all.filter(({ hook, path }) => (hook ?? path) === wanted)
   const ids = refusals.map(({ requestId }) => requestId)
   const before = given && findIdAmong(ids, given)
   const place = before === undefined ? refusals.length : ids.indexOf(before)
@@ -187,7 +184,9 @@ async function printRefused(context: Context, { limit, before: given }: ListOpti
       context.printJson({ ...refusal, receivedAt: toIsoTime(refusal.receivedAt), hook: refusal.hook ?? null })
     }
   } else if (newest.length === 0) {
-    context.print(before === undefined ? 'No refusal since the gateway started.' : 'No older refusal is remembered.')
+    const of = wanted === undefined ? '' : ` of the hook "${cutLine(wanted, 60)}"`
+    const remembered = before === undefined ? 'refusal since the gateway started' : 'older refusal is remembered'
+    context.print(`No ${remembered.replace('refusal', `refusal${of}`)}.`)
   } else {
     const rows = newest.map((refusal) => {
       const { receivedAt, client, path, hook, status, error, requestId, isKept, ranAs } = refusal
@@ -195,7 +194,7 @@ async function printRefused(context: Context, { limit, before: given }: ListOpti
       const kept = isKept ? 'yes' : ranAs === undefined ? 'no' : 'ran'
       return [formatTime(receivedAt), requestId.slice(0, 8), kept, cutLine(client, 15), cutLine(hook ?? path, 20), why]
     })
-    context.print(renderTable(['received', 'request', 'kept', 'client', 'hook', 'why'], rows, maxLineChars))
+    printTable(context, ['received', 'request', 'kept', 'client', 'hook', 'why'], rows, maxLineChars)
     context.print('\n"hookloom show <request>" shows all of a refusal.')
     if (newest.some(({ isKept }) => isKept)) context.print(howToRetry)
     printOlder(context, ['list', '--refused'], { found: newest, limit, cursor: ({ requestId }) => requestId })

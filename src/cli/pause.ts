@@ -4,7 +4,7 @@ import { Problem } from '../model/problem.ts'
 import { duration } from '../model/values.ts'
 import type { Context } from './terminal/context.ts'
 import { askAdmin } from './gateway/gateway.ts'
-import { cutLine, formatTime, renderTable } from './terminal/print.ts'
+import { cutLine, formatTime, printTable } from './terminal/print.ts'
 import { readUser } from './terminal/user.ts'
 
 const Pause = z.object({
@@ -54,7 +54,7 @@ async function printPauses(context: Context, options: PauseOptions): Promise<num
   const { pauses } = await askAdmin(context, { method: 'GET', path: '/api/pauses', answer })
   if (context.json) for (const each of pauses) context.printJson(each)
   else if (pauses.length === 0) context.print('Nothing is paused.')
-  else context.print(renderTable(['what', 'since', 'until', 'by', 'reason'], pauses.map(listCells)))
+  else printTable(context, ['what', 'since', 'until', 'by', 'reason'], pauses.map(listCells))
   return 0
 }
 

@@ -2,7 +2,7 @@
 import type { Message, Session } from '../model/job.ts'
 import { Problem } from '../model/problem.ts'
 import type { Context } from './terminal/context.ts'
-import { printOlder, cutLine, indent, renderTable, formatTime } from './terminal/print.ts'
+import { printOlder, cutLine, indent, printTable, formatTime } from './terminal/print.ts'
 import { toIsoTime, toSessionFields } from '../deliveries/records.ts'
 import { readStore } from './gateway/stored.ts'
 
@@ -38,7 +38,7 @@ export async function sessions(
   if (context.json) for (const { session, messages } of found) context.printJson(toSessionFields(session, messages))
   else if (found.length === 0) context.print(before === undefined ? 'No session yet.' : 'There are no older sessions.')
   else if (key === undefined) {
-    context.print(renderTable(['updated', 'agent', 'messages', 'session'], found.map(listCells)))
+    printTable(context, ['updated', 'agent', 'messages', 'session'], found.map(listCells))
     printOlder(context, ['sessions'], { found, limit, cursor: ({ session }) => toIsoTime(session.updatedAt) })
   } else context.print(found.map(renderTranscript).join('\n\n'))
   return 0

@@ -7,7 +7,7 @@ import { Problem } from '../model/problem.ts'
 import { askAdmin } from './gateway/gateway.ts'
 import { readStore } from './gateway/stored.ts'
 import type { Context } from './terminal/context.ts'
-import { cutLine, formatTime, renderTable } from './terminal/print.ts'
+import { cutLine, formatTime, printTable, renderTable } from './terminal/print.ts'
 
 type Chosen = { readonly module: string | undefined; readonly key: string | undefined }
 
@@ -27,7 +27,7 @@ export async function state(context: Context, { module, key }: Chosen): Promise<
       formatTime(until),
       cutLine(json, 80),
     ])
-    context.print(renderTable(['key', 'set', 'until', 'value'], rows))
+    printTable(context, ['key', 'set', 'until', 'value'], rows)
   }
   return 0
 }

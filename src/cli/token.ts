@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { askAdmin } from './gateway/gateway.ts'
 import { parseUntil } from './pause.ts'
 import type { Context } from './terminal/context.ts'
-import { cutLine, formatTime, renderTable } from './terminal/print.ts'
+import { cutLine, formatTime, printTable } from './terminal/print.ts'
 
 const Token = z.object({
   name: z.string(),
@@ -39,7 +39,7 @@ export async function tokenList(context: Context): Promise<number> {
   const { tokens } = await askAdmin(context, { method: 'GET', path: '/api/tokens', answer })
   if (context.json) for (const each of tokens) context.printJson(each)
   else if (tokens.length === 0) context.print('There are no tokens with few rights. "hookloom token new" makes one.')
-  else context.print(renderTable(['name', 'may', 'from', 'expires'], tokens.map(toCells)))
+  else printTable(context, ['name', 'may', 'from', 'expires'], tokens.map(toCells))
   return 0
 }
 

@@ -7,7 +7,7 @@ import { TriedDraftSchema } from '../replay/drafts.ts'
 import { nothingKept } from './replay.ts'
 import { askAdmin } from './gateway/gateway.ts'
 import type { Context } from './terminal/context.ts'
-import { cutLine, formatTime, indent, renderTable } from './terminal/print.ts'
+import { cutLine, formatTime, indent, printTable } from './terminal/print.ts'
 
 type TryOptions = {
   readonly template: string
@@ -87,7 +87,7 @@ function print(context: Context, tried: TriedDraft['tried'], { match, template }
       cutLine(describe(one), 100),
     ]
   })
-  context.print(renderTable(['received', 'hook', 'from', 'taken by', '', 'message, or why not'], rows))
+  printTable(context, ['received', 'hook', 'from', 'taken by', '', 'message, or why not'], rows)
   const matching = tried.filter(({ matches }) => matches)
   context.print(`\n${matching.length} of ${tried.length} kept requests match.`)
   if (matching.length > 0) printMapping(context, matching, { match, template })

@@ -17,7 +17,7 @@ import type { Context } from './terminal/context.ts'
 import { askAdmin } from './gateway/gateway.ts'
 import { fetchRefusals } from './gateway/refusals.ts'
 import { findIdAmong } from './gateway/ids.ts'
-import { indent, renderTable } from './terminal/print.ts'
+import { indent, printTable } from './terminal/print.ts'
 
 const Armed = z.object({ mappingId: z.string(), until: z.string() })
 
@@ -223,7 +223,7 @@ function print(context: Context, reports: readonly ProofReport[], { isRaw }: Cap
     ok ? 'valid' : 'refused',
     reason,
   ])
-  context.print(renderTable(['mapping', 'scheme', 'candidate', 'proof', 'why'], rows))
+  printTable(context, ['mapping', 'scheme', 'candidate', 'proof', 'why'], rows)
   // mappings of one preset sign the same text, so each text is shown once
   const texts = new Map(reports.map(({ scheme, signed }) => [`${scheme}\n${signed}`, { scheme, signed }]))
   for (const { scheme, signed } of texts.values()) {

@@ -199,10 +199,24 @@ describe('reading commands next to a running gateway', () => {
   test('hookloom list --refused shows which mapping a refused request matched, and why it was refused', async () => {
     await post(gateway, 'tickets', { id: 1, text: '' })
     await post(gateway, 'nobody', {})
-    const { stdout } = await runCommand(['list', '--refused'], { dir: gateway.dir })
+    const { stdout } = await runCommand(['list', '--refused'], { dir: gateway.dir, isTerminal: true })
     expect(stdout).toMatch(/ tickets +400 tickets: .+$/m)
     expect(stdout).toMatch(/ nobody +404 No hook has this name\.$/m)
     expect(stdout.split('\n').filter((line) => line.length > 100)).toEqual([])
+  })
+
+  test('hookloom list --refused --hook lists the refusals of that hook only, and refuses filters that it cannot apply', async () => {
+    await post(gateway, 'tickets', { id: 1, text: '' })
+    await post(gateway, 'nobody', {})
+    const hooks = (await read('list', '--refused', '--hook', 'nobody')).map(({ hook }) => hook)
+    expect([...new Set(hooks)]).toEqual(['nobody'])
+    const none = await runCommand(['list', '--refused', '--hook', 'elsewhere'], { dir: gateway.dir })
+    expect(none.stdout).toBe('No refusal of the hook "elsewhere" since the gateway started.\n')
+    const source = await runCommand(['list', '--refused', '--source', 'github'], { dir: gateway.dir })
+    expect(source).toMatchObject({
+      code: 64,
+      stderr: expect.stringContaining("cannot be used with option '--refused'"),
+    })
   })
 
   test('hookloom show explains a refusal by its request id, or by the beginning of the id', async () => {

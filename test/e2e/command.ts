@@ -17,7 +17,7 @@ type RunOptions = { dir?: string; env?: Readonly<Record<string, string>> }
 /** `dir`: the config directory, passed as `--config-dir`. `stdin`: empty by default. */
 export async function runCommand(
   args: readonly string[],
-  { dir, env, stdin = '' }: RunOptions & { stdin?: string } = {},
+  { dir, env, stdin = '', isTerminal }: RunOptions & { stdin?: string; isTerminal?: boolean } = {},
 ): Promise<CommandResult> {
   let stdout = ''
   let stderr = ''
@@ -25,6 +25,7 @@ export async function runCommand(
     env: toChildEnv(env),
     script: mainFile,
     stdin: Readable.from([Buffer.from(stdin)]),
+    ...(isTerminal === undefined ? {} : { isTerminal }),
     writeOut: (text) => (stdout += text),
     writeError: (text) => (stderr += text),
   })

@@ -29,11 +29,15 @@ export function addListCommand(program: Command, inContext: InContext): void {
         'only rows before this one: a delivery id; with --dead a run id, with --refused a request id',
       ),
     )
-    .option('--hook <name>', 'only deliveries of this hook')
-    .option('--source <name>', 'only deliveries of this sender')
-    .option(
-      '--search <text>',
-      'only deliveries with this text in their hook, sender, event, mapping, kept payload, message or reply, or whose id begins with it',
+    .addOption(
+      new Option('--hook <name>', 'only deliveries, or with --refused requests, of this hook').conflicts('dead'),
+    )
+    .addOption(new Option('--source <name>', 'only deliveries of this sender').conflicts(['dead', 'refused']))
+    .addOption(
+      new Option(
+        '--search <text>',
+        'only deliveries with this text in their hook, sender, event, mapping, kept payload, message or reply, or whose id begins with it',
+      ).conflicts(['dead', 'refused']),
     )
     .addOption(
       new Option('--since <time>', 'only deliveries since then: 30m, 2h, 7d, or a time in UTC')

@@ -10,6 +10,8 @@ export type CommandIo = {
   /** The path with which the program was started. */
   readonly script: string
   readonly stdin: Readable
+  /** Whether standard output is a terminal, where a person reads lines of a limited width. */
+  readonly isTerminal?: boolean
   writeOut(text: string): void
   writeError(text: string): void
 }
@@ -22,6 +24,7 @@ export type Context = {
   readonly stdin: Readable
   /** With `--json`: prints one JSON object a line on standard output, and nothing else. */
   readonly json: boolean
+  readonly isTerminal: boolean
   /** Prints a line on standard output. Text from outside goes through `toPrintable` first. */
   print(text: string): void
   printJson(value: object): void
@@ -30,7 +33,7 @@ export type Context = {
 }
 
 export function createContext(
-  { env, script, stdin, writeOut, writeError }: CommandIo,
+  { env, script, stdin, isTerminal = false, writeOut, writeError }: CommandIo,
   options: { configDir?: string; json?: boolean },
 ): Context {
   return {
@@ -39,6 +42,7 @@ export function createContext(
     script,
     stdin,
     json: options.json === true,
+    isTerminal,
     print: (text) => writeOut(`${text}\n`),
     printJson: (value) => writeOut(`${renderJsonLine(value)}\n`),
     note: (text) => writeError(`${text}\n`),

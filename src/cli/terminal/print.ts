@@ -8,21 +8,35 @@ import { type Context, formatInvocation } from './context.ts'
 /** The maximum width of a cell: a sender chooses some texts, and one long cell would push all columns off the screen. */
 const maxCellChars = 80
 
-/** Aligned columns under a header. The last column is cut only where a line would have more than `maxChars` characters. */
+/**
+ * Aligned columns under a header. A cell is cut to `maxCell` characters, except in the last column, which is cut only where a line would have
+ * more than `maxLine` characters.
+ */
 export function renderTable(
   header: readonly string[],
   rows: readonly (readonly string[])[],
-  maxChars = Number.POSITIVE_INFINITY,
+  { maxCell = maxCellChars, maxLine = Number.POSITIVE_INFINITY } = {},
 ): string {
   const cells = [header, ...rows].map((row) =>
-    row.map((cell, column) => (column === row.length - 1 ? toPrintableLine(cell) : cutLine(cell, maxCellChars))),
+    row.map((cell, column) => (column === row.length - 1 ? toPrintableLine(cell) : cutLine(cell, maxCell))),
   )
   const widths = header.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)))
   const lines = cells.map((row) => {
     const line = row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')
-    return (line.length > maxChars ? cutCharacters(line.trimEnd(), maxChars) : line).trimEnd()
+    return (line.length > maxLine ? cutCharacters(line.trimEnd(), maxLine) : line).trimEnd()
   })
   return [colors.dim(lines[0]), ...lines.slice(1)].join('\n')
+}
+
+/** Prints a table. Only a terminal gets cut cells: a program that reads a pipe needs the whole text. */
+export function printTable(
+  context: Pick<Context, 'isTerminal' | 'print'>,
+  header: readonly string[],
+  rows: readonly (readonly string[])[],
+  maxLine = Number.POSITIVE_INFINITY,
+): void {
+  const limits = context.isTerminal ? { maxLine } : { maxCell: Number.POSITIVE_INFINITY }
+  context.print(renderTable(header, rows, limits))
 }
 
 /** One line for each pair of a name and a value, with the values aligned. A pair with an empty value is left out. */

@@ -7,11 +7,17 @@ import { expect, onTestFinished, test } from 'vitest'
 import { list, type ListOptions } from '../../../src/cli/list.ts'
 import { createContext } from '../../../src/cli/terminal/context.ts'
 import { createSqliteStore } from '../../../src/index.ts'
-import { newDelivery, newJob } from '../../contract/stage.ts'
+import { newDelivery, newJob, newWake } from '../../contract/stage.ts'
 import { makeConfigDir, writeFiles } from '../../e2e/gateway.ts'
 
-async function runList(dir: string, options: Omit<ListOptions, 'limit'>, onPrint: (text: string) => void) {
-  const io = { env: {}, script: 'hookloom', stdin: Readable.from([]), writeOut: onPrint, writeError: () => {} }
+async function runList(
+  dir: string,
+  options: Omit<ListOptions, 'limit'>,
+  onPrint: (text: string) => void,
+  isTerminal = true,
+) {
+  const input = { env: {}, script: 'hookloom', stdin: Readable.from([]), isTerminal }
+  const io = { ...input, writeOut: onPrint, writeError: () => {} }
   await list(createContext(io, { configDir: dir }), { limit: 10, ...options })
 }
 
@@ -29,6 +35,37 @@ test('hookloom list --dead shows when a run failed for the last time, and not wh
   let text = ''
   await runList(dir, { dead: true }, (part) => (text += part))
   expect(text).toMatch(/^2026-01-02 03:06:05Z/m)
+})
+
+test('hookloom list shows that the runs of an accepted delivery are dead or wait', async () => {
+  const dir = makeConfigDir()
+  const store = createSqliteStore({ file: join(dir, 'state/hookloom.db'), clock: Date.now })
+  await store.append(newDelivery({ at: Date.now(), jobs: [newJob()] }))
+  const [claimed] = await store.claim({ limit: 1, leaseMs: 60_000 })
+  if (claimed === undefined) throw new Error('nothing to claim')
+  await store.report(claimed, { outcome: { kind: 'dead', error: 'refused', counted: true } })
+  await store.append(newDelivery({ at: Date.now(), jobs: [newJob(), newJob()] }))
+  await store.close()
+  let text = ''
+  await runList(dir, {}, (part) => (text += part))
+  expect(text).toMatch(/accepted +dead /)
+  expect(text).toMatch(/accepted +2 waiting /)
+})
+
+test('a table is cut for a terminal only, so a program that reads a pipe gets every text as it is', async () => {
+  const dir = makeConfigDir()
+  const store = createSqliteStore({ file: join(dir, 'state/hookloom.db'), clock: Date.now })
+  const message = 'm'.repeat(150)
+  const wake = newWake(message)
+  await store.append(newDelivery({ at: Date.now(), jobs: [wake] }))
+  await store.close()
+  const read = async (isTerminal: boolean) => {
+    let text = ''
+    await runList(dir, {}, (part) => (text += part), isTerminal)
+    return text
+  }
+  expect(await read(false)).toContain(message)
+  expect(await read(true)).not.toContain(message)
 })
 
 test('hookloom list --follow opens the stream before it reads the store, so no change is missed between them', async () => {
