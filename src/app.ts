@@ -118,7 +118,7 @@ export async function createHookloom({ log = silentLog, ...rest }: HookloomOptio
 async function start(options: HookloomOptions & { log: Log }, stops: Stops): Promise<Hookloom> {
   const { dir, env = process.env, development = false, clock = Date.now, onShapeWritten, makeTransform } = options
   const { config, env: settings } = loadConfig({ dir, env })
-  const { host, adminHost, bodyTimeoutMs, stopTimeoutMs } = config.server
+  const { host, adminHost, bodyTimeoutMs, keepAliveTimeoutMs, stopTimeoutMs } = config.server
   stops.setTotalLimitMs(stopTimeoutMs)
   const graceMs = stopTimeoutMs / 4
   let level = config.server.log
@@ -252,7 +252,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const known = { refusals, repeats, quarantine, handed: saved }
   const shared = { ...rerunnerParts, rerunner, ...known, senders, shapes, lookForJobs, auditor }
   const { port = config.server.port, adminPort = config.server.adminPort } = options
-  const edge = { bodyTimeoutMs, ports: { hooks: port, admin: adminPort }, log }
+  const edge = { bodyTimeoutMs, keepAliveTimeoutMs, ports: { hooks: port, admin: adminPort }, log }
   const replays = { ...replayer, publish: live.publish, shadows: shadows.list }
   const shown = { dir, testAlert, changes, replayer: replays, bench, minutes, hookCounts, slots, hooksUrl: () => url }
   const peerOf = createPeerLookup(() => generation().config.server.trustedProxies)

@@ -86,7 +86,7 @@ export function sendAnswer(ctx: Context, answer: StreamedAnswer): void {
   if (!ctx.req.complete) dropRest(ctx.req, ctx.res)
 }
 
-/** The time in which the head of a request must arrive, in milliseconds. */
+/** The time in which the head of a request must arrive, in milliseconds. Node counts it from the first byte, also on a kept connection. */
 const headMs = 10_000
 const checkEveryMs = 2_000
 
@@ -98,7 +98,8 @@ function sendContinue(ctx: Context): void {
 }
 
 /**
- * Listens. Port 0 is any free port. `bodyTimeoutMs` is the longest time for a body to arrive. `ports` are both ports of the gateway.
+ * Listens. Port 0 is any free port. `bodyTimeoutMs` is the longest time for a body to arrive, and `keepAliveTimeoutMs` the time for which a
+ * connection without requests is kept. `ports` are both ports of the gateway.
  * `peerOf` gives the client of a connection; without it no proxy is trusted.
  */
 export async function listen(
@@ -108,6 +109,7 @@ export async function listen(
     port: number
     ports: Ports
     bodyTimeoutMs: number
+    keepAliveTimeoutMs: number
     peerOf?: ReturnType<typeof createPeerLookup>
     log: Log
   },
@@ -115,6 +117,7 @@ export async function listen(
   const guard = createMalformedGuard()
   const connections = createConnections({
     peerOf: options.peerOf ?? createPeerLookup(() => []),
+    keptMs: options.keepAliveTimeoutMs,
     now: () => performance.now(),
     warn: (text) => options.log.warn({}, text),
   })
@@ -125,13 +128,14 @@ export async function listen(
       headersTimeout: headMs,
       requestTimeout: headMs + options.bodyTimeoutMs + 5_000,
       connectionsCheckingInterval: checkEveryMs,
-      keepAliveTimeout: 5_000,
+      keepAliveTimeout: options.keepAliveTimeoutMs,
       // malformed.ts checks the Host header, and answers in JSON
       requireHostHeader: false,
     },
     onRequest,
   )
-  server.maxConnections = connectionLimits.all
+  // connections.ts has the lower limit, and makes room for new connections
+  server.maxConnections = connectionLimits.all + 512
   server.maxHeadersCount = maxHeaders + 1
   server.on('connection', connections.track)
   server.on('checkContinue', (req, res) => {

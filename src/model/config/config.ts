@@ -54,6 +54,12 @@ export const Config = z.strictObject({
         .default(262_144)
         .describe('Bytes. A larger body is refused, even if it is larger only after decompression.'),
       bodyTimeoutMs: milliseconds.default(15_000).describe('Milliseconds in which a body must arrive completely.'),
+      keepAliveTimeoutMs: milliseconds
+        .max(86_400_000)
+        .default(130_000)
+        .describe(
+          'Milliseconds for which a connection is kept after an answer. It must be longer than your proxies and balancers keep it, or they lose a request: Caddy does for 120 seconds, Go clients 90, nginx and AWS 60, Google Cloud 600.',
+        ),
       stopTimeoutMs: milliseconds
         .default(40_000)
         .describe(

@@ -6,6 +6,7 @@ import { createPeerLookup, type Peer } from '../../../src/http/client.ts'
 import { connectionLimits, createConnections } from '../../../src/http/connections.ts'
 
 const { perClient, loopback, all, idleMs } = connectionLimits
+const keptMs = 130_000
 /** More than the system keeps of an answer that nobody reads. */
 const maxBuffered = 48 * 1024 * 1024
 const closers: (() => void)[] = []
@@ -21,6 +22,7 @@ async function startServer(...peers: (Peer | undefined)[]) {
   const responses: ServerResponse[] = []
   const connections = createConnections({
     peerOf: () => (peers.length > 1 ? peers.shift() : peers[0]),
+    keptMs,
     now: () => time.now,
     warn: (text) => void told.push(text),
   })
@@ -84,6 +86,40 @@ describe('the number of connections of a client', () => {
     expect(told).toEqual([expect.stringContaining(`more than ${perClient} connections`)])
   })
 
+  test('a new connection of a client with its maximum closes the kept one that is unused for the longest time', async () => {
+    const { openConnection, ask, told } = await startServer(remote)
+    const used = async (path: string) => {
+      const connection = await openConnection()
+      ;(await ask(connection.socket, path))?.end('hello')
+      await vi.waitFor(() => expect(connection.state.text).toContain('hello'), { timeout: 60_000 })
+      return connection
+    }
+    const first = await used('/1')
+    const second = await used('/2')
+    for (let count = 2; count < perClient; count++) await openConnection()
+    // the first one is used again, so the second one is unused for longer
+    ;(await ask(first.socket))?.end('again')
+    await vi.waitFor(() => expect(first.state.text).toContain('again'), { timeout: 60_000 })
+    await used('/3')
+    await second.closed
+    expect([first.state.closed, told]).toEqual([false, []])
+  })
+
+  test('a connection whose request runs is not closed for a new one, and is no kept one before its answer', async () => {
+    const { openConnection, ask, told } = await startServer(remote)
+    const busy = await openConnection()
+    const res = await ask(busy.socket)
+    for (let count = 1; count < perClient; count++) await openConnection()
+    await (
+      await openConnection()
+    ).closed
+    res?.end('hello')
+    await vi.waitFor(() => expect(busy.state.text).toContain('hello'), { timeout: 60_000 })
+    expect(told).toHaveLength(1)
+    await openConnection()
+    await busy.closed
+  })
+
   test('a trusted proxy has no limit, because it carries the connections of many clients', async () => {
     const { openConnection, count } = await startServer(undefined)
     for (let number = 0; number <= perClient; number++) await openConnection()
@@ -98,13 +134,13 @@ describe('the number of connections of a client', () => {
 })
 
 describe('idle connections', () => {
-  test('an idle connection is closed after the idle limit, even if blank lines arrive', async () => {
+  test('a kept connection is closed soon after its time, even if blank lines arrive', async () => {
     const { openConnection, ask, time, closeIdle } = await startServer(remote)
     const dripping = await openConnection()
     ;(await ask(dripping.socket))?.end('hello')
     await vi.waitFor(() => expect(dripping.state.text).toContain('hello'), { timeout: 60_000 })
     for (let count = 0; count < 10; count++) dripping.socket.write('\r\n')
-    time.now += idleMs
+    time.now += keptMs + idleMs
     closeIdle()
     expect(dripping.state.closed).toBe(false)
     time.now += 1

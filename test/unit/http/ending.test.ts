@@ -19,6 +19,7 @@ async function startServer() {
     port: 0,
     ports: { hooks: 0, admin: 0 },
     bodyTimeoutMs: 1_000,
+    keepAliveTimeoutMs: 130_000,
     log: silentLog,
   })
   closers.push(() => server.close(0))
@@ -39,6 +40,19 @@ async function openConnection(port: number) {
 const ask = (socket: Socket, path: string) => socket.write(`GET ${path} HTTP/1.1\r\nhost: hooks.test\r\n\r\n`)
 const endAnswer = (res: ServerResponse | undefined) => res?.end(`answer to ${res.req.url}`)
 const longest = 3_600_000
+
+test('a stop closes a kept connection at once', async () => {
+  const { port, close, responses, waitFor } = await startServer()
+  const kept = await openConnection(port)
+  ask(kept.socket, '/1')
+  await waitFor(1)
+  endAnswer(responses[0])
+  await vi.waitFor(() => expect(kept.seen.text).toMatch(/keep-alive: timeout=130\r\n[^]*answer to \/1/i), {
+    timeout: 60_000,
+  })
+  await close(longest)
+  await kept.closed
+})
 
 test('a stop closes a connection without a request at once, and lets a running request end', async () => {
   const { port, close, responses, waitFor } = await startServer()
