@@ -80,7 +80,8 @@ function toParts(template: string): string {
 
 function toTime(isInBody: boolean, seconds: number | undefined): string {
   if (seconds === undefined) return ''
-  return `${isInBody ? ', in which the time is' : ''}; ± ${seconds} s`
+  const window = seconds <= 300 ? `± ${seconds} s` : `at most ${seconds} s old`
+  return `${isInBody ? ', in which the time is' : ''}; ${window}`
 }
 
 /** How a repeat of a captured request is detected. The parts are independent: the id counts until the time expires, and after that too. */

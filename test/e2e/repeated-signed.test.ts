@@ -20,6 +20,7 @@ beforeAll(async () => {
     })),
     { match: { path: 'stripe' }, verify: { scheme: 'stripe', secret } },
     { match: { path: 'zoom' }, verify: { scheme: 'zoom', secret } },
+    { match: { path: 'linear' }, verify: { scheme: 'linear', secret } },
     { match: { path: 'nylas' }, verify: { scheme: 'nylas', secret } },
     { match: { path: 'mailgun' }, verify: { scheme: 'mailgun', secret } },
     { id: 'bot', match: { path: 'shared' }, verify: { scheme: 'telegram', secret: 'bot-word-of-the-shop' } },
@@ -191,4 +192,36 @@ test('a repetition of a request with the hook token is recognised by its Idempot
     readDeliveryId(await send('wake', [...bearer, ['idempotency-key', id]], '{"text":"x"}'))
   const one = await postWake('w-1')
   expect([(await postWake('w-1')) === one, (await postWake('w-2')) === one]).toEqual([true, false])
+})
+
+test('each repetition of Linear is let in for eight hours and counts once, whatever its unsigned id is; later ones, and times more than five minutes ahead, are refused', async () => {
+  const begun = gateway.time.now
+  const sendLinear = (webhookTimestamp: number, delivery: string) => {
+    const text = JSON.stringify({ action: 'create', type: 'Issue', webhookTimestamp })
+    const signature = createHmac('sha256', secret).update(text).digest('hex')
+    return send(
+      'linear',
+      [
+        ['linear-signature', signature],
+        ['linear-delivery', delivery],
+        ['linear-event', 'Issue'],
+      ],
+      text,
+    )
+  }
+  const first = await readDeliveryId(await sendLinear(begun, 'a'))
+  for (const [seconds, delivery] of [
+    [61, 'a'],
+    [3_665, 'b'],
+    [25_280, 'a'],
+  ] as const) {
+    gateway.time.now = begun + seconds * 1_000
+    const again = await sendLinear(begun, delivery)
+    expect([readDeliveryId(again), again.headers['idempotent-replay']]).toEqual([first, 'true'])
+  }
+  gateway.time.now = begun + 28_801_000
+  expect((await sendLinear(begun, 'a')).status).toBe(401)
+  expect((await sendLinear(gateway.time.now + 301_000, 'c')).status).toBe(401)
+  expect((await sendLinear(gateway.time.now + 299_000, 'c')).status).toBe(200)
+  gateway.time.now = begun
 })

@@ -46,10 +46,10 @@ export const VerifySettings = z.strictObject({
   toleranceSeconds: z
     .number()
     .positive()
-    .max(86_400)
+    .max(604_800)
     .optional()
     .describe(
-      'Seconds by which the signed time may differ from the gateway’s clock, earlier or later. Without it, the value of the scheme. Increase it for senders that deliver late.',
+      'Seconds by which the signed time may be earlier than the gateway’s clock; it may be later by as much, but by 300 at most. Without it, the value of the scheme, which covers the repetitions of its sender. Increase it for senders that deliver late.',
     ),
   header: headerName
     .optional()

@@ -16,11 +16,12 @@ export const customersSenders: readonly Sender[] = [
         encoding: 'base64',
         template: '{method}{decodedUrl}{body}{timestamp}',
         timestamp: { in: 'header', name: 'x-hubspot-request-timestamp', unit: 'ms' },
-        toleranceSeconds: 300,
+        // its page recommends 300 seconds, but ten more attempts follow in 24 hours
+        toleranceSeconds: 87_000,
         retries: {
-          time: 'limited',
-          seconds: 300,
-          docs: 'https://developers.hubspot.com/docs/apps/legacy-apps/authentication/validating-requests',
+          time: 'first',
+          seconds: 86_400,
+          docs: 'https://developers.hubspot.com/docs/api-reference/legacy/webhooks/guide',
         },
         textIsId: true,
         confidence: 'verified',
@@ -158,12 +159,9 @@ export const customersSenders: readonly Sender[] = [
       syntax: { separator: ',', joint: '=', field: 'v1' },
       template: '{timestamp}.{body}',
       timestamp: { in: 'field', name: 't', unit: 'ms' },
-      toleranceSeconds: 180,
-      retries: {
-        time: 'limited',
-        seconds: 180,
-        docs: 'https://github.com/workos/workos-node/blob/main/src/common/crypto/signature-provider.ts',
-      },
+      // its library allows 180 seconds; six more attempts follow in three days
+      toleranceSeconds: 259_500,
+      retries: { time: 'first', seconds: 259_200, docs: 'https://workos.com/docs/events/data-syncing/webhooks' },
       confidence: 'verified',
     },
   },

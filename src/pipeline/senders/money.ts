@@ -66,12 +66,12 @@ export const moneySenders: readonly Sender[] = [
       syntax: { separator: ';', joint: '=', field: 'h1' },
       template: '{timestamp}:{body}',
       timestamp: { in: 'field', name: 'ts', unit: 's' },
-      // its library allows 5 seconds, which a slow proxy can already exceed
-      toleranceSeconds: 60,
+      // its library allows 5 seconds, but 59 more attempts follow in three days
+      toleranceSeconds: 259_500,
       retries: {
-        time: 'limited',
-        seconds: 5,
-        docs: 'https://github.com/PaddleHQ/paddle-node-sdk/blob/main/src/notifications/helpers/webhooks-validator.ts',
+        time: 'first',
+        seconds: 259_200,
+        docs: 'https://developer.paddle.com/webhooks/about/respond-to-webhooks',
       },
       confidence: 'verified',
     },
@@ -152,11 +152,12 @@ export const moneySenders: readonly Sender[] = [
       syntax: { separator: ',', joint: '=', field: 'v1' },
       template: 'v1.{timestamp}.{body}',
       timestamp: { in: 'header', name: 'revolut-request-timestamp', unit: 'ms' },
-      toleranceSeconds: 300,
+      // three more attempts, ten minutes apart
+      toleranceSeconds: 2_400,
       retries: {
-        time: 'limited',
-        seconds: 300,
-        docs: 'https://developer.revolut.com/docs/guides/merchant/monitor-and-observe/webhooks/verify-the-payload-signature',
+        time: 'first',
+        seconds: 1_800,
+        docs: 'https://developer.revolut.com/docs/guides/merchant/monitor-and-observe/webhooks/using-webhooks',
       },
       textIsId: true,
       confidence: 'verified',

@@ -13,8 +13,10 @@ export const workSenders: readonly Sender[] = [
       kind: 'hmac',
       header: 'linear-signature',
       timestamp: { in: 'body', path: 'webhookTimestamp', unit: 'ms' },
-      toleranceSeconds: 60,
-      retries: { time: 'limited', seconds: 60, docs: 'https://linear.app/developers/webhooks' },
+      // its page recommends 60 seconds, but three more attempts have the same bytes: after 1 minute, 1 hour and 6 hours
+      toleranceSeconds: 28_800,
+      retries: { time: 'first', seconds: 25_260, docs: 'https://linear.app/developers/webhooks' },
+      textIsId: true,
       confidence: 'verified',
     },
   },
@@ -143,7 +145,7 @@ export const workSenders: readonly Sender[] = [
     docs: 'https://developer.box.com/guides/webhooks/v2/signatures-v2',
     marks: [sent('box-delivery-id'), sent('box-signature-primary')],
     event: [body('trigger')],
-    deliveryId: [header('box-delivery-id')],
+    deliveryId: [body('id')],
     scheme: {
       kind: 'hmac',
       header: 'box-signature-primary',
@@ -151,7 +153,8 @@ export const workSenders: readonly Sender[] = [
       template: '{body}{timestamp}',
       timestamp: { in: 'header', name: 'box-delivery-timestamp', unit: 'iso8601' },
       toleranceSeconds: 600,
-      retries: { time: 'limited', seconds: 600, docs: 'https://developer.box.com/guides/webhooks/v2/signatures-v2' },
+      // the time is that of sending; its header with an id changes with each attempt, and the id of the payload does not
+      retries: { time: 'anew', docs: 'https://developer.box.com/guides/webhooks/v2' },
       moreHeaders: /^box-signature-secondary$/,
       confidence: 'verified',
     },
@@ -181,11 +184,12 @@ export const workSenders: readonly Sender[] = [
       header: 'x-webflow-signature',
       template: '{timestamp}:{body}',
       timestamp: { in: 'header', name: 'x-webflow-timestamp', unit: 'ms' },
-      toleranceSeconds: 300,
+      // three more attempts, ten minutes apart
+      toleranceSeconds: 2_400,
       retries: {
-        time: 'limited',
-        seconds: 300,
-        docs: 'https://developers.webflow.com/data/docs/working-with-webhooks',
+        time: 'first',
+        seconds: 1_800,
+        docs: 'https://developers.webflow.com/data/v1.0.0/docs/limits-and-retries',
       },
       textIsId: true,
       confidence: 'verified',

@@ -89,7 +89,8 @@ export function createJwtProof(scheme: JwtScheme, { settings, secrets, fetch, no
     // without an expiry time in the token, this limit ends it
     const maxAge =
       settings.toleranceSeconds ?? maxAgeSeconds ?? (exp === undefined ? maxAgeWithoutExpirySeconds : undefined)
-    if (maxAge !== undefined && typeof iat === 'number' && seconds - iat > maxAge) return 'The token is too old.'
+    if (maxAge !== undefined && typeof iat === 'number' && seconds - iat > maxAge)
+      return `The token is ${Math.round(seconds - iat)} s old; ${maxAge} s are allowed (verify.toleranceSeconds).`
     const { issuers, bodyHashClaim, bodyHashEncoding = 'hex', forAccount } = scheme
     if (issuers !== undefined && !issuers.some((issuer) => issuer === claims['iss']))
       return 'The token has another issuer.'

@@ -94,12 +94,20 @@ function readTimestamp(text: string, unit: TimestampUnit): number | undefined {
   return Number.isNaN(time) ? undefined : time
 }
 
+/** A repeated request is old, and never from the future: only clocks differ. So no sender, and no setting, has more. */
+const maxAheadSeconds = 300
+
 /** The reason why a time is too far from now; undefined if it is not. The limit itself is allowed. */
 function findClockFault(time: number, now: number, toleranceSeconds: number): string | undefined {
   const seconds = (now - time) / 1000
-  if (Math.abs(seconds) <= toleranceSeconds) return undefined
-  const side = seconds > 0 ? 'behind' : 'ahead of'
-  return `The signed time is ${Math.abs(Math.round(seconds))} s ${side} the clock of the gateway; ${toleranceSeconds} s are allowed.`
+  const aheadSeconds = Math.min(toleranceSeconds, maxAheadSeconds)
+  if (seconds <= toleranceSeconds && -seconds <= aheadSeconds) return undefined
+  if (seconds > 0) {
+    return `The signed time is ${Math.round(seconds)} s behind the clock of the gateway; ${toleranceSeconds} s are allowed (verify.toleranceSeconds).`
+  }
+  const next =
+    toleranceSeconds < maxAheadSeconds ? ' (verify.toleranceSeconds)' : ', whatever verify.toleranceSeconds is'
+  return `The signed time is ${Math.round(-seconds)} s ahead of the clock of the gateway; ${aheadSeconds} s are allowed${next}. Check the clocks.`
 }
 
 /**

@@ -22,8 +22,9 @@ type TimestampPlace =
 /**
  * Whether a repeated request has the time of the first attempt. `docs`: the page or the code of the sender that says so.
  * `anew`: each attempt is signed with its own time. `never`: there is only one attempt. `limited`: the sender refuses older times than
- * this, or tells its receivers to, so its own attempts are not older. `first`: the sender repeats a request for this long, and does not
- * say that each attempt has its own time. `unsaid`: the sender repeats a request, and does not say for how long.
+ * this, or tells its receivers to, and documents no later attempt. `first`: the sender repeats a request for this long, and does not
+ * say that each attempt has its own time; then its advice to refuse older ones counts less (Linear gives it, and repeats the same bytes for hours). `unsaid`:
+ * the sender repeats a request, and does not say for how long.
  */
 export type Retries = { readonly docs: string } & (
   | { readonly time: 'anew' | 'never' | 'unsaid' }
@@ -72,7 +73,7 @@ export type HmacScheme = Common & {
   /** The header with the value of {id}. */
   readonly idHeader?: string
   readonly timestamp?: TimestampPlace
-  /** How far the signed time may be from now. Every row with a timestamp sets it. */
+  /** How old the signed time may be. It may be ahead of the clock by as much, but by five minutes at most. Every row with a timestamp sets it. */
   readonly toleranceSeconds?: number
   readonly secretEncoding?: SecretEncoding
   readonly secretPrefix?: string

@@ -13,7 +13,7 @@ test.each([
   ['notion', 'by signed id'],
   // this sender signs the body, and its id is in a header
   ['github', 'by unsigned id'],
-  ['linear', 'refused by time · by unsigned id'],
+  ['linear', 'refused by time · by signed text'],
   // this sender has its id in the body, and signs nothing
   ['telegram', 'by unsigned id'],
   ['azure-devops', 'by unsigned id'],

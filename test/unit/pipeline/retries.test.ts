@@ -29,6 +29,10 @@ test('the window covers every attempt that may have the signed time of the first
   expect(narrow).toEqual([])
 })
 
+test('Linear repeats the same bytes after one minute, one hour and six hours, and its window covers them', () => {
+  expect(timed.find(({ id }) => id === 'linear')?.window).toBeGreaterThanOrEqual(60 + 3_600 + 6 * 3_600)
+})
+
 test('the window is a day if the documentation does not say how long the sender repeats a request', () => {
   const unsaid = timed.filter(({ retries }) => retries?.time === 'unsaid')
   expect(unsaid.filter(({ window }) => window < 86_400).map(({ id }) => id)).toEqual([])

@@ -50,7 +50,8 @@ test.each(hmacSchemes.filter(({ textIsId }) => textIsId === true).map((scheme) =
     expect(id).toMatch(/^[\da-f]{64}$/)
     // the id is the same under another secret, so that the attempts of a sender that changes its secret are one delivery
     expect(await findId({ which: 'other' })).toBe(id)
-    expect(await findId({ body: '{"event":"x","n":2}' })).not.toBe(id)
+    // a body with the time is made of it
+    if (scheme.timestamp?.in !== 'body') expect(await findId({ body: '{"event":"x","n":2}' })).not.toBe(id)
     expect(await findId({ at: now - 1_000 })).not.toBe(id)
   },
 )

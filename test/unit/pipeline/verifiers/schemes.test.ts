@@ -223,8 +223,9 @@ describe('Ed25519 and ECDSA', () => {
       const settings = { scheme: id, publicKey: findPublicKey(scheme) }
       const tolerance = scheme.toleranceSeconds
       const signAt = (seconds: number) => signedBy(scheme, now + seconds * 1000)
-      for (const seconds of [-tolerance, tolerance]) expect(await isProven(settings, signAt(seconds))).toBe(true)
-      for (const seconds of [-tolerance - 1, tolerance + 1]) {
+      const ahead = Math.min(tolerance, 300)
+      for (const seconds of [-tolerance, ahead]) expect(await isProven(settings, signAt(seconds))).toBe(true)
+      for (const seconds of [-tolerance - 1, ahead + 1]) {
         expect(await isProven(settings, signAt(seconds))).toBe(false)
       }
       expect(await isProven({ ...settings, toleranceSeconds: 3_600 }, signAt(-3_600))).toBe(true)
