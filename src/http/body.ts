@@ -218,7 +218,7 @@ const maxDrainMs = 1_000
 
 /**
  * Closes the connection of a request whose body will not be read. Call it before the answer ends. A complete
- * request keeps its connection. After the answer is flushed, up to 64 kB are read, for at most a second.
+ * request keeps its connection. After the answer is flushed, up to 64 kB are read, and the sender has a second to read the answer.
  */
 export function dropRest(req: IncomingMessage, res: ServerResponse): void {
   const { socket } = req
@@ -235,7 +235,8 @@ export function dropRest(req: IncomingMessage, res: ServerResponse): void {
     socket.once('close', () => clearTimeout(timer))
     req.on('data', (chunk: Buffer) => {
       drained += chunk.length
-      if (drained > maxDrainedBytes) socket.destroy()
+      // no reset yet: a proxy that still writes the body would answer 502 in place of the answer, which it has not read
+      if (drained > maxDrainedBytes) req.pause()
     })
     req.once('end', () => socket.destroy())
     req.resume()

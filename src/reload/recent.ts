@@ -60,11 +60,13 @@ function listChanged(before: Candidate, after: Candidate): [string, string[] | u
   return differs('env') ? [...ofModules, [envFile, undefined]] : ofModules
 }
 
-/** Such as `3 of the last 20 deliveries would differ: hookloom replay`; an empty text if none differs. */
-export function describeRecent(changes: RecentChanges, label: string): string {
-  const found = changes.get(label)
-  if (found === undefined || found.differ === 0) return ''
-  return `${describeDifference(found)}: hookloom replay`
+/** Logs what the version that is live now changes. It may be ready after a newer save that does not go live, so it names no save. */
+export function logRecent(log: Log, changes: RecentChanges): void {
+  for (const [label, found] of changes) {
+    if (found.differ > 0) log.info({}, `${label}, as it is live: ${describeDifference(found)}: hookloom replay`)
+    else if (!found.isWhole)
+      log.info({}, `${label}, as it is live: not all of the last deliveries could be compared in time`)
+  }
 }
 
 function describeDifference({ differ, of }: RecentChange): string {

@@ -1,7 +1,6 @@
 // The log lines of a reload.
 import { formatQuantity } from '../base/text.ts'
 import type { ModuleReport } from './gate.ts'
-import { type RecentChanges, describeRecent } from './recent.ts'
 import { relative, sep } from 'node:path'
 import { isSameJson } from '../base/json.ts'
 import { configFile, envFile } from '../config/text.ts'
@@ -101,24 +100,16 @@ export function logReload(
   log: Log,
   reload: ReloadFacts & {
     readonly tookMs: number
-    readonly recent: RecentChanges
     /** The saved files if no new generation was built from them; else an empty list. */
     readonly saved: readonly SavedFile[]
   },
 ): void {
   if (reload.saved.length > 0 && !hasNews(reload)) return logSaved(log, reload)
   for (const { module, kind, fixtures, problem } of reload.modules) {
-    const facts = [formatFacts(reload.tookMs, fixtures), describeRecent(reload.recent, module)].filter(
-      (fact) => fact !== '',
-    )
-    if (kind === 'live') log.info({}, `${module} is live (${facts.join('; ')})`)
+    if (kind === 'live') log.info({}, `${module} is live (${formatFacts(reload.tookMs, fixtures)})`)
     const wasWrong = reload.before.some((other) => other.module === module)
     if (kind === 'same' && problem === undefined && wasWrong)
       log.info({}, `${module} is valid again; the code that serves has not changed`)
-  }
-  for (const file of [configFile, envFile]) {
-    const fact = describeRecent(reload.recent, file)
-    if (fact !== '') log.info({}, `${file}: ${fact}`)
   }
   logProblems(log, reload)
 }

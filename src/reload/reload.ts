@@ -4,7 +4,7 @@ import { createAssembler } from './assemble.ts'
 import { type Candidate, isSameAsServing, buildCandidate, listRetryableModules } from './candidate.ts'
 import { createGenerationRefcount } from './generation-refcount.ts'
 import type { Live, LiveOptions, LiveStatus, ReloadListener, ReloadReport, SwapListener } from './live-types.ts'
-import { compareRecent, mustWait, logWaiting, type RecentChanges } from './recent.ts'
+import { compareRecent, logRecent, mustWait, logWaiting, type RecentChanges } from './recent.ts'
 import { buildStable, createSaveTracker, logLongBuild } from './stable-build.ts'
 import {
   countParked,
@@ -29,7 +29,7 @@ import type { Generation } from '../pipeline/generation.ts'
 
 /** The time limits of a comparison with recent deliveries: before a swap that may have to wait, and for a log line. */
 const beforeSwapMs = 5_000
-const forLineMs = 2_000
+const forLineMs = 30_000
 const none: RecentChanges = new Map()
 
 /** `newest`: the result of the last build; a Problem if the configuration is invalid. */
@@ -146,9 +146,10 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, onReload
     const { drain } = current().config.hooks.transforms
     const line = { before, problems, modules, parked, drain, tookMs, saved: next === undefined ? saved : [] }
     if (waits) logWaiting(log, changes)
-    else if (!swapped || compareKept === undefined) logReload(log, { ...line, recent: none })
-    // the swap does not wait for this comparison
-    else void compare(serving, next, forLineMs).then((recent) => logReload(log, { ...line, recent }))
+    else logReload(log, line)
+    // the swap does not wait for this comparison, and a newer swap makes it worthless
+    if (swapped)
+      void compare(serving, next, forLineMs).then((recent) => current() === next.generation && logRecent(log, recent))
     const problem = built instanceof Problem ? toProblemRecord(built) : undefined
     const fresh = problems.find(({ since }) => since === health.lastReloadAt)
     const details = { files: saved.map(({ label }) => label), held: waits, why: fresh?.detail }

@@ -315,7 +315,7 @@ describe('the guide to the first transform', () => {
     await waitForLine(
       gateway,
       heard,
-      'greet.ts is live (1 ms, 1 fixture passed; 2 of the last 2 deliveries would differ: hookloom replay)',
+      'greet.ts, as it is live: 2 of the last 2 deliveries would differ: hookloom replay',
     )
     await post(gateway, 'greet', { name: 'Ada' })
     await gateway.printed(/> Welcome, Ada/)

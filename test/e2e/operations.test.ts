@@ -92,16 +92,37 @@ test.skipIf(!hasProgram('nginx', '-v') || !hasProgram('openssl', 'version'))(
       .replace('listen 443 ssl', `listen 127.0.0.1:${port} ssl`)
       .replace('/etc/letsencrypt/live/hooks.example.com/fullchain.pem', cert)
       .replace('/etc/letsencrypt/live/hooks.example.com/privkey.pem', key)
-    const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-      (name) => `${name}_temp_path ${dir}/${name};`,
-    )
-    const file = join(dir, 'nginx.conf')
-    writeFileSync(
-      file,
-      `daemon off; master_process off; pid ${dir}/pid; error_log stderr;\nevents {}\nhttp { access_log off; ${paths.join(' ')}\n${block} }`,
-    )
-    const nginx = () => spawn('nginx', ['-p', dir, '-c', file])
-    expect(await sendThrough(nginx, { port, tls: true }, '127.0.0.2')).toEqual(expectedStatuses)
+    expect(await sendThrough(() => startNginx(dir, block), { port, tls: true }, '127.0.0.2')).toEqual(expectedStatuses)
+  },
+)
+
+function startNginx(dir: string, block: string) {
+  const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `${name}_temp_path ${dir}/${name};`)
+  const file = join(dir, 'nginx.conf')
+  writeFileSync(
+    file,
+    `daemon off; master_process off; pid ${dir}/pid; error_log stderr;\nevents {}\nhttp { access_log off; ${paths.join(' ')}\n${block} }`,
+  )
+  return spawn('nginx', ['-p', dir, '-c', file])
+}
+
+test.skipIf(!hasProgram('nginx', '-v'))(
+  'a body that is over the limit is 413 behind nginx too, and never the 502 of a connection that was reset (needs nginx)',
+  async () => {
+    const port = await freePort()
+    const server = `server { listen 127.0.0.1:${port}; client_max_body_size 50m; location / { proxy_pass ${new URL(gateway.url).origin}; proxy_http_version 1.1; proxy_set_header Connection ""; } }`
+    const child = startNginx(makeFolder(), server)
+    stops.push(() => child.kill('SIGKILL'))
+    const good = { port, from: '127.0.0.9', token: hookToken, tls: false }
+    await expect.poll(() => send(good)).toBe(200)
+    const headers = { authorization: `Bearer ${hookToken}`, 'content-type': 'application/json' }
+    const body = Buffer.alloc(5_000_000, 'a')
+    const statuses = new Set<number>()
+    for (let sent = 0; sent < 10; sent++) {
+      const { status } = await fetch(`http://127.0.0.1:${port}/hooks/wake`, { method: 'POST', headers, body })
+      statuses.add(status)
+    }
+    expect([...statuses]).toEqual([413])
   },
 )
 
