@@ -4,7 +4,7 @@ import type { JSX, RefObject, TargetedKeyboardEvent } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { LearntPaths } from '../model/api/shapes.ts'
 import { get, toQuery } from './api.ts'
-import { choosePaths, findOpenPath, type OpenPath } from './paths.ts'
+import { choosePaths, findOpenPath, findRestOfPath, type OpenPath } from './paths.ts'
 import { Line } from './text.tsx'
 
 const none: LearntPaths = { requests: 0, paths: [] }
@@ -39,7 +39,7 @@ export function TemplateField({ hook, mappingId, value, box, onChange }: Templat
     if (current === null || open === undefined) return
     const after = current.value.slice(current.selectionStart)
     // the rest of the path, up to the end of the placeholder or to its filter, is replaced
-    const rest = /^[^{}|\n]*(?=\}\}|\|)/.exec(after)?.[0]
+    const rest = findRestOfPath(after)
     const end = after.startsWith('}}', rest?.length) || rest === undefined ? '}}' : ' '
     const until = current.selectionStart + (rest?.length ?? 0) + (rest !== undefined && end === '}}' ? 2 : 0)
     current.setRangeText(`{{${path}${end}`, open.from, until, 'end')
@@ -97,7 +97,7 @@ export function TemplateField({ hook, mappingId, value, box, onChange }: Templat
             <Line text={path} max={200} />{' '}
             <span class="dim">
               {kinds.join(' or ')}
-              {!path.includes('[') && `, in ${count} of ${learnt.requests}`}
+              {!/\[\d+\]/.test(path) && `, in ${count} of ${learnt.requests}`}
             </span>
           </li>
         ))}

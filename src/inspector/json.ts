@@ -1,4 +1,5 @@
 // A JSON parser that keeps the text of numbers. JSON.parse changes 12345678901234567890, and drops the zero of 1.50.
+import type { PathStep } from '../model/api/path.ts'
 
 /** `source`: the text of the value, as it is in the payload. */
 export type JsonNode =
@@ -95,18 +96,6 @@ export function formatJson(node: JsonNode, indent = ''): string {
     return lines.length === 0 ? '[]' : `[\n${lines.join(',\n')}\n${indent}]`
   }
   return node.source
-}
-
-export type PathStep = string | number
-
-const unreadable = new Set(['__proto__', 'prototype', 'constructor'])
-
-/** The path as templates write it: `pull_request.labels[0].name`. Undefined if templates cannot express the path. */
-export function formatPath(steps: readonly PathStep[]): string | undefined {
-  const isReadable = (step: PathStep) =>
-    typeof step === 'number' || (/^[^.[\]{}|"']+$/.test(step) && step === step.trim() && !unreadable.has(step))
-  if (steps.length === 0 || !steps.every(isReadable)) return undefined
-  return steps.map((step, at) => (typeof step === 'number' ? `[${step}]` : at === 0 ? step : `.${step}`)).join('')
 }
 
 /** The keys whose numbers may be times. */

@@ -2,7 +2,8 @@
 import type { JSX } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { formatCount, formatFullTime, markUnseen } from './format.ts'
-import { findNodes, formatPath, type JsonNode, readJson, type PathStep, findTime, readText } from './json.ts'
+import { formatPlaceholder, type PathStep, unreadableNames } from '../model/api/path.ts'
+import { findNodes, type JsonNode, readJson, findTime, readText } from './json.ts'
 import { Line, LongText } from './text.tsx'
 
 const page = 100
@@ -41,10 +42,10 @@ export function PayloadView({ text, onCopy, onPick }: PayloadViewProps): JSX.Ele
   useEffect(() => setChosen(undefined), [root])
   const found = useMemo(() => (root === undefined || word === '' ? undefined : findNodes(root, word)), [root, word])
   if (root === undefined) return <LongText text={text} label="Payload" />
-  const path = chosen && formatPath(chosen.path)
+  const path = chosen && readPlaceholder(chosen.path)
   const choose = (picked: ChosenNode) => {
     setChosen(picked)
-    const placeholder = formatPath(picked.path)
+    const placeholder = readPlaceholder(picked.path)
     if (placeholder !== undefined && picked.node.kind !== 'object' && picked.node.kind !== 'array') {
       onPick?.(`{{${placeholder}}}`)
     }
@@ -102,6 +103,11 @@ export function PayloadView({ text, onCopy, onPick }: PayloadViewProps): JSX.Ele
       )}
     </>
   )
+}
+
+/** Undefined if no template reads the path. */
+function readPlaceholder(path: readonly PathStep[]): string | undefined {
+  return path.some((step) => unreadableNames.has(String(step))) ? undefined : formatPlaceholder(path)
 }
 
 function readCopy(node: JsonNode): string {

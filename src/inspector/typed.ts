@@ -61,15 +61,20 @@ export function toTypedRequest(hook: string, { body, headers, query }: BenchInpu
 export function buildPayload(mappings: HookFields['mappings']): string {
   const payload: Record<string, unknown> = {}
   for (const { template } of mappings) {
-    for (const [, path = ''] of template?.matchAll(/\{\{\s*([\w.-]+)/g) ?? []) {
-      if (!notField.test(path)) addField(payload, path.replace(/^payload\./, '').split('.'))
+    for (const [, path = ''] of template?.matchAll(/\{\{\s*((?:[\w.-]|\[(["']).*?\2\])+)/g) ?? []) {
+      const steps = [...path.replace(/^payload(?=[.[])/, '').matchAll(/([\w-]+)|\[(["'])(.*?)\2\]/g)]
+      if (!notField.test(path))
+        addField(
+          payload,
+          steps.map(([, name, , key]) => name ?? key ?? ''),
+        )
     }
   }
   return JSON.stringify(payload, undefined, 2)
 }
 
 /** The placeholders of the request itself. */
-const notField = /^(payload|path|source|event|now|(headers|query)\..*)$/
+const notField = /^(payload|path|source|event|now|(headers|query)[.[].*)$/
 
 function addField(payload: Record<string, unknown>, steps: readonly string[]): void {
   const [step = '', ...rest] = steps

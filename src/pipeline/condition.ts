@@ -12,25 +12,49 @@ export type Comparison = {
   readonly description: string
   /** Undefined if the value is allowed; else the kind of the value that was found, because reasons show no value of a payload. */
   readonly findMiss: (value: JsonValue | undefined) => string | undefined
+  /**
+   * The same for the values of all items of a list: one of them must pass all tests, and those that deny something, `not` and `"exists": false`, must
+   * be true for each of them. A list without items has no values.
+   */
+  readonly findMissAmong: (values: readonly (JsonValue | undefined)[]) => string | undefined
+}
+
+type Test = Omit<Comparison, 'findMissAmong'> & {
+  /** Whether the test denies something, so that it must be true for all values. */
+  readonly isDenial?: true
 }
 
 /** Throws an error with the reason if an expression does not parse. */
 export function compileComparison(wanted: ConditionValue): Comparison {
-  if (!isTests(wanted)) return compileChoice([wanted].flat())
-  const tests = compileTests(wanted)
+  const tests = isTests(wanted) ? compileTests(wanted) : [compileChoice([wanted].flat())]
+  const denials = tests.filter(({ isDenial }) => isDenial)
+  const others = tests.filter(({ isDenial }) => !isDenial)
+  const findMiss: Comparison['findMiss'] = (value) => findFirstMiss(tests, value)
   return {
     description: tests.map(({ description }) => description).join(' and '),
-    findMiss(value) {
-      for (const test of tests) {
-        const miss = test.findMiss(value)
+    findMiss,
+    findMissAmong(values) {
+      if (values.length === 1) return findMiss(values[0])
+      for (const value of values) {
+        const miss = findFirstMiss(denials, value)
         if (miss !== undefined) return miss
       }
-      return undefined
+      if (others.length === 0) return undefined
+      const misses = values.map((value) => findFirstMiss(others, value))
+      return misses.includes(undefined) ? undefined : `${misses[0] ?? 'missing'} in each item`
     },
   }
 }
 
-function compileTests({ not, exists, matches, gt, gte, lt, lte }: ValueTests): readonly Comparison[] {
+function findFirstMiss(tests: readonly Test[], value: JsonValue | undefined): string | undefined {
+  for (const test of tests) {
+    const miss = test.findMiss(value)
+    if (miss !== undefined) return miss
+  }
+  return undefined
+}
+
+function compileTests({ not, exists, matches, gt, gte, lt, lte }: ValueTests): readonly Test[] {
   return [
     exists === undefined ? [] : compilePresence(exists),
     not === undefined ? [] : isPattern(not) ? compilePattern(not.matches, false) : compileExclusion([not].flat()),
@@ -46,7 +70,7 @@ function isTests(wanted: ConditionValue): wanted is ValueTests {
   return typeof wanted === 'object' && wanted !== null && !Array.isArray(wanted)
 }
 
-function compileChoice(choice: readonly Scalar[]): Comparison {
+function compileChoice(choice: readonly Scalar[]): Test {
   const kinds = new Set(choice.map(describeValueKind))
   return {
     description: describeChoice(choice),
@@ -63,21 +87,23 @@ function isPattern(not: Exclude<ValueTests['not'], undefined>): not is { matches
 }
 
 /** A field whose value is null is present. */
-function compilePresence(isWanted: boolean): Comparison {
+function compilePresence(isWanted: boolean): Test {
   return {
     description: isWanted ? 'any value' : 'no value',
     findMiss: (value) => ((value !== undefined) === isWanted ? undefined : describeValueKind(value)),
+    ...(!isWanted && { isDenial: true }),
   }
 }
 
-function compileExclusion(excluded: readonly Scalar[]): Comparison {
+function compileExclusion(excluded: readonly Scalar[]): Test {
   return {
     description: `anything but ${describeChoice(excluded)}`,
     findMiss: (value) => (isScalar(value) && excluded.includes(value) ? 'an excluded value' : undefined),
+    isDenial: true,
   }
 }
 
-function compilePattern(expression: string, isWanted: boolean): Comparison {
+function compilePattern(expression: string, isWanted: boolean): Test {
   const test = compileExpression(expression)
   return {
     description: `${isWanted ? 'a text' : 'anything but a text'} that matches ${quote(expression)}`,
@@ -87,10 +113,11 @@ function compilePattern(expression: string, isWanted: boolean): Comparison {
       if (test(value) === isWanted) return undefined
       return isWanted ? 'another string' : 'an excluded value'
     },
+    ...(!isWanted && { isDenial: true }),
   }
 }
 
-function compileLimit(description: string, isWithin: (value: number) => boolean): Comparison {
+function compileLimit(description: string, isWithin: (value: number) => boolean): Test {
   return {
     description,
     findMiss(value) {

@@ -1,4 +1,6 @@
 // Chooses the mapping for a delivery: the first one in the order of the configuration whose conditions are all true.
+import type { JsonValue } from '../base/json.ts'
+import type { ConditionPath } from '../model/api/path.ts'
 import type { Delivery } from '../model/delivery.ts'
 import type { Mapping } from '../model/config/mapping.ts'
 import type { Alternative, Match, ConditionValue } from '../model/config/match.ts'
@@ -6,7 +8,7 @@ import { normalizeHookName } from '../model/config/mapping-rules.ts'
 import { readPayload } from '../model/body.ts'
 import { Problem, type TraceEntry } from '../model/problem.ts'
 import { compileComparison, quote } from './condition.ts'
-import { parsePath, readPath } from './path.ts'
+import { parseConditionPath, readValues } from './path.ts'
 
 /** The fields of a delivery that are one word. A condition compares the word. */
 const words = ['source', 'event'] as const
@@ -221,19 +223,25 @@ function compileHeaderCondition(name: string, wanted: ConditionValue): Condition
 // a reason shows only the kind of a value of the payload
 function compilePayloadCondition(id: string, expression: string, wanted: ConditionValue): DescribedCondition {
   const path = parsePayloadPath(id, expression)
-  const { description, findMiss: findValueMiss } = compileComparison(wanted)
+  const { description, findMissAmong } = compileComparison(wanted)
   const condition: Condition = ({ body }) => {
-    const value = readPath(readPayload(body), path)
-    const miss = findValueMiss(value)
-    const found = value === undefined ? 'missing' : miss
-    return miss === undefined ? undefined : `payload.${expression} is ${found}, this mapping takes ${description}`
+    const values = readValues(readPayload(body), path)
+    const miss = findMissAmong(values)
+    if (miss === undefined) return undefined
+    const found = values.every((value) => value === undefined) ? 'missing' : miss
+    return `payload.${expression} is ${found}, this mapping takes ${description}${describeNext(expression, values)}`
   }
   return { condition, description }
 }
 
-function parsePayloadPath(id: string, expression: string): ReturnType<typeof parsePath> {
+/** A value that is a list never equals a text: the author may have meant its items. */
+function describeNext(expression: string, values: readonly (JsonValue | undefined)[]): string {
+  return values.length === 1 && Array.isArray(values[0]) ? `: "${expression}[*]" is any of its items` : ''
+}
+
+function parsePayloadPath(id: string, expression: string): ConditionPath {
   try {
-    return parsePath(expression)
+    return parseConditionPath(expression)
   } catch (error) {
     if (!(error instanceof Problem)) throw error
     throw new Problem('config-invalid', `Mapping "${id}": match.payload: ${error.message}`, { cause: error })

@@ -1,64 +1,124 @@
-// Paths into a payload. An attacker controls the payload: only own properties are read, and no function is called.
+// Paths into a payload, as templates, conditions, `forEach` and runners have them. An attacker controls the payload: only own properties are read, and
+// no function is called. `formatPath` in `model/api/path.ts` is the inverse.
 import type { JsonValue } from '../base/json.ts'
+import { anyItem, type ConditionPath, type PathStep, unreadableNames } from '../model/api/path.ts'
 import { Problem } from '../model/problem.ts'
 
 /** Names and array indexes, from the root down. A number is only an index of an array; -1 is an index that no array has. */
-export type Path = readonly (string | number)[]
+export type Path = readonly PathStep[]
 
 /** Makes the Problem for a fault at an index of the expression. */
 export type PathFault = (index: number, expected: string) => Problem
 
 const nowhere = -1
-const unreadable = new Set(['__proto__', 'prototype', 'constructor'])
 const name = /[^.[\]]+/y
+const bracket = /\[(?:\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')\s*|(-?\d+)|(\*))\]/sy
 
 /**
- * Parses `messages[0].subject`, `[0].event` or `items.0`. A name has any characters except `.`, `[` and `]`, and no spaces around it.
- * Throws `config-invalid` with the column, what was expected and what was found, or the Problem that `createFault` makes.
+ * Parses `messages[0].subject`, `[0].event`, `items.0`, `fields["System.Title"]` or `['a.b'].c`. A name outside quotes has any characters except
+ * `.`, `[` and `]`, and no spaces around it. In quotes, the escapes are those of JSON, and `\'`. Throws `config-invalid` with the column, what was
+ * expected and what was found, or the Problem that `createFault` makes.
  */
 export function parsePath(expression: string, createFault: PathFault = createPathFault(expression)): Path {
-  const segments: (string | number)[] = []
+  return parseSteps<never>(expression, createFault, (at) => {
+    throw createFault(
+      at,
+      'the number of an array item, because only conditions have "[*]"; a transform can read all items',
+    )
+  })
+}
+
+/** Parses the path of a condition, which may have `[*]` for any item of a list: `issue.labels[*].name`. Throws as `parsePath` does. */
+export function parseConditionPath(expression: string): ConditionPath {
+  return parseSteps(expression, createPathFault(expression), () => anyItem)
+}
+
+function parseSteps<Any>(
+  expression: string,
+  createFault: PathFault,
+  readAnyItem: (at: number) => Any,
+): (PathStep | Any)[] {
+  const steps: (PathStep | Any)[] = []
   let at = 0
   do {
     if (expression[at] === '[') {
-      const close = expression.indexOf(']', at)
-      const index = expression.slice(at + 1, close)
-      if (close < 0) throw createFault(at, 'a closing "]"')
-      if (!/^-?\d+$/.test(index)) throw createFault(at + 1, 'the number of an array item (write .field for a field)')
-      const number = Number(index)
-      segments.push(number < 0 ? nowhere : number)
-      at = close + 1
+      const [text = '', double, single, index, any] = matchAt(bracket, expression, at) ?? []
+      if (text === '') throw createFault(...findBracketFault(expression, at))
+      const quoted = double ?? single
+      if (any !== undefined) steps.push(readAnyItem(at + 1))
+      else if (quoted === undefined) steps.push(Number(index) < 0 ? nowhere : Number(index))
+      else steps.push(toStep(unescapeKey(quoted, (escape) => createFault(at + text.indexOf(quoted) + escape, escapes))))
+      at += text.length
       continue
     }
-    if (segments.length > 0) {
+    if (steps.length > 0) {
       if (expression[at] !== '.') throw createFault(at, 'a "." or a "["')
       at += 1
     }
-    name.lastIndex = at
-    const word = name.exec(expression)?.[0]
+    const word = matchAt(name, expression, at)?.[0]
     if (word === undefined) throw createFault(at, 'the name of a field')
     if (word !== word.trim()) throw createFault(at, 'the name of a field without spaces around it')
-    segments.push(unreadable.has(word) ? nowhere : word)
+    steps.push(toStep(word))
     at += word.length
   } while (at < expression.length)
-  return segments
+  return steps
+}
+
+function toStep(key: string): PathStep {
+  return unreadableNames.has(key) ? nowhere : key
+}
+
+function findBracketFault(expression: string, at: number): [number, string] {
+  const inside = /^\s*(["']?)/.exec(expression.slice(at + 1))?.[1] ?? ''
+  if (inside !== '') return [at, `a closing ${inside === '"' ? "'\"]'" : '"\']"'}`]
+  if (!expression.includes(']', at)) return [at, 'a closing "]"']
+  return [at + 1, 'the number of an array item, or a key in quotes (write .field for a field)']
+}
+
+const escapes = String.raw`one of \\ \" \' \/ \b \f \n \r \t \u0000`
+
+function unescapeKey(text: string, createFault: (index: number) => Problem): string {
+  return text.replace(/\\(u[\da-fA-F]{4}|[^])/g, (_, escape: string, index: number) => {
+    if (escape === "'") return escape
+    if (!/^(?:u.{4}|["\\/bfnrt])$/.test(escape)) throw createFault(index)
+    return String(JSON.parse(`"\\${escape}"`))
+  })
+}
+
+/** The match of a sticky pattern at an index. */
+export function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | undefined {
+  pattern.lastIndex = at
+  return pattern.exec(text) ?? undefined
 }
 
 /** The value at a path, or undefined. Strings have no properties. Arrays have their items and `length`. */
 export function readPath(value: JsonValue, path: Path): JsonValue | undefined {
   let current: JsonValue | undefined = value
-  for (const segment of path) {
-    if (typeof current !== 'object' || current === null) return undefined
-    if (typeof segment === 'number') {
-      if (!Array.isArray(current)) return undefined
-      current = current[segment]
-    } else {
-      if (!Object.hasOwn(current, segment)) return undefined
-      // an array is read like an object here: its own properties are its items, by number, and `length`
-      current = (current as { [key: string]: JsonValue })[segment]
-    }
-  }
+  for (const step of path) current = readStep(current, step)
   return current
+}
+
+/**
+ * The values at the path of a condition: one value, undefined if it is missing. With `[*]`, one for each item of the list, and none if there is no
+ * list.
+ */
+export function readValues(value: JsonValue | undefined, path: ConditionPath): readonly (JsonValue | undefined)[] {
+  const found: (JsonValue | undefined)[] = []
+  const visit = (current: JsonValue | undefined, at: number): void => {
+    const step = path[at]
+    if (step === undefined) found.push(current)
+    else if (step !== anyItem) visit(readStep(current, step), at + 1)
+    else if (Array.isArray(current)) for (const item of current) visit(item, at + 1)
+  }
+  visit(value, 0)
+  return found
+}
+
+function readStep(value: JsonValue | undefined, step: PathStep): JsonValue | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  if (typeof step === 'number') return Array.isArray(value) ? value[step] : undefined
+  // an array is read like an object here: its own properties are its items, by number, and `length`
+  return Object.hasOwn(value, step) ? (value as { [key: string]: JsonValue })[step] : undefined
 }
 
 /** The text at an index, for a message: a few characters, quoted. */

@@ -1,12 +1,13 @@
 // Lists the paths that a mapping reads in the payload, without running it.
+import type { ConditionPath } from '../model/api/path.ts'
 import type { Alternative } from '../model/config/match.ts'
 import type { NamedMapping } from './compile.ts'
 import { compileComparison } from './condition.ts'
-import { parsePath } from './path.ts'
+import { parseConditionPath } from './path.ts'
 import { listReadPaths, type ReadPath } from './template.ts'
 
 /** `field`: the key of the mapping, such as `messageTemplate` or `match.payload`. */
-export type MappingRead = ReadPath & { readonly field: string }
+export type MappingRead = Omit<ReadPath, 'path'> & { readonly field: string; readonly path: ConditionPath }
 
 /** Throws `config-invalid` if a template or a path does not parse. */
 export function listReads(mapping: NamedMapping): MappingRead[] {
@@ -34,7 +35,7 @@ export function listReads(mapping: NamedMapping): MappingRead[] {
 function listConditions({ payload = {} }: Pick<Alternative, 'payload'>, field: string): MappingRead[] {
   return Object.entries(payload).map(([text, wanted]) => {
     const hasDefault = compileComparison(wanted).findMiss(undefined) === undefined
-    return { field, text, path: parsePath(text), hasDefault }
+    return { field, text, path: parseConditionPath(text), hasDefault }
   })
 }
 

@@ -1,7 +1,7 @@
 // Templates. They are parsed once and rendered in linear time. Text in a value is never rendered again.
 import { cut } from '../base/text.ts'
 import { Problem } from '../model/problem.ts'
-import { type Path, type PathFault, parsePath, readPath, toExcerpt } from './path.ts'
+import { matchAt, type Path, type PathFault, parsePath, readPath, toExcerpt } from './path.ts'
 import type { JsonValue } from '../base/json.ts'
 
 /** The values that a template can read. */
@@ -39,7 +39,7 @@ type Read = (scope: TemplateScope) => JsonValue | undefined
  * - `payload.x`, `headers.<name>` (any case), `query.<name>`, and, on their own, `payload` (all of it, as JSON), `path`, `source`,
  *   `event`, `now`. Any other path is read in the payload, including `event.type`; payload fields with one of those names are
  *   `payload.event` and so on. For a text or XML body, `body` is the text. `headers` and `query` need a name: templates never print all of
- *   them.
+ *   them. A key with other characters is in brackets and quotes: `fields["System.Title"]`, `query['a[b]']`. In quotes, `|` and `}}` are text.
  * - Missing and null values are empty. Strings stay the same. Numbers, booleans, objects and arrays become JSON.
  * - `default: "text"` replaces an empty text. It takes double or single quotes, with `\\ \" \' \n \t`.
  * - `truncate: n` keeps at most n UTF-16 units, the last one an ellipsis if the text was cut, and never half a character.
@@ -120,19 +120,24 @@ function readHeadExpression(expression: string, createFault: PathFault): Read | 
     case 'now':
       return (scope) => scope.now()
   }
-  const [, root, dot, entry = ''] = /^(headers|query)(?:$|(?=\[)|(\.)([^]*)$)/.exec(expression) ?? []
-  if (root !== undefined) {
-    const example = root === 'headers' ? '.x-github-event' : '.topic'
-    if (dot === undefined) {
-      throw createFault(
-        root.length,
-        `one of the ${root}, as in {{${root}${example}}} (a payload field: {{payload.${root}}})`,
-      )
-    }
+  const [, root] = /^(headers|query)(?=$|[.[])/.exec(expression) ?? []
+  if (root === undefined) return undefined
+  const entry = parseEntryName(expression, root, createFault)
+  return root === 'headers' ? readHeader(entry.toLowerCase()) : (scope) => ownText(scope.query, entry)
+}
+
+/** The name in `query.ids[]` or `query["ids[]"]`: after a dot, it may have any characters. */
+function parseEntryName(expression: string, root: string, createFault: PathFault): string {
+  const example = root === 'headers' ? '.x-github-event' : '.topic'
+  if (expression[root.length] === '.') {
+    const entry = expression.slice(root.length + 1)
     if (entry === '') throw createFault(expression.length, `a name, as in {{${root}${example}}}`)
-    return root === 'headers' ? readHeader(entry.toLowerCase()) : (scope) => ownText(scope.query, entry)
+    return entry
   }
-  return undefined
+  const [, entry, ...more] = /^\w+\[\s*["']/.test(expression) ? parsePath(expression, createFault) : []
+  if (typeof entry === 'string' && more.length === 0) return entry
+  const expected = `one of the ${root}, as in {{${root}${example}}} (a payload field: {{payload.${root}}})`
+  throw createFault(root.length, expected)
 }
 
 function parsePayloadExpression(expression: string, createFault: PathFault): Read {
@@ -144,7 +149,8 @@ function parsePayloadExpression(expression: string, createFault: PathFault): Rea
 
 function parsePayloadPath(expression: string, createFault: PathFault): Path {
   const path = parsePath(expression, createFault)
-  return path[0] === 'payload' ? path.slice(1) : path
+  // not `["payload"]`, which is a field
+  return /^payload(?=$|[.[])/.test(expression) ? path.slice(1) : path
 }
 
 function readHeader(header: string): Read {
@@ -157,12 +163,12 @@ function ownText(texts: Readonly<Record<string, string>>, key: string): string |
 
 type Placeholder = { expression: string; start: number; filters: Filter[]; end: number }
 
-const outsideQuotes = /[^|{}"']*/y
+/** A path ends at a filter or at a brace, but not inside the quotes of a key. */
+const pathText = /(?:[^|{}"'[]|\[(?:\s*(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'))?)*/sy
 
 /** The placeholder from its `{{` to after its `}}`. */
 function parsePlaceholder(text: string, open: number): Placeholder {
-  outsideQuotes.lastIndex = open + 2
-  const raw = outsideQuotes.exec(text)?.[0] ?? ''
+  const raw = matchAt(pathText, text, open + 2)?.[0] ?? ''
   const expression = raw.trim()
   let at = open + 2 + raw.length
   const start = open + 2 + (raw.length - raw.trimStart().length)
@@ -178,7 +184,8 @@ function parsePlaceholder(text: string, open: number): Placeholder {
   }
   if (!text.startsWith('}}', at)) {
     if (at >= text.length) throw faultAt(text, open, 'a "}}" after this "{{"', 'the end')
-    throw faultAt(text, at, 'a "|" or a "}}"')
+    const isOpenKey = expression.endsWith('[') && filters.length === 0
+    throw faultAt(text, at, isOpenKey ? 'a key that the same quote ends, as in fields["a.b"]' : 'a "|" or a "}}"')
   }
   return { expression, start, filters, end: at + 2 }
 }
@@ -251,11 +258,6 @@ function unescapeText(text: string, createFault: (index: number) => Problem): st
     if (meant === undefined) throw createFault(index)
     return meant
   })
-}
-
-function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | undefined {
-  pattern.lastIndex = at
-  return pattern.exec(text) ?? undefined
 }
 
 function skipSpaces(text: string, at: number): number {

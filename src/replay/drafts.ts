@@ -1,21 +1,24 @@
 // Tries an unsaved template and unsaved conditions with kept requests. Runs no transform, stores and sends nothing.
 import { z } from 'zod'
-import { isJsonObject, type JsonValue } from '../base/json.ts'
+import type { JsonValue } from '../base/json.ts'
 import { yieldToEventLoop } from '../base/serial.ts'
-import { cut, findNearest } from '../base/text.ts'
+import { cut } from '../base/text.ts'
 import { buildDelivery } from '../deliveries/delivery.ts'
 import { toIsoTime } from '../deliveries/records.ts'
 import type * as api from '../model/api/bench.ts'
+import { anyItem, formatPlaceholder, type PathStep } from '../model/api/path.ts'
 import { describeFirstIssue } from '../model/config/issue.ts'
 import { Mapping } from '../model/config/mapping.ts'
 import { readPayload } from '../model/body.ts'
 import { Problem } from '../model/problem.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
-import { parsePath, readPath } from '../pipeline/path.ts'
+import { readPath } from '../pipeline/path.ts'
 import { decide } from '../pipeline/pipeline.ts'
 import type { KeptQuery } from '../store/queries.ts'
 import type { KeptDelivery } from '../store/records.ts'
-import { renderPath } from '../shapes/places.ts'
+import { listReadPaths } from '../pipeline/template.ts'
+import { findPath } from '../shapes/places.ts'
+import { createShape, learn } from '../shapes/shape.ts'
 import type { StoreReader } from '../store/store.ts'
 import { streamKeptPages } from './kept.ts'
 
@@ -159,23 +162,16 @@ function findProven({ mappings }: Generation, { request }: KeptDelivery): string
 }
 
 /** The paths of the payload that the placeholders of a valid template read, each once. */
-function listPayloadPaths(template: string): { path: string; steps: readonly (string | number)[] }[] {
-  const found = [...template.matchAll(/\{\{\s*([^|{}]+?)\s*(?:\||\}\})/g)].map(([, path = '']) => path)
-  const isOfPayload = (path: string) => !/^(path|source|event|now|body)$|^(headers|query)\b/.test(path)
-  return [...new Set(found)].filter(isOfPayload).map((path) => {
-    const steps = parsePath(path)
-    return { path, steps: steps[0] === 'payload' ? steps.slice(1) : steps }
-  })
+function listPayloadPaths(template: string): { path: string; steps: readonly PathStep[] }[] {
+  const paths = new Map(listReadPaths(template).map(({ text, path }) => [text, path]))
+  return [...paths].map(([path, steps]) => ({ path, steps }))
 }
 
-/** The path with its first missing key replaced by a similar key of the payload; null if there is none. */
-function findNearPath(payload: JsonValue | undefined, steps: readonly (string | number)[]): string | null {
-  for (const [at, step] of steps.entries()) {
-    const parent = payload === undefined ? undefined : readPath(payload, steps.slice(0, at))
-    if (parent === undefined || !isJsonObject(parent)) return null
-    if (Object.hasOwn(parent, step)) continue
-    const near = findNearest(String(step), Object.keys(parent).slice(0, 1_000))
-    return near === undefined ? null : renderPath([...steps.slice(0, at), near, ...steps.slice(at + 1)])
-  }
-  return null
+/** The similar path that the payload has; null if there is none. */
+function findNearPath(payload: JsonValue | undefined, steps: readonly PathStep[]): string | null {
+  if (payload === undefined) return null
+  const shape = createShape()
+  learn(shape, payload, 0)
+  const { near } = findPath(shape, steps)
+  return near === undefined ? null : formatPlaceholder(near.map((step) => (step === anyItem ? 0 : step)))
 }

@@ -1,11 +1,10 @@
 // The paths that the templates of a hook can read, according to the known requests. Editors complete them while an author types.
 import { trimSlashes } from '../base/text.ts'
 import type { KnownPayloads } from '../config/schema.ts'
+import { formatPath, formatPlaceholder, type PathStep } from '../model/api/path.ts'
 import type { LearntPaths } from '../model/api/shapes.ts'
 import { mayMatch } from '../pipeline/reads.ts'
-import { listReadPaths } from '../pipeline/template.ts'
 import { type EventShape, readRequests } from '../shapes/event-shape.ts'
-import { renderPath } from '../shapes/places.ts'
 import { countSeen, type Kind, type Shape } from '../shapes/shape.ts'
 import { type ShapeParts, streamHookShapes } from './payload-shapes.ts'
 
@@ -21,7 +20,7 @@ export async function collectKnownPayloads(parts: ShapeParts): Promise<KnownPayl
     for await (const shape of streamHookShapes({ ...parts, maxKept: 0 }, hook)) {
       sources.add(shape.source)
       events.add(shape.event)
-      addPlaces(places, shape, renderPath)
+      addPlaces(places, shape, formatPath)
     }
   }
   const toNames = (names: Iterable<string>) => [...new Set(names)].filter((name) => name !== '').toSorted()
@@ -29,9 +28,8 @@ export async function collectKnownPayloads(parts: ShapeParts): Promise<KnownPayl
     ([one, { count }], [other, { count: otherCount }]) => otherCount - count || (one < other ? -1 : 1),
   )
   return {
-    paths: found.slice(0, maxSuggested).flatMap(([path, { steps, kinds }]) => {
-      const placeholder = renderExpression(steps)
-      return placeholder === undefined ? [] : [{ path, placeholder, kinds: [...kinds].toSorted() }]
+    paths: found.slice(0, maxSuggested).map(([path, { steps, kinds }]) => {
+      return { path, placeholder: formatPlaceholder(steps), kinds: [...kinds].toSorted() }
     }),
     lists: toNames(found.flatMap(([path, { steps, kinds }]) => (steps.length === 1 && kinds.has('array') ? path : []))),
     sources: toNames(sources),
@@ -42,7 +40,7 @@ export async function collectKnownPayloads(parts: ShapeParts): Promise<KnownPayl
 /** The maximum number of suggestions that an editor shows. */
 const maxSuggested = 500
 
-type Steps = readonly (string | number)[]
+type Steps = readonly PathStep[]
 type Known = { readonly steps: Steps; readonly kinds: Set<Kind>; count: number }
 
 /** `mappingId`: only the requests that this mapping may get. If the mapping is unknown, all requests of the hook count. */
@@ -56,16 +54,16 @@ export async function listLearntPaths(
   for await (const shape of streamHookShapes({ ...parts, maxKept: 0 }, hook)) {
     if (mapping !== undefined && !mayMatch(mapping.mapping, shape)) continue
     requests += readRequests(shape).count
-    addPlaces(places, shape, renderExpression)
+    addPlaces(places, shape, formatPlaceholder)
   }
   return { requests, paths: [...places].map(([path, { kinds, count }]) => ({ path, kinds: [...kinds], count })) }
 }
 
-/** Adds the places of a shape by their rendered paths. Those for which `render` returns undefined are left out. */
-function addPlaces(known: Map<string, Known>, { shape }: EventShape, render: (steps: Steps) => string | undefined) {
+/** Adds the places of a shape by their written paths. */
+function addPlaces(known: Map<string, Known>, { shape }: EventShape, format: (steps: Steps) => string) {
   visit(shape, [], (steps, field) => {
-    const path = render(steps)
-    if (path === undefined || (known.size >= maxPaths && !known.has(path))) return
+    const path = format(steps)
+    if (known.size >= maxPaths && !known.has(path)) return
     const found = known.get(path) ?? { steps, kinds: new Set(), count: 0 }
     known.set(path, found)
     for (const kind of field.kinds.keys()) found.kinds.add(kind)
@@ -82,23 +80,4 @@ function visit({ fields, items }: Shape, steps: Steps, take: (steps: Steps, shap
   }
   for (const [key, field] of fields) below(key, field)
   if (items !== undefined) below(0, items)
-}
-
-/**
- * The path in a placeholder; undefined if a template cannot name it. `{{event}}` is the event of the request, so the field `event` of the
- * payload is `{{payload.event}}`.
- */
-function renderExpression(steps: Steps): string | undefined {
-  const plain = renderPath(steps)
-  return [plain, `payload.${plain}`].find((text) => readsOnly(text, steps))
-}
-
-function readsOnly(text: string, steps: Steps): boolean {
-  if (text === 'body') return false
-  try {
-    const [read, ...others] = listReadPaths(`{{${text}}}`)
-    return read !== undefined && others.length === 0 && JSON.stringify(read.path) === JSON.stringify(steps)
-  } catch {
-    return false
-  }
 }

@@ -1,6 +1,7 @@
 // Warns of paths in templates and conditions that no known request has: a misspelt path renders empty, and nothing else shows it.
 import { trimSlashes } from '../base/text.ts'
 import { toErrorName } from '../base/exceptions.ts'
+import { anyItem, type ConditionPath, formatPath, formatPlaceholder } from '../model/api/path.ts'
 import type { Log } from '../model/log.ts'
 import type { CompiledMapping } from '../pipeline/compile.ts'
 import type { Generation } from '../pipeline/generation.ts'
@@ -50,8 +51,14 @@ function addShape(check: Check, shape: EventShape): void {
   for (const each of check.reads) {
     const { has, near } = findPath(shape.shape, each.read.path)
     each.isFound ||= has !== 'no'
-    each.near ??= near
+    each.near ??= near && formatNear(near, each.read.field)
   }
+}
+
+/** Only conditions read any item of a list; a template reads the first one. */
+function formatNear(near: ConditionPath, field: string): string {
+  if (field.endsWith('.payload') || field === 'forEach') return formatPath(near)
+  return formatPlaceholder(near.map((step) => (step === anyItem ? 0 : step)))
 }
 
 function listWarnings({ compiled, reads, requests }: Check): PathWarning[] {

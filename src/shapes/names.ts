@@ -1,17 +1,18 @@
 // Decides which words of a payload may be kept. A name of a field and a word of a closed vocabulary may; everything else may be a secret or
 // personal, even as a key: maps have ids, addresses and names of people as their keys.
+import { unreadableNames } from '../model/api/path.ts'
 
-const fieldName = /^[@#]?[\p{L}_$][\p{L}\p{M}\p{N}_$.:-]*$/u
+/** A name, after it the name of a field of a form in each bracket, before it the domain of a label of Kubernetes: `data[email]`, `app.kubernetes.io/name`. */
+const fieldName =
+  /^(?:[a-z][a-z\d-]*(?:\.[a-z][a-z\d-]*)+\/)?[@#]?[\p{L}_$][\p{L}\p{M}\p{N}_$.:-]*(?:\[[\p{L}\p{M}\p{N}_$.:-]*\])*$/u
 const maxNameChars = 64
 /** The longest part of a name, between two signs or capital letters: words are shorter, and tokens are longer. */
 const maxPartChars = 32
-/** Names that templates cannot read, and that would change an object in generated code. */
-const unreadable = new Set(['__proto__', 'prototype', 'constructor'])
 
 /** Whether a key reads like the name of a field. Ids, numbers, addresses, URLs and texts with spaces do not. */
 export function isFieldName(key: string): boolean {
-  if (key.length > maxNameChars || unreadable.has(key) || !fieldName.test(key)) return false
-  return !hasIdForm(key) && key.split(/[_$.:-]|(?=\p{Lu})/u).every((part) => part.length <= maxPartChars)
+  if (key.length > maxNameChars || unreadableNames.has(key) || !fieldName.test(key)) return false
+  return !hasIdForm(key) && key.split(/[_$.:/[\]-]|(?=\p{Lu})/u).every((part) => part.length <= maxPartChars)
 }
 
 /** The maximum number of words in a name with spaces: a sentence has more. */

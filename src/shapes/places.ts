@@ -1,5 +1,7 @@
-// The places of a shape by their paths, as templates write them: `commits[].author.name`, `labels.<any>` for a map.
+// The places of a shape by their paths, as templates have them, but with `[]` for all items of a list and `<any>` for all keys of a map:
+// `commits[].author.name`, `labels.<any>`.
 import { findNearest } from '../base/text.ts'
+import { anyItem, type ConditionPath, formatPath } from '../model/api/path.ts'
 import { countSeen, type Kind, type Shape } from './shape.ts'
 
 export type FieldPlace = {
@@ -19,7 +21,7 @@ export function walk(shape: Shape, visit: Visit, path = ''): void {
     visit({ path: inner, shape: child, of })
     walk(child, visit, inner)
   }
-  for (const [key, field] of fields) below(path === '' ? key : `${path}.${key}`, field, opened)
+  for (const [key, field] of fields) below(path + formatBelow(path, key), field, opened)
   if (others !== undefined) below(path === '' ? '<any>' : `${path}.<any>`, others, countSeen(others))
   if (items !== undefined) below(`${path}[]`, items, countSeen(items))
 }
@@ -32,17 +34,22 @@ export function listPlaces(shape: Shape): FieldPlace[] {
   return places
 }
 
+function formatBelow(path: string, key: string): string {
+  const text = formatPath([key])
+  return path === '' || text.startsWith('[') ? text : `.${text}`
+}
+
+/** Whether a path is in the payloads. `unknown`: the shape cannot say. `near`: a similar path that they have, or may have. */
+type FoundPath = { readonly has: 'yes' | 'no' | 'unknown'; readonly near?: ConditionPath | undefined }
+
 /**
- * Whether a path is in the payloads. `unknown`: the shape cannot say, because it leads into a map, into a value that was always null or empty, or
- * into a part that the limits left out. `near`: the similar path that exists.
+ * Finds a path in the payloads. The shape cannot say whether they have it, if it leads into a map, into a value that was always null or empty, or into a
+ * part that the limits left out.
  */
-export function findPath(
-  root: Shape,
-  path: readonly (string | number)[],
-): { readonly has: 'yes' | 'no' | 'unknown'; readonly near?: string } {
+export function findPath(root: Shape, path: ConditionPath): FoundPath {
   let shape = root
   for (const [at, step] of path.entries()) {
-    const isIndex = typeof step === 'number' || (shape.kinds.has('array') && /^\d+$/.test(step))
+    const isIndex = typeof step !== 'string' || (shape.kinds.has('array') && /^\d+$/.test(step))
     if (step === 'length' && shape.kinds.has('array')) return { has: 'yes' }
     const next = isIndex ? shape.items : shape.fields.get(step)
     if (next !== undefined) {
@@ -51,14 +58,43 @@ export function findPath(
     }
     const isEmpty = isIndex ? shape.kinds.has('array') : shape.kinds.has('object') && shape.fields.size === 0
     const isOpen = shape.others !== undefined || shape.isPartial || isEmpty || isNothing(shape)
-    if (isOpen) return { has: 'unknown' }
-    const near = isIndex ? undefined : findNearest(step, [...shape.fields.keys()])
-    return {
-      has: 'no',
-      ...(near !== undefined && { near: renderPath([...path.slice(0, at), near, ...path.slice(at + 1)]) }),
-    }
+    return isOpen ? { has: 'unknown' } : { has: 'no', near: findNearPath(root, path, { at, shape }) }
   }
   return { has: 'yes' }
+}
+
+/** The first path that the payloads have, or may have, of those that the author may have meant. `shape`: the place that lacks the step at `at`. */
+function findNearPath(
+  root: Shape,
+  path: ConditionPath,
+  missing: { at: number; shape: Shape },
+): ConditionPath | undefined {
+  const { at, shape } = missing
+  const before = path.slice(0, at)
+  const step = path[at]
+  if (typeof step !== 'string') return undefined
+  const spelt = findNearest(step, [...shape.fields.keys()])
+  const meant = [
+    ...findKeys(shape, path.slice(at)).map(({ key, rest }): ConditionPath => [...before, key, ...rest]),
+    ...(shape.items === undefined ? [] : [[...before, anyItem, ...path.slice(at)] satisfies ConditionPath]),
+    ...(spelt === undefined ? [] : [[...before, spelt, ...path.slice(at + 1)]]),
+  ]
+  for (const each of meant) {
+    const { has, near } = findPath(root, each)
+    if (has !== 'no') return each
+    if (near !== undefined) return near
+  }
+  return undefined
+}
+
+/** The keys that several steps name together: `System.Title` for the steps `System` and `Title`, `data[email]` for `data` and `email`. */
+function findKeys({ fields }: Shape, steps: ConditionPath): { key: string; rest: ConditionPath }[] {
+  return steps.flatMap((_, last) => {
+    const [first = '', ...others] = steps.slice(0, last + 1).map(String)
+    const spellings = [[first, ...others].join('.'), `${first}${others.map((name) => `[${name}]`).join('')}`]
+    const rest = steps.slice(last + 1)
+    return others.length === 0 ? [] : spellings.filter((key) => fields.has(key)).map((key) => ({ key, rest }))
+  })
 }
 
 /** Whether only null was seen. */
@@ -66,12 +102,8 @@ function isNothing({ kinds }: Shape): boolean {
   return [...kinds.keys()].every((kind) => kind === 'null')
 }
 
-export function renderPath(path: readonly (string | number)[]): string {
-  return path.map((step, at) => (typeof step === 'number' ? `[${step}]` : at === 0 ? step : `.${step}`)).join('')
-}
-
 /** The shape at a path of fields; undefined if there is none. */
-export function findFieldShape(root: Shape, path: readonly (string | number)[]): Shape | undefined {
+export function findFieldShape(root: Shape, path: ConditionPath): Shape | undefined {
   let shape: Shape | undefined = root
   for (const step of path) shape = typeof step === 'string' ? shape?.fields.get(step) : undefined
   return shape

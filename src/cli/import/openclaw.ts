@@ -232,7 +232,7 @@ function convertRecipient(mapping: Fields, path: ConfigPath, { notes }: Tools, k
 /** In OpenClaw, `source`, `event`, `payload`, `headers` and `query` without a prefix are fields of the payload, and `a[b]` means `a.b`. */
 function convertTemplate(text: string): string {
   return text.replaceAll(/\{\{\s*([^}]+?)\s*\}\}/g, (_, expression: string) => {
-    const dotted = expression.replaceAll(/\[(?!\d+\])([^\]]+)\]/g, '.$1').replace(/^\./, '')
+    const dotted = expression.replaceAll(/\[(?!\d+\]|["'])([^\]]+)\]/g, '.$1').replace(/^\./, '')
     return /^(?:source|event|payload|headers|query)$/.test(dotted) ? `{{payload.${dotted}}}` : `{{${dotted}}}`
   })
 }

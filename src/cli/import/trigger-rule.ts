@@ -1,10 +1,9 @@
 // Converts a trigger-rule of adnanh/webhook to the proofs and conditions of mappings. Source: the public documentation of webhook.
 import { isJsonObject, type JsonValue } from '../../base/json.ts'
 import { credentialHeaders, isSecretHeader } from '../../model/delivery.ts'
+import { formatPath } from '../../model/api/path.ts'
 import type { ConfigPath } from '../../model/config/issue.ts'
-import { Problem } from '../../model/problem.ts'
 import type { VerifyInput } from '../../model/config/verify.ts'
-import { parsePath } from '../../pipeline/path.ts'
 import { schemes } from '../../pipeline/senders.ts'
 import type { Tools } from './draft.ts'
 import { toVariableName, type Variable } from './notes.ts'
@@ -148,9 +147,8 @@ function convertMatchRule(match: { [key: string]: JsonValue }, path: ConfigPath,
   const id = String(path[0])
   switch (source) {
     case 'payload': {
-      const field = checkParsable(name, parsePath)
-      if (field === undefined)
-        return noteUnsupported(tools, path, 'has a name that is not a valid path here. Write a transform.')
+      if (name === '') return noteUnsupported(tools, path, 'names no field of the payload.')
+      const field = formatPath(name.split('.'))
       if (!secretName.test(name)) return { ...always, payload: { [field]: listScalars(value) } }
       notes.add(
         path,
@@ -233,15 +231,4 @@ function isBodyHash(row: Extract<(typeof schemes)[number], { kind: 'hmac' }>, ha
 function listScalars(value: string): readonly Scalar[] {
   if (value === 'true' || value === 'false') return [value, value === 'true']
   return String(Number(value)) === value && Number.isFinite(Number(value)) ? [value, Number(value)] : [value]
-}
-
-/** The text, if `parse` accepts it. Undefined if `parse` throws a Problem. */
-export function checkParsable(text: string, parse: (text: string) => unknown): string | undefined {
-  try {
-    parse(text)
-    return text
-  } catch (error) {
-    if (error instanceof Problem) return undefined
-    throw error
-  }
 }

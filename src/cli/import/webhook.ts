@@ -2,11 +2,11 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
 import { trimSlashes } from '../../base/text.ts'
 import { credentialHeaders, isSecretHeader } from '../../model/delivery.ts'
+import { formatPath, formatPlaceholder } from '../../model/api/path.ts'
 import type { ConfigPath } from '../../model/config/issue.ts'
-import { compileTemplate } from '../../pipeline/template.ts'
 import type { ImportDraft, DraftMapping, Fields, Tools } from './draft.ts'
 import { noteUnusedKeys, openSection, type Section } from './notes.ts'
-import { type Branch, checkParsable, convertRule } from './trigger-rule.ts'
+import { type Branch, convertRule } from './trigger-rule.ts'
 
 /** In the notes, the place of a mapping is the id of its hook. */
 export function convertWebhook(hooks: readonly JsonObject[], tools: Tools): ImportDraft {
@@ -124,14 +124,14 @@ function renderPlaceholder(source: string, name: string): string | undefined {
     case 'string':
       return checkLiteralText(name)
     case 'payload':
-      return checkParsable(`{{payload.${name}}}`, compileTemplate)
+      return `{{${formatPlaceholder(name.split('.'))}}}`
     case 'header':
       return credentialHeaders.has(header) || isSecretHeader(header)
         ? undefined
-        : checkParsable(`{{headers.${header}}}`, compileTemplate)
+        : `{{${formatPath(['headers', header])}}}`
     case 'url':
     case 'query':
-      return checkParsable(`{{query.${name}}}`, compileTemplate)
+      return `{{${formatPath(['query', name])}}}`
     default:
       return undefined
   }

@@ -2,13 +2,14 @@
 // it: a new event, a field that is missing now, or a field that has another kind of value. A report contains no value of a payload.
 import type { JsonValue } from '../../base/json.ts'
 import { cut, toPrintableLine } from '../../base/text.ts'
+import { formatPath } from '../../model/api/path.ts'
 import type { Log } from '../../model/log.ts'
 import type { CompiledMapping } from '../../pipeline/compile.ts'
 import type { Generation } from '../../pipeline/generation.ts'
-import { readPath } from '../../pipeline/path.ts'
+import { readValues } from '../../pipeline/path.ts'
 import { listReads, type MappingRead, mayMatch } from '../../pipeline/reads.ts'
 import { type EventKey, type EventShape, readRequests } from '../../shapes/event-shape.ts'
-import { findFieldShape, renderPath } from '../../shapes/places.ts'
+import { findFieldShape } from '../../shapes/places.ts'
 import { countSeen, findKind, type Kind } from '../../shapes/shape.ts'
 import { maxEvents } from './stored.ts'
 
@@ -88,7 +89,10 @@ export function createDriftWatch({ generation, alert, log }: DriftParts): DriftW
 
   /** Adds a value to the record of a path. Returns whether a change of the path must be reported. */
   function lookAtPath({ read, record }: WatchedPath, payload: JsonValue): boolean {
-    const value = readPath(payload, read.path)
+    const values = readValues(payload, read.path)
+    // an empty list, or none, shows nothing about its items
+    if (values.length === 0) return false
+    const value = values.find((each) => each !== undefined)
     const found = value === undefined ? 'missing' : findKind(value)
     record.row = found === record.row.found ? { found, count: record.row.count + 1 } : { found, count: 1 }
     if (record.row.count === 1) record.isReported = false
@@ -197,7 +201,7 @@ function listWatchedPaths(
 function listSchemaReads({ transform }: CompiledMapping): MappingRead[] {
   return (transform?.reads ?? []).map((path) => ({
     field: 'the schema in the transform',
-    text: renderPath(path),
+    text: formatPath(path),
     path,
     hasDefault: false,
   }))

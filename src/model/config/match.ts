@@ -78,7 +78,7 @@ const conditions = {
     .record(z.string(), z.union([Scalar, z.array(Scalar).min(1), ValueTests]))
     .optional()
     .describe(
-      'Paths in the payload, such as "issue.state", each with the value that must be there, a list of allowed values, or tests.',
+      'Paths in the payload, such as "issue.state", or "issue.labels[*].name" for any item of a list, each with the value that must be there, a list of allowed values, or tests.',
     ),
 }
 

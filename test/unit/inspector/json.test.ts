@@ -1,7 +1,7 @@
 // JSON as the page shows it and sends it again: no number and no text may change.
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { findNodes, formatJson, formatPath, readJson, findTime } from '../../../src/inspector/json.ts'
+import { findNodes, formatJson, readJson, findTime } from '../../../src/inspector/json.ts'
 
 const parse = (text: string) => {
   const node = readJson(text)
@@ -33,20 +33,6 @@ describe('readJson and formatJson', () => {
 
   test('a string of five million characters is read', () => {
     expect(parse(JSON.stringify({ long: '\\"'.repeat(1_000_000), after: 1 }))).toMatchObject({ kind: 'object' })
-  })
-})
-
-describe('formatPath', () => {
-  test('a path is written in the form that templates read', () => {
-    expect(formatPath(['pull_request', 'labels', 0, 'name'])).toBe('pull_request.labels[0].name')
-    expect(formatPath([0, 'event'])).toBe('[0].event')
-  })
-
-  test('formatPath returns undefined for a path to a key that templates cannot name', () => {
-    for (const key of ['a.b', 'a[0]', 'a|b', ' a', '__proto__', 'constructor', 'x}}']) {
-      expect(formatPath(['a', key])).toBeUndefined()
-    }
-    expect(formatPath([])).toBeUndefined()
   })
 })
 

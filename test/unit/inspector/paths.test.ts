@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest'
-import { choosePaths, findOpenPath } from '../../../src/inspector/paths.ts'
+import { choosePaths, findOpenPath, findRestOfPath } from '../../../src/inspector/paths.ts'
 
 test.each([
   ['Say {{', { from: 4, word: '' }],
   ['Say {{ order.ti', { from: 4, word: 'order.ti' }],
   ['{{a}} and {{b["x y', { from: 10, word: 'b["x y' }],
+  [`{{b['x}} | y'].c`, { from: 0, word: `b['x}} | y'].c` }],
   ['{{{{a', { from: 2, word: 'a' }],
 ])('paths are suggested in the template %j', (text, open) => {
   expect(findOpenPath(text, text.length)).toEqual(open)
@@ -30,4 +31,20 @@ test('paths that begin with the typed word are suggested first, with or without 
   expect(listChosen('eve')).toEqual(['payload.event'])
   expect(listChosen('nothing')).toEqual([])
   expect(listChosen('')).toHaveLength(4)
+})
+
+test('a path with a quoted key is found by the text of its key', () => {
+  const paths = ["fields['System.Title']", "['data[email]']"].map((path) => ({ path, kinds: [], count: 1 }))
+  const listChosen = (word: string) => choosePaths({ requests: 1, paths }, word).map(({ path }) => path)
+  for (const word of ['fields.sys', "fields['Sys", 'fields["System.T', "payload.fields['sys"]) {
+    expect(listChosen(word)).toEqual(["fields['System.Title']"])
+  }
+  expect(listChosen('data')).toEqual(["['data[email]']"])
+})
+
+test('a completed path replaces the rest of the old one, also inside the quotes of a key', () => {
+  expect(findRestOfPath('tle}} x')).toBe('tle')
+  expect(findRestOfPath("tem.Title']}} x")).toBe("tem.Title']")
+  expect(findRestOfPath(`['a}}b'].c | x`)).toBe(`['a}}b'].c `)
+  expect(findRestOfPath(' and {{b}}')).toBeUndefined()
 })

@@ -13,6 +13,10 @@ test('the first payload of the bench has each field that a template reads', () =
     title: 'title',
     author: { name: 'name', id: 'id' },
   })
+  expect(buildFor(`{{fields["System.Title"]}} {{['a.b'].c}} {{headers["x-id"]}}`)).toEqual({
+    fields: { 'System.Title': 'System.Title' },
+    'a.b': { c: 'c' },
+  })
   expect(buildFor('{{payload.event.type}} {{event.type}}')).toEqual({ event: { type: 'type' } })
 })
 

@@ -175,6 +175,40 @@ describe('comparisons of values', () => {
     expect(isTaken({ payload: conditions }, { body: toJsonBody(payload) })).toBe(expected)
   })
 
+  test.each<[string, Match['payload'], readonly JsonValue[], readonly JsonValue[]]>([
+    ['a value', { 'labels[*].name': 'bug' }, [[{ name: 'ui' }, { name: 'bug' }]], [[{ name: 'ui' }], [], null, {}]],
+    ['a list', { 'labels[*]': ['bug', 7] }, [['ui', 7]], [['ui', '7'], 'bug']],
+    ['matches', { 'labels[*].name': { matches: '^b' } }, [[{}, { name: 'bug' }]], [[{ name: 'ab' }], []]],
+    ['all tests of one item', { 'labels[*].n': { gt: 5, lt: 10 } }, [[{ n: 1 }, { n: 7 }]], [[{ n: 1 }, { n: 11 }]]],
+    [
+      'not',
+      { 'labels[*].name': { not: 'bug' } },
+      [[{ name: 'ui' }, {}], [], null],
+      [[{ name: 'ui' }, { name: 'bug' }]],
+    ],
+    ['not matches', { 'labels[*].name': { not: { matches: 'b' } } }, [[{ name: 'ui' }], []], [[{}, { name: 'bug' }]]],
+    ['exists', { 'labels[*].name': { exists: true } }, [[{}, { name: null }]], [[{}], []]],
+    ['exists: false', { 'labels[*].name': { exists: false } }, [[{}], []], [[{}, { name: 'bug' }]]],
+    ['not, and matches', { 'labels[*]': { not: 'bug', matches: '^b' } }, [['ui', 'bad']], [['bad', 'bug'], ['ui']]],
+    ['lists of lists', { 'labels[*][*]': 3 }, [[[1], [2, 3]]], [[[1], 3]]],
+  ])('with "[*]", %s is about any item of a list', (_, wanted, taken, left) => {
+    const isTakenWith = (labels: JsonValue) => isTaken({ payload: wanted }, { body: toJsonBody({ labels }) })
+    expect(taken.map(isTakenWith)).toEqual(taken.map(() => true))
+    expect(left.map(isTakenWith)).toEqual(left.map(() => false))
+  })
+
+  test('the reason for a condition about a list names the path of its items', () => {
+    const why = (payload: Match['payload'], labels: JsonValue) =>
+      explain({ payload }, { body: toJsonBody({ labels: labels }) })
+    expect(why({ labels: { matches: 'bug' } }, ['bug'])).toBe(
+      'payload.labels is an array, this mapping takes a text that matches "bug": "labels[*]" is any of its items',
+    )
+    expect(why({ 'labels[*]': 'bug' }, ['ui', 'api'])).toBe(
+      'payload.labels[*] is another string in each item, this mapping takes "bug"',
+    )
+    expect(why({ 'labels[*]': 'bug' }, [])).toBe('payload.labels[*] is missing, this mapping takes "bug"')
+  })
+
   test('comparisons also apply to events and headers, and an absent header does not count as having a forbidden value', () => {
     expect(isTaken({ event: { not: ['ping'] } }, { event: 'push' })).toBe(true)
     expect(isTaken({ event: { not: ['ping'] } }, { event: 'ping' })).toBe(false)

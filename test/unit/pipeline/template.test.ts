@@ -13,6 +13,9 @@ const payload: JsonValue = {
   empty: '',
   blank: ' ',
   template: '{{messages[0].from}}',
+  fields: { 'System.Title': 'A bug', 'a|b}}': 'odd' },
+  'data[email]': 'ada@example.org',
+  payload: 'inner',
 }
 
 type Parts = Partial<Omit<TemplateScope, 'payload'>> & { payload?: JsonValue }
@@ -57,6 +60,11 @@ describe('templates', () => {
     ['{{path}} {{source}} {{event}} {{now}}', 'github github push 2026-01-02T03:04:05.000Z'],
     ['{{payload.path}} {{payload.now}} {{payload.event.type}}', 'src/main.ts later app_mention'],
     ['{{event.type}}', 'app_mention'],
+    [`{{fields["System.Title"]}} {{ payload.fields['System.Title'] | truncate: 3 }}`, 'A bug A …'],
+    [`{{fields["a|b}}"]}} {{fields['a|b}}'] | default: "|"}}`, 'odd odd'],
+    [`{{["data[email]"]}} {{payload['data[email]']}} {{data.email}}`, 'ada@example.org ada@example.org '],
+    [`{{headers["X-GitHub-Event"]}} {{headers['x.dotted']}} {{query["ids[]"]}}`, 'push dots 7'],
+    [`{{["headers"].to}} {{["path"]}} {{["event"].type}} {{['payload']}}`, 'own field src/main.ts app_mention inner'],
     ['{"n":{"m":{{issue.number}}}}', '{"n":{"m":12}}'],
     ['plain } text { and }}', 'plain } text { and }}'],
     ['', ''],
@@ -156,7 +164,7 @@ describe('invalid templates', () => {
     ['{{a}b}}', 'column 4: expected a "|" or a "}}", found "}b}}"'],
     ['{{ a..b }}', 'column 6: expected the name of a field, found ".b }}"'],
     ['one\ntwo {{a[x]}}', 'line 2, column 9: expected the number of an array item'],
-    ['{{a["b"]}}', 'column 5: expected a "|" or a "}}", found "\\"b\\"]}}"'],
+    ['{{a["b}}', 'column 5: expected a key that the same quote ends, as in fields["a.b"], found "\\"b}}"'],
     ['{{a | upper}}', 'column 7: expected the filter "default" or "truncate", found "upper}}"'],
     ['{{a | }}', 'column 7: expected the filter "default" or "truncate", found "}}"'],
     ['{{a | default}}', 'column 14: expected a ":" and an argument, as in default: "n/a", found "}}"'],

@@ -56,6 +56,31 @@ test('the paths in conditions, session keys, keys of flows, answers and forEach 
   expect(found.map(field).toSorted()).toEqual(['flow.key', 'forEach', 'match.payload', 'response.body', 'sessionKey'])
 })
 
+test('a warning names the path that works for a key with dots or brackets, for a list, and for a field with the name of a placeholder', async () => {
+  const sent = {
+    fields: { 'System.Title': 'x', 'System.State': 'open' },
+    'data[email]': 'x',
+    metadata: { labels: { 'app.kubernetes.io/name': 'x' } },
+    labels: [{ name: 'bug' }],
+    events: { kind: 'x' },
+    event: 'x',
+  }
+  const mapping: MappingInput = {
+    messageTemplate:
+      '{{fields.System.Title}} {{data.email}} {{metadata.labels.app.kubernetes.io/name}} {{labels.name}} {{evnt}}',
+    match: { payload: { 'labels.name': 'bug', 'fields.System.Stat': { not: 'x' }, 'data[0]': { exists: true } } },
+  }
+  const found = await warn([{ payload: sent }], mapping)
+  expect(found.map((text) => / reads "(.*?)".*Did you mean "(.*)"/.exec(text)?.slice(1))).toEqual([
+    ['fields.System.Title', "fields['System.Title']"],
+    ['data.email', "['data[email]']"],
+    ['metadata.labels.app.kubernetes.io/name', "metadata.labels['app.kubernetes.io/name']"],
+    ['labels.name', 'labels[0].name'],
+    ['evnt', 'payload.event'],
+    ['labels.name', 'labels[*].name'],
+  ])
+})
+
 test('a path below a map, an empty list or null causes no warning', async () => {
   const messageTemplate =
     '{{pull_request.byUser.titel}} {{list[0].titel}} {{pull_request.body.titel}} {{body}} {{event}} {{headers.titel}}'
