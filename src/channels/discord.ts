@@ -67,8 +67,9 @@ export function createDiscordChannel(config: ChannelConfig<'discord'>, { fetch }
     dedupes: 'briefly',
     to: config.to,
     whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : explainRecipient(to)),
-    split: (markdown) => splitMarkdown(markdown, { limit, measure: (piece) => render(piece, safeMarkdown).length }),
-    async send({ to = config.to, text, nonce, signal }) {
+    split: (written, format) =>
+      splitMarkdown(written, { limit, measure: (piece) => render(piece, safeMarkdown, format).length }),
+    async send({ to = config.to, text, format, nonce, signal }) {
       const [, kind = 'channel', id] = recipient.exec(to ?? '') ?? []
       if (id === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
       const channel = kind === 'user' ? await openDirectMessage(id, signal) : { kind: 'open' as const, id }
@@ -76,7 +77,7 @@ export function createDiscordChannel(config: ChannelConfig<'discord'>, { fetch }
       const outcome = await call(
         `channels/${encodeURIComponent(channel.id)}/messages`,
         {
-          content: render(text, safeMarkdown),
+          content: render(text, safeMarkdown, format),
           nonce,
           enforce_nonce: true,
           allowed_mentions: { parse: [] },

@@ -1,7 +1,7 @@
 // The parts that the channels for GitHub and GitLab share: the text of a comment with its hidden marker, and the search for this marker before a
 // second post.
 import { z } from 'zod'
-import type { SendResult } from '../model/channel.ts'
+import type { Outgoing, SendResult, TextFormat } from '../model/channel.ts'
 import { toMarker } from '../model/comment.ts'
 import { splitMarkdown } from './chunks.ts'
 import { render } from './markdown.ts'
@@ -18,12 +18,12 @@ export const maxClockSkewMs = 600_000
 /** An answer with the id of a comment, a status or a user. */
 export const IdAnswer = z.object({ id: z.int() })
 
-export function splitComment(markdown: string): string[] {
-  return splitMarkdown(markdown, { limit, measure: (piece) => render(piece, forgeMarkdown).length })
+export function splitComment(text: string, format?: TextFormat): string[] {
+  return splitMarkdown(text, { limit, measure: (piece) => render(piece, forgeMarkdown, format).length })
 }
 
-export function toCommentBody(text: string, nonce: string): string {
-  return `${render(text, forgeMarkdown)}\n\n${toMarker(nonce)}`
+export function toCommentBody({ text, format, nonce }: Pick<Outgoing, 'text' | 'format' | 'nonce'>): string {
+  return `${render(text, forgeMarkdown, format)}\n\n${toMarker(nonce)}`
 }
 
 /** A page of comments. `isLast`: no later page can have the comment. */

@@ -78,7 +78,7 @@ export function createGitHubChannel(
     to: config.to,
     whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : explainRecipient(to)),
     split: splitComment,
-    async send({ to = config.to, text, nonce, maybeSince, signal }) {
+    async send({ to = config.to, text, format, nonce, maybeSince, signal }) {
       const [, repository, number] = recipient.exec(to ?? '') ?? []
       if (repository === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
       const path = `/issues/${number}/comments`
@@ -90,7 +90,7 @@ export function createGitHubChannel(
           const before = await findComment(mark, (page) => readComments(call, recent, page))
           if (before !== undefined) return before
         }
-        const outcome = await call('POST', path, { body: toCommentBody(text, mark) })
+        const outcome = await call('POST', path, { body: toCommentBody({ text, format, nonce: mark }) })
         const posted = readSuccess(outcome, IdAnswer)
         return posted === undefined ? readGitHubFailure(outcome) : { kind: 'sent', id: String(posted.id) }
       })

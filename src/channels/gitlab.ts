@@ -88,7 +88,7 @@ export function createGitLabChannel(config: ChannelConfig<'gitlab'>, { fetch }: 
     to: config.to,
     whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : explainRecipient(to)),
     split: splitComment,
-    async send({ to = config.to, text, nonce, maybeSince, signal }) {
+    async send({ to = config.to, text, format, nonce, maybeSince, signal }) {
       const [, path, sign, number] = recipient.exec(to ?? '') ?? []
       if (path === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
       const call = createCall(signal)
@@ -100,7 +100,7 @@ export function createGitLabChannel(config: ChannelConfig<'gitlab'>, { fetch }: 
         const before = await findComment(mark, (page) => readNotes(call, notes, { page, since }))
         if (before !== undefined) return before
       }
-      const outcome = await call('POST', notes, { body: toCommentBody(text, mark) })
+      const outcome = await call('POST', notes, { body: toCommentBody({ text, format, nonce: mark }) })
       const posted = readSuccess(outcome, IdAnswer)
       return posted === undefined ? readFailure(outcome) : { kind: 'sent', id: String(posted.id) }
     },

@@ -54,12 +54,12 @@ export function createIMessageChannel(config: ChannelConfig<'imessage'>, tools: 
     dedupes: false,
     to: config.to,
     whyNot: (to = config.to) => (readTarget(to) === undefined ? explainRecipient(to) : undefined),
-    split: (markdown) =>
-      splitMarkdown(markdown, { limit: maxLength, measure: (piece) => render(piece, plainText).length }),
-    async send({ to = config.to, text, nonce, signal }) {
+    split: (written, format) =>
+      splitMarkdown(written, { limit: maxLength, measure: (piece) => render(piece, plainText, format).length }),
+    async send({ to = config.to, text, format, nonce, signal }) {
       const target = readTarget(to)
       if (target === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
-      const content = { tempGuid: nonce, message: render(text, plainText) }
+      const content = { tempGuid: nonce, message: render(text, plainText, format) }
       const guid = target.kind === 'chat' ? target.guid : `iMessage;-;${target.address}`
       if (target.kind === 'person') {
         const known = await ask(`chat/${encodeURIComponent(guid)}`, signal)

@@ -91,13 +91,14 @@ export function createLinearChannel(config: ChannelConfig<'linear'>, { fetch }: 
     dedupes: true,
     to: config.to,
     whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : explainRecipient(to)),
-    split: (markdown) => splitMarkdown(markdown, { limit, measure: (piece) => render(piece, forgeMarkdown).length }),
-    async send({ to = config.to, text, nonce, maybeSince, signal }) {
+    split: (written, format) =>
+      splitMarkdown(written, { limit, measure: (piece) => render(piece, forgeMarkdown, format).length }),
+    async send({ to = config.to, text, format, nonce, maybeSince, signal }) {
       if (to === undefined || !recipient.test(to)) return { kind: 'permanent', detail: explainRecipient(to) }
       const id = toCommentId(signNonce(nonce, config.apiKey))
       const outcome = await call(
         createComment,
-        { input: { id, issueId: to, body: render(text, forgeMarkdown) } },
+        { input: { id, issueId: to, body: render(text, forgeMarkdown, format) } },
         signal,
       )
       if (readSuccess(outcome, Created) !== undefined) return { kind: 'sent', id }

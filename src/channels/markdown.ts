@@ -1,5 +1,6 @@
 // Writes the Markdown of a reply in the markup of a channel. The model may have read an attacker's text, so only markup that is written
 // here becomes active. HTML and pictures are shown as text and links, never interpreted.
+import type { TextFormat } from '../model/channel.ts'
 import { Lexer, type MarkedToken, type Token, type Tokens } from 'marked'
 import { isMisleading, toSafeHref, toAddressWithoutUser, foldForReading } from './links.ts'
 import { decodeEntities, removeBidiControls } from './entities.ts'
@@ -8,6 +9,8 @@ import { decodeEntities, removeBidiControls } from './entities.ts'
 export type Markup = {
   /** `source` is the Markdown of the reply; undefined if it is not safe. */
   text(plain: string, source?: string): string
+  /** A whole message without markup. Default: `text`. */
+  plain?(text: string): string
   strong(inner: string): string
   emphasis(inner: string): string
   strike(inner: string): string
@@ -56,8 +59,10 @@ function isTooLong(markdown: string): boolean {
   return false
 }
 
-export function render(reply: string, markup: Markup): string {
+/** Writes a text in the markup of a channel. */
+export function render(reply: string, markup: Markup, format: TextFormat = 'markdown'): string {
   const markdown = removeBidiControls(reply)
+  if (format === 'plain') return (markup.plain ?? markup.text)(breakAddresses(markdown))
   const written = tooDeep.test(markdown) || isTooLong(markdown) ? undefined : tryRender(markdown, markup)
   // if nothing of a reply is visible, its source is sent, because an empty message cannot be sent
   return written === undefined || written === '' ? markup.text(breakUsers(markdown)) : written
@@ -164,6 +169,11 @@ function renderText({ text: written, raw }: Pick<Tokens.Text, 'text' | 'raw'>, m
   const decoded = decodeEntities(raw)
   // a chat that decodes entities would read more in the source than was checked here
   return decoded === raw ? markup.text(breakUsers(written), breakUsers(raw)) : markup.text(breakUsers(decoded))
+}
+
+/** Breaks all addresses, of pages and of mail, because chats turn them into links. */
+function breakAddresses(plain: string): string {
+  return plain.replace(/[a-z]:(?=[/\\]{2})|mailto:|www(?=\.)|@/gi, '$&\u200B')
 }
 
 /** Breaks addresses with a user name, because chats turn addresses into links: https://bank.example@evil.example leads to evil.example. */

@@ -10,6 +10,13 @@ function breakMentions(text: string): string {
   return text.replace(/(?<![\p{L}\p{N}])@(?=[\p{L}\p{N}_]|$)/gu, '@\u200B')
 }
 
+/** Escapes what begins a heading, a quote or a list in Markdown. */
+function escapeLineStarts(markdown: string): string {
+  return markdown.replace(/^([ \t]*)([#>+=-]|\d+(?=[.)]))/gm, (_, indent: string, start: string) =>
+    /\d/.test(start) ? `${indent}${start}\\` : `${indent}\\${start}`,
+  )
+}
+
 function escapeXml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }
@@ -80,6 +87,8 @@ export const slackMrkdwn: Markup = {
 /** faq.whatsapp.com, "How to format your messages". WhatsApp turns addresses into links itself. */
 export const whatsappText: Markup = {
   ...plainText,
+  // WhatsApp has no escape
+  plain: (text) => text.replace(/[*_~`]/g, '\u200B$&\u200B'),
   strong: (inner) => `*${inner}*`,
   emphasis: (inner) => `_${inner}_`,
   strike: (inner) => `~${inner}~`,
@@ -90,6 +99,7 @@ export const whatsappText: Markup = {
 
 /** Markdown without active parts: no mentions, no remote pictures, no links except to http, https and mailto. */
 export const safeMarkdown: Markup = {
+  plain: (text) => escapeLineStarts(safeMarkdown.text(text).replaceAll('<', '\\<')),
   text: (plain, source = plain.replace(/[[\]!*_`~\\|]/g, '\\$&')) =>
     breakMentions(source)
       .replaceAll('![', '!\u200B[')
@@ -116,6 +126,8 @@ export const safeMarkdown: Markup = {
 /** Microsoft Teams reads HTML tags in Markdown, also <at>, which makes a mention. */
 export const teamsMarkdown: Markup = {
   ...safeMarkdown,
+  // sent as plain text
+  plain: breakMentions,
   text: (plain, source) => safeMarkdown.text(plain, source).replaceAll('<', '&lt;'),
   // Teams documents no <…> around an address
   link: (inner, address) => `[${inner}](${address.replace(/[()<>]/g, encodePercent)})`,
@@ -127,6 +139,7 @@ export const teamsMarkdown: Markup = {
  */
 export const forgeMarkdown: Markup = {
   ...safeMarkdown,
+  plain: (text) => escapeLineStarts(forgeMarkdown.text(text)),
   text: (plain, source) =>
     safeMarkdown
       .text(plain, source)

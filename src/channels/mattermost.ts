@@ -66,14 +66,15 @@ export function createMattermostChannel(config: ChannelConfig<'mattermost'>, { f
     dedupes: false,
     to: config.to,
     whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : explainRecipient(to)),
-    split: (markdown) => splitMarkdown(markdown, { limit, measure: (piece) => render(piece, safeMarkdown).length }),
-    async send({ to = config.to, text, nonce, signal }) {
+    split: (written, format) =>
+      splitMarkdown(written, { limit, measure: (piece) => render(piece, safeMarkdown, format).length }),
+    async send({ to = config.to, text, format, nonce, signal }) {
       const [, id, user, name] = recipient.exec(to ?? '') ?? []
       const person = user ?? name
       const channel = person === undefined ? { kind: 'open' as const, id } : await openDirectMessage(person, signal)
       if (channel.kind !== 'open') return channel
       if (channel.id === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
-      const post = { channel_id: channel.id, message: render(text, safeMarkdown), pending_post_id: nonce }
+      const post = { channel_id: channel.id, message: render(text, safeMarkdown, format), pending_post_id: nonce }
       const outcome = await call('posts', post, signal)
       const posted = readSuccess(outcome, Id)
       return posted === undefined ? readFailure(outcome) : { kind: 'sent', id: posted.id }

@@ -54,9 +54,9 @@ export function createMsTeamsChannel(
     dedupes: false,
     to: config.to,
     whyNot: (to = config.to) => (readConversation(to) === undefined ? explainRecipient(to) : undefined),
-    split: (markdown) =>
-      splitMarkdown(markdown, { limit: maxLength, measure: (piece) => render(piece, teamsMarkdown).length }),
-    async send({ to = config.to, text, signal }) {
+    split: (written, format) =>
+      splitMarkdown(written, { limit: maxLength, measure: (piece) => render(piece, teamsMarkdown, format).length }),
+    async send({ to = config.to, text, format, signal }) {
       const conversation = readConversation(to)
       if (conversation === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
       const access = await tokens.get()
@@ -64,7 +64,7 @@ export function createMsTeamsChannel(
       const outcome = await sendJson({
         url: `${config.baseUrl}/v3/conversations/${encodeURIComponent(conversation)}/activities`,
         headers: { authorization: `Bearer ${access.token}` },
-        body: { type: 'message', text: render(text, teamsMarkdown), textFormat: 'markdown' },
+        body: { type: 'message', text: render(text, teamsMarkdown, format), textFormat: format },
         timeoutMs: config.timeoutMs,
         signal,
         ...tools,

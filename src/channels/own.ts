@@ -1,11 +1,13 @@
 // Channels in the operator's own code. An exception or an invalid result counts as `ambiguous`, unless the exception shows that the request
 // did not arrive.
 import { z } from 'zod'
-import type { Channel, OwnChannel, SendResult } from '../model/channel.ts'
+import type { Channel, Outgoing, OwnChannel, SendResult } from '../model/channel.ts'
 import { cut, toPrintableLine } from '../base/text.ts'
 import { toRetryWait } from '../base/http.ts'
 import { splitMarkdown } from './chunks.ts'
 import { explainUnsent } from './http.ts'
+import { render } from './markdown.ts'
+import { safeMarkdown } from './markup.ts'
 
 /** The maximum length of a piece, if the module sets none. */
 const defaultMaxChars = 4_000
@@ -35,7 +37,7 @@ export function createOwnChannel(own: OwnChannel, to: string | undefined): Chann
   async function send(message: Parameters<Channel['send']>[0]): Promise<SendResult> {
     let given: unknown
     try {
-      given = await definition.send(message, options)
+      given = await definition.send({ ...message, ...toMarkdown(message) }, options)
     } catch (thrown) {
       const why = explainUnsent(thrown)
       if (why !== undefined) return { kind: 'transient', detail: describe(`could not connect: ${why}.`) }
@@ -75,6 +77,11 @@ export function createOwnChannel(own: OwnChannel, to: string | undefined): Chann
       },
     }),
   }
+}
+
+/** The code of a channel is given Markdown only. */
+function toMarkdown({ text, format }: Outgoing): Pick<Outgoing, 'text' | 'format'> {
+  return { text: format === 'plain' ? render(text, safeMarkdown, format) : text, format: 'markdown' }
 }
 
 /** Replaces a channel whose code is invalid: replies wait until the code is fixed. */

@@ -1,6 +1,6 @@
 // Signal, through signal-cli as a daemon with --http. https://github.com/AsamK/signal-cli/blob/master/man/signal-cli-jsonrpc.5.adoc
 import { z } from 'zod'
-import type { Channel, SendResult } from '../model/channel.ts'
+import type { Channel, SendResult, TextFormat } from '../model/channel.ts'
 import type { ChannelConfig } from '../model/config/channels.ts'
 import { splitMarkdown } from './chunks.ts'
 import {
@@ -36,12 +36,15 @@ export function createSignalChannel(config: ChannelConfig<'signal'>, tools: Chan
     dedupes: false,
     to: config.to,
     whyNot: (to = config.to) => (readRecipient(to) === undefined ? explainRecipient(to) : undefined),
-    split: (markdown) =>
-      splitMarkdown(markdown, { limit: maxBytes, measure: (piece) => Buffer.byteLength(toStyledText(piece).text) }),
-    async send({ to = config.to, text, nonce, signal }) {
+    split: (written, format) =>
+      splitMarkdown(written, {
+        limit: maxBytes,
+        measure: (piece) => Buffer.byteLength(toStyledText(piece, format).text),
+      }),
+    async send({ to = config.to, text, format, nonce, signal }) {
       const recipient = readRecipient(to)
       if (recipient === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
-      const styled = toStyledText(text)
+      const styled = toStyledText(text, format)
       const textStyle = styled.ranges.map(({ start, length, style }) => `${start}:${length}:${style}`)
       const outcome = await sendJson({
         url: `${baseUrl}/api/v1/rpc`,
@@ -191,8 +194,11 @@ const signalMarkup: Markup = {
   heading: (inner) => mark('BOLD', inner),
 }
 
-export function toStyledText(markdown: string): { readonly text: string; readonly ranges: readonly StyleRange[] } {
-  const written = render(markdown.replace(marks, ''), signalMarkup)
+export function toStyledText(
+  markdown: string,
+  format: TextFormat = 'markdown',
+): { readonly text: string; readonly ranges: readonly StyleRange[] } {
+  const written = render(markdown.replace(marks, ''), signalMarkup, format)
   const starts = new Map<Style, number[]>(styles.map((style) => [style, []]))
   const ranges: StyleRange[] = []
   let text = ''

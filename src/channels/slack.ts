@@ -49,8 +49,9 @@ export function createSlackChannel(config: ChannelConfig<'slack'>, { fetch }: Ch
     dedupes: false,
     to: config.to,
     whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : explainRecipient(to)),
-    split: (markdown) => splitMarkdown(markdown, { limit, measure: (piece) => render(piece, slackMrkdwn).length }),
-    async send({ to = config.to, text, nonce, run, signal }) {
+    split: (written, format) =>
+      splitMarkdown(written, { limit, measure: (piece) => render(piece, slackMrkdwn, format).length }),
+    async send({ to = config.to, text, format, nonce, run, signal }) {
       const [, id, thread, user] = recipient.exec(to ?? '') ?? []
       const channel = user === undefined ? { kind: 'open' as const, id } : await openDirectMessage(user, signal)
       if (channel.kind !== 'open') return channel
@@ -60,7 +61,8 @@ export function createSlackChannel(config: ChannelConfig<'slack'>, { fetch }: Ch
         {
           channel: channel.id,
           ...(thread === undefined ? {} : { thread_ts: thread }),
-          text: render(text, slackMrkdwn),
+          text: render(text, slackMrkdwn, format),
+          ...(format === 'plain' ? { mrkdwn: false } : {}),
           unfurl_links: false,
           unfurl_media: false,
           // for the operator: conversations.history with include_all_metadata shows whether an ambiguous message arrived

@@ -42,12 +42,12 @@ export function createTelegramChannel(config: ChannelConfig<'telegram'>, { fetch
     dedupes: false,
     to: config.to,
     whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : explainRecipient(to)),
-    split: (markdown) =>
-      splitMarkdown(markdown, { limit, measure: (piece) => stripTags(render(piece, telegramHtml)).length }),
-    async send({ to = config.to, text, signal }) {
+    split: (written, format) =>
+      splitMarkdown(written, { limit, measure: (piece) => stripTags(render(piece, telegramHtml, format)).length }),
+    async send({ to = config.to, text, format, signal }) {
       const [, chat, topic] = recipient.exec(to ?? '') ?? []
       if (chat === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
-      const html = render(text, telegramHtml)
+      const html = render(text, telegramHtml, format)
       const post = (chatId: string | number, written: object) =>
         call(
           'sendMessage',

@@ -42,16 +42,16 @@ export function createWhatsAppChannel(config: ChannelConfig<'whatsapp'>, tools: 
     dedupes: false,
     to: config.to,
     whyNot: (to = config.to) => (readPhoneNumber(to) === undefined ? explainRecipient(to) : undefined),
-    split: (markdown) =>
-      splitMarkdown(markdown, { limit: maxLength, measure: (piece) => render(piece, whatsappText).length }),
-    async send({ to = config.to, text, signal }) {
+    split: (written, format) =>
+      splitMarkdown(written, { limit: maxLength, measure: (piece) => render(piece, whatsappText, format).length }),
+    async send({ to = config.to, text, format, signal }) {
       const digits = readPhoneNumber(to)
       if (digits === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
-      const body = render(text, whatsappText)
+      const body = render(text, whatsappText, format)
       const outcome = await post(digits, { type: 'text', text: { body, preview_url: false } }, signal)
       if (template === undefined || readError(outcome, ErrorAnswer)?.error.code !== windowClosed)
         return toSendResult(outcome)
-      return toSendResult(await post(digits, buildTemplate(template, render(text, plainText)), signal))
+      return toSendResult(await post(digits, buildTemplate(template, render(text, plainText, format)), signal))
     },
     async probe(signal) {
       const outcome = await sendJson({ ...shared, method: 'GET', url, signal })

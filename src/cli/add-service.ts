@@ -26,7 +26,8 @@ import {
   type ServiceFacts,
   describeInstallation,
 } from './scaffold/service.ts'
-import { type Context, quoteShellWord } from './terminal/context.ts'
+import { quoteShellWord } from '../base/shell.ts'
+import { type Context } from './terminal/context.ts'
 import { describeWarning } from './terminal/print.ts'
 
 export type ServiceKind = 'systemd' | 'docker' | 'compose' | 'kubernetes'
@@ -150,8 +151,8 @@ function describeNextSteps(kind: ServiceKind, { dir, program, owner }: ServiceFa
     if (isRoot) {
       return `The gateway would run as root. Give the directory to another user, and run this command again:\n\n  chown -R <user>: ${quoteShellWord(dir)}`
     }
-    const file = quoteShellWord(join(dir, 'hookloom.service'))
-    return `As root:\n\n  cp ${file} /etc/systemd/system/\n  systemctl daemon-reload\n  systemctl enable --now hookloom`
+    const quotedUnit = quoteShellWord(join(dir, 'hookloom.service'))
+    return `As root:\n\n  cp ${quotedUnit} /etc/systemd/system/\n  systemctl daemon-reload\n  systemctl enable --now hookloom`
   }
   const build = `docker build --tag hookloom --file ${quoteShellWord(join(dir, 'Dockerfile'))} ${quoteShellWord(program)}`
   if (kind === 'docker') return `Build the image:\n\n  ${build}`

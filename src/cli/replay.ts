@@ -6,6 +6,7 @@ import { relative, resolve } from 'node:path'
 import colors from 'picocolors'
 import { z } from 'zod'
 import { newId } from '../base/id.ts'
+import { formatCommand } from '../base/shell.ts'
 import { renderMarkdown } from '../replay/markdown.ts'
 import { createRecordingReader, parseRecording } from '../replay/recording.ts'
 import { emptyReplay, matchMappings, replay as replayKept, runAll } from '../replay/replay.ts'
@@ -211,7 +212,7 @@ function print(context: Context, report: ReplayReportSchema, names: { base: stri
   if (notRun > 0) context.print(`${formatQuantity(notRun, 'request')} not replayed: the time was up.`)
   const [first] = groups
   if (first !== undefined)
-    context.print(`\n"hookloom capture ${first.example.deliveryId}" makes a fixture of a request.`)
+    context.print(`\n"${formatCommand`hookloom capture ${first.example.deliveryId}`}" makes a fixture of a request.`)
 }
 
 export const nothingKept =

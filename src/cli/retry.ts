@@ -1,6 +1,7 @@
 // Runs parked deliveries and refused requests again, or queues dead jobs again: those of one delivery, or all.
 import { z } from 'zod'
 import { formatQuantity } from '../base/text.ts'
+import { formatCommand } from '../base/shell.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { askAdmin, rerunOrDropParked, rerunOrDropRefused, type Target } from './gateway/gateway.ts'
@@ -43,7 +44,7 @@ async function retryOne(context: Context, id: string): Promise<number> {
 async function readProblem(context: Context, id: string): Promise<string> {
   const record = await readStore(context, undefined, (store) => store.delivery(id))
   const detail = cutLine(record?.problem?.detail ?? '', 300)
-  return `: ${detail} "hookloom show ${cutLine(id, 60)}" shows more`
+  return `: ${detail} "${formatCommand`hookloom show ${cutLine(id, 60)}`}" shows more`
 }
 
 /** Retries the dead jobs, the oldest first. A task, such as a heartbeat, has no delivery, so it is retried by the id of its job. */

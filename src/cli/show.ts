@@ -1,6 +1,7 @@
 // Shows one delivery with its trace, its jobs and their steps; or a run, or a refusal.
 import { isEndedEarly, type Job, type Post, type ShownPostState, type Step, toShownPostState } from '../model/job.ts'
 import { cut, toPrintable } from '../base/text.ts'
+import { formatCommand } from '../base/shell.ts'
 import { Problem } from '../model/problem.ts'
 import { formatSpending, toNanos } from '../model/spending.ts'
 import { describeVerdict, findVerdict } from '../model/verdict.ts'
@@ -79,7 +80,12 @@ function renderDelivery(record: DeliveryRecord, { waits, turns }: { waits: Waits
       ['generation', record.generation],
       ['gateway', record.node ?? ''],
       ['transform', record.transformHash ?? ''],
-      ['next', record.state === 'parked' ? `${describeRetry(deliveryId)}, "hookloom drop ${deliveryId}" ends it.` : ''],
+      [
+        'next',
+        record.state === 'parked'
+          ? `${describeRetry(deliveryId)}, "${formatCommand`hookloom drop ${deliveryId}`}" ends it.`
+          : '',
+      ],
       ['answer', record.answer.contentType === undefined ? '' : describeAnswer(record.answer)],
       ['recovered', record.recovered ? 'fetched from its sender: no request brought it' : ''],
       ['repeated', describeRepetitions(record)],
@@ -193,7 +199,7 @@ function describePost(post: Post, job: Job): string[] {
 }
 
 function describeRetry(id: string): string {
-  return `"hookloom retry ${id}" runs it again`
+  return `"${formatCommand`hookloom retry ${id}`}" runs it again`
 }
 
 const titles = {
@@ -219,7 +225,7 @@ function describeSettings(planned: Job['planned']): string {
 /** Says where to look for the commit status or the callback of a run. */
 function describeTask(planned: Job['planned'], id: 'statusJobId' | 'callbackJobId', what: string): string {
   if (planned.kind !== 'agent' || planned[id] === undefined) return ''
-  return `"hookloom show ${planned[id]}" shows whether ${what}`
+  return `"${formatCommand`hookloom show ${planned[id]}`}" shows whether ${what}`
 }
 
 function describeCost({ model, usage }: Pick<Step, 'model' | 'usage'>): string[] {

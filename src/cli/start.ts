@@ -2,6 +2,7 @@
 import type { Context } from './terminal/context.ts'
 import { createJsonLog } from './gateway/log.ts'
 import { readVersion } from '../base/package.ts'
+import { formatCommand } from '../base/shell.ts'
 import { type Ports, serve } from './gateway/serve.ts'
 
 export async function start({ dir, env }: Context, ports: Ports): Promise<number> {
@@ -15,7 +16,7 @@ export async function start({ dir, env }: Context, ports: Ports): Promise<number
     write: ({ jobId, agentId, chars }) =>
       log.info(
         { jobId, channel: 'console', agentId, chars },
-        `a reply of ${chars} characters for the console; "hookloom show ${jobId}" shows it`,
+        `a reply of ${chars} characters for the console; "${formatCommand`hookloom show ${jobId}`}" shows it`,
       ),
     announce: ({ url, adminUrl, status }) => {
       const { generation, degraded } = status()

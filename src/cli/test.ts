@@ -7,6 +7,7 @@ import type { FixtureFile } from '../replay/fixture-files.ts'
 import { rewriteFixture } from '../replay/fixtures.ts'
 import { exitCodes, Problem, type ProblemRecord } from '../model/problem.ts'
 import { formatQuantity, toPrintableLine } from '../base/text.ts'
+import { formatCommand } from '../base/shell.ts'
 import { type Bench, createBench, type BenchModules } from './checks/bench.ts'
 import type { CodePlace } from '../transforms/coverage.ts'
 import { checkTypes, renderTypeErrors, type TypeReport } from './checks/types.ts'
@@ -152,7 +153,7 @@ function renderCoverage({ files, requests: { total, covered, uncovered }, shapes
     `${covered} of ${total} kept requests run only code that the fixtures run`,
     ...uncovered.map(({ source, event, count, example }) => {
       const sender = [source, event].filter((word) => word !== null).join(' ') || 'no event'
-      return `  ${count} of ${cutLine(sender, 60)} run other code: "hookloom capture ${example}" makes a fixture`
+      return `  ${count} of ${cutLine(sender, 60)} run other code: "${formatCommand`hookloom capture ${example}`}" makes a fixture`
     }),
   ]
   return [...lines, ...(total === 0 ? ['No request of it is kept.'] : requests), ...shapes.map(describeShape)].join(

@@ -2,6 +2,7 @@
 import { statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { isLoopbackHost } from '../base/http.ts'
+import { quoteShellWord } from '../base/shell.ts'
 import { hasNoChannel, noChannelWarning } from '../model/config/agents-rules.ts'
 import { findConfigWarnings } from '../model/config/warnings.ts'
 import { type Config, listHookTokens } from '../model/config/config.ts'
@@ -157,7 +158,7 @@ function checkFileModes(files: readonly FileMode[]): ConfigFinding {
     'file-permissions',
     open.length === 0,
     'only their owner can read the configuration files',
-    `${names.join(', ')} can be read or written by other users. Run: chmod 600 ${open.map(({ file }) => file).join(' ')}`,
+    `${names.join(', ')} can be read or written by other users. Run: chmod 600 ${open.map(({ file }) => quoteShellWord(file)).join(' ')}`,
   )
 }
 

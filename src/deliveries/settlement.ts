@@ -12,6 +12,7 @@ import type { Decision } from '../pipeline/pipeline.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import type { Hook } from '../pipeline/hook.ts'
 import { findSender } from '../pipeline/sources.ts'
+import { formatCommand } from '../base/shell.ts'
 
 /** A decision that is stored. Refusals are not stored. */
 export type StoredDecision = Exclude<Decision, { kind: 'refuse' }>
@@ -109,7 +110,7 @@ export function logDelivery(
   if (state === 'parked' && problem !== undefined) {
     // a delivery that was parked before was reported when it was parked
     if (before === 'parked') return
-    const text = `parked: ${problem.detail} "hookloom show ${deliveryId}" shows the details.`
+    const text = `parked: ${problem.detail} "${formatCommand`hookloom show ${deliveryId}`}" shows the details.`
     log.error({ deliveryId, hook: path }, text)
     onParked?.({
       deliveryId,

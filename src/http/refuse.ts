@@ -1,5 +1,6 @@
 // Refuses a request: counts, lists and logs the refusal for the operator, keeps the request if the operator can correct the cause, and answers.
 import { toPrintableLine } from '../base/text.ts'
+import { formatCommand } from '../base/shell.ts'
 import { recordRefusal } from './spans.ts'
 import type { Log, Meter } from '../model/log.ts'
 import type { Problem } from '../model/problem.ts'
@@ -23,7 +24,7 @@ function describeRefusal(refusal: Refusal, generation: Generation): string {
     ...(code === 'unauthorized' && !isProofUnchecked(trace) ? describeTrace(trace) : []),
     ...(nearestHook === null ? [] : [`Did it mean the hook "${nearestHook}"?`]),
     ...(signature === null ? [] : [`Perhaps: ${signature.why}.`]),
-    `"hookloom show ${requestId.slice(0, 8)}" explains it.`,
+    `"${formatCommand`hookloom show ${requestId.slice(0, 8)}`}" explains it.`,
   ]
   return toPrintableLine(`${(hook ?? path).slice(0, 80)} → ${status} ${code}: ${error} ${reasons.join(' ')}`)
 }

@@ -2,6 +2,7 @@
 // the mapping shows it.
 import { hash } from 'node:crypto'
 import { isJsonObject, tryParseJson } from '../base/json.ts'
+import { formatCommand } from '../base/shell.ts'
 import { toIsoTime, toVerdictFields } from '../deliveries/records.ts'
 import type { Answer } from '../deliveries/settlement.ts'
 import type { RunResource } from '../model/api/run.ts'
@@ -67,7 +68,7 @@ function toRunResource(job: Job, waits: string | undefined): RunResource & { ok:
  * so only the operator reads these.
  */
 function describeReason({ id, state, lastError }: Job): string | null {
-  if (state === 'dead') return `The run failed. "hookloom show ${id}" shows why.`
+  if (state === 'dead') return `The run failed. "${formatCommand`hookloom show ${id}`}" shows why.`
   if (shownStates[state] === 'cancelled' && state !== 'skipped') return 'The run was cancelled.'
   return isEndedEarly(state) ? (lastError ?? null) : null
 }

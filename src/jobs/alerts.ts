@@ -9,7 +9,8 @@ import { missingMappingModule } from '../model/delivery.ts'
 import type { Log, Meter } from '../model/log.ts'
 import { Problem } from '../model/problem.ts'
 import { toLine } from '../boundary/boundary.ts'
-import { cut, formatQuantity } from '../base/text.ts'
+import { cut, formatQuantity, toPrintableLine } from '../base/text.ts'
+import { formatCommand } from '../base/shell.ts'
 import type { Clock, Store } from '../store/store.ts'
 import type { CrowdedSession } from './turns.ts'
 
@@ -140,7 +141,7 @@ export function createAlerts({ store, config, clock, newId, onAdded, meter, log 
             : planned.kind === 'callback'
               ? 'a callback'
               : 'a heartbeat'
-      const text = `Hookloom: the step "${step}" of ${name} failed permanently: ${why} "hookloom retry ${jobId}" runs it again.`
+      const text = `Hookloom: the step "${step}" of ${name} failed permanently: ${why} "${formatCommand`hookloom retry ${jobId}`}" runs it again.`
       // ids and numbers are left out of the cause, because they differ from job to job
       void raise(quotes ? step : `${step} ${why.replace(/\d+/g, '#')}`, text, { event: false, hops })
     },
@@ -148,7 +149,7 @@ export function createAlerts({ store, config, clock, newId, onAdded, meter, log 
       meter('failures', { what: 'delivery' })
       const text =
         `Hookloom: a delivery of the hook "${cut(toLine(hook), 100)}" is parked` +
-        `${describeCause(waitsFor)}. "hookloom show ${deliveryId}" shows the reason.`
+        `${describeCause(waitsFor)}. "${formatCommand`hookloom show ${deliveryId}`}" shows the reason.`
       void raise(`parked ${waitsFor ?? hook}`, text, { event: true, hops })
     },
     reportRecovery: ({ cause, text }) => raise(cause, text, { event: true }),
@@ -157,7 +158,7 @@ export function createAlerts({ store, config, clock, newId, onAdded, meter, log 
       const minutes = Math.ceil(forMs / 60_000)
       const text =
         `Hookloom: the ${name} had ${turns} turns in an hour, the most that agents.defaults.maxTurnsPerHour allows. The next ones wait for ` +
-        `${formatQuantity(minutes, 'minute')}, or until "hookloom resume ${cut(toLine(label), 200)}". Does an agent answer itself?`
+        `${formatQuantity(minutes, 'minute')}, or until ${describeResume(label)}. Does an agent answer itself?`
       log.warn({ agentId }, 'a session had too many turns in an hour, and is held back; "hookloom pause" shows it')
       void raise(`crowded ${label}`, text, { event: true, hops })
     },
@@ -196,6 +197,14 @@ function toPlannedAlert(config: Config, text: string, what: Pick<Alert, 'event' 
   const { channel, to } = config.hooks.alerts ?? {}
   const route = channel === undefined ? {} : { channel, to }
   return { kind: 'alert', agentId: findDefaultAgentId(config), sessionKey: mainSessionKey, text, ...what, ...route }
+}
+
+/** A part of a long name would resume nothing, and the end of its quotes could be cut off. */
+function describeResume(label: string): string {
+  const name = toPrintableLine(label)
+  return name.length > 200
+    ? 'you resume it: "hookloom pause" lists its name'
+    : `"${formatCommand`hookloom resume ${name}`}"`
 }
 
 function describeCause(waitsFor: string | undefined): string {

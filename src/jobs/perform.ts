@@ -20,6 +20,7 @@ import { type JobContext, readRetryForMs, type StepDeath } from './step.ts'
 import { findStep } from './steps.ts'
 import { toErrorName, toErrorText } from '../base/exceptions.ts'
 import { runInSpan } from '../base/trace.ts'
+import { formatCommand } from '../base/shell.ts'
 
 /** Performs the missing steps and records each one. If the lease is aborted, the job is released and the attempt is not counted. */
 export async function performJob(claimed: ClaimedJob, given: JobContext): Promise<void> {
@@ -30,7 +31,7 @@ export async function performJob(claimed: ClaimedJob, given: JobContext): Promis
   const [first] = missing
   // an end of the process during the job counts as an attempt; a task that sets a status goes on, because its status would stay pending
   if (first !== undefined && claimed.attempts >= retry.attempts && claimed.planned.kind !== 'status') {
-    const detail = `The gateway ended during attempt ${claimed.attempts}, in the step "${first}". See the last lines of its log. "hookloom retry ${claimed.id}" runs it again.`
+    const detail = `The gateway ended during attempt ${claimed.attempts}, in the step "${first}". See the last lines of its log. "${formatCommand`hookloom retry ${claimed.id}`}" runs it again.`
     return await failJob(first, claimed, { kind: 'permanent', status: 'error', detail }, context)
   }
   let job = claimed
@@ -232,7 +233,7 @@ function buildFailureReport(
     // a job that an earlier version began has not left its lane yet
     return { ...settled, outcome: choice, leavesLane: leavesLaneBefore(job.planned, name) }
   }
-  log.error(fields, `${name} failed permanently: ${why} "hookloom retry ${job.id}" runs it again.`)
+  log.error(fields, `${name} failed permanently: ${why} "${formatCommand`hookloom retry ${job.id}`}" runs it again.`)
   const events = listDeathEvents(name, job, { ...choice, why })
   // an attempt was also counted for each end of the gateway, when the lease expired
   return { ...settled, events, outcome: { kind: 'dead', error: choice.error, counted: attempts < policy.attempts } }
@@ -250,7 +251,7 @@ function countTurn(
 /** The reason without outside text and recipients. */
 function describeForLog({ quotes, logged = '', detail }: Failure, { id, planned }: ClaimedJob): string {
   const reason = logged === '' ? detail : logged
-  return quotes === true || quotesModel(reason, planned) ? `"hookloom show ${id}" shows why.` : reason
+  return quotes === true || quotesModel(reason, planned) ? `"${formatCommand`hookloom show ${id}`}" shows why.` : reason
 }
 
 /** Whether a reason has the model that the action names: a request may have written it. The reason may contain a long name only in part. */

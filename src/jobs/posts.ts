@@ -1,9 +1,10 @@
 // Sends the messages of a reply, one after the other. A message is repeated only if the channel did not accept it, if the channel drops
 // repeats, if the operator accepts repeats (`onUnknown`), or after a crash or an exception during the send.
-import type { Channel, Outgoing, SendResult } from '../model/channel.ts'
+import type { Channel, Outgoing, SendResult, TextFormat } from '../model/channel.ts'
 import type { ClaimedJob, Post, StoredPost } from '../model/job.ts'
 import { toErrorName, toErrorText } from '../base/exceptions.ts'
 import { withDeadline } from '../base/time.ts'
+import { formatCommand } from '../base/shell.ts'
 import { findRunStep } from './plan.ts'
 import { defaultRetry, type Failure, type StepRecord, type StepOutcome } from './retry.ts'
 import type { JobContext } from './step.ts'
@@ -17,6 +18,7 @@ type Reply = {
   readonly channel: Channel
   readonly job: ClaimedJob
   readonly run: Outgoing['run']
+  readonly format: TextFormat
   /** Whether the job has other recipients, so that it does not end if this recipient fails permanently. */
   readonly isOneOfSeveral: boolean
 }
@@ -26,7 +28,7 @@ type Reply = {
  * the send. A process that was paused for longer than its lease asks the store again before it sends.
  */
 export async function postAll(
-  { posts, channel, job, run, isOneOfSeveral }: Reply,
+  { posts, channel, job, run, format, isOneOfSeveral }: Reply,
   { clock, lease, log, retry = defaultRetry }: Pick<JobContext, 'clock' | 'lease' | 'log' | 'retry'>,
 ): Promise<StepOutcome> {
   let current = sortByStep([...job.posts.filter(({ step }) => step !== posts[0]?.step), ...posts])
@@ -42,7 +44,7 @@ export async function postAll(
     while (isOurs && !lease.isConfirmed()) isOurs = await save(begun)
     if (!isOurs) return { kind: 'aborted' }
     const maybeSince = post.state === 'sending' ? job.createdAt : undefined
-    const sending = postOne(begun, channel, { run, signal: lease.signal, maybeSince })
+    const sending = postOne(begun, channel, { run, format, signal: lease.signal, maybeSince })
     const result = await sending.catch((thrown: unknown): SendException => {
       if (!isOneOfSeveral || lease.signal.aborted) throw thrown
       // not thrown further: the step of the next recipient writes all messages of the job, so it must know the state of these
@@ -109,12 +111,12 @@ function chooseStateAfter(
 async function postOne(
   { to, text, nonce }: Post,
   channel: Channel,
-  { signal, run, maybeSince }: Pick<Outgoing, 'signal' | 'run' | 'maybeSince'>,
+  { signal, run, format, maybeSince }: Pick<Outgoing, 'signal' | 'run' | 'format' | 'maybeSince'>,
 ): Promise<SendResult | { kind: 'aborted'; isBegun: boolean }> {
   let isBegun = false
   const ended = await withDeadline({ outer: signal, ms: sendTimeoutMs }, (limit) => {
     isBegun = true
-    return channel.send({ to, text, nonce, signal: limit, run, maybeSince })
+    return channel.send({ to, text, format, nonce, signal: limit, run, maybeSince })
   })
   if (ended.kind === 'aborted' && isBegun && !channel.dedupes) {
     return { kind: 'ambiguous', detail: 'The gateway stopped before the answer came.' }
@@ -136,7 +138,8 @@ function toFailure(
 
 /** A repeat could post the message twice; only a person can check. */
 function failUnknown(why: string, post: Post, { deliveryId }: ClaimedJob): Failure {
-  const again = deliveryId === undefined ? '' : ` If it did not arrive, "hookloom retry ${deliveryId}" sends it.`
+  const again =
+    deliveryId === undefined ? '' : ` If it did not arrive, "${formatCommand`hookloom retry ${deliveryId}`}" sends it.`
   const unknown = `it is not known whether the reply arrived, and it was not sent again. ${why}${again}`
   return { kind: 'permanent', status: 'error', ...describeFailure(post, unknown) }
 }

@@ -2,11 +2,18 @@
 import type { z } from 'zod'
 import type { ProblemRecord } from './problem.ts'
 
+/**
+ * `markdown`: a reply. `plain`: an alert, which may name anything from a request: each character is shown, and nothing in it is markup, a mention
+ * or a link.
+ */
+export type TextFormat = 'markdown' | 'plain'
+
 export type Outgoing = {
   /** Recipient in the form of the channel. Undefined if none is named. */
   readonly to: string | undefined
-  /** One piece of the reply, as `split` returned it, in Markdown. */
+  /** One piece of the message, as `split` returned it. */
   readonly text: string
+  readonly format: TextFormat
   /** A nonce of at most 25 characters (Discord's limit), which is the same for every attempt of one message. */
   readonly nonce: string
   /**
@@ -74,8 +81,8 @@ export interface Channel {
   readonly to: string | undefined
   /** Why the recipient cannot be used, in one sentence. Undefined if it can. */
   whyNot(to: string | undefined): string | undefined
-  /** Splits a reply into the pieces to send, in order. Returns at least one piece, and always the same pieces for the same text. */
-  split(markdown: string): readonly string[]
+  /** Splits a text into the pieces to send, in order. Returns at least one piece, and always the same pieces for the same text. `format`: default `markdown`. */
+  split(text: string, format?: TextFormat): readonly string[]
   send(message: Outgoing): Promise<SendResult>
   /** Sets the status of a commit, unless the commit has it already. Only channels to forges have it. */
   setStatus?(status: CommitStatus): Promise<SendResult>

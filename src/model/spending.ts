@@ -1,5 +1,6 @@
 // The amounts that turns use. The file has no schema, because every command that reads the store loads it.
 import { formatQuantity } from '../base/text.ts'
+import { formatCommand } from '../base/shell.ts'
 
 /** The amounts that budgets limit. `nanos`: billionths of a US dollar, because the sum of many small costs must be exact. */
 export type Spending = { readonly nanos: number; readonly tokens: number; readonly turns: number }
@@ -29,7 +30,7 @@ export function toUsd(nanos: number): number {
 /** The command that adds to a budget. */
 export function describeRaise(name: string, ...limited: readonly Measure[]): string {
   const options = limited.map((measure) => `--${measure === 'nanos' ? 'usd' : measure} <n>`)
-  return `hookloom budget raise ${name} ${options.join(' or ')}`
+  return `${formatCommand`hookloom budget raise ${name}`} ${options.join(' or ')}`
 }
 
 /** An amount for people: `$1.50`, `1200 tokens`, `1 turn`. */

@@ -4,6 +4,7 @@ import { join, relative } from 'node:path'
 import { readFileModes } from '../../config/warnings.ts'
 import { isMissing } from '../../transforms/root.ts'
 import type { CheckFinding } from './findings.ts'
+import { quoteShellWord } from '../../base/shell.ts'
 
 const maxNamesShown = 5
 
@@ -19,8 +20,8 @@ export async function checkCodeFolders(dir: string): Promise<CheckFinding> {
   })
   const more = found.length > maxNamesShown ? ` and ${found.length - maxNamesShown} more` : ''
   const commands = [
-    ...(found.some(({ file }) => file === dir) ? [`chmod go-w ${dir}`] : []),
-    ...(found.some(({ file }) => file !== dir) ? [`chmod -R go-w ${join(dir, 'hooks')}`] : []),
+    ...(found.some(({ file }) => file === dir) ? [`chmod go-w ${quoteShellWord(dir)}`] : []),
+    ...(found.some(({ file }) => file !== dir) ? [`chmod -R go-w ${quoteShellWord(join(dir, 'hooks'))}`] : []),
   ]
   const detail = `${names.join(', ')}${more} can be written by other users, who can then run code in the gateway. Run: ${commands.join(' && ')}`
   return { name, ok: false, severity: 'warning', detail }

@@ -7,6 +7,7 @@ import type { Context } from '../terminal/context.ts'
 import { formatTime, indent, renderFields, renderTrace } from '../terminal/print.ts'
 import { askAdmin } from './gateway.ts'
 import { findIdAmong } from './ids.ts'
+import { formatCommand } from '../../base/shell.ts'
 
 /** The refusals, the oldest first. */
 export async function fetchRefusals(context: Context): Promise<RefusalFields[]> {
@@ -53,7 +54,9 @@ export function describeReasons({ status, credential, nearestHook, signature, tr
 
 /** Describes how the operator can run a kept request. */
 function describeKept(hook: string | undefined): string {
-  return `encrypted. When the cause is corrected, "hookloom retry --refused${hook === undefined ? '' : ` --hook ${hook}`}" runs it`
+  const command =
+    hook === undefined ? 'hookloom retry --refused' : formatCommand`hookloom retry --refused --hook ${hook}`
+  return `encrypted. When the cause is corrected, "${command}" runs it`
 }
 
 export function renderRefusal(refusal: RefusalFields): string {

@@ -4,6 +4,7 @@ import { Problem } from '../../model/problem.ts'
 import type { Target } from '../gateway/gateway.ts'
 import type { RecoverOptions } from '../recover.ts'
 import { type InContext, exampleId, idArgument, jsonOption, parseSince, renderExamples } from '../terminal/usage.ts'
+import { formatCommand } from '../../base/shell.ts'
 
 type TargetOptions = {
   readonly dead?: boolean
@@ -63,7 +64,7 @@ export function addRepeatCommands(program: Command, inContext: InContext): void 
     .addHelpText(
       'after',
       renderExamples(
-        `hookloom retry ${exampleId}`,
+        formatCommand`hookloom retry ${exampleId}`,
         'hookloom retry --dead',
         'hookloom retry --parked --hook github',
         'hookloom retry --refused --dry-run',
@@ -88,7 +89,11 @@ export function addRepeatCommands(program: Command, inContext: InContext): void 
     .addOption(jsonOption())
     .addHelpText(
       'after',
-      renderExamples(`hookloom drop ${exampleId}`, 'hookloom drop --parked --hook github', 'hookloom drop --refused'),
+      renderExamples(
+        formatCommand`hookloom drop ${exampleId}`,
+        'hookloom drop --parked --hook github',
+        'hookloom drop --refused',
+      ),
     )
     .action(
       inContext(async (context, id: string | undefined, options: TargetOptions) =>

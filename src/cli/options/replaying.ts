@@ -14,6 +14,7 @@ import {
   createWordParser,
   renderExamples,
 } from '../terminal/usage.ts'
+import { formatCommand } from '../../base/shell.ts'
 
 export function addReplayCommands(program: Command, inContext: InContext): void {
   program
@@ -110,7 +111,7 @@ export function addReplayCommands(program: Command, inContext: InContext): void 
     )
     .argument('<id>', 'delivery id, a unique prefix of one, or "last"')
     .addOption(jsonOption())
-    .addHelpText('after', renderExamples(`hookloom bisect ${exampleId}`))
+    .addHelpText('after', renderExamples(formatCommand`hookloom bisect ${exampleId}`))
     .action(inContext(async (context, id: string) => (await import('../bisect.ts')).bisect(context, id)))
 
   addRequestOptions(program.command('record'))

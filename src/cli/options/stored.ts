@@ -16,6 +16,7 @@ import {
   parseMoment,
   renderExamples,
 } from '../terminal/usage.ts'
+import { formatCommand } from '../../base/shell.ts'
 
 /** The help of the argument that says what to pause. */
 const pausable =
@@ -99,7 +100,10 @@ function addDeliveryCommands(program: Command, inContext: InContext): void {
     .argument('[other]', 'with --diff: the second delivery')
     .option('--diff', 'what differs between two deliveries: their requests, if both are kept, and what they became')
     .addOption(jsonOption())
-    .addHelpText('after', renderExamples(`hookloom show ${exampleId}`, `hookloom show --diff ${exampleId} last`))
+    .addHelpText(
+      'after',
+      renderExamples(formatCommand`hookloom show ${exampleId}`, formatCommand`hookloom show --diff ${exampleId} last`),
+    )
     .action(
       inContext(async (context, id: string, other: string | undefined, { diff }: { diff?: boolean }) => {
         if ((diff === true) !== (other !== undefined)) {
@@ -162,7 +166,7 @@ function addPauseCommands(program: Command, inContext: InContext): void {
     .argument('<id|key>', `${idArgument}; or a session key, or a key of a flow`)
     .option('--reason <text>', 'why')
     .addOption(jsonOption())
-    .addHelpText('after', renderExamples(`hookloom cancel ${exampleId}`, 'hookloom cancel hook:pr:17'))
+    .addHelpText('after', renderExamples(formatCommand`hookloom cancel ${exampleId}`, 'hookloom cancel hook:pr:17'))
     .action(
       inContext(async (context, given: string, options: { reason?: string }) =>
         (await import('../cancel.ts')).cancel(context, given, options),

@@ -16,6 +16,7 @@ import { signRequest, stampPayload } from '../../pipeline/verifiers/sign.ts'
 import { findSampleEvent } from '../../replay/bundled.ts'
 import { parseInput } from './input.ts'
 import { resolvePackagePath } from '../../base/package.ts'
+import { formatCommand } from '../../base/shell.ts'
 
 const Fixture = z.object({ request: z.object({ headers: z.record(z.string(), z.string()), payload: parsedJson }) })
 type FixtureRequest = z.infer<typeof Fixture>['request']
@@ -59,7 +60,7 @@ export function findPackHook(config: Config, pack: Pack): { path: string; verify
   if (entry === undefined) {
     throw new Problem(
       'config-invalid',
-      `The preset "${name}" is not in hooks.presets. "hookloom add preset ${name}" adds it.`,
+      `The preset "${name}" is not in hooks.presets. "${formatCommand`hookloom add preset ${name}`}" adds it.`,
     )
   }
   const { name: _name, ...options } = typeof entry === 'string' ? { name: entry } : entry

@@ -2,6 +2,7 @@
 import { homedir } from 'node:os'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
+import { quoteShellWord } from '../../base/shell.ts'
 import type { Env } from '../../config/env.ts'
 
 /** The parts of a process that a command uses. A test replaces them. */
@@ -86,13 +87,4 @@ export function formatInvocation({ dir, env, script }: Context, args: readonly s
   const program = isInstalled ? installed : ['node', near.startsWith('..') ? script : near]
   const isFound = env['HOOKLOOM_HOME'] === dir || (env['HOOKLOOM_HOME'] === undefined && dir === findDefaultDir(env))
   return [...program, ...args, ...(isFound ? [] : ['--config-dir', dir])].map(quoteShellWord).join(' ')
-}
-
-/** Quotes a word of a command line for bash or zsh. Control characters are escaped, because a terminal would obey them. */
-export function quoteShellWord(word: string): string {
-  if (/^[\w@%+=:,./-]+$/.test(word)) return word
-  if (!/\p{Cc}/u.test(word)) return `'${word.replaceAll("'", `'\\''`)}'`
-  const toOctal = (character: string) =>
-    [...Buffer.from(character)].map((byte) => `\\${byte.toString(8).padStart(3, '0')}`).join('')
-  return `$'${word.replace(/[\\'!]|\p{Cc}/gu, toOctal)}'`
 }

@@ -1,6 +1,7 @@
 // The messages to the operator about the outbox of a sender. The store has which were sent, so a restart repeats none. If the gateway is killed in a
 // pass, only the log names the deliveries that this pass lost.
 import { formatQuantity } from '../../base/text.ts'
+import { formatCommand } from '../../base/shell.ts'
 import type { Log } from '../../model/log.ts'
 import type { HookState } from '../../recover/outbox.ts'
 import type { Clock, Store } from '../../store/store.ts'
@@ -114,7 +115,7 @@ function judgeFailure({ sender, path }: RecoverSource, { before, result, now }: 
   if (isDenied ? told === why : told !== undefined || now - since < reportedAfterMs) return { after: untold }
   const text = isDenied
     ? `Hookloom: ${recovery} fails: ${why}`
-    : `Hookloom: ${recovery} has failed for ${describeMs(now - since)}: ${why} "hookloom recover ${sender}" tries it at once.`
+    : `Hookloom: ${recovery} has failed for ${describeMs(now - since)}: ${why} "${formatCommand`hookloom recover ${sender}`}" tries it at once.`
   const notice = { cause: `fails ${since} ${why.replace(/\d+/g, '#')}`, text }
   return { notice, after: { ...others, failing: { since, last: now, told: why } }, untold }
 }
@@ -132,7 +133,7 @@ function judgeLost({ sender, path }: RecoverSource, { before, result, now }: Fac
       : [`${formatQuantity(gone, 'is', 'are')} lost, because ${sender} no longer has ${gone === 1 ? 'it' : 'them'}`]),
     ...(refused === 0 ? [] : [`the hook refuses ${refused}`]),
   ]
-  const again = ` "hookloom recover ${sender} --since 1d" tries the refused ones again, after a change of the mapping.`
+  const again = ` "${formatCommand`hookloom recover ${sender} --since 1d`}" tries the refused ones again, after a change of the mapping.`
   const text =
     `Hookloom: of the deliveries of ${sender} for the hook "${path}" that did not arrive, ${facts.join(', and ')}. ` +
     `The log has each id and reason.${refused === 0 ? '' : again}`

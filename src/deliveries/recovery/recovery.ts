@@ -1,6 +1,7 @@
 // Asks senders for deliveries that did not arrive: at the start, after the machine slept, every hour, and when the operator asks. Of several
 // gateways, only one asks by itself.
 import { sleepUnlessAborted } from '../../base/retry.ts'
+import { formatCommand } from '../../base/shell.ts'
 import { Problem } from '../../model/problem.ts'
 import { normalizeHookName } from '../../model/config/mapping-rules.ts'
 import { outboxSenders, type Recover } from '../../model/config/recover.ts'
@@ -260,7 +261,7 @@ export function describeReport({
   if (!outboxSenders.some((each) => each === sender))
     return `${sender}: it keeps no list of its deliveries; its subscriptions were checked`
   if (begins)
-    return `${sender}: recover begins now; "hookloom recover ${sender} --since 1d" takes what was missed before`
+    return `${sender}: recover begins now; "${formatCommand`hookloom recover ${sender} --since 1d`}" takes what was missed before`
   const notes = [
     ...(failed === 0 ? [] : [`${failed} tried again later`]),
     ...(gone === 0 ? [] : [`${gone} no longer at ${sender}`]),

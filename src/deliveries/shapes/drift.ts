@@ -3,6 +3,7 @@
 import type { JsonValue } from '../../base/json.ts'
 import { cut, toPrintableLine } from '../../base/text.ts'
 import { formatPath } from '../../model/api/path.ts'
+import { formatCommand } from '../../base/shell.ts'
 import type { Log } from '../../model/log.ts'
 import type { CompiledMapping } from '../../pipeline/compile.ts'
 import type { Generation } from '../../pipeline/generation.ts'
@@ -275,5 +276,7 @@ function describeFound(found: Found): string {
 }
 
 function describeNext({ hook }: EventKey, deliveryId: string): string {
-  return `"hookloom capture ${deliveryId}" makes the request a fixture, if it is kept; "hookloom shapes${hook === '*' ? '' : ` ${cut(toPrintableLine(hook), 100)}`} --since 1d" shows what changed.`
+  const capture = formatCommand`hookloom capture ${deliveryId}`
+  const shapes = hook === '*' ? 'hookloom shapes --since 1d' : formatCommand`hookloom shapes --since 1d ${hook}`
+  return `"${capture}" makes the request a fixture, if it is kept; "${shapes}" shows what changed.`
 }

@@ -29,11 +29,13 @@ const maxBytes = 16_384
 const maxChars = 500
 
 /** One line, so that a terminal and a log can show it. */
-const line = z
-  .string()
-  .trim()
-  .min(1)
-  .transform((text) => cut(toPrintableLine(text), maxChars))
+const line = z.string().trim().min(1).transform(toShownName)
+
+/** A name as lists and alerts show it, so that what they show can be resumed. */
+function toShownName(name: string): string {
+  return cut(toPrintableLine(name), maxChars)
+}
+
 const asked = { what: line, reason: line.optional(), by: line.default('the admin API') }
 export const AskedPause = z.strictObject({ ...asked, until: z.iso.datetime({ offset: true }).optional() })
 export const AskedChange = z.strictObject(asked)
@@ -96,7 +98,7 @@ async function resume(parts: PauseParts, asked: AskedChange): Promise<{ what: st
   const { store, generation, lookForJobs } = parts
   const holds = await store.holds()
   // the list shows the label of a mapping that was removed, and this label resumes it
-  const held = holds.find(({ label }) => nameLabel(label, generation()) === asked.what)
+  const held = holds.find(({ label }) => toShownName(nameLabel(label, generation())) === asked.what)
   const target = held === undefined ? findPauseTarget(asked.what, generation()) : toTarget(held, generation())
   const ended = holds.filter(({ label, kind }) => label === target.label && resumed.some((each) => each === kind))
   if (ended.length === 0) throw new Problem('conflict', `${target.name} is not paused. "hookloom pause" lists what is.`)

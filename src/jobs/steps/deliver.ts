@@ -1,6 +1,7 @@
 // The step `deliver`: the reply goes to a channel, where posts.ts sends it message by message.
 import { createHash } from 'node:crypto'
 import { type Alert, type Heartbeat, mainSessionKey, toChannelKey } from '../../model/action.ts'
+import type { Outgoing, TextFormat } from '../../model/channel.ts'
 import { isPostOf, type Post, type Recipient, type Step, type StepName } from '../../model/job.ts'
 import { cut } from '../../base/text.ts'
 import { removeAcknowledgement, explainSilence } from '../acknowledgement.ts'
@@ -54,11 +55,12 @@ async function deliver(input: StepInput<Sent>, context: JobContext): Promise<Ste
       : { kind: 'permanent', status: 'error', detail: found.detail, quotes: found.quotes }
   }
   const text = cut(isReply ? removeAcknowledgement(reply) : reply, maxReplyChars)
-  const posts = buildPosts(text, found, { jobId: job.id, step, known })
+  const format: TextFormat = planned.kind === 'alert' ? 'plain' : 'markdown'
+  const posts = buildPosts({ text, format }, found, { jobId: job.id, step, known })
   const isOneOfSeveral = planned.kind === 'agent' && planned.action.alsoTo !== undefined
   const name = 'origin' in planned ? toRunName(planned) : planned.kind
   const author = { id: job.id, agentId: planned.agentId, name, hops: countHops(job) + 1 }
-  const outcome = await postAll({ posts, channel: found.channel, job, run: author, isOneOfSeveral }, context)
+  const outcome = await postAll({ posts, channel: found.channel, job, run: author, format, isOneOfSeveral }, context)
   const named = step === 'deliver' ? findNamedRecipient(planned) : undefined
   return outcome.kind !== 'recorded' || named === undefined ? outcome : { ...outcome, recipient: named }
 }
@@ -99,12 +101,12 @@ async function findChannel(
 
 /** The messages of a reply. Messages that are already stored do not change. */
 function buildPosts(
-  reply: string,
+  { text: whole, format }: Pick<Outgoing, 'text' | 'format'>,
   { channel, name, to }: Extract<Route, { kind: 'route' }>,
   { jobId, step, known }: { jobId: string; step: StepName; known: readonly Post[] },
 ): readonly Post[] {
   const further = step === 'deliver' ? undefined : step
-  return channel.split(reply).map((text, part) => {
+  return channel.split(whole, format).map((text, part) => {
     const before = known.find((post) => post.part === part)
     if (before !== undefined) return before
     // two recipients of a list may be the same

@@ -9,6 +9,7 @@ import { hasEnded, type Job } from '../../model/job.ts'
 import { findVerdict } from '../../model/verdict.ts'
 import { statusPrefix } from '../../store/cursors.ts'
 import { withDeadline } from '../../base/time.ts'
+import { formatCommand } from '../../base/shell.ts'
 import { clampAskedMs, type StepOutcome } from '../retry.ts'
 import { findRunStep } from '../plan.ts'
 import { defineStep, type JobContext, type StepInput } from '../step.ts'
@@ -173,6 +174,6 @@ async function callChannel(
   }
   if (result.kind === 'permanent') return { kind: 'permanent', status: 'error', detail: result.detail, quotes: true }
   // the detail may quote the answer, so no log shows it
-  const logged = `"hookloom show ${job.id}" shows why.`
+  const logged = `"${formatCommand`hookloom show ${job.id}`}" shows why.`
   return failed(result.detail, logged, 'retryAfterMs' in result ? result.retryAfterMs : undefined)
 }

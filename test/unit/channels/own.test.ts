@@ -7,6 +7,7 @@ import { toProblemRecord, Problem } from '../../../src/model/problem.ts'
 const message: Outgoing = {
   to: 'harbour',
   text: 'The tide is out.',
+  format: 'markdown',
   nonce: 'n1',
   signal: new AbortController().signal,
   run: { id: 'r', agentId: 'main', name: 'CI', hops: 1 },

@@ -6,6 +6,7 @@ export function toOutgoing(given: Partial<Outgoing> = {}): Outgoing {
   return {
     to: undefined,
     text: 'The build is green.',
+    format: 'markdown',
     nonce: 'nonce-1',
     signal: new AbortController().signal,
     run: { id: 'run-1', agentId: 'main', name: 'CI', hops: 1 },

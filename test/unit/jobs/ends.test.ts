@@ -57,7 +57,8 @@ async function print(text: string, name = 'CI'): Promise<string> {
   let written = ''
   const channel = createConsoleChannel({ write: (reply) => void (written += reply.text) })
   const run = { id: 'r', agentId: 'main', name, hops: 1 }
-  const result = await channel.send({ to: undefined, text, nonce: 'n1', signal: new AbortController().signal, run })
+  const signal = new AbortController().signal
+  const result = await channel.send({ to: undefined, text, format: 'markdown', nonce: 'n1', signal, run })
   expect(result).toEqual({ kind: 'sent', id: 'n1' })
   return written
 }

@@ -61,6 +61,16 @@ test('one alert says which session waits, for how long, and how to resume it', a
   )
 })
 
+test.each([
+  ['hook:fix;touch${IFS}/tmp/x;#', `"hookloom resume $'session:main/hook:fix;touch\\044{IFS}/tmp/x;#'"`],
+  ['hook:a b', `"hookloom resume 'session:main/hook:a b'"`],
+  [`hook:${'a'.repeat(230)}`, 'you resume it: "hookloom pause" lists its name.'],
+])('the alert about the session %s has no command that runs a part of its name', async (key, command) => {
+  const { stage, sent } = start(three)
+  await ask(stage, key, 4)
+  expect(sent[0]?.text).toContain(`or until ${command}`)
+})
+
 test('after a resume, a session may start as many turns as in a new hour', async () => {
   const { stage, turns } = start(three)
   await ask(stage, 'hook:a', 9)
