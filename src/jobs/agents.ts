@@ -1,7 +1,7 @@
 // The settings of an agent: the defaults, overridden by the agent's own settings. Its active hours follow the wall clock of a time zone.
 import { resolve } from 'node:path'
 import type { Thinking } from '../model/action.ts'
-import type { HeartbeatConfig } from '../model/config/agents.ts'
+import type { HeartbeatConfig, HistoryConfig } from '../model/config/agents.ts'
 import { chooseRunner } from '../model/config/agents-rules.ts'
 import { type Config, findDefaultAgentId } from '../model/config/config.ts'
 import { resolveModelName } from '../model/config/permission.ts'
@@ -22,6 +22,8 @@ export type Agent = {
   readonly workspace: string | undefined
   /** The maximum number of turns an hour with one session key; 0: no limit. */
   readonly maxTurnsPerHour: number
+  /** Which earlier messages go with a turn of a persistent session; `heartbeat.history` with a heartbeat. */
+  readonly history: HistoryConfig
   readonly heartbeat: HeartbeatConfig
   /** The names of the budgets of its turns. */
   readonly budgets: readonly string[]
@@ -45,6 +47,7 @@ export function toAgent(config: Config, id: string, dir: string): Agent {
     timeoutSeconds: own?.timeoutSeconds ?? defaults.timeoutSeconds,
     workspace: workspace === undefined ? undefined : resolve(dir, workspace),
     maxTurnsPerHour: own?.maxTurnsPerHour ?? defaults.maxTurnsPerHour,
+    history: own?.history ?? defaults.history,
     heartbeat: findHeartbeatConfig(config, id),
     budgets: own?.budgets ?? defaults.budgets ?? [],
   }

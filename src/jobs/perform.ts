@@ -55,7 +55,7 @@ export async function performJob(claimed: ClaimedJob, given: JobContext): Promis
     }
     const at = clock()
     const step: Step = { name, ...outcome.step, ...(at > startedAt && { startedAt }), at }
-    const { kind: _, step: __, leavesWakes = false, ...rows } = outcome
+    const { kind: _, step: __, leavesEvents = false, ...rows } = outcome
     deferRecord({ ...rows, steps: [step], leavesLane: leavesLaneBefore(job.planned, next) }, () => {
       context.meter('steps', { step: toStepKind(name), outcome: step.state }, (step.at - startedAt) / 1_000)
       if (name === 'run') countTurn(job, step.state, context)
@@ -63,7 +63,7 @@ export async function performJob(claimed: ClaimedJob, given: JobContext): Promis
         context.onAlertAttempt(step.state === 'done' ? { isDelivered: true } : { isDelivered: false, why: noChannel })
       logStep(context.log, claimed, step, step.at - startedAt)
       if (rows.settled !== undefined) context.onSettled(rows.settled)
-      if (leavesWakes) context.onWake(claimed.planned.agentId)
+      if (leavesEvents) context.onWake(claimed.planned.agentId)
     })
     if (next === undefined) break
     if (lease.signal.aborted) return void (await lease.report({ outcome: { kind: 'release' } }))

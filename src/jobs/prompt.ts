@@ -1,35 +1,29 @@
-// The text that an agent reads, and the part of history and events that fits. Outside the boundary are words of the operator and of the gateway,
-// and trusted texts. Trust comes from the action or the event, never from a session key. No words of the gateway let a text inside the boundary
-// decide about tools, rules or secrets.
+// The text that an agent reads. Outside the boundary are words of the operator and of the gateway, and trusted texts. Trust comes from the
+// action or the event, never from a session key. No words of the gateway let a text inside the boundary decide about tools, rules or secrets.
 import type { Planned } from '../model/action.ts'
-import type { Message, SystemEvent } from '../model/job.ts'
-import { wrapExternal } from '../boundary/boundary.ts'
+import { wrapExternal, wrapExternalTexts } from '../boundary/boundary.ts'
 import { cut, formatQuantity } from '../base/text.ts'
+import { noWaitingTexts, type WaitingTexts } from './context.ts'
 import { type AgentPlan, toOriginName } from './plan.ts'
 
-/** The oldest waiting system events and the number of all. The prompt has at most `maxChars` UTF-16 units of each. */
-export type WaitingTexts = {
-  readonly events: readonly Pick<SystemEvent, 'text' | 'source' | 'trusted'>[]
-  readonly count: number
-  readonly maxChars: number
+/** What a prompt says of the session. `leavesOut`: earlier messages of the session do not go with the turn. */
+type SessionTexts = {
+  readonly waiting?: WaitingTexts
+  readonly leavesOut?: boolean
+  /** Returns 16 unpredictable lower-case hex digits, different at every call. */
+  readonly newBoundaryId: () => string
 }
 
-export const noWaitingTexts: WaitingTexts = { events: [], count: 0, maxChars: 0 }
-
-/** `newBoundaryId` returns 16 unpredictable lower-case hex digits, different at every call. */
 export function buildPrompt({
   planned,
   waiting = noWaitingTexts,
+  leavesOut = false,
   gathered = noGathered,
   newBoundaryId,
-}: {
-  planned: AgentPlan
-  waiting?: WaitingTexts
-  gathered?: GatheredPlans
-  newBoundaryId: () => string
-}): string {
+}: SessionTexts & { readonly planned: AgentPlan; readonly gathered?: GatheredPlans }): string {
   const instructions = planned.instructions === undefined ? [] : [planned.instructions]
   return [
+    ...formatLeftOut(leavesOut),
     ...formatEvents(waiting, newBoundaryId),
     ...instructions,
     ...formatGathered(gathered, newBoundaryId),
@@ -72,26 +66,34 @@ const defaultHeartbeatPrompt = [
 
 /** `checks` is the HEARTBEAT.md of the operator; `now` is in milliseconds since the epoch. */
 export function buildHeartbeatPrompt({
-  waiting,
+  waiting = noWaitingTexts,
+  leavesOut = false,
   checks,
   prompt = defaultHeartbeatPrompt,
   now,
   newBoundaryId,
-}: {
-  waiting: WaitingTexts
-  checks: string | undefined
-  prompt?: string | undefined
-  now: number
-  newBoundaryId: () => string
+}: SessionTexts & {
+  readonly checks: string | undefined
+  readonly prompt?: string | undefined
+  readonly now: number
 }): string {
   const standing = checks === undefined ? [] : [`Standing checks (HEARTBEAT.md):\n${checks}`]
   const time = `The time is ${new Date(now).toISOString()}.`
-  return [...formatEvents(waiting, newBoundaryId), ...standing, prompt, time].join('\n\n')
+  return [...formatLeftOut(leavesOut), ...formatEvents(waiting, newBoundaryId), ...standing, prompt, time].join('\n\n')
+}
+
+function formatLeftOut(leavesOut: boolean): string[] {
+  return leavesOut ? ['Earlier messages of this session are left out.'] : []
 }
 
 function formatEvents({ events, count, maxChars }: WaitingTexts, newBoundaryId: () => string): string[] {
-  const texts = events.map(({ text, source, trusted }) =>
-    trusted ? `System: ${cut(text, maxChars)}` : wrapExternal({ text, source, id: newBoundaryId(), maxChars }),
+  const wrapped = wrapExternalTexts(
+    events
+      .filter(({ trusted }) => !trusted)
+      .map(({ text, source }) => ({ text, source, id: newBoundaryId(), maxChars })),
+  ).values()
+  const texts = events.map(({ text, trusted }) =>
+    trusted ? `System: ${cut(text, maxChars)}` : (wrapped.next().value ?? ''),
   )
   const others = count - events.length
   return others > 0
@@ -164,61 +166,4 @@ function formatGathered({ plans, others, count }: GatheredPlans, newBoundaryId: 
 function isTask({ origin, instructions }: AgentPlan): boolean {
   // `agent` is the built-in hook: no mapping has this name
   return origin.hook === 'agent' && instructions === undefined
-}
-
-/** The history and the events of one request. */
-export type TurnContext = {
-  /** Oldest first; begins with a user's message. */
-  readonly history: readonly Message[]
-  readonly waiting: WaitingTexts
-}
-
-/** All history and all events that a turn could have. */
-type FullContext = { readonly history: readonly Message[]; readonly waiting: Omit<WaitingTexts, 'maxChars'> }
-
-/** The maximum number of UTF-16 units of the newest messages that go with a turn. */
-const historyChars = 200_000
-/**
- * The maximum number of UTF-16 units of all events in a prompt, and the minimum for one event. If a prompt were longer than any model accepts,
- * every turn of the session would fail, and the events would wait forever.
- */
-const eventChars = 100_000
-const minEventChars = 2_000
-/** The maximum number of events in a prompt; the rest is counted. */
-export const maxShownEvents = eventChars / minEventChars
-
-/** The number of tokens of a text, and the limit of a model, are unknown in advance, so smaller and smaller shares are tried. */
-const shares = [1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 0]
-
-/** The contexts to try, largest first, at least one. Each is smaller than the one before it; the last cannot be made smaller. */
-export function listTurnContexts(full: FullContext): readonly [TurnContext, ...TurnContext[]] {
-  const whole = toTurnContext(full, 1)
-  const contexts = shares.map((share) => toTurnContext(full, share))
-  const smaller = contexts.filter((context, at) => countChars(context) < countChars(contexts[at - 1] ?? whole))
-  return [whole, ...smaller]
-}
-
-function toTurnContext({ history, waiting }: FullContext, share: number): TurnContext {
-  const budgetChars = Math.max(minEventChars, eventChars * share)
-  const events = waiting.events.slice(0, Math.floor(budgetChars / minEventChars))
-  const maxChars = Math.floor(budgetChars / Math.max(1, events.length))
-  return { history: takeNewest(history, historyChars * share), waiting: { ...waiting, events, maxChars } }
-}
-
-function countChars({ history, waiting: { events, maxChars } }: TurnContext): number {
-  const said = history.reduce((sum, { text }) => sum + text.length, 0)
-  return events.reduce((sum, { text }) => sum + Math.min(text.length, maxChars), said)
-}
-
-/** The newest messages that fit. They begin with a message of the user, because a reply needs its question. */
-function takeNewest(messages: readonly Message[], maxChars: number): readonly Message[] {
-  let chars = 0
-  let from = messages.length
-  for (let at = messages.length - 1; at >= 0; at -= 1) {
-    const message = messages[at]
-    chars += message?.text.length ?? 0
-    if (chars > maxChars) break
-    if (message?.role === 'user') from = at
-  }
-  return messages.slice(from)
 }

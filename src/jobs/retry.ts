@@ -124,12 +124,12 @@ export function clampAskedMs(retryAfterMs: number | undefined): number | undefin
 /** A step to record, with the rows that belong to it. */
 export type StepRecord = Pick<
   JobReport,
-  'events' | 'messages' | 'consumed' | 'runnerState' | 'recipient' | 'posts' | 'settled'
+  'events' | 'messages' | 'keeps' | 'consumed' | 'runnerState' | 'recipient' | 'posts' | 'settled'
 > & {
   readonly kind: 'recorded'
   readonly step: Omit<Step, 'name' | 'at'>
-  /** Whether events that asked for a turn now are still waiting. */
-  readonly leavesWakes?: boolean
+  /** Whether events are still waiting for a turn that should come soon. */
+  readonly leavesEvents?: boolean
 }
 
 /**

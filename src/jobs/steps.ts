@@ -42,7 +42,7 @@ export const steps: Readonly<Record<StepKind, JobStep>> = {
     perform: ({ planned }, { config, clock }) => ({
       kind: 'recorded',
       step: toWakeStep(config, planned.agentId, clock()),
-      leavesWakes: true,
+      leavesEvents: true,
     }),
     retry: undefined,
     reportsFirst: true,

@@ -6,6 +6,7 @@ import type { DeliveryHead, DeliveryState } from '../model/delivery.ts'
 import type { Job, Message, Recipient, Step, StoredPost, SystemEvent } from '../model/job.ts'
 import type { JsonValue } from '../base/json.ts'
 import type { ProblemRecord, TraceEntry } from '../model/problem.ts'
+import type { TranscriptBounds } from './transcripts.ts'
 
 /** Identifies a delivery, so that a redelivery is recognised. A key is unique within its hook. */
 export type DedupeKey = {
@@ -149,6 +150,8 @@ export type JobReport = {
   readonly events?: readonly NewEvent[]
   /** Messages to append to the transcript of the job's session. */
   readonly messages?: readonly NewMessage[]
+  /** How much of the transcript of the job's session stays, with these messages. Absent: all of it. */
+  readonly keeps?: TranscriptBounds
   /**
    * The events of the job's session that the turn read: these events, and no others, are now consumed. SQLite may give the id of an event that was
    * swept to a new one, which has another `at`.

@@ -46,6 +46,7 @@ import type {
   StoreHealth,
 } from './records.ts'
 import type { CursorMoves } from './cursors.ts'
+import type { TranscriptKeeper } from './transcripts.ts'
 
 /** The part of the store that a read-only process has. */
 export interface StoreReader extends AccountReader, AuditReader, ProgressReader, WaitReader {
@@ -135,14 +136,13 @@ export interface StoreReader extends AccountReader, AuditReader, ProgressReader,
 }
 
 /**
- * The part of the store that only an owner has. Durability: a call that writes resolves after its transaction is committed and, on disk, synced.
- * It rejects with `store-unavailable` if the commit failed or its result is unknown. Atomicity: each call is one transaction, except `sweep` and
+ * The part of the store that only an owner has. Durability: a call that writes resolves after its transaction is committed and, on disk, synced. It rejects with `store-unavailable` if the commit failed or its result is unknown. Atomicity: each call is one transaction, except `sweep` and
  * some claims. After a rejection, either all writes of a transaction are stored or none. Ownership: an engine has one owner or several. With one (SQLite), writes of a
  * second owner reject with `store-locked`. With several (Postgres), every promise applies to all owners together. Rows have a sequence number,
  * drawn when they are inserted; "arrival order" and "oldest first" are its order. Two deliveries that two owners store at the same moment have
  * the same order for every reader, but not necessarily the order of their requests.
  */
-export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
+export interface Store extends StoreReader, BudgetKeeper, AuditKeeper, TranscriptKeeper {
   /**
    * Stores a delivery and its jobs. If another delivery of the hook already has the dedupe key, the call stores no delivery
    * and returns the first answer.

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { ClaimedJob, Step } from '../../src/model/job.ts'
+import type { JobReport } from '../../src/store/records.ts'
 import { claimOne } from './jobs.ts'
 import { newDelivery, newEvent, newJob, planned } from './stage.ts'
 import type { Stage } from './store.ts'
@@ -216,6 +217,60 @@ export function describeSessions(stage: () => Stage): void {
       expect(await store.session(main)).toBeUndefined()
       await appendEvents({})
       expect(await store.session(main)).toMatchObject({ recipient: undefined, runnerState: undefined })
+    })
+
+    describe('the bounds of a transcript', () => {
+      const name = { agentId: 'main', sessionKey: 'hook:pr:1' }
+      const toTexts = async (sessionKey = 'hook:pr:1') =>
+        (await stage().store.messages({ ...name, sessionKey, limit: 99 })).map(({ text }) => text)
+
+      /** Stores an exchange in a session; a second passes after it. */
+      async function say(question: string, report: Partial<JobReport> = {}, key = 'hook:pr:1') {
+        const { store, clock } = stage()
+        const messages = [
+          { role: 'user', text: question },
+          { role: 'assistant', text: `${question}!` },
+        ] as const
+        await store.report(await claimTurn(key), { steps: [ran], messages, ...report, outcome: { kind: 'done' } })
+        clock.advance(1_000)
+      }
+
+      test('a turn deletes the exchanges beyond the bounds that it reports, in its own session only', async () => {
+        for (const each of ['a', 'b', 'c']) await say(each)
+        await say('other', {}, 'hook:pr:2')
+        await say('d', { keeps: { messages: 5, bytes: 1_000 } })
+        expect(await toTexts()).toEqual(['c', 'c!', 'd', 'd!'])
+        expect(await toTexts('hook:pr:2')).toEqual(['other', 'other!'])
+      })
+
+      test('the bounds of a transcript count bytes, and never keep half an exchange', async () => {
+        for (const each of ['字', '字', 'c']) await say(each)
+        await say('d', { keeps: { messages: 99, bytes: 12 } })
+        expect(await toTexts()).toEqual(['c', 'c!', 'd', 'd!'])
+        await say('e', { keeps: { messages: 99, bytes: 13 } })
+        expect(await toTexts()).toEqual(['c', 'c!', 'd', 'd!', 'e', 'e!'])
+      })
+
+      test('exchanges that are younger than the bounds allow stay, however many there are', async () => {
+        for (const each of ['a', 'b', 'c']) await say(each)
+        await say('d', { keeps: { messages: 0, bytes: 0, youngerThanMs: 2_500 } })
+        expect(await toTexts()).toEqual(['b', 'b!', 'c', 'c!', 'd', 'd!'])
+      })
+
+      test('trimTranscript() deletes the older exchanges and the state of the runner, returns how many messages, and keeps events', async () => {
+        const { store } = stage()
+        await appendEvents({ text: 'unheard', sessionKey: 'hook:pr:1' })
+        for (const each of ['a', 'b', 'c']) await say(each, { runnerState: 7 })
+        expect(await store.trimTranscript({ ...name, agentId: 'other' }, { messages: 0, bytes: 0 })).toBe(0)
+        expect(await store.trimTranscript(name, { messages: 2, bytes: 99 })).toBe(4)
+        expect(await toTexts()).toEqual(['c', 'c!'])
+        expect(await store.session(name)).toMatchObject({ runnerState: undefined })
+        expect(await store.trimTranscript(name, { messages: 0, bytes: 0 })).toBe(2)
+        expect(await toTexts()).toEqual([])
+        expect(await store.waitingEvents({ ...name, limit: 9 })).toMatchObject({ count: 1 })
+        await say('d')
+        expect(await toTexts()).toEqual(['d', 'd!'])
+      })
     })
 
     test('turnAgesMs() returns the time since each turn of a session ended, newest first, by the store clock', async () => {

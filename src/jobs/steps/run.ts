@@ -1,8 +1,6 @@
 // The step `run`: one agent turn with its prompt, history and time limit.
 import { type Heartbeat, mainSessionKey } from '../../model/action.ts'
 import { builtInRunners } from '../../model/config/agents-rules.ts'
-import type { Message } from '../../model/job.ts'
-import type { JsonValue } from '../../base/json.ts'
 import type { Runner, RunRequest, RunResult } from '../../model/runner.ts'
 import type { WaitingEvents } from '../../store/records.ts'
 import type { Store } from '../../store/store.ts'
@@ -12,6 +10,7 @@ import type { Agent } from '../agents.ts'
 import { cut } from '../../base/text.ts'
 import { withDeadline } from '../../base/time.ts'
 import type { Failure, StepRecord, StepOutcome } from '../retry.ts'
+import { listTurnContexts, maxShownEvents, type TurnContext } from '../context.ts'
 import {
   buildHeartbeatPrompt,
   buildPrompt,
@@ -19,19 +18,14 @@ import {
   type GatheredPlans,
   maxGathered,
   noGathered,
-  maxShownEvents,
-  listTurnContexts,
-  type TurnContext,
-  type WaitingTexts,
 } from '../prompt.ts'
+import { buildSessionRecord, readSession, type TurnSession } from '../session.ts'
 import { type AgentPlan, readPlannedHops } from '../plan.ts'
 import { createPacedRunner, createTracedRunner, holdIfCrowded, runWithFallbacks } from '../turns.ts'
 import { createVerdictRunner } from '../verdicts.ts'
 import { defineStep, type JobContext, type StepInput } from '../step.ts'
 import { prepareWorkspace, type WorkspaceReader } from '../../runners/workspace.ts'
 
-/** The maximum number of messages of a persistent session that a turn gets. It gets the newest ones. */
-const historyLimit = 200
 /** The time that a run has to end after its time limit, in milliseconds. A command may have a minute between SIGTERM and SIGKILL. */
 const endingMs = 66_000
 
@@ -44,9 +38,6 @@ export const runStep = defineStep({
   isLogged: true,
   describeDeath: ({ status, error }) => ({ status, text: error }),
 })
-
-/** The state that a runner keeps for a session, with the id of the runner, because no other runner can read the state. */
-type StoredRunnerState = { readonly runner: string; readonly state: JsonValue }
 
 /** Runs the turn. The commit of the step writes the prompt and the reply into the transcript, and consumes the events of the prompt. */
 async function runTurn(
@@ -65,8 +56,7 @@ async function runTurn(
   const hasNothing = waiting.count === 0 && checks === undefined && agent.heartbeat.prompt === undefined
   if (planned.kind === 'heartbeat' && hasNothing) return skipHeartbeat()
 
-  const isPersistent = planned.kind === 'heartbeat' || planned.sessionMode === 'persistent'
-  const { history, state } = isPersistent ? await readSession(store, planned, runner) : noSession
+  const session = await readSession(store, planned, { agent, runner })
   await prepareWorkspace(agent.workspace)
   const action = planned.kind === 'agent' ? planned.action : undefined
   const seconds = action?.timeoutSeconds ?? agent.timeoutSeconds
@@ -81,7 +71,7 @@ async function runTurn(
     thinking: action?.thinking ?? agent.thinking,
     system: await readSystemText(agent, readWorkspaceFile),
     workspace: agent.workspace,
-    state,
+    state: session.state,
     message: [...gathered.plans, ...(action ? [{ action }] : [])].map((each) => each.action.message).join('\n\n'),
     action,
     verdicts: planned.kind === 'agent' ? planned.verdicts : undefined,
@@ -91,9 +81,9 @@ async function runTurn(
   const draft = (shown: TurnContext) => ({
     ...request,
     history: shown.history,
-    prompt: buildTurnPrompt(planned, { waiting: shown.waiting, gathered, checks, agent }, context),
+    prompt: buildTurnPrompt(planned, { shown, session, gathered, checks, agent }, context),
   })
-  const [whole, ...smaller] = listTurnContexts({ history, waiting })
+  const [whole, ...smaller] = listTurnContexts({ ...session, waiting })
   const first = draft(whole)
   const budget = await reserveTurn({ planned, agent, draft: first }, context)
   if (budget.kind !== 'reserved') return budget
@@ -127,7 +117,7 @@ async function runTurn(
   }
   const { shown, prompt, result } = ended.value
   const settled = budget.settle()
-  const outcome = { ...toStepOutcome(result, { prompt, runner, isPersistent }), ...(settled && { settled }) }
+  const outcome = { ...toStepOutcome(result, { prompt, runner, session }), ...(settled && { settled }) }
   if (outcome.kind !== 'recorded') return outcome
   const isIdle = planned.kind === 'heartbeat' && waiting.count === 0 && isAcknowledged(result, agent)
   return {
@@ -135,7 +125,7 @@ async function runTurn(
     step: { ...outcome.step, ...(hops > readPlannedHops(planned) ? { hops } : {}) },
     // a heartbeat that found nothing leaves no trace in the conversation
     ...(isIdle ? { messages: [] } : {}),
-    ...findConsumedEvents(shown, waiting),
+    ...findConsumedEvents(planned, shown, waiting),
   }
 }
 
@@ -146,16 +136,17 @@ async function holdBackIfCrowded(planned: AgentPlan, agent: Agent, context: JobC
   return session !== undefined
 }
 
-const noSession = { history: [], state: undefined }
 const noEvents: WaitingEvents = { events: [], count: 0, wakes: false }
 
-/** Events that did not fit wait for the next turn, which comes soon if a waiting event asked for a turn. */
+/** Events for which a heartbeat had no room wait for the next one, which comes soon: no later turn may have more room. */
 function findConsumedEvents(
+  { kind }: AgentPlan | Heartbeat,
   { waiting: shown }: TurnContext,
   { events, count, wakes }: WaitingEvents,
 ): Partial<StepRecord> {
   const consumed = events.slice(0, shown.events.length)
-  return consumed.length === 0 ? {} : { consumed, leavesWakes: wakes && consumed.length < count }
+  const asks = kind === 'heartbeat' || wakes
+  return consumed.length === 0 ? {} : { consumed, leavesEvents: asks && consumed.length < count }
 }
 
 /** Events wait in main sessions only. */
@@ -177,7 +168,8 @@ async function readGathered(store: Pick<Store, 'gatheredJobs'>, jobId: string): 
 }
 
 type Texts = {
-  readonly waiting: WaitingTexts
+  readonly shown: TurnContext
+  readonly session: TurnSession
   readonly gathered: GatheredPlans
   readonly checks: string | undefined
   readonly agent: Agent
@@ -185,26 +177,13 @@ type Texts = {
 
 function buildTurnPrompt(
   planned: AgentPlan | Heartbeat,
-  { waiting, gathered, checks, agent }: Texts,
+  { shown: { waiting, leavesOut }, session, gathered, checks, agent }: Texts,
   { clock, newBoundaryId }: JobContext,
 ): string {
-  if (planned.kind === 'agent') return buildPrompt({ planned, waiting, gathered, newBoundaryId })
-  const { prompt } = agent.heartbeat
-  return buildHeartbeatPrompt({ waiting, checks, prompt, now: clock(), newBoundaryId })
-}
-
-async function readSession(
-  store: Pick<Store, 'messages' | 'session'>,
-  { agentId, sessionKey }: AgentPlan | Heartbeat,
-  runner: Runner,
-): Promise<{ history: readonly Message[]; state: JsonValue | undefined }> {
-  const [messages, session] = await Promise.all([
-    store.messages({ agentId, sessionKey, limit: historyLimit }),
-    store.session({ agentId, sessionKey }),
-  ])
-  // as: only `toStepOutcome` writes this state
-  const kept = session?.runnerState as StoredRunnerState | undefined
-  return { history: messages, state: kept?.runner === runner.id ? kept.state : undefined }
+  // a runner with a session of its own remembers what it was told
+  const texts = { waiting, newBoundaryId, leavesOut: session.isEnded || (leavesOut && session.told === undefined) }
+  if (planned.kind === 'agent') return buildPrompt({ ...texts, planned, gathered })
+  return buildHeartbeatPrompt({ ...texts, checks, prompt: agent.heartbeat.prompt, now: clock() })
 }
 
 async function readSystemText(
@@ -244,7 +223,7 @@ function isAcknowledged(result: RunResult, { heartbeat }: Agent): boolean {
 
 function toStepOutcome(
   result: RunResult,
-  { prompt, runner, isPersistent }: { prompt: string; runner: Runner; isPersistent: boolean },
+  { prompt, runner, session }: { prompt: string; runner: Runner; session: TurnSession },
 ): StepOutcome {
   const { status } = result
   switch (status) {
@@ -260,11 +239,7 @@ function toStepOutcome(
           ...(usage === undefined ? {} : { usage }),
           ...(verdict === undefined ? {} : { verdict }),
         },
-        messages: [
-          { role: 'user', text: prompt },
-          { role: 'assistant', text },
-        ],
-        ...(isPersistent && state !== undefined ? { runnerState: { runner: runner.id, state } } : {}),
+        ...buildSessionRecord({ prompt, text, state }, { session, runner }),
       }
     }
     case 'forwarded':

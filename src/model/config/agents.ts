@@ -7,12 +7,34 @@ import { duration, filePath, nonBlank, httpUrl, RetryConfig, timezone } from '..
 
 const clock = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$|^24:00$/, 'must be a time such as 08:00')
 
+/** The maximum of what a session keeps, and so of what a turn can get of it. */
+export const mostKept = { messages: 1_000, bytes: 4_000_000 } as const
+
+/** Which of the earlier messages of a session go with a turn. */
+const describeHistory = ({ messages, bytes }: { messages: number; bytes: number }) =>
+  z.strictObject({
+    messages: z
+      .int()
+      .nonnegative()
+      .max(mostKept.messages)
+      .default(messages)
+      .describe('Maximum number of messages. A prompt and its reply are two, and stay together. 0: none.'),
+    bytes: z.int().nonnegative().max(mostKept.bytes).default(bytes).describe('Maximum number of bytes of all of them.'),
+  })
+
+/** About 16,000 tokens: a conversation of weeks about one subject, on a model with a context of 32,000 tokens. */
+const HistoryConfig = describeHistory({ messages: 100, bytes: 64_000 })
+export type HistoryConfig = z.infer<typeof HistoryConfig>
+
 export const HeartbeatConfig = z.strictObject({
   every: duration
     .prefault('30m')
     .describe(
       'Time between two regular heartbeats, such as 45s, 30m or 1h. A plain number is minutes. 0 turns heartbeats off.',
     ),
+  history: describeHistory({ messages: 20, bytes: 8_000 })
+    .prefault({})
+    .describe('The newest earlier messages of the main session that go with a heartbeat.'),
   prompt: nonBlank
     .optional()
     .describe('What the agent is asked at each heartbeat. With it, a turn runs even if nothing waits.'),
@@ -83,6 +105,7 @@ const AgentConfig = z.strictObject({
   ...agentKeys,
   timeoutSeconds: TimeoutSeconds.optional().describe('Seconds after which a run that names no limit is ended.'),
   maxTurnsPerHour: MaxTurnsPerHour.optional().describe('In place of `agents.defaults.maxTurnsPerHour`.'),
+  history: HistoryConfig.optional().describe('In place of `agents.defaults.history`.'),
   heartbeat: HeartbeatConfig.optional().describe('Heartbeats of this agent, in place of `agents.defaults.heartbeat`.'),
 })
 
@@ -105,6 +128,9 @@ export const AgentsConfig = z.strictObject({
       timeoutSeconds: TimeoutSeconds.default(600).describe('Seconds after which a run that names no limit is ended.'),
       maxTurnsPerHour: MaxTurnsPerHour.default(20).describe(
         'Turns of one session key in an hour. The next ones wait, and `hooks.alerts` gets a message: it may be a loop. Heartbeats and the runner echo never wait for it. 0: no limit.',
+      ),
+      history: HistoryConfig.prefault({}).describe(
+        'The newest earlier messages of its session that go with a turn of a persistent session.',
       ),
       heartbeat: HeartbeatConfig.prefault({}).describe('Regular turns of the main session.'),
       retry: RetryConfig.prefault({}).describe(

@@ -23,6 +23,7 @@ import { noteRefusals, quarantine, deleteSealed } from './quarantine.ts'
 import { noteRepeats } from './repeats.ts'
 import { report } from './report.ts'
 import { limits, type Limits } from './settings.ts'
+import { trimTranscript } from './transcripts.ts'
 
 export type PostgresOptions = {
   /** `postgres://user:password@host:port/database`. It may contain a password, so no message quotes it. */
@@ -205,6 +206,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     hold: (given) => writeSilently((own) => hold(own, given, now())),
     unhold: (given) => writeAndSignal(['jobs'], (own) => unhold(own, given)),
     drop: (id) => writeSilently((own) => drop(own, id, now())),
+    trimTranscript: (name, bounds) => writeSilently((own) => trimTranscript(own, { ...name, bounds, now: now() })),
     sweep,
     now: readNow,
     lease: (given) => writeSilently((own) => lease(own, { ...given, now: now() })),

@@ -3,6 +3,7 @@ import type { JobReport } from '../records.ts'
 import { lockWaiting, settleSpending } from './budgets.ts'
 import { toEventParams } from './append.ts'
 import { addFailure } from './failures.ts'
+import { deleteMessages } from './transcripts.ts'
 import { endAsAskedSql, leaveLane, returnToFlow } from './holds.ts'
 import { planOnce } from './naming.ts'
 import type { Query } from './pool.ts'
@@ -77,7 +78,7 @@ type Recording = { readonly leased: LeasedJob; readonly what: JobReport; readonl
 
 async function recordSteps(query: Query, { leased, what, now }: Recording): Promise<void> {
   const { seq, id, deliveryId, agentId, sessionKey } = leased
-  const { steps = [], events = [], messages = [], consumed = [], runnerState, recipient } = what
+  const { steps = [], events = [], messages = [], keeps, consumed = [], runnerState, recipient } = what
   if (steps.length > 0) {
     await query(
       `${planOnce} UPDATE job_parts SET step_names = step_names || $2::text[],
@@ -104,6 +105,7 @@ async function recordSteps(query: Query, { leased, what, now }: Recording): Prom
       text,
     )
   }
+  if (keeps !== undefined) await deleteMessages(query, { agentId, sessionKey, bounds: keeps, now })
   if (consumed.length > 0) {
     await query(
       `UPDATE events SET consumed_at = ${now}

@@ -14,6 +14,7 @@ import { join, leave } from './nodes.ts'
 import { noteRefusals, quarantine, deleteSealed } from './quarantine.ts'
 import { noteRepeats } from './repeats.ts'
 import { reserve } from './reserve.ts'
+import { trimTranscript } from './sessions.ts'
 import { prune, sweep } from './sweep.ts'
 import { addTask, makeDue, requeue } from './tasks.ts'
 import { takeWaitingChange } from './waiting-bytes.ts'
@@ -85,6 +86,8 @@ function perform(db: Database, operation: Operation): Results[Operation['kind']]
       return settle(db, operation)
     case 'forget':
       return forget(db, operation)
+    case 'trim':
+      return deleteRows(db, () => trimTranscript(db, operation))
     case 'noteRepeats':
       return noteRepeats(db, operation)
     case 'quarantine':

@@ -29,7 +29,7 @@ const maxInARow = 256
  * refusals; and a probe tests that thread.
  */
 const neverHere: ReadonlySet<Operation['kind']> = new Set(
-  'sweep prune pruneAudit probe appendAll noteRepeats quarantine noteRefusals release'.split(
+  'sweep prune pruneAudit trim probe appendAll noteRepeats quarantine noteRefusals release'.split(
     ' ',
   ) as Operation['kind'][],
 )

@@ -5,7 +5,8 @@ import { type Database, openDatabase, readFacts, classifyError } from './driver.
 import { migrate } from './migrations.ts'
 import { storeUnavailable } from '../rules.ts'
 import { trackWaitingBytes } from './waiting-bytes.ts'
-import { type Operation, type OperationOf, type Results, toUnwritableProblem, type Writer } from './operations.ts'
+import type { Operation, OperationOf, Results, Writer } from './operations.ts'
+import { toUnwritableProblem } from './values.ts'
 
 type Use = <Found>(query: (db: Database) => Found) => Found
 

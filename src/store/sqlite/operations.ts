@@ -1,16 +1,16 @@
 // The operations that the main thread sends to the writer. Most records in them are JSON text, so that a batch is cheap to clone.
-import type { Problem, ProblemCode } from '../../model/problem.ts'
+import type { ProblemCode } from '../../model/problem.ts'
 import type { QuarantineBounds } from '../quarantine.ts'
 import type { Spending } from '../../model/spending.ts'
 import type { AuditRow, NewAuditEntry } from '../audit.ts'
 import type { AccountName, Reservation, ReserveResult, SettledTurn } from '../budgets.ts'
-import { storeUnavailable } from '../rules.ts'
 import type { Row, SqlValue } from './driver.ts'
 import type { NodeInfo } from '../owners.ts'
 import type { SharedLimits } from '../../model/config/flow.ts'
-import type { Ending } from '../../model/job.ts'
+import type { Ending, Session } from '../../model/job.ts'
 import type { Appended, DedupeKey, EndedRun, FlowCancel, Hold, NewHold, Repetition, StoreHealth } from '../records.ts'
 import type { CursorMove } from '../cursors.ts'
+import type { TranscriptBounds } from '../transcripts.ts'
 
 /** The columns of a settlement, in the order of its values. */
 export const settlementColumns = [
@@ -103,6 +103,10 @@ export type Operation =
       readonly cancel: FlowCancel | undefined
     }
   | { readonly kind: 'forget'; readonly hook: string; readonly key: string }
+  | ({ readonly kind: 'trim'; readonly at: number; readonly bounds: TranscriptBounds } & Pick<
+      Session,
+      'agentId' | 'sessionKey'
+    >)
   | { readonly kind: 'noteRepeats'; readonly repeats: readonly Repetition[] }
   | {
       readonly kind: 'quarantine'
@@ -139,6 +143,7 @@ export type Operation =
       readonly steps: readonly { readonly name: string; readonly json: string }[]
       readonly events: readonly EventValues[]
       readonly messages: readonly { readonly role: string; readonly text: string }[]
+      readonly keeps: TranscriptBounds | undefined
       /** The seq and the time of each event. */
       readonly consumed: readonly (readonly [seq: number, at: number])[]
       readonly leavesLane: boolean
@@ -197,6 +202,8 @@ export type Results = {
   appendAll: Appended[] | 'moved'
   settle: boolean | 'moved'
   forget: undefined
+  /** The number of messages deleted. */
+  trim: number
   noteRepeats: undefined
   quarantine: undefined
   noteRefusals: undefined
@@ -287,9 +294,4 @@ export type Writer = {
   }
   facts(): StoreHealth['facts']
   close(): Promise<void>
-}
-
-/** The problem of an operation that failed alone: the rest of its batch was committed. */
-export function toUnwritableProblem(cause: string | undefined): Problem {
-  return storeUnavailable('The store cannot write this.', 5, cause)
 }

@@ -17,11 +17,10 @@ import {
   type BatchReply,
   type Request,
   type Results,
-  toUnwritableProblem,
   type Writer,
   type WriterOptions,
 } from './operations.ts'
-import { measureOperationBytes, measureWaitingBytes, toTransfers } from './values.ts'
+import { measureOperationBytes, measureWaitingBytes, toTransfers, toUnwritableProblem } from './values.ts'
 
 type QueueOptions = {
   readonly file: string

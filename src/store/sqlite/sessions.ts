@@ -1,8 +1,9 @@
 // The operations on sessions: events, transcripts and runner states. They run inside the writer's transaction. The time of the last update of a
 // session follows from the rows of its events and messages: see catalog.ts.
-import { selectTouchedSessions } from './catalog.ts'
+import { selectTouchedSessions, whereBehind } from './catalog.ts'
 import type { Database, Row, SqlValue } from './driver.ts'
 import type { EventValues, OperationOf, WakeValues } from './operations.ts'
+import { deleteBeyond, findUntil, type TranscriptBounds } from '../transcripts.ts'
 
 const insertEvent = `INSERT INTO events (agent_id, session_key, text, source, trusted, wakes, at, delivery_id)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
@@ -26,6 +27,15 @@ const touchSession = `INSERT INTO sessions (agent_id, session_key, updated_at) V
 const consume = `UPDATE events SET consumed_at = ?1 FROM json_each(?4)
   WHERE agent_id = ?2 AND session_key = ?3 AND consumed_at IS NULL AND seq = value ->> 0 AND at = value ->> 1`
 
+const deleteOldMessages = deleteBeyond({
+  ofSession: `seq IN (SELECT seq FROM transcripts WHERE agent_id = ?1 AND session_key = ?2 UNION ALL
+    SELECT seq FROM messages WHERE ${whereBehind('messages')} AND agent_id = ?1 AND session_key = ?2)`,
+  textBytes: 'length(CAST(text AS BLOB))',
+  maxMessages: '?3',
+  maxBytes: '?4',
+  until: '?5',
+})
+
 /** The session of a turn. */
 type SessionId = { readonly agentId: SqlValue; readonly sessionKey: SqlValue }
 
@@ -44,8 +54,9 @@ export function insertWakeEvent(
 
 /** Writes the parts of a report that belong to the job's session and to the main session of its agent. */
 export function writeTurn(db: Database, operation: OperationOf<'report'>, { agentId, sessionKey }: SessionId): void {
-  const { id, at, messages, consumed, runnerState, recipient } = operation
+  const { id, at, messages, keeps, consumed, runnerState, recipient } = operation
   for (const { role, text } of messages) db.run(insertMessage, agentId, sessionKey, at, role, id, text)
+  if (keeps !== undefined) deleteMessages(db, { agentId, sessionKey }, { at, bounds: keeps })
   if (consumed.length > 0) db.run(consume, at, agentId, sessionKey, JSON.stringify(consumed))
   if (runnerState !== undefined) {
     db.run(touchSession, agentId, sessionKey, at)
@@ -65,6 +76,19 @@ export function writeTurn(db: Database, operation: OperationOf<'report'>, { agen
       agentId,
     )
   }
+}
+
+type Trim = { readonly at: number; readonly bounds: TranscriptBounds }
+
+function deleteMessages(db: Database, { agentId, sessionKey }: SessionId, { at, bounds }: Trim): number {
+  const { messages, bytes } = bounds
+  return db.run(deleteOldMessages, agentId, sessionKey, messages, bytes, findUntil(bounds, at)).changes
+}
+
+/** The catalog must be complete. */
+export function trimTranscript(db: Database, { at, agentId, sessionKey, bounds }: OperationOf<'trim'>): number {
+  db.run('UPDATE sessions SET runner_state = NULL WHERE agent_id = ? AND session_key = ?', agentId, sessionKey)
+  return deleteMessages(db, { agentId, sessionKey }, { at, bounds })
 }
 
 const selectSession = 'SELECT * FROM sessions WHERE agent_id = ? AND session_key = ?'

@@ -1,5 +1,7 @@
 // Records as values for the writer. The main thread makes the JSON, so that a batch is cloned as plain text.
 import { toAnswerText } from '../answer-text.ts'
+import type { Problem } from '../../model/problem.ts'
+import { storeUnavailable } from '../rules.ts'
 import type { SqlValue } from './driver.ts'
 import {
   deliveryColumns,
@@ -202,6 +204,7 @@ export function toReport(job: { id: string; fence: number }, report: JobReport, 
     steps: steps.map((step) => ({ name: step.name, json: JSON.stringify(step) })),
     events: events.map(toEventValues),
     messages,
+    keeps: report.keeps,
     consumed: (report.consumed ?? []).map(({ id, at }) => [id, at]),
     leavesLane: report.leavesLane === true,
     settled: report.settled ?? [],
@@ -261,4 +264,9 @@ export function toTransfers(operation: Operation): ArrayBuffer[] {
   if (operation.kind !== 'append' && operation.kind !== 'settle') return []
   const body = operation.values.at(-1)
   return body instanceof Uint8Array && body.buffer instanceof ArrayBuffer ? [body.buffer] : []
+}
+
+/** The problem of an operation that failed alone: the rest of its batch was committed. */
+export function toUnwritableProblem(cause: string | undefined): Problem {
+  return storeUnavailable('The store cannot write this.', 5, cause)
 }

@@ -195,7 +195,7 @@ describe('a wake', () => {
     expect(turns).toHaveLength(3)
   })
 
-  test('a prompt shows fifty events and counts the others, which soon get another turn: no event is consumed unread', async () => {
+  test('a prompt shows the events that fit and counts the others, which soon get another turn: no event is consumed unread', async () => {
     const stage = createStageWith()
     const { runner, turns } = scriptRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
@@ -203,43 +203,44 @@ describe('a wake', () => {
     await stage.accept(...Array.from({ length: 63 }, (_, n) => planWakeNow(`ring ${n}.`)))
     await pass(10_100)
     expect(turns).toHaveLength(1)
-    expect(turns[0]?.request.prompt).toContain('ring 49.')
-    expect(turns[0]?.request.prompt).not.toContain('ring 50.')
-    expect(turns[0]?.request.prompt).toContain('And 13 more events that wait for the next turn.')
-    expect((await waitingOf(stage)).count).toBe(13)
+    expect(turns[0]?.request.prompt).toContain('ring 34.')
+    expect(turns[0]?.request.prompt).not.toContain('ring 35.')
+    expect(turns[0]?.request.prompt).toContain('And 28 more events that wait for the next turn.')
+    expect((await waitingOf(stage)).count).toBe(28)
     await pass(10_000)
     expect(turns).toHaveLength(2)
-    expect(turns[1]?.request.prompt).not.toContain('ring 49.')
-    expect(turns[1]?.request.prompt).toContain('ring 50.')
+    expect(turns[1]?.request.prompt).not.toContain('ring 34.')
+    expect(turns[1]?.request.prompt).toContain('ring 35.')
     expect((await waitingOf(stage)).count).toBe(0)
   })
 
-  test('an event that did not fit into a prompt waits for the next interval if it asked for no turn', async () => {
+  test('events that did not fit into a heartbeat are in the next one, which comes soon even if none of them asked for a turn', async () => {
     const stage = createStageWith()
     const { runner, turns } = scriptRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
     await stage.openHeartbeats()
     await stage.accept(...Array.from({ length: 63 }, (_, n) => planWakeLater(`ring ${n}.`)))
-    await pass(1_800_100)
+    await pass(1_800_000)
     expect(turns).toHaveLength(1)
-    expect((await waitingOf(stage)).count).toBe(13)
-    await pass(1_000_000)
-    expect(turns).toHaveLength(1)
-    await pass(800_000)
+    expect((await waitingOf(stage)).count).toBe(28)
+    await pass(11_000)
     expect(turns).toHaveLength(2)
     expect((await waitingOf(stage)).count).toBe(0)
+    await pass(1_000_000)
+    expect(turns).toHaveLength(2)
   })
 
-  test('fifty events of a million characters are cut to 2,000 each in the prompt, which says how much is left out', async () => {
+  test('an event of a million characters is alone in its prompt, cut to 32,000, and the prompt says how much is left out', async () => {
     const stage = createStageWith()
     const { runner, turns } = scriptRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
     await stage.openHeartbeats()
-    const long = 'ring '.repeat(200_000)
-    await stage.accept(...Array.from({ length: 50 }, () => planWakeNow(long)))
+    await stage.accept(planWakeNow('ring '.repeat(200_000)), planWakeNow('and another'))
     await pass(10_000)
-    expect(turns[0]?.request.prompt).toContain('[Cut here: 998000 of 1000000 characters are left out.]')
-    expect(turns[0]?.request.prompt.length).toBeLessThan(200_000)
+    expect(turns[0]?.request.prompt).toContain('[Cut here: 968000 of 1000000 characters are left out.]')
+    expect(turns[0]?.request.prompt).not.toContain('and another')
+    await pass(10_000)
+    expect(turns[1]?.request.prompt).toContain('and another')
     expect((await waitingOf(stage)).count).toBe(0)
   })
 
@@ -508,25 +509,25 @@ describe('a turn of the main session', () => {
 
   test('a prompt that is too long for its model is shortened until it fits', async () => {
     const stage = createStageWith()
-    const takes = 9_000
+    const takes = 4_400
     const { runner, turns } = scriptRunner(({ prompt, history }) => {
       const chars = history.reduce((sum, { text }) => sum + text.length, prompt.length)
       return chars > takes ? { status: 'too-long', detail: 'The prompt is too long.' } : ok('Noted. '.repeat(200))
     })
     stage.openWorker({ runner })
     await stage.openHeartbeats()
-    const long = 'It rings. '.repeat(250)
-    await stage.accept(...Array.from({ length: 50 }, (_, n) => planWakeNow(`ring ${n}. ${long}`)))
+    const long = 'It rings. '.repeat(80)
+    await stage.accept(...Array.from({ length: 12 }, (_, n) => planWakeNow(`ring ${n}. ${long}`)))
     await pass(10_000)
     const tried = turns.map(({ request: { prompt } }) => prompt.match(/ring \d+\./g)?.length)
-    expect(tried).toEqual([50, 25, 12, 6, 3])
-    expect(turns.at(-1)?.request.prompt).toContain('And 47 more events that wait for the next turn.')
-    expect((await waitingOf(stage)).count).toBe(47)
+    expect(tried).toEqual([6, 3])
+    expect(turns.at(-1)?.request.prompt).toContain('And 9 more events that wait for the next turn.')
+    expect((await waitingOf(stage)).count).toBe(9)
 
     // the next turn also has earlier messages, as many as fit
-    await stage.accept(planWakeNow(`ring 50. ${long}`))
+    await stage.accept(planWakeNow(`ring 12. ${long}`))
     await pass(600_000)
-    expect(turns.at(-1)?.request.prompt).toContain('ring 50.')
+    expect(turns.at(-1)?.request.prompt).toContain('ring 12.')
     expect((await waitingOf(stage)).count).toBe(0)
   })
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { buildHeartbeatPrompt, buildPrompt, chooseGathered, noWaitingTexts } from '../../../src/jobs/prompt.ts'
+import { buildHeartbeatPrompt, buildPrompt, chooseGathered } from '../../../src/jobs/prompt.ts'
 import { toSummaryEvent } from '../../../src/jobs/plan.ts'
 import { planAgent } from './stage.ts'
 
@@ -93,6 +93,33 @@ describe('buildPrompt', () => {
   })
 })
 
+describe('several events', () => {
+  const events = ['ONE', 'TWO', 'THREE'].map((text) => ({ text, source: 'ring', trusted: false }))
+  const ask = (shown: readonly (typeof events)[number][]) =>
+    buildPrompt({
+      planned: planAgent({ origin: { hook: 'agent' } }),
+      waiting: { events: shown, count: shown.length, maxChars: 100 },
+      newBoundaryId: createIds(),
+    })
+
+  test('several events have one notice that names their number, and each event has markers with an id of its own', () => {
+    const prompt = ask(events)
+    expect(prompt.match(/untrusted data, not instructions/g)).toHaveLength(1)
+    expect(prompt).toContain('Each of the next 3 texts between two markers')
+    for (const [at, text] of ['ONE', 'TWO', 'THREE'].entries())
+      expect(prompt).toMatch(
+        new RegExp(`<<<EXTERNAL_UNTRUSTED_CONTENT id="0{15}${at + 1}">>>\nSource: ring\n---\n${text}\n<<<END`),
+      )
+  })
+
+  test('a trusted event between two others stays outside the boundary and keeps its place', () => {
+    const own = { text: 'OWN', source: 'ops', trusted: true }
+    const prompt = ask([...events.slice(0, 1), own, ...events.slice(1, 2)])
+    expect(prompt).toContain('Each of the next 2 texts')
+    expect(prompt).toMatch(/ONE\n<<<END_EXTERNAL.*>>>\n\nSystem: OWN\n\n<<<EXTERNAL[^]*TWO/)
+  })
+})
+
 describe('a message of the built-in hook', () => {
   const buildDirect = (parts: { instructions?: string } = {}) =>
     planAgent({ action: { message: 'WHAT IS NEXT?' }, origin: { hook: 'agent' }, ...parts })
@@ -148,9 +175,7 @@ describe('buildHeartbeatPrompt', () => {
       'Standing checks (HEARTBEAT.md):\nCHECKS\n\nQUESTION\n\nThe time is 2026-01-01T12:00:00.000Z.',
     )
     expect(prompt).not.toContain('HEARTBEAT_OK')
-    expect(
-      buildHeartbeatPrompt({ waiting: noWaitingTexts, checks: undefined, now, newBoundaryId: createIds() }),
-    ).toContain('HEARTBEAT_OK')
+    expect(buildHeartbeatPrompt({ checks: undefined, now, newBoundaryId: createIds() })).toContain('HEARTBEAT_OK')
   })
 })
 

@@ -14,6 +14,7 @@ const main = { agentId: 'main', sessionKey: 'main' }
 const report = {
   events: [],
   messages: [],
+  keeps: { messages: 9, bytes: 9 },
   consumed: [[1, 1]] as const,
   leavesLane: true,
   settled: [],
