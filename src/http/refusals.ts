@@ -1,4 +1,5 @@
 // The last refusals, in memory, so that the operator can find the reasons. In development, the refused requests are kept too.
+import { findReason } from '../deliveries/refused/reasons.ts'
 import { findNearest, formatQuantity } from '../base/text.ts'
 import type { Log } from '../model/log.ts'
 import { normalizeHookName } from '../model/config/mapping-rules.ts'
@@ -163,7 +164,7 @@ export function toRefusalFields(refusal: Refusal, generation: Generation): Refus
   const isUnknown = hook !== undefined && (status === 401 || status === 404) && !names.includes(hook)
   const nearestHook = (isUnknown ? findNearest(hook, names) : undefined) ?? null
   const hint = signature === undefined || hook === undefined ? null : findSignatureHint(signature, hook, generation)
-  return { ...fields, nearestHook, signature: hint, isStranger: isStranger(refusal) }
+  return { ...fields, reason: findReason(refusal), nearestHook, signature: hint, isStranger: isStranger(refusal) }
 }
 
 /** The hint changes no mapping without a path, because such a mapping serves many hooks. */

@@ -196,9 +196,7 @@ export function toListItems(rows: readonly ListRow[], foldsRefusals: boolean): L
 
 export function describeRow(row: ListRow): string {
   if (row.kind === 'refusal') {
-    const { error, trace } = row.refusal
-    // the reason of the mapping that tried to verify the request is more exact
-    return `${row.times > 1 ? `× ${row.times}  ` : ''}${trace.at(-1)?.why ?? error}`
+    return `${row.times > 1 ? `× ${row.times}  ` : ''}${row.refusal.reason}`
   }
   const { repeats, recovered, summary, waits } = row.delivery
   return `${summary}${waits === undefined ? '' : ` · ${toLocalTimes(waits)}`}${recovered ? ' · recovered' : ''}${repeats === 0 ? '' : ` · repeated ${formatTimes(repeats)}`}`

@@ -343,6 +343,7 @@ describe('list of refusals', () => {
       status: 400,
       code: 'payload-invalid',
       error: expect.stringContaining('text'),
+      reason: expect.stringContaining('text'),
       trace: expect.any(Array),
     })
     expect(JSON.stringify(found)).not.toContain('herring')

@@ -188,7 +188,7 @@ describe('reading commands next to a running gateway', () => {
     ])
     for (const refusal of refused) {
       expect(Object.keys(refusal).toSorted()).toEqual(
-        'requestId receivedAt client credential path hook nearestHook signature status code error trace isStranger isKept'
+        'requestId receivedAt client credential path hook nearestHook signature status code error reason trace isStranger isKept'
           .split(' ')
           .toSorted(),
       )

@@ -39,7 +39,9 @@ function buildSenderFindings(senders: readonly SenderFields[], now: number): Che
   const more = senders.length - shown.length
   const lines = shown.toReversed().map((sender) => toPrintableLine(describeLast(sender, now)))
   const detail = [...lines, ...(more > 0 ? [`and ${more} senders whose last request is older`] : [])].join('\n')
-  const isWell = senders.every(({ silentSince, refused }) => silentSince === null && refused.length === 0)
+  const isWell = senders.every(
+    ({ silentSince, refused }) => silentSince === null && refused.every(({ acceptedAt }) => acceptedAt !== null),
+  )
   return [isWell ? { name, ok: true, detail } : { name, ok: false, severity: 'warning', detail }]
 }
 
@@ -50,9 +52,11 @@ function describeLast(
   const who = source === null ? `hook ${hook}` : `${sourceName ?? source} at hook ${hook}`
   const usual = usualMs === null ? '' : `, usually every ${describeMs(usualMs)}`
   const silent = silentSince === null ? '' : '. It is silent'
-  const causes = refused.map(
-    ({ status, code, count, since }) =>
-      `. Refused since ${formatTime(Date.parse(since))}: ${formatQuantity(count, 'request')}, ${status} ${code}`,
-  )
+  const causes = refused.map(({ status, code, count, since, acceptedAt }) => {
+    const what = `${formatQuantity(count, 'request')}, ${status} ${code}`
+    const from = formatTime(Date.parse(since))
+    if (acceptedAt === null) return `. Refused since ${from}: ${what}`
+    return `. Accepted again since ${formatTime(Date.parse(acceptedAt))}; refused from ${from}: ${what}`
+  })
   return `${who}: last request ${describeMs(now - Date.parse(lastAt))} ago${usual}${silent}${causes.join('')}`
 }

@@ -20,3 +20,10 @@ export function describeTrace(trace: readonly TraceEntry[]): string[] {
     ([why, [first = '', ...others]]) => `${first}${others.length === 0 ? '' : ` and ${others.length} more`}: ${why}`,
   )
 }
+
+/** The most useful reason of a refusal, for the operator: of a proof that failed, the first that was checked. */
+export function findReason({ status, error, trace }: Refused): string {
+  return (status === 401 ? describeTrace(trace)[0] : undefined) ?? error
+}
+
+type Refused = { readonly status: number; readonly error: string; readonly trace: readonly TraceEntry[] }

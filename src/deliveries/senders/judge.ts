@@ -3,7 +3,7 @@
 import { type ProblemCode, problems } from '../../model/problem.ts'
 import { cut, formatQuantity, toPrintableLine } from '../../base/text.ts'
 import { countDays, countExpected, findLongestSilence, type Period, sumDownMs } from './rhythm.ts'
-import { readLongest, type RefusedCause, type SenderRecord } from './record.ts'
+import { computeRepairMs, quietMs, readLongest, type RefusedCause, type SenderRecord, wasToldTwice } from './record.ts'
 
 const minuteMs = 60_000
 const hourMs = 3_600_000
@@ -60,17 +60,19 @@ function judgeRefusal(
   }
   if (cause.toldAt !== undefined) {
     if (!isOver(record, cause, now)) return undefined
-    const { quietUntil = cause.toldAt + hourMs } = cause
+    const quietUntil = wasToldTwice(cause) ? cause.toldAt + quietMs : undefined
     const text = `Hookloom: ${describeSender(record, facts)} is accepted again. Refused before: ${formatQuantity(cause.count, 'request')} from ${formatMoment(cause.since, now)} to ${formatMoment(cause.last, now)} (${describeCode(cause.code)}).`
-    const { toldAt: _, ...rest } = cause
-    const ended = { ...rest, count: 0, firm: 0, quietUntil }
+    const { toldAt: toldBeforeAt, ...rest } = cause
+    const ended = { ...rest, count: 0, firm: 0, toldBeforeAt, quietUntil }
     return {
       notice: { cause: `accepted again ${toKey(record)} ${name} ${cause.since}`, text },
       after: replaceCause(ended),
     }
   }
   const isQuiet = cause.quietUntil !== undefined && now < cause.quietUntil
-  if (cause.count === 0) return isQuiet ? undefined : { notice: undefined, after: replaceCause(undefined) }
+  const isRemembered = cause.toldBeforeAt !== undefined && now - cause.toldBeforeAt < quietMs
+  if (cause.count === 0)
+    return isQuiet || isRemembered ? undefined : { notice: undefined, after: replaceCause(undefined) }
   if (!isConclusive(record, cause)) {
     return now - cause.last > looseForMs ? { notice: undefined, after: replaceCause(undefined) } : undefined
   }
@@ -92,8 +94,7 @@ function isConclusive({ last }: SenderRecord, { code, since, count, firm }: Refu
 }
 
 function isOver({ last }: SenderRecord, cause: RefusedCause, now: number): boolean {
-  const usualMs = (cause.last - cause.since) / Math.max(1, cause.count - 1)
-  return last > cause.last && now - cause.last >= Math.min(dayMs, Math.max(minQuietMs, 5 * usualMs))
+  return last > cause.last && now - cause.last >= Math.min(dayMs, Math.max(minQuietMs, computeRepairMs(cause)))
 }
 
 function judgeSilence(record: SenderRecord, facts: JudgeFacts): Judgement[] | undefined {

@@ -32,6 +32,7 @@ function toSenderFields(record: SenderRecord): SenderFields {
       status: problems[code].status,
       since: toIsoTime(cause.since),
       lastAt: toIsoTime(cause.last),
+      acceptedAt: cause.acceptedAt === undefined ? null : toIsoTime(cause.acceptedAt),
       count,
       why,
       requestId,

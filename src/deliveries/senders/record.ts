@@ -43,8 +43,12 @@ export type RefusedCause = {
   readonly requestId: string
   /** When the cause was reported. */
   readonly toldAt?: number
+  /** The first accepted request after the last refused one. */
+  readonly acceptedAt?: number | undefined
+  /** When an earlier outage with this cause was reported. */
+  readonly toldBeforeAt?: number | undefined
   /** No message about this cause is sent before this time. */
-  readonly quietUntil?: number
+  readonly quietUntil?: number | undefined
 }
 
 /** Accepted requests since the last write. */
@@ -107,7 +111,21 @@ export function addSeen(before: SenderRecord, seen: SeenRequests, downs: readonl
     last: Math.max(known.last, seen.last),
     requests: known.requests + seen.count,
     hours: addToHour(known.hours, seen.last, seen.count),
+    refused: addAccepted(known.refused, seen),
   }
+}
+
+function addAccepted(refused: SenderRecord['refused'], { first, last }: SeenRequests): SenderRecord['refused'] {
+  const isAgain = ({ count, acceptedAt, last: refusedAt }: RefusedCause) =>
+    count > 0 && acceptedAt === undefined && last > refusedAt
+  const entries = Object.entries(refused)
+  if (!entries.some(([, cause]) => isAgain(cause))) return refused
+  return Object.fromEntries(
+    entries.map(([name, cause]) => [
+      name,
+      isAgain(cause) ? { ...cause, acceptedAt: first > cause.last ? first : last } : cause,
+    ]),
+  )
 }
 
 /** Adds the silence that ended at `to` to the record. */
@@ -134,8 +152,33 @@ export function addRefused(before: SenderRecord, added: NewRefusals): SenderReco
   const name = toCauseName(added.code)
   const known = before.refused[name]
   const cause: RefusedCause =
-    known === undefined || known.count === 0 ? { ...known, ...added } : mergeRefusals(known, added)
-  return { ...before, refused: { ...before.refused, [name]: cause } }
+    known === undefined || known.count === 0
+      ? { ...known, ...added }
+      : isNewOutage(known, added)
+        ? { ...added, toldBeforeAt: known.toldAt }
+        : mergeRefusals(known, added)
+  return { ...before, refused: { ...before.refused, [name]: { ...cause, acceptedAt: undefined } } }
+}
+
+/** A pause of the refusals that is shorter is no repair. */
+const minRepairMs = 120_000
+
+/** How many milliseconds after the last of several refusals their cause is certainly over: five usual pauses. */
+export function computeRepairMs({ since, last, count }: Pick<RefusedCause, 'since' | 'last' | 'count'>): number {
+  return (5 * (last - since)) / Math.max(1, count - 1)
+}
+
+/** Whether a reported outage was repaired before this refusal. A sender that is accepted and refused in turns is reported at most twice an hour. */
+function isNewOutage(known: RefusedCause, { since }: NewRefusals): boolean {
+  if (known.toldAt === undefined || known.acceptedAt === undefined || since < known.acceptedAt) return false
+  return since - known.last >= Math.max(minRepairMs, computeRepairMs(known)) && !wasToldTwice(known)
+}
+
+export const quietMs = 3_600_000
+
+/** Whether an outage was reported less than an hour after an earlier one with the same cause. */
+export function wasToldTwice({ toldAt = 0, toldBeforeAt }: Pick<RefusedCause, 'toldAt' | 'toldBeforeAt'>): boolean {
+  return toldBeforeAt !== undefined && toldAt - toldBeforeAt < quietMs
 }
 
 /** Adds later refusals with the same cause. The first reason and its request stay. */

@@ -3,6 +3,7 @@ import type Router from '@koa/router'
 import { describeContent, isFailing, readFirstLine, toIsoTime } from '../../deliveries/records.ts'
 import type { AttentionFields, AttentionGroup } from '../../model/api/operations.ts'
 import { isStranger } from '../refusals.ts'
+import { findReason } from '../../deliveries/refused/reasons.ts'
 import type { ApiParts } from './parts.ts'
 import type { Guards } from '../operator.ts'
 import { answerJson } from './answer.ts'
@@ -60,9 +61,9 @@ export async function readCases({ store, refusals, clock }: AttentionParts): Pro
         : [{ kind: 'failing', id, at, hook, ...buildErrorCase(failing.lastError ?? '') }]
     }),
     ...refusals.list().flatMap((refusal): Case[] => {
-      const { requestId: id, receivedAt: at, path, error, code, trace } = refusal
+      const { requestId: id, receivedAt: at, path, code } = refusal
       if (at < since || isStranger(refusal)) return []
-      const [hook, title] = [refusal.hook ?? path, trace.at(-1)?.why ?? error]
+      const [hook, title] = [refusal.hook ?? path, findReason(refusal)]
       return [{ kind: 'refused', id, at, hook, code, place: null, title, cause: `${hook} ${title}` }]
     }),
   ]

@@ -259,6 +259,7 @@ export const RefusalFields = z.object({
   status: z.number(),
   code: z.string(),
   error: z.string(),
+  reason: z.string().describe('The most useful reason, for the operator: the answer to the sender tells less.'),
   trace: readonlyList(TriedMapping),
   signature: z
     .object({

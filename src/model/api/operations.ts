@@ -63,11 +63,14 @@ export const SenderFields = z.object({
       status: z.number(),
       since: z.string(),
       lastAt: z.string(),
+      acceptedAt: z.string().nullable(),
       count: z.number(),
       why: z.string(),
       requestId: z.string(),
     }),
-  ).describe('The requests that are refused now, by cause. `why`: the first reason, without a word of the request.'),
+  ).describe(
+    'The requests that are refused now, by cause. `why`: the first reason, without a word of the request. `acceptedAt`: the first accepted request since the last refused one, or null.',
+  ),
 })
 export type SenderFields = z.infer<typeof SenderFields>
 

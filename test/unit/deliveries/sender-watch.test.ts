@@ -59,6 +59,38 @@ describe('a sender that was accepted before', () => {
     expect(stage.told).toHaveLength(2)
   })
 
+  test('a second outage is reported although the first one was repaired only minutes ago', async () => {
+    const stage = await openKnown()
+    for (let count = 0; count < 4; count += 1) {
+      stage.refuse(github, { trace })
+      await stage.pass(minute)
+    }
+    expect(stage.told).toHaveLength(1)
+    await stage.pass(4 * minute)
+    stage.accept(github)
+    const repairedAt = stage.clock()
+    await stage.pass(minute)
+    const [{ refused } = { refused: [] }] = await listSenders(stage.store)
+    expect(refused[0]).toMatchObject({ count: 4, acceptedAt: new Date(repairedAt).toISOString() })
+    await stage.pass(2 * minute)
+    stage.refuse(github, { trace })
+    await stage.pass(6 * minute)
+    expect(stage.texts()[1]).toMatch(/refused since 00:15 UTC: 1 request,/)
+  })
+
+  test('a sender that is accepted and refused in turns for hours is reported at most twice an hour', async () => {
+    const stage = await openKnown()
+    for (let round = 0; round < 18; round += 1) {
+      for (let count = 0; count < 3; count += 1) stage.refuse(github, { trace })
+      await stage.pass(5 * minute)
+      stage.accept(github)
+      await stage.pass(5 * minute)
+    }
+    const refused = stage.texts().filter((text) => text.includes('has been refused since'))
+    expect(refused.length).toBeGreaterThan(1)
+    expect(refused.length).toBeLessThanOrEqual(6)
+  })
+
   test('refusals that could not be written are counted together with those that came meanwhile', async () => {
     const memory = createMemoryStore({ clock: () => monday })
     let onWrite: (() => void) | undefined

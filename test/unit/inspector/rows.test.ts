@@ -67,6 +67,7 @@ function makeRefusal(fields: Partial<RefusalFields> = {}) {
     status: 401,
     code: 'unauthorized',
     error: 'No valid credential.',
+    reason: 'No valid credential.',
     trace: [],
     isStranger: true,
     isKept: false,
