@@ -1,11 +1,12 @@
 // The log lines of a reload.
 import { formatQuantity } from '../base/text.ts'
 import type { ModuleReport } from './gate.ts'
-import { relative, sep } from 'node:path'
+import { join, relative, sep } from 'node:path'
 import { isSameJson } from '../base/json.ts'
 import { configFile, envFile } from '../config/text.ts'
 import type { BuildInput } from '../transforms/read.ts'
-import { findRealPath } from './watch.ts'
+import { isInside } from '../transforms/root.ts'
+import { findRealPath } from './file-state.ts'
 import type { Log } from '../model/log.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { type Problem, type ProblemRecord, toProblemRecord } from '../model/problem.ts'
@@ -63,14 +64,26 @@ export type SavedFile = { readonly label: string; readonly isUsed: boolean }
 /** The saved files that authors write, without temporary files of editors. */
 export function listSavedFiles(dir: string, files: readonly string[], inputs: readonly BuildInput[]): SavedFile[] {
   const used = new Set(inputs.map(({ file }) => file))
-  const top = findRealPath(dir)
   return files
-    .map((file) => ({ file, label: relative(top, file).split(sep).join('/') }))
+    .map((file) => ({ file, label: toPlaceLabel(dir, file) }))
     .filter(({ label }) => label === configFile || label === envFile || authored.test(label))
     .map(({ file, label }) => ({
       label,
       isUsed: used.has(file) || !label.includes('/') || label.includes('.fixtures/'),
     }))
+}
+
+/** The folders with modules, below the config directory. */
+export const codeFolders = ['transforms', 'presets', 'verifiers', 'channels'].map((name) => join('hooks', name))
+
+/** The path below the config directory. A folder of modules may be a link. */
+function toPlaceLabel(dir: string, file: string): string {
+  const top = findRealPath(dir)
+  const folder = codeFolders.find((name) => isInside(findRealPath(join(top, name)), file))
+  const place = folder === undefined ? top : findRealPath(join(top, folder))
+  return join(folder ?? '', relative(place, file))
+    .split(sep)
+    .join('/')
 }
 
 const authored = /\.([cm]?[jt]s|json|txt)$/

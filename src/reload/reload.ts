@@ -7,6 +7,7 @@ import type { Live, LiveOptions, LiveStatus, ReloadListener, ReloadReport, SwapL
 import { compareRecent, logRecent, mustWait, logWaiting, type RecentChanges } from './recent.ts'
 import { buildStable, createSaveTracker, logLongBuild } from './stable-build.ts'
 import {
+  codeFolders,
   countParked,
   type FoundProblem,
   isSameProblem,
@@ -211,8 +212,7 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, onReload
       const { dir } = options
       const watcher = createWatcher({
         paths: {
-          root: join(dir, 'hooks', 'transforms'),
-          further: ['presets', 'verifiers', 'channels'].map((folder) => join(dir, 'hooks', folder)),
+          roots: codeFolders.map((folder) => join(dir, folder)),
           files: [join(dir, configFile), join(dir, envFile)],
           ignored: toStoreFiles(dir, current().config),
         },

@@ -1,20 +1,20 @@
 // Reports every saved module, fixture and configuration file, however the editor writes it. A burst of saves is reported once.
-import { realpathSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import type { ChokidarOptions, FSWatcher } from 'chokidar'
 import type { Log } from '../model/log.ts'
 import { type BuildInput, hasChanged } from '../transforms/read.ts'
 import { isInside } from '../transforms/root.ts'
+import { findRealPath, isEmpty, isSource, readStamp } from './file-state.ts'
+import { createSweep } from './sweep.ts'
 
 /** `fresh`: the changed files whose current state was not reported yet. */
 export type SavedPaths = { readonly changed: readonly string[]; readonly fresh: readonly string[] }
 
 export type WatchOptions = {
   readonly paths: {
-    /** The transforms root, in the same directory as the files. It may not exist yet. */
-    readonly root: string
-    /** Other directories with modules. */
-    readonly further?: readonly string[]
+    /** The folders with modules, in the same directory as the files. They may not exist yet. */
+    readonly roots: readonly string[]
     /** hookloom.jsonc and .env, in one directory. They need not exist. */
     readonly files: readonly string[]
     /** Files that the gateway itself writes in the directory, such as a store next to the configuration, which changes with each delivery. */
@@ -30,14 +30,16 @@ export type WatchOptions = {
   /** Called at each sign of a change, before `onChange`: a build that is running is outdated. */
   readonly onTouch?: () => void
   readonly log: Log
-  /** Starts chokidar. Tests replace it with one that runs out of watches. */
+  /** Starts chokidar. Tests replace it with one that runs out of watches, or reports nothing. */
   readonly open?: (path: string, options: ChokidarOptions) => Promise<FSWatcher>
+  /** How often the files are checked for changes without an event. */
+  readonly sweepEveryMs?: number
 }
 
 export type Watcher = {
   /** Resolves when every later save will be noticed. */
   ready(): Promise<void>
-  /** Whether the system has no watches left, so that the files are polled every half second. */
+  /** Whether the files are polled every half second, because the system has no watches left or reports no changes. */
   readonly polling: boolean
   close(): Promise<void>
 }
@@ -65,18 +67,31 @@ type State =
   | { readonly kind: 'burst'; readonly paths: Set<string>; readonly since: number; readonly timer: NodeJS.Timeout }
   | { readonly kind: 'settling'; readonly timers: readonly NodeJS.Timeout[] }
 
-export function createWatcher({ paths, inputs, onChange, onTouch, log, open = openChokidar }: WatchOptions): Watcher {
-  const given = resolve(dirname(paths.files[0] ?? paths.root))
+export function createWatcher({
+  paths,
+  inputs,
+  onChange,
+  onTouch,
+  log,
+  open = openChokidar,
+  sweepEveryMs,
+}: WatchOptions): Watcher {
+  const given = resolve(dirname(paths.files[0] ?? ''))
   const top = findRealPath(given)
   const within = (path: string) => join(top, relative(given, resolve(path)))
-  const roots = [paths.root, ...(paths.further ?? [])].map(within)
+  const givenRoots = paths.roots.map(within)
+  /** The roots and the real paths of those that are links. */
+  const roots = [...givenRoots]
   const isInRoot = (path: string) => roots.some((root) => isSource(root, path))
   const isAboveRoot = (path: string) => roots.some((root) => path === root || isInside(path, root))
   const files = paths.files.map((file) => join(top, basename(file)))
   const ignored = new Set(paths.ignored?.map(within))
+  /** Files outside of the directory, by their real paths, each with the name of the link in the directory. */
+  const linked = new Map<string, string>()
   /** Whether a path is watched: in the directory, only the files, the roots and the paths to the roots are watched. */
   const isWatched = (path: string) =>
-    !ignored.has(path) && (path === top || files.includes(path) || isAboveRoot(path) || isInRoot(path))
+    !ignored.has(path) &&
+    (path === top || files.includes(path) || isAboveRoot(path) || isInRoot(path) || linked.has(path))
   const seen = new Map<string, string>(files.map((file) => [file, readStamp(file)]))
   const newFolders = new Set<string>()
   let state: State = { kind: 'quiet' }
@@ -116,7 +131,7 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
 
   /** Watches new folders, and finds the files that were saved without an event since the last burst. */
   function noteMissed(): void {
-    for (const folder of newFolders) void watching.then((watcher) => watcher.add(folder))
+    for (const path of [...findLinks(), ...newFolders]) void watching.then((watcher) => watcher.add(path))
     newFolders.clear()
     for (const [path, stamp] of seen) if (readStamp(path) !== stamp) noteSign(path)
     for (const input of inputs()) if (!seen.has(input.file) && hasChanged(input)) noteSign(input.file)
@@ -133,20 +148,67 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
     for (const file of files) if (readStamp(file) !== seen.get(file)) noteSign(file)
   }
 
+  const listOwnInputs = () => inputs().flatMap(({ file }) => (file.includes(`${sep}node_modules${sep}`) ? [] : file))
+
+  /** The files and folders of the roots, as chokidar knows them. */
+  function listWatched(): string[] {
+    const folders = Object.entries(opened?.getWatched() ?? {})
+    const all = folders.flatMap(([folder, names]) => [folder, ...names.map((name) => join(folder, name))])
+    return all.filter((path) => roots.includes(path) || isInRoot(path))
+  }
+
+  /** Finds what links of the owner newly lead to, because a change there is no event in the directory. */
+  function findLinks(): string[] {
+    const added: string[] = []
+    for (const root of givenRoots.filter((path) => !roots.includes(findRealPath(path)))) {
+      roots.push(findRealPath(root))
+      added.push(findRealPath(root))
+    }
+    for (const path of [...files, ...listOwnInputs()]) {
+      const real = findRealPath(path)
+      if (real === path || linked.has(real) || isInside(top, real)) continue
+      linked.set(real, path)
+      added.push(real)
+    }
+    return added
+  }
+
   function notice(path: string): void {
+    sweep.tell(linked.get(path) ?? path)
+    sweep.tell(dirname(path))
     if (ignored.has(path)) return
-    if (isInRoot(path)) noteSign(path)
+    const link = linked.get(path)
+    if (link !== undefined) noteSign(link)
+    else if (isInRoot(path) || (isAboveRoot(path) && path !== top)) noteSign(path)
     else checkFiles()
   }
 
+  const sweep = createSweep({
+    list: () => new Set([...files, ...listOwnInputs(), ...listWatched()]),
+    onMissed: (missed) => {
+      for (const path of missed) noteSign(path)
+      if (usesPolling || !missed.some((path) => isInside(top, findRealPath(path)))) return
+      usesPolling = true
+      log.warn(
+        {},
+        `the system reports no changes of files in ${given}: files are checked every half second instead. Mounts of Docker Desktop and WSL, NFS and SMB report none.`,
+      )
+      watching = watching.then(pollInstead)
+    },
+    ...(sweepEveryMs === undefined ? {} : { everyMs: sweepEveryMs }),
+  })
+
   /** Notices the files of a new folder: chokidar reads the folder before it watches it, and misses files that are written in between. */
   function noticeFolder(path: string): void {
+    sweep.tell(path)
+    sweep.tell(dirname(path))
     if (!isInRoot(path) && !isAboveRoot(path)) return
     newFolders.add(path)
     noteSign(path)
   }
 
   let usesPolling = false
+  let opened: FSWatcher | undefined
   let becomeReady = () => {}
   const ready = new Promise<void>((resolve) => {
     becomeReady = resolve
@@ -165,12 +227,16 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
       interval: pollEveryMs,
       ignored: (path) => !isWatched(path),
     })
+    opened = watcher
+    const behindLinks = [...roots.filter((root) => !givenRoots.includes(root)), ...linked.keys()]
+    if (behindLinks.length > 0) watcher.add(behindLinks)
     watcher.on('error', (error) => {
       if (usesPolling || state.kind === 'closed' || !isOutOfWatches(error)) {
         return log.warn({ err: error }, 'a file cannot be watched')
       }
       usesPolling = true
-      watching = pollInstead(watcher, error)
+      log.warn({ err: error }, 'the system has no file watches left: files are checked every half second instead')
+      watching = pollInstead(watcher)
     })
     watcher.once('ready', () => {
       // a watcher that ran out of watches and is being closed is ignored
@@ -187,12 +253,12 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
   }
 
   /** Polls all files, because changes without a watch would be lost. */
-  async function pollInstead(watcher: FSWatcher, error: Error): Promise<FSWatcher> {
-    log.warn({ err: error }, 'the system has no file watches left: files are checked every half second instead')
+  async function pollInstead(watcher: FSWatcher): Promise<FSWatcher> {
     await watcher.close()
     return start()
   }
 
+  findLinks()
   let watching = start()
 
   return {
@@ -205,6 +271,7 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
     },
     async close() {
       enter({ kind: 'closed' })
+      sweep.close()
       await (await watching).close()
     },
   }
@@ -213,15 +280,6 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
 async function openChokidar(path: string, options: ChokidarOptions): Promise<FSWatcher> {
   const { watch } = await import('chokidar')
   return watch(path, options)
-}
-
-/** Whether a path is a file of an author: below the root, not in a package or a dot folder, and no backup copy of an editor. */
-function isSource(root: string, path: string): boolean {
-  if (!isInside(root, path)) return false
-  const parts = relative(root, path).split(sep)
-  // files of types have no code, and "hookloom types" writes them while the gateway runs
-  if (path.endsWith('.d.ts')) return false
-  return !parts.some((part) => part === 'node_modules' || part.startsWith('.') || part.endsWith('~'))
 }
 
 /** The path that changed, from a `raw` event of chokidar. */
@@ -235,28 +293,4 @@ function resolveRawPath(watched: string, name: string): string {
 function isOutOfWatches(error: unknown): error is Error {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   return code === 'EMFILE' || code === 'ENOSPC'
-}
-
-/** The time, size and inode of a file, which change with every write or replacement. Empty if the file does not exist. */
-function readStamp(path: string): string {
-  try {
-    const stats = statSync(path, { bigint: true, throwIfNoEntry: false })
-    return stats === undefined ? '' : `${stats.mtimeNs} ${stats.size} ${stats.ino}`
-  } catch {
-    return ''
-  }
-}
-
-/** Whether the stamp is that of an empty file. */
-function isEmpty(stamp: string): boolean {
-  return stamp.split(' ')[1] === '0'
-}
-
-/** The real path if the file exists; otherwise the path itself. */
-export function findRealPath(path: string): string {
-  try {
-    return realpathSync(path)
-  } catch {
-    return resolve(path)
-  }
 }

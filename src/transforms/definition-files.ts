@@ -1,11 +1,12 @@
-// Finds the modules of integrators: verifiers, channels and presets in their folders below hooks/, and presets also as installed packages. No link
-// may lead out of the folder that is searched.
+// Finds the modules of integrators: verifiers, channels and presets in their folders below hooks/, and presets also as installed packages. A link
+// leads out of the folder that is searched only if its owner made it.
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { extname, join, sep } from 'node:path'
+import { explainUntrustedLink } from '../base/links.ts'
 import { Problem } from '../model/problem.ts'
 import { fileNamePattern } from '../model/values.ts'
 import type { ModuleFile } from './modules/build.ts'
-import { isInside, isMissing, moduleExtensions, resolveRealPath } from './root.ts'
+import { followLinks, isInside, isMissing, moduleExtensions, resolveRealPath } from './root.ts'
 
 const folders = { verifier: 'hooks/verifiers', channel: 'hooks/channels' } as const
 const presetsFolder = 'hooks/presets'
@@ -36,7 +37,7 @@ export function toExpectedFile(kind: NamedModuleKind, name: string): string {
   return `${folders[kind]}/${name}.ts`
 }
 
-/** The module of this name; undefined if there is none. Throws `config-invalid` if a link leads out of the folder. */
+/** The module of this name; undefined if there is none. Throws `config-invalid` for a link that is not followed. */
 export async function findNamedFile(dir: string, kind: NamedModuleKind, name: string): Promise<ModuleFile | undefined> {
   if (!isPlainName(name)) return undefined
   return findFirst(
@@ -55,7 +56,7 @@ export async function listNames(dir: string, kind: NamedModuleKind): Promise<str
     .toSorted()
 }
 
-/** Finds `<name>.ts` or `<name>/preset.ts`, or another extension, in hooks/presets. Throws `config-invalid` if a link leads out of the folder. */
+/** Finds `<name>.ts` or `<name>/preset.ts`, or another extension, in hooks/presets. Throws `config-invalid` for a link that is not followed. */
 export async function findPresetFile(dir: string, name: string): Promise<PresetFile | undefined> {
   if (!fileNamePattern.test(name)) return undefined
   const alone = await findFirst(
@@ -104,18 +105,19 @@ function toLabel({ root, file, folder = '' }: ModuleFile): string {
 }
 
 async function findFirst(dir: string, folder: string, names: readonly string[]): Promise<ModuleFile | undefined> {
-  const base = join(await resolveRealPath(dir), folder)
-  const root = await resolveRealPath(base)
+  const top = await resolveRealPath(dir)
+  const base = join(top, folder)
+  const root = await followLinks(top, { place: base, allowed: base })
   for (const name of names) {
-    const file = await realpath(join(root, name)).catch((error: unknown) => {
+    const path = join(root, name)
+    const file = await realpath(path).catch((error: unknown) => {
       if (!isMissing(error)) throw error
       return undefined
     })
     if (file === undefined) continue
-    if (root !== base || !isInside(root, file)) {
-      throw new Problem('config-invalid', `${folder}/${name} leads out of ${folder} of the config directory.`)
-    }
-    if (await isFile(file)) return { root, file, folder }
+    const why = isInside(root, file) ? undefined : await explainUntrustedLink(root, { path, real: file })
+    if (why !== undefined) throw new Problem('config-invalid', `${folder}/${name} ${why}.`)
+    if (await isFile(file)) return { root, file: isInside(root, file) ? file : path, folder }
   }
   return undefined
 }

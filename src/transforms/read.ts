@@ -1,9 +1,10 @@
-// Reads files inside a root. The file that was checked is the file that is read, even if a symlink is swapped in between. A hard link to an
-// outside file looks like any other file, and is read.
+// Reads files inside a root, and files behind links out of it that are followed. The file that was checked is the file that is read, even if a symlink is
+// swapped in between. A hard link to an outside file looks like any other file, and is read.
 import { constants, statSync } from 'node:fs'
 import { open, readlink, realpath, stat } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
 import { dirname, sep } from 'node:path'
+import { explainUntrustedLink } from '../base/links.ts'
 import { isInside } from './root.ts'
 
 /** One file of the import graph of a module, with its state when it was read. */
@@ -38,7 +39,7 @@ export function hasChanged({ file, mtimeNs, size }: BuildInput): boolean {
 const largestFile = 32_000_000
 
 /**
- * The contents of a file inside the root, without a byte order mark. Throws the error of the system, or an Error whose message continues a
+ * The contents of a file inside the root, without a byte order mark. The input has the real path of the file, or the path of a link out of the root. Throws the error of the system, or an Error whose message continues a
  * sentence that begins with the name of the file. `root` is a real path; `largest` is in bytes.
  */
 export async function readInside(
@@ -47,16 +48,19 @@ export async function readInside(
   { largest = largestFile }: { largest?: number } = {},
 ): Promise<{ contents: Uint8Array; input: BuildInput }> {
   const file = await realpath(path)
-  if (!isInside(root, file)) throw buildOutsideError()
+  if (!isInside(root, file)) await requireTrustedLink(root, { path, real: file })
   // O_NONBLOCK: otherwise, opening a FIFO would wait for its writer
   const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   try {
     const { mtimeNs, ctimeNs, size, dev, ino, ...facts } = await handle.stat({ bigint: true })
     if ((Number(facts.mode) & constants.S_IFMT) !== constants.S_IFREG) throw buildIrregularError()
     if (size > largest) throw buildTooLargeError(size, largest)
-    if (!isInside(root, await resolveOpenPath(handle, file, { dev, ino }))) throw buildOutsideError()
+    const opened = await resolveOpenPath(handle, file, { dev, ino })
+    // a file that an editor replaces while it is read is "deleted"
+    const isChecked = isInside(root, file) ? isInside(root, opened) : opened.replace(/ \(deleted\)$/, '') === file
+    if (!isChecked) throw buildOutsideError()
     const contents = stripBom(await handle.readFile())
-    return { contents, input: { file, mtimeNs, ctimeNs, size } }
+    return { contents, input: { file: isInside(root, file) ? file : path, mtimeNs, ctimeNs, size } }
   } finally {
     await handle.close()
   }
@@ -72,8 +76,14 @@ export async function checkReadable(root: string, path: string): Promise<void> {
   if (!facts.isFile()) throw buildIrregularError()
   const [file, folder] = await Promise.all([realpath(path), realpath(dirname(path))])
   // a link to a whole folder is checked where the files in it are resolved
-  if (dirname(file) !== folder && !isInside(root, file)) throw buildOutsideError()
+  if (dirname(file) !== folder && !isInside(root, file)) await requireTrustedLink(root, { path, real: file })
   if (facts.size > largestFile) throw buildTooLargeError(facts.size, largestFile)
+}
+
+async function requireTrustedLink(root: string, link: { path: string; real: string }): Promise<void> {
+  if (!isInside(root, link.path)) throw buildOutsideError()
+  const why = await explainUntrustedLink(root, link)
+  if (why !== undefined) throw new Error(why)
 }
 
 function buildIrregularError(): Error {

@@ -1,7 +1,8 @@
-// The boundary for transforms: the real path of every module is inside the transforms directory, and the real path of this directory is
-// <config dir>/hooks/transforms, or is inside it.
+// The boundary for transforms: every module is inside the transforms directory, which is <config dir>/hooks/transforms or is inside it. A link leads out of
+// it only if the owner of the directory made it: see base/links.ts.
 import { realpath, stat } from 'node:fs/promises'
 import { basename, dirname, extname, isAbsolute, join, relative, resolve, sep } from 'node:path'
+import { explainUntrustedLink } from '../base/links.ts'
 import { Problem } from '../model/problem.ts'
 
 /** Matches `hooks/transforms` at the beginning of a path: such a path is relative to the config directory. */
@@ -29,20 +30,33 @@ export function toFileLabel({ root, file, folder }: { root: string; file: string
 /**
  * The real path of `hooks.transformsDir`, or by default of the transforms root. A relative path starts at the transforms root, or at the
  * config directory if it begins with `hooks/transforms`. A directory that does not exist yet is not an error: each of its modules is
- * reported as missing. Throws `config-invalid` for a directory outside the transforms root, even if a symlink leads there.
+ * reported as missing. Throws `config-invalid` for a directory outside the transforms root, and for a symlink out of it that is not followed.
  */
 export async function resolveTransformsRoot(config: {
   configDir: string
   transformsDir: string | undefined
 }): Promise<string> {
   const { configDir, transformsDir } = config
-  const base = join(await resolveRealPath(resolve(configDir)), 'hooks', 'transforms')
+  const dir = await resolveRealPath(resolve(configDir))
+  const base = join(dir, 'hooks', 'transforms')
   if (transformsDir !== undefined && (/[\0\\]/.test(transformsDir) || transformsDir.startsWith('~'))) {
     throw buildOutsideProblem('must be a plain path, without "~", "\\" or NUL')
   }
-  const root = await resolveRealPath(resolve(base, (transformsDir ?? '').replace(ofConfigDir, '')))
-  if (root !== base && !isInside(base, root)) throw buildOutsideProblem('leads out of it')
-  return root
+  const place = resolve(base, (transformsDir ?? '').replace(ofConfigDir, ''))
+  if (place !== base && !isInside(base, place)) throw buildOutsideProblem('leads out of it')
+  return followLinks(dir, { place, allowed: base })
+}
+
+/** The real path of a folder below the config directory. Throws `config-invalid` if a link on the way leads out of `allowed` and is not followed. */
+export async function followLinks(
+  dir: string,
+  { place, allowed }: { place: string; allowed: string },
+): Promise<string> {
+  const root = await resolveRealPath(place)
+  if (root === allowed || isInside(allowed, root)) return root
+  const why = await explainUntrustedLink(dir, { path: place, real: root })
+  if (why === undefined) return root
+  throw new Problem('config-invalid', `${relative(dir, place).split(sep).join('/')} ${why}.`)
 }
 
 function buildOutsideProblem(why: string): Problem {
@@ -64,8 +78,9 @@ export async function resolveRealPath(path: string): Promise<string> {
 }
 
 /**
- * The real path of a module's file. Throws `config-invalid` for a path that could leave the root, for a symlink out of it and for a file
- * that is not a module. Throws `transform-missing` if the file does not exist. `root` is a real path.
+ * The path of a module's file: its real path, or its path in the root if that is a link out of the root. Throws `config-invalid` for a path that
+ * could leave the root, for a link that is not followed and for a file that is not a module. Throws `transform-missing` if the file does not
+ * exist. `root` is a real path.
  */
 export async function resolveModule(root: string, module: string): Promise<string> {
   const label = `hooks.mappings[].transform.module ${JSON.stringify(module.slice(0, 200))}`
@@ -86,11 +101,10 @@ export async function resolveModule(root: string, module: string): Promise<strin
       cause: error,
     })
   })
-  if (!isInside(root, file)) {
-    throw new Problem('config-invalid', `${label} leads out of the transforms directory.`)
-  }
+  const why = isInside(root, file) ? undefined : await explainUntrustedLink(root, { path, real: file })
+  if (why !== undefined) throw new Problem('config-invalid', `${label}: ${toModuleLabel(module)} ${why}.`)
   if (!(await stat(file)).isFile()) throw new Problem('config-invalid', `${label} is not a file.`)
-  return file
+  return isInside(root, file) ? file : path
 }
 
 /** Stricter than the schema of the configuration, which allows a backslash or a percent sign inside of a path. */

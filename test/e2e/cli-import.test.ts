@@ -1,6 +1,6 @@
 // `hookloom init --from`: the files follow the public documentation of OpenClaw and of adnanh/webhook.
 import { createHmac } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'jsonc-parser'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -184,7 +184,7 @@ describe('hookloom init --from openclaw.json', () => {
     for (const [index] of mappings.entries()) expect(stdout).toContain(`hooks.mappings[${index}]`)
   })
 
-  test('an import copies the transforms, does not follow symlinks, and runs each transform on a sample', async () => {
+  test('an import copies the transforms, does not follow a symlink to a file that others can write, and runs each transform on a sample', async () => {
     const source = makeFolder()
     const outside = join(makeFolder(), 'outside.ts')
     writeFileSync(outside, 'export default () => null // outside\n')
@@ -202,6 +202,7 @@ describe('hookloom init --from openclaw.json', () => {
       'hooks/transforms/forgets.js': 'export default ({ url }) => { void url }\n',
       'hooks/transforms/.hidden': 'x',
     })
+    chmodSync(outside, 0o666)
     symlinkSync(outside, join(source, 'hooks/transforms/linked.ts'))
     const { dir, stdout } = await runImport({}, { source })
     const copied = readdirSync(join(dir, 'hooks/transforms'), { recursive: true, encoding: 'utf8' })

@@ -1,6 +1,6 @@
 // Code of integrators: a verifier, a preset in a file, a preset from npm. Signed requests over real HTTP, and saves that go live.
 import { createHash, createHmac } from 'node:crypto'
-import { rmSync, symlinkSync } from 'node:fs'
+import { chmodSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Log } from '../../src/model/log.ts'
@@ -204,13 +204,20 @@ describe('verifiers of integrators', () => {
       { 'hooks/verifiers/github.ts': buildAcmeVerifier() },
       /hooks\/verifiers\/github has the name of the built-in/,
     ],
-    ['is a link that leads out of its folder', {}, /leads out of hooks\/verifiers/],
+    [
+      'is a link to a folder that others can write',
+      {},
+      /hooks\/verifiers\/acme\.ts is a link to .*, which is not followed/,
+    ],
   ])('a verifier that %s is an error of the configuration', async (what, files, said) => {
     const dir = makeConfigDir({
       config,
       files: { 'elsewhere.ts': buildAcmeVerifier(), 'hooks/verifiers/x.json': '{}', ...files },
     })
-    if (what.startsWith('is a link')) symlinkSync(join(dir, 'elsewhere.ts'), join(dir, file))
+    if (what.startsWith('is a link')) {
+      symlinkSync(join(dir, 'elsewhere.ts'), join(dir, file))
+      chmodSync(dir, 0o777)
+    }
     await expect(startInside({ dir })).rejects.toThrow(said)
   })
 })

@@ -36,7 +36,7 @@ export async function watchSaves(
     })
   }
   const watcher = createWatcher({
-    paths: { root: join(dir, 'hooks', 'transforms'), files: [join(dir, configFile), join(dir, envFile)] },
+    paths: { roots: [join(dir, 'hooks', 'transforms')], files: [join(dir, configFile), join(dir, envFile)] },
     inputs: bench.inputs,
     onChange: (reason) => {
       for (const path of reason.changed) changed.add(path)

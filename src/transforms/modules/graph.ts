@@ -1,8 +1,8 @@
 // Resolves and loads the import graph of a module. An import may reach files of the root, packages that are installed there, the packages of
 // `provided.ts`, `hookloom`, and Node's built-in modules.
-import { readFile } from 'node:fs/promises'
+import { readFile, realpath } from 'node:fs/promises'
 import { createRequire, isBuiltin } from 'node:module'
-import { basename, dirname, extname } from 'node:path'
+import { basename, dirname, extname, join, resolve } from 'node:path'
 import type { OnLoadResult, OnResolveResult, PartialMessage, Plugin } from 'esbuild'
 import type { Trim } from './barrels.ts'
 import { createManifestCheck, isInPackage } from './manifests.ts'
@@ -66,9 +66,10 @@ export function createGraph({
           if (found.errors.length > 0) return undefined
           if (found.external || found.namespace !== 'file')
             return failToResolve(path, `is not a file of the ${folder} directory`)
-          if (!isInside(root, found.path)) return failToResolve(path, explainOutside(path, folder))
           if (extname(found.path) === '.node') return failToResolve(path, addonReason)
-          return undefined
+          if (isInside(root, found.path)) return undefined
+          const link = await findLink(root, { path, resolveDir, target: found.path })
+          return link === undefined ? failToResolve(path, explainOutside(path, folder)) : { path: link }
         },
       )
       build.onLoad({ filter: /.*/, namespace: 'entry' }, () => ({ contents: entry, loader: 'js', resolveDir: root }))
@@ -106,6 +107,26 @@ export function createGraph({
     },
   }
   return { plugin, inputs, snapshot }
+}
+
+/**
+ * The path inside the root by which an import reaches a file outside: its imports are resolved there, because a manager of dotfiles may keep each file in a
+ * folder of its own. Undefined if there is none, as for a path with too many `..` and for a package. The link is checked when the file is loaded.
+ */
+async function findLink(
+  root: string,
+  { path, resolveDir, target }: { path: string; resolveDir: string; target: string },
+): Promise<string | undefined> {
+  if (!/^\.{1,2}\//.test(path)) return undefined
+  const named = resolve(resolveDir, path)
+  const stem = named.replace(/\.[cm]?jsx?$/, '')
+  for (const start of [named, stem, join(named, 'index')]) {
+    for (const extension of ['', ...loadable]) {
+      const link = start + extension
+      if (isInside(root, link) && (await realpath(link).catch(() => '')) === target) return link
+    }
+  }
+  return undefined
 }
 
 const addonReason = 'is a native addon, which a transform cannot load'

@@ -19,11 +19,12 @@ export async function createStage(
   const shown = link ? `${dir}-link` : dir
   if (link) await symlink(dir, shown)
   const changes: string[][] = []
+  const paths = new Set<string>()
   const { onChange, ...others } = options
   const waiting = new Set<() => void>()
   const watcher = createWatcher({
     paths: {
-      root: join(shown, 'hooks', 'transforms'),
+      roots: [join(shown, 'hooks', 'transforms')],
       files: [join(shown, 'hookloom.jsonc'), join(shown, '.env')],
       ignored: [join(shown, 'hookloom.db-wal'), join(shown, 'hooks', 'transforms', 'hookloom.db')],
     },
@@ -31,6 +32,7 @@ export async function createStage(
     onChange: (reason) => {
       const { changed } = reason
       onChange?.(reason)
+      for (const path of changed) paths.add(path)
       changes.push(changed.map((path) => path.slice(dir.length + 1)).toSorted())
       for (const look of waiting) look()
     },
@@ -43,19 +45,22 @@ export async function createStage(
     if (link) await rm(shown, { force: true })
   })
   await watcher.ready()
+  const waitUntil = (isDone: () => boolean) =>
+    new Promise<void>((done) => {
+      const look = () => {
+        if (isDone()) done()
+      }
+      waiting.add(look)
+      look()
+    })
   return {
     dir,
     root,
     watcher,
     changes,
-    /** Resolves when this path was reported. */
-    reported: (path: string) =>
-      new Promise<void>((done) => {
-        const look = () => {
-          if (changes.some((changed) => changed.includes(path))) done()
-        }
-        waiting.add(look)
-        look()
-      }),
+    /** Resolves when this path in the folder was reported. */
+    reported: (path: string) => waitUntil(() => changes.some((changed) => changed.includes(path))),
+    /** Resolves when this whole path was reported, which may be outside of the folder. */
+    seen: (path: string) => waitUntil(() => paths.has(path)),
   }
 }

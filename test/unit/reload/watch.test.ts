@@ -1,9 +1,10 @@
 import { statSync } from 'node:fs'
-import { mkdir, open, rename, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, open, realpath, rename, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { watch } from 'chokidar'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { BuildInput } from '../../../src/transforms/read.ts'
 import { silentLog } from '../../../src/model/log.ts'
 import { createStage } from './watch-stage.ts'
@@ -184,6 +185,87 @@ describe('the watcher of saved files', () => {
       await reported('hooks/transforms/x.ts')
     },
   )
+
+  test('a save that no event announces is reported, the watcher says so once, and then polls', async () => {
+    const warnings: string[] = []
+    const modes: unknown[] = []
+    const inputs: BuildInput[] = []
+    const { dir, root, reported, watcher } = await createStage({
+      inputs: () => inputs,
+      sweepEveryMs: 20,
+      log: { ...silentLog, warn: (_fields, message) => void warnings.push(message) },
+      open: async (path, options) => {
+        modes.push(options.usePolling)
+        if (options.usePolling === true) return watch(path, { ...options, interval: 20 })
+        const silent = watch([])
+        setImmediate(() => silent.emit('ready'))
+        return silent
+      },
+      before: (folder) => writeFile(join(folder, 'helper.ts'), '1'),
+    })
+    const helper = join(root, 'helper.ts')
+    const read = await stat(helper, { bigint: true })
+    inputs.push({ file: helper, mtimeNs: read.mtimeNs, ctimeNs: read.ctimeNs, size: read.size })
+    await vi.waitFor(
+      async () => {
+        await writeFile(helper, `now ${Math.random()}`)
+        expect(watcher.polling).toBe(true)
+      },
+      { timeout: 60_000 },
+    )
+    await reported('hooks/transforms/helper.ts')
+    await watcher.ready()
+    await writeFile(join(dir, '.env'), 'A=1')
+    await reported('.env')
+    await writeFile(join(root, 'new.ts'), '1')
+    await reported('hooks/transforms/new.ts')
+    expect(modes).toEqual([false, true])
+    expect(warnings).toEqual([expect.stringMatching(/^the system reports no changes of files in .*every half second/)])
+  })
+
+  test('saves that events announce never make the watcher poll', async () => {
+    const { root, reported, watcher } = await createStage({ sweepEveryMs: 5 })
+    for (let count = 0; count < 40; count += 1) {
+      await writeFile(join(root, `x${count}.ts`), '1')
+      await rename(join(root, `x${count}.ts`), join(root, `y${count}.ts`))
+      await reported(`hooks/transforms/y${count}.ts`)
+    }
+    expect(watcher.polling).toBe(false)
+  })
+
+  test('the watcher reports changes behind the links of the owner: of a folder, of a module and of the configuration', async () => {
+    const dotfiles = await realpath(await mkdtemp(join(tmpdir(), 'hookloom-links-')))
+    onTestFinished(() => rm(dotfiles, { recursive: true }))
+    await mkdir(join(dotfiles, 'transforms'))
+    for (const name of ['transforms/x.ts', 'y.ts', '.env']) await writeFile(join(dotfiles, name), '1')
+    const inputs: BuildInput[] = []
+    const { dir, watcher, seen } = await createStage({
+      inputs: () => inputs,
+      before: async (root) => {
+        await rm(root, { recursive: true })
+        await symlink(join(dotfiles, 'transforms'), root)
+        await symlink(join(dotfiles, 'y.ts'), join(dotfiles, 'transforms', 'y.ts'))
+        await symlink(join(dotfiles, '.env'), join(root, '..', '..', '.env'))
+        const file = join(dotfiles, 'transforms', 'y.ts')
+        const { mtimeNs, ctimeNs, size } = await stat(file, { bigint: true })
+        inputs.push({ file, mtimeNs, ctimeNs, size })
+      },
+    })
+    for (const [place, reported] of [
+      ['transforms/x.ts', join(dotfiles, 'transforms/x.ts')],
+      ['y.ts', join(dotfiles, 'transforms/y.ts')],
+      ['.env', join(dir, '.env')],
+    ] as const) {
+      await writeFile(join(dotfiles, place), 'longer than before')
+      await seen(reported)
+    }
+    // the link itself is replaced, as a new generation of home-manager does
+    await mkdir(join(dotfiles, 'next'))
+    await symlink(join(dotfiles, 'next'), join(dir, 'hooks', 'new'))
+    await rename(join(dir, 'hooks', 'new'), join(dir, 'hooks', 'transforms'))
+    await seen(join(dir, 'hooks', 'transforms'))
+    expect(watcher.polling).toBe(false)
+  })
 
   test('a closed watcher reports nothing', async () => {
     const { root, watcher, changes } = await createStage()

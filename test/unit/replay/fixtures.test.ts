@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { symlink } from 'node:fs/promises'
+import { chmod, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type GenerationParts, runFixture } from '../../../src/replay/fixtures.ts'
@@ -161,7 +161,7 @@ describe('fixture files', () => {
     expect(await readFixtures(root, 'other.ts')).toEqual([])
   })
 
-  test('a fixture over 1 MB, more than 200 fixtures, and a link out of the root are reported', async () => {
+  test('a fixture over 1 MB, more than 200 fixtures, and a link to a file that others can write are reported', async () => {
     const { root, configDir } = await createConfigDir()
     const text = JSON.stringify({ request, expect: { decision: 'skip' } })
     const many = Array.from({ length: 201 }, (_, n) => [`x.fixtures/${String(n).padStart(3, '0')}.json`, text])
@@ -172,6 +172,7 @@ describe('fixture files', () => {
 
     await writeFiles(root, { 'y.fixtures/big.json': ' '.repeat(1_000_001) })
     await writeFiles(configDir, { 'secret.json': text })
+    await chmod(join(configDir, 'secret.json'), 0o666)
     await symlink(join(configDir, 'secret.json'), join(root, 'y.fixtures', 'link.json'))
     expect((await readFixtures(root, 'y.ts')).map((file) => file.kind)).toEqual(['unusable', 'unusable'])
   })

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { link, mkdir, mkdtemp, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmod, chown, lchown, link, mkdir, mkdtemp, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -9,6 +9,12 @@ import { loadTransforms } from '../../inline-transforms.ts'
 import { createConfigDir, load, toCall, writeFiles } from './stage.ts'
 
 const outsider = `globalThis.leaked = true\nexport default () => 'leaked'`
+
+async function createFolder(): Promise<string> {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), 'hookloom-link-')))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  return folder
+}
 
 describe('the transforms directory', () => {
   test('the transforms directory is hooks/transforms of the config directory, or a directory in it', async () => {
@@ -42,11 +48,13 @@ describe('the transforms directory', () => {
     },
   )
 
-  test('a transforms directory behind a symlink is refused if the link leads out of hooks/transforms, and accepted if it stays inside', async () => {
+  test('a transforms directory behind a symlink is refused if the link leads to a folder that others can write, and accepted if it stays inside', async () => {
     const { configDir, root } = await createConfigDir()
-    await mkdir(join(configDir, 'elsewhere'))
+    const open = await createFolder()
+    await chmod(open, 0o777)
+    await mkdir(join(open, 'elsewhere'))
     await mkdir(join(root, 'real'))
-    await symlink(join(configDir, 'elsewhere'), join(root, 'out'))
+    await symlink(join(open, 'elsewhere'), join(root, 'out'))
     await symlink(join(root, 'real'), join(root, 'in'))
     await expect(resolveTransformsRoot({ configDir, transformsDir: 'out' })).rejects.toMatchObject({
       code: 'config-invalid',
@@ -55,17 +63,29 @@ describe('the transforms directory', () => {
       code: 'config-invalid',
     })
     expect(await resolveTransformsRoot({ configDir, transformsDir: 'in' })).toBe(join(root, 'real'))
-    await rename(root, `${root}-moved`)
-    await symlink(`${root}-moved`, root)
+    await rename(root, join(open, 'moved'))
+    await symlink(join(open, 'moved'), root)
     await expect(resolveTransformsRoot({ configDir, transformsDir: undefined })).rejects.toMatchObject({
       code: 'config-invalid',
+      message: `hooks/transforms is a link to ${open}/moved, which is not followed: others can write ${open} (mode 0777; "chmod go-w" ends that). Everything on the way must belong to root, and only the owner may write it.`,
     })
+  })
+
+  test('a transforms directory that is a link of the owner of the config directory is followed', async () => {
+    const { configDir, root } = await createConfigDir()
+    const dotfiles = await createFolder()
+    await writeFiles(dotfiles, { 'transforms/x.ts': `export default () => 'stowed'`, 'transforms/team/y.ts': '' })
+    await rm(root, { recursive: true })
+    await symlink(join(dotfiles, 'transforms'), root)
+    const real = join(dotfiles, 'transforms')
+    expect(await resolveTransformsRoot({ configDir, transformsDir: undefined })).toBe(real)
+    expect(await resolveTransformsRoot({ configDir, transformsDir: 'team' })).toBe(join(real, 'team'))
+    expect(await (await load(real, 'x.ts')).run(toCall({}))).toMatchObject({ value: 'stowed' })
   })
 
   test('a config directory that is a symlink is accepted', async () => {
     const { configDir, root } = await createConfigDir()
-    const other = await realpath(await mkdtemp(join(tmpdir(), 'hookloom-link-')))
-    onTestFinished(() => rm(other, { recursive: true }))
+    const other = await createFolder()
     await symlink(configDir, join(other, 'config'))
     expect(await resolveTransformsRoot({ configDir: join(other, 'config'), transformsDir: undefined })).toBe(root)
   })
@@ -139,6 +159,7 @@ describe('module paths', () => {
 
   test('a module path that is a symlink is judged by its target', async () => {
     const { configDir, root } = await createConfigDir()
+    await chmod(configDir, 0o777)
     await writeFiles(root, { 'inside.ts': `export default () => 'inside'` })
     await writeFiles(configDir, { 'outside.ts': outsider, 'hooks/transforms-evil/x.ts': outsider })
     await symlink('inside.ts', join(root, 'in.ts'))
@@ -152,6 +173,54 @@ describe('module paths', () => {
     expect((await load(root, 'dangling.ts')).problem).toMatchObject({ code: 'transform-missing' })
     expect(globalThis).not.toHaveProperty('leaked')
   })
+
+  test('a module that is a link of the owner is followed, and its imports are those of the folder with the links', async () => {
+    const { root } = await createConfigDir()
+    const store = await createFolder()
+    // like Nix: each file in a folder with another name, below a folder with the sticky bit
+    await chmod(store, 0o1775)
+    await writeFiles(store, {
+      'a/x.ts': `import { word } from './lib/word.js'\nexport default () => word`,
+      'b/word.ts': `export { word } from '../deep.ts'`,
+      'c/deep.ts': `export const word = 'linked'`,
+    })
+    await mkdir(join(root, 'lib'))
+    await symlink(join(store, 'a/x.ts'), join(root, 'step.ts'))
+    await symlink('step.ts', join(root, 'x.ts'))
+    await symlink(join(store, 'b/word.ts'), join(root, 'lib/word.ts'))
+    await symlink(join(store, 'c/deep.ts'), join(root, 'deep.ts'))
+    expect(await (await load(root, 'x.ts')).run(toCall({}))).toMatchObject({ value: 'linked' })
+  })
+
+  test.skipIf(process.getuid?.() !== 0)(
+    'a link to a file of somebody else, and a link that somebody else made, are refused',
+    async () => {
+      const { root } = await createConfigDir()
+      const other = await createFolder()
+      await writeFiles(other, { 'x.ts': outsider, 'own.ts': outsider, 'mine.ts': outsider })
+      await chown(join(other, 'x.ts'), 1234, 1234)
+      await symlink(join(other, 'own.ts'), join(other, 'theirs.ts'))
+      await lchown(join(other, 'theirs.ts'), 1234, 1234)
+      await chmod(join(other, 'mine.ts'), 0o664)
+      await symlink(join(other, 'x.ts'), join(root, 'x.ts'))
+      await symlink(join(other, 'theirs.ts'), join(root, 'y.ts'))
+      await symlink(join(other, 'mine.ts'), join(root, 'z.ts'))
+      const label = (name: string) => `hooks.mappings[].transform.module "${name}": transforms/${name}`
+      for (const [name, target, why] of [
+        ['x.ts', 'x.ts', `${join(other, 'x.ts')} belongs to user 1234`],
+        ['y.ts', 'own.ts', `${join(other, 'theirs.ts')} belongs to user 1234`],
+        ['z.ts', 'mine.ts', `others can write ${join(other, 'mine.ts')} (mode 0664; "chmod go-w" ends that)`],
+      ] as const) {
+        await expect(load(root, name)).rejects.toThrow(
+          `${label(name)} is a link to ${join(other, target)}, which is not followed: ${why}.`,
+        )
+      }
+      await chmod(join(other, 'mine.ts'), 0o644)
+      await chmod(other, 0o757)
+      await expect(load(root, 'z.ts')).rejects.toThrow(`others can write ${other} (mode 0757`)
+      expect(globalThis).not.toHaveProperty('leaked')
+    },
+  )
 
   test('the problem of a module whose path cannot be resolved shows the error of the system', async () => {
     const { root } = await createConfigDir()
@@ -196,6 +265,7 @@ describe('files that are replaced by symlinks during a check', () => {
     const { configDir, root } = await createConfigDir()
     await writeFiles(configDir, { 'outside/x.ts': 'secret' })
     await writeFiles(root, { 'real/x.ts': 'harmless' })
+    await chmod(configDir, 0o777)
     const real = join(root, 'real')
     // the symlink replaces the directory, so that a checked path leads elsewhere when it is opened
     const turn = async () => {
@@ -221,14 +291,15 @@ describe('files that are replaced by symlinks during a check', () => {
     await Promise.all([swaps, reads])
     expect([...seen].some((text) => text.includes('secret'))).toBe(false)
     expect(seen).toContain('harmless')
-    expect(seen).toContain('Error: is outside the transforms directory')
+    expect([...seen].some((text) => /^Error: is (outside the transforms directory$|a link to)/.test(text))).toBe(true)
   })
 
-  test('a file behind a symlink to a parent directory is refused, and so is the root itself', async () => {
+  test('a file behind a symlink to a parent directory that others can write is refused, and so is the root itself', async () => {
     const { configDir, root } = await createConfigDir()
+    await chmod(configDir, 0o777)
     await writeFile(join(configDir, 'x.ts'), 'secret')
     await symlink(configDir, join(root, 'up'))
-    await expect(readInside(root, join(root, 'up/x.ts'))).rejects.toThrow('outside')
+    await expect(readInside(root, join(root, 'up/x.ts'))).rejects.toThrow(`others can write ${configDir}`)
     await expect(readInside(root, root)).rejects.toThrow('outside')
   })
 
