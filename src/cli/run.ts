@@ -78,7 +78,7 @@ function buildExplanationFields({ decision, trace, origins }: Explanation): obje
 function print(context: Context, { decision, trace, origins }: Explanation): void {
   const blocks = [
     ...(trace.length === 0 ? [] : [renderTrace(trace)]),
-    ...(decision.log.length === 0 ? [] : [`Log of the transform\n${indent(decision.log.join('\n'))}`]),
+    ...(decision.log.length === 0 ? [] : [`Log\n${indent(decision.log.join('\n'))}`]),
     ...(decision.kind === 'accept'
       ? decision.actions.map((planned, index) => renderAction(planned, origins[index] ?? {}))
       : []),

@@ -95,7 +95,7 @@ function renderDelivery(record: DeliveryRecord, { waits, turns }: { waits: Waits
       ? []
       : [[`Problem ${problem.code}`, indent(problem.detail), indent(problem.frame ?? '')].join('\n')]),
     ...(trace.length === 0 ? [] : [renderTrace(trace)]),
-    ...(log.length === 0 ? [] : [`Log of the transform\n${indent(log.join('\n'))}`]),
+    ...(log.length === 0 ? [] : [`Log\n${indent(log.join('\n'))}`]),
     ...jobs.map((job) => renderJob(job, { waits: waits.get(job.id), turn: turns.get(job.id) })),
   ]
   return blocks.map((block) => block.trimEnd()).join('\n\n')

@@ -121,7 +121,7 @@ function printLine(context: Context, line: Line): void {
   context.print(`${mark} ${name}${isUpdated ? ' is updated' : ''}`)
   if (diff.length > 0) context.print(indent(diff.map((each) => `  ${each}`).join('\n')))
   if (fault?.frame !== undefined) context.print(`\n${indent(fault.frame)}\n`)
-  if (log.length > 0) context.print(`    Log of the transform\n${indent(indent(indent(log.join('\n'))))}`)
+  if (log.length > 0) context.print(`    Log\n${indent(indent(indent(log.join('\n'))))}`)
 }
 
 function describeCounts({ passed, failed, updated, broken }: Counts): string {

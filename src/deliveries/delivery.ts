@@ -8,7 +8,8 @@ import {
   isSecretHeader,
 } from '../model/delivery.ts'
 import { isJsonObject, type JsonValue } from '../base/json.ts'
-import { type SentBody, chooseSyntax, type Body, openBody, readPayload } from '../model/body.ts'
+import { type Body, openBody, readPayload } from '../model/body.ts'
+import { type SentBody, chooseSyntax } from '../model/syntax.ts'
 import { parseMultipart } from '../model/multipart.ts'
 import { type Hook, toAcceptedBodies } from '../pipeline/hook.ts'
 import { readEvent, recogniseSender } from '../pipeline/sources.ts'

@@ -3,7 +3,7 @@
 // delivery was first, and the code runs again. So every change is based on the newest value, even with several gateways.
 import { stateLimits } from '../model/transform.ts'
 import type { Log } from '../model/log.ts'
-import type { Decision } from '../pipeline/pipeline.ts'
+import type { Decision } from '../pipeline/decision.ts'
 import type { StateChange, StateName, StateReader } from '../pipeline/state.ts'
 import { type CursorMove, statePrefix, updateCursor } from '../store/cursors.ts'
 import type { Clock, Store, StoreReader } from '../store/store.ts'

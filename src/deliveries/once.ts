@@ -3,7 +3,7 @@
 import type { OnceKey } from '../model/transform.ts'
 import { type CursorMove, oncePrefix } from '../store/cursors.ts'
 import type { Clock, Store } from '../store/store.ts'
-import type { Decision } from '../pipeline/pipeline.ts'
+import type { Decision } from '../pipeline/decision.ts'
 import { listStateChanges, type ModuleState } from './module-state.ts'
 
 type Accepted = Extract<Decision, { kind: 'accept' }>

@@ -2,7 +2,7 @@
 import type { PlannedAction } from '../model/action.ts'
 import type { PlannedFlow } from '../model/config/flow.ts'
 import { Problem } from '../model/problem.ts'
-import type { Decision } from '../pipeline/pipeline.ts'
+import type { Decision } from '../pipeline/decision.ts'
 import type { Store } from '../store/store.ts'
 
 /** The assumed length of a turn, for Retry-After. */

@@ -8,14 +8,15 @@ import { toBackoffMs } from '../base/retry.ts'
 import type { Delivery } from '../model/delivery.ts'
 import type { Log } from '../model/log.ts'
 import type { Retain } from '../model/config/mapping.ts'
-import { type Decision, decide } from '../pipeline/pipeline.ts'
+import { type Decision, parkRefusal, type StoredDecision } from '../pipeline/decision.ts'
+import { decide } from '../pipeline/pipeline.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { type Hook, isHookOpen } from '../pipeline/hook.ts'
 import { Problem } from '../model/problem.ts'
 import { buildDelivery } from './delivery.ts'
 import { createModuleState, listStateChanges, type ModuleState } from './module-state.ts'
 import { movesCursors, writeDecision } from './once.ts'
-import { type StoredDecision, logDelivery, type OnDecided, type OnParked, toSettlement } from './settlement.ts'
+import { logDelivery, type OnDecided, type OnParked, toSettlement } from './settlement.ts'
 import { isUnmatched, buildUnmatchedSettlement, type UnmatchedDelivery } from './unmatched.ts'
 
 type RerunnerParts = {
@@ -256,11 +257,6 @@ function readOpenDelivery({ request, deliveryId, receivedAt }: OpenDelivery, hoo
     if (error instanceof Problem) return error
     throw error
   }
-}
-
-/** The sender already has its 200, so a refusal parks the delivery for the operator. */
-function parkRefusal(decision: Decision): StoredDecision {
-  return decision.kind === 'refuse' ? { ...decision, kind: 'park', waitsFor: undefined } : decision
 }
 
 type WalkOptions = {

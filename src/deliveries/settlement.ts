@@ -8,14 +8,11 @@ import { hopsHeader, readHops } from '../model/hops.ts'
 import type { Log } from '../model/log.ts'
 import type { Retain } from '../model/config/mapping.ts'
 import type { SenderResponse } from '../model/response.ts'
-import type { Decision } from '../pipeline/pipeline.ts'
+import type { Decision, StoredDecision } from '../pipeline/decision.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import type { Hook } from '../pipeline/hook.ts'
 import { findSender } from '../pipeline/sources.ts'
 import { formatCommand } from '../base/shell.ts'
-
-/** A decision that is stored. Refusals are not stored. */
-export type StoredDecision = Exclude<Decision, { kind: 'refuse' }>
 
 /** `keepByDefault` applies if neither the mapping nor `hooks.retain` says how many requests are kept. */
 export function toSettlement(
@@ -31,9 +28,8 @@ export function toSettlement(
   const taker = mappingId === undefined ? undefined : generation.mappings.find(({ id }) => id === mappingId)
   const jobs = decision.kind === 'accept' ? toJobs(decision.actions) : []
   const { request, ringSize } = chooseKeptRequest(delivery, decision.kind === 'park' || retain)
-  const state = states[decision.kind]
   return {
-    state,
+    state: states[decision.kind],
     mappingId,
     generation: generation.id,
     transformHash,
@@ -42,6 +38,7 @@ export function toSettlement(
     problem,
     trace,
     log,
+    warning: decision.kind === 'accept' ? decision.warning : undefined,
     request,
     ringSize,
     ringName: taker?.identity.ring,
@@ -106,7 +103,7 @@ export function logDelivery(
 ): void {
   const { id: deliveryId, method, path } = delivery
   const { source, event } = findKnownWords(delivery, hook)
-  const { state, problem, mappingId } = settlement
+  const { state, problem, mappingId, warning } = settlement
   if (state === 'parked' && problem !== undefined) {
     // a delivery that was parked before was reported when it was parked
     if (before === 'parked') return
@@ -120,6 +117,7 @@ export function logDelivery(
     })
     return
   }
+  if (warning !== undefined) log.warn({ deliveryId, hook: path, mappingId }, `${mappingId}: ${warning}`)
   const actions = settlement.jobs.filter(({ planned }) => 'action' in planned).map(({ planned }) => planned.kind)
   const outcome = actions.length > 3 ? `${actions.length} actions` : actions.join(', ') || state
   const tookMs = now - delivery.receivedAt

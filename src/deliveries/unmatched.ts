@@ -2,7 +2,7 @@
 // parked.
 import { missingMappingModule } from '../model/delivery.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
-import type { Decision } from '../pipeline/pipeline.ts'
+import type { Decision } from '../pipeline/decision.ts'
 import type { DeliveryRecord, OpenDelivery, Settlement } from '../store/records.ts'
 
 type UnmatchedDecision = Extract<Decision, { kind: 'skip' }>

@@ -102,7 +102,7 @@ function Fields({ fields, isPrompted }: { fields: object; isPrompted: boolean })
 export function TransformLog({ lines }: { lines: readonly string[] }): JSX.Element | null {
   if (lines.length === 0) return null
   return (
-    <ul class="log" aria-label="Log of the transform">
+    <ul class="log" aria-label="Log">
       {lines.map((line, at) => (
         <li key={at}>
           <Line text={line} max={1_000} />

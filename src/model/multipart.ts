@@ -1,7 +1,8 @@
 // Parses a multipart form. Node parses it, because the whole body is already in memory.
 import { MIMEType } from 'node:util'
 import type { JsonObject, JsonValue } from '../base/json.ts'
-import { type SentBody, findBoundary, buildFormPayload } from './body.ts'
+import { buildFormPayload } from './body.ts'
+import { type SentBody, findBoundary } from './syntax.ts'
 import { Problem } from './problem.ts'
 
 const maxParts = 1_000

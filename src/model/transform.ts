@@ -4,7 +4,7 @@ import { AgentPayload, type ChannelName, type Thinking, type WakeMode, WakePaylo
 import type { JsonValue } from '../base/json.ts'
 import { ReturnedFlow } from './config/flow.ts'
 import type { TransformRef } from './config/mapping.ts'
-import type { BodySyntax } from './body.ts'
+import type { BodySyntax } from './syntax.ts'
 import type { ProblemRecord } from './problem.ts'
 import { SenderResponse } from './response.ts'
 import { duration } from './values.ts'

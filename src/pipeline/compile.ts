@@ -113,6 +113,7 @@ const wholePayload: Template = {
   isStatic: false,
   startsWithLiteral: false,
   readsPayload: true,
+  listEmpty: () => [],
 }
 
 function compileField(

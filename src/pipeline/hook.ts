@@ -1,6 +1,6 @@
 // A hook name and everything that takes its requests. Each request looks its hook up once and hands it on.
 import { type Admitted, type Delivery, isRunsPath, maxHookChars } from '../model/delivery.ts'
-import type { Accepts } from '../model/body.ts'
+import type { Accepts } from '../model/syntax.ts'
 import { normalizeHookName } from '../model/config/mapping-rules.ts'
 import type { RequestHead } from '../model/verifier.ts'
 import type { CompiledMapping } from './compile.ts'

@@ -220,6 +220,23 @@ export function toOrigin(delivery: Delivery): Origin {
   }
 }
 
+/**
+ * Says that every field of the payload that the template reads is empty, in all items: probably the sender sends something else than the mapping
+ * expects. The sentence has no text of the payload.
+ */
+export function describeEmptyTemplate(
+  { mapping, body }: CompiledMapping,
+  items: readonly Delivery[],
+): string | undefined {
+  const empty = items.map((item) => body?.listEmpty(toTemplateScope(item)) ?? [])
+  const [names] = empty
+  if (names === undefined || empty.some((listed) => listed.length === 0)) return undefined
+  const field = mapping.action === 'wake' ? 'textTemplate' : 'messageTemplate'
+  const more = names.length > 5 ? ` and ${names.length - 5} more` : ''
+  const what = items[0]?.body.syntax === 'form' ? 'form' : 'payload'
+  return `The ${what} has none of the fields that ${field} reads, or they are empty: ${names.slice(0, 5).join(', ')}${more}.`
+}
+
 /** Throws `payload-invalid` if the text is blank. Its message names the template, because the schema would name only the field. */
 export function requireText({ mapping }: CompiledMapping, { fields }: ActionDraft): void {
   const [field, template] = mapping.action === 'wake' ? ['text', 'textTemplate'] : ['message', 'messageTemplate']

@@ -7,9 +7,9 @@ import { describeFirstIssue } from '../model/config/issue.ts'
 import { JobKeys } from '../model/config/job-keys.ts'
 import { isJsonObject, describeValueKind } from '../base/json.ts'
 import { readPayload } from '../model/body.ts'
-import type { Retain } from '../model/config/mapping.ts'
 import type { OnceKey, Transform } from '../model/transform.ts'
 import type { CompiledMapping } from './compile.ts'
+import type { Decision, Reasons } from './decision.ts'
 import { findMapping, type Hook } from './hook.ts'
 import {
   type ActionDraft,
@@ -17,6 +17,7 @@ import {
   mergeResult,
   renderDraft,
   requireText,
+  describeEmptyTemplate,
   splitItems,
   splitTargets,
   parseAction,
@@ -24,10 +25,10 @@ import {
   toTransformCall,
 } from './merge.ts'
 import { isAboutOwnComment } from './forges.ts'
-import { agentHookRing, cancelReason, type FlowAction, type FlowKey, planFlow, readCancel } from './flow.ts'
+import { agentHookRing, cancelReason, type FlowAction, planFlow, readCancel } from './flow.ts'
 import type { SenderResponse } from '../model/response.ts'
 import { parseResponse } from './response.ts'
-import { createDecisionState, type DecisionState, type StateChange, type StateReader } from './state.ts'
+import { createDecisionState, type DecisionState, type StateReader } from './state.ts'
 import { applyPolicy, requireUsable, chooseSessionMode } from './policy.ts'
 
 /** The maximum length of the text of all items of one delivery, in UTF-16 units. */
@@ -127,7 +128,10 @@ function decideMapped(
       requireText(compiled, draft)
       plans.add(item, splitTargets(draft), items.length)
     }
-    return plans.toDecision(items.length, reasons)
+    const decision = plans.toDecision(items.length, reasons)
+    const warning = describeEmptyTemplate(compiled, items)
+    if (warning === undefined || decision.kind === 'skip') return decision
+    return { ...decision, log: [warning], warning }
   } catch (error) {
     if (error instanceof Problem) return { kind: 'refuse', problem: error, ...reasons }
     throw error
@@ -260,39 +264,3 @@ function toOperatorProblem(problem: Problem, transform: Transform): Problem {
     cause: problem,
   })
 }
-
-type Reasons = {
-  readonly mappingId: string | undefined
-  readonly transformHash: string | undefined
-  /** The setting of the mapping; undefined: `hooks.retain` decides. */
-  readonly retain: Retain | undefined
-  readonly trace: readonly TraceEntry[]
-  readonly log: readonly string[]
-}
-
-/** The outcome of a delivery. A refusal is the sender's fault, a park the operator's. */
-export type Decision =
-  /** `response`: the answer to the sender; undefined for the receipt. */
-  | (Reasons & {
-      readonly kind: 'accept'
-      readonly actions: readonly PlannedAction[]
-      readonly response: SenderResponse | undefined
-      /** The dedupe key that the transform set for the only action; undefined if it set none. */
-      readonly once: OnceKey | undefined
-      readonly state?: readonly StateChange[]
-    })
-  /**
-   * `isByCode`: a transform returned nothing, `flow.cancelOn` is true, or the request is about a comment of Hookloom. False: no mapping matches, or
-   * `forEach` finds nothing.
-   */
-  | (Reasons & {
-      readonly kind: 'skip'
-      readonly isByCode: boolean
-      readonly why: string
-      /** Set if the request ends the turns of a key. */
-      readonly cancel?: FlowKey | undefined
-      /** The changes that the code makes in the memory of its module. */
-      readonly state?: readonly StateChange[]
-    })
-  | (Reasons & { readonly kind: 'park'; readonly problem: Problem; readonly waitsFor: string | undefined })
-  | (Reasons & { readonly kind: 'refuse'; readonly problem: Problem })

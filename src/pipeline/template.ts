@@ -29,6 +29,8 @@ export type Template = {
   readonly startsWithLiteral: boolean
   /** Whether a placeholder reads the payload. All others read only the head of the request. */
   readonly readsPayload: boolean
+  /** The placeholders of the payload, if all of them are empty and one of them has no default. Otherwise none. */
+  listEmpty(scope: TemplateScope): readonly string[]
 }
 
 type Read = (scope: TemplateScope) => JsonValue | undefined
@@ -50,7 +52,7 @@ type Read = (scope: TemplateScope) => JsonValue | undefined
 export function compileTemplate(text: string): Template {
   const reads: ((scope: TemplateScope) => string)[] = []
   const literals: string[] = []
-  let readsPayload = false
+  const fields: { readonly name: string; readonly read: Read; readonly hasDefault: boolean }[] = []
   let at = 0
   for (;;) {
     const open = text.indexOf('{{', at)
@@ -60,7 +62,7 @@ export function compileTemplate(text: string): Template {
     const createFault: PathFault = (index, expected) => faultAt(text, start + index, expected)
     const readHead = readHeadExpression(expression, createFault)
     const read = readHead ?? parsePayloadExpression(expression, createFault)
-    readsPayload ||= readHead === undefined
+    if (readHead === undefined) fields.push({ name: expression, read, hasDefault: hasDefault(filters) })
     reads.push(
       filters.reduce<(scope: TemplateScope) => string>(
         (before, filter) => (scope) => filter(before(scope)),
@@ -73,7 +75,11 @@ export function compileTemplate(text: string): Template {
   return {
     isStatic: reads.length === 0,
     startsWithLiteral: first.trim() !== '',
-    readsPayload,
+    readsPayload: fields.length > 0,
+    listEmpty(scope) {
+      if (fields.every((field) => field.hasDefault)) return []
+      return fields.every(({ read }) => toText(read(scope)) === '') ? fields.map(({ name }) => name) : []
+    },
     render(scope, escape = (value) => value) {
       let rendered = first
       for (let i = 0; i < reads.length; i += 1) {
@@ -94,12 +100,16 @@ export function listReadPaths(text: string): ReadPath[] {
     const { expression, start, filters, end } = parsePlaceholder(text, open)
     const createFault: PathFault = (index, expected) => faultAt(text, start + index, expected)
     if (expression !== 'body' && readHeadExpression(expression, createFault) === undefined) {
-      const hasDefault = filters.some((filter) => filter('') !== '')
-      found.push({ text: expression, path: parsePayloadPath(expression, createFault), hasDefault })
+      const path = parsePayloadPath(expression, createFault)
+      found.push({ text: expression, path, hasDefault: hasDefault(filters) })
     }
     open = text.indexOf('{{', end)
   }
   return found
+}
+
+function hasDefault(filters: readonly Filter[]): boolean {
+  return filters.some((filter) => filter('') !== '')
 }
 
 function toText(value: JsonValue | undefined): string {

@@ -5,7 +5,7 @@ import type { PlannedAction } from '../model/action.ts'
 import type { PlannedFlow } from '../model/config/flow.ts'
 import type { Problem, ProblemRecord } from '../model/problem.ts'
 import type { SenderResponse } from '../model/response.ts'
-import type { Decision } from '../pipeline/pipeline.ts'
+import type { Decision } from '../pipeline/decision.ts'
 
 /** `why`: the reason for a skip. It is shown but not compared. */
 export type Outcome = {

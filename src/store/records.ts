@@ -108,6 +108,8 @@ export type Settlement = {
   readonly problem?: ProblemRecord | undefined
   readonly trace: readonly TraceEntry[]
   readonly log: readonly string[]
+  /** The line of `log` that the gateway logs too. It is not stored. */
+  readonly warning?: string | undefined
   /**
    * Present if the request must be stored. A delivery that stays pending or parked keeps the request that was stored before. `too large`: the request
    * should be stored but is not; `keptDeliveries` shows that.

@@ -78,7 +78,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     await decision().getByText('skipped').waitFor(wait)
     await body().fill('{"title": "x", "bad": true}')
     await page.getByLabel('Code frame').getByText('no reviewer for this').waitFor(wait)
-    await page.getByLabel('Log of the transform').getByText('seen x').waitFor(wait)
+    await page.getByLabel('Log', { exact: true }).getByText('seen x').waitFor(wait)
     expect(await findBarriers(page)).toEqual([])
     await shoot(page, 'bench-frame')
   })

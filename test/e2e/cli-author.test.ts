@@ -136,7 +136,7 @@ describe('hookloom test', () => {
     const logs = 'export default ({ payload }, { log }) => {\n  log("told of Ada")\n  return { message: "Hello" }\n}\n'
     const dir = makeConfigDir({ config: toMapping('x.ts'), files: { ...files, [`${root}/x.ts`]: logs } })
     const { stdout } = await runCommand(['test', 'x'], { dir })
-    expect(stdout).toContain('got "Hello"\n    Log of the transform\n      told of Ada\n')
+    expect(stdout).toContain('got "Hello"\n    Log\n      told of Ada\n')
     const { json } = await runCommand(['test', 'x', '--json'], { dir })
     expect(json()[0]).toMatchObject({ fixture: 'bad.json', log: ['told of Ada'] })
   })

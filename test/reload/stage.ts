@@ -8,7 +8,8 @@ import type { Live } from '../../src/reload/live-types.ts'
 import { createTransformRuntime } from '../../src/transforms/runtime.ts'
 import type { JsonValue } from '../../src/base/json.ts'
 import { type Log, silentLog } from '../../src/model/log.ts'
-import { type Decision, decide } from '../../src/pipeline/pipeline.ts'
+import type { Decision } from '../../src/pipeline/decision.ts'
+import { decide } from '../../src/pipeline/pipeline.ts'
 import { buildDelivery } from '../../src/deliveries/delivery.ts'
 
 type Line = { readonly level: string; readonly text: string; readonly frame: string; readonly problems: unknown }

@@ -2,7 +2,7 @@
 // https://www.twilio.com/docs/usage/webhooks/webhooks-security
 import { createHash } from 'node:crypto'
 import type { VerifyRequest } from '../../model/verifier.ts'
-import { isUrlEncoded } from '../../model/body.ts'
+import { isUrlEncoded } from '../../model/syntax.ts'
 import { isDigest } from './proof.ts'
 import { readQuery } from './url.ts'
 

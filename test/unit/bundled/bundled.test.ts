@@ -7,7 +7,7 @@ import { z } from 'zod'
 import { AgentAction, WakeAction } from '../../../src/model/action.ts'
 import type { JsonValue } from '../../../src/base/json.ts'
 import { AgentResult, WakeResult } from '../../../src/model/transform.ts'
-import type { Decision } from '../../../src/pipeline/pipeline.ts'
+import type { Decision } from '../../../src/pipeline/decision.ts'
 import { loading, modules, readme, root, run, toActions, toDocumentedMatch, toText } from './stage.ts'
 
 const Headers = z.record(z.string(), z.string())

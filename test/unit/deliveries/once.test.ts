@@ -3,7 +3,7 @@ import { readDurationMs } from '../../../src/base/time.ts'
 import { createModuleState } from '../../../src/deliveries/module-state.ts'
 import { writeDecision } from '../../../src/deliveries/once.ts'
 import { silentLog } from '../../../src/model/log.ts'
-import type { Decision } from '../../../src/pipeline/pipeline.ts'
+import type { Decision } from '../../../src/pipeline/decision.ts'
 import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
 import { newDelivery } from '../../contract/stage.ts'
 

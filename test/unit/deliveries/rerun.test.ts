@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Decision } from '../../../src/pipeline/pipeline.ts'
+import type { Decision } from '../../../src/pipeline/decision.ts'
 import type { MappingInput } from '../../../src/model/config/mapping.ts'
 import { Problem } from '../../../src/model/problem.ts'
 import { silentLog } from '../../../src/model/log.ts'

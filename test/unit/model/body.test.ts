@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { Problem } from '../../../src/model/problem.ts'
-import { type Accepts, openBody, readPayload } from '../../../src/model/body.ts'
+import { openBody, readPayload } from '../../../src/model/body.ts'
+import type { Accepts } from '../../../src/model/syntax.ts'
 
 function parse(body: string | Uint8Array, contentType?: string, accepts: Partial<Accepts> = {}) {
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
@@ -43,14 +44,41 @@ describe('media types of bodies', () => {
     'application/+json+xml',
     '+json',
     'application/json, text/plain',
-    'multipart/form-data; boundary=x',
     'application/json; charset=utf-16',
     'application/json; charset=iso-8859-1',
     'application/json; charset=utf-8; charset=utf-7',
     'application/json; charset=',
-    form,
   ])('the media type %s is refused with 415', (type) => {
     expect(refusal('{"a":1}', type).code).toBe('media-type-unsupported')
+  })
+
+  test.each([form, `${form}; charset=utf-8`, 'Multipart/Form-Data'])(
+    'a body of complete JSON that is declared as %s is JSON, whether or not the hook accepts forms',
+    (type) => {
+      for (const forms of [true, false]) {
+        expect(parse(' \r\n{"a":"x&payload=%7B%7D"}\n', type, { forms })).toEqual({ a: 'x&payload=%7B%7D' })
+        expect(parse('[1]', type, { forms })).toEqual([1])
+        expect(parse('"a=1"', type, { forms })).toBe('a=1')
+      }
+    },
+  )
+
+  test.each(['{"a":1', '[1', '"a', '[a]=1', '1', 'true', 'a={"b":1}', '{}{}'])(
+    'a form whose text %j is no complete JSON object, array or string stays a form',
+    (text) => {
+      expect(Object.values(parse(text, form, { forms: true }) ?? {}).every((value) => typeof value === 'string')).toBe(
+        true,
+      )
+    },
+  )
+
+  test('a hook without forms refuses a form with what to send, and broken JSON in a form type with its error', () => {
+    expect(refusal('text=hello', form)).toMatchObject({
+      code: 'media-type-unsupported',
+      message:
+        'The content type must be application/json: this hook takes no forms. Send the fields as one JSON object.',
+    })
+    expect(refusal('{"text":hello}', form).message).toBe('The body is not JSON: the error is at character 9.')
   })
 })
 
