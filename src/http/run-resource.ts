@@ -93,3 +93,19 @@ export function readReceipt({ status, body, headers }: Answer): { deliveryId: st
   if (!isJsonObject(receipt) || typeof receipt['deliveryId'] !== 'string') return undefined
   return { deliveryId: receipt['deliveryId'], isPending: receipt['status'] === 'pending' }
 }
+
+/** The receipt with its runs, which have ended. An answer that a mapping sets stays the same. */
+export function addRuns(receipt: Answer, runs: readonly Job[]): Answer {
+  const fields = tryParseJson(receipt.body ?? '')
+  if (receipt.headers?.['x-delivery-id'] !== undefined || !isJsonObject(fields)) return receipt
+  const shown = runs.map((run) => toRunResource(run, undefined))
+  const headers = { ...receipt.headers, 'cache-control': 'no-store', 'preference-applied': 'return=representation' }
+  return { ...receipt, headers, body: JSON.stringify({ ...fields, runs: shown }) }
+}
+
+/** Names the wait, and what `addRuns` has applied before. */
+export function addPreferenceApplied(answer: Answer, seconds: number): Answer {
+  const { 'preference-applied': before, ...headers } = answer.headers ?? {}
+  const applied = [`wait=${seconds}`, ...(before === undefined ? [] : [before])].join(', ')
+  return { ...answer, headers: { ...headers, 'preference-applied': applied } }
+}

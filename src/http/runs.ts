@@ -15,8 +15,16 @@ import type { Clock, Store } from '../store/store.ts'
 import type { Access } from './access.ts'
 import type { Admission } from './admission.ts'
 import type { Auditor } from './audit.ts'
-import { retryAfterHeaders, readReceipt, shownStates, toEventId, toRunAnswer } from './run-resource.ts'
-import { createWaiters, readPreferredWait, type Waiter } from './waiters.ts'
+import {
+  addPreferenceApplied,
+  addRuns,
+  retryAfterHeaders,
+  readReceipt,
+  shownStates,
+  toEventId,
+  toRunAnswer,
+} from './run-resource.ts'
+import { createWaiters, type PreferredWait, readPreferredWait, type Waiter } from './waiters.ts'
 
 /** A request for a run, with a valid token. */
 export type RunCall = Pick<CheckedHead, 'headers'> & {
@@ -32,7 +40,7 @@ export type StreamedAnswer = Answer & { readonly stream?: Readable }
 
 /** The wait that a request asks for. Times are in seconds. */
 type RequestedWait =
-  | { readonly kind: 'delivery'; readonly tokenId: string; readonly seconds: number }
+  | (PreferredWait & { readonly kind: 'delivery'; readonly tokenId: string })
   | { readonly kind: 'run'; readonly request: RunCall; readonly seconds: number }
   | { readonly kind: 'stream'; readonly request: RunCall }
 
@@ -58,14 +66,14 @@ export function readWait(
   if (given.kind === 'delivery') {
     const { headers, admitted } = given.head
     if (admitted.tokenId === undefined) return undefined
-    const seconds = readPreferredWait(headers['prefer'])
-    return seconds === undefined ? undefined : { kind: 'delivery', tokenId: admitted.tokenId, seconds }
+    const preferred = readPreferredWait(headers['prefer'])
+    return preferred && { kind: 'delivery', tokenId: admitted.tokenId, ...preferred }
   }
   if (given.method !== 'GET') return undefined
   if (/(?:^|,)\s*text\/event-stream\s*(?:;|,|$)/i.test(given.headers['accept'] ?? ''))
     return { kind: 'stream', request: given }
-  const seconds = readPreferredWait(given.headers['prefer'])
-  return seconds === undefined ? undefined : { kind: 'run', request: given, seconds }
+  const preferred = readPreferredWait(given.headers['prefer'])
+  return preferred && { kind: 'run', request: given, seconds: preferred.seconds }
 }
 
 type WaitingHead = {
@@ -152,7 +160,7 @@ export function createRuns({ store, access, auditor, generation, lookForJobs, cl
   }
 
   async function waitForDelivery(
-    { tokenId, seconds }: Extract<RequestedWait, { kind: 'delivery' }>,
+    { tokenId, seconds, showsRuns }: Extract<RequestedWait, { kind: 'delivery' }>,
     now: Answer,
     response: ServerResponse,
   ): Promise<Answer> {
@@ -170,7 +178,8 @@ export function createRuns({ store, access, auditor, generation, lookForJobs, cl
         const receiptNow = receipt.isPending ? buildCurrentReceipt(now, record) : now
         // the newest run usually ends last
         const open = runs.findLast(({ state }) => !hasEnded(state))
-        if (record.state !== 'pending' && open === undefined) return addPreferenceApplied(receiptNow, seconds)
+        if (record.state !== 'pending' && open === undefined)
+          return addPreferenceApplied(showsRuns ? addRuns(receiptNow, runs) : receiptNow, seconds)
         const id = open?.id ?? record.deliveryId
         const left = until - performance.now()
         const isReached = (progress: Progress | undefined) => !isWaiting(progress)
@@ -286,8 +295,4 @@ function buildCurrentReceipt(first: Answer, { deliveryId, state, jobs }: Deliver
   if (actions.length === 0) return first
   const { headers } = first
   return { ...toAcceptedAnswer(deliveryId, actions, jobs), ...(headers && { headers }) }
-}
-
-function addPreferenceApplied(answer: Answer, seconds: number): Answer {
-  return { ...answer, headers: { ...answer.headers, 'preference-applied': `wait=${seconds}` } }
 }

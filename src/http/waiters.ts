@@ -125,15 +125,22 @@ const maxSeconds = 55
 /** No client needs a longer header, and an attacker could make a longer one that takes time to parse. */
 const maxPreferChars = 1_000
 
+/** What a request asks for with `Prefer` (RFC 7240). `seconds`: at most 55. `showsRuns`: the answer has the runs too. */
+export type PreferredWait = { readonly seconds: number; readonly showsRuns: boolean }
+
 /**
- * The seconds of `Prefer: wait=<s>` (RFC 7240), at most 55; undefined without a valid one. A preference is a wish, so an invalid one or a
+ * The values of `Prefer: wait=<s>` and `return=representation`; undefined without a valid `wait`. A preference is a wish, so an invalid one or a
  * second one is ignored.
  */
-export function readPreferredWait(prefer: string | undefined): number | undefined {
+export function readPreferredWait(prefer: string | undefined): PreferredWait | undefined {
   if (prefer === undefined || prefer.length > maxPreferChars) return undefined
   const items = prefer.match(/(?:"(?:[^"\\]|\\.?)*(?:"|$)|[^",])+/g) ?? []
-  const first = items.find((item) => /^[ \t]*wait[ \t]*(?:[=;]|$)/i.test(item))
-  const [, quoted, plain] = /^[ \t]*wait[ \t]*=[ \t]*(?:"(\d+)"|(\d+))[ \t]*(?:;|$)/i.exec(first ?? '') ?? []
+  const find = (name: RegExp) => items.find((item) => name.test(item)) ?? ''
+  const wait = find(/^[ \t]*wait[ \t]*(?:[=;]|$)/i)
+  const [, quoted, plain] = /^[ \t]*wait[ \t]*=[ \t]*(?:"(\d+)"|(\d+))[ \t]*(?:;|$)/i.exec(wait) ?? []
   const seconds = quoted ?? plain
-  return seconds === undefined ? undefined : Math.min(Number(seconds), maxSeconds)
+  if (seconds === undefined) return undefined
+  const form = find(/^[ \t]*return[ \t]*(?:[=;]|$)/i)
+  const showsRuns = /^[ \t]*return[ \t]*=[ \t]*(?:"representation"|representation)[ \t]*(?:;|$)/i.test(form)
+  return { seconds: Math.min(Number(seconds), maxSeconds), showsRuns }
 }

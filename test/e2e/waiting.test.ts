@@ -86,6 +86,24 @@ describe('a request that waits', () => {
     expect([wake.status, wake.headers['preference-applied']]).toEqual([200, 'wait=30'])
   })
 
+  test('a request that prefers a representation gets its runs with their replies and verdicts, and the receipt as it is without', async () => {
+    const gateway = await start()
+    const prefer: Headers = [['prefer', 'return=representation, wait=30']]
+    const told = await post(gateway.port, '/hooks/told', { id: 1 }, prefer)
+    expectSound(told)
+    expect(told.headers['preference-applied']).toBe('wait=30, return=representation')
+    const { runId } = read(told.body)
+    expect(read(told.body)).toMatchObject({ ok: true, runs: [{ runId, state: 'done', reply: expect.any(String) }] })
+    const each = await post(gateway.port, '/hooks/each', { items: [{ n: 1 }, { n: 2 }] }, prefer)
+    expect(read(each.body)).toMatchObject({ runIds: [expect.any(String), expect.any(String)], runs: [{}, {}] })
+    const hidden = await post(gateway.port, '/hooks/builds', { id: 1 }, prefer)
+    expect(hidden.body).not.toContain('"reply"')
+    const answered = await post(gateway.port, '/hooks/answered', {}, prefer)
+    expect([answered.body, answered.headers['preference-applied']]).toEqual(['made', 'wait=30'])
+    const wake = await post(gateway.port, '/hooks/wake', { text: 'x' }, prefer)
+    expect(read(wake.body)).toMatchObject({ mode: 'now', runs: [] })
+  })
+
   test('a request whose run does not end in time gets 202 with the URL of the run, and a wait at that URL returns the end of the run', async () => {
     const gateway = await start()
     await pause(gateway)

@@ -130,6 +130,7 @@ function buildOperation(call: Call, find: (schema: z.ZodType) => object): object
 const waitParameter = {
   name: 'Prefer',
   in: 'header',
-  description: '`wait=<seconds>`, at most 55: waits for the end of the run (RFC 7240).',
+  description:
+    '`wait=<seconds>`, at most 55: waits for the end of the run (RFC 7240). With `return=representation`, the answer to a hook has `runs`.',
   schema: { type: 'string' },
 }

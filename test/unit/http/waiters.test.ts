@@ -29,7 +29,7 @@ test.each([
   [undefined, undefined],
   [`${'a'.repeat(1_000)}, wait=5`, undefined],
 ])('the seconds of the wait in the header "Prefer: %s" are %s', (prefer, seconds) => {
-  expect(readPreferredWait(prefer)).toBe(seconds)
+  expect(readPreferredWait(prefer)?.seconds).toBe(seconds)
 })
 
 test('a hostile Prefer header does not take exponential time', () => {
