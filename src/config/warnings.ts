@@ -3,9 +3,10 @@ import { statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { isLoopbackHost } from '../base/http.ts'
 import { quoteShellWord } from '../base/shell.ts'
-import { hasNoChannel, noChannelWarning } from '../model/config/agents-rules.ts'
+import { chooseRunner, hasNoChannel, noChannelWarning } from '../model/config/agents-rules.ts'
 import { findConfigWarnings } from '../model/config/warnings.ts'
 import { type Config, listHookTokens } from '../model/config/config.ts'
+import { findMappingAgentId } from '../model/config/rules.ts'
 import { formatPlacedIssue } from './config.ts'
 import { toDottedPath } from '../model/config/issue.ts'
 
@@ -69,6 +70,7 @@ export function checkRisks(
       'requests cannot choose their session key',
       'hooks.allowRequestSessionKey is true: anyone with the hook token can choose the session.',
     ),
+    checkTurnLimit(config),
     checkUnsafeContent(config),
     checkFileModes(files),
     buildFinding('channels', !hasNoChannel(config), 'a channel is configured for replies', noChannelWarning),
@@ -137,6 +139,24 @@ function checkTokenReuse(config: Config): ConfigFinding {
     'the tokens are not used elsewhere in the configuration',
     `a token is also the value of ${places.join(', ')}: use a different secret for each.`,
   )
+}
+
+/** Names the mappings whose requests share one session, because their key has no field: some of these requests wait in a busy hour. */
+function checkTurnLimit(config: Config): ConfigFinding {
+  const { mappings } = config.hooks
+  const limited = mappings.flatMap(({ sessionKey, ...mapping }, index) => {
+    const agentId = findMappingAgentId(mapping, config)
+    const { list, defaults } = config.agents
+    const max = list.find(({ id }) => id === agentId)?.maxTurnsPerHour ?? defaults.maxTurnsPerHour
+    if (sessionKey === undefined || sessionKey.includes('{{') || max === 0) return []
+    if (chooseRunner(config, agentId) === 'echo') return []
+    return [`hooks.mappings[${index}] (at most ${max} in an hour)`]
+  })
+  const detail =
+    limited.length === 0
+      ? 'no mapping has one session for all of its requests'
+      : `one session for all requests, so some turns may wait: ${limited.join(', ')}. To let more start, put a field into sessionKey, or raise maxTurnsPerHour of the agent`
+  return { name: 'turns-per-hour', ok: true, detail }
 }
 
 function checkUnsafeContent({ hooks }: Config): ConfigFinding {

@@ -191,17 +191,18 @@ export function isRefused(
   return decision.kind === 'refuse' || (decision.kind === 'park' && config.hooks.onTransformError === 'reject')
 }
 
-/** The answer to a delivery that is stored. `development`: the answer to a parked delivery includes the problem. */
+/** The answer to a delivery that is stored. `waits`: why its only run waits. `development`: the answer to a parked delivery includes the problem. */
 export function toFirstAnswer(
   decision: StoredDecision,
   deliveryId: string,
-  { jobs }: Pick<Settlement, 'jobs'>,
+  { jobs, waits }: Pick<Settlement, 'jobs'> & { readonly waits?: string | undefined },
   development: boolean,
 ): Answer {
   if (decision.kind === 'skip') return skippedAnswer
   if (decision.kind === 'accept') {
     const { actions, response } = decision
-    return response === undefined ? toAcceptedAnswer(deliveryId, actions, jobs) : toCustomAnswer(deliveryId, response)
+    if (response !== undefined) return toCustomAnswer(deliveryId, response)
+    return toAcceptedAnswer(deliveryId, actions, jobs, waits)
   }
   const parked = toWaitingAnswer(deliveryId, 'parked')
   return development ? addProblem(parked, decision.problem) : parked
@@ -212,22 +213,17 @@ export function toAcceptedAnswer(
   deliveryId: string,
   actions: readonly PlannedAction[],
   jobs: readonly Pick<NewJob, 'id' | 'steps'>[],
+  waits?: string,
 ): Answer {
   const [only, ...others] = actions
   if (only !== undefined && others.length === 0) {
-    return only.kind === 'wake'
-      ? toOkAnswer({
-          ok: true,
-          deliveryId,
-          mode: only.action.mode,
-          heartbeat: isDeferred(jobs[0]) ? 'deferred' : undefined,
-        })
-      : toOkAnswer({
-          ok: true,
-          deliveryId,
-          runId: jobs[0]?.id,
-          sessionKey: only.kind === 'agent' ? only.sessionKey : undefined,
-        })
+    const [job] = jobs
+    if (only.kind !== 'wake') {
+      const sessionKey = only.kind === 'agent' ? only.sessionKey : undefined
+      return toOkAnswer({ ok: true, deliveryId, runId: job?.id, sessionKey, waits })
+    }
+    const heartbeat = isDeferred(job) ? 'deferred' : undefined
+    return toOkAnswer({ ok: true, deliveryId, mode: only.action.mode, heartbeat })
   }
   const runIds = jobs.flatMap(({ id }, index) => (actions[index]?.kind === 'wake' ? [] : [id]))
   return toOkAnswer({ ok: true, deliveryId, runIds, wakes: actions.length - runIds.length })

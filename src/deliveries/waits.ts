@@ -1,7 +1,9 @@
 // Describes in one sentence why a run waits, for `show`, `list`, /api and the page.
-import { formatQuantity } from '../base/text.ts'
+import { formatCommand } from '../base/shell.ts'
+import { formatQuantity, toPrintableLine } from '../base/text.ts'
 import type { Config } from '../model/config/config.ts'
 import type { Job } from '../model/job.ts'
+import type { Hold } from '../store/records.ts'
 import type { StoreReader } from '../store/store.ts'
 import type { Wait } from '../store/waits.ts'
 import { toIsoTime } from './records.ts'
@@ -81,18 +83,33 @@ function describeWait(wait: Wait, { config, now, isServed, isOutsider }: Facts):
 }
 
 function describeHold(
-  { hold, agoMs }: Extract<Wait, { kind: 'hold' }>,
+  { jobId, hold, agoMs }: Extract<Wait, { kind: 'hold' }>,
   isOutsider: boolean,
   toTime: (inMs: number) => string,
 ): string {
   const { label, kind, reason, author, forMs } = hold
   const until = forMs === undefined ? 'until somebody resumes it' : `until ${toTime(forMs)}`
   const what = nameHeld(label)
+  if (kind === 'turns') {
+    const session = toPrintableLine(label.slice(label.indexOf(':') + 1))
+    return isOutsider
+      ? describeFullHour(until)
+      : `waits ${until} for ${what} ${session}: ${reason}. "${formatCommand`hookloom resume ${jobId}`}" lets it go on now`
+  }
   if (isOutsider) return `waits ${until}, because ${what} was paused at ${toTime(-agoMs)}`
   const why = reason === '' ? '' : `: ${reason.replace(/\.$/, '')}`
   return kind === 'pause'
     ? `waits ${until}, because ${author ?? 'somebody'} paused ${what} at ${toTime(-agoMs)}${why}`
     : `waits ${until} for ${what}${why}`
+}
+
+/** The sentence about the session of a run that had its turns of this hour, for the sender. */
+export function describeTurnsHold({ forMs = 0 }: Pick<Hold, 'forMs'>, now: number): string {
+  return describeFullHour(`until ${formatMoment(now + forMs, now)}`)
+}
+
+function describeFullHour(until: string): string {
+  return `waits ${until}, because its session had as many turns within an hour as it may have`
 }
 
 /** The name of the thing that a hold keeps back, as seen from one of its runs. */

@@ -5,7 +5,6 @@ import type { Config } from '../model/config/config.ts'
 import type { MeterLabels, Meter } from '../model/log.ts'
 import type { BudgetFields } from '../model/api/operations.ts'
 import type { Hold } from '../store/records.ts'
-import { isResumedLabel } from '../store/rules.ts'
 import type { Clock, StoreReader } from '../store/store.ts'
 import type { WaitCounts } from '../store/waits.ts'
 import { addProcessMetrics } from './process-metrics.ts'
@@ -130,9 +129,8 @@ export function createMetrics({
 
   function setWaits(counts: WaitCounts, holds: readonly Hold[]): void {
     for (const [reason, count] of Object.entries(counts)) waits.set({ reason }, count)
-    const kinds = holds.filter(({ label }) => !isResumedLabel(label)).map(({ kind }) => kind)
     for (const kind of ['pause', 'turns', 'provider'] as const)
-      pauses.set({ kind }, kinds.filter((each) => each === kind).length)
+      pauses.set({ kind }, holds.filter((hold) => hold.kind === kind).length)
   }
 
   const lastHour = createLastHour(clock)

@@ -31,6 +31,7 @@ import type { HandshakeSecrets } from './handshake-secrets.ts'
 import { createDeduplicator, readDedupe, toRefusedDedupe } from '../deliveries/duplicates.ts'
 import { listStateChanges } from '../deliveries/module-state.ts'
 import { movesCursors, writeDecision } from '../deliveries/once.ts'
+import { createHeldSessions } from '../deliveries/held-sessions.ts'
 import { createQueues } from '../deliveries/queues.ts'
 import type { Quarantine } from '../deliveries/refused/quarantine.ts'
 import type { RefusedRequest } from '../deliveries/refused/calls.ts'
@@ -96,10 +97,11 @@ export type Receiver = {
 }
 
 export function createReceiver(parts: ReceiverParts): Receiver {
-  const { store, clock, newId, development } = parts
+  const { store, clock, newId, development, keepByDefault } = parts
   const once = createDeduplicator(store, development)
   const onceAfterRefusal = createDeduplicator(store, false)
   const queues = createQueues(store)
+  const addWait = createHeldSessions(parts)
   const { admitRequest, readmitRequest } = createEntry(parts)
   const runs = createRuns(parts)
   const answerRefusal = createRefuser(parts)
@@ -279,11 +281,10 @@ export function createReceiver(parts: ReceiverParts): Receiver {
       throw decision.problem.withTrace(decision.trace)
     }
     if (writer.ifUnmatched !== undefined && isUnmatched(decision)) return writer.ifUnmatched
-    const { keepByDefault } = parts
     const settlement = toSettlement(decision, delivery, { generation, newId, now: clock(), keepByDefault })
     // every object that waits for the disk is copied by each garbage collection
     forgetPayload(delivery.body)
-    const answer = toFirstAnswer(decision, delivery.id, settlement, development)
+    const answer = toFirstAnswer(decision, delivery.id, await addWait(settlement), development)
     if (!hasCode(decision) || !movesCursors(decision)) return (await writer.settle(settlement, answer)).answer
     const given = { store, clock, state: parts.rerunner.state }
     const stored = await writeDecision(given, { decision, deliveryId: delivery.id }, (moves) =>

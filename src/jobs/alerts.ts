@@ -9,7 +9,7 @@ import { missingMappingModule } from '../model/delivery.ts'
 import type { Log, Meter } from '../model/log.ts'
 import { Problem } from '../model/problem.ts'
 import { toLine } from '../boundary/boundary.ts'
-import { cut, formatQuantity, toPrintableLine } from '../base/text.ts'
+import { cut, formatQuantity } from '../base/text.ts'
 import { formatCommand } from '../base/shell.ts'
 import type { Clock, Store } from '../store/store.ts'
 import type { CrowdedSession } from './turns.ts'
@@ -153,13 +153,16 @@ export function createAlerts({ store, config, clock, newId, onAdded, meter, log 
       void raise(`parked ${waitsFor ?? hook}`, text, { event: true, hops })
     },
     reportRecovery: ({ cause, text }) => raise(cause, text, { event: true }),
-    reportCrowded({ agentId, sessionKey, label, turns, forMs, hops }) {
+    reportCrowded({ jobId, agentId, sessionKey, label, turns, forMs, hops }) {
+      const minutes = formatQuantity(Math.ceil(forMs / 60_000), 'minute')
+      const limit = `${formatQuantity(turns, 'turn')} in an hour, the most that maxTurnsPerHour of the agent "${agentId}" allows`
+      const rest = `The next ones wait for ${minutes}, or until "${formatCommand`hookloom resume ${jobId}`}".`
+      const isConfigured = config().hooks.mappings.some((mapping) => mapping.sessionKey === sessionKey)
+      const named =
+        isConfigured || sessionKey === mainSessionKey ? `the session "${sessionKey}"` : `the session of run ${jobId}`
+      log.warn({ agentId, jobId }, `${named} had ${limit}. ${rest} "hookloom pause" lists it.`)
       const name = `session "${cut(toLine(sessionKey), 100)}" of the agent "${agentId}"`
-      const minutes = Math.ceil(forMs / 60_000)
-      const text =
-        `Hookloom: the ${name} had ${turns} turns in an hour, the most that agents.defaults.maxTurnsPerHour allows. The next ones wait for ` +
-        `${formatQuantity(minutes, 'minute')}, or until ${describeResume(label)}. Does an agent answer itself?`
-      log.warn({ agentId }, 'a session had too many turns in an hour, and is held back; "hookloom pause" shows it')
+      const text = `Hookloom: the ${name} had ${limit}. ${rest} Does an agent answer itself?`
       void raise(`crowded ${label}`, text, { event: true, hops })
     },
     reportBudget({ name, percent, detail }) {
@@ -198,15 +201,6 @@ function toPlannedAlert(config: Config, text: string, what: Pick<Alert, 'event' 
   const route = channel === undefined ? {} : { channel, to }
   return { kind: 'alert', agentId: findDefaultAgentId(config), sessionKey: mainSessionKey, text, ...what, ...route }
 }
-
-/** A part of a long name would resume nothing, and the end of its quotes could be cut off. */
-function describeResume(label: string): string {
-  const name = toPrintableLine(label)
-  return name.length > 200
-    ? 'you resume it: "hookloom pause" lists its name'
-    : `"${formatCommand`hookloom resume ${name}`}"`
-}
-
 function describeCause(waitsFor: string | undefined): string {
   if (waitsFor === undefined) return ''
   return waitsFor === missingMappingModule ? ', because no mapping takes it any more' : `, because ${waitsFor} failed`

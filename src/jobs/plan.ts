@@ -3,7 +3,7 @@ import { type DeliverAction, mainSessionKey, type Planned, type PlannedAction } 
 import type { Config } from '../model/config/config.ts'
 import type { Job, Step, StepKind, StepName } from '../model/job.ts'
 import type { NewEvent, NewJob } from '../store/records.ts'
-import { sessionMark, toRunTaskName } from '../store/rules.ts'
+import { toRunTaskName, toSessionLabel } from '../store/rules.ts'
 import { isActive, findHeartbeatConfig } from './agents.ts'
 import { toLine } from '../boundary/boundary.ts'
 import { cut } from '../base/text.ts'
@@ -108,11 +108,6 @@ export type PlanContext = {
   readonly wakeStep: (agentId: string) => Omit<Step, 'at'>
   /** The ring of the mapping that took the delivery, from its identity; undefined for a built-in hook. */
   readonly ring?: string | undefined
-}
-
-/** The label by which a hold finds the jobs of a session. */
-export function toSessionLabel({ agentId, sessionKey }: Pick<AgentPlan, 'agentId' | 'sessionKey'>): string {
-  return `${sessionMark}${toLane(agentId, sessionKey)}`
 }
 
 /** The labels by which holds find a job of a delivery. */

@@ -37,7 +37,7 @@ export type JobDependencies = {
     | 'endLeases'
     | 'cursor'
     | 'appendAll'
-    | 'turnAgesMs'
+    | 'startTurn'
     | 'holds'
     | 'hold'
   >

@@ -1,23 +1,24 @@
 // Holds turns back for all gateways: those of a session with too many turns in an hour, because an agent that wakes itself must not cost money
 // all night, and those of a provider that asks to wait. Also calls the fallbacks of a model that is not available, and makes the span of a
 // model call.
+import { formatQuantity } from '../base/text.ts'
 import { runInSpan } from '../base/trace.ts'
 import type { Config } from '../model/config/config.ts'
 import type { ClaimedJob, Usage } from '../model/job.ts'
 import type { Log } from '../model/log.ts'
 import type { Runner, RunIO, RunRequest, RunResult } from '../model/runner.ts'
-import { toResumedLabel } from '../store/rules.ts'
+import { toSessionLabel } from '../store/rules.ts'
 import type { Store } from '../store/store.ts'
 import type { Agent } from './agents.ts'
-import { type AgentPlan, toSessionLabel } from './plan.ts'
+import { type AgentPlan, readPlannedHops } from './plan.ts'
 import { clampAskedMs } from './retry.ts'
 
-const hourMs = 3_600_000
 /** The longest pause after one answer of a provider. If the provider still asks to wait after it, the next answer renews the pause. */
 const maxPauseMs = 900_000
 
-/** A session that is held back. `hops`: the hops of the run that has to wait. */
+/** A session that is held back, because its hour is full. `jobId`: the run that found this. `hops`: the hops of this run. */
 export type CrowdedSession = {
+  readonly jobId: string
   readonly agentId: string
   readonly sessionKey: string
   readonly label: string
@@ -27,29 +28,28 @@ export type CrowdedSession = {
 }
 
 /**
- * Holds the session back if it had too many turns in the last hour, until the oldest of them is over an hour old. Its jobs wait on all
- * gateways. Turns that still run do not count, but in one session only runs that share the default key run at the same time. Undefined: the
- * turn may start.
+ * Counts the turn, or holds its session back on all gateways if the session has had its turns of this hour. The limit ends a loop. So it counts only the
+ * turns of a key that a mapping, a transform or a request chose: runs that share the default key have nothing to do with each other. Heartbeats have an
+ * interval of their own, and the runner echo calls no model. Undefined: the turn may start.
  */
 export async function holdIfCrowded(
-  planned: AgentPlan,
-  { maxTurnsPerHour: maxTurns, runner }: Agent,
-  store: Pick<Store, 'turnAgesMs' | 'holds' | 'hold'>,
-): Promise<Omit<CrowdedSession, 'hops'> | undefined> {
-  // the runner echo calls no model
-  if (maxTurns === 0 || runner === 'echo') return undefined
-  const { agentId, sessionKey } = planned
-  const ages = await store.turnAgesMs({ agentId, sessionKey, limit: maxTurns, withinMs: hourMs })
-  const oldestMs = ages.length < maxTurns ? undefined : ages.at(-1)
-  if (oldestMs === undefined) return undefined
+  { id: jobId, planned, agent }: { readonly id: string; readonly planned: AgentPlan; readonly agent: Agent },
+  store: Pick<Store, 'startTurn' | 'hold'>,
+): Promise<CrowdedSession | undefined> {
+  const { agentId, sessionKey, isKeyChosen = false } = planned
+  const { maxTurnsPerHour: turns, runner } = agent
+  if (!isKeyChosen || turns === 0 || runner === 'echo') return undefined
   const label = toSessionLabel(planned)
-  // turns from before an operator resumed the session do not count
-  const resumed = (await store.holds()).find((hold) => hold.label === toResumedLabel(label))
-  if (resumed?.forMs !== undefined && oldestMs > hourMs - resumed.forMs) return undefined
-  const reason = `a session may have at most ${maxTurns} turns in an hour (maxTurnsPerHour of its agent)`
-  const forMs = hourMs - oldestMs
+  const forMs = await store.startTurn({ jobId, label, limit: turns })
+  if (forMs === undefined) return undefined
+  const reason = `it had ${formatQuantity(turns, 'turn')} within an hour, the most that ${nameTurnsKey(agentId)} allows`
   await store.hold({ label, kind: 'turns', reason, author: undefined, forMs })
-  return { agentId, sessionKey, label, turns: maxTurns, forMs }
+  return { jobId, agentId, sessionKey, label, turns, forMs, hops: readPlannedHops(planned) }
+}
+
+/** The key of the configuration that limits the turns of an agent, for people. */
+function nameTurnsKey(agentId: string): string {
+  return `maxTurnsPerHour of the agent "${agentId}"`
 }
 
 type Pacing = {

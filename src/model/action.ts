@@ -152,7 +152,8 @@ export type Origin = {
 
 /**
  * An action that the policy has accepted, with its final agent and session key. `sharesSession`: the run is isolated, and its key is only the
- * default `hooks.defaultSessionKey`, so runs under it do not wait for one another.
+ * default `hooks.defaultSessionKey`, so runs under it do not wait for one another. `isKeyChosen`: a mapping, a transform or a request chose the key;
+ * runs that an earlier version stored do not say so.
  */
 export type PlannedAction =
   | { kind: 'wake'; action: WakeAction; agentId: string; sessionKey: string; origin: Origin }
@@ -174,6 +175,7 @@ export type PlannedAction =
       agentId: string
       sessionKey: string
       sharesSession: boolean
+      isKeyChosen?: boolean
       origin: Origin
       /** The id of the hook token that started the run, as in `Admitted`. Runs that an earlier version stored have no such id. */
       startedBy?: string | undefined

@@ -79,7 +79,7 @@ export function applyPolicy(action: Action, config: Config, input: PolicyInput):
   }
   const agentId = resolveAgent(action, config)
   const model = resolveModel(action, config)
-  const { sessionKey, sharesSession } = resolveSession(action, config, input)
+  const { sessionKey, sharesSession, isKeyChosen } = resolveSession(action, config, input)
   // a run that has this key only by default is not a turn of the main session
   const sessionMode = sessionKey === mainSessionKey && !sharesSession ? 'persistent' : jobKeys.sessionMode
   return {
@@ -89,6 +89,7 @@ export function applyPolicy(action: Action, config: Config, input: PolicyInput):
     sessionKey,
     // a persistent session is one conversation, so its turns never overlap
     sharesSession: sharesSession && sessionMode === 'isolated',
+    isKeyChosen,
     ...jobKeys,
     sessionMode,
     origin: { ...origin, ...findPlace(action, config, input) },
@@ -180,7 +181,7 @@ function resolveSession(
   action: AgentAction,
   config: Config,
   { keyOrigin, newId }: PolicyInput,
-): { sessionKey: string; sharesSession: boolean } {
+): { sessionKey: string; sharesSession: boolean; isKeyChosen: boolean } {
   const { hooks } = config
   if (action.sessionKey !== undefined) {
     const sessionKey = action.sessionKey.trim()
@@ -203,10 +204,11 @@ function resolveSession(
         frame: `sessionKey: ${quoteKey(sessionKey)}\nallowed beginnings: ${formatPrefixes(hooks.allowedSessionKeyPrefixes)}`,
       })
     }
-    return { sessionKey, sharesSession: false }
+    return { sessionKey, sharesSession: false, isKeyChosen: true }
   }
-  if (hooks.defaultSessionKey !== undefined) return { sessionKey: hooks.defaultSessionKey, sharesSession: true }
-  return { sessionKey: `hook:${newId()}`, sharesSession: false }
+  const { defaultSessionKey } = hooks
+  if (defaultSessionKey !== undefined) return { sessionKey: defaultSessionKey, sharesSession: true, isKeyChosen: false }
+  return { sessionKey: `hook:${newId()}`, sharesSession: false, isKeyChosen: false }
 }
 
 function quoteKey(key: string): string {

@@ -68,6 +68,7 @@ export function toComparedAction(planned: PlannedAction): JsonObject {
     agentId,
     sessionKey,
     sharesSession: __,
+    isKeyChosen: _____,
     origin: ___,
     startedBy: ____,
     flow,

@@ -79,10 +79,9 @@ export type NewTask = {
  * hold of each kind.
  */
 export type Hold = {
-  /** `mapping:<ring>`, `source:<source>`, `agent:<id>`, `limit:<name>`, `budget:<name>`, `session:<lane>` or `all`.
-   * With `resumed:` before it, the hold keeps nothing back: see `toResumedLabel` in rules.ts. */
+  /** `mapping:<ring>`, `source:<source>`, `agent:<id>`, `limit:<name>`, `budget:<name>`, `session:<lane>` or `all`. */
   readonly label: string
-  /** `pause`: an operator made it. `turns`: too many turns ran in an hour. `provider`: a provider asked to wait. `budget`: a budget is used up. */
+  /** `pause`: an operator made it. `turns`: too many turns started in an hour. `provider`: a provider asked to wait. `budget`: a budget is used up. */
   readonly kind: 'pause' | 'turns' | 'provider' | 'budget'
   /** A sentence for the operator. */
   readonly reason: string

@@ -54,13 +54,13 @@ export function toRunTaskName(kind: (typeof runTaskKinds)[number], runId: string
 /** The prefix of the labels of sessions. */
 export const sessionMark = 'session:'
 
-const resumedMark = 'resumed:'
-
-/** The label of a hold that keeps nothing back: it records the time from which the turns of a session count again. */
-export function toResumedLabel(label: string): string {
-  return `${resumedMark}${label}`
-}
-
-export function isResumedLabel(label: string): boolean {
-  return label.startsWith(resumedMark)
+/** The label by which a hold finds the jobs of a session. */
+export function toSessionLabel({
+  agentId,
+  sessionKey,
+}: {
+  readonly agentId: string
+  readonly sessionKey: string
+}): string {
+  return `${sessionMark}${agentId}/${sessionKey}`
 }

@@ -24,6 +24,7 @@ import type { AuditKeeper, AuditReader } from './audit.ts'
 import type { AccountReader, BudgetKeeper } from './budgets.ts'
 import type { ProgressReader } from './progress.ts'
 import type { FailuresQuery, Lease, NodeInfo, NodeRecord, Signal } from './owners.ts'
+import type { TurnKeeper } from './turns.ts'
 import type { WaitReader } from './waits.ts'
 import type {
   DedupeKey,
@@ -100,8 +101,6 @@ export interface StoreReader extends AccountReader, AuditReader, ProgressReader,
   cursors(prefix: string): Promise<{ name: string; value: string }[]>
   /** The newest `limit` messages of a session's transcript, oldest first. `runId`: only those of this run, found by an index. */
   messages(query: { agentId: string; sessionKey: string; limit: number; runId?: string }): Promise<Message[]>
-  /** For each turn in the transcript of a session: the milliseconds since it ended. Only the newest `limit` within `withinMs`, newest first. */
-  turnAgesMs(query: { agentId: string; sessionKey: string; limit: number; withinMs: number }): Promise<number[]>
   /** The lanes with unfinished jobs, those with the most jobs first. */
   lanes(query: { limit: number }): Promise<LaneLoad[]>
   /** The oldest `limit` unfinished jobs of all sessions and flows with this key, in arrival order. It reads all unfinished jobs. */
@@ -142,7 +141,7 @@ export interface StoreReader extends AccountReader, AuditReader, ProgressReader,
  * drawn when they are inserted; "arrival order" and "oldest first" are its order. Two deliveries that two owners store at the same moment have
  * the same order for every reader, but not necessarily the order of their requests.
  */
-export interface Store extends StoreReader, BudgetKeeper, AuditKeeper, TranscriptKeeper {
+export interface Store extends StoreReader, BudgetKeeper, AuditKeeper, TranscriptKeeper, TurnKeeper {
   /**
    * Stores a delivery and its jobs. If another delivery of the hook already has the dedupe key, the call stores no delivery
    * and returns the first answer.

@@ -272,23 +272,5 @@ export function describeSessions(stage: () => Stage): void {
         expect(await toTexts()).toEqual(['d', 'd!'])
       })
     })
-
-    test('turnAgesMs() returns the time since each turn of a session ended, newest first, by the store clock', async () => {
-      const { store, clock } = stage()
-      const name = { agentId: 'main', sessionKey: 'hook:pr:1' }
-      const said = [
-        { role: 'user', text: 'How?' },
-        { role: 'assistant', text: 'So.' },
-      ] as const
-      for (const key of ['hook:pr:1', 'hook:pr:1', 'hook:pr:2', 'hook:pr:1']) {
-        await store.report(await claimTurn(key), { steps: [ran], messages: said, outcome: { kind: 'done' } })
-        clock.advance(1_000)
-      }
-      const readAges = (limit: number, withinMs: number) => store.turnAgesMs({ ...name, limit, withinMs })
-      expect(await readAges(9, 60_000)).toEqual([1_000, 3_000, 4_000])
-      expect(await readAges(2, 60_000)).toEqual([1_000, 3_000])
-      expect(await readAges(9, 4_000)).toEqual([1_000, 3_000])
-      expect(await store.turnAgesMs({ ...name, agentId: 'other', limit: 9, withinMs: 60_000 })).toEqual([])
-    })
   })
 }

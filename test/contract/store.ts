@@ -21,6 +21,7 @@ import { describeSessions } from './sessions.ts'
 import { createClock, type Moved } from './stage.ts'
 import { describeSweep } from './sweep.ts'
 import { describeTasks } from './tasks.ts'
+import { describeTurns } from './turns.ts'
 import { describeWaits } from './waits.ts'
 import { describeWakes } from './wakes.ts'
 
@@ -60,6 +61,7 @@ export function storeContract(name: string, open: (clock: Clock) => Promise<Stor
       describeNodes,
       describeBudgets,
       describeAudit,
+      describeTurns,
       describeWaits,
     ]
     for (const part of parts) part(() => stage)

@@ -32,10 +32,10 @@ export function describeWaits(stage: () => Stage): void {
       return jobs.map(({ id }) => id)
     }
     const claim = (limit = 9) => stage().store.claim({ limit, leaseMs, limits: config.limits })
-    const read = async (id: string | undefined) => {
+    const read = async (id: string | undefined, isOutsider = false) => {
       const { store } = stage()
       const job = await store.job(id ?? '')
-      return job && (await readWaits([job], { store, config, now })).get(job.id)
+      return job && (await readWaits([job], { store, config, now, isOutsider })).get(job.id)
     }
     const hold = (over: Partial<Hold> & Pick<Hold, 'label'>) => stage().store.hold({ ...pause, ...over })
     const claimFirst = async () => {
@@ -126,10 +126,6 @@ export function describeWaits(stage: () => Stage): void {
         { label: 'limit:openai', kind: 'provider', author: undefined, reason: 'openai answered 429', forMs: 60_000 },
         'waits until 14:01:00Z for the limit openai: openai answered 429',
       ],
-      [
-        { label: 'agent:main', kind: 'turns', author: undefined, reason: '20 turns in an hour', forMs: 60_000 },
-        'waits until 14:01:00Z for its agent: 20 turns in an hour',
-      ],
     ] as const)(
       'the wait of a job under the hold %j says who or what holds it back, why and until when',
       async (given, sentence) => {
@@ -139,6 +135,19 @@ export function describeWaits(stage: () => Stage): void {
         expect(await read(a)).toBe(sentence)
       },
     )
+
+    test('a job that waits because its session had too many turns names the session, the limit and the command that lets it go on, and an outsider reads only until when it waits', async () => {
+      const reason = 'it had 20 turns within an hour'
+      await hold({ label: 'session:main/hook:a', kind: 'turns', author: undefined, reason, forMs: 60_000 })
+      const [a] = await appendJobs(newJob({ labels: ['session:main/hook:a'] }))
+      await claim()
+      expect(await read(a)).toBe(
+        `waits until 14:01:00Z for its session main/hook:a: it had 20 turns within an hour. "hookloom resume ${a}" lets it go on now`,
+      )
+      expect(await read(a, true)).toBe(
+        'waits until 14:01:00Z, because its session had as many turns within an hour as it may have',
+      )
+    })
 
     test('a job without a flow waits for a hold of its own label, and for no other hold', async () => {
       await hold({ label: 'agent:main' })

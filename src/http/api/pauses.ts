@@ -14,7 +14,7 @@ import type { Log } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Generation } from '../../pipeline/generation.ts'
 import type { Hold } from '../../store/records.ts'
-import { isResumedLabel, toResumedLabel } from '../../store/rules.ts'
+import { toSessionLabel } from '../../store/rules.ts'
 import type { ApiParts } from './parts.ts'
 import { findPauseTarget, isFromRequest, nameLabel, type PauseTarget } from './pause-targets.ts'
 import { readRequestText, type RouteContext } from './query.ts'
@@ -43,7 +43,6 @@ type AskedChange = z.infer<typeof AskedChange>
 
 /** The kinds of holds that `resume` ends. A budget is raised instead. */
 const resumed = ['pause', 'turns', 'provider'] as const satisfies readonly Hold['kind'][]
-const hourMs = 3_600_000
 
 export function addPauseRoutes(router: Router, guards: Guards, parts: PauseParts): void {
   router.get('/api/pauses', guards.read, async (ctx) => answerJson(ctx, { pauses: await listPauses(parts) }))
@@ -68,18 +67,14 @@ export async function listPauses({ store, generation }: Pick<PauseParts, 'store'
 
 /** The holds that keep jobs back, as people see them. */
 function buildPauses(holds: readonly Hold[], generation: Generation): PauseFields[] {
-  return holds.flatMap((hold) => {
-    const { label, kind, author, reason, at, forMs } = hold
-    if (isResumedLabel(label)) return []
-    return {
-      what: nameLabel(label, generation),
-      kind,
-      by: author ?? null,
-      reason: reason === '' ? null : reason,
-      since: toIsoTime(at),
-      until: forMs === undefined ? null : toIsoTime(Date.now() + forMs),
-    }
-  })
+  return holds.map(({ label, kind, author, reason, at, forMs }) => ({
+    what: nameLabel(label, generation),
+    kind,
+    by: author ?? null,
+    reason: reason === '' ? null : reason,
+    since: toIsoTime(at),
+    until: forMs === undefined ? null : toIsoTime(Date.now() + forMs),
+  }))
 }
 
 async function pause(parts: PauseParts, asked: z.infer<typeof AskedPause>): Promise<{ pause: PauseFields | null }> {
@@ -97,20 +92,24 @@ async function pause(parts: PauseParts, asked: z.infer<typeof AskedPause>): Prom
 async function resume(parts: PauseParts, asked: AskedChange): Promise<{ what: string }> {
   const { store, generation, lookForJobs } = parts
   const holds = await store.holds()
+  const label = await findSessionLabel(store, asked.what)
   // the list shows the label of a mapping that was removed, and this label resumes it
-  const held = holds.find(({ label }) => toShownName(nameLabel(label, generation())) === asked.what)
-  const target = held === undefined ? findPauseTarget(asked.what, generation()) : toTarget(held, generation())
+  const held = holds.find(
+    (hold) => hold.label === label || toShownName(nameLabel(hold.label, generation())) === asked.what,
+  )
+  const target = held === undefined ? findPauseTarget(label ?? asked.what, generation()) : toTarget(held, generation())
   const ended = holds.filter(({ label, kind }) => label === target.label && resumed.some((each) => each === kind))
   if (ended.length === 0) throw new Problem('conflict', `${target.name} is not paused. "hookloom pause" lists what is.`)
   for (const { label, kind } of ended) await store.unhold({ label, kind })
-  if (ended.some(({ kind }) => kind === 'turns')) {
-    // from now on, the turns of the last hour do not count
-    const label = toResumedLabel(target.label)
-    await store.hold({ label, kind: 'turns', reason: asked.reason ?? '', author: asked.by, forMs: hourMs })
-  }
   lookForJobs()
   await noteChange(parts, { ...asked, done: 'resumed', name: target.name })
   return { what: target.name }
+}
+
+/** The label of the session of a run, if the text is the id of a run: a command with an id can be pasted, whatever the key of the session is. */
+async function findSessionLabel(store: PauseParts['store'], id: string): Promise<string | undefined> {
+  const planned = (await store.job(id))?.planned
+  return planned?.kind === 'agent' ? toSessionLabel(planned) : undefined
 }
 
 function toTarget({ label }: Hold, generation: Generation): PauseTarget {

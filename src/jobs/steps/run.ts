@@ -1,6 +1,7 @@
 // The step `run`: one agent turn with its prompt, history and time limit.
 import { type Heartbeat, mainSessionKey } from '../../model/action.ts'
 import { builtInRunners } from '../../model/config/agents-rules.ts'
+import { Problem } from '../../model/problem.ts'
 import type { Runner, RunRequest, RunResult } from '../../model/runner.ts'
 import type { WaitingEvents } from '../../store/records.ts'
 import type { Store } from '../../store/store.ts'
@@ -49,7 +50,7 @@ async function runTurn(
   const note = (message: string) => context.log.info({ jobId: job.id }, cut(message, 500))
   const runner = context.runner(agent.runner)
   if (runner === undefined) return failUnknownRunner(agent)
-  if (planned.kind === 'agent' && (await holdBackIfCrowded(planned, agent, context))) return { kind: 'held' }
+  if (planned.kind === 'agent' && (await isHeldBack({ id: job.id, planned, agent }, context))) return { kind: 'held' }
   const waiting = await readWaiting(store, planned)
   const gathered = job.hasFlow ? await readGathered(store, job.id) : noGathered
   const checks = planned.kind === 'heartbeat' ? await readWorkspaceFile(agent.workspace, 'HEARTBEAT.md') : undefined
@@ -129,11 +130,16 @@ async function runTurn(
   }
 }
 
-/** Returns whether the session of the turn is held back. */
-async function holdBackIfCrowded(planned: AgentPlan, agent: Agent, context: JobContext): Promise<boolean> {
-  const session = await holdIfCrowded(planned, agent, context.store)
-  if (session !== undefined) context.onCrowded({ ...session, hops: readPlannedHops(planned) })
-  return session !== undefined
+/** Whether the session of the turn is held back. A turn that the store cannot count now is not tried: the job is queued again. */
+async function isHeldBack(turn: Parameters<typeof holdIfCrowded>[0], context: JobContext): Promise<boolean> {
+  try {
+    const session = await holdIfCrowded(turn, context.store)
+    if (session !== undefined) context.onCrowded(session)
+    return session !== undefined
+  } catch (thrown) {
+    if (thrown instanceof Problem && thrown.code === 'store-unavailable') return true
+    throw thrown
+  }
 }
 
 const noEvents: WaitingEvents = { events: [], count: 0, wakes: false }

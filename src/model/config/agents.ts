@@ -127,7 +127,7 @@ export const AgentsConfig = z.strictObject({
       ...agentKeys,
       timeoutSeconds: TimeoutSeconds.default(600).describe('Seconds after which a run that names no limit is ended.'),
       maxTurnsPerHour: MaxTurnsPerHour.default(20).describe(
-        'Turns of one session key in an hour. The next ones wait, and `hooks.alerts` gets a message: it may be a loop. Heartbeats and the runner echo never wait for it. 0: no limit.',
+        'Turns that start in an hour with one session key that a mapping, a transform or a request chose. The next ones wait, and `hooks.alerts` gets a message: it may be a loop. Runs with `hooks.defaultSessionKey`, heartbeats and the runner echo never wait for it, nor count. 0: no limit.',
       ),
       history: HistoryConfig.prefault({}).describe(
         'The newest earlier messages of its session that go with a turn of a persistent session.',

@@ -15,6 +15,7 @@ import {
 } from './append.ts'
 import type { Row } from '../rows.ts'
 import { clockSetBackMs, failedBySql, longestPeriodMs } from '../rules.ts'
+import { whereTurnIsOld } from '../turns.ts'
 import { readyColumns } from '../flow-script.ts'
 import { lockFlows } from './flow.ts'
 import { reviewFlows } from './holds.ts'
@@ -244,6 +245,8 @@ export async function pruneStep(query: Query, before: number, now: string): Prom
         THEN split_part(value, ' ', 1)::bigint < ${now} ELSE false END LIMIT $2) AND $1::bigint > 0 RETURNING name`,
     pruneAccounts,
     `DELETE FROM flow_counts WHERE seq IN (SELECT seq FROM flow_counts WHERE at < ${now} - ${longestPeriodMs} ORDER BY at LIMIT $2)
+      AND $1::bigint > 0 RETURNING seq`,
+    `DELETE FROM flow_counts WHERE seq IN (SELECT seq FROM flow_counts WHERE ${whereTurnIsOld(now)} LIMIT $2)
       AND $1::bigint > 0 RETURNING seq`,
     `DELETE FROM leases WHERE name IN (SELECT name FROM leases WHERE until < $1 LIMIT $2) RETURNING name`,
     `DELETE FROM nodes WHERE id IN (SELECT id FROM nodes WHERE seen_at < $1 LIMIT $2) RETURNING id`,

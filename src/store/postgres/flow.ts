@@ -1,6 +1,7 @@
 // The tables of flows, how Postgres runs their scripts, and the lock that orders their changes.
 import { firstFlow } from '../flow.ts'
 import type { Dialect, Script, Statement } from '../flow-script.ts'
+import { startTurn as startTurnScript, type TurnStart } from '../turns.ts'
 import type { Param, Query } from './pool.ts'
 
 /**
@@ -133,3 +134,13 @@ export async function lockFlows(query: Query, which: string, ...params: readonly
 /** Takes the lock if an unfinished job has a flow. The column `flows` is then 1. With OFFSET, the look-up runs only once. */
 export const lockIfFlows = `SELECT flows::int, CASE WHEN flows THEN ${lock} END AS locked
   FROM (SELECT (SELECT ${firstFlow}) IS NOT NULL AS flows OFFSET 0) f`
+
+const turnLock = `pg_advisory_xact_lock(hashtextextended('hookloom turn ' || current_schema() || $1, 0))::text`
+
+/** One start of a session at a time: the others wait for it, and then count it. */
+export async function startTurn(query: Query, start: TurnStart, now: string): Promise<number | undefined> {
+  await query(`SELECT ${turnLock} AS locked`, start.label)
+  // this statement begins under the lock
+  const [row] = await query(`SELECT ${now} AS now`)
+  return await runScript(query, startTurnScript(start, Number(row?.['now'])))
+}

@@ -4,6 +4,7 @@ import { reopenKey } from '../flow.ts'
 import { readyColumns, makeKeysReady } from '../flow-script.ts'
 import type { Hold, NewHold } from '../records.ts'
 import { type Row, toHold } from '../rows.ts'
+import { forgetTurns } from '../turns.ts'
 import { dialect, lockFlows, runScript } from './flow.ts'
 import type { Query } from './pool.ts'
 
@@ -54,6 +55,7 @@ export async function hold(query: Query, { label, kind, reason, author, forMs }:
 }
 
 export async function unhold(query: Query, { label, kind }: Pick<Hold, 'label' | 'kind'>): Promise<boolean> {
+  if (kind === 'turns') await runScript(query, forgetTurns(label))
   const removed = await query('DELETE FROM holds WHERE label = $1 AND kind = $2 RETURNING label', label, kind)
   if (removed.length > 0) await openHeld(query)
   return removed.length > 0

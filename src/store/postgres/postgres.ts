@@ -13,6 +13,7 @@ import { noteBudgetAlert, raiseBudget, reserve, wakeBudgets } from './budgets.ts
 import { createBatches } from './batches.ts'
 import { createDatabaseConnections } from './connection.ts'
 import { appendAll, drop, pruneStep, settle, sweepStep } from './deliveries.ts'
+import { startTurn } from './flow.ts'
 import { addTask, claim, extend, makeDue, requeue, selectHints } from './jobs.ts'
 import { endLeases, extendLeases, join, lease, lockouts, noteFailures } from './leases.ts'
 import { channel, createListener, type ListenerTimes } from './listener.ts'
@@ -193,6 +194,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
       writeAndSignal(mayFreeOthers(what) ? ['jobs'] : [], (own) => report(own, { job, what, now: now() })),
     extend: (jobs, leaseMs) => writeSilently((own) => extend(own, { jobs, leaseMs, now: now() })),
     reserve: (job, reservations) => writeSilently((own) => reserve(own, { job, reservations, now: now() })),
+    startTurn: (start) => writeSilently((own) => startTurn(own, start, now())),
     raiseBudget: (account, by) => writeAndSignal(['jobs'], (own) => raiseBudget(own, { ...account, by, now: now() })),
     wakeBudgets: () => writeAndSignal(['jobs'], (own) => wakeBudgets(own, now())),
     noteBudgetAlert: (account, percent) => writeSilently((own) => noteBudgetAlert(own, account, percent)),

@@ -203,12 +203,6 @@ export function createReads(
         OR j.seq IN (SELECT job_seq FROM job_flow WHERE key = $1)) ORDER BY j.seq LIMIT $2`
       return (await patientQuery(sql, key, limit)).map(toJob)
     },
-    turnAgesMs: async ({ agentId, sessionKey, limit, withinMs }) => {
-      const sql = `SELECT greatest(0, ${now()} - at) AS age FROM (SELECT at, role, seq FROM messages
-          WHERE agent_id = $1 AND session_key = $2 ORDER BY seq DESC LIMIT $3) newest
-        WHERE role = 'assistant' AND at > ${now()} - $4::bigint ORDER BY seq DESC`
-      return (await query(sql, agentId, sessionKey, 2 * limit, withinMs)).map(({ age }) => Number(age)).slice(0, limit)
-    },
     lanes: async ({ limit }) => (await patientQuery(selectLanes, limit)).map(toLaneLoad),
     counts: async () => ({
       deliveries: toDeliveryCounts(await patientQuery(selectCountsByState('deliveries', 'accepted'))),

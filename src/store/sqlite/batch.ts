@@ -6,6 +6,7 @@ import { append, appendAll, drop, forget, settle } from './deliveries.ts'
 import { Problem } from '../../model/problem.ts'
 import { type Database, classifyError } from './driver.ts'
 import { endJob } from './endings.ts'
+import { runScript } from './flow.ts'
 import { hold, unhold } from './holds.ts'
 import { noteBudgetAlert, raiseBudget, wakeBudgets } from './budgets.ts'
 import { claim, extend, report } from './jobs.ts'
@@ -16,6 +17,7 @@ import { noteRepeats } from './repeats.ts'
 import { reserve } from './reserve.ts'
 import { trimTranscript } from './sessions.ts'
 import { prune, sweep } from './sweep.ts'
+import { startTurn } from '../turns.ts'
 import { addTask, makeDue, requeue } from './tasks.ts'
 import { takeWaitingChange } from './waiting-bytes.ts'
 
@@ -118,6 +120,8 @@ function perform(db: Database, operation: Operation): Results[Operation['kind']]
       return unhold(db, { label: operation.label, kind: operation.hold })
     case 'reserve':
       return reserve(db, operation)
+    case 'startTurn':
+      return runScript(db, startTurn(operation, operation.at))
     case 'raiseBudget':
       return raiseBudget(db, operation)
     case 'wakeBudgets':

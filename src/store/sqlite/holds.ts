@@ -1,7 +1,9 @@
 // Holds, which keep jobs back by their labels.
 import type { Hold, NewHold } from '../records.ts'
 import { toHold } from '../rows.ts'
+import { forgetTurns } from '../turns.ts'
 import type { Database } from './driver.ts'
+import { runScript } from './flow.ts'
 
 /** The labels of the holds that apply now. The usual case reads one empty table. */
 export function findHeldLabels(db: Database, at: number): string[] {
@@ -52,6 +54,7 @@ export function hold(db: Database, { hold: given, at }: { hold: NewHold; at: num
 }
 
 export function unhold(db: Database, { label, kind }: Pick<Hold, 'label' | 'kind'>): boolean {
+  if (kind === 'turns') runScript(db, forgetTurns(label))
   const { changes } = db.run('DELETE FROM holds WHERE label = ? AND kind = ?', label, kind)
   if (changes > 0) openHeld(db)
   return changes > 0

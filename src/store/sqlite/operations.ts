@@ -11,6 +11,7 @@ import type { Ending, Session } from '../../model/job.ts'
 import type { Appended, DedupeKey, EndedRun, FlowCancel, Hold, NewHold, Repetition, StoreHealth } from '../records.ts'
 import type { CursorMove } from '../cursors.ts'
 import type { TranscriptBounds } from '../transcripts.ts'
+import type { TurnStart } from '../turns.ts'
 
 /** The columns of a settlement, in the order of its values. */
 export const settlementColumns = [
@@ -173,6 +174,7 @@ export type Operation =
       readonly fence: number
       readonly reservations: readonly Reservation[]
     }
+  | ({ readonly kind: 'startTurn'; readonly at: number } & TurnStart)
   | ({ readonly kind: 'raiseBudget'; readonly at: number; readonly by: Spending } & AccountName)
   | { readonly kind: 'wakeBudgets'; readonly at: number }
   | ({ readonly kind: 'noteBudgetAlert'; readonly percent: number } & AccountName)
@@ -216,6 +218,7 @@ export type Results = {
   report: boolean
   extend: string[]
   reserve: ReserveResult
+  startTurn: number | undefined
   raiseBudget: undefined
   wakeBudgets: boolean
   noteBudgetAlert: boolean

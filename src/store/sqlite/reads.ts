@@ -92,8 +92,6 @@ const selectUnfinished = `${selectJob} WHERE j.ended_at IS NULL AND j.seq IN (
     SELECT seq FROM jobs WHERE ended_at IS NULL AND EXISTS (SELECT 1 FROM json_each(labels)
       WHERE value LIKE 'session:%' AND substr(value, instr(value, '/') + 1) = ?1)
     UNION SELECT job_seq FROM job_flow WHERE key = ?1) ORDER BY j.seq LIMIT ?2`
-/** A turn has two messages: its prompt and its reply. */
-const selectTurns = `SELECT at FROM (${selectMessages}) WHERE role = 'assistant' ORDER BY seq DESC`
 /** Reads the partial index of unfinished jobs, then one row for each lane that is returned. */
 const selectLanes = `SELECT lane, jobs, (SELECT created_at FROM jobs WHERE seq = first) AS since,
     EXISTS (SELECT 1 FROM jobs WHERE seq = first AND state = 'running') AS running
@@ -234,11 +232,6 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
         : all(selectRunMessages, agentId, sessionKey, limit, runId)
       ).map(toMessage),
     unfinishedJobs: async ({ key, limit }) => all(selectUnfinished, key, limit).map(toJob),
-    turnAgesMs: async ({ agentId, sessionKey, limit, withinMs }) => {
-      const now = clock()
-      const ages = all(selectTurns, agentId, sessionKey, 2 * limit).map(({ at }) => Math.max(0, now - Number(at)))
-      return ages.filter((age) => age < withinMs).slice(0, limit)
-    },
     lanes: async ({ limit }) => all(selectLanes, limit).map(toLaneLoad),
     counts: async () => ({
       deliveries: toDeliveryCounts(all(countDeliveries)),

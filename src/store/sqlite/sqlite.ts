@@ -172,6 +172,7 @@ function createStore({ connection, writer, clock, room, countOpenings = () => 1 
     report: async (job, report) => writer.run(toReport(job, report, clock())),
     reserve: async ({ id, fence }, reservations) =>
       writer.run({ kind: 'reserve', at: clock(), id, fence, reservations }),
+    startTurn: async (start) => writer.run({ kind: 'startTurn', at: clock(), ...start }),
     raiseBudget: async (account, by) => writer.run({ kind: 'raiseBudget', at: clock(), by, ...account }),
     wakeBudgets: async () => writer.run({ kind: 'wakeBudgets', at: clock() }),
     noteBudgetAlert: async (account, percent) => writer.run({ kind: 'noteBudgetAlert', percent, ...account }),

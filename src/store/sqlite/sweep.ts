@@ -6,6 +6,7 @@ import { dropJobs } from './endings.ts'
 import type { OperationOf, Results } from './operations.ts'
 import { expiringPrefixes } from '../cursors.ts'
 import { clockSetBackMs, longestPeriodMs } from '../rules.ts'
+import { whereTurnIsOld } from '../turns.ts'
 
 /**
  * Visits deliveries in order of arrival, from `after` on. Deletes those that ended before `before`, with their jobs, and drops
@@ -44,6 +45,7 @@ const deleteExpiredCursors = `DELETE FROM cursors WHERE name IN (SELECT name FRO
 
 const deleteOldStarts =
   'DELETE FROM flow_counts WHERE seq IN (SELECT seq FROM flow_counts WHERE at < ? ORDER BY at LIMIT ?)'
+const deleteOldTurns = `DELETE FROM flow_counts WHERE seq IN (SELECT seq FROM flow_counts WHERE ${whereTurnIsOld('?1')} LIMIT ?2)`
 
 /**
  * The last turn of a line only delays jobs that are older than this turn, and `sweep` has dropped such jobs. A last turn in the future, from before
@@ -62,6 +64,7 @@ export function prune(db: Database, operation: OperationOf<'prune'>): number {
     pruneTasks(db, operation) +
     db.run(deleteExpiredCursors, at, limit).changes +
     db.run(deleteOldStarts, at - longestPeriodMs, limit).changes +
+    db.run(deleteOldTurns, at, limit).changes +
     db.run(deleteOldLines, before, at + clockSetBackMs, limit).changes +
     pruneAccounts(db, before) +
     db.run(deleteOldest('events'), at, before, limit).changes +

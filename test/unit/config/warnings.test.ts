@@ -23,11 +23,31 @@ describe('findings of doctor', () => {
       'session-key-prefixes',
       'default-session-key',
       'request-session-keys',
+      'turns-per-hour',
       'unsafe-content',
       'file-permissions',
       'channels',
       'references',
     ])
+  })
+
+  test('the check says which mappings have one session for all requests, and that the default key has no limit', () => {
+    const mappings = [
+      { sessionKey: 'hook:all' },
+      { sessionKey: 'hook:{{id}}' },
+      { sessionKey: 'hook:quiet', agentId: 'echo' },
+      {},
+      { sessionKey: 'main', agentId: 'ops' },
+    ]
+    const list = [{ id: 'main' }, { id: 'echo', runner: 'echo' }, { id: 'ops', maxTurnsPerHour: 7 }]
+    const agents = { defaults: { runner: 'claude' }, list }
+    const findings = checkRisks(Config.parse({ channels, hooks: { ...tight, mappings }, agents }), { files: [] })
+    expect(findings.find(({ name }) => name === 'turns-per-hour')).toMatchObject({
+      ok: true,
+      detail: expect.stringContaining(
+        'wait: hooks.mappings[0] (at most 20 in an hour), hooks.mappings[4] (at most 7 in an hour). ',
+      ),
+    })
   })
 
   const telegram = { botToken: 't' }

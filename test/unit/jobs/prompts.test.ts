@@ -200,6 +200,7 @@ const paths: readonly Path[] = [
     alert: (alerts) => {
       const sessionKey = `hook:${outside.branch}`
       alerts.reportCrowded({
+        jobId: 'run-1',
         agentId: 'main',
         sessionKey,
         label: `session:main/${sessionKey}`,

@@ -1,7 +1,17 @@
 // The limit on the turns of a session in an hour: a loop ends in a pause, and no turn is lost.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { Flow, toFlowSettings } from '../../../src/model/config/flow.ts'
-import { planAgent, buildConfig, createStage, ok, pass, scriptChannel, scriptRunner, type Stage } from './stage.ts'
+import {
+  planAgent,
+  planWake,
+  buildConfig,
+  createStage,
+  ok,
+  pass,
+  scriptChannel,
+  scriptRunner,
+  type Stage,
+} from './stage.ts'
 
 const minute = 60_000
 const hour = 60 * minute
@@ -23,7 +33,7 @@ function start(agents: object, runner = scriptRunner(() => ok('Done.'))) {
 async function ask(stage: Stage, sessionKey: string, count: number): Promise<string[]> {
   const ids: string[] = []
   for (let at = 0; at < count; at += 1) {
-    ids.push(...(await stage.accept(planAgent({ sessionKey, action: quiet }))))
+    ids.push(...(await stage.accept(planAgent({ sessionKey, isKeyChosen: true, action: quiet }))))
     await pass(minute)
   }
   return ids
@@ -57,19 +67,18 @@ test('one alert says which session waits, for how long, and how to resume it', a
   await ask(stage, 'hook:a', 6)
   expect(sent).toHaveLength(1)
   expect(sent[0]?.text).toMatch(
-    /the session "hook:a" of the agent "main" had 3 turns in an hour.* wait for 5\d minutes, or until "hookloom resume session:main\/hook:a"/,
+    /the session "hook:a" of the agent "main" had 3 turns in an hour.* wait for 5\d minutes, or until "hookloom resume [\w-]+"/,
   )
 })
 
-test.each([
-  ['hook:fix;touch${IFS}/tmp/x;#', `"hookloom resume $'session:main/hook:fix;touch\\044{IFS}/tmp/x;#'"`],
-  ['hook:a b', `"hookloom resume 'session:main/hook:a b'"`],
-  [`hook:${'a'.repeat(230)}`, 'you resume it: "hookloom pause" lists its name.'],
-])('the alert about the session %s has no command that runs a part of its name', async (key, command) => {
-  const { stage, sent } = start(three)
-  await ask(stage, key, 4)
-  expect(sent[0]?.text).toContain(`or until ${command}`)
-})
+test.each(['hook:fix;touch${IFS}/tmp/x;#', 'hook:a b', `hook:${'a'.repeat(230)}`])(
+  'the alert about the session %s names the run that waits in its command, and no part of the name of the session',
+  async (key) => {
+    const { stage, sent } = start(three)
+    const ids = await ask(stage, key, 4)
+    expect(sent[0]?.text).toContain(`or until "hookloom resume ${ids[3]}". Does`)
+  },
+)
 
 test('after a resume, a session may start as many turns as in a new hour', async () => {
   const { stage, turns } = start(three)
@@ -77,7 +86,6 @@ test('after a resume, a session may start as many turns as in a new hour', async
   expect(turns).toHaveLength(3)
   const label = 'session:main/hook:a'
   expect(await stage.store.unhold({ label, kind: 'turns' })).toBe(true)
-  await stage.store.hold({ label: `resumed:${label}`, kind: 'turns', reason: '', author: 'ada', forMs: hour })
   stage.lookForJobs()
   await pass(minute)
   expect(turns).toHaveLength(6)
@@ -94,6 +102,62 @@ test.each([
   const { stage, turns } = start(agents)
   await ask(stage, 'hook:a', 6)
   expect(turns).toHaveLength(6)
+})
+
+test.each([
+  ['runs that share the default key', { sessionKey: 'hook:inbox', sharesSession: true, isKeyChosen: false }],
+  ['runs of a persistent session that only has the default key', { sessionKey: 'hook:inbox', isKeyChosen: false }],
+])('%s never wait for an hourly limit', async (_, plan) => {
+  const { stage, turns } = start({ defaults: { maxTurnsPerHour: 1, runner: 'scripted' } })
+  for (let at = 0; at < 30; at += 1) await stage.accept(planAgent({ ...plan, action: quiet }))
+  await pass(minute)
+  expect(turns).toHaveLength(30)
+  expect(await stage.store.holds()).toEqual([])
+})
+
+test('of sixty runs of a key that a mapping chose, exactly twenty start within the hour, however many slots there are', async () => {
+  for (const maxConcurrent of [16, 64]) {
+    const { stage, turns } = start({ defaults: { runner: 'scripted', maxConcurrent } })
+    await stage.accept(
+      ...Array.from({ length: 60 }, () => planAgent({ sessionKey: 'hook:a', isKeyChosen: true, action: quiet })),
+    )
+    await pass(30 * minute)
+    expect(turns).toHaveLength(20)
+    await pass(31 * minute)
+    expect(turns).toHaveLength(40)
+  }
+})
+
+test('a turn that fails counts, and its retries count with it', async () => {
+  const failing = scriptRunner(() => ({ status: 'error', retryable: true, detail: 'It broke.' }))
+  const { stage, turns } = start(three, failing)
+  const ids = await ask(stage, 'hook:a', 4)
+  await pass(30 * minute)
+  expect(turns.length).toBeGreaterThan(3)
+  expect(await Promise.all(ids.map(async (id) => (await stage.readJob(id)).state))).toEqual([
+    'dead',
+    'dead',
+    'dead',
+    'queued',
+  ])
+})
+
+test('heartbeats and the turns of echo count toward no limit', async () => {
+  const { stage, turns } = start(three)
+  for (let at = 0; at < 6; at += 1) {
+    await stage.store.addTask({
+      id: `beat ${at}`,
+      planned: { kind: 'heartbeat', agentId: 'main', sessionKey: 'main', reason: 'wake' },
+      lane: 'main/main',
+      standsFor: 'heartbeat/main',
+    })
+    await stage.accept(planWake())
+    stage.lookForJobs()
+    await pass(minute)
+  }
+  expect(turns).toHaveLength(6)
+  await ask(stage, 'main', 3)
+  expect(turns).toHaveLength(9)
 })
 
 /** A run whose flow has the limit. */
