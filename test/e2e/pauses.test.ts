@@ -196,7 +196,11 @@ describe('a cancelled run', () => {
     const running = await ask(gateway, 'alarms')
     const next = await ask(gateway, 'alarms')
     await expect.poll(() => readState(gateway, running)).toBe('running')
-    expect((await callApi(gateway, `/api/runs/${running}`, 'DELETE')).status).toBe(200)
+    expect((await callApi(gateway, `/api/runs/${running}?whoever=ada`, 'DELETE')).status).toBe(400)
+    expect((await callApi(gateway, `/api/runs/${running}?by=ada&reason=too%20slow`, 'DELETE')).status).toBe(200)
+    const audit = await runCommand(['audit', '--json'], { dir })
+    const details = { by: 'ada', reason: 'too slow' }
+    expect(audit.json()).toContainEqual(expect.objectContaining({ act: 'cancel', details }))
     await expect.poll(() => readState(gateway, running)).toBe('cancelled')
     await expect.poll(() => readState(gateway, next)).toBe('running')
     expect(replies).toEqual([])

@@ -30,7 +30,7 @@ export const acts: Readonly<Record<string, KnownAct>> = {
   'POST /api/parked/drop': { name: 'drop.parked', query: parked, target: 'hook' },
   'POST /api/refusals/retry': { name: 'retry.refused', query: [...range, 'dryRun'], target: 'hook' },
   'POST /api/refusals/drop': { name: 'drop.refused', query: range, target: 'hook' },
-  'DELETE /api/runs/{id}': { name: 'cancel', body: asked },
+  'DELETE /api/runs/{id}': { name: 'cancel', query: asked, body: asked },
   'POST /api/cancel': { name: 'cancel', body: ['what', ...asked], target: 'what' },
   'POST /api/pauses': { name: 'pause', body: ['what', 'until', ...asked], target: 'what' },
   'POST /api/resume': { name: 'resume', body: ['what', ...asked], target: 'what' },

@@ -112,6 +112,7 @@ export const calls: readonly Call[] = [
   read('/api/runs/{id}', 'Shows one run with its prompt and its reply.', answers.RunFields),
   change('operate', '/api/runs/{id}', 'Cancels a run.', operations.CancelledFields, {
     method: 'delete',
+    query: { by: 'Who cancels it. Only without a body.', reason: 'Why. Only without a body.' },
     body: AskedChange.omit({ what: true }),
     isBodyOptional: true,
   }),

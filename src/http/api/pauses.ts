@@ -56,7 +56,8 @@ export function addPauseRoutes(router: Router, guards: Guards, parts: PauseParts
     answerJson(ctx, await cancel(parts, await readBody(ctx, AskedChange))),
   )
   router.delete('/api/runs/:id', guards.operate, async (ctx: RouteContext) => {
-    const change = await readBody(ctx, AskedChange.omit({ what: true }), '{}')
+    // many clients send no body with DELETE, and proxies may drop it, so the query counts too
+    const change = await readBody(ctx, AskedChange.omit({ what: true }), JSON.stringify(ctx.query))
     answerJson(ctx, await cancel(parts, { ...change, what: ctx.params['id'] ?? '' }))
   })
 }
