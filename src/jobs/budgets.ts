@@ -4,7 +4,7 @@ import { type BudgetConfig, findPeriod, toLimits } from '../model/budgets.ts'
 import { addSpendings, noSpending, type Spending, toUsd } from '../model/spending.ts'
 import { findModelConfig } from '../model/config/agents-rules.ts'
 import type { Config } from '../model/config/config.ts'
-import type { Usage } from '../model/job.ts'
+import { toKnownUsage, type Usage } from '../model/job.ts'
 import { resolveModelName } from '../model/config/permission.ts'
 import { defaultMaxTokens, type ModelConfig, toMaxNanos, toTurnNanos } from '../model/prices.ts'
 import type { Runner, RunRequest, RunResult } from '../model/runner.ts'
@@ -160,12 +160,20 @@ function createMeteredRunner(runner: Runner, { turn, candidates, calls, context 
       const candidate = candidates.find(({ name }) => name === request.model)
       const ifUnknown = turn.agent.runner === 'ai' ? (candidate?.most ?? oneTurn) : oneTurn
       const call = calls.push(ifUnknown) - 1
-      const result = await runner.run({ ...request, maxOutputTokens: candidate?.maxOutputTokens }, io)
+      const result = withKnownUsage(await runner.run({ ...request, maxOutputTokens: candidate?.maxOutputTokens }, io))
       calls[call] = toSpending(result, { cost: candidate?.cost, ifUnknown })
       meterCall(result, { turn, model: request.model, cost: candidate?.cost }, context)
       return result
     },
   }
+}
+
+/** The result without counts that cannot be true, so that metering never fails a turn whose reply is there. */
+function withKnownUsage(result: RunResult): RunResult {
+  if (!('usage' in result) || result.usage === undefined) return result
+  const { usage: reported, ...rest } = result
+  const usage = toKnownUsage(reported)
+  return { ...rest, ...(usage === undefined ? {} : { usage }) }
 }
 
 /** The spending of a call. A provider does not charge a call that it refused or that never reached it. */

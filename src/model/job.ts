@@ -48,6 +48,22 @@ const usageKinds = [
   'costUsd',
 ] as const satisfies readonly (keyof Usage)[]
 
+/** More than any turn can have. Sums of such counts still fit into the columns of the store. */
+const mostOfCall = 1_000_000_000
+
+/**
+ * The counts of a call that can be true. A server or a program may report anything: a negative, broken or huge count is unknown, and without the two
+ * required counts so is the usage.
+ */
+export function toKnownUsage(reported: Usage): Usage | undefined {
+  const isKnown = (count: number | undefined) =>
+    typeof count === 'number' && Number.isFinite(count) && count >= 0 && count <= mostOfCall
+  const known = usageKinds.filter((kind) => isKnown(reported[kind]))
+  if (!known.includes('inputTokens') || !known.includes('outputTokens')) return undefined
+  const { inputTokens, outputTokens } = reported
+  return { inputTokens, outputTokens, ...Object.fromEntries(known.map((kind) => [kind, reported[kind]])) }
+}
+
 /** The sum of all usages. A kind of tokens that no call counted is left out. Undefined if there was no call. */
 export function addUsages(all: readonly Usage[]): Usage | undefined {
   if (all.length === 0) return undefined

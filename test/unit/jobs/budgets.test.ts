@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { RunRequest, RunResult } from '../../../src/model/runner.ts'
 import { findPeriod } from '../../../src/model/budgets.ts'
+import { toKnownUsage } from '../../../src/model/job.ts'
 import { toAgent } from '../../../src/jobs/agents.ts'
 import { createEffects } from '../../../src/jobs/jobs.ts'
 import { silentLog } from '../../../src/model/log.ts'
@@ -57,6 +58,32 @@ function open(config: ReturnType<typeof buildConfig>, answer?: (request: RunRequ
 }
 
 describe('turns of a budget', () => {
+  test.each([
+    ['negative', { inputTokens: -5, outputTokens: 3 }],
+    ['not a number', { inputTokens: Number.NaN, outputTokens: 3 }],
+    ['infinite', { inputTokens: 1, outputTokens: Number.POSITIVE_INFINITY }],
+    ['huge', { inputTokens: 1e300, outputTokens: 3 }],
+  ])(
+    'a usage that is %s is unknown: the model is called once, its reply is kept, and the budget counts the maximum',
+    async (_, usage) => {
+      const answer = { ...used(0), usage }
+      const { turns, acceptTurns, account, readJob } = open(priced({ usd: 5 }), () => answer)
+      const [id] = await acceptTurns(1)
+      expect(turns).toHaveLength(1)
+      const { state, steps } = (await readJob(id)) ?? {}
+      expect({ state, run: steps?.find(({ name }) => name === 'run') }).toMatchObject({
+        state: 'done',
+        run: { state: 'done' },
+      })
+      expect((await account())?.spent.nanos).toBeGreaterThan(100_000_000)
+    },
+  )
+
+  test('only the count that cannot be true is left out', async () => {
+    const usage = { inputTokens: 2, outputTokens: 3, cachedInputTokens: -1, costUsd: 1e40 }
+    expect(toKnownUsage(usage)).toEqual({ inputTokens: 2, outputTokens: 3 })
+  })
+
   test('of sixteen parallel turns, a budget for three starts three, and the others start when the first ones end', async () => {
     // three turns reserve about 31 cents
     const { turns, acceptTurns, account, readJob } = open(priced({ usd: 0.35 }))
