@@ -8,7 +8,7 @@ import { createReplayer } from './replay/replayer.ts'
 import { createShadows } from './replay/shadow.ts'
 import { createLive } from './reload/reload.ts'
 import { rememberSaves } from './reload/saves.ts'
-import type { LiveStatus } from './reload/live-types.ts'
+import type { Live } from './reload/live-types.ts'
 import { loadConfig } from './config/config.ts'
 import { createConfigMemory } from './config/config-memory.ts'
 import { createTransformRuntime } from './transforms/runtime.ts'
@@ -82,15 +82,13 @@ export type HookloomOptions = {
   readonly write?: EffectsOptions['write']
 }
 
-export type Hookloom = {
+export type Hookloom = Pick<Live, 'status' | 'reload'> & {
   /** The base URL of the hook endpoints, including `hooks.path`. */
   readonly url: string
   /** The base URL of the admin port, with an address that this machine can call. */
   readonly adminUrl: string
   /** The live generation: the configuration and the modules that serve new requests. */
   readonly generation: () => Generation
-  /** The live generation, and the saved files that are not live. */
-  readonly status: () => LiveStatus
   /** Stops listening, finishes or releases the running jobs, and closes the store, each within a time limit. `signal`: the cause. */
   stop(signal?: string): Promise<void>
 }
@@ -290,7 +288,8 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   node.start({ effects, drain, recovery, mailbox: { apply: () => mailbox.apply(generation().config) } })
   noteStartAndSaves(auditor, info(), live)
   await live.watch()
-  return { url, adminUrl, generation, status: live.status, stop: (signal) => noteStop(auditor, signal, stops.run) }
+  const { status, reload } = live
+  return { url, adminUrl, generation, status, reload, stop: (signal) => noteStop(auditor, signal, stops.run) }
 
   /** The state of the saved files, and the problems of the mailbox. */
   function readStatus() {

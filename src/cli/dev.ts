@@ -33,6 +33,7 @@ export async function dev(context: Context, ports: Ports): Promise<number> {
     dir,
     env,
     ...ports,
+    onHangup: 'stop',
     development: true,
     log,
     onShapeWritten: createTypesWriter(context, { log, generation: () => live?.generation() }),

@@ -11,6 +11,7 @@ export async function start({ dir, env }: Context, ports: Ports): Promise<number
     dir,
     env,
     ...ports,
+    onHangup: 'reload',
     log,
     // logs only the length of a reply: the log is kept and forwarded, and a reply may quote a payload
     write: ({ jobId, agentId, chars }) =>

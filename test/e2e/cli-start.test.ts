@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { runBuilt, runCommand } from './command.ts'
-import { freePort, gatewayToken, hookToken, post, startGateway } from './gateway.ts'
+import { freePort, gatewayToken, hookToken, post, startGateway, writeFiles } from './gateway.ts'
 
 describe('hookloom start', () => {
   test('a second gateway on one store exits 69 and names the first, and starts once the first has ended', async () => {
@@ -39,6 +39,26 @@ describe('hookloom start', () => {
       expect(await ended).toBe(0)
     },
   )
+
+  test('SIGHUP reloads the configuration of a service, SIGUSR2 changes nothing, and the same process keeps serving', async () => {
+    const gateway = await startGateway()
+    gateway.child.kill('SIGUSR2')
+    await gateway.printed(/this signal changes nothing here; SIGHUP reloads/)
+    gateway.child.kill('SIGHUP')
+    await gateway.printed(/reload: the gateway serves the same as before/)
+    writeFiles(gateway.dir, { 'hookloom.jsonc': '{ "hooks": ' })
+    gateway.child.kill('SIGHUP')
+    await gateway.printed(/"signal":"SIGHUP".*reload: .*The last good version serves/)
+    expect(await post(gateway, 'wake', { text: 'Here' })).toMatchObject({ ok: true })
+    expect(await gateway.stop()).toBe(0)
+  })
+
+  test('a gateway in a terminal ends with its terminal', async () => {
+    const gateway = await startGateway({ command: 'dev' })
+    const ended = new Promise((done) => gateway.child.once('exit', (code) => done(code)))
+    gateway.child.kill('SIGHUP')
+    expect(await ended).toBe(0)
+  })
 
   test('a second signal ends the gateway without waiting for open requests', async () => {
     const gateway = await startGateway()

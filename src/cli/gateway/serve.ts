@@ -1,4 +1,5 @@
 // Runs a gateway from its start to the signal that stops it.
+import { constants } from 'node:os'
 import { createHookloom, type Hookloom, type HookloomOptions } from '../../app.ts'
 import { toErrorName } from '../../base/exceptions.ts'
 import { readVersion } from '../../base/package.ts'
@@ -9,35 +10,56 @@ export type Ports = Pick<HookloomOptions, 'port' | 'adminPort'>
 
 type ServeOptions = Omit<HookloomOptions, 'log'> & {
   readonly log: Log
+  /** What SIGHUP does: a service reloads, and a gateway in a terminal ends with its terminal. */
+  readonly onHangup: 'reload' | 'stop'
   /** Called when the gateway listens. */
   readonly announce: (gateway: Hookloom) => void
 }
 
 /**
- * Serves until SIGTERM or SIGINT, then stops: refuses new requests, and finishes or releases running jobs. A second signal ends the process
+ * Serves until SIGTERM or SIGINT, or until SIGHUP with `onHangup: 'stop'`, then stops: refuses new requests, and finishes or releases running jobs. A second signal ends the process
  * at once. Unfinished jobs run again at the next start.
  */
-export async function serve({ announce, ...options }: ServeOptions): Promise<number> {
+export async function serve({ announce, onHangup, ...options }: ServeOptions): Promise<number> {
   const { log } = options
+  let reload = async () => {}
   const stopping = new Promise<NodeJS.Signals>((resolve) => {
     let signals = 0
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
       process.on(signal, () => {
+        if (signal === 'SIGHUP' && onHangup === 'reload') return void reload()
         signals += 1
-        if (signals > 1) process.exit(signal === 'SIGINT' ? 130 : 143)
+        if (signals > 1) process.exit(128 + constants.signals[signal])
         resolve(signal)
       })
     }
   })
+  // the default of this signal is to end the process, and other servers use it for their logs
+  process.on('SIGUSR2', (signal) => log.info({ signal }, 'this signal changes nothing here; SIGHUP reloads'))
   // an unhandled rejection in an integrator's code must not end the gateway; its message may quote a payload, so it is not logged
   process.on('unhandledRejection', (thrown) => {
     log.error({ thrown: toErrorName(thrown) }, 'unhandled promise rejection')
   })
   const gateway = await createHookloom({ ...options, version: readVersion() })
+  reload = () => reloadOnSignal(gateway, log)
   announce(gateway)
   const signal = await stopping
   log.info({ signal }, 'stopping')
   await gateway.stop(signal)
   log.info({}, 'stopped')
   return 0
+}
+
+/** Reads the configuration and the modules again, as a save does. The reload logs each module itself. */
+async function reloadOnSignal(gateway: Hookloom, log: Log): Promise<void> {
+  const signal = 'SIGHUP'
+  try {
+    const { generation, swapped, problem } = await gateway.reload()
+    if (problem !== undefined)
+      log.warn({ signal, generation }, `reload: ${problem.detail} The last good version serves.`)
+    else if (swapped) log.info({ signal, generation }, `reload: generation ${generation} is live`)
+    else log.info({ signal, generation }, 'reload: the gateway serves the same as before')
+  } catch (err) {
+    log.error({ err, signal }, 'reload: it failed inside the gateway')
+  }
 }

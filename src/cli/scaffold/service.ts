@@ -59,6 +59,7 @@ User=${quoteUnitWord(user)}
 Group=${quoteUnitWord(group)}
 Environment=${quoteUnitWord(`HOOKLOOM_HOME=${dir}`)}
 ExecStart=${quoteUnitWord(node)} ${quoteUnitArgument(`${program}/dist/main.js`)} start
+ExecReload=/bin/kill -HUP $MAINPID
 Restart=on-failure
 RestartSec=5
 # above server.stopTimeoutMs: on a stop, running requests and turns may finish

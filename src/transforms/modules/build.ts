@@ -6,6 +6,7 @@ import type { BuildFailure, BuildOptions, Message, Metafile } from 'esbuild'
 import { toErrorText } from '../../base/exceptions.ts'
 import { type Attempt, attemptWithin } from '../../base/time.ts'
 import { Problem } from '../../model/problem.ts'
+import { findAlias } from './aliases.ts'
 import type { Trim, Trimmer } from './barrels.ts'
 import { createGraph } from './graph.ts'
 import type { BuildInput } from '../read.ts'
@@ -152,7 +153,7 @@ function isBuildFailure(error: unknown): error is BuildFailure {
 
 function describeMessage(label: string, first: Message | undefined, root: string): string {
   const where = first?.location ? ` at ${first.location.file}:${first.location.line}` : ''
-  return `${label} does not build${where}: ${(first?.text ?? 'no reason given').slice(0, 300)}.${suggestInstall(first?.text ?? '', root)}`
+  return `${label} does not build${where}: ${(first?.text ?? 'no reason given').slice(0, 300)}.${suggestImport(first?.text ?? '', root)}`
 }
 
 type Esbuild = typeof import('esbuild')
@@ -193,10 +194,15 @@ async function buildWithin<Result>(
   return ended
 }
 
-/** A sentence with the command that installs a missing package; an empty text for any other message. */
-function suggestInstall(text: string, root: string): string {
-  const [, name] =
-    /^(?:Could not resolve )?"((?:@[a-z\d][\w.-]*\/)?[a-z\d][\w.-]*)[^"]*"(?:$| is not installed)/i.exec(text) ?? []
+/** The next move for an import that does not resolve; an empty text for any other message. */
+function suggestImport(text: string, root: string): string {
+  const [, specifier] = /^(?:Could not resolve )?"([^"]+)"(?:$| is not installed)/.exec(text) ?? []
+  if (specifier === undefined) return ''
+  const found = findAlias(root, specifier)
+  if (found !== undefined) {
+    return ` "${found.alias}" is an alias of ${found.file}, and the gateway does not read the paths of a tsconfig. Import a relative path, or use "imports" of a package.json next to the module: {"imports":{"#lib/*":"./lib/*"}}.`
+  }
+  const [name] = /^(?:@[a-z\d][\w.-]*\/)?[a-z\d][\w.-]*/i.exec(specifier) ?? []
   if (name === undefined) return ''
   const at = root.split(sep).lastIndexOf('hooks')
   const folder = root.split(sep).slice(at < 0 ? -1 : at)

@@ -47,6 +47,35 @@ describe('build failures', () => {
     },
   )
 
+  test.each([
+    ['@app/money', '@app/*'],
+    ['lib/money', 'lib/*'],
+    ['money', 'money'],
+  ])(
+    'the error for the import %s names the alias of the tsconfig, and never a package to install',
+    async (specifier, alias) => {
+      const { message } = await readBuildProblem(
+        { 'x.ts': `import '${specifier}'` },
+        {
+          'hooks/tsconfig.json': '{ "extends": "./base.json" }',
+          'hooks/base.json': `{ /* a comment */ "compilerOptions": { "paths": { "${alias}": ["./transforms/lib/*"], } } }`,
+        },
+      )
+      expect(message).toContain(`"${alias}" is an alias of hooks/tsconfig.json, and the gateway does not read`)
+      expect(message).not.toContain('npm install')
+    },
+  )
+
+  test('the imports of a package.json next to a module are the aliases that the gateway reads', async () => {
+    const { root } = await createConfigDir()
+    await writeFiles(root, {
+      'x.ts': `export { default } from '#lib/y.ts'`,
+      'lib/y.ts': `export default () => 'aliased'`,
+      'package.json': '{"imports":{"#lib/*":"./lib/*"}}',
+    })
+    expect((await buildModule({ root, file: join(root, 'x.ts') })).code).toContain('aliased')
+  })
+
   test('a module that was deleted before the build is reported as missing', async () => {
     const { root } = await createConfigDir()
     await expect(buildModule({ root, file: join(root, 'x.ts') })).rejects.toMatchObject({
@@ -93,7 +122,7 @@ describe('an import', () => {
     )
     const tsconfig = { ...around, 'tsconfig.json': '{"compilerOptions":{"paths":{"near":["./node_modules/far"]}}}' }
     expect((await readBuildProblem({ 'x.ts': `import 'near'` }, tsconfig)).message).toContain(
-      'Could not resolve "near"',
+      'Could not resolve "near". "near" is an alias of tsconfig.json, and the gateway does not read the paths',
     )
     const imports = { ...around, 'package.json': '{"imports":{"#far":"./far.js"}}', 'far.js': '' }
     expect((await readBuildProblem({ 'x.ts': `import '#far'` }, imports)).message).toContain('"#far" is not installed')
