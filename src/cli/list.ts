@@ -112,6 +112,7 @@ function describeOutcome(record: DeliveryRecord, waits: Waits): string {
   const wait = findWait(record, waits)
   const notes = [
     ...(record.recovered ? ['recovered'] : []),
+    ...(record.edited ? ['edited'] : []),
     ...(wait === undefined ? [] : [toPrintable(wait)]),
     ...(repeated === '' ? [] : [`repeated ${repeated}`]),
   ]

@@ -88,6 +88,7 @@ function renderDelivery(record: DeliveryRecord, { waits, turns }: { waits: Waits
       ],
       ['answer', record.answer.contentType === undefined ? '' : describeAnswer(record.answer)],
       ['recovered', record.recovered ? 'fetched from its sender: no request brought it' : ''],
+      ['edited', record.edited ? 'an operator replaced the body: no sender has proved it' : ''],
       ['repeated', describeRepetitions(record)],
       ['twin', record.bodyDiffered ? 'a repetition had a different body' : ''],
     ]),

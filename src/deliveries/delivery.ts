@@ -6,6 +6,7 @@ import {
   type DeliveryHead,
   maxSourceChars,
   isSecretHeader,
+  listOpeningProofs,
 } from '../model/delivery.ts'
 import { isJsonObject, type JsonValue } from '../base/json.ts'
 import { type Body, openBody, readPayload } from '../model/body.ts'
@@ -45,7 +46,7 @@ export function buildDelivery(head: DeliveryHead, bytes: Uint8Array, { hook, id,
 }
 
 function toSentBody({ headers, admitted }: DeliveryHead, bytes: Uint8Array): SentBody {
-  return { bytes, contentType: headers['content-type'], isProved: admitted.signedFor.length > 0 }
+  return { bytes, contentType: headers['content-type'], isProved: listOpeningProofs(admitted).length > 0 }
 }
 
 /** A request that was admitted, with its inflated body. */

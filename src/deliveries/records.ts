@@ -18,7 +18,7 @@ export function toActionFields(planned: Planned): object {
 
 export function toDeliverySummary(record: DeliveryRecord): DeliverySummary {
   const { deliveryId, receivedAt, hook, source = null, event = null, mappingId = null, state } = record
-  const { repeats, repeatedAt, recovered } = record
+  const { repeats, repeatedAt, recovered, edited } = record
   const repeated = { repeats, repeatedAt: repeatedAt === undefined ? null : toIsoTime(repeatedAt) }
   return {
     deliveryId,
@@ -29,6 +29,7 @@ export function toDeliverySummary(record: DeliveryRecord): DeliverySummary {
     mappingId,
     ...repeated,
     recovered,
+    edited,
     state,
   }
 }

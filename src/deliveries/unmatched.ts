@@ -1,6 +1,6 @@
 // Deliveries that were answered 200 and that no mapping takes now, because a mapping, hook, preset or proof was removed or renamed. They stay
 // parked.
-import { missingMappingModule } from '../model/delivery.ts'
+import { missingMappingModule, listOpeningProofs } from '../model/delivery.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
 import type { Decision } from '../pipeline/decision.ts'
 import type { DeliveryRecord, OpenDelivery, Settlement } from '../store/records.ts'
@@ -34,7 +34,7 @@ export function buildUnmatchedSettlement(delivery: UnmatchedDelivery): Settlemen
     jobs: [],
     problem: isKnown
       ? record.problem
-      : toProblemRecord(buildMissingMappingProblem(decision, now, open.request.head.admitted.signedFor)),
+      : toProblemRecord(buildMissingMappingProblem(decision, now, listOpeningProofs(open.request.head.admitted))),
     trace: decision.trace,
     log: [],
   }

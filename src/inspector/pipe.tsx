@@ -25,6 +25,7 @@ export function Pipe({ delivery }: { delivery: ShownDelivery }): JSX.Element {
     <ol class="pipe" aria-label="What happened">
       <Stage name="received" mark="done">
         <Time at={receivedAt} />
+        {delivery.edited && <span id="edited"> an operator replaced the body: no sender has proved it</span>}
         {delivery.recovered && <span id="recovered"> fetched from its sender: no request brought it</span>}
         <Repetitions delivery={delivery} />
       </Stage>

@@ -198,8 +198,8 @@ export function describeRow(row: ListRow): string {
   if (row.kind === 'refusal') {
     return `${row.times > 1 ? `× ${row.times}  ` : ''}${row.refusal.reason}`
   }
-  const { repeats, recovered, summary, waits } = row.delivery
-  return `${summary}${waits === undefined ? '' : ` · ${toLocalTimes(waits)}`}${recovered ? ' · recovered' : ''}${repeats === 0 ? '' : ` · repeated ${formatTimes(repeats)}`}`
+  const { repeats, recovered, edited, summary, waits } = row.delivery
+  return `${summary}${waits === undefined ? '' : ` · ${toLocalTimes(waits)}`}${recovered ? ' · recovered' : ''}${edited ? ' · edited' : ''}${repeats === 0 ? '' : ` · repeated ${formatTimes(repeats)}`}`
 }
 
 /** The time from the arrival to the last step of the last action. Blank until then, and for a refusal. */

@@ -43,8 +43,21 @@ export type Admitted = {
   /** One name for each proof, for the key of duplicates. The names do not change when a second secret is added. Default: `signedFor`. */
   readonly signers?: readonly string[] | undefined
   readonly signedId?: SignedId | undefined
+  /**
+   * Only for a copy whose body an operator replaced: the names of the proofs of the original request. They open its mappings, as the operator
+   * asked, but they prove nothing.
+   */
+  readonly editedFor?: readonly string[] | undefined
   /** Only for a recovered delivery: when its sender first tried to send it, by the clock of the gateway. Undefined if the sender does not show it. */
   readonly sentAt?: number | undefined
+}
+
+/** The names of the proofs that open mappings. */
+export function listOpeningProofs({
+  signedFor,
+  editedFor = [],
+}: Pick<Admitted, 'signedFor' | 'editedFor'>): readonly string[] {
+  return [...signedFor, ...editedFor]
 }
 
 /** One admitted request. Headers have lower-case names and no credentials. Both maps have no prototype. */

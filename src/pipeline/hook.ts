@@ -1,5 +1,5 @@
 // A hook name and everything that takes its requests. Each request looks its hook up once and hands it on.
-import { type Admitted, type Delivery, isRunsPath, maxHookChars } from '../model/delivery.ts'
+import { type Admitted, type Delivery, isRunsPath, listOpeningProofs, maxHookChars } from '../model/delivery.ts'
 import type { Accepts } from '../model/syntax.ts'
 import { normalizeHookName } from '../model/config/mapping-rules.ts'
 import type { RequestHead } from '../model/verifier.ts'
@@ -142,9 +142,10 @@ export function toHookLabel({ kind, isNamed }: Hook, path: string): string {
 /** Why the credentials of a request do not open this mapping; undefined if they do. */
 function findDenial(
   { identity, mapping, verifier }: CompiledMapping,
-  { token, signedFor }: Admitted,
+  { token, ...proofs }: Admitted,
 ): string | undefined {
-  if (verifier !== undefined && !isProved(identity, signedFor)) return 'the request has no valid proof for this mapping'
+  if (verifier !== undefined && !isProved(identity, listOpeningProofs(proofs)))
+    return 'the request has no valid proof for this mapping'
   if (token) return undefined
   if (verifier === undefined)
     return 'the request has no hook token, which this mapping requires because it has no verify'
@@ -170,11 +171,12 @@ export function isHookOpen({ kind, mappings }: Hook, admitted: Admitted): boolea
  * The bodies that a hook accepts besides JSON: none for the built-in hooks; forms, and the bodies that a mapping or a proved scheme accepts, for
  * the others.
  */
-export function toAcceptedBodies({ kind, signed, accepted }: Hook, { signedFor }: Admitted): Accepts {
+export function toAcceptedBodies({ kind, signed, accepted }: Hook, admitted: Admitted): Accepts {
+  const proofs = listOpeningProofs(admitted)
   return {
     forms: kind !== 'built-in',
     plain: accepted.has('text'),
     xml: accepted.has('xml'),
-    empty: signed.some(({ identity, verifier }) => verifier.acceptsEmpty && isProved(identity, signedFor)),
+    empty: signed.some(({ identity, verifier }) => verifier.acceptsEmpty && isProved(identity, proofs)),
   }
 }

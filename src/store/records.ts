@@ -136,6 +136,8 @@ export type NewDelivery = Settlement & {
   readonly answer: StoredAnswer
   /** True: the gateway fetched it from its sender, because no request brought it. */
   readonly recovered?: boolean | undefined
+  /** True: an operator replaced the body of a copy. */
+  readonly edited?: boolean | undefined
 }
 
 /** `duplicate`: nothing was stored, because the dedupe key is taken. `first` is the answer to the delivery that has the key. */
@@ -224,6 +226,8 @@ export type DeliveryRecord = {
   readonly bodyDiffered: boolean
   /** True: the gateway fetched it from its sender, because no request brought it. */
   readonly recovered: boolean
+  /** True: a copy of another delivery, whose body an operator replaced. */
+  readonly edited: boolean
   /** The gateway that stored it; undefined if that gateway had not joined, or if the delivery was copied into a file. */
   readonly node: string | undefined
   /** When it was accepted, skipped or dropped; undefined while it waits. */

@@ -18,6 +18,7 @@ import { readAnswerText } from './answer-text.ts'
 import type { Account } from './budgets.ts'
 import type { NodeRecord } from './owners.ts'
 import type {
+  NewDelivery,
   DeliveryAnswer,
   StoredAnswer,
   DeliveryRecord,
@@ -131,6 +132,7 @@ export function toDeliveryRecord(row: Row, jobs: readonly Job[], node = optional
     repeatedAt: optional<number>(row, 'repeated_at'),
     bodyDiffered: row['body_differed'] === 1,
     recovered: row['recovered'] === 1,
+    edited: row['recovered'] === 2,
     settledAt: optional<number>(row, 'settled_at'),
     answer: toStoredAnswer(row),
     problem: optionalJson(row, 'problem'),
@@ -294,4 +296,10 @@ export function toAccount(row: Row): Account {
     raised: read('raised_'),
     waiting: Number(row['waiting'] ?? 0),
   }
+}
+
+/** The column `recovered` says where a delivery came from, if it was no request: 1 from its sender, 2 from an operator who edited it. */
+export function toOriginValue({ recovered, edited }: Pick<NewDelivery, 'recovered' | 'edited'>): number | null {
+  if (edited === true) return 2
+  return recovered === true ? 1 : null
 }

@@ -142,6 +142,15 @@ export function describeDeliveries(stage: () => Stage): void {
       expect(await store.delivery(two.id)).toMatchObject({ repeats: 2, repeatedAt: 80, bodyDiffered: true })
     })
 
+    test('a delivery is shown as edited only if it was stored as edited', async () => {
+      const { store, clock } = stage()
+      const [edited, sent] = [newDelivery({ at: clock(), edited: true }), newDelivery({ at: clock() })]
+      await store.append(edited)
+      await store.append(sent)
+      expect(await store.delivery(edited.id)).toMatchObject({ edited: true, recovered: false })
+      expect(await store.delivery(sent.id)).toMatchObject({ edited: false, recovered: false })
+    })
+
     test('a delivery is shown as recovered only if it was stored as recovered, even after it is settled', async () => {
       const { store, clock } = stage()
       const [asked, received] = [

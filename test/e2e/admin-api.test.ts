@@ -93,6 +93,7 @@ describe('the list of deliveries in the admin API', () => {
         repeats: 0,
         repeatedAt: null,
         recovered: false,
+        edited: false,
         state: 'accepted',
         summary: 'Say herring a',
         code: null,

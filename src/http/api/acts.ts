@@ -1,4 +1,5 @@
 // The acts of the admin API: how the audit log names each call that changes something, and what its entries show of the request.
+import { hash } from 'node:crypto'
 import type { Context, Next } from 'koa'
 import { isJsonObject, type JsonValue, tryParseJson } from '../../base/json.ts'
 import type { Generation } from '../../pipeline/generation.ts'
@@ -11,6 +12,8 @@ type KnownAct = {
   /** The parameters, and the fields of the body, that an audit entry shows: never a payload, and never a secret. */
   readonly query?: readonly string[]
   readonly body?: readonly string[]
+  /** A field of the body of which an entry shows the hash. */
+  readonly hashed?: string
   /** The field that names the target of the act, if the path does not name it. */
   readonly target?: string
 }
@@ -24,7 +27,7 @@ const range = ['hook', 'since', 'after']
 export const acts: Readonly<Record<string, KnownAct>> = {
   'POST /api/deliveries/{id}/retry': { name: 'retry' },
   'POST /api/deliveries/{id}/drop': { name: 'drop' },
-  'POST /api/deliveries/{id}/again': { name: 'again' },
+  'POST /api/deliveries/{id}/again': { name: 'again', hashed: 'body' },
   'POST /api/deliveries/{id}/capture': { name: 'capture', body: fixture },
   'POST /api/parked/retry': { name: 'retry.parked', query: parked, target: 'hook' },
   'POST /api/parked/drop': { name: 'drop.parked', query: parked, target: 'hook' },
@@ -75,18 +78,18 @@ type ActParts = {
 }
 
 export function createActRecorder({ auditor, generation }: ActParts): ActRecorder {
-  async function readFields(ctx: Context, names: readonly string[] = []): Promise<Record<string, string>> {
-    if (names.length === 0) return {}
+  async function readFields(ctx: Context, { body: names = [], hashed }: KnownAct): Promise<Record<string, string>> {
+    if (names.length === 0 && hashed === undefined) return {}
     const text = await readRequestText(ctx, countMostBytes(generation().config.server))
     const body = tryParseJson(text ?? '')
-    return isJsonObject(body) ? pickTexts(body, names) : {}
+    return isJsonObject(body) ? { ...pickTexts(body, names), ...hashField(body, hashed) } : {}
   }
 
   return {
     async perform(ctx, by, next) {
       const found = findAct(ctx)
       if (found === undefined) return void (await next())
-      const fields = await readFields(ctx, found.body)
+      const fields = await readFields(ctx, found)
       await auditor.perform({ by, ...toAct(ctx, found, fields) }, next)
     },
     refuse(ctx, by, reason) {
@@ -139,6 +142,14 @@ function pickTexts(
     else if (Array.isArray(value)) picked[name] = value.filter((each) => typeof each === 'string').join(' ')
   }
   return picked
+}
+
+function hashField(
+  from: Readonly<Record<string, JsonValue | undefined>>,
+  name: string | undefined,
+): Record<string, string> {
+  const value = name !== undefined && Object.hasOwn(from, name) ? from[name] : undefined
+  return typeof value === 'string' ? { [`${name}Sha256`]: hash('sha256', value) } : {}
 }
 
 function decode(text: string): string {

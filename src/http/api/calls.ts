@@ -94,10 +94,16 @@ export const calls: readonly Call[] = [
     'Drops what a delivery still has to do.',
     object({ deliveryId: string(), state: string() }),
   ),
-  change('operate', '/api/deliveries/{id}/again', 'Makes a new delivery from the same request.', answers.RetryFields, {
-    body: EditedBody,
-    isBodyOptional: true,
-  }),
+  change(
+    'operate',
+    '/api/deliveries/{id}/again',
+    'Makes a new delivery from the same request. With a body, it needs the right `admin`.',
+    answers.RetryFields,
+    {
+      body: EditedBody,
+      isBodyOptional: true,
+    },
+  ),
   change('admin', '/api/deliveries/{id}/capture', 'Makes a fixture of a kept request.', CapturedFields, {
     body: FixtureOptions,
     isBodyOptional: true,

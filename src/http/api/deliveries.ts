@@ -1,10 +1,12 @@
 // /api/deliveries: the list, one delivery with its request, and the changes that the operator makes to it.
 import { join } from 'node:path'
 import type Router from '@koa/router'
+import type { Context, Middleware } from 'koa'
 import { z } from 'zod'
 import { tryParseJson } from '../../base/json.ts'
 import { cut } from '../../base/text.ts'
 import { resolveTransformsRoot } from '../../transforms/root.ts'
+import { listOpeningProofs } from '../../model/delivery.ts'
 import type { Job } from '../../model/job.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Generation } from '../../pipeline/generation.ts'
@@ -50,11 +52,13 @@ export function addDeliveryRoutes(router: Router, guards: Guards, parts: Deliver
     }
     answerJson(ctx, { deliveryId, state: 'dropped' })
   })
-  router.post('/api/deliveries/:id/again', guards.operate, async (ctx) => {
+  // another body under the name of the sender would be a forgery
+  const again: Middleware = (ctx, next) => (hasBody(ctx) ? guards.admin : guards.operate)(ctx, next)
+  router.post('/api/deliveries/:id/again', again, async (ctx: RouteContext) => {
     const record = await findDelivery(store, ctx)
     const request = await findRequest(store, record)
     const body = await readEditedBody(ctx, parts.generation())
-    answerJson(ctx, await sendAgain(parts, body === undefined ? request : { ...request, body }))
+    answerJson(ctx, await sendAgain(parts, body === undefined ? request : toEdited(request, body)))
   })
 }
 
@@ -204,6 +208,18 @@ async function readEditedBody(ctx: RouteContext, { config }: Generation): Promis
   return bytes
 }
 
+/** A chunked body counts, even if it is empty. */
+function hasBody({ req: { headers } }: Context): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+}
+
+/** The request with another body. Its proofs open its mappings, but they do not prove this body. */
+function toEdited({ head }: KeptRequest, body: Uint8Array): KeptRequest {
+  const { token, ...proofs } = head.admitted
+  const admitted = { token, signedFor: [], editedFor: listOpeningProofs(proofs) }
+  return { head: { ...head, verifiedBy: undefined, admitted }, body }
+}
+
 /**
  * Stores and runs a new delivery with the same head, admitted like the first one. It has no dedupe key, so that it is not taken for a
  * duplicate. If it would be refused, it is parked, where the operator sees why. Throws `body-invalid`.
@@ -219,7 +235,8 @@ async function sendAgain(parts: DeliveryParts, { head, body }: KeptRequest): Pro
   checkBody(delivery)
   const answer = toWaitingAnswer(deliveryId, 'pending')
   const settlement = toPendingSettlement(delivery, current.id)
-  await store.append(toDeliveryRow(delivery, { settlement, answer, dedupe: undefined }))
+  const edited = admitted.editedFor !== undefined
+  await store.append({ ...toDeliveryRow(delivery, { settlement, answer, dedupe: undefined }), edited })
   const [open] = await store.openDeliveries({ id: deliveryId, limit: 1 })
   return { deliveryId, state: open === undefined ? 'pending' : await rerunner.rerun(open), jobs: [] }
 }

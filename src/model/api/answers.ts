@@ -38,6 +38,9 @@ export const DeliverySummary = z.object({
   mappingId: z.string().nullable(),
   repeats: z.number().describe('How often the delivery was repeated. `repeatedAt`: the last time.'),
   repeatedAt: z.string().nullable(),
+  edited: z
+    .boolean()
+    .describe('True: a copy of another delivery, whose body an operator replaced. It has no proof of a sender.'),
   recovered: z.boolean().describe('True: the gateway fetched it from its sender, because no request brought it.'),
   state: State,
 })

@@ -14,6 +14,7 @@ import {
 } from './operations.ts'
 import type { JobReport, KeptRequest, NewDelivery, NewEvent, NewJob, NewTask, Settlement } from '../records.ts'
 import { type CursorMoves, listMoves } from '../cursors.ts'
+import { toOriginValue } from '../rows.ts'
 
 const stateAt = deliveryColumns.indexOf('state')
 
@@ -66,7 +67,7 @@ function toDeliveryValues(delivery: NewDelivery, work: Work, at: number): SqlVal
     dedupe?.bodyHash ?? null,
     answer.status,
     toAnswerText(answer),
-    delivery.recovered === true ? 1 : null,
+    toOriginValue(delivery),
     ...toSettlementValues(delivery, work, at),
   ]
 }

@@ -41,6 +41,7 @@ function makeRow(
     repeats: 0,
     repeatedAt: null,
     recovered: false,
+    edited: false,
     state: 'accepted',
     summary: '',
     sourceName: null,
