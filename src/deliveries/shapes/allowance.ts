@@ -8,8 +8,10 @@
 const shareOfBusy = 0.005
 /** The share of the elapsed time, so that a gateway with few requests learns from all of them. */
 const shareOfElapsed = 0.000_5
+/** The first requests are learnt from however busy the machine is: what is known of a new hook must not depend on its load. */
+const alwaysLearnt = 500
 /**
- * The maximum that can be saved: it is enough for the first hundreds of requests. Also the maximum debt: after work during which the process
+ * The maximum that can be saved. Also the maximum debt: after work during which the process
  * paused for long, learning continues after at most twenty busy seconds.
  */
 const maxSaved = 100
@@ -30,6 +32,7 @@ type AllowanceParts = {
 
 export function createAllowance({ clock, busy }: AllowanceParts): Allowance {
   let left = maxSaved
+  let first = alwaysLearnt
   const read = () => ({ at: clock(), busy: busy() })
   let before = read()
 
@@ -41,6 +44,7 @@ export function createAllowance({ clock, busy }: AllowanceParts): Allowance {
 
   return {
     hasTime() {
+      if (first > 0) return true
       if (left <= 0) refill()
       return left > 0
     },
@@ -48,6 +52,11 @@ export function createAllowance({ clock, busy }: AllowanceParts): Allowance {
       refill()
       work()
       const after = read()
+      if (first > 0) {
+        first -= 1
+        before = after
+        return
+      }
       left = Math.max(-maxSaved, left - (after.at - before.at))
       // the time of the work itself does not count as busy
       before = after

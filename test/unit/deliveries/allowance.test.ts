@@ -52,8 +52,16 @@ test('there is time to learn from the first nine hundred requests, and later fro
   }
 })
 
+test('the first five hundred requests are learnt from on a machine that is ten thousand times slower', () => {
+  expect(createStage({ work: 1_000 }).learn()).toBeGreaterThanOrEqual(500)
+  expect(createStage({ work: 0.1 }).learn(60_000)).toBeGreaterThanOrEqual(500)
+})
+
 test('after a pause of a minute during its learning, a process learns again once its event loop was busy for twenty seconds', () => {
   const stage = createStage({ work: 0.1 })
+  // after the first requests, and with an allowance that is full again
+  stage.learn()
+  stage.pass(1_000_000, 1_000_000)
   expect(stage.learn(60_000)).toBe(1)
   stage.pass(18_000, 18_000)
   expect(stage.learn()).toBe(0)
