@@ -143,7 +143,8 @@ export function chooseGathered(
   for (const { planned, deliveryId = '' } of jobs) {
     if (planned.kind !== 'agent') continue
     const { length } = planned.action.message
-    if (chars + length > gatheredChars || plans.length === maxGathered) {
+    // the message of the run itself is one of them
+    if (chars + length > gatheredChars || plans.length === maxGathered - 1) {
       others.push(deliveryId)
       continue
     }

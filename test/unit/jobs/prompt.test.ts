@@ -33,6 +33,11 @@ describe('chooseGathered', () => {
     expect(others).toEqual(['long'])
   })
 
+  test('a turn reads at most fifty messages, its own among them', () => {
+    const jobs = Array.from({ length: 60 }, (_, index) => build(1, `d${index}`))
+    expect(chooseGathered(jobs, 60).plans).toHaveLength(49)
+  })
+
   test('a turn reads no more messages than fit, the oldest first, and names the others', () => {
     const { plans, others } = chooseGathered([build(60_000, 'a'), build(60_000, 'b'), build(40_000, 'c')], 3)
     expect(plans.map(({ action }) => action.message.length)).toEqual([60_000, 40_000])
