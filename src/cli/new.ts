@@ -20,19 +20,23 @@ import { renderEnvLine } from '../config/env.ts'
 import { greeting, type PayloadType, renderFirstTransform } from './scaffold/first-transform.ts'
 import { generatePlaceholder } from './scaffold/placeholders.ts'
 import { createEditorConfig } from './scaffold/folder.ts'
-import { renderFields } from './terminal/print.ts'
+import { cutLine, renderFields } from './terminal/print.ts'
 import { readRequest } from './requests/input.ts'
 import { createGeneration } from '../pipeline/generation.ts'
 import { buildRequestShape } from '../replay/payload-shapes.ts'
 import { loadGeneration, toTypesModule, writeTypes } from './types.ts'
 import { readKept } from './requests/kept.ts'
+import { fetchRefused } from './requests/refused.ts'
+import { findRefusal } from './gateway/refusals.ts'
+import { readStore } from './gateway/stored.ts'
+import { openBody, readPayload } from '../model/body.ts'
 import { type RedactedRequest, redactRequest } from '../replay/redact.ts'
 import { assemble } from '../reload/assemble.ts'
 import { listConfigSecrets } from '../model/config/secrets.ts'
 import { isRunsPath } from '../model/delivery.ts'
 import type { Mapping } from '../model/config/mapping.ts'
 
-/** `from`: the place of the first request: a file, `-` for standard input, `last`, the id of a delivery, or a sender. `event`: an event of
+/** `from`: the place of the first request: a file, `-` for standard input, `last`, the id of a delivery or of a refused request, or a sender. `event`: an event of
  * that sender. */
 type NewOptions = { name: string; from: string | undefined; event: string | undefined }
 
@@ -41,7 +45,7 @@ export async function createTransform(context: Context, { name, from, event }: N
   const { dir, env } = context
   checkName(name)
   const loaded = loadConfig({ dir, env })
-  const { removed, ...request } = await findRequest(context, loaded, { from, event })
+  const { removed, ...request } = await findRequest(context, loaded, { name, from, event })
   const root = await resolveTransformsRoot({ configDir: dir, transformsDir: loaded.config.hooks.transformsDir })
   const module = `${name}.ts`
   const sender = from !== undefined && isSender(from) ? from : undefined
@@ -105,16 +109,34 @@ export async function makeTransform(
 async function findRequest(
   context: Context,
   { config }: LoadedConfig,
-  { from, event }: Pick<NewOptions, 'from' | 'event'>,
+  { name: hook, from, event }: NewOptions,
 ): Promise<Pick<RedactedRequest, 'headers' | 'payload' | 'removed'>> {
   if (event !== undefined && (from === undefined || !isSender(from))) {
     throw new Problem('usage-invalid', '--event needs --from <sender>, as in --from github --event release.')
   }
   if (from === undefined) return { ...greeting, removed: [] }
   if (isSender(from)) return { ...redactRequest(findBundledRequest(from, event), []), removed: [] }
-  if (isId(from)) return (await readKept(context, config, from)).safe
   const { mappings } = await assemble(context.dir, config)
-  return redactRequest({ ...(await readRequest(context, from)), query: {} }, listConfigSecrets(config, mappings))
+  const secrets = listConfigSecrets(config, mappings)
+  if (!isId(from)) return redactRequest({ ...(await readRequest(context, from)), query: {} }, secrets)
+  if (from === 'last') return (await readKept(context, config, await findLast(context, hook))).safe
+  const refused = await findRefusal(context, from)
+  if (refused === undefined) return (await readKept(context, config, from)).safe
+  const { headers, rawBody } = await fetchRefused(context, refused.requestId)
+  const body = { bytes: rawBody, contentType: headers['content-type'], isProved: false }
+  return redactRequest({ headers, query: {}, payload: readPayload(openBody(body, { forms: true })) }, secrets)
+}
+
+/** The id of the newest delivery of the hook; without one, that of another hook, whose name is printed. */
+async function findLast(context: Context, hook: string): Promise<string> {
+  return readStore(context, 'last', async (store) => {
+    const [own] = await store.deliveries({ limit: 1, hook })
+    if (own !== undefined) return own.deliveryId
+    const [newest] = await store.deliveries({ limit: 1 })
+    if (newest !== undefined)
+      context.note(`No request of the hook "${hook}" is stored: the last one came for "${cutLine(newest.hook, 60)}".`)
+    return newest?.deliveryId ?? 'last'
+  })
 }
 
 /** The type that `hookloom types` writes for the request. Undefined if the configuration or one of its modules is invalid. */

@@ -15,8 +15,7 @@ import { createPinnedFetch } from '../pipeline/verifiers/pinned-fetch.ts'
 import { createHandshakeSecrets } from '../http/handshake-secrets.ts'
 import type { Context } from './terminal/context.ts'
 import { askAdmin } from './gateway/gateway.ts'
-import { fetchRefusals } from './gateway/refusals.ts'
-import { findIdAmong } from './gateway/ids.ts'
+import { fetchRefused } from './requests/refused.ts'
 import { indent, printTable } from './terminal/print.ts'
 
 const Armed = z.object({ mappingId: z.string(), until: z.string() })
@@ -85,27 +84,8 @@ function isRequestId(word: string): boolean {
   return (word === 'last' || /^[\da-f][\da-f-]{3,35}$/.test(word)) && !existsSync(word)
 }
 
-const Kept = z.object({ method: z.string(), url: z.string(), headers: Headers, body: z.base64() })
-
-/** Fetches the request of a refusal from the gateway, which keeps it in development. */
 async function fetchCapture(context: Context, given: string): Promise<Capture> {
-  const refusals = await fetchRefusals(context)
-  const id = findIdAmong(
-    refusals.map(({ requestId }) => requestId),
-    given,
-  )
-  const path = `/api/refusals/${encodeURIComponent(id)}`
-  const answer = z.object({ refusal: z.object({ receivedAt: z.number() }), request: Kept.nullable() })
-  const { refusal, request } = await askAdmin(context, { method: 'GET', path, answer })
-  if (request === null) {
-    throw new Problem(
-      'not-found',
-      'The gateway does not have this request. It keeps the last refused ones under "hookloom dev", if it read their bodies.',
-    )
-  }
-  const { method, url, headers, body } = request
-  const rawBody = Buffer.from(body, 'base64')
-  return { method, url, path: undefined, headers, rawBody, isRaw: true, receivedAt: refusal.receivedAt }
+  return { ...(await fetchRefused(context, given)), path: undefined, isRaw: true }
 }
 
 function readCapture(file: string): Capture {

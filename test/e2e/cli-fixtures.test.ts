@@ -69,7 +69,10 @@ describe('hookloom new --from', () => {
     const to = { url, token: hookToken }
     const { deliveryId } = await post(to, 'in', { title: 'first', token: hookToken })
     await post(to, 'in', { title: 'second' }, { 'x-acme-event': 'order' })
-    expect(await runCommand(['new', 'mine', '--from', 'last'], { dir })).toMatchObject({ code: 0, stderr: '' })
+    expect(await runCommand(['new', 'mine', '--from', 'last'], { dir })).toMatchObject({
+      code: 0,
+      stderr: 'No request of the hook "mine" is stored: the last one came for "in".\n',
+    })
     expect(readFixture(dir).request).toMatchObject({
       path: 'mine',
       headers: { 'x-acme-event': 'order' },
@@ -78,6 +81,30 @@ describe('hookloom new --from', () => {
     expect(await runCommand(['test', 'mine'], { dir })).toMatchObject(passes)
     expect(await runCommand(['new', 'older', '--from', String(deliveryId)], { dir })).toMatchObject({ code: 0 })
     expect(readFixture(dir, 'older').request.payload).toEqual({ title: 'first', token: '[removed]' })
+  })
+
+  test('hookloom new --from last takes the last request of the hook that it names, although newer ones came for other hooks', async () => {
+    const retained = (path: string) => ({ id: path, match: { path }, messageTemplate: 'x', retain: true })
+    const { dir, url } = await startInside({ config: { hooks: { mappings: [retained('mine'), retained('other')] } } })
+    await post({ url, token: hookToken }, 'mine', { title: 'of mine' })
+    await post({ url, token: hookToken }, 'other', { title: 'of another' })
+    expect(await runCommand(['new', 'mine', '--from', 'last'], { dir })).toMatchObject({ code: 0, stderr: '' })
+    expect(readFixture(dir).request.payload).toEqual({ title: 'of mine' })
+  })
+
+  test('hookloom new --from takes a request that came before its hook existed, by the id of the refusal', async () => {
+    const { dir, url } = await startInside({ development: true, config: {} })
+    const answer = await fetch(`${url}/statuspage`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${hookToken}`, 'content-type': 'application/x-www-form-urlencoded' },
+      body: 'component=api&state=down',
+    })
+    expect(answer.status).toBe(404)
+    const requestId = answer.headers.get('x-request-id') ?? ''
+    const made = await runCommand(['new', 'statuspage', '--from', requestId.slice(0, 8)], { dir })
+    expect(made).toMatchObject({ code: 0, stderr: '' })
+    expect(readFixture(dir, 'statuspage').request.payload).toEqual({ component: 'api', state: 'down' })
+    expect(readFixture(dir, 'statuspage').request.headers).not.toHaveProperty('authorization')
   })
 
   test('the error for a delivery whose payload was not kept names the key that keeps payloads', async () => {

@@ -85,7 +85,10 @@ function addWritingCommands(program: Command, inContext: InContext): void {
     .summary('write a new transform, its first fixture and its mapping')
     .description('Writes a new transform, its first fixture and its mapping. Overwrites nothing.')
     .argument('<name>', 'name of the transform and of its hook')
-    .option('--from <source>', 'the fixture: a file, - for standard input, a delivery id or "last", or a known sender')
+    .option(
+      '--from <source>',
+      'the fixture: a file, - for standard input, the id of a delivery or of a refused request, "last", or a known sender',
+    )
     .option('--event <name>', 'with a sender: an event or a sample of it')
     .addHelpText(
       'after',
