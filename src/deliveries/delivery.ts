@@ -10,8 +10,8 @@ import {
 } from '../model/delivery.ts'
 import { isJsonObject, type JsonValue } from '../base/json.ts'
 import { type Body, openBody, readPayload } from '../model/body.ts'
-import { type SentBody, chooseSyntax } from '../model/syntax.ts'
-import { parseMultipart } from '../model/multipart.ts'
+import type { SentBody } from '../model/syntax.ts'
+import { convertBody } from '../model/convert.ts'
 import { type Hook, toAcceptedBodies } from '../pipeline/hook.ts'
 import { readEvent, recogniseSender } from '../pipeline/sources.ts'
 import type { RequestHead } from '../model/verifier.ts'
@@ -53,20 +53,16 @@ function toSentBody({ headers, admitted }: DeliveryHead, bytes: Uint8Array): Sen
 type InflatedRequest = { readonly head: DeliveryHead; readonly body: Uint8Array<ArrayBuffer> }
 
 /**
- * Converts a multipart form to a request with JSON, without the contents of files, so that it is read, stored and repeated like any other body.
- * Undefined for any other body. Throws `media-type-unsupported` and `body-invalid`.
+ * Converts a multipart form to a request with JSON, and a body in another charset to UTF-8, so that it is read, stored and repeated like any other
+ * body. Throws `media-type-unsupported` and `body-invalid`.
  */
-export function convertMultipart(request: InflatedRequest, hook: Hook): Promise<InflatedRequest> | undefined {
+export function convertRequest(request: InflatedRequest, hook: Hook): InflatedRequest {
   const { head, body } = request
-  const syntax = chooseSyntax(toSentBody(head, body), toAcceptedBodies(hook, head.admitted))
-  return syntax === 'multipart' ? buildJsonRequest(request) : undefined
-}
-
-async function buildJsonRequest({ head, body }: InflatedRequest): Promise<InflatedRequest> {
-  const payload = await parseMultipart(body, toSentBody(head, body))
+  const converted = convertBody(toSentBody(head, body), toAcceptedBodies(hook, head.admitted))
+  if (converted === undefined) return request
   const headers: Record<string, string> = Object.create(null)
-  Object.assign(headers, head.headers, { 'content-type': 'application/json' })
-  return { head: { ...head, headers }, body: Buffer.from(JSON.stringify(payload)) }
+  Object.assign(headers, head.headers, { 'content-type': converted.contentType })
+  return { head: { ...head, headers }, body: converted.bytes }
 }
 
 /** Checks a body that was left to a transform: no delivery is answered 2xx before its body is parsed. Throws `body-invalid`. */
@@ -92,8 +88,7 @@ const escapedLetter = Buffer.from('\\u')
  * a parse. A text with escapes counts, because they may hide the key.
  */
 function mayNameSource({ verifiedBy }: DeliveryHead, { bytes, syntax }: Body): boolean {
-  if (bytes.byteLength === 0) return true
-  if (verifiedBy !== undefined || syntax === 'text' || syntax === 'xml') return false
+  if (verifiedBy !== undefined || syntax === 'text' || syntax === 'xml' || syntax === 'empty') return false
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   return syntax === 'form' || text.includes(sourceKey) || text.includes(escapedLetter)
 }

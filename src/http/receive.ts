@@ -25,7 +25,7 @@ import {
   toPendingSettlement,
   toSettlement,
 } from '../deliveries/settlement.ts'
-import { buildDelivery, checkBody, checkBodyLate, convertMultipart } from '../deliveries/delivery.ts'
+import { buildDelivery, checkBody, checkBodyLate, convertRequest } from '../deliveries/delivery.ts'
 import { createEntry, type EntryResult, type Incoming } from './entry.ts'
 import type { HandshakeSecrets } from './handshake-secrets.ts'
 import { createDeduplicator, readDedupe, toRefusedDedupe } from '../deliveries/duplicates.ts'
@@ -147,7 +147,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
   /** Decides on a request and stores nothing. Throws if it would be refused. */
   async function previewRequest(entry: AdmittedRequest, generation: Generation, receivedAt: number) {
     const { hook } = entry
-    const { head, body } = (await convertMultipart(entry, hook)) ?? entry
+    const { head, body } = convertRequest(entry, hook)
     const delivery = buildDelivery(head, body, { hook, id: newId(), receivedAt })
     const dedupe = readDedupe(delivery)
     if (dedupe !== undefined && (await store.findAnswer(dedupe.key)) !== undefined) return 'repeated'
@@ -168,8 +168,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
     const label = toHookLabel(hook, request.head.path)
     parts.quarantine.noteAdmitted(label, client)
     try {
-      const form = convertMultipart(request, hook)
-      const { head, body } = form === undefined ? request : await form
+      const { head, body } = convertRequest(request, hook)
       const delivery = buildDelivery(head, body, { hook, id: newId(), receivedAt })
       const dedupe = readDedupe(delivery) ?? (refused && toRefusedDedupe(delivery, refused.requestId))
       const isLate = refused !== undefined

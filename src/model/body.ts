@@ -1,7 +1,7 @@
 // The body of a request, and its JSON value, which is parsed once. A problem never quotes the body.
 import { isJsonObject, type JsonObject, type JsonValue, tryParseJson } from '../base/json.ts'
 import { Problem } from './problem.ts'
-import { type Accepts, type BodySyntax, chooseSyntax, type SentBody, toMediaTypeProblem } from './syntax.ts'
+import { type Accepts, type BodySyntax, chooseSyntax, isBlank, type SentBody, toMediaTypeProblem } from './syntax.ts'
 
 /** The maximum nesting of objects and arrays. A single one counts as one level. */
 const maxDepth = 64
@@ -20,8 +20,11 @@ export type Body = {
 export function openBody(sent: SentBody, accepts: Accepts): Body {
   const syntax = chooseSyntax(sent, accepts)
   if (syntax === 'multipart') throw toMediaTypeProblem({ ...accepts, forms: false })
-  const { bytes } = sent
-  return { bytes, syntax, parsed: bytes.byteLength === 0 && accepts.empty === true ? null : undefined }
+  if (syntax !== 'empty' && isBlank(sent.bytes)) {
+    const advice = accepts.forms ? ' A mapping with "accept": ["empty"] takes it as the payload null.' : ''
+    throw new Problem('body-invalid', `The body is empty: expected ${syntaxNames[syntax]}.${advice}`)
+  }
+  return { bytes: sent.bytes, syntax, parsed: undefined }
 }
 
 /** A payload as the body of a JSON request. */
@@ -52,6 +55,7 @@ export function readBodyText(body: Body): string | undefined {
  * names. If its field `payload` is a JSON object or array, as GitHub and Slack send it, that becomes the payload. Throws `body-invalid`.
  */
 export function parseBody(body: Uint8Array | string, syntax: BodySyntax): JsonValue {
+  if (syntax === 'empty') return null
   const text = typeof body === 'string' ? body : decodeUtf8(body)
   if (text.trim() === '') throw new Problem('body-invalid', `The body is empty: expected ${syntaxNames[syntax]}.`)
   if (syntax === 'text' || syntax === 'xml') return text
@@ -67,7 +71,7 @@ function decodeUtf8(bytes: Uint8Array): string {
   try {
     return utf8.decode(bytes)
   } catch {
-    throw new Problem('body-invalid', 'The body is not UTF-8.')
+    throw new Problem('body-invalid', 'The body is not UTF-8. Send UTF-8, or name its charset in the Content-Type.')
   }
 }
 

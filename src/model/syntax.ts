@@ -1,4 +1,5 @@
 // How the body of a request is read, decided once for both the proof and the payload.
+import { type Charset, findCharset } from '../base/charset.ts'
 import { tryParseJson } from '../base/json.ts'
 import { Problem } from './problem.ts'
 
@@ -14,7 +15,8 @@ export type Accepts = {
   empty?: boolean
 }
 
-export type BodySyntax = 'json' | 'form' | 'text' | 'xml'
+/** `empty`: without a body, or with blanks only. */
+export type BodySyntax = 'json' | 'form' | 'text' | 'xml' | 'empty'
 
 /** A body as received. `isProved`: a proof let the request in, and not only the hook token. */
 export type SentBody = {
@@ -28,6 +30,7 @@ export type SentBody = {
  * the bytes decide how a proved body is read, and the media type decides for any other body. Throws `media-type-unsupported`.
  */
 export function chooseSyntax(sent: SentBody, accepts: Accepts): BodySyntax | 'multipart' {
+  if (accepts.empty === true && isBlank(sent.bytes)) return 'empty'
   return sent.isProved ? detectSyntax(sent.bytes, accepts) : readDeclaredSyntax(sent, accepts)
 }
 
@@ -50,6 +53,10 @@ function detectSyntax(bytes: Uint8Array, { forms, plain = false, xml = false }: 
 /** Whether every hook that accepts forms reads a proved body as URL-encoded fields, whatever other types it accepts. */
 export function isUrlEncoded(bytes: Uint8Array): boolean {
   return detectSyntax(bytes, { forms: true, plain: true, xml: true }) === 'form'
+}
+
+export function isBlank(bytes: Uint8Array): boolean {
+  return findStart(bytes) >= bytes.byteLength
 }
 
 /** Whether a body begins like an object, an array or a string of JSON. No form does: encoding replaces these characters. */
@@ -89,7 +96,6 @@ function readDeclaredSyntax({ bytes, contentType }: SentBody, accepts: Accepts):
   if (contentType === 'application/json') return 'json'
   const { forms, plain = false, xml = false } = accepts
   const media = readMediaType(contentType)
-  if (media !== multipart) requireUtf8(contentType)
   if (media === urlEncoded || media === multipart) {
     // curl and others declare a form by default, whatever they send. Where no form is accepted, the error of broken JSON says more
     if (beginsAsJson(bytes) && (!forms || isJson(bytes))) return 'json'
@@ -107,16 +113,29 @@ function readMediaType(contentType = ''): string {
   return contentType.split(';', 1).join().trim().toLowerCase()
 }
 
-function requireUtf8(contentType = ''): void {
-  const [, ...parameters] = contentType.split(';')
-  if (!parameters.every(isUtf8Parameter)) throw new Problem('media-type-unsupported', 'The charset must be utf-8.')
+export function isFormType(contentType: string | undefined): boolean {
+  return readMediaType(contentType) === urlEncoded
 }
 
-function isUtf8Parameter(parameter: string): boolean {
-  const [name = '', value = ''] = parameter.split('=')
-  if (name.trim().toLowerCase() !== 'charset') return true
-  // ASCII text is valid UTF-8 too
-  return /^"?(utf-?8|us-ascii)"?$/i.test(value.trim())
+/** The charset that a content type names; undefined if it names none. Throws `media-type-unsupported` if it names two. */
+export function readCharset(contentType = ''): string | undefined {
+  const [, ...parameters] = contentType.split(';')
+  const named = new Set(
+    parameters.flatMap((parameter) => {
+      const [name = '', value = ''] = parameter.split('=')
+      return name.trim().toLowerCase() === 'charset' ? [value.trim().replaceAll('"', '').toLowerCase()] : []
+    }),
+  )
+  if (named.size > 1) throw new Problem('media-type-unsupported', 'The content type names two charsets. Name one.')
+  return [...named][0]
+}
+
+/** The charset with this label. Throws `media-type-unsupported`. */
+export function requireCharset(label: string): Charset {
+  const charset = findCharset(label)
+  if (charset !== undefined) return charset
+  const name = /^[\w.:+-]{1,40}$/.test(label) ? `"${label}" ` : ''
+  throw new Problem('media-type-unsupported', `The charset ${name}is not known. Send UTF-8, or name another charset.`)
 }
 
 export function toMediaTypeProblem({ forms, plain, xml }: Accepts, why?: string): Problem {

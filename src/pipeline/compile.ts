@@ -70,6 +70,7 @@ export function compileMapping(
   const body = template(mapping.action === 'wake' ? 'textTemplate' : 'messageTemplate')
   const verifier =
     verify && nameMappingInProblem(mapping, 'verify', () => createVerifier(verify, tools(identity.secretsName)))
+  const accept = verifier?.acceptsEmpty === true ? [...(mapping.accept ?? []), 'empty' as const] : mapping.accept
   const isTransformOnly = transform !== undefined && transform.problem === undefined && forEach === undefined
   const response = settings && nameMappingInProblem(mapping, 'response.body', () => compileResponse(settings))
   const flow = flowSettings && nameMappingInProblem(mapping, 'flow', () => compileFlow(flowSettings, identity.ring))
@@ -78,7 +79,7 @@ export function compileMapping(
     id: mapping.id,
     identity,
     match,
-    accept: mapping.accept,
+    accept,
     mapping,
     jobKeys: JobKeys.parse(mapping),
     body: body ?? (mapping.transform === undefined ? wholePayload : undefined),
@@ -87,7 +88,7 @@ export function compileMapping(
     response,
     keyOrigin: toKeyOrigin(sessionKey),
     flow,
-    isCancelledBy: compileCancelTest(mapping, flowSettings?.cancelOn),
+    isCancelledBy: compileCancelTest({ ...mapping, accept }, flowSettings?.cancelOn),
     transform,
     readsPayload:
       !isTransformOnly ||

@@ -22,7 +22,7 @@ export type Hook = {
   readonly mappings: readonly CompiledMapping[]
   readonly signed: readonly SignedMapping[]
   /** The bodies that one of the mappings accepts besides JSON and forms. */
-  readonly accepted: ReadonlySet<'text' | 'xml'>
+  readonly accepted: ReadonlySet<'text' | 'xml' | 'empty'>
   /** The rings of the mappings that expect requests (`expectEvery`), by mapping id. */
   readonly expecting: ReadonlyMap<string, string>
   /** Lower-case names of headers whose values only verifiers may read. */
@@ -177,6 +177,8 @@ export function toAcceptedBodies({ kind, signed, accepted }: Hook, admitted: Adm
     forms: kind !== 'built-in',
     plain: accepted.has('text'),
     xml: accepted.has('xml'),
-    empty: signed.some(({ identity, verifier }) => verifier.acceptsEmpty && isProved(identity, proofs)),
+    empty:
+      accepted.has('empty') ||
+      signed.some(({ identity, verifier }) => verifier.acceptsEmpty && isProved(identity, proofs)),
   }
 }

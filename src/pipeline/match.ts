@@ -194,7 +194,7 @@ function compileAlternatives(alternatives: readonly (readonly Condition[])[]): C
 function createBodyCondition(accept: Mapping['accept']): Condition {
   return ({ body: { syntax } }) => {
     if (syntax === 'json' || syntax === 'form' || accept?.includes(syntax) === true) return undefined
-    return `the body is ${syntax === 'xml' ? 'XML' : 'text'}, which this mapping does not accept`
+    return `the body is ${syntax === 'xml' ? 'XML' : syntax}, which this mapping does not accept`
   }
 }
 

@@ -167,8 +167,6 @@ export function toTemplateScope(delivery: Delivery): TemplateScope {
   }
 }
 
-const nothing = new TextEncoder().encode('null')
-
 /** `isItem`: the delivery has one item of a `forEach`, so its body is written as JSON here. */
 export function toTransformCall(
   delivery: Delivery,
@@ -177,8 +175,7 @@ export function toTransformCall(
   const { headers, query, url, path, method, source, event, receivedAt, id, body } = delivery
   const head = { headers, query, url, path, method, source, event, receivedAt, deliveryId: id }
   if (isItem) return { head, body: Buffer.from(JSON.stringify(readPayload(body))), syntax: 'json', serves, readState }
-  // an accepted empty body is the payload `null`
-  return { head, body: body.bytes.byteLength === 0 ? nothing : body.bytes, syntax: body.syntax, serves, readState }
+  return { head, body: body.bytes, syntax: body.syntax, serves, readState }
 }
 
 /** The maximum number of actions of one delivery. */

@@ -17,7 +17,7 @@ import { Problem } from '../model/problem.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import type { Decision } from '../pipeline/decision.ts'
 import { decide } from '../pipeline/pipeline.ts'
-import { buildDelivery, checkBody, convertMultipart } from '../deliveries/delivery.ts'
+import { buildDelivery, checkBody, convertRequest } from '../deliveries/delivery.ts'
 import type { ReplayThreads } from '../transforms/runtime.ts'
 import type { CapturableRequest } from './capture.ts'
 import { createGenerationWithDraft, type Draft as KeptDraft, parseDraft, tryDraft } from './drafts.ts'
@@ -204,7 +204,7 @@ async function tryRequest(
     if (hook.kind === 'unknown') throw new Problem('hook-unknown', 'No mapping has this hook.')
     const typed = { head: buildTypedHead(generation, hook, request), body: Buffer.from(request.body) }
     if (typed.body.byteLength > hook.maxBodyBytes) throw new Problem('body-too-large', 'The body is over the limit.')
-    const { head, body } = (await convertMultipart(typed, hook)) ?? typed
+    const { head, body } = convertRequest(typed, hook)
     const delivery = buildDelivery(head, body, { hook, id: newId(), receivedAt: clock() })
     ;({ source, event } = delivery)
     const decision = await decide(delivery, { hook, config, newId })

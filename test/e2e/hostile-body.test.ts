@@ -64,7 +64,7 @@ describe('content types', () => {
     'json',
     '*/*',
     'application/json; charset=utf-16',
-    'application/json; charset=iso-8859-1',
+    'application/json; charset=utf-7',
     'application/x-ndjson',
   ])('the content type %s is refused', async (type) => {
     expect(readVerdict(await ask(toTypeHeaders(type), wake))).toBe('media-type-unsupported')

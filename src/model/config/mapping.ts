@@ -71,11 +71,11 @@ export const Mapping = z.strictObject({
       'Template of the text, for the action wake. Without it, the text is the payload, or what the transform returns.',
     ),
   accept: z
-    .array(z.enum(['text', 'xml']))
+    .array(z.enum(['text', 'xml', 'empty']))
     .min(1)
     .optional()
     .describe(
-      'Bodies that the mapping takes besides JSON and forms. text: text/plain and other text types. xml: XML. The payload is then the text.',
+      'Bodies that the mapping takes besides JSON and forms. text: text/plain and other text types. xml: XML. The payload is then the text. empty: a request without a body, or with blanks only. The payload is then null.',
     ),
   forEach: z
     .string()

@@ -7,7 +7,7 @@ import { readPayload } from '../../../src/model/body.ts'
 import { Problem } from '../../../src/model/problem.ts'
 import { createGeneration } from '../../../src/pipeline/generation.ts'
 import type { Hook } from '../../../src/pipeline/hook.ts'
-import { buildDelivery, convertMultipart } from '../../../src/deliveries/delivery.ts'
+import { buildDelivery, convertRequest } from '../../../src/deliveries/delivery.ts'
 import { inflateBody } from '../../../src/http/body.ts'
 
 /** A hook whose deliveries are already proved: how a body is read does not depend on the scheme. */
@@ -54,7 +54,7 @@ async function payloadOf(hook: Hook, text: string, given: Record<string, string>
     const contentEncoding = given['content-encoding']
     const raw = Buffer.from(new Uint8Array(Buffer.from(text)).buffer)
     const sent = { head, body: await inflateBody(raw, { contentEncoding, isProved: true, limit: 10_000 }) }
-    const read = (await convertMultipart(sent, hook)) ?? sent
+    const read = convertRequest(sent, hook)
     return readPayload(buildDelivery(read.head, read.body, { hook, id: 'd', receivedAt: 0 }).body)
   } catch (error) {
     if (error instanceof Problem) return error.code
