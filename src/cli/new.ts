@@ -33,7 +33,6 @@ import { openBody, readPayload } from '../model/body.ts'
 import { type RedactedRequest, redactRequest } from '../replay/redact.ts'
 import { assemble } from '../reload/assemble.ts'
 import { listConfigSecrets } from '../model/config/secrets.ts'
-import { isRunsPath } from '../model/delivery.ts'
 import type { Mapping } from '../model/config/mapping.ts'
 
 /** `from`: the place of the first request: a file, `-` for standard input, `last`, the id of a delivery or of a refused request, or a sender. `event`: an event of
@@ -175,12 +174,6 @@ function isSender(from: string): boolean {
 function checkName(name: string): void {
   if (/^(wake|agent)$/i.test(name)) {
     throw new Problem('usage-invalid', `"${name}" is a built-in hook, which no mapping overrides. Give another name.`)
-  }
-  if (isRunsPath(name)) {
-    throw new Problem(
-      'usage-invalid',
-      `"${name}" is reserved for the runs, as in /hooks/runs/<runId>. Give another name.`,
-    )
   }
   if (/^[A-Za-z][\w-]{0,63}$/.test(name)) return
   throw new Problem(

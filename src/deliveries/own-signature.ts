@@ -1,6 +1,7 @@
 // Signs a request of an operator in place of the sender of its mapping.
 import { newId } from '../base/id.ts'
 import { tryParseJson } from '../base/json.ts'
+import { urlSecretHeader } from '../model/delivery.ts'
 import { Problem } from '../model/problem.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { signRequest, stampPayload } from '../pipeline/verifiers/sign.ts'
@@ -14,7 +15,7 @@ type OwnRequest = {
   readonly body: string
 }
 
-/** `withToken`: whether the hook token is sent too. `note`: the reason why the request is sent unsigned. */
+/** `path` ends with the secret if the sender has it in the URL. `withToken`: whether the hook token is sent too. `note`: the reason why the request is sent unsigned. */
 type SignedRequest = Pick<OwnRequest, 'path' | 'headers' | 'body'> & {
   readonly withToken: boolean
   readonly note: string | undefined
@@ -45,9 +46,10 @@ export function signAsSender(
   const url = `${generation.config.hooks.path}/${given.path}`
   try {
     const toSign = { body: Buffer.from(body), now, method: 'POST', url, headers: given.headers }
-    const proof = signRequest(settings, toSign, generation.verifiers)
+    const { [urlSecretHeader]: urlSecret, ...proof } = signRequest(settings, toSign, generation.verifiers)
+    const path = urlSecret === undefined ? given.path : `${given.path}/${urlSecret}`
     // the proof of a recorded request is too old, and perhaps made with another secret
-    return { ...given, headers: { ...given.headers, ...proof, ...fixed }, body, withToken, note: undefined }
+    return { ...given, path, headers: { ...given.headers, ...proof, ...fixed }, body, withToken, note: undefined }
   } catch (error) {
     const canOnlySenderSign = error instanceof Problem && error.code === 'usage-invalid'
     if (!canOnlySenderSign || !taker.verifier.isClaimed(given.headers)) throw error

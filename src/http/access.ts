@@ -1,5 +1,5 @@
 // Who may do what: the tokens of the configuration and those of the store, on both ports.
-import { isRunsPath } from '../model/delivery.ts'
+import { isRunPath } from '../model/delivery.ts'
 import { type AdminRight, findAdminRight, maySend } from '../model/config/tokens.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { createTokenSet, type Token, type TokenSet, toTokenDigest } from '../pipeline/tokens.ts'
@@ -52,7 +52,7 @@ export function createAccess({
       const token = find(given, live)
       if (token === undefined) return undefined
       if (token.may === 'hook') return token.id
-      return (isRunsPath(path) ? token.may.includes('runs') : maySend(token.may, path)) ? token.id : undefined
+      return (isRunPath(path) ? token.may.includes('runs') : maySend(token.may, path)) ? token.id : undefined
     },
     mayUseRun(tokenId, startedBy, { tokens }) {
       const token = omitExpired(findById(tokenId, { tokens }))

@@ -1,5 +1,4 @@
 // The checks of a request that need only its head, and the refusals without a valid credential.
-import { trimSlashes } from '../base/text.ts'
 import type { IncomingMessage } from 'node:http'
 import type { Config } from '../model/config/config.ts'
 import { isCrossSite } from '../base/http.ts'
@@ -11,6 +10,7 @@ import type { Generation } from '../pipeline/generation.ts'
 import { createSecretSet } from '../pipeline/verifiers/proof.ts'
 import { createClientLookup, type UnnamedProxies } from './client.ts'
 import type { Access } from './access.ts'
+import { readHookName } from './target.ts'
 import type { Throttle } from './throttle.ts'
 
 /** The client of a request and its credential, for the operator. No decision depends on it. */
@@ -172,23 +172,10 @@ function requireUnlocked(throttle: Throttle, client: string): void {
   })
 }
 
-/** The URL without its query. */
-export function toUrlPath(url: string): string {
-  const mark = url.indexOf('?')
-  return mark < 0 ? url : url.slice(0, mark)
-}
-
-/** The name of the hook after the prefix, not decoded, and without leading or trailing slashes. Undefined for a path outside the prefix. */
-export function readHookName(url: string, prefix: string): string | undefined {
-  const path = toUrlPath(url)
-  if (path !== prefix && !path.startsWith(`${prefix}/`)) return undefined
-  return trimSlashes(path.slice(prefix.length))
-}
-
 type SentToken = { kind: 'none' } | { kind: 'token'; token: string } | { kind: 'ambiguous' }
 
 /**
- * The token of a request: `Authorization: Bearer`, else `x-service-token`. An Authorization header of another scheme says nothing about the
+ * The token of a request: `Authorization: Bearer`, else `x-service-token`. An Authorization header of another scheme, or without a token, says nothing about the
  * hook token: a proxy may have added it. The token is read from `rawHeaders`, because Node's header map hides a second Authorization line. A
  * repeated header is `ambiguous`: a proxy might read the other line.
  */
@@ -202,7 +189,7 @@ export function readToken(rawHeaders: readonly string[]): SentToken {
   }
   if (authorization.length > 1 || serviceToken.length > 1) return { kind: 'ambiguous' }
   const [bearer] = authorization
-  const isBearer = bearer !== undefined && /^bearer( |$)/i.test(bearer)
+  const isBearer = bearer !== undefined && /^bearer +[^ ]/i.test(bearer)
   const sent = isBearer ? bearer.slice('bearer'.length).replace(/^ +/, '') : serviceToken[0]
   if (sent === undefined || sent === '') return { kind: 'none' }
   // Node decodes headers as latin1; a token with non-ASCII characters was sent as UTF-8
@@ -210,13 +197,17 @@ export function readToken(rawHeaders: readonly string[]): SentToken {
   return { kind: 'token', token: isAscii ? sent : Buffer.from(sent, 'latin1').toString('utf8') }
 }
 
-/** All headers, with lower-case names, with repeated headers joined by ", ", and without a prototype. */
+/**
+ * All headers, with lower-case names, with repeated headers joined by ", ", and without a prototype. A Content-Type that is sent twice is one: it is no list, and no reader
+ * can take equal lines for different ones.
+ */
 export function toHeaders(rawHeaders: readonly string[]): Record<string, string> {
   const headers: Record<string, string> = Object.create(null)
   for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
     const name = (rawHeaders[index] ?? '').toLowerCase()
     const value = rawHeaders[index + 1] ?? ''
     const earlier = headers[name]
+    if (name === 'content-type' && earlier === value) continue
     headers[name] = earlier === undefined ? value : `${earlier}, ${value}`
   }
   return headers

@@ -2,9 +2,9 @@
 import type { Generation } from '../pipeline/generation.ts'
 import { type Admission, readToken, toHeaders } from './admission.ts'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type DeliveryHead, isRunsPath, type SignedId } from '../model/delivery.ts'
+import { type DeliveryHead, isRunPath, type SignedId } from '../model/delivery.ts'
 import { Problem, toProblem, type TraceEntry } from '../model/problem.ts'
-import type { HandshakeAnswer, Verified, VerifyRequest } from '../model/verifier.ts'
+import type { Verified, VerifyRequest } from '../model/verifier.ts'
 import { type Hook, isHookOpen, type SignedMapping } from '../pipeline/hook.ts'
 import { readSignedId } from '../pipeline/sources.ts'
 import type { Quarantine } from '../deliveries/refused/quarantine.ts'
@@ -14,6 +14,7 @@ import type { Answer } from '../deliveries/settlement.ts'
 import { inflateBody, readBody, readBodySoon, buildTooLargeProblem } from './body.ts'
 import { type CheckedHead, buildAdmittedHead } from '../deliveries/delivery.ts'
 import type { HandshakeSecrets } from './handshake-secrets.ts'
+import { createOtherMethods, toAnswer } from './other-methods.ts'
 import { type Refusals, removeGatewayCredentials } from './refusals.ts'
 import { readRunCall, type RunCall } from './runs.ts'
 import { type BodyMemory, createUnprovenBodies } from './unproven.ts'
@@ -51,6 +52,7 @@ type EntryParts = {
 
 export function createEntry({ admission, handed, refusals, quarantine }: EntryParts) {
   const unproven = createUnprovenBodies()
+  const answerOtherMethod = createOtherMethods({ admission, handed })
 
   /**
    * Throws the refusal of a request. The order of the checks: 404, 403, 400, 405, 429 or 401, 404 for an unknown name, the body. If the headers
@@ -58,10 +60,12 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
    */
   async function admitRequest(incoming: Incoming, generation: Generation): Promise<EntryResult> {
     const request = admission.checkHead(incoming.req, generation)
-    if (isRunsPath(request.path)) return readRunCall(request, admission)
+    if (isRunPath(request.path)) return readRunCall(request, admission)
     const hook = generation.findHook(request.path)
-    const { signed, secretHeaders, tokenless } = hook
-    if (request.method !== 'POST') return answerGetOrHead(signed, request)
+    const { secretHeaders, tokenless } = hook
+    const signed = request.method === 'POST' ? hook.signed : hook.signed.filter((mapping) => takesGet(mapping, request))
+    if (request.method !== 'POST' && signed.length === 0)
+      return { kind: 'handshake', answer: await answerOtherMethod(hook, request) }
     const claimed = signed.filter(
       ({ verifier }) => verifier.isClaimed(request.headers) || verifier.isHandshakeHead(request),
     )
@@ -158,23 +162,6 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
     return readBodySoon(req, { accepts: quarantine.accepts, continueNow, take })
   }
 
-  /**
-   * The answer to a request of another method than POST: only a scheme whose handshake uses GET or HEAD gives one. Throws `method-not-allowed`, or
-   * the refusal of a failed proof if a scheme denies the handshake.
-   */
-  async function answerGetOrHead(signed: readonly SignedMapping[], head: CheckedHead): Promise<EntryResult> {
-    const request = { ...head, rawBody: new Uint8Array() }
-    let isDenied = false
-    for (const { identity, verifier } of signed) {
-      if (!verifier.handshakeMethods.includes(head.method)) continue
-      const answer = await verifier.handshake(request, { verified: false, armed: handed.isArmed(identity.secretsName) })
-      if (answer?.status === 401) isDenied = true
-      else if (answer !== undefined) return { kind: 'handshake', answer: toAnswer(answer) }
-    }
-    if (isDenied) admission.refuseUnproved(head)
-    throw new Problem('method-not-allowed', 'Hooks accept only POST.')
-  }
-
   /** `rawBody`: the bytes as sent, which the sender signed. `arrivedAt`: only for a request that was refused before, the time when it arrived. */
   async function checkProofs(
     claimed: readonly SignedMapping[],
@@ -222,6 +209,10 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
     if (answer?.handedSecret !== undefined && !isRetried) await handed.save(secretsName, answer.handedSecret)
     return answer && toAnswer(answer)
   }
+}
+
+function takesGet({ verifier }: SignedMapping, { method, headers }: CheckedHead): boolean {
+  return method === 'GET' && verifier.acceptsGet && verifier.isClaimed(headers)
 }
 
 type ProvedRequest = {
@@ -290,8 +281,4 @@ function findSignedId(proved: readonly ValidProof[], body: Uint8Array): SignedId
     if (id !== undefined) return { signer: identity.signer, source: provenSender.source, id }
   }
   return undefined
-}
-
-function toAnswer({ status, headers, body }: HandshakeAnswer): Answer {
-  return { status, headers, body }
 }

@@ -5,6 +5,7 @@ import type { Socket } from 'node:net'
 import { Problem } from '../model/problem.ts'
 import { toRefusalAnswer } from '../deliveries/settlement.ts'
 import { dropRest } from './body.ts'
+import { toOriginForm } from './target.ts'
 
 /** The time that the sender may keep its side of a closed connection open, in milliseconds. */
 const lingerMs = 1_000
@@ -34,7 +35,9 @@ export function createMalformedGuard(): MalformedGuard {
       const [before] = responses.get(req.socket) ?? []
       if (refused.has(req.socket) || before?.getHeader('connection') === 'close') return
       responses.set(req.socket, [res, before])
-      const problem = findAmbiguity(req)
+      const url = toOriginForm(req.url ?? '')
+      const problem = url === undefined ? userInTarget : findAmbiguity(req)
+      if (url !== undefined) req.url = url
       if (problem === undefined) return void listener(req, res)
       refused.add(req.socket)
       dropRest(req, res)
@@ -88,6 +91,11 @@ function toMalformedProblem(code: string | undefined): Problem {
       return new Problem('request-malformed', 'The request is not well-formed HTTP.')
   }
 }
+
+const userInTarget = new Problem(
+  'request-malformed',
+  'The target of the request has no host, or a user, which a URL of HTTP must not have.',
+)
 
 /**
  * Finds what Node accepts and a proxy may read differently: a version other than 1.0 and 1.1, a target that is neither a path nor a URL, too many

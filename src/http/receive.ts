@@ -1,5 +1,4 @@
-// The pipe from request to answer: admit, read, recognise, decide, store, answer. An answer of success is sent only after the delivery
-// is stored.
+// The pipe from request to answer: admit, read, recognise, decide, store, answer. The answer of success is sent after the delivery is stored.
 import { within } from '../base/time.ts'
 import { isTraced } from '../base/trace.ts'
 import type { Delivery } from '../model/delivery.ts'
@@ -41,6 +40,7 @@ import { runInRequestSpan } from './spans.ts'
 import { type Repeats, toRepeatedDelivery } from '../deliveries/repeats.ts'
 import type { Rerunner } from '../deliveries/rerun.ts'
 import { createRuns, readWait, type StreamedAnswer } from './runs.ts'
+import { takeUrlSecret } from './target.ts'
 import type { SenderWatch } from '../deliveries/senders/watch.ts'
 import type { ShapeLearner } from '../deliveries/shapes/learner.ts'
 import { isUnmatched } from '../deliveries/unmatched.ts'
@@ -108,6 +108,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
 
   async function receive(incoming: Incoming): Promise<StreamedAnswer> {
     const generation = parts.generation()
+    takeUrlSecret(incoming.req, generation)
     const release = parts.acquire(generation)
     let requested: ReturnType<typeof readWait>
     let answer: Answer
@@ -295,6 +296,4 @@ export function createReceiver(parts: ReceiverParts): Receiver {
 }
 
 /** Whether the mapping of a decision has code that loaded. Only code changes state, takes a dedupe key and has a shadow. */
-function hasCode({ transformHash }: Decision): boolean {
-  return transformHash !== undefined
-}
+const hasCode = ({ transformHash }: Decision): boolean => transformHash !== undefined

@@ -4,7 +4,7 @@ import { findNearest, formatQuantity } from '../base/text.ts'
 import type { Log } from '../model/log.ts'
 import { normalizeHookName } from '../model/config/mapping-rules.ts'
 import type { ProblemCode, TraceEntry } from '../model/problem.ts'
-import { credentialHeaders } from '../model/delivery.ts'
+import { credentialHeaders, urlSecretHeader } from '../model/delivery.ts'
 import type { VerifyRequest } from '../model/verifier.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { buildSignatureHint, type Signature } from '../pipeline/verifiers/signature.ts'
@@ -33,13 +33,15 @@ export type Refusal = Caller & {
   readonly ranAs?: string | undefined
 }
 
-/** The request without the credentials of the gateway. A credential header stays if it is the proof of a scheme of this hook. */
+/** The request without the credentials of the gateway. A credential header stays if it is the proof of a scheme of this hook; a secret of the URL never stays. */
 export function removeGatewayCredentials(
   { method, url, headers }: Omit<VerifyRequest, 'rawBody'>,
   secretHeaders: ReadonlySet<string>,
   rawBody: Uint8Array,
 ): VerifyRequest {
-  const shown = Object.entries(headers).filter(([name]) => secretHeaders.has(name) || !credentialHeaders.has(name))
+  const shown = Object.entries(headers).filter(
+    ([name]) => (secretHeaders.has(name) && name !== urlSecretHeader) || !credentialHeaders.has(name),
+  )
   return { method, url, headers: Object.fromEntries(shown), rawBody }
 }
 

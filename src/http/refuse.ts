@@ -12,8 +12,9 @@ import { describeKeptReason, type Quarantine } from '../deliveries/refused/quara
 import { describeTrace, isProofUnchecked } from '../deliveries/refused/reasons.ts'
 import type { SenderWatch } from '../deliveries/senders/watch.ts'
 import { type Answer, toRefusalAnswer } from '../deliveries/settlement.ts'
-import { type Admission, readHookName, toHeaders, toUrlPath } from './admission.ts'
+import { type Admission, toHeaders } from './admission.ts'
 import type { Incoming } from './entry.ts'
+import { readHookName, toUrlPath } from './target.ts'
 import { type Refusal, type RefusalLog, type Refusals, toRefusalFields } from './refusals.ts'
 
 /** The line of a refusal on the terminal of `hookloom dev`. */

@@ -6,7 +6,6 @@ import Koa, { type Context } from 'koa'
 import type { Log } from '../model/log.ts'
 import { Problem, toProblem } from '../model/problem.ts'
 import { toRefusalAnswer } from '../deliveries/settlement.ts'
-import { toUrlPath } from './admission.ts'
 import { dropRest } from './body.ts'
 import { createPeerLookup } from './client.ts'
 import { connectionLimits, createConnections } from './connections.ts'
@@ -14,6 +13,7 @@ import { createMalformedGuard, maxHeaders } from './malformed.ts'
 import type { Readiness } from './readiness.ts'
 import type { Receiver } from './receive.ts'
 import type { StreamedAnswer } from './runs.ts'
+import { toUrlPath } from './target.ts'
 
 type Listening = {
   readonly host: string

@@ -17,9 +17,17 @@ export type DeliveryState = (typeof deliveryStates)[number]
 /** The maximum length of a hook name. It is limited because names are stored, logged and listed. */
 export const maxHookChars = 512
 
-/** Runs are at `<hooks.path>/runs/<runId>`, so no hook may be named `runs` or begin with `runs/`. `name`: a normalised name. */
-export function isRunsPath(name: string): boolean {
-  return name === 'runs' || name.startsWith('runs/')
+/** Whether `<hooks.path>/<name>` is a run. The id of a run has a fixed form, so hooks may be named `runs` and `runs/…`. */
+export function isRunPath(name: string): boolean {
+  return /^runs\/[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/.test(name)
+}
+
+/** Escapes of letters, digits, `-`, `.`, `_` and `~` decoded, the digits of all others in upper case. */
+export function normalizeEscapes(path: string): string {
+  return path.replace(/%[\da-f]{2}/gi, (escape) => {
+    const character = String.fromCharCode(Number.parseInt(escape.slice(1), 16))
+    return /[\w.~-]/.test(character) ? character : escape.toUpperCase()
+  })
 }
 
 /** The maximum length of a source. A longer `payload.source` is ignored. */
@@ -92,6 +100,11 @@ export function toDeliveryHead(delivery: Delivery): DeliveryHead {
 }
 
 /**
+ * The header of a secret in the URL. A colon cannot be a part of a name that is sent over HTTP/1, so a request has it only from `http/target.ts`.
+ */
+export const urlSecretHeader = ':url-secret'
+
+/**
  * The headers that are removed from every delivery. The first two give access to this gateway. The other two give access to a proxy in front of it,
  * and to sites that share its host name and cookies.
  */
@@ -100,6 +113,7 @@ export const credentialHeaders: ReadonlySet<string> = new Set([
   'x-service-token',
   'proxy-authorization',
   'cookie',
+  urlSecretHeader,
 ])
 
 /**

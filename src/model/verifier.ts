@@ -54,6 +54,8 @@ export interface Verifier {
   readonly handshakeMethods: readonly string[]
   /** Whether an empty body is a delivery. */
   readonly acceptsEmpty: boolean
+  /** Whether a GET is a delivery, without a body. */
+  readonly acceptsGet: boolean
   readonly covers: Coverage
   /** Whether the headers have a proof of this scheme. Always true for a proof in the body. */
   isClaimed(headers: RequestHead['headers']): boolean

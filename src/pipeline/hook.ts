@@ -1,5 +1,5 @@
 // A hook name and everything that takes its requests. Each request looks its hook up once and hands it on.
-import { type Admitted, type Delivery, isRunsPath, listOpeningProofs, maxHookChars } from '../model/delivery.ts'
+import { type Admitted, type Delivery, listOpeningProofs, maxHookChars } from '../model/delivery.ts'
 import type { Accepts } from '../model/syntax.ts'
 import { normalizeHookName } from '../model/config/mapping-rules.ts'
 import type { RequestHead } from '../model/verifier.ts'
@@ -61,12 +61,12 @@ export function createHooks(
   const builtIn = { ...buildHook('built-in', noMappings, limit, rules), agentFlow }
   // names that no mapping has share a hook, so the configuration limits the number of hooks
   const hooks = new Map<HookMappings<CompiledMapping>, Hook>()
-  // a name that is empty, too long or reserved is not a hook, even if a mapping takes every name
+  // a name that is empty or too long is not a hook, even if a mapping takes every name
   const nameless = buildHook('unknown', noMappings, limit, rules)
 
   return (path) => {
     if (path === 'wake' || path === 'agent') return builtIn
-    if (path === '' || path.length > maxHookChars || isRunsPath(path)) return nameless
+    if (path === '' || path.length > maxHookChars) return nameless
     const hookMappings = router.findMappings(path)
     const known = hooks.get(hookMappings)
     if (known !== undefined) return known

@@ -60,17 +60,22 @@ function createSchemeVerifier(scheme: Scheme, settings: VerifySettings, tools: V
   if (settings.toleranceSeconds !== undefined && isTimeless) {
     throw toSettingProblem(settings, 'does not sign a time, so verify.toleranceSeconds has no effect. Remove it.')
   }
+  if (settings.get === true && scheme.id !== 'url-secret')
+    throw toSettingProblem(settings, 'takes no GET requests. Remove verify.get: only "url-secret" has it.')
   const secrets = createSecrets(scheme, settings, tools)
   const { fetch, now } = tools
   const proof = createProof(scheme, { settings, secrets, fetch, now })
-  const schemeHandshakes = (scheme.handshakes ?? []).map((name) => handshakes[name])
+  const schemeHandshakes = (scheme.handshakes ?? [])
+    .map((name) => handshakes[name])
+    .filter(({ method }) => method !== 'GET' || settings.get !== true)
   return {
     scheme: scheme.id,
     source: scheme.source,
     secretHeaders: [...new Set([...proof.secretHeaders, ...(scheme.secretHeaders ?? [])])],
     handsOver: scheme.handsOver === true,
     handshakeMethods: [...new Set(schemeHandshakes.map(({ method }) => method))].filter((method) => method !== 'POST'),
-    acceptsEmpty: scheme.acceptsEmpty === true,
+    acceptsEmpty: scheme.acceptsEmpty === true || settings.get === true,
+    acceptsGet: settings.get === true,
     covers: proof.covers,
     isClaimed: proof.isClaimed,
     verify: proof.verify,

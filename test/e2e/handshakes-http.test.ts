@@ -171,6 +171,18 @@ describe('signed handshakes by POST', () => {
       { body: '3eZbrw1aBm2rZgRNFdxV2595' },
     ],
     [
+      'Slack’s check of the certificate',
+      () => signAs('slack', 'ssl_check=1&token=x'),
+      () => signAs('slack', 'ssl_check=1&token=x', [], 'other'),
+      { body: '' },
+    ],
+    [
+      'MCP Events',
+      () => signAs('standard-webhooks', '{"type":"verification","challenge":"c-1"}'),
+      () => signAs('standard-webhooks', '{"type":"verification","challenge":"c-1"}', [], 'other'),
+      { status: 200, type: asJson, body: '{"challenge":"c-1"}' },
+    ],
+    [
       'Zoom',
       () => signAs('zoom', zoomBody),
       () => signAs('zoom', zoomBody, [], 'other'),

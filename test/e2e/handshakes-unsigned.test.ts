@@ -49,6 +49,14 @@ describe('unsigned handshakes by POST', () => {
     expect(readVerdict(await sendGraph('<script>alert(1)</script>'))).toBe('unauthorized')
   })
 
+  test('Slack may check the certificate with a form that it does not sign, and may send nothing else without a signature', async () => {
+    const form: Headers = [['content-type', 'application/x-www-form-urlencoded']]
+    const sendSlack = (body: string) => gateway.sendHandshake({ target: '/hooks/slack', headers: form, body })
+    expect(toShape(await sendSlack('ssl_check=1&token=abc'))).toEqual(buildExpectedAnswer({ body: '' }))
+    expect(readVerdict(await sendSlack('ssl_check=0&token=abc'))).toBe('unauthorized')
+    expect(readVerdict(await sendSlack('command=%2Fdeploy&text=ssl_check%3D1'))).toBe('unauthorized')
+  })
+
   test('WooCommerce and Bitbucket may send a ping if its body has no other field', async () => {
     const form: Headers = [['content-type', 'application/x-www-form-urlencoded']]
     const sendWoo = (body: string) => gateway.sendHandshake({ target: '/hooks/woocommerce', headers: form, body })

@@ -71,7 +71,7 @@ describe('the run of another token', () => {
     const { runId } = await start(gateway)
     for (const length of [1, 8, 13, 35]) {
       for (const token of [ci, other]) {
-        expect((await ask(gateway, `/hooks/runs/${runId.slice(0, length)}`, { token })).status).toBe(404)
+        expect((await ask(gateway, `/hooks/runs/${runId.slice(0, length)}`, { token })).status).toBe(405)
       }
     }
     const own = await start(gateway, { token: deaf })

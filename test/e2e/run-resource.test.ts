@@ -8,7 +8,7 @@ import { newSchema, whyNoPostgres } from '../contract/postgres-stage.ts'
 import { expectSound } from './answers.ts'
 import { gatewayToken, hookToken, makeFolder, startGateway, writeConfig } from './gateway.ts'
 import { type Inside, startInside } from './inside.ts'
-import { bearer, exchange, type Headers, post, type Reply, send, toRequest } from './wire.ts'
+import { bearer, exchange, type Headers, json, post, type Reply, send, toRequest } from './wire.ts'
 
 let closing: (() => Promise<unknown>)[] = []
 afterEach(async () => {
@@ -154,12 +154,12 @@ describe('a run as a resource', () => {
     })
     const runId = await run(gateway)
     const [first = ''] = runId
-    const unknown = [`${first === 'f' ? 'e' : 'f'}${runId.slice(1)}`, runId.toUpperCase(), `${runId}x`, '']
+    const unknown = `${first === 'f' ? 'e' : 'f'}${runId.slice(1)}`
+    const noIds = [runId.toUpperCase(), `${runId}x`, '', '%00', "'; DROP TABLE jobs; --".replaceAll(' ', '+')]
     const expected = { ok: false, error: 'No run that this token started has this id.', code: 'not-found' }
-    for (const id of [...unknown, '%00', "'; DROP TABLE jobs; --".replaceAll(' ', '+'), 'x'.repeat(2_000)]) {
-      const reply = await ask(gateway, id)
-      expect([reply.status, read(reply)]).toEqual([404, expected])
-    }
+    const reply = await ask(gateway, unknown)
+    expect([reply.status, read(reply)]).toEqual([404, expected])
+    for (const id of [...noIds, 'x'.repeat(2_000)]) expect((await ask(gateway, id)).status).toBe(405)
     for (const method of ['GET', 'DELETE']) {
       const reply = await ask(gateway, runId, { token: former, method })
       expect([reply.status, read(reply)]).toEqual([404, expected])
@@ -175,7 +175,6 @@ describe('a run as a resource', () => {
       expect([reply.status, reply.headers['allow']]).toEqual([405, 'GET, HEAD, DELETE'])
     }
     expect((await post(gateway.port, '/hooks/other', {})).status).toBe(204)
-    expect((await post(gateway.port, '/hooks/runs', { source: 'any' })).status).toBe(405)
   })
 
   test('the successor of a token sees its runs while both tokens are configured, and no longer once the old one is removed', async () => {
@@ -377,3 +376,22 @@ describe.skipIf(whyNoPostgres !== undefined)(
     })
   },
 )
+
+test('hooks may be named "runs" and begin with "runs/", and the runs stay where they are', async () => {
+  const verify = { scheme: 'url-secret', secret: '01a1fb45-0ff5-4758-aed7-b1b0c25eeb26' }
+  const mappings = [
+    { match: { path: 'runs' }, messageTemplate: 'a', deliver: false },
+    { match: { path: 'runs/nightly' }, messageTemplate: 'b', deliver: false },
+    { match: { path: 'runs' }, verify, messageTemplate: 'c', deliver: false },
+  ]
+  const gateway = await startInside({ config: { hooks: { mappings } } })
+  for (const name of ['runs', 'runs/nightly', `runs/${verify.secret}`]) {
+    const headers = name.endsWith('26') ? json : [...bearer, ...json]
+    const reply = await send(gateway.port, { target: `/hooks/${name}`, headers, body: '{}' })
+    const { runId } = JSON.parse(reply.body) as { runId: string }
+    expect(reply.status).toBe(200)
+    const shown = await send(gateway.port, { method: 'GET', target: `/hooks/runs/${runId}`, headers: bearer })
+    expect(shown.status).toBe(name.endsWith('26') ? 404 : 200)
+    expect((await send(gateway.port, { method: 'GET', target: '/hooks/runs', headers: bearer })).status).toBe(405)
+  }
+})

@@ -33,7 +33,7 @@ export async function send({ generation, handed, hooksUrl }: SendParts, request:
   const signed = signAsSender(current, handed.find, { path, headers, body: request.body })
   const [token] = listHookTokens(current.config.hooks)
   const search = new URLSearchParams(request.query).toString()
-  const url = `${toCallableUrl(base)}/${path}${search === '' ? '' : `?${search}`}`
+  const url = `${toCallableUrl(base)}/${signed.path}${search === '' ? '' : `?${search}`}`
   const { status, body } = await fetch(url, {
     method: 'POST',
     headers: {

@@ -1,6 +1,6 @@
 // Reports the parts of a mapping that can never have an effect: a condition that no request fulfils, or a key that its action does not use.
 import { trimSlashes } from '../../base/text.ts'
-import { credentialHeaders, isRunsPath, isSecretHeader } from '../delivery.ts'
+import { credentialHeaders, isSecretHeader, normalizeEscapes } from '../delivery.ts'
 import { type ConfigIssue, type ConfigPath, toIssue } from './issue.ts'
 import { keyRules } from './job-keys.ts'
 import { Mapping } from './mapping.ts'
@@ -11,7 +11,7 @@ const outsidePaths = /[^\x21-\x7e]|[?#]/u
 
 /** The name of a hook in the form that the router compares. */
 export function normalizeHookName(path: string): string {
-  return trimSlashes(path.trim())
+  return normalizeEscapes(trimSlashes(path.trim()))
 }
 
 export function findConditionIssues({ match }: Mapping, hooksPath: string, at: ConfigPath): ConfigIssue[] {
@@ -29,10 +29,6 @@ function findPathIssues(path: string | undefined, hooksPath: string, at: ConfigP
   }
   if (name.startsWith(prefix)) {
     return [toIssue(at, `must be the part of the URL after hooks.path: write ${quote(name.slice(prefix.length))}.`)]
-  }
-  if (isRunsPath(name)) {
-    const rest = 'Choose another name, such as "ci-runs", and change the URL at the sender.'
-    return [toIssue(at, `is reserved: ${hooksPath}/runs/<runId> shows a run, so no request reaches this hook. ${rest}`)]
   }
   const odd = outsidePaths.exec(name)?.[0]
   if (odd === undefined) return []

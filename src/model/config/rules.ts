@@ -67,6 +67,9 @@ export function findMappingIssues(mapping: Mapping, config: Config, at: ConfigPa
   if (mapping.recover !== undefined && hook === '') {
     issues.push(toIssue([...at, 'recover'], 'needs match.path, which names the hook of the recovered deliveries.'))
   }
+  if (mapping.verify?.scheme === 'url-secret' && hook === '') {
+    issues.push(toIssue([...at, 'verify'], 'needs match.path: the secret follows it in the URL.'))
+  }
   issues.push(...findConditionIssues(mapping, hooks.path, at), ...findKeyUseIssues(mapping, at))
   issues.push(...findFlowIssues(mapping, config.limits, [...at, 'flow']))
   issues.push(...findSessionKeyIssues(mapping.sessionKey, config, [...at, 'sessionKey']))

@@ -20,7 +20,7 @@ export type SecretEncoding = (typeof secretEncodings)[number]
 /** `createVerifier` knows the schemes, and checks which of these keys a scheme needs. */
 export const VerifySettings = z.strictObject({
   scheme: nonBlank.describe(
-    'How the sender signs: the name of a scheme, generic-hmac, token, basic, or the file name of your own verifier.',
+    'How the sender signs: the name of a scheme, generic-hmac, token, basic, url-secret, or the file name of your own verifier.',
   ),
   secret: nonBlank
     .optional()
@@ -70,6 +70,12 @@ export const VerifySettings = z.strictObject({
   verifyToken: nonBlank
     .optional()
     .describe('Meta and Strava: the token that you set at the sender, and that it repeats in its handshake.'),
+  get: z
+    .literal(true)
+    .optional()
+    .describe(
+      'url-secret: true: GET requests are deliveries too, with the payload null. Templates read {{query.<name>}}.',
+    ),
   also: z.literal('token').optional().describe('"token": the request must also carry the hook token.'),
   algorithm: z.enum(hmacAlgorithms).optional().describe('generic-hmac: the hash algorithm. Default: sha256.'),
   encoding: z.enum(digestEncodings).optional().describe('generic-hmac: the encoding of the signature. Default: hex.'),

@@ -21,7 +21,7 @@ export const chatSenders: readonly Sender[] = [
         seconds: 300,
         docs: 'https://docs.slack.dev/authentication/verifying-requests-from-slack',
       },
-      handshakes: ['slack-url'],
+      handshakes: ['slack-url', 'slack-ssl-check', 'slack-ssl-check-unsigned'],
       confidence: 'verified',
     },
   },

@@ -132,7 +132,7 @@ export const conventionsSenders: readonly Sender[] = [
     event: [body('type')],
     deliveryId: [header('webhook-id')],
     schemes: [
-      { id: 'standard-webhooks', ...standardHmac },
+      { id: 'standard-webhooks', ...standardHmac, handshakes: ['mcp-verification'] },
       {
         id: 'standard-webhooks-asym',
         variant: 'public key',

@@ -1,5 +1,6 @@
 // Schemes for senders that are not listed. The settings describe generic-hmac; token and basic are a shared secret in a header.
 import type { VerifySettings } from '../../model/config/verify.ts'
+import { urlSecretHeader } from '../../model/delivery.ts'
 import { toSettingProblem, requireSetting } from './proof.ts'
 import type { HmacScheme, Scheme } from './scheme.ts'
 
@@ -7,8 +8,15 @@ const genericScheme = 'generic-hmac'
 
 const unlisted = { source: undefined, docs: '', confidence: 'verified' } as const
 const plainSchemes: readonly Scheme[] = [
-  { ...unlisted, id: 'token', kind: 'token', header: undefined },
-  { ...unlisted, id: 'basic', kind: 'basic' },
+  { ...unlisted, id: 'token', kind: 'token', header: undefined, handshakes: ['webhook-origin', 'event-grid'] },
+  { ...unlisted, id: 'basic', kind: 'basic', handshakes: ['webhook-origin', 'event-grid'] },
+  {
+    ...unlisted,
+    id: 'url-secret',
+    kind: 'token',
+    header: urlSecretHeader,
+    handshakes: ['proved-head', 'proved-get', 'webhook-origin', 'event-grid'],
+  },
 ]
 
 /** Names of the schemes that do not belong to one sender. */
@@ -17,6 +25,8 @@ export const unlistedNames: readonly string[] = [genericScheme, ...plainSchemes.
 /** The scheme of these settings, if it does not belong to one sender. Throws as `buildGenericScheme` does. */
 export function findUnlistedScheme(settings: VerifySettings): Scheme | undefined {
   if (settings.scheme === genericScheme) return buildGenericScheme(settings)
+  if (settings.scheme === 'url-secret' && settings.header !== undefined)
+    throw toSettingProblem(settings, 'reads the secret from the URL, so verify.header has no effect. Remove it.')
   return plainSchemes.find(({ id }) => id === settings.scheme)
 }
 

@@ -25,7 +25,7 @@ type HandshakeTools = {
 type HandshakeResult = HandshakeAnswer | undefined
 
 type Handshake = {
-  readonly method: 'POST' | 'GET' | 'HEAD'
+  readonly method: 'POST' | 'GET' | 'HEAD' | 'OPTIONS'
   /** True: the handshake has the proof of the scheme, and is answered only if the proof is valid. */
   readonly signed: boolean
   /** Only for unsigned POSTs: whether the head may belong to a handshake. */
@@ -102,6 +102,33 @@ const queryHandshakes = {
   }),
 } as const satisfies Record<string, Handshake>
 
+/** Senders that only have the URL, or a word in a header, prove with it that they may ask. */
+const provedHandshakes = {
+  'proved-head': { method: 'HEAD', signed: true, answer: () => answerNothing() },
+  'proved-get': { method: 'GET', signed: true, answer: () => answerNothing() },
+  'webhook-origin': { method: 'OPTIONS', signed: true, answer: answerOrigin },
+  /** Event Grid, in its own format: `[{"eventType":"Microsoft.EventGrid.SubscriptionValidationEvent","data":{"validationCode":C}}]`. */
+  'event-grid': signedHandshake((request) => {
+    if (readHeader(request.headers, 'aeg-event-type') !== 'SubscriptionValidation') return undefined
+    const body = readJsonBody(request.rawBody)
+    const event = Array.isArray(body) ? body[0] : undefined
+    const data = isJsonObject(event) ? event['data'] : undefined
+    return answerJson({ validationResponse: isJsonObject(data) ? data['validationCode'] : undefined })
+  }),
+} as const satisfies Record<string, Handshake>
+
+/**
+ * The sender of CloudEvents asks whether it may send, and at which rate.
+ * https://github.com/cloudevents/spec/blob/main/cloudevents/http-webhook.md#4-abuse-protection
+ */
+export function answerOrigin({ headers }: RequestHead): HandshakeResult {
+  const origin = toEcho(readHeader(headers, 'webhook-request-origin'))
+  if (origin === undefined) return undefined
+  const hasRate = readHeader(headers, 'webhook-request-rate') !== undefined
+  const allowed = { 'webhook-allowed-origin': origin, ...(hasRate && { 'webhook-allowed-rate': '*' }), allow: 'POST' }
+  return { status: 200, headers: { ...asText, ...allowed }, body: '' }
+}
+
 function signedHandshake(answer: Handshake['answer']): Handshake {
   return { method: 'POST', signed: true, answer }
 }
@@ -120,10 +147,26 @@ const has = (head: RequestHead, name: string): boolean => Object.hasOwn(head.hea
 const isOfType = (head: RequestHead, type: string): boolean =>
   (readHeader(head.headers, 'content-type') ?? '').toLowerCase().startsWith(type)
 
+function answerSslCheck({ rawBody }: VerifyRequest): HandshakeResult {
+  if (rawBody.byteLength > 1_024) return undefined
+  return new URLSearchParams(Buffer.from(rawBody).toString()).get('ssl_check') === '1' ? answerNothing() : undefined
+}
+
 const callbackHandshakes = {
   'slack-url': signedHandshake((request) => {
     const { type, challenge } = readFields(request)
     return type === 'url_verification' ? answerText(challenge) : undefined
+  }),
+  /** Slack checks the certificate with a form, which it does not always sign. */
+  'slack-ssl-check': signedHandshake(answerSslCheck),
+  'slack-ssl-check-unsigned': unsignedHandshake(
+    (head) => isOfType(head, 'application/x-www-form-urlencoded') && !has(head, 'x-slack-signature'),
+    answerSslCheck,
+  ),
+  /** MCP Events: the answer repeats the challenge of a signed request. */
+  'mcp-verification': signedHandshake((request) => {
+    const { type, challenge } = readFields(request)
+    return type === 'verification' ? answerJson({ challenge }) : undefined
   }),
   'discord-ping': signedHandshake((request) => {
     const { type, event } = readFields(request)
@@ -203,7 +246,7 @@ const callbackHandshakes = {
   ),
 } as const satisfies Record<string, Handshake>
 
-const all = { ...queryHandshakes, ...callbackHandshakes } as const
+const all = { ...queryHandshakes, ...provedHandshakes, ...callbackHandshakes } as const
 
 export type HandshakeName = keyof typeof all
 

@@ -25,6 +25,7 @@ export function findSecretFault(
   }
   const [encoding, prefix] =
     scheme === undefined ? [id === 'generic-hmac' ? secretEncoding : undefined] : toForm(scheme)
+  if (id === 'url-secret') return explainUrlSecret(secret)
   const bytes = decodeSecret(secret, encoding, prefix)
   return bytes && explainShortSecret(bytes.length, { ...options, ...(encoding && { encoding }) })
 }
@@ -32,4 +33,11 @@ export function findSecretFault(
 function toForm(scheme: Scheme): [encoding?: SecretEncoding | undefined, prefix?: string | undefined] {
   if (scheme.kind === 'hmac') return [scheme.secretEncoding, scheme.secretPrefix]
   return scheme.kind === 'body-hmac' && scheme.form === 'adyen' ? ['hex'] : []
+}
+
+/** The text is a part of a URL, and alone lets a request in: only what was made at random has its 128 bits. */
+function explainUrlSecret(secret: string): string | undefined {
+  const isRandom = /^[\w~-]+$/.test(secret) && new Set(secret).size >= 8
+  if (isRandom && secret.length >= (/^[\da-f]+$/i.test(secret) ? 32 : 22)) return undefined
+  return `must be made at random, of at least 32 hexadecimal digits, or 22 letters, digits, "-", "_" and "~": it is in the URL, and nothing else lets a request in. Make one with: openssl rand -hex 32`
 }

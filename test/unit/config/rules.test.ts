@@ -291,22 +291,6 @@ describe('mappings in the configuration', () => {
     }
   })
 
-  test('a hook must not be named "runs", and its name must not begin with "runs/", and the error says what to do', () => {
-    for (const path of ['runs', '/runs/', 'runs/nightly']) {
-      expect(
-        toPaths({
-          good: checkMapping({ match: { path: path.replace('runs', 'runs-2') } }),
-          bad: checkMapping({ match: { path } }),
-        }),
-      ).toEqual(toBad('hooks.mappings[0].match.path'))
-    }
-    expect(checkMapping({ match: { path: 'runs' } })).toEqual([
-      expect.stringMatching(
-        /\/hooks\/runs\/<runId> shows a run.*Choose another name, such as "ci-runs", and change the URL/,
-      ),
-    ])
-  })
-
   test('a session key must be main or begin with an allowed prefix, and a template must have a fixed beginning that such a key can have', () => {
     const hooks = { allowedSessionKeyPrefixes: ['hook:', 'Team:'] }
     for (const sessionKey of ['hook:x', 'Team:x', 'main', 'hook:{{id}}', ' hook:{{id}}', 'ho{{id}}', 'Team:a:{{id}}']) {

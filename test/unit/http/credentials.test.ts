@@ -27,10 +27,17 @@ describe('the token of a request', () => {
     [['x-service-token', '']],
     [['Cookie', 'authorization=Bearer hook-secret']],
     [['Authorization', 'Basic aG9vaw==', 'x-service-token', '']],
-    [['Authorization', 'Bearer', 'x-service-token', 'hook-secret']],
-    [['Authorization', 'bearer ', 'x-service-token', 'hook-secret']],
+    [['Authorization', 'Bearer']],
+    [['Authorization', 'bearer ']],
   ])('the headers %j have no token', (headers) => {
     expect(readToken(headers)).toEqual({ kind: 'none' })
+  })
+
+  test('an empty Bearer token counts as little as an Authorization header of a proxy', () => {
+    for (const empty of ['Bearer', 'bearer ', 'Bearer   ']) {
+      const headers = ['Authorization', empty, 'x-service-token', 'hook-secret']
+      expect(readToken(headers)).toEqual({ kind: 'token', token: 'hook-secret' })
+    }
   })
 
   test.each([
