@@ -89,7 +89,8 @@ async function describeEmptyList(
 ): Promise<string> {
   const unknown = hook === undefined ? undefined : await (await import('./types.ts')).findUnknownHook(context, hook)
   if (unknown !== undefined) return unknown
-  if (filters.length > 0) return `No ${before === undefined ? '' : 'older '}delivery matches ${filters.join(' ')}.`
+  if (filters.length > 0)
+    return `No ${before === undefined ? '' : 'older '}delivery matches ${cutLine(filters.join(' '), 200)}.`
   return before === undefined ? 'No delivery yet.' : 'No delivery is older.'
 }
 

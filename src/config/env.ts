@@ -18,7 +18,7 @@ export function parseEnv(text: string): { values: Env; problems: string[] } {
   const lines = text.replace(/^\uFEFF/, '').split(/\r\n|\n|\r/)
   for (const [index, line] of lines.entries()) {
     if (/^\s*(#|$)/.test(line)) continue
-    const [, name, rest] = /^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)$/.exec(line) ?? []
+    const [, name, rest] = /^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)$/s.exec(line) ?? []
     const value = rest === undefined ? undefined : readEnvValue(rest.trim())
     if (name === undefined) problems.push(`.env:${index + 1} must be NAME=value.`)
     else if (value === undefined) problems.push(`.env:${index + 1} has ${describeQuoteFault(rest)}: ${name}.`)
@@ -28,14 +28,14 @@ export function parseEnv(text: string): { values: Env; problems: string[] } {
 }
 
 function readEnvValue(rest: string): string | undefined {
-  if (!/^['"]/.test(rest)) return rest.replace(/(^|\s+)#.*$/, '')
-  const [, single, double] = /^(?:'([^']*)'|"((?:[^"\\]|\\.)*)")\s*(?:#.*)?$/.exec(rest) ?? []
+  if (!/^['"]/.test(rest)) return rest.replace(/(^|\s+)#.*$/s, '')
+  const [, single, double] = /^(?:'([^']*)'|"((?:[^"\\]|\\.)*)")\s*(?:#.*)?$/s.exec(rest) ?? []
   const escapes: Record<string, string> = { n: '\n', r: '\r', t: '\t' }
-  return single ?? double?.replace(/\\(.)/g, (_, character: string) => escapes[character] ?? character)
+  return single ?? double?.replace(/\\(.)/gs, (_, character: string) => escapes[character] ?? character)
 }
 
 function describeQuoteFault(rest = ''): string {
-  return /^\s*(?:'[^']*'|"(?:[^"\\]|\\.)*")/.test(rest) ? 'text after the closing quote' : 'an unterminated quote'
+  return /^\s*(?:'[^']*'|"(?:[^"\\]|\\.)*")/s.test(rest) ? 'text after the closing quote' : 'an unterminated quote'
 }
 
 /** One line of `.env`, from which `parseEnv` reads the same value. */

@@ -255,7 +255,12 @@ export type DeliverResult = {
 }
 /** `null` skips the delivery; an array makes several actions; `{}` keeps the mapping's action. */
 export type TransformResult = OneResult | OneResult[] | null
-type OneResult = AgentResult | WakeResult | DeliverResult
+/** A field of another kind is an error, because every field of a wake is optional. */
+type OneResult =
+  | (AgentResult & Without<Exclude<keyof WakeResult, keyof AgentResult>>)
+  | (WakeResult & Without<Exclude<keyof AgentResult | keyof DeliverResult, keyof WakeResult>>)
+  | (DeliverResult & Without<Exclude<keyof AgentResult | keyof WakeResult, keyof DeliverResult>>)
+type Without<Keys extends PropertyKey> = { [Key in Keys]?: never }
 
 export type TransformFunction<Payload = JsonValue> = (
   input: TransformInput<Payload>,

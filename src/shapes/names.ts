@@ -71,7 +71,7 @@ const forms = [
   ['a date', /^\d{4}-\d\d-\d\d$/],
   ['a URL', /^https?:\/\/\S+$/],
   ['a UUID', /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i],
-  ['an email address', /^[^\s@]{1,64}@[^\s@]{1,255}$/],
+  ['an email address', /^[^\s@:/]{1,64}@[^\s@:/]{1,190}\.[^\s@:/.]{2,63}$/],
   ['an integer', /^-?\d{1,20}$/],
 ] as const
 

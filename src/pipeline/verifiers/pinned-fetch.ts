@@ -3,7 +3,8 @@
 import type { PinRule, PinnedFetchResult, PinnedFetch } from '../../model/verifier.ts'
 import { lookup } from 'node:dns'
 import { get } from 'node:https'
-import { BlockList, isIP, type LookupFunction } from 'node:net'
+import { isIP, type LookupFunction } from 'node:net'
+import ipaddr from 'ipaddr.js'
 
 const timeoutMs = 5_000
 const maxBytes = 65_536
@@ -156,37 +157,10 @@ export const overHttps: Transport = (url) =>
     request.on('error', reject)
   })
 
-const privateAddresses = new BlockList()
-for (const [network, bits] of [
-  ['0.0.0.0', 8],
-  ['10.0.0.0', 8],
-  ['100.64.0.0', 10],
-  ['127.0.0.0', 8],
-  ['169.254.0.0', 16],
-  ['172.16.0.0', 12],
-  ['192.0.0.0', 24],
-  ['192.168.0.0', 16],
-  ['198.18.0.0', 15],
-  ['224.0.0.0', 3],
-] as const) {
-  privateAddresses.addSubnet(network, bits, 'ipv4')
-}
-for (const [network, bits] of [
-  ['::', 127],
-  ['64:ff9b::', 96],
-  ['fc00::', 7],
-  ['fe80::', 10],
-  ['ff00::', 8],
-] as const) {
-  privateAddresses.addSubnet(network, bits, 'ipv6')
-}
-
 /** Whether an address is one of this machine or this network, is otherwise not public, or is no address. No connection is made to it. */
 export function isPrivateAddress(address: string): boolean {
-  const family = isIP(address)
-  if (family === 0) return true
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
-  return privateAddresses.check(mapped ?? address, mapped === undefined && family === 6 ? 'ipv6' : 'ipv4')
+  // `process` also reads an IPv4 address in IPv6 form
+  return !ipaddr.isValid(address) || isIP(address) === 0 || ipaddr.process(address).range() !== 'unicast'
 }
 
 /** Connects to the same addresses that were checked, so that the name cannot change in between. */

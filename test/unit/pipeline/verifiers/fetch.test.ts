@@ -92,6 +92,10 @@ describe('refused URLs', () => {
     '::ffff:7f00:1',
     '64:ff9b::7f00:1',
     'nonsense',
+    '2002:7f00:1::',
+    '192.88.99.1',
+    '::ffff:127.0.0.1',
+    'fec0::1',
   ])('the address %s is private', (address) => expect(isPrivateAddress(address)).toBe(true))
 
   test.each(['8.8.8.8', '172.32.0.1', '100.128.0.1', '2600:1f18::1', '::ffff:8.8.8.8'])(
