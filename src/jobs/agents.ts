@@ -24,7 +24,7 @@ export type Agent = {
   readonly maxTurnsPerHour: number
   /** Which earlier messages go with a turn of a persistent session; `heartbeat.history` with a heartbeat. */
   readonly history: HistoryConfig
-  readonly heartbeat: HeartbeatConfig
+  readonly heartbeat: HeartbeatSettings
   /** The names of the budgets of its turns. */
   readonly budgets: readonly string[]
 }
@@ -53,8 +53,22 @@ export function toAgent(config: Config, id: string, dir: string): Agent {
   }
 }
 
-export function findHeartbeatConfig({ agents }: Pick<Config, 'agents'>, id: string): HeartbeatConfig {
-  return agents.list.find((agent) => agent.id === id)?.heartbeat ?? agents.defaults.heartbeat
+/** `every`: in milliseconds; 0: no heartbeats. */
+export type HeartbeatSettings = HeartbeatConfig & { readonly every: number }
+
+const defaultEveryMs = 1_800_000
+
+/**
+ * A command without a profile may be a script with one purpose, such as a review. A heartbeat would run it again, so the configuration must ask for
+ * heartbeats.
+ */
+export function findHeartbeatConfig(config: Config, id: string): HeartbeatSettings {
+  const { agents, runners } = config
+  const heartbeat = agents.list.find((agent) => agent.id === id)?.heartbeat ?? agents.defaults.heartbeat
+  const name = chooseRunner(config, id)
+  const runner = Object.hasOwn(runners, name) ? runners[name] : undefined
+  const isScript = runner?.kind === 'command' && runner.profile === undefined
+  return { ...heartbeat, every: heartbeat.every ?? (isScript ? 0 : defaultEveryMs) }
 }
 
 /** The ids of the agents in the list; without a list, the id of the default agent. */

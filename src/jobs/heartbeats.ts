@@ -1,8 +1,7 @@
 // Queues the turns of the main session of an agent: at its interval, and soon after a wake. Each turn is an ordinary job.
-import type { HeartbeatConfig } from '../model/config/agents.ts'
 import type { Log } from '../model/log.ts'
 import type { Clock, Store } from '../store/store.ts'
-import { findActiveMoment } from './agents.ts'
+import { findActiveMoment, type HeartbeatSettings } from './agents.ts'
 import { mainSessionKey } from '../model/action.ts'
 import { describeHeartbeatsOff, toLane } from './plan.ts'
 import { toErrorName } from '../base/exceptions.ts'
@@ -10,7 +9,7 @@ import { toErrorName } from '../base/exceptions.ts'
 export type HeartbeatOptions = {
   readonly store: Pick<Store, 'addTask' | 'taskAgeMs' | 'waitingEvents' | 'wokenForMs'>
   /** The agents, read at each use, so that a new configuration applies at once. */
-  readonly agents: () => readonly { readonly id: string; readonly heartbeat: HeartbeatConfig }[]
+  readonly agents: () => readonly { readonly id: string; readonly heartbeat: HeartbeatSettings }[]
   readonly clock: Clock
   readonly newId: () => string
   /**
@@ -79,7 +78,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
   let isStopped = false
   let isLooking = false
 
-  function findConfig(agentId: string): HeartbeatConfig | undefined {
+  function findConfig(agentId: string): HeartbeatSettings | undefined {
     return agents().find(({ id }) => id === agentId)?.heartbeat
   }
 
@@ -242,7 +241,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
 /** The moment of the next turn. */
 function findDueMoment(
   { turnAt, addedAt, wake }: Schedule,
-  { every, minIntervalSeconds, activeHours }: HeartbeatConfig,
+  { every, minIntervalSeconds, activeHours }: HeartbeatSettings,
   now: number,
 ) {
   const earliest = turnAt === undefined ? now : turnAt + minIntervalSeconds * 1_000
@@ -252,7 +251,7 @@ function findDueMoment(
 }
 
 /** Turns of an agent with a shorter gap count as one turn, no matter which gateway queues them. */
-function findMinGapMs({ every, minIntervalSeconds }: HeartbeatConfig, reason: 'interval' | 'wake'): number {
+function findMinGapMs({ every, minIntervalSeconds }: HeartbeatSettings, reason: 'interval' | 'wake'): number {
   const minMs = minIntervalSeconds * 1_000
   return reason === 'interval' ? Math.max(every, minMs) : minMs
 }

@@ -214,7 +214,7 @@ export function toWakeStep(config: Config, agentId: string, now: number): Omit<S
 }
 
 export function describeHeartbeatsOff(agentId: string): string {
-  return `Heartbeats are off (heartbeat.every is 0 for the agent "${agentId}"): the event waits for the next turn of the main session.`
+  return `Heartbeats are off (heartbeat.every is 0 for the agent "${agentId}", which is the default for a command without a profile): the event waits for the next turn of the main session.`
 }
 
 /** The maximum number of characters of a reply or a reason in an event. */

@@ -28,9 +28,9 @@ export type HistoryConfig = z.infer<typeof HistoryConfig>
 
 export const HeartbeatConfig = z.strictObject({
   every: duration
-    .prefault('30m')
+    .optional()
     .describe(
-      'Time between two regular heartbeats, such as 45s, 30m or 1h. A plain number is minutes. 0 turns heartbeats off.',
+      'Time between two regular heartbeats, such as 45s, 30m or 1h. A plain number is minutes. 0 turns heartbeats off, after wakes too. Default: 30m, and 0 if the runner is a command without a profile.',
     ),
   history: describeHistory({ messages: 20, bytes: 8_000 })
     .prefault({})

@@ -306,6 +306,26 @@ describe('a wake', () => {
     expect(await waitingOf(stage)).toMatchObject({ count: 1, wakes: true })
   })
 
+  test.each([
+    { runner: { kind: 'command', command: 'review' }, heartbeat: {}, count: 0 },
+    { runner: { kind: 'command', command: 'agent' }, heartbeat: { every: '30m' }, count: 1 },
+    { runner: { kind: 'command', profile: 'claude' }, heartbeat: {}, count: 1 },
+  ])(
+    'a run of a command is followed by $count heartbeats: $runner, $heartbeat',
+    async ({ runner: mine, heartbeat, count }) => {
+      const agents = { defaults: { runner: 'mine', heartbeat } }
+      const stage = createStage(buildConfig({ runners: { mine }, agents }))
+      const { runner, turns } = scriptRunner(() => ok('Reviewed.'))
+      stage.openWorker({ runner })
+      await stage.openHeartbeats()
+      const [id] = await stage.accept(planAgent({ action: { wakeMode: 'now' } }))
+      await pass(7_200_000)
+      expect(turns.filter(({ request: { action } }) => action === undefined)).toHaveLength(count)
+      const wake = (await stage.readJob(id)).steps.find(({ name }) => name === 'wake')
+      expect(wake?.state).toBe(count === 0 ? 'skipped' : 'done')
+    },
+  )
+
   test('a wake of an earlier process gets its turn soon, even if the store could not be read at the start', async () => {
     const stage = createStageWith()
     const { runner, turns } = scriptRunner(() => ok('HEARTBEAT_OK'))
