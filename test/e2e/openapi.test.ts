@@ -159,6 +159,8 @@ describe('the answers of a real gateway', () => {
     expect(sessions).not.toEqual([])
     await check('get /api/sessions/{key}', { key: sessions[0]?.sessionKey ?? '' })
 
+    await check('post /api/sessions/{key}/trim', { key: sessions[0]?.sessionKey ?? '' }, { query: '?keep=1' })
+
     await check('post /api/coverage', {}, { query: '?module=greet.ts' })
     await check('post /api/replay')
     await check('post /api/replay/live', {}, { query: `?ids=${id}` })

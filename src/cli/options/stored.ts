@@ -7,8 +7,10 @@ import { addListCommand } from './list.ts'
 import { addRepeatCommands } from './repeats.ts'
 import type { EventsOptions } from '../events.ts'
 import type { PauseOptions } from '../pause.ts'
+import type { TrimOptions } from '../trim.ts'
 import {
   type InContext,
+  createIntegerParser,
   exampleId,
   idArgument,
   jsonOption,
@@ -46,18 +48,48 @@ export function addStoredCommands(program: Command, inContext: InContext): void 
       inContext(async (context, options: EventsOptions) => (await import('../events.ts')).events(context, options)),
     )
 
-  program
+  const sessions = program
     .command('sessions')
-    .summary('list the sessions, or show the transcript of one')
+    .summary('list the sessions, show the transcript of one, or shorten it')
     .description('Lists the sessions, or shows the transcript of one.')
     .argument('[key]', 'session key')
     .addOption(limitOption())
     .addOption(beforeMomentOption('updatedAt'))
     .addOption(jsonOption())
-    .addHelpText('after', renderExamples('hookloom sessions', 'hookloom sessions hook:inbox'))
+    .addHelpText(
+      'after',
+      renderExamples('hookloom sessions', 'hookloom sessions hook:inbox', 'hookloom sessions clear main'),
+    )
     .action(
       inContext(async (context, key: string | undefined, options: { limit: number; before?: number }) =>
         (await import('../sessions.ts')).sessions(context, { key, limit: options.limit, before: options.before }),
+      ),
+    )
+  const addTrim = (name: 'clear' | 'trim', what: string) =>
+    sessions
+      .command(name)
+      .summary(what)
+      .argument('<key>', 'session key')
+      .option('--agent <id>', 'the agent of the session, if it is not the default agent')
+      .addOption(jsonOption())
+      .addHelpText('after', renderExamples(`hookloom sessions ${name} main`))
+  addTrim('clear', 'delete the messages of a session')
+    .description('Deletes the messages of a session: its next turn begins without a history. Events that wait stay.')
+    .action(
+      inContext(async (context, key: string, options: { agent?: string }) =>
+        (await import('../trim.ts')).trim(context, { key, keep: 0, ...options }),
+      ),
+    )
+  addTrim('trim', 'delete the older messages of a session')
+    .description('Deletes all messages of a session but the newest exchanges. An exchange is a prompt with its reply.')
+    .addOption(
+      new Option('--keep <n>', 'the number of exchanges that stay')
+        .argParser(createIntegerParser(0, 999_999))
+        .default(10),
+    )
+    .action(
+      inContext(async (context, key: string, options: TrimOptions) =>
+        (await import('../trim.ts')).trim(context, { key, ...options }),
       ),
     )
 }

@@ -38,6 +38,7 @@ export const acts: Readonly<Record<string, KnownAct>> = {
   'POST /api/pauses': { name: 'pause', body: ['what', 'until', ...asked], target: 'what' },
   'POST /api/resume': { name: 'resume', body: ['what', ...asked], target: 'what' },
   'POST /api/budgets/{name}/raise': { name: 'budget.raise', query: ['usd', 'tokens', 'turns'] },
+  'POST /api/sessions/{key}/trim': { name: 'session.trim', query: ['agentId', 'keep'] },
   'POST /api/state/drop': { name: 'state.drop', query: ['module', 'key'], target: 'module' },
   'POST /api/tokens': { name: 'token.new', body: ['name', 'may', 'expiresAt'], target: 'name' },
   'POST /api/tokens/{name}/revoke': { name: 'token.revoke' },

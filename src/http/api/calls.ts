@@ -132,6 +132,9 @@ export const calls: readonly Call[] = [
   change('operate', '/api/resume', 'Ends a pause.', object({ what: string() }), { body: AskedChange }),
   read('/api/sessions', 'Lists the sessions, the newest last.', sessions.SessionPage, older),
   read('/api/sessions/{key}', 'Shows one session with its newest messages.', sessions.ShownSession, session),
+  change('operate', '/api/sessions/{key}/trim', 'Deletes the older messages of a session.', sessions.TrimmedSession, {
+    query: { ...session, keep: 'The number of exchanges (a prompt with its reply) that stay.' },
+  }),
   read('/api/events', 'Lists the system events, the newest last.', sessions.EventPage, older),
   read('/api/budgets', 'Lists the budgets.', object({ budgets: list(operations.BudgetFields) })),
   change(

@@ -10,12 +10,14 @@ import type { Guards } from '../operator.ts'
 import { answerJson } from './answer.ts'
 import { readJobWaits } from './rows.ts'
 import type { RunFields } from '../../model/api/answers.ts'
-import type { EventPage, SessionPage, SessionRow, ShownSession } from '../../model/api/sessions.ts'
+import type { EventPage, SessionPage, SessionRow, ShownSession, TrimmedSession } from '../../model/api/sessions.ts'
 
 const shownMessages = 200
 const shownEvents = 100
 /** The maximum number of messages of one run. A run has one prompt and one reply for each of its turns. */
 const maxOfRun = 50
+/** The maximum number of lanes in which a running turn is searched. */
+const maxLanes = 100_000
 
 type SessionParts = Pick<ApiParts, 'store' | 'generation' | 'clock'>
 
@@ -28,6 +30,7 @@ export function addSessionRoutes(router: Router, guards: Guards, parts: SessionP
     answerJson(ctx, page)
   })
   router.get('/api/sessions/:key', guards.read, async (ctx) => answerJson(ctx, await readSession(parts, ctx)))
+  router.post('/api/sessions/:key/trim', guards.operate, async (ctx) => answerJson(ctx, await trimSession(parts, ctx)))
   router.get('/api/events', guards.read, async (ctx) => {
     const { rows, next } = await readPage(ctx, store.events, ({ at }) => at)
     const page: EventPage = { events: rows.map(toEventFields), next }
@@ -79,13 +82,32 @@ function createRowReader(store: SessionParts['store']): (session: Session) => Pr
   }
 }
 
-/** A session of the agent that `?agentId=` names, or of the default agent, with its newest messages and its waiting events. */
-async function readSession({ store, generation }: SessionParts, ctx: RouteContext): Promise<ShownSession> {
+/** The session of the agent that `?agentId=` names, or of the default agent. */
+async function findSession({ store, generation }: SessionParts, ctx: RouteContext): Promise<Session> {
   const agentId = readParameter(ctx, 'agentId') ?? findDefaultAgentId(generation().config)
-  const sessionKey = ctx.params['key'] ?? ''
-  const session = await store.session({ agentId, sessionKey })
-  if (session === undefined)
-    throw new Problem('not-found', 'No session of this agent has this key. "hookloom sessions" shows the keys.')
+  const session = await store.session({ agentId, sessionKey: ctx.params['key'] ?? '' })
+  if (session !== undefined) return session
+  throw new Problem('not-found', 'No session of this agent has this key. "hookloom sessions" shows the keys.')
+}
+
+/** Keeps the newest `?keep=` exchanges. Events that wait stay: no turn has read them yet. */
+async function trimSession(parts: SessionParts, ctx: RouteContext): Promise<TrimmedSession> {
+  const { store } = parts
+  const text = readParameter(ctx, 'keep') ?? ''
+  if (!/^\d{1,6}$/.test(text))
+    throw new Problem('usage-invalid', 'keep must be a number of exchanges, such as 10, or 0.')
+  const { agentId, sessionKey } = await findSession(parts, ctx)
+  const lanes = await store.lanes({ limit: maxLanes })
+  const isRunning = lanes.some(({ lane, running }) => running && lane === `${agentId}/${sessionKey}`)
+  const bounds = { messages: 2 * Number(text), bytes: Number.MAX_SAFE_INTEGER }
+  return { agentId, sessionKey, deleted: await store.trimTranscript({ agentId, sessionKey }, bounds), isRunning }
+}
+
+/** A session with its newest messages and its waiting events. */
+async function readSession(parts: SessionParts, ctx: RouteContext): Promise<ShownSession> {
+  const { store } = parts
+  const session = await findSession(parts, ctx)
+  const { agentId, sessionKey } = session
   const messages = await store.messages({ agentId, sessionKey, limit: shownMessages })
   const { events } = await store.waitingEvents({ agentId, sessionKey, limit: shownEvents })
   return { ...toSessionFields(session, messages), events: events.map(toEventFields) }

@@ -53,6 +53,15 @@ export const ShownSession = SessionFields.extend({
 })
 export type ShownSession = z.infer<typeof ShownSession>
 
+/** `deleted`: the number of messages. `isRunning`: a turn of the session runs, and adds its prompt and its reply when it ends. */
+export const TrimmedSession = z.object({
+  sessionKey: z.string(),
+  agentId: z.string(),
+  deleted: z.number(),
+  isRunning: z.boolean(),
+})
+export type TrimmedSession = z.infer<typeof TrimmedSession>
+
 const next = z.string().nullable().describe('`before` of the page of older rows; null if there is none.')
 export const SessionPage = z.object({ sessions: readonlyList(SessionRow), next })
 export type SessionPage = z.infer<typeof SessionPage>
