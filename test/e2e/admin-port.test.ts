@@ -326,6 +326,17 @@ describe('list of refusals', () => {
       JSON.parse((await send(toPort(of), { method: 'GET', target: '/api/refusals', headers: bearer })).body),
     ).refusals
 
+  test('the list of refusals can be limited to a hook and to the newest', async () => {
+    for (const hook of ['wake', 'nobody-1', 'nobody-1']) await post(gateway.port, `/hooks/${hook}`, { text: 1 })
+    const read = async (query: string) => {
+      const { body } = await send(toPort(gateway), { method: 'GET', target: `/api/refusals?${query}`, headers: bearer })
+      return Refusals.parse(JSON.parse(body)).refusals.map(({ hook }) => hook)
+    }
+    expect(await read('hook=nobody-1')).toEqual(['nobody-1', 'nobody-1'])
+    expect(await read('limit=1')).toEqual(['nobody-1'])
+    expect(await read('hook=nobody-1&limit=1')).toEqual(['nobody-1'])
+  })
+
   test('a refusal is found by its request id, with the failed check and without the payload', async () => {
     const reply = await post(gateway.port, '/hooks/wake', { text: 1, more: 'pickled herring' })
     const found = (await list()).find(({ requestId }) => requestId === reply.headers['x-request-id'])

@@ -27,6 +27,8 @@ type Row = Pick<Tool, 'name' | 'rest'> & {
   readonly isWriting?: boolean
   /** Replaces the summary of the call. */
   readonly description?: string
+  /** The values of query parameters that the tool was not given. */
+  readonly defaults?: Readonly<Record<string, string>>
   /** Replaces the schema of the call's body, if the API accepts several. */
   readonly body?: z.ZodObject
   /** Selects the part of the answer that is shown. */
@@ -46,7 +48,8 @@ const rows: readonly Row[] = [
     call: 'get /api/refusals',
     description:
       'Lists the requests that were refused, such as those without a valid proof of their sender, with the reason.',
-    rest: '"hookloom list --refused" prints all of them.',
+    defaults: { limit: '20' },
+    rest: 'Give a "hook", or a smaller "limit".',
   },
   { name: 'show', call: 'get /api/deliveries/{id}', rest: '"hookloom show <id> --json" prints all of it.' },
   {
@@ -105,6 +108,7 @@ function buildTool({
   call: asked,
   isWriting = false,
   description,
+  defaults = {},
   body,
   rest,
   show = (answer) => answer,
@@ -130,9 +134,10 @@ function buildTool({
     async run(context, values) {
       const own = typeof values['id'] === 'string' ? await findId(context, values['id']) : ''
       const search = new URLSearchParams(
-        Object.keys(query).flatMap((part) =>
-          values[part] === undefined ? [] : [[part, String(values[part])] as [string, string]],
-        ),
+        Object.keys(query).flatMap((part) => {
+          const value = values[part] ?? defaults[part]
+          return value === undefined ? [] : [[part, String(value)] as [string, string]]
+        }),
       )
       const fields = Object.keys(parts.shape).flatMap((part) =>
         values[part] === undefined ? [] : [[part, values[part]] as const],

@@ -169,7 +169,15 @@ export const calls: readonly Call[] = [
   ),
   read('/api/senders', 'Lists the senders.', object({ senders: list(operations.SenderFields) })),
   read('/api/attention', 'Lists what needs a person, by its cause.', operations.AttentionFields),
-  read('/api/refusals', 'Lists the refused requests.', object({ refusals: list(answers.RefusalFields) })),
+  read(
+    '/api/refusals',
+    'Lists the refused requests, oldest first.',
+    object({ refusals: list(answers.RefusalFields) }),
+    {
+      ...hook,
+      limit: 'Only the newest of them: at most 500.',
+    },
+  ),
   read(
     '/api/refusals/{id}',
     'Shows one refused request.',

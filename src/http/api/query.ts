@@ -19,10 +19,10 @@ export function readParameter({ query }: Context, name: string): string | undefi
   return value === undefined || value.trim() === '' ? undefined : value
 }
 
-/** `limit`, from 1 to 500; 100 if it is not given. */
-export function readLimit(ctx: Context): number {
+/** `limit`, from 1 to 500; `usual` if it is not given. */
+export function readLimit(ctx: Context, usual = usualRows): number {
   const text = readParameter(ctx, 'limit')
-  if (text === undefined) return usualRows
+  if (text === undefined) return usual
   const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0
   if (limit >= 1 && limit <= maxRows) return limit
   throw new Problem('usage-invalid', `limit must be a number from 1 to ${maxRows}.`)

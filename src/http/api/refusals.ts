@@ -5,7 +5,7 @@ import type { RefusedCalls, RefusedQuery } from '../../deliveries/refused/calls.
 import { Problem } from '../../model/problem.ts'
 import { toRefusalFields, type Refusal, toRefusedRequest } from '../refusals.ts'
 import type { ApiParts } from './parts.ts'
-import { readMoment, readParameter, type RouteContext } from './query.ts'
+import { readLimit, readMoment, readParameter, type RouteContext } from './query.ts'
 import type { Guards } from '../operator.ts'
 import { answerJson } from './answer.ts'
 
@@ -17,8 +17,12 @@ export function addRefusalRoutes(router: Router, guards: Guards, parts: RefusalP
   const { refusals, refused, generation } = parts
   router.get('/api/refusals', guards.read, async (ctx) => {
     const remembered = refusals.list().map(toListed)
-    const listed = merge(remembered, await refused.list(maxListed))
-    answerJson(ctx, { refusals: listed.map((refusal) => toRefusalFields(refusal, generation())) })
+    const hook = readParameter(ctx, 'hook')
+    const all = merge(remembered, await refused.list(maxListed))
+    const listed = all.filter((refusal) => hook === undefined || (refusal.hook ?? refusal.path) === hook)
+    answerJson(ctx, {
+      refusals: listed.slice(-readLimit(ctx, 2 * maxListed)).map((refusal) => toRefusalFields(refusal, generation())),
+    })
   })
   router.get('/api/refusals/:id', guards.read, async (ctx) => {
     const { id } = ctx.params
