@@ -20,7 +20,7 @@ type Alert = {
 }
 
 /**
- * The maximum number of alerts with their own run. The gateway accepts 200 results for one delivery, but far fewer model calls are enough
+ * The maximum number of alerts with their own run. The gateway accepts thousands of results for one delivery, but far fewer model calls are enough
  * to find a common cause.
  */
 const maxRuns = 10

@@ -21,7 +21,7 @@ function buildConfigSchema(): Schema {
 export type KnownPayloads = {
   /** `path`: in the form of `match.payload`. `placeholder`: in the form of a template. */
   readonly paths: readonly { readonly path: string; readonly placeholder: string; readonly kinds: readonly string[] }[]
-  /** The names of top-level lists. */
+  /** The paths of lists, in the form of `forEach`. */
   readonly lists: readonly string[]
   readonly sources: readonly string[]
   readonly events: readonly string[]

@@ -224,7 +224,7 @@ function Reason({ delivery: { state, problem, jobs } }: { delivery: ShownDeliver
   )
 }
 
-/** The maximum number of runs whose prompts and replies are read: a delivery with `forEach` can have two hundred runs. */
+/** The maximum number of runs whose prompts and replies are read: a delivery with `forEach` can have thousands of runs. */
 const maxRuns = 10
 
 async function readOpened(id: string, isRefusal: boolean, signal: AbortSignal): Promise<Opened> {

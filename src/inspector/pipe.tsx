@@ -7,7 +7,7 @@ import { Line, Time, useNow } from './text.tsx'
 import { TransformLog, TriedMappings } from './tried.tsx'
 import { findSpan, listTimes, type Span, type StepTime } from './waterfall.ts'
 
-/** The maximum number of actions that are shown unfolded: `forEach` can make two hundred. */
+/** The maximum number of actions that are shown unfolded: `forEach` can make thousands. */
 const maxStages = 5
 
 export function Pipe({ delivery }: { delivery: ShownDelivery }): JSX.Element {

@@ -37,7 +37,7 @@ export const problems = {
   'session-key-denied': { status: 400, kind: 'denied', title: 'This session key is not allowed' },
   'agent-denied': { status: 400, kind: 'denied', title: 'This agent is not allowed' },
   'model-denied': { status: 400, kind: 'denied', title: 'This model is not allowed' },
-  'too-many-items': { status: 400, kind: 'invalid', title: 'The forEach array has too many items' },
+  'too-many-items': { status: 400, kind: 'invalid', title: 'The forEach list has too many items' },
   'transform-missing': { status: 500, kind: 'broken', title: 'The transform module does not exist' },
   'transform-build-failed': { status: 500, kind: 'broken', title: 'The transform module does not build' },
   'transform-load-failed': { status: 500, kind: 'broken', title: 'The transform module does not load' },

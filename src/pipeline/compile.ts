@@ -8,6 +8,7 @@ import type { Transform } from '../model/transform.ts'
 import type { Verifier } from '../model/verifier.ts'
 import { compileFlow, type CompiledFlow } from './flow.ts'
 import { type Identity, toIdentity } from './identity.ts'
+import { type ItemsPath, parseItemsPath } from './items.ts'
 import { compileResponse, type ResponseTemplate } from './response.ts'
 import { compileCancelTest, type MatchInput } from './match.ts'
 import { findSender } from './sources.ts'
@@ -39,6 +40,7 @@ export type CompiledMapping = {
   /** A key template that begins with a placeholder lets the sender choose the namespace, so it counts as chosen by the request. */
   readonly keyOrigin: KeyOrigin
   readonly flow: CompiledFlow | undefined
+  readonly forEach: ItemsPath | undefined
   /** Whether a delivery matches `flow.cancelOn`, so that it ends the turns of its key. */
   readonly isCancelledBy: (delivery: MatchInput) => boolean
   readonly transform: Transform | undefined
@@ -88,6 +90,8 @@ export function compileMapping(
     response,
     keyOrigin: toKeyOrigin(sessionKey),
     flow,
+    forEach:
+      forEach === undefined ? undefined : nameMappingInProblem(mapping, 'forEach', () => parseItemsPath(forEach)),
     isCancelledBy: compileCancelTest({ ...mapping, accept }, flowSettings?.cancelOn),
     transform,
     readsPayload:

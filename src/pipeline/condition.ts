@@ -66,7 +66,7 @@ function compileTests({ not, exists, matches, gt, gte, lt, lte }: ValueTests): r
   ].flat()
 }
 
-function isTests(wanted: ConditionValue): wanted is ValueTests {
+export function isTests(wanted: ConditionValue): wanted is ValueTests {
   return typeof wanted === 'object' && wanted !== null && !Array.isArray(wanted)
 }
 

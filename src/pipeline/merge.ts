@@ -4,13 +4,13 @@ import { createHash } from 'node:crypto'
 import { type Origin, Action } from '../model/action.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { hopsHeader, readHops } from '../model/hops.ts'
-import { readBodyText, readPayload } from '../model/body.ts'
+import { type Body, readBodyText, readPayload } from '../model/body.ts'
 import { type OnceKey, type TransformCall, AgentResult, DeliverResult, WakeResult } from '../model/transform.ts'
 import { readAuthorAndSubject } from './sources.ts'
 import type { TemplateScope } from './template.ts'
 import type { z } from 'zod'
 import { describeFirstIssue } from '../model/config/issue.ts'
-import { isJsonObject, type JsonObject, describeValueKind } from '../base/json.ts'
+import { isJsonObject, describeValueKind } from '../base/json.ts'
 import { findNearest } from '../base/text.ts'
 import { Problem } from '../model/problem.ts'
 import type { Flow } from '../model/config/flow.ts'
@@ -178,31 +178,6 @@ export function toTransformCall(
   return { head, body: body.bytes, syntax: body.syntax, serves, readState }
 }
 
-/** The maximum number of actions of one delivery. */
-export const maxActions = 200
-
-/**
- * The delivery once, or once for each item of its `forEach` array, with that item alone in the array. Empty if the payload does not have this array.
- * Throws `too-many-items`.
- */
-export function splitItems(delivery: Delivery, forEach: string | undefined): Delivery[] {
-  if (forEach === undefined) return [delivery]
-  const payload = readPayload(delivery.body)
-  if (!isJsonObject(payload) || !Object.hasOwn(payload, forEach)) return []
-  const items = payload[forEach]
-  if (!Array.isArray(items)) return []
-  if (items.length > maxActions) {
-    throw new Problem(
-      'too-many-items',
-      `${forEach}: expected at most ${maxActions} items, found ${items.length}. Send fewer items at once.`,
-    )
-  }
-  return items.map((item): Delivery => {
-    const alone: JsonObject = { ...payload, [forEach]: [item] }
-    return { ...delivery, body: { ...delivery.body, parsed: alone } }
-  })
-}
-
 export function toOrigin(delivery: Delivery): Origin {
   const { path, source, sender, headers } = delivery
   const passed = headers[hopsHeader]
@@ -222,15 +197,13 @@ export function toOrigin(delivery: Delivery): Origin {
  * expects. The sentence has no text of the payload.
  */
 export function describeEmptyTemplate(
-  { mapping, body }: CompiledMapping,
-  items: readonly Delivery[],
+  { mapping }: CompiledMapping,
+  { names = [], syntax }: { readonly names: readonly string[] | undefined; readonly syntax: Body['syntax'] },
 ): string | undefined {
-  const empty = items.map((item) => body?.listEmpty(toTemplateScope(item)) ?? [])
-  const [names] = empty
-  if (names === undefined || empty.some((listed) => listed.length === 0)) return undefined
+  if (names.length === 0) return undefined
   const field = mapping.action === 'wake' ? 'textTemplate' : 'messageTemplate'
   const more = names.length > 5 ? ` and ${names.length - 5} more` : ''
-  const what = items[0]?.body.syntax === 'form' ? 'form' : 'payload'
+  const what = syntax === 'form' ? 'form' : 'payload'
   return `The ${what} has none of the fields that ${field} reads, or they are empty: ${names.slice(0, 5).join(', ')}${more}.`
 }
 

@@ -13,17 +13,16 @@ import type { Decision, Reasons } from './decision.ts'
 import { findMapping, type Hook } from './hook.ts'
 import {
   type ActionDraft,
-  maxActions,
   mergeResult,
   renderDraft,
   requireText,
   describeEmptyTemplate,
-  splitItems,
   splitTargets,
   parseAction,
   toTemplateScope,
   toTransformCall,
 } from './merge.ts'
+import { maxActions, splitItems, toItemsProblem } from './items.ts'
 import { isAboutOwnComment } from './forges.ts'
 import { agentHookRing, cancelReason, type FlowAction, planFlow, readCancel } from './flow.ts'
 import type { SenderResponse } from '../model/response.ts'
@@ -122,20 +121,39 @@ function decideMapped(
     return decideByTransform(delivery, { compiled, transform, serves: deciding.serves, state, plans, log, reasons })
   }
   try {
-    const items = splitItems(delivery, mapping.forEach)
-    for (const item of items) {
-      const draft = renderDraft(compiled, toTemplateScope(item))
+    const { count, deliveries, whyNone } = splitItems(delivery, compiled.forEach)
+    if (whyNone !== undefined) return toNothing(whyNone, reasons)
+    let names: readonly string[] | undefined
+    for (const item of deliveries) {
+      const scope = toTemplateScope(item)
+      const draft = renderDraft(compiled, scope)
       requireText(compiled, draft)
-      plans.add(item, splitTargets(draft), items.length)
+      // one item that has the fields is enough
+      if (names?.length !== 0) names = compiled.body?.listEmpty(scope) ?? []
+      plans.add(item, splitTargets(draft), count)
     }
-    const decision = plans.toDecision(items.length, reasons)
-    const warning = describeEmptyTemplate(compiled, items)
+    const decision = plans.toDecision(reasons)
+    const warning = describeEmptyTemplate(compiled, { names, syntax: delivery.body.syntax })
     if (warning === undefined || decision.kind === 'skip') return decision
     return { ...decision, log: [warning], warning }
   } catch (error) {
-    if (error instanceof Problem) return { kind: 'refuse', problem: error, ...reasons }
-    throw error
+    if (!(error instanceof Problem)) throw error
+    return isTooMany(error) ? toKept(error, reasons) : { kind: 'refuse', problem: error, ...reasons }
   }
+}
+
+/** The log shows the reason. */
+function toNothing(why: string, reasons: Reasons): Extract<Decision, { kind: 'skip' }> {
+  return { kind: 'skip', isByCode: false, why, ...reasons, log: [why] }
+}
+
+/** The sender sends a batch that is too large again and again, and then never, so it is kept for the operator. */
+function isTooMany({ code }: Problem): boolean {
+  return code === 'too-many-items'
+}
+
+function toKept(problem: Problem, reasons: Reasons): Decision {
+  return { kind: 'park', problem, waitsFor: undefined, ...reasons }
 }
 
 const ownComment = 'The request is about a comment that Hookloom posted.'
@@ -154,13 +172,15 @@ type TransformRun = {
 async function decideByTransform(delivery: Delivery, code: TransformRun): Promise<Decision> {
   const { compiled, transform, state, plans, reasons } = code
   try {
-    const items = splitItems(delivery, compiled.mapping.forEach)
-    for (const item of items) plans.add(item, (await runTransform(item, code)).flatMap(splitTargets), items.length)
-    return { ...plans.toDecision(items.length, reasons), state: state.changes() }
+    const { count, deliveries, whyNone } = splitItems(delivery, compiled.forEach)
+    if (whyNone !== undefined) return toNothing(whyNone, reasons)
+    for (const item of deliveries) plans.add(item, (await runTransform(item, code)).flatMap(splitTargets), count)
+    return { ...plans.toDecision(reasons), state: state.changes() }
   } catch (error) {
     if (!(error instanceof Problem)) throw error
     // an invalid result of code is the operator's fault; an invalid body or payload is the sender's
-    const isSenders = error instanceof SenderFault || error.code === 'body-invalid' || error.code === 'too-many-items'
+    if (isTooMany(error)) return toKept(error, reasons)
+    const isSenders = error instanceof SenderFault || error.code === 'body-invalid'
     if (isSenders) return { kind: 'refuse', problem: error, ...reasons }
     return { kind: 'park', problem: toOperatorProblem(error, transform), waitsFor: transform.module, ...reasons }
   }
@@ -171,7 +191,7 @@ function createPlans(
   { mapping, jobKeys, transform, flow, identity }: CompiledMapping,
   { config, newId }: DecisionInput,
 ) {
-  const { forEach } = mapping
+  const { forEach = '' } = mapping
   const actions: PlannedAction[] = []
   let response: SenderResponse | undefined
   let once: OnceKey | undefined
@@ -193,22 +213,19 @@ function createPlans(
       }
       // every item repeats the fields outside the array: a small request must not become a large one on disk
       if (items > 1 && written > maxText) {
-        throw new Problem(
-          'too-many-items',
-          `${forEach}: the texts of its items have more than ${maxText} characters in all. Send fewer items at once.`,
-        )
+        throw toItemsProblem(forEach, `the texts of its items have more than ${maxText} characters in all`)
       }
       if (actions.length <= maxActions) return
-      const why = `its items make more than ${maxActions} messages, one for each recipient. Send fewer items at once.`
-      if (transform === undefined) throw new Problem('too-many-items', `${forEach}: ${why}`)
+      const why = `its items make more than ${maxActions} messages, one for each recipient`
+      if (transform === undefined) throw toItemsProblem(forEach, why)
       throw new Problem(
         'transform-result-invalid',
         `${transform.module} returned ${actions.length} actions for one delivery, expected at most ${maxActions}.`,
       )
     },
-    toDecision(items: number, reasons: Reasons): Extract<Decision, { kind: 'accept' | 'skip' }> {
+    toDecision(reasons: Reasons): Extract<Decision, { kind: 'accept' | 'skip' }> {
       if (actions.length > 0) {
-        const isOnly = actions.length === 1 && forEach === undefined
+        const isOnly = actions.length === 1 && forEach === ''
         return {
           kind: 'accept',
           actions,
@@ -217,9 +234,7 @@ function createPlans(
           ...reasons,
         }
       }
-      const why =
-        items === 0 ? `${forEach} is missing or empty` : `${transform?.module} returned null or an empty array`
-      return { kind: 'skip', isByCode: items > 0, why, ...reasons }
+      return { kind: 'skip', isByCode: true, why: `${transform?.module} returned null or an empty array`, ...reasons }
     },
   }
 }

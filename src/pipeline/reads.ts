@@ -1,13 +1,19 @@
 // Lists the paths that a mapping reads in the payload, without running it.
 import type { ConditionPath } from '../model/api/path.ts'
-import type { Alternative } from '../model/config/match.ts'
+import type { Alternative, ConditionValue } from '../model/config/match.ts'
 import type { NamedMapping } from './compile.ts'
-import { compileComparison } from './condition.ts'
+import { compileComparison, isTests } from './condition.ts'
+import { parseItemsPath } from './items.ts'
 import { parseConditionPath } from './path.ts'
 import { listReadPaths, type ReadPath } from './template.ts'
 
 /** `field`: the key of the mapping, such as `messageTemplate` or `match.payload`. */
-export type MappingRead = Omit<ReadPath, 'path'> & { readonly field: string; readonly path: ConditionPath }
+export type MappingRead = Omit<ReadPath, 'path'> & {
+  readonly field: string
+  readonly path: ConditionPath
+  /** What the value must be: for a condition that compares it, no list or object; for `forEach`, a list. Undefined: anything. */
+  readonly needs?: 'scalar' | 'list' | undefined
+}
 
 /** Throws `config-invalid` if a template or a path does not parse. */
 export function listReads(mapping: NamedMapping): MappingRead[] {
@@ -27,16 +33,26 @@ export function listReads(mapping: NamedMapping): MappingRead[] {
     ),
     ...[match, ...(match.any ?? [])].flatMap((conditions) => listConditions(conditions, 'match.payload')),
     ...listConditions(flow?.cancelOn ?? {}, 'flow.cancelOn.payload'),
-    ...(forEach === undefined ? [] : [{ field: 'forEach', text: forEach, path: [forEach], hasDefault: false }]),
+    ...(forEach === undefined ? [] : [readList(forEach)]),
   ]
+}
+
+function readList(text: string): MappingRead {
+  const [path = []] = parseItemsPath(text).paths
+  return { field: 'forEach', text, path, hasDefault: false, needs: 'list' }
 }
 
 /** If a condition is true for a missing value, `hasDefault` is true, because a missing value is expected. */
 function listConditions({ payload = {} }: Pick<Alternative, 'payload'>, field: string): MappingRead[] {
   return Object.entries(payload).map(([text, wanted]) => {
     const hasDefault = compileComparison(wanted).findMiss(undefined) === undefined
-    return { field, text, path: parseConditionPath(text), hasDefault }
+    return { field, text, path: parseConditionPath(text), hasDefault, needs: isPresence(wanted) ? undefined : 'scalar' }
   })
+}
+
+/** Whether a condition asks only whether there is a value. */
+function isPresence(wanted: ConditionValue): boolean {
+  return isTests(wanted) && Object.keys(wanted).every((test) => test === 'exists')
 }
 
 /** Whether requests of this sender and event may match. */

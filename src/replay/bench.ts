@@ -67,7 +67,7 @@ export type HookBench = {
 
 /** The time after which idle threads end. A thread takes 50 ms to start, so the threads stay for the next keystroke. */
 const idleMs = 30_000
-/** The maximum number of actions in an answer: `forEach` can make two hundred. */
+/** The maximum number of actions in an answer: `forEach` can make thousands. */
 const maxShown = 20
 
 type Warm = { readonly edited: Generation; readonly generation: Generation; readonly threads: ReplayThreads }

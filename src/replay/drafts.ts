@@ -172,6 +172,7 @@ function findNearPath(payload: JsonValue | undefined, steps: readonly PathStep[]
   if (payload === undefined) return null
   const shape = createShape()
   learn(shape, payload, 0)
-  const { near } = findPath(shape, steps)
+  const found = findPath(shape, steps)
+  const near = found.has === 'no' ? found.near : undefined
   return near === undefined ? null : formatPlaceholder(near.map((step) => (step === anyItem ? 0 : step)))
 }

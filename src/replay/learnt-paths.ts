@@ -31,7 +31,7 @@ export async function collectKnownPayloads(parts: ShapeParts): Promise<KnownPayl
     paths: found.slice(0, maxSuggested).map(([path, { steps, kinds }]) => {
       return { path, placeholder: formatPlaceholder(steps), kinds: [...kinds].toSorted() }
     }),
-    lists: toNames(found.flatMap(([path, { steps, kinds }]) => (steps.length === 1 && kinds.has('array') ? path : []))),
+    lists: toNames(found.flatMap(([path, { steps, kinds }]) => (kinds.has('array') && !steps.includes(0) ? path : []))),
     sources: toNames(sources),
     events: toNames(events),
   }

@@ -5,10 +5,12 @@ import { anyItem, type ConditionPath, formatPath, formatPlaceholder } from '../m
 import type { Log } from '../model/log.ts'
 import type { CompiledMapping } from '../pipeline/compile.ts'
 import type { Generation } from '../pipeline/generation.ts'
+import { parseItemsPath } from '../pipeline/items.ts'
 import { findPlaceWarnings } from '../pipeline/place-warnings.ts'
 import { listReads, type MappingRead, mayMatch } from '../pipeline/reads.ts'
 import { type EventShape, readRequests } from '../shapes/event-shape.ts'
-import { findPath } from '../shapes/places.ts'
+import { findList, findPath } from '../shapes/places.ts'
+import type { Kind, Shape } from '../shapes/shape.ts'
 import { type ShapeParts, streamHookShapes } from './payload-shapes.ts'
 
 /**
@@ -49,26 +51,44 @@ function addShape(check: Check, shape: EventShape): void {
   if (!mayMatch(check.compiled.mapping, shape) || !isEvidence(shape, check.compiled)) return
   check.requests += readRequests(shape).count
   for (const each of check.reads) {
-    const { has, near } = findPath(shape.shape, each.read.path)
-    each.isFound ||= has !== 'no'
-    each.near ??= near && formatNear(near, each.read.field)
+    const near = findFault(shape.shape, each.read)
+    each.isFound ||= near === undefined
+    if (near !== undefined && near !== 'none') each.near ??= formatNear(near, each.read.field)
   }
+}
+
+/** Why the payloads have no value for a read: the path that was probably meant, or none. Undefined if they have it, or may have it. */
+function findFault(root: Shape, { path, text, needs }: MappingRead): ConditionPath | 'none' | undefined {
+  if (needs === 'list') {
+    const found = parseItemsPath(text).paths.map((each) => findPath(root, each))
+    const isFound = found.some((each) => each.has === 'unknown' || (each.has === 'yes' && each.kinds.has('array')))
+    return isFound ? undefined : (findList(root) ?? 'none')
+  }
+  const found = findPath(root, path)
+  if (found.has === 'no') return found.near ?? 'none'
+  // no list equals a value
+  return needs === 'scalar' && found.has === 'yes' && isList(found.kinds) ? [...path, anyItem] : undefined
+}
+
+function isList(kinds: ReadonlySet<Kind>): boolean {
+  return kinds.has('array') && [...kinds].every((kind) => kind === 'array' || kind === 'null')
 }
 
 /** Only conditions read any item of a list; a template reads the first one. */
 function formatNear(near: ConditionPath, field: string): string {
+  if (field === 'forEach' && near.length === 0) return 'payload'
   if (field.endsWith('.payload') || field === 'forEach') return formatPath(near)
   return formatPlaceholder(near.map((step) => (step === anyItem ? 0 : step)))
 }
 
 function listWarnings({ compiled, reads, requests }: Check): PathWarning[] {
   if (requests === 0) return []
-  return reads.flatMap(({ read: { field, text }, isFound, near }) => {
+  return reads.flatMap(({ read: { field, text, needs }, isFound, near }) => {
     if (isFound || (near === undefined && requests < minRequests)) return []
     const next = near === undefined ? '' : ` Did you mean "${near}"?`
-    return [
-      { mappingId: compiled.id, text: `${field} reads "${text}", which is in 0 of ${requests} known requests.${next}` },
-    ]
+    const what = needs === 'list' ? ' a list' : near === `${text}[*]` ? ' a value, and not a list,' : ''
+    const fault = `${field} reads "${text}", which is${what} in 0 of ${requests} known requests.`
+    return [{ mappingId: compiled.id, text: fault + next }]
   })
 }
 

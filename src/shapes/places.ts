@@ -40,7 +40,10 @@ function formatBelow(path: string, key: string): string {
 }
 
 /** Whether a path is in the payloads. `unknown`: the shape cannot say. `near`: a similar path that they have, or may have. */
-type FoundPath = { readonly has: 'yes' | 'no' | 'unknown'; readonly near?: ConditionPath | undefined }
+type FoundPath =
+  | { readonly has: 'yes'; readonly kinds: ReadonlySet<Kind> }
+  | { readonly has: 'no'; readonly near: ConditionPath | undefined }
+  | { readonly has: 'unknown' }
 
 /**
  * Finds a path in the payloads. The shape cannot say whether they have it, if it leads into a map, into a value that was always null or empty, or into a
@@ -50,7 +53,7 @@ export function findPath(root: Shape, path: ConditionPath): FoundPath {
   let shape = root
   for (const [at, step] of path.entries()) {
     const isIndex = typeof step !== 'string' || (shape.kinds.has('array') && /^\d+$/.test(step))
-    if (step === 'length' && shape.kinds.has('array')) return { has: 'yes' }
+    if (step === 'length' && shape.kinds.has('array')) return { has: 'yes', kinds: new Set(['number']) }
     const next = isIndex ? shape.items : shape.fields.get(step)
     if (next !== undefined) {
       shape = next
@@ -60,7 +63,18 @@ export function findPath(root: Shape, path: ConditionPath): FoundPath {
     const isOpen = shape.others !== undefined || shape.isPartial || isEmpty || isNothing(shape)
     return isOpen ? { has: 'unknown' } : { has: 'no', near: findNearPath(root, path, { at, shape }) }
   }
-  return { has: 'yes' }
+  return { has: 'yes', kinds: new Set(shape.kinds.keys()) }
+}
+
+/** The shortest path to a list, which leads through no other list; undefined if the payloads have none. */
+export function findList(root: Shape): readonly string[] | undefined {
+  let level: (readonly [readonly string[], Shape])[] = [[[], root]]
+  while (level.length > 0) {
+    const list = level.find(([, { kinds, items }]) => kinds.has('array') && items !== undefined)
+    if (list !== undefined) return list[0]
+    level = level.flatMap(([path, { fields }]) => [...fields].map(([key, field]) => [[...path, key], field] as const))
+  }
+  return undefined
 }
 
 /** The first path that the payloads have, or may have, of those that the author may have meant. `shape`: the place that lacks the step at `at`. */
@@ -80,9 +94,9 @@ function findNearPath(
     ...(spelt === undefined ? [] : [[...before, spelt, ...path.slice(at + 1)]]),
   ]
   for (const each of meant) {
-    const { has, near } = findPath(root, each)
-    if (has !== 'no') return each
-    if (near !== undefined) return near
+    const found = findPath(root, each)
+    if (found.has !== 'no') return each
+    if (found.near !== undefined) return found.near
   }
   return undefined
 }

@@ -87,7 +87,7 @@ async function readShownDelivery(parts: DeliveryParts, record: DeliveryRecord): 
   }
 }
 
-/** The maximum number of runs whose tasks are read: `forEach` can make two hundred runs. */
+/** The maximum number of runs whose tasks are read: `forEach` can make thousands of runs. */
 const maxRuns = 10
 
 /** Reads the jobs that send the commit statuses and callbacks of the first runs. */

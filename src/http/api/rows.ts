@@ -8,7 +8,7 @@ import { readWaits } from '../../deliveries/waits.ts'
 import type { StoreReader } from '../../store/store.ts'
 import type { ApiParts } from './parts.ts'
 
-/** The maximum number of actions that one row shows: `forEach` can make two hundred. */
+/** The maximum number of actions that one row shows: `forEach` can make thousands. */
 const shownActions = 3
 
 export type RowParts = Pick<ApiParts, 'generation' | 'clock'> & { readonly store: Pick<StoreReader, 'waits' | 'nodes'> }

@@ -9,6 +9,9 @@ const headerName = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i
 /** Characters that occur in a URL only percent-encoded, or only after its path. */
 const outsidePaths = /[^\x21-\x7e]|[?#]/u
 
+/** What stands for any name in the routes of other programs: `jobs/*`, `users/:id`, `users/{id}`. */
+const patternInPath = /\*|(?<=^|\/):[A-Za-z_]\w*|\{\w*\}/
+
 /** The name of a hook in the form that the router compares. */
 export function normalizeHookName(path: string): string {
   return normalizeEscapes(trimSlashes(path.trim()))
@@ -29,6 +32,11 @@ function findPathIssues(path: string | undefined, hooksPath: string, at: ConfigP
   }
   if (name.startsWith(prefix)) {
     return [toIssue(at, `must be the part of the URL after hooks.path: write ${quote(name.slice(prefix.length))}.`)]
+  }
+  const pattern = patternInPath.exec(name)?.[0]
+  if (pattern !== undefined) {
+    const rest = 'Write each name into a mapping of its own, or leave out "path": the mapping then takes every name, which is {{path}}.'
+    return [toIssue(at, `contains "${pattern}", and names are compared as they are, without patterns. ${rest}`)]
   }
   const odd = outsidePaths.exec(name)?.[0]
   if (odd === undefined) return []

@@ -77,11 +77,11 @@ export const Mapping = z.strictObject({
     .describe(
       'Bodies that the mapping takes besides JSON and forms. text: text/plain and other text types. xml: XML. The payload is then the text. empty: a request without a body, or with blanks only. The payload is then null.',
     ),
-  forEach: z
-    .string()
-    .regex(/^[^.[\]]+$/, 'must name one top-level array of the payload, without "." or brackets')
+  forEach: nonBlank
     .optional()
-    .describe('Name of a top-level array of the payload. Each item becomes one action.'),
+    .describe(
+      'Path of a list in the payload, such as "messages" or "data.events"; "payload" if the payload is a list itself. Each item becomes one action.',
+    ),
   agentId: nonBlank
     .optional()
     .describe('Id of the agent that runs the turn. Without it, or if it is unknown: the default agent.')

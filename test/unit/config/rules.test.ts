@@ -334,6 +334,16 @@ describe('mappings in the configuration', () => {
     }
   })
 
+  test.each(['jobs/*', 'users/:id', ':id', 'users/{id}/events', '*'])(
+    'match.path %s is refused, because no request has a pattern as its name',
+    (path) => {
+      const [issue = '', ...more] = checkMapping({ match: { path } })
+      expect(more).toEqual([])
+      expect(issue).toMatch(/^hooks\.mappings\[0\]\.match\.path contains ".+", .*leave out "path"/)
+      expect(checkMapping({ match: { path: 'jobs/a:b' } })).toEqual([])
+    },
+  )
+
   test('match.path must be a hook name as it appears in a URL', () => {
     const checkPath = (path: string, hooks = {}) => checkMapping({ match: { path } }, hooks)
     for (const path of ['github', '/a/b/', 'a%20b', 'hooks', 'hooksmith/x', '__proto__'])

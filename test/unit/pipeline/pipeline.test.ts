@@ -377,35 +377,78 @@ describe('forEach', () => {
     },
   )
 
-  test('forEach accepts 200 items, and refuses 201 items as a whole', async () => {
-    const buildItems = (count: number) => ({ items: Array.from({ length: count }, () => ({ n: 'x' })) })
-    expect(await accept([each], buildItems(200))).toHaveLength(200)
-    const decision = await decideOn(toGeneration([each]), toTestDelivery('in', buildItems(201)))
-    expect(decision).toMatchObject({ kind: 'refuse', problem: { code: 'too-many-items', status: 400 } })
+  test.each<[string, JsonValue, string]>([
+    ['payload', [{ n: 'a' }, { n: 'b' }], '{{[0].n}} of {{payload.length}}'],
+    [
+      'data.events',
+      { data: { events: [{ n: 'a' }, { n: 'b' }], by: 'x' } },
+      '{{data.events[0].n}} of {{data.events.length}}',
+    ],
+    ['payload.data', { data: [{ n: 'a' }, { n: 'b' }] }, '{{data[0].n}} of {{data.length}}'],
+    [
+      "['a.b'].items",
+      { 'a.b': { items: [{ n: 'a' }, { n: 'b' }] } },
+      `{{["a.b"].items[0].n}} of {{['a.b'].items.length}}`,
+    ],
+    ['lists[1]', { lists: [[], [{ n: 'a' }, { n: 'b' }]] }, '{{lists[1][0].n}} of {{lists[1].length}}'],
+    ['payload', { payload: [{ n: 'a' }, { n: 'b' }] }, '{{payload.payload[0].n}} of {{payload.payload.length}}'],
+    ['payload.items', { payload: { items: [{ n: 'a' }, { n: 'b' }] } }, '{{payload.payload.items[0].n}} of 1'],
+  ])(
+    'the items of forEach at %s are found, and each action has one of them alone',
+    async (forEach, payload, messageTemplate) => {
+      const actions = await accept([{ ...each, forEach, messageTemplate }], payload)
+      expect(actions.map(({ action }) => action)).toMatchObject([{ message: 'a of 1' }, { message: 'b of 1' }])
+    },
+  )
+
+  test('a delivery without the list of forEach says so in its log, and names the root if the payload is a list itself', async () => {
+    const skip = (payload: JsonValue) => decideOn(toGeneration([each]), toTestDelivery('in', payload))
+    expect(await skip({ other: [1] })).toMatchObject({ log: ['forEach finds no list at items in the payload.'] })
+    expect(await skip({ items: [] })).toMatchObject({ log: ['The list items of forEach is empty.'] })
+    expect(await skip([{ n: 1 }])).toMatchObject({
+      log: ['forEach finds no list at items in the payload. The payload is a list itself: write "payload".'],
+    })
   })
 
-  test('items that go to several recipients are refused as too many if they make more than 200 messages', async () => {
+  test.each(['', 'a..b', 'items[*]', "['a"])('the path %j of forEach is refused at load', (forEach) => {
+    expect(() => toGeneration([{ ...each, forEach }])).toThrow(/forEach/)
+  })
+
+  test('a batch of 10,000 items is accepted, and a larger one is kept for the operator as a whole', async () => {
+    const buildItems = (count: number) => ({ items: Array.from({ length: count }, () => ({ n: 'x' })) })
+    expect(await accept([each], buildItems(10_000))).toHaveLength(10_000)
+    const decision = await decideOn(toGeneration([each]), toTestDelivery('in', buildItems(10_001)))
+    expect(decision).toMatchObject({ kind: 'park', problem: { code: 'too-many-items', status: 400 } })
+  })
+
+  test('items that go to several recipients are kept as too many if they make more than 10,000 messages', async () => {
     const to = [
       { channel: 'slack', to: 'C1' },
       { channel: 'slack', to: 'C2' },
     ] as const
     const mapping: MappingInput = { ...each, action: 'deliver', to: [...to] }
     const buildItems = (count: number) => ({ items: Array.from({ length: count }, () => ({ n: 'x' })) })
-    expect(await accept([mapping], buildItems(100))).toHaveLength(200)
-    const decision = await decideOn(toGeneration([mapping]), toTestDelivery('in', buildItems(101)))
+    expect(await accept([mapping], buildItems(5_000))).toHaveLength(10_000)
+    const decision = await decideOn(toGeneration([mapping]), toTestDelivery('in', buildItems(5_001)))
     expect(decision).toMatchObject({
-      kind: 'refuse',
-      problem: { code: 'too-many-items', message: expect.stringMatching(/^items: .* more than 200 messages/) },
+      kind: 'park',
+      problem: { code: 'too-many-items', message: expect.stringMatching(/^items: .* more than 10000 messages/) },
     })
   })
 
-  test('forEach refuses a payload whose messages are too long together because each one repeats a long text outside the array', async () => {
-    const mapping: MappingInput = { ...each, messageTemplate: '{{big}} {{items[0].n}}' }
-    const payload = { big: 'x'.repeat(100_000), items: Array.from({ length: 100 }, () => ({ n: 'a' })) }
-    const decision = await decideOn(toGeneration([mapping]), toTestDelivery('in', payload))
-    expect(decision).toMatchObject({ kind: 'refuse', problem: { code: 'too-many-items' } })
-    expect(await accept([mapping], { ...payload, items: payload.items.slice(0, 20) })).toHaveLength(20)
-  })
+  test.each([
+    ['{{big}} {{items[0].n}}', 100],
+    ['{{items[0].n}}', 600],
+  ])(
+    'a batch whose items repeat a long text outside the list is kept for the operator: %s',
+    async (messageTemplate, count) => {
+      const mapping: MappingInput = { ...each, messageTemplate }
+      const payload = { big: 'x'.repeat(100_000), items: Array.from({ length: count }, () => ({ n: 'a' })) }
+      const decision = await decideOn(toGeneration([mapping]), toTestDelivery('in', payload))
+      expect(decision).toMatchObject({ kind: 'park', problem: { code: 'too-many-items' } })
+      expect(await accept([mapping], { ...payload, items: payload.items.slice(0, 20) })).toHaveLength(20)
+    },
+  )
 
   test('one item of forEach with a blank message refuses the whole delivery', async () => {
     const mapping: MappingInput = { ...each, messageTemplate: '{{items[0].n}}' }
@@ -438,10 +481,10 @@ describe('transforms', () => {
     expect(decision).toMatchObject({ actions: [{ kind: 'agent' }, { kind: 'wake', action: { text: 'two' } }] })
   })
 
-  test('200 results of a transform are accepted, and 201 results park the delivery', async () => {
+  test('10,000 results of a transform are accepted, and 10,001 results park the delivery', async () => {
     const buildResults = (count: number) => Array.from({ length: count }, () => ({ message: 'x' }))
-    expect(await run(buildResults(200))).toMatchObject({ kind: 'accept' })
-    expect(await run(buildResults(201))).toMatchObject({ kind: 'park', problem: { code: 'transform-result-invalid' } })
+    expect(await run(buildResults(10_000))).toMatchObject({ kind: 'accept' })
+    expect(await run(buildResults(10_001))).toMatchObject({ kind: 'park', problem: { code: 'transform-result-invalid' } })
   })
 
   test('a result of another kind has the trust setting of the mapping, but not its wake mode', async () => {

@@ -124,3 +124,26 @@ test('a reload logs each warning about a path once, and again if the path was fi
   await reloaded(toGeneration([{ id: 'pr', match: { path: 'pr' }, messageTemplate: 'x', status: 'review' }]))
   expect(lines[2]).toContain('mapping "pr": status is never set')
 })
+
+test('a forEach that finds no list is warned of, with the list that the requests have', async () => {
+  const warnOf = async (sent: JsonValue, forEach: string) =>
+    warn([{ payload: sent }], { messageTemplate: 'x', forEach })
+  const begin = (path: string) => `forEach reads "${path}", which is a list in 0 of 1 known requests.`
+  expect(await warnOf([{ event: 'open' }], 'events')).toEqual([`${begin('events')} Did you mean "payload"?`])
+  expect(await warnOf({ data: { events: [1] } }, 'payload')).toEqual([
+    `${begin('payload')} Did you mean "data.events"?`,
+  ])
+  expect(await warnOf({ 'a.b': { items: [1] } }, 'items')).toEqual([`${begin('items')} Did you mean "['a.b'].items"?`])
+  expect(await warnOf([1], 'payload')).toEqual([])
+  expect(await warnOf({ events: [] }, 'events')).toEqual([])
+  expect(await warnOf({ payload: { items: [1] } }, 'payload.items')).toEqual([])
+})
+
+test('a condition that compares a list is warned of, with the path of its items', async () => {
+  const labels = { labels: ['bug'], names: [{ name: 'x' }], either: 'x' }
+  const sent = [{ payload: labels }, { payload: { ...labels, either: ['x'] } }]
+  const conditions = { labels: { matches: 'bug' }, names: { exists: true }, either: 'x', 'labels[*]': 'bug' }
+  expect(await warn(sent, { messageTemplate: 'x', match: { payload: conditions } })).toEqual([
+    'match.payload reads "labels", which is a value, and not a list, in 0 of 2 known requests. Did you mean "labels[*]"?',
+  ])
+})
