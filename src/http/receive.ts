@@ -287,9 +287,8 @@ export function createReceiver(parts: ReceiverParts): Receiver {
     const answer = toFirstAnswer(decision, delivery.id, await addWait(settlement), development)
     if (!hasCode(decision) || !movesCursors(decision)) return (await writer.settle(settlement, answer)).answer
     const given = { store, clock, state: parts.rerunner.state }
-    const stored = await writeDecision(given, { decision, deliveryId: delivery.id }, (moves) =>
-      writer.settleWith(moves, settlement, answer),
-    )
+    const settle = (moves: Parameters<typeof writer.settleWith>[0]) => writer.settleWith(moves, settlement, answer)
+    const stored = await writeDecision(given, { decision, deliveryId: delivery.id }, settle)
     if (stored === 'stale') return undefined
     return 'written' in stored ? stored.written.answer : await storeIfFresh(stored.instead, handling)
   }

@@ -195,7 +195,8 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper, Transcrip
 
   /**
    * Leases up to `limit` due jobs for `leaseMs`, in arrival order. A job waits until every earlier job of its lane has ended,
-   * so at most one job of a lane is leased: the database itself makes a second one impossible. Each lease has a new fence: a
+   * so at most one job of a lane is leased: the database itself makes a second one impossible. Only a task starts before an earlier job
+   * of a delivery that waits for a hold, a budget or its next attempt; that job is then still before the later ones. Each lease has a new fence: a
    * random number that its reports must name. So no two claims share a fence, not even after a failover that lost a claim.
    *
    * When a lease expires, the job is due again and the attempt counts. No other lease is touched. An engine with one owner ends

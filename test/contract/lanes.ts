@@ -151,6 +151,76 @@ export function describeLanes(stage: () => Stage): void {
       expect(await claimIds()).toEqual([jobs[0].id])
     })
 
+    const beat = (id: string) =>
+      stage().store.addTask({
+        id,
+        planned: { kind: 'heartbeat', agentId: 'main', sessionKey: 'main', reason: 'wake' },
+        lane: 'a',
+        standsFor: 'heartbeat/main',
+        labels: ['agent:main', 'all'],
+      })
+    const hold = { kind: 'turns', reason: 'x', author: undefined, forMs: undefined } as const
+
+    test('a task starts before a job of its lane that a hold keeps back, and the job keeps its place before later jobs', async () => {
+      const { store, clock } = stage()
+      const claimIds = async () => (await store.claim({ limit: 9, leaseMs: 1000 })).map(({ id }) => id)
+      const jobs = [newJob({ lane: 'a', labels: ['mapping:x'] }), newJob({ lane: 'a' })] as const
+      for (const job of jobs) await store.append(newDelivery({ at: clock(), jobs: [job] }))
+      await store.hold({ label: 'mapping:x', ...hold })
+      for (const id of ['beat 1', 'beat 2']) {
+        await beat(id)
+        const [held] = await store.claim({ limit: 9, leaseMs: 1000 })
+        expect(held?.id).toBe(id)
+        expect(await claimIds()).toEqual([])
+        await store.report(held ?? { id, fence: 0 }, { outcome: { kind: 'done' } })
+        expect(await claimIds()).toEqual([])
+      }
+      await beat('beat 3')
+      expect(await claimIds()).toEqual(['beat 3'])
+      await store.unhold({ label: 'mapping:x', kind: 'turns' })
+      expect(await claimIds()).toEqual([])
+      clock.advance(1000)
+      const [next] = await store.claim({ limit: 9, leaseMs: 1000, only: 'tasks' })
+      if (next !== undefined) await store.report(next, { outcome: { kind: 'done' } })
+      expect(await claimIds()).toEqual([jobs[0].id])
+    })
+
+    test('a task starts before a job of its lane that waits for its next attempt or for a budget, and after one that may start', async () => {
+      const { store, clock, jobs } = await storeThreeJobs()
+      await beat('beat 1')
+      const first = await claimOne(store)
+      expect(first.id).toBe(jobs[0].id)
+      await store.report(first, { outcome: { kind: 'retry', afterMs: 500, error: 'busy' } })
+      const task = await claimOne(store)
+      expect(task.id).toBe('beat 1')
+      await store.report(task, { outcome: { kind: 'done' } })
+      clock.advance(500)
+      const again = await claimOne(store)
+      expect(again.id).toBe(jobs[0].id)
+      const account = { name: 'daily', startsAt: clock(), endsAt: clock() + 3_600_000, limits: { turns: 0 } }
+      await store.reserve(again, [{ ...account, limits: { turns: 1 }, most: { nanos: 0, tokens: 0, turns: 1 } }])
+      await store.report(again, { outcome: { kind: 'release' } })
+      await beat('beat 2')
+      expect((await claimOne(store)).id).toBe(jobs[0].id)
+      expect(await store.claim({ limit: 9, leaseMs: 1000 })).toEqual([])
+    })
+
+    test('a task that a hold of its own keeps back waits, and so does one that waits for its next attempt', async () => {
+      const { store, clock } = stage()
+      await store.append(newDelivery({ at: clock(), jobs: [newJob({ lane: 'a', labels: ['mapping:x'] })] }))
+      await store.hold({ label: 'mapping:x', ...hold })
+      await store.hold({ label: 'agent:main', ...hold })
+      await beat('beat')
+      expect(await store.claim({ limit: 9, leaseMs: 1000 })).toEqual([])
+      await store.unhold({ label: 'agent:main', kind: 'turns' })
+      const task = await claimOne(store)
+      await store.report(task, { outcome: { kind: 'retry', afterMs: 500, error: 'busy' } })
+      expect(await store.claim({ limit: 9, leaseMs: 1000 })).toEqual([])
+      expect(await store.nextDueInMs()).toBe(500)
+      clock.advance(500)
+      expect((await claimOne(store)).id).toBe('beat')
+    })
+
     test('a new job in an empty lane can be claimed at once', async () => {
       const { store, clock, claimIds } = await storeThreeJobs()
       for (let ended = 0; ended < 3; ended += 1)

@@ -98,7 +98,7 @@ export function describeTasks(stage: () => Stage): void {
       const claimTasks = async () =>
         (await store.claim({ limit: 9, leaseMs: 1_000, only: 'tasks' })).map(({ id }) => id)
       expect(await claimTasks()).toEqual([])
-      const behind = newTask()
+      const behind = newTask({ labels: ['all'] })
       const free = newTask({ lane: 'main/other', standsFor: 'else' })
       await store.addTask(behind)
       await store.addTask(free)

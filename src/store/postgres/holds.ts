@@ -30,8 +30,11 @@ export const whereLapsed = (now: string) => `j.state = 'running' AND j.locked_un
   AND j.flow IS NOT NULL AND NOT EXISTS (SELECT 1 FROM endings e WHERE e.job_seq = j.seq)`
 
 /** Whether a hold applies to the job `j`. Labels are compared as JSON texts, which `JSON.stringify` and `to_json` write alike. */
-export const whereHeld = (now: string) => `EXISTS (SELECT 1 FROM holds h WHERE (h.until IS NULL OR h.until > ${now})
-  AND (strpos(j.labels, to_json(h.label)::text) > 0 OR (h.label = 'all' AND j.delivery_seq IS NOT NULL)))`
+export const whereHeld = (
+  now: string,
+  job = 'j',
+) => `EXISTS (SELECT 1 FROM holds h WHERE (h.until IS NULL OR h.until > ${now})
+  AND (strpos(${job}.labels, to_json(h.label)::text) > 0 OR (h.label = 'all' AND ${job}.delivery_seq IS NOT NULL)))`
 
 /** Deletes the holds whose time is over, and opens the gates of held jobs. A job that another hold still keeps back is found again at the next claim. */
 export async function endHolds(query: Query, now: string): Promise<void> {

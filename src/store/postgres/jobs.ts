@@ -35,16 +35,25 @@ export const heads = `heads AS (
     UNION ALL
     SELECT next.lane, next.seq FROM heads, LATERAL (SELECT lane, seq FROM jobs
       WHERE lane IS NOT NULL AND ended_at IS NULL AND lane > heads.lane ORDER BY lane, seq LIMIT 1) next)`
-/** The jobs that wait for no other job: the first job of each lane, and all jobs without a lane. */
-export const eachHead = `SELECT seq FROM heads UNION ALL SELECT seq FROM jobs WHERE lane IS NULL AND state = 'queued' AND gate = 0`
-
-/** The job is queued, and no unfinished job of its lane is earlier or running. */
-export const whereFree = `j.state = 'queued' AND j.gate = 0 AND (j.lane IS NULL OR NOT EXISTS (SELECT 1 FROM jobs o
-  WHERE o.lane = j.lane AND o.ended_at IS NULL AND o.seq <> j.seq AND (o.seq < j.seq OR o.state = 'running')))`
+/** The jobs that may wait for no other job: the first job of each lane, all jobs without a lane, and tasks. */
+export const eachHead = `SELECT seq FROM heads UNION ALL SELECT seq FROM jobs WHERE lane IS NULL AND state = 'queued' AND gate = 0
+  UNION ${queuedTasks}`
 
 /** A job that was never tried is due, and so is one that would wait for longer than any retry: the clock was set back. */
-export const whereDue = (now: string) =>
-  `(j.run_at <= ${now} OR j.run_at = j.created_at OR j.run_at > ${now} + ${clockSetBackMs})`
+export const whereDue = (now: string, job = 'j') =>
+  `(${job}.run_at <= ${now} OR ${job}.run_at = ${job}.created_at OR ${job}.run_at > ${now} + ${clockSetBackMs})`
+
+/** The first unfinished job of the lane of `j`. */
+const firstOfLane = `(SELECT * FROM jobs l WHERE l.lane = j.lane AND l.ended_at IS NULL ORDER BY l.lane, l.seq LIMIT 1)`
+
+/**
+ * The job is queued, no job of its lane is running, and none that is unfinished is earlier. A task, such as a heartbeat, starts before an earlier job
+ * of a delivery that waits for a hold, a budget or its next attempt.
+ */
+export const whereFree = (now: string) => `j.state = 'queued' AND j.gate = 0 AND (j.lane IS NULL OR (
+  NOT EXISTS (SELECT 1 FROM jobs o WHERE o.lane = j.lane AND o.ended_at IS NULL AND o.state = 'running')
+  AND EXISTS (SELECT 1 FROM ${firstOfLane} f WHERE f.seq = j.seq OR (j.stands_for IS NOT NULL AND f.stands_for IS NULL
+    AND (f.gate = 4 OR NOT ${whereDue(now, 'f')} OR ${whereHeld(now, 'f')})))))`
 
 /** The limit counts only jobs that may start now: they are due, and first in their lanes. A job whose lease expired is claimed directly, and the attempt counts. */
 const claimFrom = (candidates: string, now: string) => `
@@ -55,7 +64,7 @@ const claimFrom = (candidates: string, now: string) => `
   picked AS MATERIALIZED (
     SELECT j.seq, j.state AS was, j.fence AS was_fence FROM jobs j
     WHERE j.seq = ANY (ARRAY(SELECT seq FROM candidates UNION SELECT seq FROM expired))
-      AND ((${whereFree} AND ${whereDue(now)}) OR (j.state = 'running' AND j.locked_until <= ${now}))
+      AND ((${whereFree(now)} AND ${whereDue(now)}) OR (j.state = 'running' AND j.locked_until <= ${now}))
       -- a job may have been stored after the gates were closed, and before this statement
       AND NOT ${whereHeld(now)}
     ORDER BY j.seq LIMIT $1 FOR UPDATE OF j SKIP LOCKED),
@@ -137,7 +146,7 @@ async function startFlows(query: Query, { limit, leaseMs, limits, now }: Claim):
       (${hasQueued})::int AS plain, ${toJson(selectRunning)} AS running, ${toJson(selectLines)} AS lines`,
   )
   const { now: at, held, running, lines, ...own } = hints
-  const selectPlain = `SELECT j.run_at FROM jobs j WHERE j.seq IN (${firstQueued}) AND ${whereFree} AND ${whereDue(now)} ORDER BY j.seq LIMIT $1`
+  const selectPlain = `SELECT j.run_at FROM jobs j WHERE j.seq IN (${firstQueued}) AND ${whereFree(now)} AND ${whereDue(now)} ORDER BY j.seq LIMIT $1`
   // as: labels are texts, and the others are rows
   const labels = JSON.parse(String(held ?? '[]')) as string[]
   const early = {

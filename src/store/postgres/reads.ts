@@ -87,8 +87,8 @@ const selectCountsByState = (table: string, usualEnd: string) => `
   SELECT * FROM others UNION ALL
   SELECT '${usualEnd}', (SELECT count(*) FROM ${table}) - (SELECT coalesce(sum(count), 0) FROM others)::bigint`
 
-const selectFirstFree = (condition: string) => `WITH RECURSIVE ${heads}
-  SELECT min(j.run_at) AS run_at FROM jobs j WHERE j.seq = ANY (ARRAY(${eachHead})) AND ${whereFree} AND ${condition}`
+const selectFirstFree = (now: string, condition: string) => `WITH RECURSIVE ${heads}
+  SELECT min(j.run_at) AS run_at FROM jobs j WHERE j.seq = ANY (ARRAY(${eachHead})) AND ${whereFree(now)} AND ${condition}`
 
 const selectTexts = (param: string) => `SELECT json_array_elements_text(CAST(${param} AS json))`
 
@@ -252,13 +252,13 @@ export function createReads(
       // a job that is held back may be due when its hold ends
       const held = '(SELECT min(until) FROM holds)'
       const row = await one(
-        `SELECT least((SELECT run_at FROM (${selectFirstFree('true')}) f), ${held}, (${selectNextFlow})) - ${now()} AS wait`,
+        `SELECT least((SELECT run_at FROM (${selectFirstFree(now(), 'true')}) f), ${held}, (${selectNextFlow})) - ${now()} AS wait`,
       )
       return toNumber(row?.['wait'])
     },
     dueForMs: async () => {
       const age = toNumber(
-        (await one(`SELECT ${now()} - run_at AS age FROM (${selectFirstFree(whereDue(now()))}) f`))?.['age'],
+        (await one(`SELECT ${now()} - run_at AS age FROM (${selectFirstFree(now(), whereDue(now()))}) f`))?.['age'],
       )
       return age && Math.max(0, age)
     },

@@ -6,7 +6,7 @@ import type { Database, Row, SqlValue } from './driver.ts'
 import { addFailure } from './failures.ts'
 import type { JobValues, OperationOf, Results } from './operations.ts'
 import { dialect, insertFlow, newFence, returnToFlow, runScript, selectPlain, startJob } from './flow.ts'
-import { endHolds, findHeldLabels, holdBack } from './holds.ts'
+import { endHolds, findHeldLabels, holdBack, letTasksPass } from './holds.ts'
 import { settleSpending } from './budgets.ts'
 import { insertEvents, writeTurn } from './sessions.ts'
 
@@ -92,6 +92,7 @@ export function claim(db: Database, { at, limit, leaseMs, limits, only }: Operat
   const held = findHeldLabels(db, at)
   // the next claim goes on, so that appends can run in between
   if (held.length > 0 && !holdBack(db, held, limit)) return { rows: [], ended: [], isSorted: false }
+  letTasksPass(db, held, at)
   const most = only === undefined ? limit : 0
   const flows = { now: at, limit: most, leaseMs, limits, held, dialect, selectPlain, startJob }
   const { started, ended, isSorted } = runScript(db, claimFlows(flows, db.get(flowHints, at) ?? {}))

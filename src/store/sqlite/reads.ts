@@ -7,7 +7,7 @@ import { selectWaitedFor } from '../rules.ts'
 import { findWake, whereBehind } from './catalog.ts'
 import { selectEndings } from './endings.ts'
 import { dialect, runScript } from './flow.ts'
-import { readHolds } from './holds.ts'
+import { precededTasks, readHolds } from './holds.ts'
 import { countQueued, countWaits, noWaits, readWaits } from '../waits.ts'
 import { selectJob, selectWake } from './jobs.ts'
 import { readAudit } from './audit.ts'
@@ -157,7 +157,7 @@ const waitsForRetry = `FROM jobs INDEXED BY jobs_later WHERE state = 'queued' AN
 const nextDue = `SELECT min(at) AS at FROM (
   SELECT * FROM (SELECT run_at AS at FROM jobs WHERE ${couldRun} ORDER BY seq LIMIT 1) UNION ALL
   SELECT * FROM (SELECT run_at ${waitsForRetry} ORDER BY run_at LIMIT 1) UNION ALL
-  SELECT min(until) FROM holds UNION ALL ${selectNextFlow})`
+  SELECT min(until) FROM holds UNION ALL SELECT min(run_at) FROM ${precededTasks} AND run_at > ? UNION ALL ${selectNextFlow})`
 /**
  * Reads only the head of the backlog. Jobs are in order of arrival, and a job that was never tried has been due since its arrival,
  * so no job behind the first such job has been due for longer.
@@ -253,7 +253,7 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       return all(selectAnyOpen, ...page).map(toOpenDelivery)
     },
     nextDueInMs: async () => {
-      const at = one(nextDue)?.['at']
+      const at = one(nextDue, clock())?.['at']
       return typeof at === 'number' ? at - clock() : undefined
     },
     dueForMs: async () => {
