@@ -7,9 +7,9 @@ import { fetchRefusals } from '../gateway/refusals.ts'
 import { findIdAmong } from '../gateway/ids.ts'
 import type { Context } from '../terminal/context.ts'
 
-export type RefusedRequest = VerifyRequest & { readonly receivedAt: number; readonly hook: string | undefined }
+export type RememberedRequest = VerifyRequest & { readonly receivedAt: number; readonly hook: string | undefined }
 
-const RememberedRequest = z.object({
+const Remembered = z.object({
   method: z.string(),
   url: z.string(),
   headers: z.record(z.string(), z.string()),
@@ -17,12 +17,12 @@ const RememberedRequest = z.object({
 })
 
 /** `given`: a request id, its beginning, or "last". Throws `not-found` if the gateway has no such refusal, or not its request. */
-export async function fetchRefused(context: Context, given: string): Promise<RefusedRequest> {
+export async function fetchRefused(context: Context, given: string): Promise<RememberedRequest> {
   const ids = (await fetchRefusals(context)).map(({ requestId }) => requestId)
   const path = `/api/refusals/${encodeURIComponent(findIdAmong(ids, given))}`
   const answer = z.object({
     refusal: z.object({ receivedAt: z.number(), hook: z.string().optional() }),
-    request: RememberedRequest.nullable(),
+    request: Remembered.nullable(),
   })
   const { refusal, request } = await askAdmin(context, { method: 'GET', path, answer })
   if (request === null) {
