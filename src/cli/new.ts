@@ -1,10 +1,10 @@
 // Creates a transform with its first fixture and its mapping. Overwrites nothing.
+import { stringify, tryParseSentJson } from '../base/sent-json.ts'
 import { trimSlashes } from '../base/text.ts'
 import { existsSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
-import { tryParseJson } from '../base/json.ts'
 import type { MadeTransformFields, TypedRequest } from '../model/api/bench.ts'
 import { type LoadedConfig, loadConfig, parseConfig } from '../config/config.ts'
 import { configFile, envFile } from '../config/text.ts'
@@ -95,9 +95,9 @@ export async function makeTransform(
   context: Context,
   { hook, headers, body }: TypedRequest,
 ): Promise<MadeTransformFields> {
-  const payload = tryParseJson(body)
+  const payload = tryParseSentJson(body)
   if (payload === undefined) throw new Problem('usage-invalid', 'A transform is made of a request whose body is JSON.')
-  const stdin = Readable.from([Buffer.from(JSON.stringify({ request: { headers, payload } }))])
+  const stdin = Readable.from([Buffer.from(stringify({ request: { headers, payload } }))])
   await createTransform({ ...context, stdin, print: () => {} }, { name: hook, from: '-', event: undefined })
   const { transformsDir } = loadConfig(context).config.hooks
   const module = `${hook}.ts`

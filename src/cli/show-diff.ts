@@ -1,6 +1,6 @@
 // Compares two deliveries: their requests, and the decisions on them.
-import type { JsonValue } from '../base/json.ts'
-import { isJsonObject, tryParseJson } from '../base/json.ts'
+import { stringify, tryParseSentJson } from '../base/sent-json.ts'
+import { isJsonObject, isSameJson, type SentValue } from '../base/json.ts'
 import { readRecorded } from '../replay/replay.ts'
 import { Problem } from '../model/problem.ts'
 import { type Change, listChanges } from '../replay/outcome.ts'
@@ -64,27 +64,27 @@ function compareRequests(one: KeptDelivery, other: KeptDelivery): Change[] {
   if (one.request === undefined || other.request === undefined) return []
   const [before, after] = [one.request, other.request].map(({ head, body }) => {
     const text = Buffer.from(body).toString()
-    const rest: JsonValue = {
+    const rest: SentValue = {
       headers: { ...head.headers },
       query: { ...head.query },
-      payload: tryParseJson(text) ?? text,
+      payload: tryParseSentJson(text) ?? text,
     }
     return new Map(listLeaves(rest, ''))
   })
   const paths = new Set([...(before?.keys() ?? []), ...(after?.keys() ?? [])])
   return [...paths]
-    .filter((path) => before?.get(path) !== after?.get(path))
+    .filter((path) => !isSameJson(before?.get(path), after?.get(path)))
     .slice(0, maxChanges)
     .map((path) => ({ path, before: before?.get(path), after: after?.get(path) }))
 }
 
 /** Each value that is neither an object nor an array, with its path. Empty objects and arrays are included. */
-function listLeaves(value: JsonValue, path: string): [string, JsonValue][] {
-  const entries: [string, JsonValue][] = Array.isArray(value)
+function listLeaves(value: SentValue, path: string): [string, SentValue][] {
+  const entries: [string, SentValue][] = Array.isArray(value)
     ? value.map((item, index) => [`${path}[${index}]`, item])
     : isJsonObject(value)
       ? Object.entries(value).map(([key, item]) => [path === '' ? key : `${path}.${key}`, item])
       : []
   if (entries.length > 0) return entries.flatMap(([at, item]) => listLeaves(item, at))
-  return [[path, typeof value === 'object' && value !== null ? JSON.stringify(value) : value]]
+  return [[path, typeof value === 'object' && value !== null ? stringify(value) : value]]
 }

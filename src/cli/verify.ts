@@ -1,4 +1,6 @@
 // Shows whether each signed mapping accepts the proof of a request. `--arm` lets a mapping accept the secret that its sender sends.
+import type { SentValue } from '../base/json.ts'
+import { stringify, tryParseSentJson } from '../base/sent-json.ts'
 import { trimSlashes } from '../base/text.ts'
 import { existsSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
@@ -103,19 +105,22 @@ function readCapture(file: string): Capture {
     url: url === undefined ? undefined : removeOrigin(url),
     path: path === undefined ? undefined : trimSlashes(path),
     headers: Object.fromEntries(Object.entries(headers).map(([name, text]) => [name.toLowerCase(), text])),
-    rawBody: Buffer.from(typeof body === 'string' ? body : JSON.stringify(content)),
+    rawBody: Buffer.from(typeof body === 'string' ? body : stringify(content)),
     isRaw: typeof body === 'string',
     receivedAt: typeof receivedAt === 'string' ? Date.parse(receivedAt) : receivedAt,
   }
 }
 
 function readJson(file: string): unknown {
+  let value: SentValue | undefined
   try {
-    return JSON.parse(readFileSync(file, 'utf8'))
+    value = tryParseSentJson(readFileSync(file, 'utf8'))
   } catch (cause) {
-    // the message is left out, because it may quote the file
-    throw new Problem('usage-invalid', `${file} cannot be read as JSON.`, { cause })
+    throw new Problem('usage-invalid', `${file} cannot be read.`, { cause })
   }
+  // the reason is left out, because it may quote the file
+  if (value === undefined) throw new Problem('usage-invalid', `${file} cannot be read as JSON.`)
+  return value
 }
 
 /** The path and the query of an absolute or relative URL. */

@@ -7,6 +7,8 @@ import {
   parseTree,
   printParseErrorCode,
 } from 'jsonc-parser'
+import { findDigits, toSentNumber } from '../base/sent-number.ts'
+import { cut } from '../base/text.ts'
 
 const words: Record<ReturnType<typeof printParseErrorCode>, string> = {
   InvalidSymbol: 'not a JSON value (keys and strings need double quotes)',
@@ -30,7 +32,7 @@ const words: Record<ReturnType<typeof printParseErrorCode>, string> = {
 
 /**
  * The value of the text. Its objects have plain own properties only. `problems` has the first syntax error (`hookloom.jsonc:4:7 expected
- * ","`), or a sentence for each duplicate key; then the value is undefined.
+ * ","`), or a sentence for each duplicate key and each number that a double does not hold; then the value is undefined.
  */
 export function parseJsonc(text: string, file: string): { value: unknown; problems: string[] } {
   const source = text.replace(/^\uFEFF/, '')
@@ -44,12 +46,12 @@ export function parseJsonc(text: string, file: string): { value: unknown; proble
     const wrong = describeBracketFault(source, first?.offset ?? 0) ?? word
     return { value: undefined, problems: [`${file}:${line}:${column} ${wrong}`] }
   }
-  const duplicates: string[] = []
-  const value = buildValue(root, (name, offset) => {
+  const problems: string[] = []
+  const value = buildValue(root, source, (problem, offset) => {
     const { line, column } = toPosition(source, offset)
-    duplicates.push(`${file}:${line}:${column} duplicate key "${name}"`)
+    problems.push(`${file}:${line}:${column} ${problem}`)
   })
-  return duplicates.length === 0 ? { value, problems: [] } : { value: undefined, problems: duplicates }
+  return problems.length === 0 ? { value, problems: [] } : { value: undefined, problems }
 }
 
 /**
@@ -104,20 +106,31 @@ function describeMismatch(source: string, opened: readonly Bracket[], found: str
   return `expected "${closing[last.open]}" for the "${last.open}" of line ${line}, found "${found}"`
 }
 
-function buildValue(node: Node, reportDuplicate: (name: string, offset: number) => void): unknown {
+function buildValue(node: Node, source: string, report: (problem: string, offset: number) => void): unknown {
   const children = node.children ?? []
-  if (node.type === 'array') return children.map((child) => buildValue(child, reportDuplicate))
+  if (node.type === 'array') return children.map((child) => buildValue(child, source, report))
+  if (node.type === 'number') {
+    const text = source.slice(node.offset, node.offset + node.length)
+    const sent = toSentNumber(text)
+    if (typeof sent !== 'number' && findDigits(sent) !== undefined) report(describeLongNumber(text), node.offset)
+  }
   if (node.type !== 'object') return node.value
   const entries = new Map<string, unknown>()
   for (const property of children) {
     const [key, item] = property.children ?? []
     if (key === undefined || item === undefined) continue
     const name = String(key.value)
-    if (entries.has(name)) reportDuplicate(name, key.offset)
-    entries.set(name, buildValue(item, reportDuplicate))
+    if (entries.has(name)) report(`duplicate key "${name}"`, key.offset)
+    entries.set(name, buildValue(item, source, report))
   }
   // fromEntries defines properties, so `__proto__` becomes a key, and is refused as unknown
   return Object.fromEntries(entries)
+}
+
+/** Otherwise a condition would compare another number. */
+function describeLongNumber(text: string): string {
+  const short = cut(text, 40)
+  return `a double does not hold the number ${short}. In a condition, write its digits in quotes: "${short}"`
 }
 
 function toPosition(text: string, offset: number): { line: number; column: number } {

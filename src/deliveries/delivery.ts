@@ -8,7 +8,7 @@ import {
   isSecretHeader,
   listOpeningProofs,
 } from '../model/delivery.ts'
-import { isJsonObject, type JsonValue } from '../base/json.ts'
+import { isJsonObject, type SentValue } from '../base/json.ts'
 import { type Body, openBody, readPayload } from '../model/body.ts'
 import type { SentBody } from '../model/syntax.ts'
 import { convertBody } from '../model/convert.ts'
@@ -93,7 +93,7 @@ function mayNameSource({ verifiedBy }: DeliveryHead, { bytes, syntax }: Body): b
   return syntax === 'form' || text.includes(sourceKey) || text.includes(escapedLetter)
 }
 
-function readNamedSource(payload: JsonValue | undefined): string | undefined {
+function readNamedSource(payload: SentValue | undefined): string | undefined {
   const named = isJsonObject(payload) && Object.hasOwn(payload, 'source') ? payload['source'] : undefined
   return typeof named === 'string' && named.length <= maxSourceChars ? named : undefined
 }

@@ -1,6 +1,6 @@
 // Signs a request of an operator in place of the sender of its mapping.
 import { newId } from '../base/id.ts'
-import { tryParseJson } from '../base/json.ts'
+import { stringify, tryParseSentJson } from '../base/sent-json.ts'
 import { urlSecretHeader } from '../model/delivery.ts'
 import { Problem } from '../model/problem.ts'
 import type { Generation } from '../pipeline/generation.ts'
@@ -39,10 +39,9 @@ export function signAsSender(
   const settings = hasOwn ? verify : { ...verify, secret }
   const withToken = verify.also === 'token'
   const isJson = /\bjson\b/i.test(given.headers['content-type'] ?? '')
-  const payload = isJson ? tryParseJson(given.body) : undefined
+  const payload = isJson ? tryParseSentJson(given.body) : undefined
   const stamped = payload === undefined ? undefined : stampPayload(settings, payload, now)
-  // JSON.parse changes numbers such as 1.50, so the text is kept unless a time is added
-  const body = stamped === payload ? given.body : JSON.stringify(stamped)
+  const body = stamped === payload ? given.body : stringify(stamped)
   const url = `${generation.config.hooks.path}/${given.path}`
   try {
     const toSign = { body: Buffer.from(body), now, method: 'POST', url, headers: given.headers }

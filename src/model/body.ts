@@ -1,5 +1,8 @@
 // The body of a request, and its JSON value, which is parsed once. A problem never quotes the body.
-import { isJsonObject, type JsonObject, type JsonValue, tryParseJson } from '../base/json.ts'
+import { isJsonObject, type JsonValue, type SentObject, type SentValue, tryParseJson } from '../base/json.ts'
+import { findJsonError } from '../base/json-error.ts'
+import { restoreNumbers, stringify } from '../base/sent-json.ts'
+import { toHeldNumber, toSentNumber } from '../base/sent-number.ts'
 import { Problem } from './problem.ts'
 import { type Accepts, type BodySyntax, chooseSyntax, isBlank, type SentBody, toMediaTypeProblem } from './syntax.ts'
 
@@ -11,7 +14,7 @@ export type Body = {
   readonly bytes: Uint8Array
   readonly syntax: BodySyntax
   /** Undefined if the payload is not parsed, or was released. Only `readPayload` and `forgetPayload` change it. */
-  parsed: JsonValue | undefined
+  parsed: SentValue | undefined
 }
 
 /**
@@ -28,12 +31,12 @@ export function openBody(sent: SentBody, accepts: Accepts): Body {
 }
 
 /** A payload as the body of a JSON request. */
-export function toJsonBody(payload: JsonValue): Body {
-  return { bytes: Buffer.from(JSON.stringify(payload)), syntax: 'json', parsed: payload }
+export function toJsonBody(payload: SentValue): Body {
+  return { bytes: Buffer.from(stringify(payload)), syntax: 'json', parsed: payload }
 }
 
 /** The payload of a body. It is parsed at the first call. Throws `body-invalid`. */
-export function readPayload(body: Body): JsonValue {
+export function readPayload(body: Body): SentValue {
   if (body.parsed === undefined) body.parsed = parseBody(body.bytes, body.syntax)
   return body.parsed
 }
@@ -52,14 +55,27 @@ export function readBodyText(body: Body): string | undefined {
 
 /**
  * The payload in a body. Text and XML become a string. A form becomes an object of strings without a prototype, with arrays for repeated
- * names. If its field `payload` is a JSON object or array, as GitHub and Slack send it, that becomes the payload. Throws `body-invalid`.
+ * names. If its field `payload` is a JSON object or array, as GitHub and Slack send it, that becomes the payload. Numbers keep the digits that
+ * were sent. Throws `body-invalid`.
  */
-export function parseBody(body: Uint8Array | string, syntax: BodySyntax): JsonValue {
+export function parseBody(body: Uint8Array | string, syntax: BodySyntax): SentValue {
+  return readBody(body, syntax, toSentNumber)
+}
+
+/** The payload in a body, for code: a number that a double does not hold is a string of its digits. Throws `body-invalid`. */
+export function parseBodyForCode(body: Uint8Array | string, syntax: BodySyntax): JsonValue {
+  // as: `toHeldNumber` makes no other values
+  return readBody(body, syntax, toHeldNumber) as JsonValue
+}
+
+type ToNumber = typeof toSentNumber | typeof toHeldNumber
+
+function readBody(body: Uint8Array | string, syntax: BodySyntax, toNumber: ToNumber): SentValue {
   if (syntax === 'empty') return null
   const text = typeof body === 'string' ? body : decodeUtf8(body)
   if (text.trim() === '') throw new Problem('body-invalid', `The body is empty: expected ${syntaxNames[syntax]}.`)
   if (syntax === 'text' || syntax === 'xml') return text
-  return syntax === 'form' ? buildFormPayload(new URLSearchParams(text)) : parseJson(text)
+  return syntax === 'form' ? buildFormPayload(new URLSearchParams(text), toNumber) : parseJson(text, toNumber)
 }
 
 const syntaxNames = { json: 'JSON', form: 'a form', text: 'a text', xml: 'XML' } as const
@@ -75,8 +91,8 @@ function decodeUtf8(bytes: Uint8Array): string {
   }
 }
 
-function parseJson(text: string): JsonValue {
-  const value = readShallowJson(text)
+function parseJson(text: string, toNumber: ToNumber): SentValue {
+  const value = readShallowJson(text, toNumber)
   if (value === undefined) {
     const at = findJsonError(text)
     const where = at >= text.length ? 'it ends early' : `the error is at character ${at + 1}`
@@ -86,12 +102,12 @@ function parseJson(text: string): JsonValue {
 }
 
 /** The value of the text; undefined if it is not JSON. Throws `body-invalid` if it is nested too deeply. */
-function readShallowJson(text: string): JsonValue | undefined {
+function readShallowJson(text: string, toNumber: ToNumber): SentValue | undefined {
   const value = tryParseJson(text)
   if (value === undefined) return undefined
   if (!isWithinDepth(value, maxDepth))
     throw new Problem('body-invalid', `The body has more than ${maxDepth} nested levels.`)
-  return value
+  return restoreNumbers(text, value, toNumber)
 }
 
 /**
@@ -113,9 +129,12 @@ function isWithinDepth(value: JsonValue, levels: number): boolean {
 }
 
 /** The payload of a form: an object with an array for each repeated name, or the JSON in its field `payload`. */
-export function buildFormPayload(fields: Iterable<[string, string | JsonObject]>): JsonValue {
+export function buildFormPayload(
+  fields: Iterable<[string, string | SentObject]>,
+  toNumber: ToNumber = toSentNumber,
+): SentValue {
   // no prototype, so that `__proto__` is a name like any other; one pass, because getAll() for each name is quadratic
-  const form: JsonObject = Object.create(null)
+  const form: SentObject = Object.create(null)
   for (const [name, value] of fields) {
     const earlier = form[name]
     if (earlier === undefined) form[name] = value
@@ -123,59 +142,7 @@ export function buildFormPayload(fields: Iterable<[string, string | JsonObject]>
     else form[name] = [earlier, value]
   }
   const { payload } = form
-  const inner = typeof payload === 'string' ? readShallowJson(payload) : undefined
+  const inner = typeof payload === 'string' ? readShallowJson(payload, toNumber) : undefined
   // a number or a string in `payload` is an ordinary field and must not replace the other fields
   return isJsonObject(inner) || Array.isArray(inner) ? inner : form
-}
-
-const blank = /[ \t\n\r]*/y
-// `[ !#-[\]-\uffff]`: every UTF-16 unit that a JSON string may have unescaped
-const scalar =
-  /"[ !#-[\]-\uffff]*(?:\\(?:["\\/bfnrt]|u[\da-fA-F]{4})[ !#-[\]-\uffff]*)*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y
-
-/**
- * The offset of the first token that JSON (RFC 8259) does not allow; the length of the text if it only ends early.
- * V8's messages cannot be used: they quote the body, and the most frequent one has no position.
- */
-function findJsonError(text: string): number {
-  let at = 0
-  // `item` is a value or `]`, `member` a name or `}`, `next` a comma, a closer, or the end
-  let expected: 'value' | 'item' | 'name' | 'member' | 'colon' | 'next' = 'value'
-  const closers: string[] = []
-  const take = (pattern: RegExp): string | undefined => {
-    pattern.lastIndex = at
-    const found = pattern.exec(text)?.[0]
-    at += found?.length ?? 0
-    return found
-  }
-  for (;;) {
-    take(blank)
-    const next = text[at]
-    const closer = closers.at(-1)
-    if (
-      next === closer &&
-      next !== undefined &&
-      (expected === 'next' || expected === 'item' || expected === 'member')
-    ) {
-      closers.pop()
-      expected = 'next'
-      at++
-    } else if (expected === 'next' && closer !== undefined && next === ',') {
-      expected = closer === '}' ? 'name' : 'value'
-      at++
-    } else if (expected === 'colon' && next === ':') {
-      expected = 'value'
-      at++
-    } else if ((expected === 'value' || expected === 'item') && (next === '[' || next === '{')) {
-      closers.push(next === '[' ? ']' : '}')
-      expected = next === '[' ? 'item' : 'member'
-      at++
-    } else if ((expected === 'value' || expected === 'item') && take(scalar) !== undefined) {
-      expected = 'next'
-    } else if ((expected === 'name' || expected === 'member') && next === '"' && take(scalar) !== undefined) {
-      expected = 'colon'
-    } else {
-      return at
-    }
-  }
 }

@@ -1,7 +1,8 @@
 // A body in another charset, or a multipart form, becomes a body that everything behind reads as UTF-8. Signatures are checked before.
 import { isUtf8 } from 'node:buffer'
 import { type Charset, findMarkedCharset, utf8, windows1252 } from '../base/charset.ts'
-import type { JsonValue } from '../base/json.ts'
+import type { SentValue } from '../base/json.ts'
+import { stringify } from '../base/sent-json.ts'
 import { buildFormPayload } from './body.ts'
 import { createFormDecoder, splitUrlEncoded, unescapeBytes } from './form.ts'
 import { parseMultipart } from './multipart.ts'
@@ -42,8 +43,8 @@ function encode(charset: Charset, bytes: Uint8Array): Buffer<ArrayBuffer> {
   return Buffer.from(text)
 }
 
-function toJson(payload: JsonValue): ConvertedBody {
-  return { bytes: Buffer.from(JSON.stringify(payload)), contentType: 'application/json' }
+function toJson(payload: SentValue): ConvertedBody {
+  return { bytes: Buffer.from(stringify(payload)), contentType: 'application/json' }
 }
 
 function findDeclared({ bytes, contentType, isProved }: SentBody): Charset | undefined {

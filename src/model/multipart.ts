@@ -1,7 +1,7 @@
 // Parses a multipart form (RFC 7578). Node's own parser drops the charset of a part.
 import { MIMEType } from 'node:util'
 import type { Charset } from '../base/charset.ts'
-import type { JsonObject, JsonValue } from '../base/json.ts'
+import type { SentObject, SentValue } from '../base/json.ts'
 import { buildFormPayload } from './body.ts'
 import { createFormDecoder, type RawField } from './form.ts'
 import { Problem } from './problem.ts'
@@ -22,12 +22,12 @@ type Part = RawField & { readonly file: { readonly name: string; readonly type: 
 export function parseMultipart(
   { bytes, contentType = '', isProved }: SentBody,
   declared: Charset | undefined,
-): JsonValue {
+): SentValue {
   const boundary = isProved ? findBoundary(bytes) : readDeclaredBoundary(contentType)
   if (boundary === undefined) throw toIncompleteProblem()
   const parts = splitParts(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), boundary)
   const { readName, readValue } = createFormDecoder(parts, declared)
-  const toFile = (part: Part, { name, type }: NonNullable<Part['file']>): JsonObject => {
+  const toFile = (part: Part, { name, type }: NonNullable<Part['file']>): SentObject => {
     const size = part.value.byteLength
     const isText = /^text\/|[/+](json|xml)\b/.test(type) && size <= maxTextBytes
     return { name, type, size, ...(isText ? { text: readValue(part) } : {}) }

@@ -1,6 +1,8 @@
 // How a transform refuses a payload that its schema does not accept: an error of the sender, not a failure of the code.
 import type { z } from 'zod'
-import { describeFirstIssue } from './config/issue.ts'
+import { isHeld } from '../base/sent-number.ts'
+import { cut } from '../base/text.ts'
+import { describeFirstIssue, readAt } from './config/issue.ts'
 
 /** The part of zod's schemas that is used. Schemas of other libraries may have it too. */
 export type PayloadSchema<Payload> = {
@@ -29,9 +31,20 @@ export function parsePayload<Payload>(schema: PayloadSchema<Payload>, payload: u
     ? describeFirstIssue(parsed.error, payload)
     : 'it does not have the form that this hook expects'
   // a path may contain keys of the payload, which may be very long
-  const detail = `The payload does not fit: ${sentence.slice(0, maxSentenceChars)}.`
+  const detail = `The payload does not fit: ${cut(sentence, maxSentenceChars)}.${describeLongNumber(parsed.error, payload)}`
   throw Object.assign(new Error('The payload does not fit.'), { [refusalMark]: detail })
 }
+
+/** What to do if the schema asks for a number and the value is the text of a number that a double does not hold; otherwise empty. */
+function describeLongNumber(error: unknown, payload: unknown): string {
+  const issue = isZodError(error) ? error.issues[0] : undefined
+  if (issue?.code !== 'invalid_type' || !['number', 'int'].includes(issue.expected)) return ''
+  const value = readAt(payload, issue.path)
+  if (typeof value !== 'string' || !jsonNumber.test(value) || isHeld(value)) return ''
+  return ' A number that a double does not hold is a string of its digits: use z.union([z.number(), z.string()]).'
+}
+
+const jsonNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 
 function isZodError(error: unknown): error is z.ZodError {
   if (typeof error !== 'object' || error === null || !('issues' in error)) return false

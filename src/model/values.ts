@@ -1,10 +1,10 @@
 // Values that several schemas share.
 import { z } from 'zod'
-import type { JsonValue } from '../base/json.ts'
+import type { SentValue } from '../base/json.ts'
 import { readDurationMs } from '../base/time.ts'
 
 /** A value of a parsed JSON text. `z.json()` would copy it, and drop a key such as `__proto__`. */
-export const parsedJson = z.custom<JsonValue>((value) => value !== undefined, 'is JSON')
+export const parsedJson = z.custom<SentValue>((value) => value !== undefined, 'is JSON')
 
 /** A text that is not blank. */
 export const nonBlank = z.string().refine((text) => text.trim() !== '', 'must not be blank')

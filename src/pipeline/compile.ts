@@ -1,4 +1,5 @@
 // Makes a mapping of the configuration ready to run: parses its templates, and attaches its transform and its verifier.
+import { stringify } from '../base/sent-json.ts'
 import { JobKeys } from '../model/config/job-keys.ts'
 import type { Mapping } from '../model/config/mapping.ts'
 import type { KeyOrigin } from '../model/config/permission.ts'
@@ -114,7 +115,7 @@ function toKeyOrigin(sessionKey: Template | undefined): KeyOrigin {
 
 /** A mapping with neither a template nor code sends the text of a text or XML body, or else the whole payload as JSON. */
 const wholePayload: Template = {
-  render: ({ payload, bodyText }) => bodyText?.() ?? JSON.stringify(payload()),
+  render: ({ payload, bodyText }) => bodyText?.() ?? stringify(payload()),
   isStatic: false,
   startsWithLiteral: false,
   readsPayload: true,

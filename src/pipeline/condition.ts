@@ -1,5 +1,7 @@
-// The values that one condition of a mapping allows: a value, a list of values, or tests.
-import { describeValueKind, type JsonValue } from '../base/json.ts'
+// The values that one condition of a mapping allows: a value, a list of values, or tests. Numbers are compared as they were sent; one that a double
+// does not hold is also the text of its digits, as in a transform.
+import { describeValueKind, type SentValue } from '../base/json.ts'
+import { compareNumbers, findDigits, isNumber } from '../base/sent-number.ts'
 import { compileExpression } from '../base/expression.ts'
 import { cut } from '../base/text.ts'
 import type { Scalar, ValueTests, ConditionValue } from '../model/config/match.ts'
@@ -11,12 +13,12 @@ export type Comparison = {
   /** The allowed values, for people. */
   readonly description: string
   /** Undefined if the value is allowed; else the kind of the value that was found, because reasons show no value of a payload. */
-  readonly findMiss: (value: JsonValue | undefined) => string | undefined
+  readonly findMiss: (value: SentValue | undefined) => string | undefined
   /**
    * The same for the values of all items of a list: one of them must pass all tests, and those that deny something, `not` and `"exists": false`, must
    * be true for each of them. A list without items has no values.
    */
-  readonly findMissAmong: (values: readonly (JsonValue | undefined)[]) => string | undefined
+  readonly findMissAmong: (values: readonly (SentValue | undefined)[]) => string | undefined
 }
 
 type Test = Omit<Comparison, 'findMissAmong'> & {
@@ -46,7 +48,7 @@ export function compileComparison(wanted: ConditionValue): Comparison {
   }
 }
 
-function findFirstMiss(tests: readonly Test[], value: JsonValue | undefined): string | undefined {
+function findFirstMiss(tests: readonly Test[], value: SentValue | undefined): string | undefined {
   for (const test of tests) {
     const miss = test.findMiss(value)
     if (miss !== undefined) return miss
@@ -59,10 +61,10 @@ function compileTests({ not, exists, matches, gt, gte, lt, lte }: ValueTests): r
     exists === undefined ? [] : compilePresence(exists),
     not === undefined ? [] : isPattern(not) ? compilePattern(not.matches, false) : compileExclusion([not].flat()),
     matches === undefined ? [] : compilePattern(matches, true),
-    gt === undefined ? [] : compileLimit(`a number over ${gt}`, (value) => value > gt),
-    gte === undefined ? [] : compileLimit(`a number from ${gte}`, (value) => value >= gte),
-    lt === undefined ? [] : compileLimit(`a number under ${lt}`, (value) => value < lt),
-    lte === undefined ? [] : compileLimit(`a number up to ${lte}`, (value) => value <= lte),
+    gt === undefined ? [] : compileLimit(`a number over ${gt}`, gt, (order) => order > 0),
+    gte === undefined ? [] : compileLimit(`a number from ${gte}`, gte, (order) => order >= 0),
+    lt === undefined ? [] : compileLimit(`a number under ${lt}`, lt, (order) => order < 0),
+    lte === undefined ? [] : compileLimit(`a number up to ${lte}`, lte, (order) => order <= 0),
   ].flat()
 }
 
@@ -75,7 +77,7 @@ function compileChoice(choice: readonly Scalar[]): Test {
   return {
     description: describeChoice(choice),
     findMiss(value) {
-      if (isScalar(value) && choice.includes(value)) return undefined
+      if (choice.some((one) => isEqual(one, value))) return undefined
       const kind = describeValueKind(value)
       return kinds.has(kind) ? kind.replace(/^an? /, 'another ') : kind
     },
@@ -98,7 +100,7 @@ function compilePresence(isWanted: boolean): Test {
 function compileExclusion(excluded: readonly Scalar[]): Test {
   return {
     description: `anything but ${describeChoice(excluded)}`,
-    findMiss: (value) => (isScalar(value) && excluded.includes(value) ? 'an excluded value' : undefined),
+    findMiss: (value) => (excluded.some((one) => isEqual(one, value)) ? 'an excluded value' : undefined),
     isDenial: true,
   }
 }
@@ -107,7 +109,8 @@ function compilePattern(expression: string, isWanted: boolean): Test {
   const test = compileExpression(expression)
   return {
     description: `${isWanted ? 'a text' : 'anything but a text'} that matches ${quote(expression)}`,
-    findMiss(value) {
+    findMiss(sent) {
+      const value = findDigits(sent) ?? sent
       if (typeof value !== 'string') return isWanted ? describeValueKind(value) : undefined
       if (value.length > maxComparedChars) return `a string of more than ${maxComparedChars} characters`
       if (test(value) === isWanted) return undefined
@@ -117,18 +120,19 @@ function compilePattern(expression: string, isWanted: boolean): Test {
   }
 }
 
-function compileLimit(description: string, isWithin: (value: number) => boolean): Test {
+function compileLimit(description: string, limit: number, isWithin: (order: number) => boolean): Test {
   return {
     description,
     findMiss(value) {
-      if (typeof value !== 'number') return describeValueKind(value)
-      return isWithin(value) ? undefined : 'another number'
+      if (!isNumber(value)) return describeValueKind(value)
+      return isWithin(compareNumbers(value, limit)) ? undefined : 'another number'
     },
   }
 }
 
-function isScalar(value: JsonValue | undefined): value is Scalar {
-  return value === null || (typeof value !== 'object' && value !== undefined)
+function isEqual(wanted: Scalar, value: SentValue | undefined): boolean {
+  if (typeof wanted === 'number') return isNumber(value) && compareNumbers(value, wanted) === 0
+  return wanted === value || (typeof wanted === 'string' && wanted === findDigits(value))
 }
 
 /** Values of the configuration for people: the first few, and the number of the rest. */

@@ -2,7 +2,7 @@
 import type { PlannedAction } from '../model/action.ts'
 import type { Delivery } from '../model/delivery.ts'
 import type { TraceEntry } from '../model/problem.ts'
-import { isJsonObject, type JsonObject } from '../base/json.ts'
+import { isJsonObject, type JsonObject, type SentObject } from '../base/json.ts'
 import { Mapping } from '../model/config/mapping.ts'
 import { readPayload } from '../model/body.ts'
 import type { Transform } from '../model/transform.ts'
@@ -138,7 +138,7 @@ function toTemplateOrigin(key: string, template: Template | '' | undefined): str
   return `${template.isStatic ? 'literal' : 'template'} ${key}`
 }
 
-function hasField(fields: JsonObject, name: string): boolean {
+function hasField(fields: SentObject, name: string): boolean {
   return Object.hasOwn(fields, name) && fields[name] !== undefined
 }
 

@@ -3,7 +3,8 @@
 import type { EventPlace } from '../model/action.ts'
 import { isOwnComment, isOwnCommentId } from '../model/comment.ts'
 import type { Delivery } from '../model/delivery.ts'
-import type { JsonValue } from '../base/json.ts'
+import type { SentValue } from '../base/json.ts'
+import { isNumber } from '../base/sent-number.ts'
 import { readPayload } from '../model/body.ts'
 import { readPath } from './path.ts'
 
@@ -115,11 +116,11 @@ export function isForge(source: string): source is EventPlace['channel'] {
   return Object.hasOwn(forges, source)
 }
 
-function createReader(payload: JsonValue): Reader {
+function createReader(payload: SentValue): Reader {
   return (...paths) => {
     for (const path of paths) {
       const value = readPath(payload, path.split('.'))
-      if (typeof value === 'number') return String(value)
+      if (isNumber(value)) return String(value)
       if (typeof value === 'string' && value !== '') return value
     }
     return undefined

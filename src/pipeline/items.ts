@@ -1,5 +1,5 @@
 // Splits a delivery into one for each item of the list that `forEach` names.
-import type { JsonValue } from '../base/json.ts'
+import type { SentValue } from '../base/json.ts'
 import { readPayload } from '../model/body.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { Problem } from '../model/problem.ts'
@@ -51,9 +51,9 @@ export function splitItems(delivery: Delivery, itemsPath: ItemsPath | undefined)
 
 function* listAlone(
   delivery: Delivery,
-  { payload, path, items }: { payload: JsonValue; path: Path; items: readonly JsonValue[] },
+  { payload, path, items }: { payload: SentValue; path: Path; items: readonly SentValue[] },
 ): Generator<Delivery> {
-  const alone: JsonValue[] = [null]
+  const alone: SentValue[] = [null]
   const parsed = replaceAt(payload, path, alone)
   for (const item of items) {
     alone[0] = item
@@ -62,7 +62,7 @@ function* listAlone(
 }
 
 /** A copy of the value with another list at the path, which exists. */
-function replaceAt(value: JsonValue, [step, ...below]: Path, list: JsonValue): JsonValue {
+function replaceAt(value: SentValue, [step, ...below]: Path, list: SentValue): SentValue {
   if (step === undefined || typeof value !== 'object' || value === null) return list
   const inner = replaceAt(readPath(value, [step]) ?? null, below, list)
   return Array.isArray(value) ? value.with(Number(step), inner) : { ...value, [step]: inner }

@@ -1,5 +1,5 @@
 // Chooses the mapping for a delivery: the first one in the order of the configuration whose conditions are all true.
-import type { JsonValue } from '../base/json.ts'
+import type { SentValue } from '../base/json.ts'
 import type { ConditionPath } from '../model/api/path.ts'
 import type { Delivery } from '../model/delivery.ts'
 import type { Mapping } from '../model/config/mapping.ts'
@@ -235,7 +235,7 @@ function compilePayloadCondition(id: string, expression: string, wanted: Conditi
 }
 
 /** A value that is a list never equals a text: the author may have meant its items. */
-function describeNext(expression: string, values: readonly (JsonValue | undefined)[]): string {
+function describeNext(expression: string, values: readonly (SentValue | undefined)[]): string {
   return values.length === 1 && Array.isArray(values[0]) ? `: "${expression}[*]" is any of its items` : ''
 }
 

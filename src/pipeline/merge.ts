@@ -11,6 +11,7 @@ import type { TemplateScope } from './template.ts'
 import type { z } from 'zod'
 import { describeFirstIssue } from '../model/config/issue.ts'
 import { isJsonObject, describeValueKind } from '../base/json.ts'
+import { stringify } from '../base/sent-json.ts'
 import { findNearest } from '../base/text.ts'
 import { Problem } from '../model/problem.ts'
 import type { Flow } from '../model/config/flow.ts'
@@ -174,7 +175,7 @@ export function toTransformCall(
 ): TransformCall {
   const { headers, query, url, path, method, source, event, receivedAt, id, body } = delivery
   const head = { headers, query, url, path, method, source, event, receivedAt, deliveryId: id }
-  if (isItem) return { head, body: Buffer.from(JSON.stringify(readPayload(body))), syntax: 'json', serves, readState }
+  if (isItem) return { head, body: Buffer.from(stringify(readPayload(body))), syntax: 'json', serves, readState }
   return { head, body: body.bytes, syntax: body.syntax, serves, readState }
 }
 

@@ -1,6 +1,6 @@
 // Paths into a payload, as templates, conditions, `forEach` and runners have them. An attacker controls the payload: only own properties are read, and
 // no function is called. `formatPath` in `model/api/path.ts` is the inverse.
-import type { JsonValue } from '../base/json.ts'
+import type { JsonValue, SentValue } from '../base/json.ts'
 import { anyItem, type ConditionPath, type PathStep, unreadableNames } from '../model/api/path.ts'
 import { Problem } from '../model/problem.ts'
 
@@ -92,8 +92,10 @@ export function matchAt(pattern: RegExp, text: string, at: number): RegExpExecAr
 }
 
 /** The value at a path, or undefined. Strings have no properties. Arrays have their items and `length`. */
-export function readPath(value: JsonValue, path: Path): JsonValue | undefined {
-  let current: JsonValue | undefined = value
+export function readPath(value: JsonValue, path: Path): JsonValue | undefined
+export function readPath(value: SentValue, path: Path): SentValue | undefined
+export function readPath(value: SentValue, path: Path): SentValue | undefined {
+  let current: SentValue | undefined = value
   for (const step of path) current = readStep(current, step)
   return current
 }
@@ -102,9 +104,9 @@ export function readPath(value: JsonValue, path: Path): JsonValue | undefined {
  * The values at the path of a condition: one value, undefined if it is missing. With `[*]`, one for each item of the list, and none if there is no
  * list.
  */
-export function readValues(value: JsonValue | undefined, path: ConditionPath): readonly (JsonValue | undefined)[] {
-  const found: (JsonValue | undefined)[] = []
-  const visit = (current: JsonValue | undefined, at: number): void => {
+export function readValues(value: SentValue | undefined, path: ConditionPath): readonly (SentValue | undefined)[] {
+  const found: (SentValue | undefined)[] = []
+  const visit = (current: SentValue | undefined, at: number): void => {
     const step = path[at]
     if (step === undefined) found.push(current)
     else if (step !== anyItem) visit(readStep(current, step), at + 1)
@@ -114,11 +116,11 @@ export function readValues(value: JsonValue | undefined, path: ConditionPath): r
   return found
 }
 
-function readStep(value: JsonValue | undefined, step: PathStep): JsonValue | undefined {
+function readStep(value: SentValue | undefined, step: PathStep): SentValue | undefined {
   if (typeof value !== 'object' || value === null) return undefined
   if (typeof step === 'number') return Array.isArray(value) ? value[step] : undefined
   // an array is read like an object here: its own properties are its items, by number, and `length`
-  return Object.hasOwn(value, step) ? (value as { [key: string]: JsonValue })[step] : undefined
+  return Object.hasOwn(value, step) ? (value as { [key: string]: SentValue })[step] : undefined
 }
 
 /** The text at an index, for a message: a few characters, quoted. */

@@ -1,4 +1,5 @@
 // Makes a decision from a delivery. It reads only its arguments; only the transform may take time.
+import { toHeldValue } from '../base/sent-json.ts'
 import { type PlannedAction, type Action, AgentRequest, WakePayload } from '../model/action.ts'
 import { Problem, type TraceEntry } from '../model/problem.ts'
 import type { Config } from '../model/config/config.ts'
@@ -78,7 +79,8 @@ function decideBuiltIn(delivery: Delivery, { hook, config, newId }: DecisionInpu
 }
 
 function parseBuiltInAction({ path, body }: Delivery, config: Config): { action: Action; jobKeys: JobKeys } {
-  const payload = readPayload(body)
+  // the fields become an action, and its numbers are ours
+  const payload = toHeldValue(readPayload(body))
   if (!isJsonObject(payload)) {
     const example = path === 'wake' ? '{"text": "…"}' : '{"message": "…"}'
     throw new Problem(

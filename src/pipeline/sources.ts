@@ -3,7 +3,8 @@ import type { Coverage, Verified } from '../model/verifier.ts'
 import { readJsonBody } from './verifiers/proof.ts'
 import type { Origin } from '../model/action.ts'
 import type { Delivery } from '../model/delivery.ts'
-import { isJsonObject, type JsonValue } from '../base/json.ts'
+import { isJsonObject, type SentValue } from '../base/json.ts'
+import { isNumber } from '../base/sent-number.ts'
 import { readPayload } from '../model/body.ts'
 import type { Fact, Mark, RecognisedSender, SenderFacts } from '../model/sender.ts'
 import { readPath, type Path } from './path.ts'
@@ -89,7 +90,7 @@ export function readAuthorAndSubject(
   return { ...(from === undefined ? {} : { from }), ...(subject === undefined ? {} : { subject }) }
 }
 
-function readLine(path: Path, payload: JsonValue): string | undefined {
+function readLine(path: Path, payload: SentValue): string | undefined {
   const value = readPath(payload, path)
   return typeof value === 'string' && value.trim() !== '' ? value : undefined
 }
@@ -125,8 +126,8 @@ function readFact(fact: Fact, delivery: ReadableDelivery, joint: string): string
 }
 
 /** The text of a string that is not blank, or of a number; undefined for anything else. */
-function readFactText(value: JsonValue | undefined): string | undefined {
-  if (typeof value === 'number') return String(value)
+function readFactText(value: SentValue | undefined): string | undefined {
+  if (isNumber(value)) return String(value)
   return typeof value === 'string' && value.trim() !== '' ? value : undefined
 }
 

@@ -2,12 +2,14 @@
 import { cut } from '../base/text.ts'
 import { Problem } from '../model/problem.ts'
 import { matchAt, type Path, type PathFault, parsePath, readPath, toExcerpt } from './path.ts'
-import type { JsonValue } from '../base/json.ts'
+import type { SentValue } from '../base/json.ts'
+import { stringify } from '../base/sent-json.ts'
+import { SentNumber } from '../base/sent-number.ts'
 
 /** The values that a template can read. */
 export type TemplateScope = {
   /** Throws `body-invalid` if the body was left to a transform and is invalid. */
-  readonly payload: () => JsonValue
+  readonly payload: () => SentValue
   /** The text of a text or XML body; undefined for any other body. Throws `body-invalid`. */
   readonly bodyText?: () => string | undefined
   /** Lower-case names. */
@@ -33,7 +35,7 @@ export type Template = {
   listEmpty(scope: TemplateScope): readonly string[]
 }
 
-type Read = (scope: TemplateScope) => JsonValue | undefined
+type Read = (scope: TemplateScope) => SentValue | undefined
 
 /**
  * Compiles `Opened by {{sender.login | default: "somebody"}}: {{issue.title | truncate: 80}}`.
@@ -42,7 +44,8 @@ type Read = (scope: TemplateScope) => JsonValue | undefined
  *   `event`, `now`. Any other path is read in the payload, including `event.type`; payload fields with one of those names are
  *   `payload.event` and so on. For a text or XML body, `body` is the text. `headers` and `query` need a name: templates never print all of
  *   them. A key with other characters is in brackets and quotes: `fields["System.Title"]`, `query['a[b]']`. In quotes, `|` and `}}` are text.
- * - Missing and null values are empty. Strings stay the same. Numbers, booleans, objects and arrays become JSON.
+ * - Missing and null values are empty. Strings stay the same. Numbers, booleans, objects and arrays become JSON, with the
+ *   digits of each number as they were sent.
  * - `default: "text"` replaces an empty text. It takes double or single quotes, with `\\ \" \' \n \t`.
  * - `truncate: n` keeps at most n UTF-16 units, the last one an ellipsis if the text was cut, and never half a character.
  *
@@ -112,10 +115,10 @@ function hasDefault(filters: readonly Filter[]): boolean {
   return filters.some((filter) => filter('') !== '')
 }
 
-function toText(value: JsonValue | undefined): string {
+function toText(value: SentValue | undefined): string {
   if (typeof value === 'string') return value
   if (value === undefined || value === null) return ''
-  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+  return typeof value === 'object' && !(value instanceof SentNumber) ? stringify(value) : String(value)
 }
 
 /** Reads the head of a request; undefined if the expression names a field of the payload. */

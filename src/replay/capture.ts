@@ -1,6 +1,7 @@
 // Makes a fixture of a transform from a kept request or a typed one, without its secrets. Writes the file below the transforms root, and
 // overwrites nothing.
 import { join } from 'node:path'
+import { stringify } from '../base/sent-json.ts'
 import { type Actual, maxFixtureBytes, parseFixture, updateFixture, writeFixture } from './fixture-files.ts'
 import { listConfigSecrets } from '../model/config/secrets.ts'
 import type { Delivery } from '../model/delivery.ts'
@@ -163,5 +164,5 @@ function renderFixture({ method, path }: Delivery, { headers, query, payload }: 
     ...(Object.keys(query).length === 0 ? {} : { query }),
     payload,
   }
-  return `${JSON.stringify({ request, expect: { decision: 'accept' } }, undefined, 2)}\n`
+  return `${stringify({ request, expect: { decision: 'accept' } }, 2)}\n`
 }

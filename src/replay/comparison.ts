@@ -1,12 +1,12 @@
 // Compares the outcomes of deliveries before and after an edit, and sorts the changes into classes and groups. Pure.
 import type { ReplayClass } from '../model/api/replay.ts'
 import type { Retain } from '../model/config/mapping.ts'
-import type { JsonValue } from '../base/json.ts'
+import type { SentValue } from '../base/json.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
 import { type Change, type Outcome, listChanges } from './outcome.ts'
 
 /** `recorded`: the value when the delivery arrived, if it differs from `before`. */
-export type ShownChange = Change & { readonly recorded?: JsonValue | undefined }
+export type ShownChange = Change & { readonly recorded?: SentValue | undefined }
 
 export type OutcomeComparison = {
   readonly class: ReplayClass
@@ -91,7 +91,7 @@ export function groupChanges<One extends Pick<OutcomeComparison, 'class' | 'chan
 }
 
 /** The new outcome in one line, with its reason: `park transform-failed: …`. */
-function findReason(changes: readonly Change[]): JsonValue | undefined {
+function findReason(changes: readonly Change[]): SentValue | undefined {
   return changes.find(({ path }) => path === 'decision')?.after
 }
 

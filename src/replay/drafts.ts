@@ -1,6 +1,6 @@
 // Tries an unsaved template and unsaved conditions with kept requests. Runs no transform, stores and sends nothing.
 import { z } from 'zod'
-import type { JsonValue } from '../base/json.ts'
+import type { SentValue } from '../base/json.ts'
 import { yieldToEventLoop } from '../base/serial.ts'
 import { cut } from '../base/text.ts'
 import { buildDelivery } from '../deliveries/delivery.ts'
@@ -110,7 +110,7 @@ export function createGenerationWithDraft(parts: Parameters<typeof createGenerat
 type Tried = {
   readonly fields: Omit<api.TriedDraft['tried'][number], 'provenBy'>
   /** Undefined if the draft could not be tried with the request. */
-  readonly payload: JsonValue | undefined
+  readonly payload: SentValue | undefined
 }
 
 async function tryKept(generation: Generation, kept: KeptDelivery, newId: () => string): Promise<Tried> {
@@ -168,7 +168,7 @@ function listPayloadPaths(template: string): { path: string; steps: readonly Pat
 }
 
 /** The similar path that the payload has; null if there is none. */
-function findNearPath(payload: JsonValue | undefined, steps: readonly PathStep[]): string | null {
+function findNearPath(payload: SentValue | undefined, steps: readonly PathStep[]): string | null {
   if (payload === undefined) return null
   const shape = createShape()
   learn(shape, payload, 0)

@@ -3,9 +3,10 @@ import { mkdir, readdir, realpath } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { applyEdits, modify } from 'jsonc-parser'
 import { z } from 'zod'
+import { tryParseSentJson } from '../base/sent-json.ts'
 import { describeFirstIssue } from '../model/config/issue.ts'
 import { parsedJson } from '../model/values.ts'
-import type { JsonValue } from '../base/json.ts'
+import type { SentValue } from '../base/json.ts'
 import type { SenderResponse } from '../model/response.ts'
 import { Problem } from '../model/problem.ts'
 import { codeFolderMode, privateMode } from '../base/files.ts'
@@ -85,12 +86,12 @@ async function readFixture(root: string, file: string, name: string): Promise<Fi
 
 /** The fixture, or the reason why the text is no fixture. */
 export function parseFixture(text: string): Fixture | string {
-  let value: unknown
   try {
-    value = JSON.parse(text)
+    JSON.parse(text)
   } catch (error) {
     return `it is not JSON: ${error instanceof Error ? error.message.slice(0, 200) : ''}`
   }
+  const value = tryParseSentJson(text)
   const parsed = Fixture.safeParse(value)
   return parsed.success ? parsed.data : describeFirstIssue(parsed.error, value)
 }
@@ -129,7 +130,7 @@ export async function writeFixture(
 /** The result of a fixture's request, in the format of a fixture. */
 export type Actual = {
   readonly decision: (typeof fixtureDecisions)[number]
-  readonly actions: readonly { readonly [field: string]: JsonValue }[]
+  readonly actions: readonly { readonly [field: string]: SentValue }[]
   readonly code?: string | undefined
   readonly response?: SenderResponse | undefined
 }

@@ -1,5 +1,6 @@
 // Runs a fixture through the pipe, and compares the decision with the expected one.
 import { readFile, stat } from 'node:fs/promises'
+import { stringify } from '../base/sent-json.ts'
 import { cut } from '../base/text.ts'
 import { writeFileAtomic } from '../config/config-file.ts'
 import { type Actual, type Fixture, type FixtureFile, updateFixture } from './fixture-files.ts'
@@ -90,7 +91,7 @@ function createReader({ state }: Fixture): StateReader | undefined {
   if (state === undefined) return undefined
   return async ({ key }) => ({
     stored: undefined,
-    json: Object.hasOwn(state, key) ? JSON.stringify(state[key]) : undefined,
+    json: Object.hasOwn(state, key) ? stringify(state[key]) : undefined,
   })
 }
 
@@ -135,7 +136,7 @@ function buildFixtureDelivery(
   if (!/json/i.test(headers['content-type'] ?? '')) headers['content-type'] = 'application/json'
   const verifiedBy = hook.signed[0]?.provenSender.source
   const head = toLocalHead(hook, { prefix, path, method, headers, query, verifiedBy })
-  return buildDelivery(head, Buffer.from(JSON.stringify(payload)), { hook, id: `${idPrefix}delivery`, receivedAt })
+  return buildDelivery(head, Buffer.from(stringify(payload)), { hook, id: `${idPrefix}delivery`, receivedAt })
 }
 
 function readActual(decision: Decision): Actual {
@@ -222,6 +223,6 @@ function describeDifference(path: string, expected: unknown, got: unknown): stri
 }
 
 function formatShown(value: unknown): string {
-  const text = value === undefined ? 'nothing' : JSON.stringify(value)
+  const text = value === undefined ? 'nothing' : stringify(value)
   return cut(text, maxShownChars)
 }

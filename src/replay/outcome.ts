@@ -1,5 +1,5 @@
 // The outcome of a decision in a form that can be compared: without the ids of one run.
-import type { JsonObject, JsonValue } from '../base/json.ts'
+import type { JsonObject, JsonValue, SentValue } from '../base/json.ts'
 import { isJsonObject, isSameJson } from '../base/json.ts'
 import type { PlannedAction } from '../model/action.ts'
 import type { PlannedFlow } from '../model/config/flow.ts'
@@ -99,8 +99,8 @@ function omitUndefined(fields: Readonly<Record<string, JsonValue | undefined>>):
 /** `path` is, for example, `actions[0].message`, or `actions[1]` if only one side has the action. A missing value is undefined. */
 export type Change = {
   readonly path: string
-  readonly before: JsonValue | undefined
-  readonly after: JsonValue | undefined
+  readonly before: SentValue | undefined
+  readonly after: SentValue | undefined
 }
 
 /** Lists the differences in the decision, the actions, the answer and the problem. If the decisions differ, only this difference is listed. */

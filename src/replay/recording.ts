@@ -1,6 +1,7 @@
 // A recording: kept requests without their secrets, one JSON object a line, for a replay on a machine without the store.
 import { z } from 'zod'
-import { isJsonObject, type JsonValue, tryParseJson } from '../base/json.ts'
+import { isJsonObject, type SentValue, tryParseJson } from '../base/json.ts'
+import { stringify, tryParseSentJson } from '../base/sent-json.ts'
 import { toLocalHead } from '../deliveries/delivery.ts'
 import { toIsoTime } from '../deliveries/records.ts'
 import { Problem } from '../model/problem.ts'
@@ -24,7 +25,7 @@ const RecordedRequest = z.strictObject({
   headers: texts,
   query: texts,
   // no schema: the value is JSON, and a schema would drop a key such as `__proto__`
-  payload: z.custom<JsonValue>((value) => value !== undefined),
+  payload: z.custom<SentValue>((value) => value !== undefined),
   /** The sender whose proof let the request in; null if it had the hook token. */
   verifiedBy: z.string().nullable(),
 })
@@ -64,7 +65,7 @@ export function buildRecordedRequest(
 /** Writes the recording. `requests`: the oldest first. */
 export function renderRecording(requests: readonly RecordedRequest[]): string {
   const head: z.infer<typeof Head> = { recording: 'hookloom', version: 1 }
-  return [head, ...requests].map((line) => `${JSON.stringify(line)}\n`).join('')
+  return [head, ...requests].map((line) => `${stringify(line)}\n`).join('')
 }
 
 /** `file`: the name in messages. Throws `usage-invalid` with the line. */
@@ -75,7 +76,7 @@ export function parseRecording(text: string, file: string): RecordedRequest[] {
   }
   return lines.flatMap((line, index) => {
     if (line.trim() === '') return []
-    const parsed = RecordedRequest.safeParse(tryParseJson(line))
+    const parsed = RecordedRequest.safeParse(tryParseSentJson(line))
     if (parsed.success) return [parsed.data]
     const where = parsed.error.issues[0]?.path.join('.') ?? ''
     const wrong = where === '' ? 'is not a request of a recording' : `has a wrong "${where}"`
@@ -135,16 +136,16 @@ function removePrototype(given: Readonly<Record<string, string>>): Record<string
 }
 
 /** The body from which the same payload is read. */
-function serializePayload(payload: JsonValue, contentType = ''): string {
+function serializePayload(payload: SentValue, contentType = ''): string {
   if (!/^application\/x-www-form-urlencoded\b/i.test(contentType)) {
     // only for a text or an XML body: JSON has another content type, or none
     const isText = typeof payload === 'string' && contentType !== '' && !/\bjson\b/i.test(contentType)
-    return isText ? payload : JSON.stringify(payload)
+    return isText ? payload : stringify(payload)
   }
   const fields = isJsonObject(payload) ? Object.entries(payload) : []
   const isForm =
     fields.length > 0 && fields.every(([, value]) => [value].flat().every((one) => typeof one === 'string'))
-  if (!isForm) return new URLSearchParams({ payload: JSON.stringify(payload) }).toString()
+  if (!isForm) return new URLSearchParams({ payload: stringify(payload) }).toString()
   return new URLSearchParams(
     fields.flatMap(([name, value]) => [value].flat().map((one): [string, string] => [name, String(one)])),
   ).toString()

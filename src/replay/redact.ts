@@ -1,5 +1,6 @@
 // Makes a request safe for a repository: secrets, and headers of the connection, are removed. Everything else stays unchanged.
-import { isJsonObject, type JsonValue } from '../base/json.ts'
+import { isNumber } from '../base/sent-number.ts'
+import { isJsonObject, type SentValue } from '../base/json.ts'
 import { classifySecretName } from '../model/config/secrets.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { schemes } from '../pipeline/senders.ts'
@@ -10,7 +11,7 @@ export const removedMark = '[removed]'
 
 /** `verifiedBy`: the sender, if a verifier confirmed it. No header is then needed to recognise it. */
 type KeepableRequest = Pick<Delivery, 'headers' | 'query'> & {
-  readonly payload: JsonValue
+  readonly payload: SentValue
   readonly verifiedBy?: string | undefined
 }
 
@@ -58,11 +59,11 @@ export function redactRequest(request: KeepableRequest, secrets: readonly string
     if (redacted !== text) removed.push(path)
     return redacted
   }
-  const redactValue = (value: JsonValue, path: string): JsonValue => {
+  const redactValue = (value: SentValue, path: string): SentValue => {
     if (typeof value === 'string') return redactText(value, path)
     if (Array.isArray(value)) return value.map((item, index) => redactValue(item, `${path}[${index}]`))
     if (!isJsonObject(value)) return value
-    const entries = Object.entries(value).map(([key, item]): [string, JsonValue] => {
+    const entries = Object.entries(value).map(([key, item]): [string, SentValue] => {
       const name = removeSecrets(key)
       const at = `${path}.${name}`
       if (name !== key) removed.push(at)
@@ -142,8 +143,8 @@ function findSource(headers: readonly (readonly [string, string])[]): string | u
 }
 
 /** Whether a value is a secret, by its key. A number under a plural key, such as a count of tokens, is no secret. */
-function isSecret(key: string, value: JsonValue): boolean {
+function isSecret(key: string, value: SentValue): boolean {
   if (value === null || typeof value === 'boolean' || value === '') return false
   const named = classifySecretName(key)
-  return named === 'yes' || (named === 'plural' && typeof value !== 'number')
+  return named === 'yes' || (named === 'plural' && !isNumber(value))
 }

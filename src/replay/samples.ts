@@ -1,5 +1,6 @@
 // The requests with which a hook can be tried: the fixtures of its transforms, the bundled requests of its senders, and kept requests.
-import { isJsonObject, type JsonValue } from '../base/json.ts'
+import { stringify } from '../base/sent-json.ts'
+import { isJsonObject, type SentValue } from '../base/json.ts'
 import type { SampleFields, TypedRequest } from '../model/api/bench.ts'
 import { dropCredentials, toLocalHead } from '../deliveries/delivery.ts'
 import type { DeliveryHead } from '../model/delivery.ts'
@@ -54,12 +55,12 @@ export async function listSamples({ dir, generation, store }: SampleParts, name:
   ]
 }
 
-const builtInExamples: Readonly<Record<string, readonly JsonValue[]>> = {
+const builtInExamples: Readonly<Record<string, readonly SentValue[]>> = {
   wake: [{ text: 'The backup of db-1 is three days old.', mode: 'now' }],
   agent: [{ name: 'CI', message: 'The build of main failed. What is the next step?' }],
 }
 
-function toExample(hook: string, payload: JsonValue): TypedRequest {
+function toExample(hook: string, payload: SentValue): TypedRequest {
   return buildTypedRequest(hook, { headers: {}, query: {}, payload })
 }
 
@@ -98,11 +99,11 @@ export function buildTypedRequest(
     const body = new URLSearchParams(payload).toString()
     return { hook, headers: Object.fromEntries([['content-type', type], ...others]), query, body }
   }
-  const body = JSON.stringify(payload, undefined, 2)
+  const body = stringify(payload, 2)
   return { hook, headers: Object.fromEntries([['content-type', 'application/json'], ...others]), query, body }
 }
 
-function isTextObject(payload: JsonValue): payload is Record<string, string> {
+function isTextObject(payload: SentValue): payload is Record<string, string> {
   return isJsonObject(payload) && Object.values(payload).every((value) => typeof value === 'string')
 }
 

@@ -15,11 +15,12 @@ type EncodedShape = {
   w?: [string, number][]
   t?: Form
   p?: 1
+  d?: 1
   m?: 1
 }
 
 export function encodeShape(shape: Shape): EncodedShape {
-  const { opened, fields, others, items, words, form, isPartial, isMap } = shape
+  const { opened, fields, others, items, words, form, isPartial, isMap, hasLongNumbers } = shape
   return {
     k: [...shape.kinds].map(([kind, { count, first, last }]) => [kinds.indexOf(kind), count, first, last]),
     ...(opened > 0 && { o: opened }),
@@ -30,10 +31,11 @@ export function encodeShape(shape: Shape): EncodedShape {
     ...(form && { t: form }),
     ...(isPartial && { p: 1 as const }),
     ...(isMap && { m: 1 as const }),
+    ...(hasLongNumbers && { d: 1 as const }),
   }
 }
 
-export function decodeShape({ k, o = 0, f = [], r, i, w, t, p, m }: EncodedShape): Shape {
+export function decodeShape({ k, o = 0, f = [], r, i, w, t, p, m, d }: EncodedShape): Shape {
   return {
     kinds: new Map(k.map(([kind, count, first, last]) => [kinds[kind] ?? 'null', { count, first, last }])),
     opened: o,
@@ -41,6 +43,7 @@ export function decodeShape({ k, o = 0, f = [], r, i, w, t, p, m }: EncodedShape
     others: r && decodeShape(r),
     items: i && decodeShape(i),
     words: w && new Map(w),
+    hasLongNumbers: d === 1,
     form: t,
     isPartial: p === 1,
     isMap: m === 1,

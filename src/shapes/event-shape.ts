@@ -2,7 +2,7 @@
 import { countSeen, createShape, kinds, type Kind, learn, merge, type Shape } from './shape.ts'
 import { decodeShape, encodeShape } from './encoded-shape.ts'
 import { isEventName, splitWords } from './names.ts'
-import type { JsonValue } from '../base/json.ts'
+import type { SentValue } from '../base/json.ts'
 
 /** `source` and `event` are empty if a request shows none. */
 export type EventKey = { readonly hook: string; readonly source: string; readonly event: string }
@@ -19,7 +19,7 @@ export function createEventShape({
   return { hook, source: known(source), event: known(event), shape: createShape() }
 }
 
-export function learnPayload({ shape }: EventShape, payload: JsonValue, at: number): void {
+export function learnPayload({ shape }: EventShape, payload: SentValue, at: number): void {
   learn(shape, payload, at)
 }
 
@@ -122,7 +122,8 @@ export function isNullable(field: Shape, requests: number): boolean {
 /** The kinds that a place may have, except null, in a fixed order. */
 export function listKinds(shape: Shape, { requests, hasNumbersAsTexts }: Learnt): Kind[] {
   const isNumber = shape.kinds.has('number') || shape.form === 'an integer'
-  const isUnknown = hasNumbersAsTexts && isNumber && Math.min(countSeen(shape), requests) < fewestCertain
+  const isUnknown =
+    shape.hasLongNumbers || (hasNumbersAsTexts && isNumber && Math.min(countSeen(shape), requests) < fewestCertain)
   return kinds.filter((kind) => (kind !== 'null' && shape.kinds.has(kind)) || (isUnknown && isNumberOrText(kind)))
 }
 

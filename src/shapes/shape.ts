@@ -1,6 +1,7 @@
 // A shape describes the payloads of one event: it is a tree of their fields with the kinds of their values, counted. A shape has no value of a
 // payload except the words of a vocabulary (names.ts). It is bounded, whatever a sender sends.
-import type { JsonObject, JsonValue } from '../base/json.ts'
+import type { SentObject, SentValue } from '../base/json.ts'
+import { findDigits, SentNumber } from '../base/sent-number.ts'
 import { findForm, type Form, isFieldName, isVocabulary, isVocabularyWord } from './names.ts'
 
 export const kinds = ['null', 'boolean', 'number', 'string', 'array', 'object'] as const
@@ -23,6 +24,8 @@ export type Shape = {
   items: Shape | undefined
   /** The values of a field with a vocabulary. Undefined: the field has no vocabulary, too many values, or a value that is no word. */
   words: Map<string, number> | undefined
+  /** True: some numbers were so long that code gets them as texts; see `toHeldNumber`. */
+  hasLongNumbers: boolean
   /** The form that all texts have. */
   form: Form | undefined
   /** True: the limits left something out below this place. */
@@ -57,6 +60,7 @@ export function createShape(field = ''): Shape {
     isMap: false,
     items: undefined,
     words: isVocabulary(field) ? new Map() : undefined,
+    hasLongNumbers: false,
     form: undefined,
     isPartial: false,
   }
@@ -69,8 +73,9 @@ export function countSeen(shape: Shape): number {
   return sum
 }
 
-export function findKind(value: JsonValue): Kind {
+export function findKind(value: SentValue): Kind {
   if (value === null) return 'null'
+  if (value instanceof SentNumber) return 'number'
   if (Array.isArray(value)) return 'array'
   // typeof of any other JSON value is one of the kinds
   return typeof value as Kind
@@ -80,20 +85,21 @@ export function findKind(value: JsonValue): Kind {
 type Room = { places: number; visits: number }
 
 /** Adds the payload of one request. */
-export function learn(shape: Shape, payload: JsonValue, at: number): void {
+export function learn(shape: Shape, payload: SentValue, at: number): void {
   addValue(shape, payload, { at, depth: 0, room: { places: maxPlaces - countPlaces(shape), visits: maxVisits } })
 }
 
 type Place = { readonly at: number; readonly depth: number; readonly room: Room }
 
-function addValue(shape: Shape, value: JsonValue, { at, depth, room }: Place): void {
+function addValue(shape: Shape, value: SentValue, { at, depth, room }: Place): void {
   addSeen(shape, findKind(value), { count: 1, first: at, last: at })
   if (typeof value === 'string') {
     if (shape.form !== 'text') shape.form = joinForms(shape.form, findForm(value))
     addWord(shape, value, room)
     return
   }
-  if (typeof value !== 'object' || value === null) return
+  shape.hasLongNumbers ||= findDigits(value) !== undefined
+  if (typeof value !== 'object' || value === null || value instanceof SentNumber) return
   room.visits -= 1
   if (depth >= maxDepth || room.visits < 0) {
     shape.isPartial = true
@@ -104,13 +110,13 @@ function addValue(shape: Shape, value: JsonValue, { at, depth, room }: Place): v
   else addFields(shape, value, below)
 }
 
-function addItems(shape: Shape, items: readonly JsonValue[], below: Place): void {
+function addItems(shape: Shape, items: readonly SentValue[], below: Place): void {
   if (items.length === 0) return
   const target = (shape.items ??= createShape())
   for (const item of items.slice(0, maxItems)) addValue(target, item, below)
 }
 
-function addFields(shape: Shape, value: JsonObject, below: Place): void {
+function addFields(shape: Shape, value: SentObject, below: Place): void {
   const keys = Object.keys(value)
   if (keys.length > maxFields) return addLarge(shape, value, below)
   doubtMap(shape)
@@ -118,12 +124,12 @@ function addFields(shape: Shape, value: JsonObject, below: Place): void {
   for (const key of keys) {
     const target = shape.fields.get(key) ?? openKey(shape, key, below.room)
     // as: an own key
-    if (target !== undefined) addValue(target, value[key] as JsonValue, below)
+    if (target !== undefined) addValue(target, value[key] as SentValue, below)
   }
 }
 
 /** Adds an object with more keys than a shape may have: the known fields, then some of the other keys. */
-function addLarge(shape: Shape, value: JsonObject, below: Place): void {
+function addLarge(shape: Shape, value: SentObject, below: Place): void {
   forgetRareKeys(shape)
   const keys = Object.keys(value)
   const known = keys.filter((key) => shape.fields.has(key))
@@ -132,7 +138,7 @@ function addLarge(shape: Shape, value: JsonObject, below: Place): void {
   for (const key of [...known, ...keys.filter((each) => !shape.fields.has(each))].slice(0, maxFields)) {
     const target = shape.fields.get(key) ?? openOthers(shape, below.room)
     // as: an own key
-    addValue(target, value[key] as JsonValue, below)
+    addValue(target, value[key] as SentValue, below)
   }
 }
 
@@ -198,6 +204,7 @@ function mergeInto(shape: Shape, other: Shape, room: Room): void {
   // a map shows nothing about the fields, as in `addLarge`
   if (shape.isMap || !other.isMap) shape.opened += other.opened
   shape.form = joinForms(shape.form, other.form)
+  shape.hasLongNumbers ||= other.hasLongNumbers
   shape.isPartial ||= other.isPartial
   mergeWords(shape, other.words, room)
   for (const [key, field] of other.fields) {

@@ -69,7 +69,11 @@ function renderObject(shape: Shape, place: Place): string {
     const type = renderType(field, inner)
     const optional = isOptional(field, shape, place.requests) ? '?' : ''
     const nullable = type !== 'unknown' && isNullable(field, place.requests) ? ' | null' : ''
-    const note = field.form === undefined || field.form === 'text' ? '' : `${inner.indent}/** ${field.form} */\n`
+    const notes = [
+      field.form === undefined || field.form === 'text' ? [] : field.form,
+      field.hasLongNumbers ? 'a number that a double does not hold is a string of its digits' : [],
+    ].flat()
+    const note = notes.length === 0 ? '' : `${inner.indent}/** ${notes.join('; ')} */\n`
     return `${note}${inner.indent}${renderKey(key)}${optional}: ${type}${nullable}`
   })
   if (others !== undefined || shape.isPartial) lines.push(`${inner.indent}[key: string]: unknown`)

@@ -7,7 +7,7 @@ import { findBundledRequest } from '../../replay/bundled.ts'
 import { createBench } from '../checks/bench.ts'
 import { type FileResult, createMissingFile } from '../scaffold/folder.ts'
 import type { Context } from '../terminal/context.ts'
-import { isJsonObject, type JsonValue } from '../../base/json.ts'
+import { isJsonObject, type SentValue } from '../../base/json.ts'
 import { runFixture } from '../../replay/fixtures.ts'
 import { readInside } from '../../transforms/read.ts'
 import { resolveModule, resolveTransformsRoot } from '../../transforms/root.ts'
@@ -216,7 +216,7 @@ type Sample = {
   method: string
   headers: Record<string, string>
   query: Record<string, string>
-  payload: JsonValue
+  payload: SentValue
 }
 
 function buildTrialRequest({ match }: Mapping): { request: Sample; what: string } {
@@ -225,15 +225,14 @@ function buildTrialRequest({ match }: Mapping): { request: Sample; what: string 
   const small = { id: 'sample-1', event: 'sample', title: 'A sample', message: 'A sample', text: 'A sample' }
   const { headers, payload } = bundled ?? { headers: {}, payload: small }
   const wanted = match.payload?.['source']
-  const isObject = typeof payload === 'object' && payload !== null && !Array.isArray(payload)
-  const full = typeof wanted === 'string' && isObject ? { ...payload, source: wanted } : payload
+  const full = typeof wanted === 'string' && isJsonObject(payload) ? { ...payload, source: wanted } : payload
   return {
     request: { path, method: 'POST', headers: { ...headers }, query: {}, payload: full },
     what: bundled === undefined ? 'a small sample' : `a request of ${path}`,
   }
 }
 
-function findBundled(name: string): { headers: Record<string, string>; payload: JsonValue } | undefined {
+function findBundled(name: string): { headers: Record<string, string>; payload: SentValue } | undefined {
   try {
     return findBundledRequest(name)
   } catch (error) {

@@ -1,6 +1,7 @@
 // Reads the file for `run`, `send` and `new`: a payload, or a fixture {request: {headers, payload}, expect}.
 import { createReadStream } from 'node:fs'
-import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
+import { isJsonObject, type SentObject, type SentValue } from '../../base/json.ts'
+import { stringify } from '../../base/sent-json.ts'
 import { Problem } from '../../model/problem.ts'
 import { toHeaders } from '../../http/admission.ts'
 import { dropCredentials } from '../../deliveries/delivery.ts'
@@ -28,7 +29,7 @@ export async function readInput(
 export async function readRequest(
   { stdin }: Pick<Context, 'stdin'>,
   file: string,
-): Promise<{ headers: Record<string, string>; payload: JsonValue }> {
+): Promise<{ headers: Record<string, string>; payload: SentValue }> {
   const value = parsePayloadBytes(await readBytes(stdin, file), file)
   const request = findFixtureRequest(value)
   const pairs = request === undefined ? [] : readHeaderPairs(request, file)
@@ -77,7 +78,7 @@ export function parseInput(
   return { headers: all, fixed, body }
 }
 
-function parsePayloadBytes(bytes: Buffer, file: string): JsonValue {
+function parsePayloadBytes(bytes: Buffer, file: string): SentValue {
   try {
     return parseBody(bytes, 'json')
   } catch (error) {
@@ -88,14 +89,14 @@ function parsePayloadBytes(bytes: Buffer, file: string): JsonValue {
 
 /** The request of a fixture; undefined for a payload. A payload may have a field `request` too; in a fixture, `request` contains `payload`,
  * and only known fields are next to it. */
-function findFixtureRequest(value: JsonValue): JsonObject | undefined {
+function findFixtureRequest(value: SentValue): SentObject | undefined {
   if (!isJsonObject(value)) return undefined
   const { request, ...rest } = value
   const isFixture = request !== undefined && isJsonObject(request) && Object.hasOwn(request, 'payload')
   return isFixture && Object.keys(rest).every((key) => ['expect', 'title', 'about'].includes(key)) ? request : undefined
 }
 
-function readHeaderPairs({ headers = {} }: JsonObject, file: string): [string, string][] {
+function readHeaderPairs({ headers = {} }: SentObject, file: string): [string, string][] {
   const isMap = isJsonObject(headers) && Object.values(headers).every((value) => typeof value === 'string')
   if (!isMap) throw new Problem('payload-invalid', `${file}: request.headers must be an object of strings.`)
   return Object.entries(headers).map(([name, value]) => [name, String(value)])
@@ -114,8 +115,8 @@ function parseHeader(text: string): [string, string] {
   return [name, value.trim()]
 }
 
-function serializeBody(payload: JsonValue | undefined, contentType: string | undefined): string {
-  const json = JSON.stringify(payload)
+function serializeBody(payload: SentValue | undefined, contentType: string | undefined): string {
+  const json = stringify(payload)
   // GitHub and Slack can put the JSON into a field of a form
   const isForm = /^application\/x-www-form-urlencoded\b/i.test(contentType ?? '')
   return isForm ? new URLSearchParams({ payload: json }).toString() : json

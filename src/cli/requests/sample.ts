@@ -2,11 +2,12 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { stringify, tryParseSentJson } from '../../base/sent-json.ts'
 import { buildPack } from '../../reload/assemble.ts'
 import type { Pack } from '../../reload/packs.ts'
 import { findNearest, trimSlashes } from '../../base/text.ts'
 import type { Config } from '../../model/config/config.ts'
-import type { JsonValue } from '../../base/json.ts'
+import type { SentValue } from '../../base/json.ts'
 import { Problem } from '../../model/problem.ts'
 import { parsedJson } from '../../model/values.ts'
 import type { DefinedVerifier } from '../../model/verifier.ts'
@@ -70,7 +71,7 @@ export function findPackHook(config: Config, pack: Pack): { path: string; verify
   return { path, verify: mapping?.verify }
 }
 
-function findFixture(pack: Pack, word: string): { file: string; payload: JsonValue } {
+function findFixture(pack: Pack, word: string): { file: string; payload: SentValue } {
   const { name: preset } = pack
   const folder = pack.origin?.fixtures ?? resolvePackagePath('presets', preset, 'fixtures')
   const names = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.json')) : []
@@ -94,15 +95,15 @@ function findFixture(pack: Pack, word: string): { file: string; payload: JsonVal
 
 function readFixtureRequest(file: string): FixtureRequest {
   try {
-    return Fixture.parse(JSON.parse(readFileSync(file, 'utf8'))).request
+    return Fixture.parse(tryParseSentJson(readFileSync(file, 'utf8'))).request
   } catch (cause) {
     throw new Problem('usage-invalid', `${file} must be { "request": { "headers", "payload" } }.`, { cause })
   }
 }
 
 /** Serializes the payload as JSON; for a form, with one field for each key. */
-function serializeBody(payload: JsonValue, contentType: string | undefined): string {
-  if (!/^application\/x-www-form-urlencoded\b/i.test(contentType ?? '')) return JSON.stringify(payload)
+function serializeBody(payload: SentValue, contentType: string | undefined): string {
+  if (!/^application\/x-www-form-urlencoded\b/i.test(contentType ?? '')) return stringify(payload)
   const fields = z.record(z.string(), z.string()).parse(payload)
   return new URLSearchParams(fields).toString()
 }

@@ -1,6 +1,7 @@
 // Renders a new transform and its first fixture, which passes from the start.
+import { stringify } from '../../base/sent-json.ts'
 import type { Fixture } from '../../replay/fixture-files.ts'
-import { isJsonObject, type JsonValue } from '../../base/json.ts'
+import { isJsonObject, type SentValue } from '../../base/json.ts'
 import type { Shape } from '../../shapes/shape.ts'
 
 type Request = Pick<Fixture['request'], 'path' | 'headers' | 'payload'>
@@ -26,7 +27,7 @@ export function renderFirstTransform(
       : { decision: 'accept', actions: [{ kind: 'agent', message: `${renderOpening(steps)} ${found.text}` }] }
   const fixture = { request: { path, headers, payload }, expect }
   const typed = type !== undefined && hasField(type.shape, steps) ? type : undefined
-  return { module: renderModule(steps, typed), fixture: `${JSON.stringify(fixture, undefined, 2)}\n` }
+  return { module: renderModule(steps, typed), fixture: `${stringify(fixture, 2)}\n` }
 }
 
 function hasField(shape: Shape, [step, ...further]: readonly string[]): boolean {
@@ -71,7 +72,7 @@ const likelyNames = ['title', 'subject', 'name', 'summary', 'text', 'message', '
 const maxDepth = 3
 
 /** The text with the likeliest name for a message; among equals, the least nested one. */
-function findText(payload: JsonValue): { steps: string[]; text: string } | undefined {
+function findText(payload: SentValue): { steps: string[]; text: string } | undefined {
   const all = listTexts(payload, [])
   const named = likelyNames.flatMap((name) => all.filter(({ steps }) => steps.at(-1) === name).toSorted(byDepth))
   return named[0] ?? all.toSorted(byDepth)[0]
@@ -83,7 +84,7 @@ function byDepth(one: Text, other: Text): number {
   return one.steps.length - other.steps.length
 }
 
-function listTexts(value: JsonValue, steps: string[]): Text[] {
+function listTexts(value: SentValue, steps: string[]): Text[] {
   if (typeof value === 'string') {
     return steps.length > 0 && value.trim() !== '' && value.length <= 300 ? [{ steps, text: value }] : []
   }

@@ -3,6 +3,7 @@ import { homedir } from 'node:os'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { quoteShellWord } from '../../base/shell.ts'
+import { stringify } from '../../base/sent-json.ts'
 import type { Env } from '../../config/env.ts'
 
 /** The parts of a process that a command uses. A test replaces them. */
@@ -62,7 +63,7 @@ function findDefaultDir(env: Env): string {
 
 /** Escapes the C1 controls and direction marks, which a terminal obeys and JSON does not escape. */
 function renderJsonLine(value: object): string {
-  return JSON.stringify(value).replace(
+  return stringify(value).replace(
     /[\u007F-\u009F\u061C\u200E\u200F\u2028\u2029\u202A-\u202E\u2066-\u2069]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )

@@ -1,5 +1,6 @@
 // Shows the lines in which two values differ.
 import colors from 'picocolors'
+import { stringify } from '../../base/sent-json.ts'
 import { toPrintableLine } from '../../base/text.ts'
 
 /** The maximum number of lines of each value, and of characters of each line. */
@@ -27,7 +28,7 @@ export function renderDiff(before: unknown, after: unknown): string[] {
 
 function splitLines(value: unknown): string[] {
   if (value === undefined || value === null) return []
-  return (typeof value === 'string' ? value : JSON.stringify(value)).split('\n')
+  return (typeof value === 'string' ? value : stringify(value)).split('\n')
 }
 
 function countSame(one: readonly string[], other: readonly string[]): number {

@@ -1,6 +1,6 @@
 // Watches whether payloads still have the fields that the mappings read. A change is reported to the operator when chance does not explain
 // it: a new event, a field that is missing now, or a field that has another kind of value. A report contains no value of a payload.
-import type { JsonValue } from '../../base/json.ts'
+import type { SentValue } from '../../base/json.ts'
 import { cut, toPrintableLine } from '../../base/text.ts'
 import { formatPath } from '../../model/api/path.ts'
 import { formatCommand } from '../../base/shell.ts'
@@ -46,7 +46,7 @@ type DriftWatch = {
   /** Begins with the shapes in the store. */
   begin(shapes: readonly EventShape[]): void
   /** Looks at a payload of an event. `deliveryId`: the delivery that had it. */
-  look(key: EventKey, payload: JsonValue, deliveryId: string): void
+  look(key: EventKey, payload: SentValue, deliveryId: string): void
 }
 
 export type DriftParts = {
@@ -89,7 +89,7 @@ export function createDriftWatch({ generation, alert, log }: DriftParts): DriftW
   }
 
   /** Adds a value to the record of a path. Returns whether a change of the path must be reported. */
-  function lookAtPath({ read, record }: WatchedPath, payload: JsonValue): boolean {
+  function lookAtPath({ read, record }: WatchedPath, payload: SentValue): boolean {
     const values = readValues(payload, read.path)
     // an empty list, or none, shows nothing about its items
     if (values.length === 0) return false
@@ -103,7 +103,7 @@ export function createDriftWatch({ generation, alert, log }: DriftParts): DriftW
   }
 
   /** Fields of one event often change together, so one notice reports all of them. */
-  function lookAtPaths(key: EventKey, payload: JsonValue, deliveryId: string): void {
+  function lookAtPaths(key: EventKey, payload: SentValue, deliveryId: string): void {
     const changes = findWatchedPaths(generation(), key).filter((watched) => lookAtPath(watched, payload))
     const [first, ...others] = changes
     if (first === undefined) return

@@ -1,11 +1,16 @@
 // The conditions of a mapping.
 import { z } from 'zod'
+import { findDigits } from '../../base/sent-number.ts'
 import { findExpressionError } from '../../base/expression.ts'
 import { trimSlashes } from '../../base/text.ts'
 import { maxHookChars, maxSourceChars } from '../delivery.ts'
 import { nonBlank } from '../values.ts'
 
-const Scalar = z.union([z.string(), z.number(), z.boolean(), z.null()])
+// a module may have a number that JavaScript has rounded already
+const HeldNumber = z
+  .number()
+  .refine((value) => findDigits(value) === undefined, 'is in quotes, because a double does not hold the number')
+const Scalar = z.union([z.string(), HeldNumber, z.boolean(), z.null()])
 export type Scalar = z.infer<typeof Scalar>
 
 const maxExpressionChars = 500

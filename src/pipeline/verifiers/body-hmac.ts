@@ -1,6 +1,6 @@
 // HMAC inside the body: the body is parsed before it is verified.
 import { createHmac, type KeyObject } from 'node:crypto'
-import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
+import { isJsonObject, type SentObject, type SentValue } from '../../base/json.ts'
 import {
   readField,
   readJsonBody,
@@ -50,7 +50,7 @@ function createMailgunProof(scheme: BodyHmacScheme, { settings, secrets, now }: 
 /** https://docs.adyen.com/development-resources/webhooks/verify-hmac-signatures/ */
 function createAdyenProof({ settings, secrets }: ProofTools): Proof {
   const keys = createKeyring(secrets, (secret) => parseSecretKey(secret, settings, { encoding: 'hex' }))
-  const isItem = (entry: JsonValue): boolean => {
+  const isItem = (entry: SentValue): boolean => {
     const item = readObject(entry, 'NotificationRequestItem')
     const signature = readField(readObject(item, 'additionalData'), 'hmacSignature')
     return item !== undefined && signature !== '' && isSigned(keys(), toAdyenText(item), signature, 'base64')
@@ -69,7 +69,7 @@ function createAdyenProof({ settings, secrets }: ProofTools): Proof {
   }
 }
 
-function toAdyenText(item: JsonObject): string {
+function toAdyenText(item: SentObject): string {
   const amount = readObject(item, 'amount')
   return [
     readField(item, 'pspReference'),
@@ -87,7 +87,7 @@ function isSigned(keys: readonly KeyObject[], text: string, signature: string, e
   return keys.some((key) => isDigest(signature, createHmac('sha256', key).update(text).digest(encoding), encoding))
 }
 
-function readObject(value: JsonValue | undefined, name: string): JsonObject | undefined {
+function readObject(value: SentValue | undefined, name: string): SentObject | undefined {
   const found = isJsonObject(value) && Object.hasOwn(value, name) ? value[name] : undefined
   return isJsonObject(found) ? found : undefined
 }

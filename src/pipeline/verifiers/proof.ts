@@ -1,5 +1,6 @@
 // Types and functions that all kinds of proof share.
-import { isJsonObject, type JsonValue } from '../../base/json.ts'
+import { isJsonObject, type SentValue } from '../../base/json.ts'
+import { isNumber } from '../../base/sent-number.ts'
 import { openBody, readPayload } from '../../model/body.ts'
 import type { VerifyRequest, Coverage, PinnedFetch, RequestHead, Verified, Verifier } from '../../model/verifier.ts'
 import { parsePath, readPath } from '../path.ts'
@@ -137,7 +138,7 @@ function toDigest(text: string): Buffer {
 }
 
 /** The JSON of a body, read like a payload. Undefined if it is not JSON, or nested too deeply. */
-export function readJsonBody(bytes: Uint8Array): JsonValue | undefined {
+export function readJsonBody(bytes: Uint8Array): SentValue | undefined {
   try {
     const body = openBody({ bytes, contentType: undefined, isProved: true }, { forms: true })
     return body.syntax === 'json' ? readPayload(body) : undefined
@@ -153,10 +154,10 @@ export function readBodyTimestamp(request: VerifyRequest, path: string): string 
 }
 
 /** The text or number in an own property of an object; '' for any other value. */
-export function readField(value: JsonValue | undefined, name: string): string {
+export function readField(value: SentValue | undefined, name: string): string {
   return isJsonObject(value) && Object.hasOwn(value, name) ? toText(value[name]) : ''
 }
 
-function toText(value: JsonValue | undefined): string {
-  return typeof value === 'string' ? value : typeof value === 'number' ? String(value) : ''
+function toText(value: SentValue | undefined): string {
+  return typeof value === 'string' ? value : isNumber(value) ? String(value) : ''
 }

@@ -1,7 +1,7 @@
 // Signs requests like a sender, so that the verifier of its scheme accepts them.
 import { createHash, createHmac } from 'node:crypto'
 import { z } from 'zod'
-import { isJsonObject, type JsonValue } from '../../base/json.ts'
+import { isJsonObject, type SentValue } from '../../base/json.ts'
 import { Problem } from '../../model/problem.ts'
 import type { DefinedVerifier, VerifyRequest } from '../../model/verifier.ts'
 import type { TimestampUnit, VerifySettings } from '../../model/config/verify.ts'
@@ -68,7 +68,7 @@ export function signRequest(
 }
 
 /** The payload with the time of signing, if the scheme signs a time in the payload; otherwise the same payload. */
-export function stampPayload(settings: VerifySettings, payload: JsonValue, now: number): JsonValue {
+export function stampPayload(settings: VerifySettings, payload: SentValue, now: number): SentValue {
   const scheme = findScheme(settings)
   const timestamp = scheme?.kind === 'hmac' ? scheme.timestamp : undefined
   if (timestamp?.in !== 'body' || !isJsonObject(payload)) return payload

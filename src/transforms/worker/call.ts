@@ -1,7 +1,7 @@
 // Runs one call of a transform. An exception of its code is an outcome too.
 import { isProxy } from 'node:util/types'
 import type { JsonValue } from '../../base/json.ts'
-import { parseBody } from '../../model/body.ts'
+import { parseBodyForCode } from '../../model/body.ts'
 import { Problem, toProblem, toProblemRecord } from '../../model/problem.ts'
 import type { StateWrite, TransformCall, TransformOutcome, TransformState } from '../../model/transform.ts'
 import type { UncheckedFunction } from '../modules/evaluate.ts'
@@ -76,7 +76,7 @@ export function startCall(
 ): CallOutcome | Promise<CallOutcome> {
   let payload: JsonValue
   try {
-    payload = parseBody(body, syntax)
+    payload = parseBodyForCode(body, syntax)
   } catch (error) {
     return { kind: 'refused', problem: toProblemRecord(toProblem(error)), log: [] }
   }

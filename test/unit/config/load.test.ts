@@ -131,6 +131,18 @@ describe('syntax errors of the configuration', () => {
     expect(check('{ "server": { "port": 1 }, "store": { "retainDays": 1 } }')).toEqual([])
   })
 
+  test('a number that JavaScript would round is an error that says to put its digits in quotes', () => {
+    const toText = (id: string) =>
+      `{ "hooks": { "mappings": [{ "match": { "path": "x", "payload": { "id": ${id} } }, "messageTemplate": "m" }] } }`
+    expect(check(toText('653247040368672769'))).toEqual([
+      expect.stringMatching(
+        /^hookloom\.jsonc:1:\d+ a double does not hold the number 653247040368672769\. .*"653247040368672769"$/,
+      ),
+    ])
+    expect(check(toText('"653247040368672769"'))).toEqual([])
+    expect(check(toText('1.50'))).toEqual([])
+  })
+
   test('__proto__ is an unknown key like any other', () => {
     expect(check('{ "__proto__": { "hooks": {} } }')[0]).toMatch(/^__proto__ is an unknown key\./)
   })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { JsonValue } from '../../../src/base/json.ts'
+import type { SentValue } from '../../../src/base/json.ts'
 import { openBody, readPayload } from '../../../src/model/body.ts'
 import { convertBody } from '../../../src/model/convert.ts'
 import { Problem } from '../../../src/model/problem.ts'
@@ -8,7 +8,7 @@ import type { SentBody } from '../../../src/model/syntax.ts'
 const accepts = { forms: true, xml: true, plain: true }
 const form = 'application/x-www-form-urlencoded'
 
-function read(text: string | Buffer, contentType: string | undefined, isProved = false): JsonValue | string {
+function read(text: string | Buffer, contentType: string | undefined, isProved = false): SentValue | string {
   const bytes = typeof text === 'string' ? Buffer.from(text, 'latin1') : text
   const sent: SentBody = { bytes, contentType, isProved }
   try {

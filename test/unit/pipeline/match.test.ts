@@ -209,6 +209,27 @@ describe('comparisons of values', () => {
     expect(why({ 'labels[*]': 'bug' }, [])).toBe('payload.labels[*] is missing, this mapping takes "bug"')
   })
 
+  test.each<[string, Match['payload'], boolean]>([
+    ['1.50', { n: 1.5 }, true],
+    ['10.0', { n: [9, 10] }, true],
+    ['1.50', { n: '1.50' }, false],
+    ['653247040368672768', { n: '653247040368672768' }, true],
+    ['653247040368672769', { n: '653247040368672768' }, false],
+    ['653247040368672769', { n: { not: '653247040368672768' } }, true],
+    ['1700000000000000000', { n: '1700000000000000000' }, true],
+    ['653247040368672769', { n: { matches: '^6532' } }, true],
+    ['653247040368672769', { n: { gt: 1_700_000 } }, true],
+    ['1e400', { n: { gt: 1 } }, true],
+    ['0.1000000000000000000001', { n: { gt: 0.1 } }, true],
+    ['0.10000000000000001', { n: { gt: 0.1 } }, false],
+  ])('the number %s as it was sent satisfies the comparison %j: %s', (number, conditions, expected) => {
+    const body = openBody(
+      { bytes: Buffer.from(`{"n":${number}}`), contentType: undefined, isProved: false },
+      { forms: false },
+    )
+    expect(isTaken({ payload: conditions }, { body })).toBe(expected)
+  })
+
   test('comparisons also apply to events and headers, and an absent header does not count as having a forbidden value', () => {
     expect(isTaken({ event: { not: ['ping'] } }, { event: 'push' })).toBe(true)
     expect(isTaken({ event: { not: ['ping'] } }, { event: 'ping' })).toBe(false)

@@ -6,7 +6,7 @@ import ts from 'typescript'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import type { JsonValue } from '../../../src/base/json.ts'
-import { toJsonBody } from '../../../src/model/body.ts'
+import { parseBody, toJsonBody } from '../../../src/model/body.ts'
 import { findSender, readEvent, recogniseSender } from '../../../src/pipeline/sources.ts'
 import {
   createEventShape,
@@ -14,6 +14,8 @@ import {
   learnPayload,
   type NamedShape,
   nameShapes,
+  parseEventShape,
+  renderEventShape,
 } from '../../../src/shapes/event-shape.ts'
 import { renderTypes } from '../../../src/shapes/typescript.ts'
 import { renderSchemas } from '../../../src/shapes/zod.ts'
@@ -135,6 +137,19 @@ export type OrdersPayload =
     expect(declare('google-cloudevents', many({ size: 0 }))).toContain('size: number')
     expect(declare('shop', text)).toContain('size?: string | null')
     expect(declare('shop', number)).toContain('size?: number | null')
+  })
+
+  test('a field in which code gets long numbers as texts is either, also after the shape was stored', () => {
+    const payloads = Array.from({ length: 30 }, (_, id) =>
+      parseBody(`{"id":65324704036867276${id % 10},"n":1.50}`, 'json'),
+    )
+    const learnt = createEventShape({ hook: 'orders' })
+    for (const payload of payloads) learnPayload(learnt, payload, 1)
+    const shapes = nameShapes([parseEventShape(renderEventShape(learnt))])
+    expect(toTypes('orders', shapes)).toContain('id: number | string\n  n: number\n')
+    expect(toTypes('orders', shapes)).toContain('a number that a double does not hold is a string of its digits')
+    expect(toSchema(shapes).safeParse({ id: '653247040368672769', n: 1.5 }).success).toBe(true)
+    expect(toSchema(shapes).safeParse({ id: 7, n: '1.5' }).success).toBe(false)
   })
 
   test('the name of a generated type stays the same, whatever requests follow', () => {

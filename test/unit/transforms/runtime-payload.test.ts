@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createStage, run, requireLoaded } from './runtime-stage.ts'
+import { toCall } from './stage.ts'
 
 const checked = `import { defineTransform } from 'hookloom'
 import { z } from 'zod'
@@ -32,6 +33,22 @@ describe('a transform with a payload schema', () => {
     await write({ 'x.ts': checked })
     const outcome = await run((await load('x.ts'))['x.ts'], payload)
     expect(outcome).toEqual({ kind: 'refused', problem: { code: 'payload-invalid', detail }, log: [] })
+  })
+
+  test('a number that a double does not hold is a text of its digits, and a schema that wants a number says what to do', async () => {
+    const { write, load } = await createStage({ workers: 1 })
+    await write({ 'x.ts': checked, 'y.ts': 'export default ({ payload }) => ({ seen: payload.list })' })
+    const loaded = await load('x.ts', 'y.ts')
+    const text = '{"list":[653247040368672769,1.50,10.0,1e400],"user":{"name":"ann","age":653247040368672769}}'
+    expect(await requireLoaded(loaded['y.ts']).run({ ...toCall({}), body: Buffer.from(text) })).toMatchObject({
+      value: { seen: ['653247040368672769', 1.5, 10, '1e400'] },
+    })
+    const detail =
+      'The payload does not fit: user.age: expected a number, found a string. A number that a double does not hold is a string of its digits: use z.union([z.number(), z.string()]).'
+    expect(await requireLoaded(loaded['x.ts']).run({ ...toCall({}), body: Buffer.from(text) })).toMatchObject({
+      kind: 'refused',
+      problem: { detail },
+    })
   })
 
   test('the fields of a payload schema are known without a call, separately for each export', async () => {
