@@ -208,7 +208,7 @@ const migrations: readonly string[] = [
   `ALTER TABLE jobs ADD COLUMN queued_again INTEGER NOT NULL DEFAULT 0;
     UPDATE jobs SET queued_again = 1 WHERE ended_at IS NULL AND run_at <> created_at`,
   'ALTER TABLE jobs ADD COLUMN failures TEXT',
-  `CREATE INDEX jobs_preceded ON jobs (lane, seq) WHERE gate = 1 AND stands_for IS NOT NULL AND state = 'queued'`,
+  `CREATE INDEX jobs_preceded ON jobs (gate, run_at) WHERE gate = 1 AND stands_for IS NOT NULL AND state = 'queued'`,
 ]
 
 /** The number of migrations applied to a file. Throws `config-invalid` if a newer hookloom wrote the file. */
