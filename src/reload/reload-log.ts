@@ -3,6 +3,7 @@ import { formatQuantity } from '../base/text.ts'
 import type { ModuleReport } from './gate.ts'
 import { join, relative, sep } from 'node:path'
 import { isSameJson } from '../base/json.ts'
+import { attemptWithin } from '../base/time.ts'
 import { configFile, envFile } from '../config/text.ts'
 import type { BuildInput } from '../transforms/read.ts'
 import { isInside } from '../transforms/root.ts'
@@ -44,16 +45,19 @@ type ReloadFacts = {
 
 export type ParkedFor = (module: string) => Promise<number>
 
-/** Counts the parked deliveries of modules that went live or are broken. The count is 0 if the store cannot be read. */
+/** A store that takes longer is probably out of reach, and the next save waits for this line. */
+const countLimitMs = 1_000
+
+/** Counts the parked deliveries of modules with a problem, for a log line. The count is 0 if the store cannot be read in time. */
 export async function countParked(
   parkedFor: ParkedFor | undefined,
   modules: readonly ModuleReport[],
 ): Promise<ParkedCounts> {
   const counted = modules
-    .filter(({ kind }) => kind !== 'same')
+    .filter(({ kind, problem }) => kind !== 'same' && problem !== undefined)
     .map(async ({ module }) => {
-      const count = await parkedFor?.(module).catch(() => 0)
-      return [module, count ?? 0] as const
+      const asked = await attemptWithin(countLimitMs, () => parkedFor?.(module))
+      return [module, (asked.kind === 'ended' ? asked.value : undefined) ?? 0] as const
     })
   return new Map(await Promise.all(counted))
 }

@@ -129,7 +129,6 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, onReload
     recordProblems(built, saved)
     const candidate = built instanceof Problem || signal.aborted ? undefined : built
     const modules = candidate?.modules ?? []
-    const parked = await countParked(parkedFor, modules)
     const { serving } = requireLoaded()
     const next = candidate !== undefined && !isSameAsServing(candidate, serving) ? candidate : undefined
     const mayWait = next !== undefined && serving.parts.config.hooks.transforms.hold
@@ -144,6 +143,7 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, onReload
     const isWhole = candidate?.modules.every(({ kind }) => kind === 'live' || kind === 'same') === true
     meter('reloads', { outcome: isWhole ? 'live' : 'refused' })
     const { problems } = health
+    const parked = await countParked(parkedFor, modules)
     const { drain } = current().config.hooks.transforms
     const line = { before, problems, modules, parked, drain, tookMs, saved: next === undefined ? saved : [] }
     if (waits) logWaiting(log, changes)
@@ -202,9 +202,9 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, onReload
     ownChannels: () => (state.kind === 'empty' ? [] : state.serving.assembled.channels),
     async start() {
       const built = await logLongBuild(log, listFreshFiles, build)
-      const parked = await countParked(parkedFor, built.modules)
       recordProblems(built)
       swap(built)
+      const parked = await countParked(parkedFor, built.modules)
       const { drain } = current().config.hooks.transforms
       logProblems(log, { before: [], problems: health.problems, modules: built.modules, parked, drain })
     },

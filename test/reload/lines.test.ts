@@ -113,3 +113,32 @@ test(
       .toMatch(/ keeps serving\. 3 parked deliveries wait\. When it is fixed, run "hookloom retry --parked"\.$/)
   },
 )
+
+test(
+  'a save goes live, and a broken one is reported, while the store does not answer',
+  { timeout: 120_000 },
+  async () => {
+    const asked: string[] = []
+    const parkedFor = (module: string) => {
+      asked.push(module)
+      return new Promise<number>(() => {})
+    }
+    const stage = await createStage({ 'x.ts': says('1') }, { parkedFor })
+    await stage.write({ 'x.ts': says('2') })
+    await stage.waitForAnswer('x', '2')
+    await stage.waitForLine(/^x\.ts is live/)
+    expect(asked).toEqual([])
+    await stage.write({ 'x.ts': 'export default (' })
+    expect((await stage.waitForLine(/does not build/)).text).toMatch(/ The last good version keeps serving\.$/)
+    expect(asked).toContain('x.ts')
+    await stage.write({ 'x.ts': says('3') })
+    await stage.waitForAnswer('x', '3')
+  },
+)
+
+test('a gateway starts with a broken module while the store does not answer', { timeout: 120_000 }, async () => {
+  const stage = await createStage({ 'x.ts': 'export default (' }, { parkedFor: () => new Promise(() => {}) })
+  expect(await stage.answer('x')).toMatch(/^park/)
+  await stage.write({ 'x.ts': says('1') })
+  await stage.waitForAnswer('x', '1')
+})
