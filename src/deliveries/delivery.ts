@@ -25,6 +25,7 @@ export type CheckedHead = RequestHead & {
   readonly token: 'valid' | 'wrong' | 'none'
   /** The id of a valid token. */
   readonly tokenId: string | undefined
+  readonly keyScope?: string | undefined
 }
 
 /** The hook of a delivery, its id and the time it arrived, in milliseconds since the epoch. */
@@ -112,7 +113,7 @@ export function toLocalHead(
 
 /** The stored form of the head of a request. `secretHeaders`: the secret headers of all verifiers of the hook. */
 export function buildAdmittedHead(
-  { method, url, path, headers, token, tokenId }: CheckedHead,
+  { method, url, path, headers, token, tokenId, keyScope }: CheckedHead,
   secretHeaders: ReadonlySet<string>,
   proof: Omit<Admitted, 'token'> & { source: string | undefined },
 ): DeliveryHead {
@@ -126,6 +127,7 @@ export function buildAdmittedHead(
     admitted: {
       token: token === 'valid',
       tokenId,
+      ...(keyScope === undefined ? {} : { keyScope }),
       signedFor: proof.signedFor,
       signers: proof.signers,
       signedId: proof.signedId,

@@ -21,7 +21,7 @@ type Dedupe = {
 /**
  * The dedupe key of this delivery; undefined if it has neither a delivery id nor an Idempotency-Key. If a signature covers the id, the id alone
  * is the key: an attacker who captured the request can change every other header. The key is separate for each sender that proved itself,
- * because two senders may share a path. Throws `idempotency-key-invalid`.
+ * because two senders may share a path, and an Idempotency-Key for each token with rights. Throws `idempotency-key-invalid`.
  */
 export function readDedupe(delivery: Delivery): Dedupe | undefined {
   const given = delivery.headers['idempotency-key']
@@ -31,7 +31,7 @@ export function readDedupe(delivery: Delivery): Dedupe | undefined {
       `Idempotency-Key: expected 1 to ${maxKeyChars} characters, found ${given.length}.`,
     )
   }
-  const { signedFor, signers = signedFor, signedId } = delivery.admitted
+  const { signedFor, signers = signedFor, signedId, keyScope } = delivery.admitted
   const toKey = (key: string): DedupeKey => ({
     hook: delivery.path,
     key,
@@ -43,7 +43,8 @@ export function readDedupe(delivery: Delivery): Dedupe | undefined {
   const { sender } = delivery
   const id = sender === undefined ? undefined : readDeliveryId(sender, delivery)
   const isDeliveryId = id !== undefined && (given === undefined || given === id)
-  const name = isDeliveryId ? `${sender?.facts.source}:${id}` : given && `key:${given}`
+  const scope = keyScope === undefined ? '' : `token:${keyScope} `
+  const name = isDeliveryId ? `${sender?.facts.source}:${id}` : given && `${scope}key:${given}`
   if (name === undefined) return undefined
   return { key: toKey(signers.length > 0 ? `${signers.join()} ${name}` : name), isDeliveryId }
 }

@@ -13,6 +13,8 @@ export type Access = {
    * decision depends on it.
    */
   findName(given: string, live: Tokens): string | undefined
+  /** The id, unless it is that of a hook token: see `Admitted.keyScope`. */
+  findKeyScope(tokenId: string | undefined, live: Tokens): string | undefined
   /** The name of the token with this id. */
   findNameById(tokenId: string, live: Tokens): string | undefined
   /**
@@ -47,6 +49,8 @@ export function createAccess({
   const find = (given: string, live: Tokens) => omitExpired(findAny(given, live))
   return {
     findName: (given, live) => findAny(given, live)?.name,
+    findKeyScope: (tokenId, live) =>
+      tokenId === undefined || findById(tokenId, live)?.may === 'hook' ? undefined : tokenId,
     findNameById: (tokenId, live) => findById(tokenId, live)?.name,
     findTokenId(given, path, live) {
       const token = find(given, live)

@@ -59,7 +59,7 @@ export function createAdmission({
   signers,
   unnamedProxies,
 }: {
-  access: Pick<Access, 'findTokenId' | 'findName'>
+  access: Pick<Access, 'findTokenId' | 'findName' | 'findKeyScope'>
   tokens: Throttle
   signers: Throttle
   unnamedProxies?: UnnamedProxies
@@ -125,6 +125,7 @@ export function createAdmission({
         client,
         token: tokenId !== undefined ? 'valid' : given.kind === 'none' ? 'none' : 'wrong',
         tokenId,
+        keyScope: access.findKeyScope(tokenId, generation),
       }
     },
     checkToken({ client, token }) {

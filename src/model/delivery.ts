@@ -47,6 +47,8 @@ export type Admitted = {
   readonly token: boolean
   /** The id of the token that the request had: see `Token`. It decides who may see the runs, and nothing else. */
   readonly tokenId?: string | undefined
+  /** The id of a token with rights of its own: an `Idempotency-Key` counts for it alone. The hook tokens share theirs, so that a rotation repeats nothing. */
+  readonly keyScope?: string | undefined
   readonly signedFor: readonly string[]
   /** One name for each proof, for the key of duplicates. The names do not change when a second secret is added. Default: `signedFor`. */
   readonly signers?: readonly string[] | undefined

@@ -3,6 +3,9 @@ import type { Admitted, Delivery } from '../../../src/model/delivery.ts'
 import type { JsonValue } from '../../../src/base/json.ts'
 import { Problem } from '../../../src/model/problem.ts'
 import { createDeduplicator, readDedupe } from '../../../src/deliveries/duplicates.ts'
+import { buildAdmittedHead } from '../../../src/deliveries/delivery.ts'
+import { createAccess } from '../../../src/http/access.ts'
+import { createTokenSet, listConfigTokens } from '../../../src/pipeline/tokens.ts'
 import { recogniseSender } from '../../../src/pipeline/sources.ts'
 import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
 import { keyed, newDelivery } from '../../contract/stage.ts'
@@ -56,6 +59,34 @@ describe('the dedupe key of a delivery', () => {
       expect(findTelegramKey('bot-a')).toBe('bot-a telegram:100')
       expect(findTelegramKey('bot-b')).not.toBe(findTelegramKey('bot-a'))
     }
+  })
+
+  test('an Idempotency-Key counts for its token alone, but a delivery id counts whichever token brings it', () => {
+    const findScopedKey = (tokens: readonly string[], token: string, headers: Record<string, string>) => {
+      const scoped = { ci: { token: 'token-of-ci', may: ['send:*'] }, app: { token: 'token-of-app', may: ['send:*'] } }
+      const live = { tokens: createTokenSet(listConfigTokens(tokens, scoped)) }
+      const access = createAccess({ clock: () => 0 })
+      const tokenId = access.findTokenId(token, 'in', live)
+      const head = {
+        ...{ method: 'POST', url: '/hooks/in', path: 'in', headers, client: '203.0.113.7', token: 'valid' as const },
+        ...{ tokenId, keyScope: access.findKeyScope(tokenId, live) },
+      }
+      const { admitted } = buildAdmittedHead(head, new Set(), { signedFor: [], source: undefined })
+      const sender = recogniseSender({ verifiedBy: undefined, headers })
+      return readDedupe({ ...toTestDelivery('in', {}, { headers }), sender, admitted })?.key.key
+    }
+    const key = { 'idempotency-key': 'k' }
+    const [ofHook, ofCi, ofApp] = ['hook-token', 'token-of-ci', 'token-of-app'].map((token) =>
+      findScopedKey(['hook-token'], token, key),
+    )
+    expect(new Set([ofHook, ofCi, ofApp]).size).toBe(3)
+    expect(findScopedKey(['hook-token'], 'token-of-ci', key)).toBe(ofCi)
+    // the key that earlier versions stored
+    expect(ofHook).toBe('key:k')
+    // a sender that repeats a request after a rotation
+    expect(findScopedKey(['new-token', 'hook-token'], 'new-token', key)).toBe(ofHook)
+    for (const token of ['hook-token', 'token-of-ci'])
+      expect(findScopedKey(['hook-token'], token, github)).toBe('github:d-1')
   })
 
   test.each(['', ' ', 'k'.repeat(257)])('the Idempotency-Key %j is refused', (key) => {
