@@ -52,8 +52,10 @@ export const longestEscape = 32
 export const isHighSurrogate = (code: number) => code >= 0xd800 && code <= 0xdbff
 const isLowSurrogate = (code: number) => code >= 0xdc00 && code <= 0xdfff
 
-function readCode(digits: string, radix: 10 | 16): number | undefined {
-  if (!(radix === 16 ? /^[0-9A-F]+$/ : /^[0-9]+$/).test(digits)) return undefined
+const radixDigits = { 8: /^[0-7]+$/, 10: /^[0-9]+$/, 16: /^[0-9A-F]+$/ }
+
+function readCode(digits: string, radix: keyof typeof radixDigits): number | undefined {
+  if (!radixDigits[radix].test(digits)) return undefined
   const code = Number.parseInt(digits, radix)
   return code <= 0x10ffff ? code : undefined
 }
@@ -121,13 +123,32 @@ function findBareEntityAtEnd(signs: readonly Sign[]): Escape | undefined {
   return toEscape(name.length, sign.codePointAt(0))
 }
 
-/** The escape that the newest sign completes: `\"`, `\n`, `\x3C`, `\u003C`, `\U0000003C`, `\u{3C}`, `&lt;`, `&lt`, `&#60;`, `&#x3C;`. */
+/** The octal escape of an ASCII character from space on: `\74`, `\074`. */
+function findOctalAtEnd(signs: readonly Sign[]): Escape | undefined {
+  const [, digits = ''] = /\\(0?[4-7][0-7]|1[0-7][0-7])$/.exec(joinLast(signs, 4)) ?? []
+  return toEscape(digits.length + 1, readCode(digits, 8))
+}
+
+/** The percent-encoded character that the newest sign completes: `%3C`. Only ASCII, because no sign of a marker needs more than one byte. */
+function findPercentAtEnd(signs: readonly Sign[]): Escape | undefined {
+  const [, digits = ''] = /%([2-7][0-9A-F])$/.exec(joinLast(signs, 3)) ?? []
+  return toEscape(3, readCode(digits, 16))
+}
+
+/**
+ * The escape that the newest sign completes: `\"`, `\n`, `\x3C`, `\u003C`, `\U0000003C`, `\u{3C}`, `\74`, `\074`, `%3C`, `&lt;`, `&lt`, `&#60;`,
+ * `&#x3C;`.
+ */
 export function findEscapeAtEnd(signs: readonly Sign[], text: string): Escape | undefined {
   const newest = signs.at(-1)?.sign ?? ''
   if (newest === ';') return findEntityAtEnd(signs)
   if (newest === '}') return findBracedAtEnd(signs)
   if (newest === 'T' || newest === 'P') {
     const escape = findBareEntityAtEnd(signs)
+    if (escape !== undefined) return escape
+  }
+  if (hexDigits.has(newest)) {
+    const escape = findPercentAtEnd(signs) ?? findOctalAtEnd(signs)
     if (escape !== undefined) return escape
   }
   if (signs.at(-2)?.sign === '\\') {

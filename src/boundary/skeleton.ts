@@ -66,7 +66,7 @@ export function toSkeleton(text: string, terminal: Terminal = 'none'): Skeleton 
         signs[signs.length - 1] = { ...before, end: next.end }
         continue
       }
-      if (next.sign === '\\' || next.sign === '&') escapeAt = signs.length
+      if (next.sign === '\\' || next.sign === '&' || next.sign === '%') escapeAt = signs.length
       signs.push(next)
       const escape = signs.length - escapeAt > longestEscape ? undefined : findEscapeAtEnd(signs, text)
       if (escape === undefined) sequences.drop()
