@@ -49,7 +49,7 @@ export function renderEnvLine(name: string, value: string): string {
 export function pickEnv(names: readonly string[], env: Env): Record<string, string> {
   return Object.fromEntries(
     names.flatMap((name) => {
-      const value = env[name]
+      const value = Object.hasOwn(env, name) ? env[name] : undefined
       return value === undefined ? [] : [[name, value]]
     }),
   )

@@ -41,7 +41,11 @@ export function computeFingerprint(read: {
   const named = new Set(text.match(/\$\{[^}]*\}/g))
   const values = [...named].map((form) => {
     const name = form.slice(2, -1)
-    return name.startsWith('file:') ? hashFile(name.slice('file:'.length)) : (env[name] ?? null)
+    return name.startsWith('file:')
+      ? hashFile(name.slice('file:'.length))
+      : Object.hasOwn(env, name)
+        ? (env[name] ?? null)
+        : null
   })
   return hash('sha256', JSON.stringify([resolve(dir), text, envText ?? null, values]), 'hex')
 }

@@ -83,9 +83,9 @@ export function checkRisks(
 function checkSharing({ store, agents, runners, hooks }: Config): ConfigFinding[] {
   if (store.url === undefined) return []
   const used = [agents.defaults.runner, ...agents.list.map(({ runner }) => runner)]
-  const commands = used.filter(
-    (name): name is string => name === 'claude' || name === 'codex' || runners[name ?? '']?.kind === 'command',
-  )
+  const isCommand = (name: string) =>
+    name === 'claude' || name === 'codex' || (Object.hasOwn(runners, name) && runners[name]?.kind === 'command')
+  const commands = used.filter((name) => name !== undefined && isCommand(name))
   const parts = [
     'the workspaces of the agents',
     ...(commands.length === 0 ? [] : [`the session files of ${[...new Set(commands)].join(' and ')}`]),

@@ -140,7 +140,7 @@ function describeFault(error: z.ZodError, result: unknown, kind: Action['kind'])
   if (issue?.code !== 'unrecognized_keys') return `${describeFirstIssue(error, result)}.`
   const [field = ''] = issue.keys
   const known = Object.keys(results[kind].shape)
-  const other = actionKinds.find((name) => name !== kind && field in results[name].shape)
+  const other = actionKinds.find((name) => name !== kind && Object.hasOwn(results[name].shape, field))
   const what = `the field ${JSON.stringify(field.slice(0, 60))}, which the action "${kind}" does not have`
   if (other !== undefined) return `${what}. It is a field of the action "${other}": return kind: "${other}" too.`
   const near = findNearest(field, known)

@@ -41,7 +41,7 @@ export async function listSamples({ dir, generation, store }: SampleParts, name:
     left -= request.body.length
     return left < 0 ? [] : [{ kind, name: label, request }]
   })
-  const examples = builtInExamples[name] ?? []
+  const examples = builtInExamples.get(name) ?? []
   return [
     ...examples.map((payload): SampleFields => ({
       kind: 'bundled',
@@ -55,10 +55,11 @@ export async function listSamples({ dir, generation, store }: SampleParts, name:
   ]
 }
 
-const builtInExamples: Readonly<Record<string, readonly SentValue[]>> = {
-  wake: [{ text: 'The backup of db-1 is three days old.', mode: 'now' }],
-  agent: [{ name: 'CI', message: 'The build of main failed. What is the next step?' }],
-}
+// a Map: a hook may have the name `constructor`
+const builtInExamples: ReadonlyMap<string, readonly SentValue[]> = new Map([
+  ['wake', [{ text: 'The backup of db-1 is three days old.', mode: 'now' }]],
+  ['agent', [{ name: 'CI', message: 'The build of main failed. What is the next step?' }]],
+])
 
 function toExample(hook: string, payload: SentValue): TypedRequest {
   return buildTypedRequest(hook, { headers: {}, query: {}, payload })

@@ -136,7 +136,7 @@ const knownProviders: Readonly<Record<string, { kind: string; baseUrl?: string; 
 function openModels(file: Section, defaults: Section, tools: Tools): Models {
   const section = file.open('models')
   const configured = section.open('providers')
-  const providers: Fields = {}
+  const providers: Fields = Object.create(null)
   for (const name of configured.listUnused()) {
     const provider = convertProvider(name, configured.open(name), tools)
     if (provider !== undefined) providers[name] = provider
@@ -154,7 +154,7 @@ function openModels(file: Section, defaults: Section, tools: Tools): Models {
     providers[provider] = { ...rest, ...(key === undefined ? {} : { apiKey: tools.secrets.requireVariable(key) }) }
     return true
   }
-  const aliases: Record<string, string> = {}
+  const aliases: Record<string, string> = Object.create(null)
   const settings = defaults.take('models')
   for (const [model, entry] of Object.entries(isJsonObject(settings) ? settings : {})) {
     const alias = isJsonObject(entry) ? entry['alias'] : undefined

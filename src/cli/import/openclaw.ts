@@ -210,8 +210,11 @@ function convertRecipient(mapping: Fields, path: ConfigPath, { notes }: Tools, k
     delete mapping['model']
     notes.add([...path, 'model'], 'is a template, and a model is literal here. A transform can compute it.')
   }
-  const names: Record<string, string> = { imsg: 'imessage', teams: 'msteams' }
-  const name = typeof channel === 'string' ? (names[channel.trim()] ?? channel.trim()) : 'last'
+  const names = new Map([
+    ['imsg', 'imessage'],
+    ['teams', 'msteams'],
+  ])
+  const name = typeof channel === 'string' ? (names.get(channel.trim()) ?? channel.trim()) : 'last'
   const turnOffReplies = (key: string, rest: string) => {
     for (const part of ['channel', 'to']) delete mapping[part]
     mapping['deliver'] = false

@@ -110,7 +110,7 @@ export async function recoverSource(
     for (let from = start; ;) {
       const scan = await scanOutbox(outbox, from)
       if (scan.now !== undefined) aheadMs = scan.now - parts.clock()
-      await takeAll(scan.missing.filter(({ id }) => since !== undefined || position.recent[id] === undefined))
+      await takeAll(scan.missing.filter(({ id }) => since !== undefined || !Object.hasOwn(position.recent, id)))
       if (isDryRun || scan.through === undefined) break
       await move([], { ...position, through: advance(scan.through) })
       // the other deliveries did not fit into memory

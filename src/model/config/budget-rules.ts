@@ -108,7 +108,10 @@ export function findBudgetWarnings(config: Config): ConfigIssue[] {
     ...ids.flatMap((id, index) => {
       const at: ConfigPath = agents.list.length === 0 ? ['agents', 'defaults'] : ['agents', 'list', index]
       const names = agents.list[index]?.budgets ?? agents.defaults.budgets ?? []
-      const measured = names.filter((name) => budgets[name]?.usd !== undefined || budgets[name]?.tokens !== undefined)
+      const measured = names.filter((name) => {
+        const budget = Object.hasOwn(budgets, name) ? budgets[name] : undefined
+        return budget?.usd !== undefined || budget?.tokens !== undefined
+      })
       const [name] = measured
       const runner = chooseRunner(config, id)
       if (name === undefined || runner === 'ai' || runner === 'echo') return []

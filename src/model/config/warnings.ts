@@ -83,9 +83,10 @@ function isShadowed({ match, verify, accept = [] }: Mapping, other: Mapping): bo
     (theirs === undefined || normalizeHookName(theirs) === normalizeHookName(mine)) &&
     accept.every((syntax) => other.accept?.includes(syntax)) &&
     (['source', 'event', 'any'] as const).every((name) => isNarrower(match[name], other.match[name])) &&
-    (['headers', 'payload'] as const).every((name) =>
-      Object.entries(other.match[name] ?? {}).every(([key, value]) => isNarrower(match[name]?.[key], value)),
-    )
+    (['headers', 'payload'] as const).every((name) => {
+      const own = new Map(Object.entries(match[name] ?? {}))
+      return Object.entries(other.match[name] ?? {}).every(([key, value]) => isNarrower(own.get(key), value))
+    })
   )
 }
 
