@@ -2,10 +2,45 @@
 
 /** The first `max` UTF-16 units and an ellipsis, never half a code point. A text that fits is returned unchanged. */
 export function cut(text: string, max: number): string {
-  if (text.length <= max) return text
-  const last = text.charCodeAt(max - 1)
-  const splitsPair = last >= 0xd800 && last <= 0xdbff
-  return `${text.slice(0, splitsPair ? max - 1 : max)}…`
+  return text.length <= max ? text : `${takeStart(text, max)}…`
+}
+
+/** At most the first `max` UTF-16 units, never half a code point. */
+export function takeStart(text: string, max: number): string {
+  return text.slice(0, findCharacterStart(text, max))
+}
+
+/** At most the last `max` UTF-16 units, never half a code point. */
+export function takeEnd(text: string, max: number): string {
+  const from = Math.max(0, text.length - max)
+  return text.slice(findCharacterStart(text, from) === from ? from : from + 1)
+}
+
+/** The index, or the one before it if the index is inside a code point. */
+export function findCharacterStart(text: string, index: number): number {
+  const [before, after] = [text.charCodeAt(index - 1), text.charCodeAt(index)]
+  return before >= 0xd800 && before <= 0xdbff && after >= 0xdc00 && after <= 0xdfff ? index - 1 : index
+}
+
+/**
+ * Plain data whose texts are well-formed: half of a code point, which strict receivers refuse, becomes U+FFFD. The same value if nothing changes.
+ */
+export function toWellFormed<T>(value: T): T
+export function toWellFormed(value: unknown): unknown {
+  if (typeof value === 'string') return value.toWellFormed()
+  if (Array.isArray(value)) {
+    const items = value.map((item) => toWellFormed<unknown>(item))
+    return items.every((item, at) => item === value[at]) ? value : items
+  }
+  if (typeof value !== 'object' || value === null || !isPlain(value)) return value
+  const before = Object.entries(value)
+  const after = before.map(([key, item]) => [key, toWellFormed<unknown>(item)] as const)
+  return after.every(([, item], at) => item === before[at]?.[1]) ? value : Object.fromEntries(after)
+}
+
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === Object.prototype || prototype === null
 }
 
 /** A number with its noun, and verb if given: `1 request`, `2 requests`. `many`: without it, `one` with an s. */

@@ -1,5 +1,6 @@
 // GitHub: comments on issues and pull requests, and commit statuses.
 // https://docs.github.com/en/rest/issues/comments and https://docs.github.com/en/rest/commits/statuses
+import { takeStart } from '../base/text.ts'
 import { z } from 'zod'
 import type { Channel, SendResult } from '../model/channel.ts'
 import { signNonce } from '../model/comment.ts'
@@ -100,7 +101,7 @@ export function createGitHubChannel(
       if (repository === undefined) {
         return { kind: 'permanent', detail: describeWrongRecipient('github', commit, '<owner>/<repository>@<commit>') }
       }
-      const wanted = { context: name, state, description: description.slice(0, maxDescriptionChars) }
+      const wanted = { context: name, state, description: takeStart(description, maxDescriptionChars) }
       return await withCall(repository, signal, async (call) => {
         const listed = await call('GET', `/commits/${sha}/statuses?per_page=${pageSize}`)
         const statuses = readSuccess(listed, Statuses)

@@ -1,5 +1,6 @@
 // GitLab: comments on issues and merge requests, and commit statuses.
 // https://docs.gitlab.com/api/notes/ and https://docs.gitlab.com/api/commits/#commit-status
+import { takeStart } from '../base/text.ts'
 import { z } from 'zod'
 import { readRateLimitMs } from '../base/http.ts'
 import type { Channel, CommitStatus, SendResult } from '../model/channel.ts'
@@ -111,7 +112,7 @@ export function createGitLabChannel(config: ChannelConfig<'gitlab'>, { fetch }: 
       }
       const call = createCall(signal)
       const api = `/projects/${encodeURIComponent(path)}`
-      const wanted = { name, state: states[state], description: description.slice(0, maxDescriptionChars) }
+      const wanted = { name, state: states[state], description: takeStart(description, maxDescriptionChars) }
       const find = () => findStatus(call, `${api}/repository/commits/${sha}/statuses`, name)
       const last = await find()
       if (last.kind === 'failed') return last.failed

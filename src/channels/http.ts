@@ -4,7 +4,7 @@ import type { z } from 'zod'
 import { tryParseJson } from '../base/json.ts'
 import { readLimitedBody, readRetryAfterMs, toRetryWait } from '../base/http.ts'
 import type { SendResult } from '../model/channel.ts'
-import { cut, toPrintableLine } from '../base/text.ts'
+import { cut, toPrintableLine, toWellFormed } from '../base/text.ts'
 
 /** The dependencies of a channel. */
 export type ChannelTools = { readonly fetch?: typeof fetch | undefined }
@@ -90,7 +90,7 @@ function buildRequest({ url, headers, body }: HttpRequest) {
         ...(body === undefined ? {} : { 'content-type': 'application/json; charset=utf-8' }),
         ...headers,
       }),
-      body: body === undefined || typeof body === 'string' ? body : JSON.stringify(body),
+      body: body === undefined || typeof body === 'string' ? body : JSON.stringify(toWellFormed(body)),
     }
   } catch {
     return undefined

@@ -1,5 +1,6 @@
 // A signed HTTP request to the operator's own receiver.
 // https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+import { toWellFormed } from '../base/text.ts'
 import { createHmac } from 'node:crypto'
 import { z } from 'zod'
 import type { Channel, SendResult, WebhookEvent } from '../model/channel.ts'
@@ -52,7 +53,7 @@ export function createWebhookChannel(
     async send({ to, text, nonce, signal, run }) {
       const endpoint = findEndpoint(to)
       if (endpoint === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
-      const body = JSON.stringify({ runId: run.id, agentId: run.agentId, name: run.name, text })
+      const body = JSON.stringify(toWellFormed({ runId: run.id, agentId: run.agentId, name: run.name, text }))
       return await post(endpoint, { id: `msg_${nonce}`, body, hops: run.hops, signal })
     },
     async postEvent({ endpoint: name, ...event }) {

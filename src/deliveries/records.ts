@@ -1,5 +1,6 @@
 // The fields of stored records that `--json` and /api show. A value that is unknown is null; the schemas in `model/api/` mark the fields that can
 // be absent. Times are ISO 8601.
+import { cut } from '../base/text.ts'
 import type { Planned } from '../model/action.ts'
 import { type Job, type Message, type Session, type SystemEvent, toShownPostState } from '../model/job.ts'
 import { findVerdict } from '../model/verdict.ts'
@@ -98,7 +99,7 @@ function readText(planned: Planned): string {
 /** The first line that is not blank, cut to 200 characters. */
 export function readFirstLine(text: string): string {
   const [line = ''] = /\S[^\n]*/.exec(text.slice(0, 10 * maxContentChars)) ?? []
-  return line.length > maxContentChars ? `${line.slice(0, maxContentChars)}…` : line
+  return cut(line, maxContentChars)
 }
 
 /**

@@ -1,5 +1,5 @@
 // Refuses a request: counts, lists and logs the refusal for the operator, keeps the request if the operator can correct the cause, and answers.
-import { toPrintableLine } from '../base/text.ts'
+import { toPrintableLine, takeStart } from '../base/text.ts'
 import { formatCommand } from '../base/shell.ts'
 import { recordRefusal } from './spans.ts'
 import type { Log, Meter } from '../model/log.ts'
@@ -27,7 +27,7 @@ function describeRefusal(refusal: Refusal, generation: Generation): string {
     ...(signature === null ? [] : [`Perhaps: ${signature.why}.`]),
     `"${formatCommand`hookloom show ${requestId.slice(0, 8)}`}" explains it.`,
   ]
-  return toPrintableLine(`${(hook ?? path).slice(0, 80)} → ${status} ${code}: ${error} ${reasons.join(' ')}`)
+  return toPrintableLine(`${takeStart(hook ?? path, 80)} → ${status} ${code}: ${error} ${reasons.join(' ')}`)
 }
 
 type RefuserParts = {

@@ -8,7 +8,7 @@ import { toKnownUsage, type Usage } from '../model/job.ts'
 import { resolveModelName } from '../model/config/permission.ts'
 import { defaultMaxTokens, type ModelConfig, toMaxNanos, toTurnNanos } from '../model/prices.ts'
 import type { Runner, RunRequest, RunResult } from '../model/runner.ts'
-import { cut } from '../base/text.ts'
+import { cut, toWellFormed } from '../base/text.ts'
 import { toLine } from '../boundary/boundary.ts'
 import type { Reservation, SettledTurn } from '../store/budgets.ts'
 import { type Agent, listAgentIds } from './agents.ts'
@@ -160,7 +160,11 @@ function createMeteredRunner(runner: Runner, { turn, candidates, calls, context 
       const candidate = candidates.find(({ name }) => name === request.model)
       const ifUnknown = turn.agent.runner === 'ai' ? (candidate?.most ?? oneTurn) : oneTurn
       const call = calls.push(ifUnknown) - 1
-      const result = withKnownUsage(await runner.run({ ...request, maxOutputTokens: candidate?.maxOutputTokens }, io))
+      // the history and the files of a workspace may have half characters too, and so may runs that earlier versions stored
+      const { prompt, system, history } = request
+      const texts = toWellFormed({ prompt, system, history })
+      const sent = { ...request, ...texts, maxOutputTokens: candidate?.maxOutputTokens }
+      const result = withKnownUsage(await runner.run(sent, io))
       calls[call] = toSpending(result, { cost: candidate?.cost, ifUnknown })
       meterCall(result, { turn, model: request.model, cost: candidate?.cost }, context)
       return result

@@ -2,7 +2,7 @@
 // action or the event, never from a session key. No words of the gateway let a text inside the boundary decide about tools, rules or secrets.
 import type { Planned } from '../model/action.ts'
 import { wrapExternal, wrapExternalTexts } from '../boundary/boundary.ts'
-import { cut, formatQuantity } from '../base/text.ts'
+import { cut, formatQuantity, takeEnd } from '../base/text.ts'
 import { noWaitingTexts, type WaitingTexts } from './context.ts'
 import { type AgentPlan, toOriginName } from './plan.ts'
 
@@ -45,7 +45,7 @@ export const repairChars = 4_000
 
 /** The second question about a reply without a verdict. It needs no history: the reply is in it. */
 export function buildRepairPrompt(reply: string, words: readonly string[], newBoundaryId: () => string): string {
-  const text = wrapExternal({ text: reply.slice(-repairChars), source: 'reply', id: newBoundaryId() })
+  const text = wrapExternal({ text: takeEnd(reply, repairChars), source: 'reply', id: newBoundaryId() })
   const question = [
     `An agent wrote the reply between the markers and was asked for a verdict, which is one of these words: ${words.join(', ')}.`,
     'Its reply has no last line with such a word. Which verdict does the reply come to? Answer with that word alone, or with "none" if it comes to none.',

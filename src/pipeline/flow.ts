@@ -1,4 +1,5 @@
 // Evaluates the section `flow` of a mapping, or of the built-in hook `agent`, for one delivery.
+import { takeStart } from '../base/text.ts'
 import type { PlannedAction } from '../model/action.ts'
 import type { Config } from '../model/config/config.ts'
 import { Flow, type SharedLimits, type PlannedFlow, toFlowSettings, findRefusalCount } from '../model/config/flow.ts'
@@ -30,7 +31,10 @@ export function compileFlow(flow: Flow, ring: string): CompiledFlow {
       ring,
       key: readKey(scope, sessionKey),
       expiresMs: flow.expires,
-      settings: toFlowSettings(flow, { ring, rateKey: rateKey?.render(scope).slice(0, maxKeyChars) ?? '' }),
+      settings: toFlowSettings(flow, {
+        ring,
+        rateKey: takeStart(rateKey?.render(scope).toWellFormed() ?? '', maxKeyChars),
+      }),
       refusesAt: findRefusalCount(flow),
     }),
     cancel: (scope, sessionKey) => ({ ring, key: readKey(scope, sessionKey ?? '') }),

@@ -1,6 +1,6 @@
 // Limits what any action may do: session keys, agents, models. Runs last, after templates and transforms.
 import { hash } from 'node:crypto'
-import { cut } from '../base/text.ts'
+import { cut, toWellFormed } from '../base/text.ts'
 import {
   type Action,
   type AgentAction,
@@ -61,9 +61,9 @@ export function chooseSessionMode(
 }
 
 /** Returns the action with its final agent and key. Throws `session-key-denied`, `agent-denied` or `model-denied`. */
-export function applyPolicy(action: Action, config: Config, input: PolicyInput): PlannedAction {
+export function applyPolicy(given: Action, config: Config, input: PolicyInput): PlannedAction {
   const { delivery, jobKeys } = input
-  const origin = toOrigin(delivery)
+  const [action, origin] = [toWellFormed(given), toWellFormed(toOrigin(delivery))]
   if (action.kind === 'wake') {
     return { kind: 'wake', action, agentId: findDefaultAgentId(config), sessionKey: mainSessionKey, origin }
   }

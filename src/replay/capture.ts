@@ -1,5 +1,6 @@
 // Makes a fixture of a transform from a kept request or a typed one, without its secrets. Writes the file below the transforms root, and
 // overwrites nothing.
+import { takeStart } from '../base/text.ts'
 import { join } from 'node:path'
 import { stringify } from '../base/sent-json.ts'
 import { type Actual, maxFixtureBytes, parseFixture, updateFixture, writeFixture } from './fixture-files.ts'
@@ -102,9 +103,9 @@ export async function capture(
     deliveryId: record.deliveryId,
     removed: [...(own?.removed ?? []), ...safe.removed]
       .slice(0, maxPlaces)
-      .map((place) => place.slice(0, maxPlaceChars)),
+      .map((place) => takeStart(place, maxPlaceChars)),
     decision: actual?.decision ?? 'accept',
-    note: actual === undefined && !outcome.ok ? (outcome.diff[0] ?? 'it fails').slice(0, maxNoteChars) : null,
+    note: actual === undefined && !outcome.ok ? takeStart(outcome.diff[0] ?? 'it fails', maxNoteChars) : null,
   }
 }
 

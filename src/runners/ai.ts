@@ -81,7 +81,7 @@ type Question = {
 type AskResult = { readonly result: RunResult; readonly refusesForm: boolean }
 
 async function ask(question: Question, answer: AnswerForm | undefined): Promise<AskResult> {
-  const { provider, model, io, fetch, now } = question
+  const { provider, model, request, io, fetch, now } = question
   const { signal, log } = io
   const { stream, kind, firstByteSeconds = firstByteDefaults[kind] } = provider.config
   // a reply that is not streamed begins only when it is complete
@@ -102,7 +102,11 @@ async function ask(question: Question, answer: AnswerForm | undefined): Promise<
     if (bounded.isOver()) return fail(toTooLongFailure(provider, maxAnswerBytes))
     const silence = watched.silence()
     if (silence !== undefined) return fail(toSilenceFailure(provider, { silence, firstByteSeconds }))
-    const result = toModelFailure(reply.thrown, { provider, model, begun: reply.begun }, now())
+    const result = toModelFailure(
+      reply.thrown,
+      { provider, model, thinking: request.thinking, begun: reply.begun },
+      now(),
+    )
     return { result, refusesForm: answer !== undefined && isFormRefused(reply.thrown) }
   }
   // the log line leaves out the name of the model, which a request may have chosen

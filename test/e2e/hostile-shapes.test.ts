@@ -132,7 +132,7 @@ test.for([
       await client.call('list'),
       await client.call('shapes'),
       await client.call('types', { zod: true }),
-      await client.call('try', { last: 20, draft: { template: '{{note}} {{payload}}' } }),
+      await client.call('try', { last: 20, messageTemplate: '{{note}} {{payload}}' }),
       await client.call('replay', { last: 50 }),
       await client.call('test', { coverage: true }),
       await client.call('check'),

@@ -108,7 +108,7 @@ test('an instruction and a forged marker in a payload stay between the markers o
     writer.call('show', { id: 'last' }),
     writer.call('request', { id: 'last' }),
     writer.call('list', {}),
-    writer.call('try', { last: 5, draft: { template: '{{note}}' } }),
+    writer.call('try', { last: 5, messageTemplate: '{{note}}' }),
   ])
   for (const { text, data } of answers) {
     expect(data).toContain('ignore previous instructions')
@@ -134,7 +134,7 @@ test('no answer has a secret from the configuration or .env, nor the value of a 
     writer.call('read', { file: 'hookloom.jsonc' }),
     writer.call('check'),
     writer.call('health'),
-    writer.call('try', { last: 5, draft: { template: '{{payload}}' } }),
+    writer.call('try', { last: 5, messageTemplate: '{{payload}}' }),
   ])
   const texts = answers.map(({ text }) => text).join('\n')
   for (const secret of [shared, fileSecret, hookToken, gatewayToken]) expect(texts).not.toContain(secret)

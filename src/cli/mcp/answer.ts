@@ -1,5 +1,6 @@
 // The answers of the tools of `hookloom mcp`. Each answer is data between the markers of the boundary, and is short enough for
 // a model. In place of a secret of this configuration with at least `minSecretChars` characters, it has a mark.
+import { findCharacterStart, takeStart } from '../../base/text.ts'
 import { randomBytes } from 'node:crypto'
 import { parse } from 'jsonc-parser'
 import { wrapExternal, neutralise } from '../../boundary/boundary.ts'
@@ -28,7 +29,7 @@ type AnswerOptions = {
 export function renderAnswer(value: unknown, { secrets, offset, rest }: AnswerOptions): string {
   if (offset !== undefined) {
     const text = maskSecrets(typeof value === 'string' ? value : JSON.stringify(value, undefined, 1), secrets)
-    const end = Math.min(text.length, offset + maxAnswerChars)
+    const end = findCharacterStart(text, Math.min(text.length, offset + maxAnswerChars))
     const place = `These are the characters ${offset} to ${end} of ${text.length}.`
     const isWhole = offset === 0 && end === text.length
     const more = end === text.length ? place : `${place} Call this tool with "offset": ${end} for the rest.`
@@ -62,7 +63,7 @@ function cutText(value: unknown, secrets: readonly string[]): unknown {
   // masked before the cut, which could leave a part of a secret
   const text = maskSecrets(value, secrets)
   if (text.length <= maxTextChars) return text
-  return `${text.slice(0, maxTextChars)} [Cut here: ${text.length - maxTextChars} of ${text.length} characters are left out.]`
+  return `${takeStart(text, maxTextChars)} [Cut here: ${text.length - maxTextChars} of ${text.length} characters are left out.]`
 }
 
 /** Replaces secrets. `text` may be JSON, in which a secret has escapes. */

@@ -31,6 +31,8 @@ type Row = Pick<Tool, 'name' | 'rest'> & {
   readonly defaults?: Readonly<Record<string, string>>
   /** Replaces the schema of the call's body, if the API accepts several. */
   readonly body?: z.ZodObject
+  /** The body of the call, made of the fields of `body`, if the tool names them in another way. */
+  readonly toBody?: (fields: Readonly<Record<string, unknown>>) => object
   /** Selects the part of the answer that is shown. */
   readonly show?: (answer: object) => unknown
 }
@@ -64,8 +66,13 @@ const rows: readonly Row[] = [
     name: 'try',
     call: 'post /api/try',
     description:
-      'Shows what a template and conditions ("match", as in a mapping) that are not saved make of the newest kept requests. Stores and sends nothing.',
-    body: TryKeptBody,
+      'Shows what a "messageTemplate" and conditions ("match") of a mapping that is not saved make of the newest kept requests. Stores and sends nothing.',
+    // the keys of a mapping, so that what was tried can be saved as it is
+    body: TryKeptBody.omit({ draft: true }).extend({
+      messageTemplate: TryKeptBody.shape.draft.shape.template,
+      match: TryKeptBody.shape.draft.shape.match,
+    }),
+    toBody: ({ messageTemplate, match, ...query }) => ({ ...query, draft: { template: messageTemplate, match } }),
     rest: 'Give a smaller "last".',
   },
   {
@@ -110,6 +117,7 @@ function buildTool({
   description,
   defaults = {},
   body,
+  toBody = (fields) => fields,
   rest,
   show = (answer) => answer,
 }: Row): Tool {
@@ -146,7 +154,7 @@ function buildTool({
         method: method === 'get' ? 'GET' : 'POST',
         path: `${path.replace('{id}', encodeURIComponent(own))}${search.size === 0 ? '' : `?${search}`}`,
         answer,
-        ...(fields.length > 0 && { body: Object.fromEntries(fields) }),
+        ...(fields.length > 0 && { body: toBody(Object.fromEntries(fields)) }),
       })
       return typeof found === 'object' && found !== null ? show(found) : found
     },

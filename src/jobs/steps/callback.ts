@@ -1,5 +1,6 @@
 // The step `callback`: the end of a run is posted to an endpoint of the configuration, as a signed webhook.
 // https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+import { toWellFormed } from '../../base/text.ts'
 import type { CallbackPlan } from '../../model/action.ts'
 import { hasEnded, type Job } from '../../model/job.ts'
 import { findVerdict } from '../../model/verdict.ts'
@@ -40,7 +41,7 @@ async function postEnd(
   while (!lease.isConfirmed()) if (!(await lease.report({}))) return { kind: 'aborted' }
   const event = run?.state === 'done' ? 'run.done' : 'run.dead'
   const timestamp = new Date(clock()).toISOString()
-  const body = JSON.stringify({ type: event, timestamp, data: toRunData(runId, run) })
+  const body = JSON.stringify(toWellFormed({ type: event, timestamp, data: toRunData(runId, run) }))
   const hops = run === undefined ? 1 : countHops(run) + 1
   const { postEvent } = channel
   const ended = await withDeadline({ outer: lease.signal, ms: postTimeoutMs }, (signal) =>

@@ -35,7 +35,8 @@ function findPathIssues(path: string | undefined, hooksPath: string, at: ConfigP
   }
   const pattern = patternInPath.exec(name)?.[0]
   if (pattern !== undefined) {
-    const rest = 'Write each name into a mapping of its own, or leave out "path": the mapping then takes every name, which is {{path}}.'
+    const rest =
+      'Write each name into a mapping of its own, or leave out "path": the mapping then takes every name, which is {{path}}.'
     return [toIssue(at, `contains "${pattern}", and names are compared as they are, without patterns. ${rest}`)]
   }
   const odd = outsidePaths.exec(name)?.[0]

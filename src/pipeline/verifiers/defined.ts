@@ -2,7 +2,7 @@
 import { within } from '../../base/time.ts'
 import { z } from 'zod'
 import type { ProblemRecord } from '../../model/problem.ts'
-import { toPrintableLine } from '../../base/text.ts'
+import { toPrintableLine, takeStart } from '../../base/text.ts'
 import type { DefinedVerifier, Verified, Verifier, VerifyRequest } from '../../model/verifier.ts'
 import type { VerifySettings } from '../../model/config/verify.ts'
 import { readSecrets } from './keys.ts'
@@ -91,5 +91,5 @@ function gatewayFault(reason: string): Verified {
 /** One line for the list of refusals, without secrets and signatures. */
 function redactReason(reason: string, hidden: readonly string[]): string {
   const safe = hidden.reduce((text, secret) => (secret === '' ? text : text.replaceAll(secret, '…')), reason)
-  return toPrintableLine(safe).slice(0, maxReasonChars)
+  return takeStart(toPrintableLine(safe), maxReasonChars)
 }

@@ -8,7 +8,12 @@ import { type RunFailure, permanentFailure, retryableFailure, unavailableFailure
 import { type Provider, toShownName } from './providers.ts'
 
 /** `begun`: the provider had accepted the call and begun its reply. */
-type ModelCall = { readonly provider: Provider; readonly model: string; readonly begun: boolean }
+type ModelCall = {
+  readonly provider: Provider
+  readonly model: string
+  readonly thinking: string | undefined
+  readonly begun: boolean
+}
 
 /** An error of a provider, with the field names of all providers. */
 const ProviderError = z.object({
@@ -158,9 +163,8 @@ function toStatusFailure(
       `${name} has no "${model}" at ${host} ${said}. Check the name of the model and models.providers.${name}.baseUrl.`,
     )
   }
-  return permanentFailure(
-    `${name} refused the request for "${model}" ${said}. Check the thinking level and models.providers.${name}.`,
-  )
+  const cause = asked.thinking === undefined ? '' : 'the thinking level and '
+  return permanentFailure(`${name} refused the request for "${model}" ${said}. Check ${cause}models.providers.${name}.`)
 }
 
 function isTooLong(status: number, { code, type, message }: ProviderError): boolean {

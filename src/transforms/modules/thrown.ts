@@ -1,4 +1,5 @@
 // Describes exceptions in integrators' code safely: reading them cannot throw again, and every text has a limit.
+import { takeStart } from '../../base/text.ts'
 import { types } from 'node:util'
 import { describeValueKind } from '../../base/json.ts'
 import { refusalMark } from '../../model/refusal.ts'
@@ -13,7 +14,7 @@ const messageLength = 500
 export function buildThrownReport(thrown: unknown, locate: Locate): ThrownReport {
   const what = describeKind(thrown)
   const position = types.isNativeError(thrown) ? locate(readText(thrown, 'stack')) : undefined
-  const message = readMessage(thrown).slice(0, messageLength)
+  const message = takeStart(readMessage(thrown), messageLength)
   const headline = message === '' ? `threw ${what}` : `${what.replace(/^an? /, '')}: ${message}`
   if (position === undefined) return { what, at: '', frame: headline }
   const { file, line, column, excerpt } = position

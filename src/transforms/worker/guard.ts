@@ -1,4 +1,5 @@
 // Keeps transforms from ending the process: `process.kill` in a worker thread would end the gateway.
+import { takeStart } from '../../base/text.ts'
 import type { AsyncLocalStorage } from 'node:async_hooks'
 import { isUint8Array } from 'node:util/types'
 
@@ -12,7 +13,7 @@ const logLineLength = 500
 export function addLine(log: string[], message: unknown): void {
   if (log.length >= logLines) return
   try {
-    log.push(String(message).slice(0, logLineLength))
+    log.push(takeStart(String(message), logLineLength))
   } catch {
     log.push('a log line that is not text')
   }

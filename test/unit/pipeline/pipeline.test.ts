@@ -484,7 +484,10 @@ describe('transforms', () => {
   test('10,000 results of a transform are accepted, and 10,001 results park the delivery', async () => {
     const buildResults = (count: number) => Array.from({ length: count }, () => ({ message: 'x' }))
     expect(await run(buildResults(10_000))).toMatchObject({ kind: 'accept' })
-    expect(await run(buildResults(10_001))).toMatchObject({ kind: 'park', problem: { code: 'transform-result-invalid' } })
+    expect(await run(buildResults(10_001))).toMatchObject({
+      kind: 'park',
+      problem: { code: 'transform-result-invalid' },
+    })
   })
 
   test('a result of another kind has the trust setting of the mapping, but not its wake mode', async () => {

@@ -11,8 +11,8 @@ const provider = {
   baseUrl: 'https://user:sk-Test@api.example.com/v1',
 }
 
-function failureOf(thrown: unknown, begun = false) {
-  return toModelFailure(thrown, { provider, model: 'gpt-5.2', begun }, now)
+function failureOf(thrown: unknown, begun = false, thinking: string | undefined = 'high') {
+  return toModelFailure(thrown, { provider, model: 'gpt-5.2', thinking, begun }, now)
 }
 
 function buildRefusal(statusCode: number, error: object, responseHeaders: Record<string, string> = {}) {
