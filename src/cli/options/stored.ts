@@ -72,7 +72,7 @@ export function addStoredCommands(program: Command, inContext: InContext): void 
       .argument('<key>', 'session key')
       .option('--agent <id>', 'the agent of the session, if it is not the default agent')
       .addOption(jsonOption())
-      .addHelpText('after', renderExamples(`hookloom sessions ${name} main`))
+      .addHelpText('after', renderExamples(formatCommand`hookloom sessions ${name} main`))
   addTrim('clear', 'delete the messages of a session')
     .description('Deletes the messages of a session: its next turn begins without a history. Events that wait stay.')
     .action(
