@@ -18,14 +18,13 @@ export type {
   DeliverResult,
   FlowRateResult,
   FlowResult,
-  StateOptions,
   TransformContext,
   TransformFunction,
   TransformInput,
   TransformResult,
-  TransformState,
   WakeResult,
 } from './model/transform.ts'
+export type { StateOptions, TransformState } from './model/transform-state.ts'
 export type { Verified, VerifierContext, VerifierDefinition, VerifyRequest } from './model/verifier.ts'
 export type { VerifySettings } from './model/config/verify.ts'
 

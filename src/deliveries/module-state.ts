@@ -1,7 +1,7 @@
 // `context.state` of transforms: small values that a module keeps from one delivery to the next. A decision depends on the values that the
 // code read, so its changes are written, in the transaction of the delivery, only while the store still has these values. Otherwise another
 // delivery was first, and the code runs again. So every change is based on the newest value, even with several gateways.
-import { stateLimits } from '../model/transform.ts'
+import { stateLimits } from '../model/transform-state.ts'
 import type { Log } from '../model/log.ts'
 import type { Decision } from '../pipeline/decision.ts'
 import type { StateChange, StateName, StateReader } from '../pipeline/state.ts'

@@ -9,7 +9,7 @@ import type { VerifyRequest } from '../model/verifier.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { buildSignatureHint, type Signature } from '../pipeline/verifiers/signature.ts'
 import type { Caller } from './admission.ts'
-import type { RefusalFields } from '../model/api/answers.ts'
+import type { RefusalFields } from '../model/api/refusals.ts'
 
 /**
  * A refusal for the operator. Its sender sees only `requestId`, `status`, `code` and `error` in the answer. In production, `error` hides

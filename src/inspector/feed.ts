@@ -1,6 +1,7 @@
 // The rows that the list shows, kept up to date by the stream. While the list is paused, changes are counted, and applied on resume.
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { DeliveryPage, DeliveryRow, RefusalFields, StatusFields } from '../model/api/answers.ts'
+import type { DeliveryPage, DeliveryRow, StatusFields } from '../model/api/answers.ts'
+import type { RefusalFields } from '../model/api/refusals.ts'
 import { get, ApiError, toQuery } from './api.ts'
 import { type Filters, matchesFilters, mergeRows, maxRows, type ListRow, toRefusalRow, toListRow } from './rows.ts'
 import { describeException } from './said.ts'

@@ -1,7 +1,7 @@
 // One refused request: who sent it, and why it was refused. With `hookloom dev`, also its body.
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import type { RefusalFields } from '../model/api/answers.ts'
+import type { RefusalFields } from '../model/api/refusals.ts'
 import { post, toQuery } from './api.ts'
 import { markUnseen } from './format.ts'
 import { go } from './place.ts'

@@ -1,6 +1,7 @@
 // The rows of the list: deliveries and refusals, sorted newest first. Their number is limited, so that a page that stays open for long does not fill
 // the memory.
-import type { DeliveryRow, JobFields, RefusalFields } from '../model/api/answers.ts'
+import type { DeliveryRow, JobFields } from '../model/api/answers.ts'
+import type { RefusalFields } from '../model/api/refusals.ts'
 import { formatDuration, formatTimes, toLocalTimes } from './format.ts'
 
 export type ListRow = { readonly id: string; readonly at: number } & (

@@ -1,6 +1,7 @@
 // Reads the stream of changes with fetch: an EventSource cannot send the key.
 import { EventSourceParserStream } from 'eventsource-parser/stream'
-import type { DeliveryRow, RefusalFields, StatusFields } from '../model/api/answers.ts'
+import type { DeliveryRow, StatusFields } from '../model/api/answers.ts'
+import type { RefusalFields } from '../model/api/refusals.ts'
 import { callApi, ApiError, forgetGatewayProof } from './api.ts'
 
 type StreamListener = {

@@ -1,6 +1,7 @@
 // The values that the transform of one decision reads from the memory of its module, and the values that it sets. Nothing is stored here: the
 // changes are part of the decision, and are stored with it.
-import type { StateWrite, TransformCall } from '../model/transform.ts'
+import type { TransformCall } from '../model/transform.ts'
+import type { StateWrite } from '../model/transform-state.ts'
 
 /** `stored`: the stored text, with its time; it shows later whether the value has changed. `json`: undefined if there is no value. */
 type StateRead = { readonly stored: string | undefined; readonly json: string | undefined }

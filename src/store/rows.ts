@@ -1,7 +1,7 @@
 // Turns rows into records. All engines use the same names of columns. A column has a text, a number (0 and 1 for false and true), bytes, or JSON as text.
 import type { JobState } from '../model/api/answers.ts'
 import { jobStates } from '../model/api/job-states.ts'
-import { deliveryStates, type DeliveryHead, type DeliveryState } from '../model/delivery.ts'
+import { deliveryStates, type DeliveryState } from '../model/delivery.ts'
 import {
   type ClaimedJob,
   type Job,
@@ -14,37 +14,25 @@ import {
 } from '../model/job.ts'
 import type { JsonValue } from '../base/json.ts'
 import type { Spending } from '../model/spending.ts'
-import { readAnswerText } from './answer-text.ts'
 import type { Account } from './budgets.ts'
 import type { NodeRecord } from './owners.ts'
-import type {
-  NewDelivery,
-  DeliveryAnswer,
-  StoredAnswer,
-  DeliveryRecord,
-  Hold,
-  KeptDelivery,
-  KeptRequest,
-  LaneLoad,
-  OpenDelivery,
-  WaitingEvents,
-} from './records.ts'
+import type { Hold, LaneLoad, WaitingEvents } from './records.ts'
 import type { QuarantinedRequest, SealedRequest } from './quarantine.ts'
 import { storeUnavailable } from './rules.ts'
 
 export type SqlValue = string | number | Uint8Array | null
 export type Row = Readonly<Record<string, SqlValue>>
 
-function column<T extends SqlValue>(row: Row, name: string): T {
+export function column<T extends SqlValue>(row: Row, name: string): T {
   // as: the columns have types, and only the engines write them
   return row[name] as T
 }
 
-function optional<T extends SqlValue>(row: Row, name: string): T | undefined {
+export function optional<T extends SqlValue>(row: Row, name: string): T | undefined {
   return column<T | null>(row, name) ?? undefined
 }
 
-function json<T>(row: Row, name: string): T {
+export function json<T>(row: Row, name: string): T {
   try {
     // as: the engine wrote this text from the same type
     return JSON.parse(column<string>(row, name)) as T
@@ -54,21 +42,8 @@ function json<T>(row: Row, name: string): T {
   }
 }
 
-function optionalJson<T>(row: Row, name: string): T | undefined {
+export function optionalJson<T>(row: Row, name: string): T | undefined {
   return row[name] === null ? undefined : json<T>(row, name)
-}
-
-function toStoredAnswer(row: Row): StoredAnswer {
-  return { status: column(row, 'answer_status'), ...readAnswerText(column(row, 'answer_body')) }
-}
-
-export function toAnswered(row: Row): DeliveryAnswer {
-  return {
-    deliveryId: column(row, 'id'),
-    state: column<DeliveryState>(row, 'state'),
-    ...toStoredAnswer(row),
-    bodyHash: column(row, 'body_hash'),
-  }
 }
 
 export function toJob(row: Row): Job {
@@ -113,63 +88,6 @@ export function toHold(row: Row, now: number): Hold {
     author: optional<string>(row, 'author'),
     at: column(row, 'at'),
     forMs: until === undefined ? undefined : Math.max(0, until - now),
-  }
-}
-
-export function toDeliveryRecord(row: Row, jobs: readonly Job[], node = optional<string>(row, 'node')): DeliveryRecord {
-  return {
-    deliveryId: column(row, 'id'),
-    receivedAt: column(row, 'received_at'),
-    hook: column(row, 'hook'),
-    source: optional<string>(row, 'source'),
-    event: optional<string>(row, 'event'),
-    mappingId: optional<string>(row, 'mapping_id'),
-    generation: column(row, 'generation'),
-    transformHash: optional<string>(row, 'transform_hash'),
-    state: column<DeliveryState>(row, 'state'),
-    node,
-    repeats: optional<number>(row, 'repeats') ?? 0,
-    repeatedAt: optional<number>(row, 'repeated_at'),
-    bodyDiffered: row['body_differed'] === 1,
-    recovered: row['recovered'] === 1,
-    edited: row['recovered'] === 2,
-    settledAt: optional<number>(row, 'settled_at'),
-    answer: toStoredAnswer(row),
-    problem: optionalJson(row, 'problem'),
-    trace: json(row, 'trace'),
-    log: json(row, 'log'),
-    jobs,
-  }
-}
-
-export function toOpenDelivery(row: Row): OpenDelivery {
-  return {
-    deliveryId: column(row, 'id'),
-    receivedAt: column(row, 'received_at'),
-    state: column<'pending' | 'parked'>(row, 'state'),
-    hook: column(row, 'hook'),
-    waitsFor: optional<string>(row, 'waits_for'),
-    generation: column(row, 'generation'),
-    request: toKeptRequest(row),
-  }
-}
-
-export function toKeptDelivery(record: DeliveryRecord, row: Row | undefined): KeptDelivery {
-  return { ...record, request: row === undefined || row['body'] === null ? undefined : toKeptRequest(row) }
-}
-
-export function toKeptRequest(row: Row): KeptRequest {
-  return { head: toHead(json(row, 'head')), body: column<Uint8Array>(row, 'body') }
-}
-
-function toHead(head: DeliveryHead): DeliveryHead {
-  // no prototype: an attacker chooses the names
-  const withoutPrototype = (names: Readonly<Record<string, string>>) => Object.assign(Object.create(null), names)
-  return {
-    ...head,
-    headers: withoutPrototype(head.headers),
-    query: withoutPrototype(head.query),
-    verifiedBy: head.verifiedBy,
   }
 }
 
@@ -296,10 +214,4 @@ export function toAccount(row: Row): Account {
     raised: read('raised_'),
     waiting: Number(row['waiting'] ?? 0),
   }
-}
-
-/** The column `recovered` says where a delivery came from, if it was no request: 1 from its sender, 2 from an operator who edited it. */
-export function toOriginValue({ recovered, edited }: Pick<NewDelivery, 'recovered' | 'edited'>): number | null {
-  if (edited === true) return 2
-  return recovered === true ? 1 : null
 }

@@ -1,6 +1,6 @@
 // The refusals that the running gateway remembers, with the reasons for the operator. The sender got only a part of these reasons.
 import { z } from 'zod'
-import { RefusalFields } from '../../model/api/answers.ts'
+import { RefusalFields } from '../../model/api/refusals.ts'
 import { describeTrace, isProofUnchecked } from '../../deliveries/refused/reasons.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Context } from '../terminal/context.ts'

@@ -2,10 +2,11 @@
 // tests check the answers by them.
 import { z } from 'zod'
 import * as answers from '../../model/api/answers.ts'
-import { AuditFields, AuditPage, WrittenFile } from '../../model/api/audit.ts'
+import { AuditPage, WrittenFile } from '../../model/api/audit.ts'
 import * as bench from '../../model/api/bench.ts'
 import { FindingFields, HealthFields, OutletsFields } from '../../model/api/health.ts'
 import * as operations from '../../model/api/operations.ts'
+import { RefusalFields } from '../../model/api/refusals.ts'
 import { CapturedFields, ReplayReport, ShadowFields, UpdatedFixtures } from '../../model/api/replay.ts'
 import { RunResource } from '../../model/api/run.ts'
 import * as sessions from '../../model/api/sessions.ts'
@@ -169,19 +170,14 @@ export const calls: readonly Call[] = [
   ),
   read('/api/senders', 'Lists the senders.', object({ senders: list(operations.SenderFields) })),
   read('/api/attention', 'Lists what needs a person, by its cause.', operations.AttentionFields),
-  read(
-    '/api/refusals',
-    'Lists the refused requests, oldest first.',
-    object({ refusals: list(answers.RefusalFields) }),
-    {
-      ...hook,
-      limit: 'Only the newest of them: at most 500.',
-    },
-  ),
+  read('/api/refusals', 'Lists the refused requests, oldest first.', object({ refusals: list(RefusalFields) }), {
+    ...hook,
+    limit: 'Only the newest of them: at most 500.',
+  }),
   read(
     '/api/refusals/{id}',
     'Shows one refused request.',
-    object({ refusal: answers.RefusalFields, request: answers.AnyObject.nullable() }),
+    object({ refusal: RefusalFields, request: answers.AnyObject.nullable() }),
   ),
   change('operate', '/api/refusals/retry', 'Verifies kept requests again, and runs them.', operations.RetriedRefused, {
     query: { ...hook, ...since, ...after, dryRun: 'If it is given, nothing runs.' },
@@ -285,29 +281,3 @@ export const calls: readonly Call[] = [
     body: ProofQuestion,
   }),
 ]
-
-/** The schemas that the document names. */
-export const named: Readonly<Record<string, z.ZodType>> = {
-  DeliveryRow: answers.DeliveryRow,
-  Delivery: answers.ShownDelivery,
-  DeliveryRequest: answers.RequestFields,
-  Job: answers.JobFields,
-  Run: answers.RunFields,
-  Refusal: answers.RefusalFields,
-  Retried: answers.RetryFields,
-  Session: sessions.SessionFields,
-  Message: sessions.MessageFields,
-  Event: sessions.EventFields,
-  Pause: operations.PauseFields,
-  Budget: operations.BudgetFields,
-  AuditEntry: AuditFields,
-  Sender: operations.SenderFields,
-  Token: operations.TokenFields,
-  Cancelled: operations.CancelledFields,
-  Health: HealthFields,
-  Hook: bench.HookFields,
-  Tried: bench.TriedFields,
-  Captured: CapturedFields,
-  Replay: ReplayReport,
-  RunResource,
-}

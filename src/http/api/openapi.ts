@@ -13,10 +13,10 @@ type OpenApiParts = Pick<ApiParts, 'hooksUrl' | 'generation'>
 export function addOpenApiRoute(router: Router, guards: Guards, parts: OpenApiParts): void {
   router.get('/api/openapi.json', guards.read, async (ctx) => {
     // loaded at the first request, because few gateways get one, and the schemas take time to load
-    const { calls, named } = await import('./calls.ts')
+    const [{ calls }, { namedSchemas }] = await Promise.all([import('./calls.ts'), import('./named-schemas.ts')])
     const { hooks } = parts.generation().config
     const hooksUrl = parts.hooksUrl() ?? hooks.path
-    const body = JSON.stringify(buildDocument({ calls, named: { ...named, Refused }, hooksUrl }))
+    const body = JSON.stringify(buildDocument({ calls, named: { ...namedSchemas, Refused }, hooksUrl }))
     sendAnswer(ctx, { status: 200, body, headers: { 'cache-control': 'no-store' } })
   })
 }

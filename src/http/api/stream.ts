@@ -8,7 +8,8 @@ import { toIsoTime } from '../../deliveries/records.ts'
 import { readRows } from './rows.ts'
 import type { Changes } from './changes.ts'
 import type { ApiParts, SavedFilesStatus } from './parts.ts'
-import type { RefusalFields, StatusFields } from '../../model/api/answers.ts'
+import type { StatusFields } from '../../model/api/answers.ts'
+import type { RefusalFields } from '../../model/api/refusals.ts'
 
 /** Changes within this time are one event. To draw the page more than five times a second does not make it easier to read. */
 const gatherMs = 200

@@ -22,7 +22,7 @@ const Fault = z.object({
 })
 type Fault = z.infer<typeof Fault>
 
-const TriedMapping = z.object({
+export const TriedMapping = z.object({
   mappingId: z.string(),
   matched: z.boolean(),
   why: z.string(),
@@ -250,33 +250,6 @@ export const RequestFields = z.object({
   encoding: z.enum(['utf8', 'base64']),
 })
 export type RequestFields = z.infer<typeof RequestFields>
-
-export const RefusalFields = z.object({
-  requestId: z.string(),
-  receivedAt: z.number().describe('Milliseconds since the epoch.'),
-  client: z.string(),
-  credential: z.string(),
-  path: z.string(),
-  hook: z.string().optional(),
-  nearestHook: z.string().nullable(),
-  status: z.number(),
-  code: z.string(),
-  error: z.string(),
-  reason: z.string().describe('The most useful reason, for the operator: the answer to the sender tells less.'),
-  trace: readonlyList(TriedMapping),
-  signature: z
-    .object({
-      why: z.string().describe('What the headers look like.'),
-      next: z.string().describe('What the operator can do.'),
-      config: z.string().nullable().describe('What to paste into hookloom.jsonc.'),
-    })
-    .nullable()
-    .describe('The signature of a sender that no mapping of the hook verifies, guessed from the headers.'),
-  isStranger: z.boolean().describe('True if the request had no hook token and no mapping tried to verify it.'),
-  isKept: z.boolean().describe('True if the request is kept, encrypted: `hookloom retry --refused` verifies it again.'),
-  ranAs: z.string().optional().describe('The delivery that the retried request became; absent after a restart.'),
-})
-export type RefusalFields = z.infer<typeof RefusalFields>
 
 /** The data of `event: status` in the stream. */
 export const StatusFields = z.object({

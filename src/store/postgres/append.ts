@@ -1,7 +1,7 @@
 // New deliveries: one statement stores a batch with its requests, jobs and events.
 import type { Appended, FlowCancel, NewDelivery, NewEvent, NewJob } from '../records.ts'
 import { toAnswerText } from '../answer-text.ts'
-import { toAnswered, toOriginValue } from '../rows.ts'
+import { toAnswered, toOriginValue } from '../delivery-rows.ts'
 import { channel } from './listener.ts'
 import { planOnce } from './naming.ts'
 import type { Param, Query } from './pool.ts'

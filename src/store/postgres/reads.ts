@@ -5,23 +5,19 @@ import type { Job } from '../../model/job.ts'
 import {
   type Row,
   type SqlValue,
-  toAnswered,
   toCursor,
   toDeliveryCounts,
-  toDeliveryRecord,
   toJob,
   toJobCounts,
-  toKeptDelivery,
-  toKeptRequest,
   toLaneLoad,
   toMessage,
   toNodeRecord,
-  toOpenDelivery,
   toSession,
   toSessionWithState,
   toSystemEvent,
   toWaitingEvents,
 } from '../rows.ts'
+import { toAnswered, toDeliveryRecord, toKeptDelivery, toKeptRequest, toOpenDelivery } from '../delivery-rows.ts'
 import type { DeliveryRecord } from '../records.ts'
 import type { Store, StoreReader } from '../store.ts'
 import { selectProgress, toProgress } from '../progress.ts'

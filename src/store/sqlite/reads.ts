@@ -20,22 +20,18 @@ import { sumWaitingBytes } from './waiting-bytes.ts'
 import type { ReadConnection } from './connection.ts'
 import { end, findRows, recordColumns, stepBack, findSeq } from './search.ts'
 import {
-  toAnswered,
   toCursor,
   toDeliveryCounts,
-  toDeliveryRecord,
   toJob,
   toJobCounts,
-  toKeptDelivery,
-  toKeptRequest,
   toLaneLoad,
   toMessage,
-  toOpenDelivery,
   toSession,
   toSessionWithState,
   toSystemEvent,
   toWaitingEvents,
 } from '../rows.ts'
+import { toAnswered, toDeliveryRecord, toKeptDelivery, toKeptRequest, toOpenDelivery } from '../delivery-rows.ts'
 import { deliveryStates } from '../../model/delivery.ts'
 import { earlyEnds, type Job } from '../../model/job.ts'
 import type { DeliveryRecord } from '../records.ts'

@@ -14,7 +14,7 @@ import {
 } from './operations.ts'
 import type { JobReport, KeptRequest, NewDelivery, NewEvent, NewJob, NewTask, Settlement } from '../records.ts'
 import { type CursorMoves, listMoves } from '../cursors.ts'
-import { toOriginValue } from '../rows.ts'
+import { toOriginValue } from '../delivery-rows.ts'
 
 const stateAt = deliveryColumns.indexOf('state')
 

@@ -2,7 +2,7 @@
 // the call returns. So a call that does not use the state costs nothing, and a loop over `set` costs the gateway nothing.
 import type { JsonValue } from '../../base/json.ts'
 import { readDurationMs } from '../../base/time.ts'
-import { stateLimits, type StateOptions, type StateWrite, type TransformState } from '../../model/transform.ts'
+import { stateLimits, type StateOptions, type StateWrite, type TransformState } from '../../model/transform-state.ts'
 import { NotPlainError, toPlainJson } from './plain.ts'
 
 export type CallState = {

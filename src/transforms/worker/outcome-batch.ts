@@ -1,6 +1,6 @@
 // Sends outcomes to the main thread. The outcomes of one turn of the event loop, or of one millisecond of consecutive calls, are sent as
 // one message.
-import type { StateWrite } from '../../model/transform.ts'
+import type { StateWrite } from '../../model/transform-state.ts'
 import type { CallOutcome } from './call.ts'
 import type { FromWorker } from './messages.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createModuleState, listModuleState } from '../../../src/deliveries/module-state.ts'
-import { stateLimits } from '../../../src/model/transform.ts'
+import { stateLimits } from '../../../src/model/transform-state.ts'
 import type { StateChange } from '../../../src/pipeline/state.ts'
 import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
 import { newDelivery } from '../../contract/stage.ts'

@@ -11,7 +11,8 @@ import {
   toListRow,
   toRefusalRow,
 } from '../../../src/inspector/rows.ts'
-import type { DeliveryRow, JobFields, RefusalFields } from '../../../src/model/api/answers.ts'
+import type { DeliveryRow, JobFields } from '../../../src/model/api/answers.ts'
+import type { RefusalFields } from '../../../src/model/api/refusals.ts'
 
 const noJobs = {
   queued: 0,
