@@ -28,9 +28,6 @@ export type TurnSession = {
   readonly isEnded: boolean
 }
 
-/** The turns of the last hour stay in a transcript in any case: `maxTurnsPerHour` counts them. */
-const keptForMs = 3_600_000
-
 /**
  * A command keeps a session of its own. It can only end it as a whole, so the limit is that of persistent sessions, even if heartbeats continue it.
  */
@@ -66,7 +63,7 @@ export function buildSessionRecord(
     { role: 'assistant', text },
   ] as const
   if (!isPersistent) return { messages }
-  const keeps = { ...mostKept, youngerThanMs: keptForMs }
+  const keeps = mostKept
   if (state === undefined) return { messages, keeps }
   const bytes = Buffer.byteLength(prompt) + Buffer.byteLength(text)
   const now: Told = { messages: (told?.messages ?? 0) + 2, bytes: (told?.bytes ?? 0) + bytes }
