@@ -60,6 +60,8 @@ function createSchemeVerifier(scheme: Scheme, settings: VerifySettings, tools: V
   if (settings.toleranceSeconds !== undefined && isTimeless) {
     throw toSettingProblem(settings, 'does not sign a time, so verify.toleranceSeconds has no effect. Remove it.')
   }
+  if (settings.decompressed === true && scheme.id !== 'generic-hmac')
+    throw toSettingProblem(settings, 'has no key verify.decompressed. Remove it: only "generic-hmac" has it.')
   if (settings.get === true && scheme.id !== 'url-secret')
     throw toSettingProblem(settings, 'takes no GET requests. Remove verify.get: only "url-secret" has it.')
   const secrets = createSecrets(scheme, settings, tools)

@@ -30,7 +30,7 @@ export function checkShortSecrets(
       const why = findSecretFault(one.secret, verify, verifiers)
       return why === undefined
         ? []
-        : `${findPlace(index, one.secret, one.key)} ${why}. If the sender makes the secret, copy all of it.`
+        : `${findPlace(index, one.secret, one.key)} ${why}, and set it at the sender too. If the sender makes the secret, copy all of it.`
     })
   })
   // the mappings of a preset share one secret, which is reported once

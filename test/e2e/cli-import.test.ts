@@ -264,6 +264,32 @@ export { theirs as 'it"s' }
     expect(await send('named?x=1')).toEqual([200, ['?x=1', undefined]])
   })
 
+  test.each([
+    ['a short text', { token: 'abc' }, ''],
+    ['a short variable', { token: '${THEIRS}' }, 'THEIRS=abc\n'],
+  ])(
+    'a hook token that can be guessed, as %s, is replaced by a new one, and the output says so',
+    async (_, given, env) => {
+      const source = makeFolder()
+      writeFiles(source, { '.env': env })
+      const hooks = { enabled: true, ...given, mappings: [{ match: { path: 'ci' }, messageTemplate: 'x' }] }
+      const { dir, code, stdout } = await runImport({ 'openclaw.json': JSON.stringify({ hooks }) }, { source })
+      expect(code).toBe(0)
+      expect(stdout).toContain('hooks.token has 3 bytes, and can be guessed: HOOKLOOM_TOKEN in .env is a new token.')
+      expect(load(dir).hooks.token).toMatch(/^\S{43}$/)
+      expect(readFileSync(join(dir, '.env'), 'utf8')).not.toContain('abc')
+      expect((await runCommand(['check'], { dir })).stdout).toContain('✓ token-length')
+    },
+  )
+
+  test('an import keeps a token of another name that the directory has, and makes a new one in place of a short one', async () => {
+    const dir = makeFolder()
+    writeFiles(dir, { '.env': 'HOOKLOOM_TOKEN=mine-0123456789-0123456789\n' })
+    const { stdout } = await runImport({ 'openclaw.json': '{ hooks: { enabled: true, token: "abc" } }' }, { dir })
+    expect(stdout).toContain('can be guessed: HOOKLOOM_TOKEN_2 in .env is a new token')
+    expect(load(dir).hooks.token).toMatch(/^\S{43}$/)
+  })
+
   test('an import does not copy a transforms folder outside of hooks/transforms', async () => {
     const elsewhere = makeFolder()
     writeFiles(elsewhere, { 'push.ts': 'export default () => null\n' })

@@ -1,12 +1,14 @@
 // The operator sees why a request was refused, and in development the request itself. An answer shows neither.
 import { createHmac } from 'node:crypto'
+import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { gatewayToken, hookToken } from './gateway.ts'
 import { runCommand } from './command.ts'
+import { json, send } from './wire.ts'
 import { silentLog } from '../../src/model/log.ts'
 import { Refusals } from '../../src/http/refusals.ts'
-import { type Inside, startInside } from './inside.ts'
+import { type Inside, readStore, startInside } from './inside.ts'
 
 const secret = 'the secret of the sender'
 const hooks = {
@@ -127,13 +129,36 @@ describe('signatures that nothing verifies', () => {
     const listed = await runCommand(['list', '--refused'], { dir: gateway.dir })
     expect(listed.stdout).toMatch(/ acme +401 x-acme-signature looks like HMAC-S/)
     const shown = await runCommand(['show', requestId], { dir: gateway.dir })
-    const [config = ''] = /^ +\{ "match"[^]*$/m.exec(shown.stdout) ?? []
+    const [config = ''] = /^ +\{ "id"[^]*$/m.exec(shown.stdout) ?? []
     expect(shown.stdout).toContain('Put ACME_SECRET=')
     const mapping: unknown = JSON.parse(config.replace('${ACME_SECRET}', own))
     const next = await startInside({ config: { hooks: { mappings: [mapping] } } })
     expect(await refuse(next, '/acme', headers, body)).toMatchObject({ status: 200 })
     const other = { 'x-acme-signature': `sha256=${'0'.repeat(64)}` }
     expect(await refuse(next, '/acme', other, body)).toMatchObject({ status: 401 })
+  })
+
+  test('hookloom show leads to a mapping for a list of signatures over the text of a gzip body, in one line or in two', async () => {
+    const old = createHmac('sha256', 'the secret before').update(body).digest('hex')
+    const list = [`sha256=${sign('sha256', 'hex')}`, `sha256=${old}`]
+    const post = async ({ port }: Inside, lines: readonly string[]) => {
+      const signatures = lines.map((line) => ['x-acme-signature', line] as const)
+      const headers = [...json, ['content-encoding', 'gzip'] as const, ...signatures]
+      const { status, headers: sent } = await send(port, { target: '/hooks/packed', headers, body: gzipSync(body) })
+      return { status, requestId: sent['x-request-id'] ?? '' }
+    }
+    const { requestId, status } = await post(gateway, [list.join(',')])
+    expect(status).toBe(401)
+    const shown = await runCommand(['show', requestId], { dir: gateway.dir })
+    const [config = ''] = /^ +\{ "id"[^]*$/m.exec(shown.stdout) ?? []
+    const mapping: unknown = JSON.parse(config.replace('${PACKED_SECRET}', own))
+    expect(mapping).toMatchObject({ id: 'packed', verify: { prefix: 'sha256=', decompressed: true } })
+    const next = await startInside({ config: { hooks: { mappings: [mapping] } } })
+    expect((await post(next, list.toReversed())).status).toBe(200)
+    expect((await post(next, [`sha256=${old}`, `sha256=${'0'.repeat(64)}`])).status).toBe(401)
+    const [delivery] = await readStore(next.dir, (store) => store.deliveries({ limit: 1 }))
+    const planned = delivery?.jobs[0]?.planned
+    expect(planned?.kind === 'agent' && planned.action.message).toContain('evt_1')
   })
 
   test('for a hook that the token opens, the only advice is to add "verify" to its mapping', async () => {

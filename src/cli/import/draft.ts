@@ -2,6 +2,7 @@
 // file.
 import type { JsonValue } from '../../base/json.ts'
 import type { ConfigPath } from '../../model/config/issue.ts'
+import { generateToken } from '../scaffold/folder.ts'
 import { type Notes, type Secrets, type Section, Variable } from './notes.ts'
 
 export type Fields = Record<string, unknown>
@@ -63,8 +64,11 @@ export function copyKeys(section: Section, keys: readonly string[]): Fields {
   return Object.fromEntries(pairs)
 }
 
-/** How a secret is stored. `name`: its variable in `.env`. `hasImportedUrl`: the imported file names the URL to which the secret is sent. */
-type Place = { readonly name: string; readonly hasImportedUrl?: boolean }
+/**
+ * How a secret is stored. `name`: its variable in `.env`. `hasImportedUrl`: the imported file names the URL to which the secret is sent.
+ * `minBytes`: a shorter one is replaced by a new one.
+ */
+type Place = { readonly name: string; readonly hasImportedUrl?: boolean; readonly minBytes?: number }
 
 /** Moves a secret of the section into `.env`, and returns its variable. Undefined if the section has no such secret. */
 export function moveSecret(section: Section, key: string, place: Place, tools: Tools): Variable | undefined {
@@ -78,13 +82,23 @@ export function moveSecret(section: Section, key: string, place: Place, tools: T
 export function moveSecretValue(
   value: JsonValue | undefined,
   path: ConfigPath,
-  { name, hasImportedUrl = false }: Place,
+  { name, hasImportedUrl = false, minBytes = 0 }: Place,
   { secrets, notes }: Tools,
 ): Variable | undefined {
   const requireSecret = (asked?: string): Variable => {
     const variable = hasImportedUrl ? secrets.addPlaceholder(name) : secrets.requireVariable(name)
     const from = asked === undefined ? 'is not in the file' : `reads ${asked}, which the file does not bring along`
     if (variable.name !== asked) notes.add(path, `${from}. Put its value into .env as ${variable.name}.`)
+    return variable
+  }
+  const addSecret = (secret: string): Variable => {
+    const bytes = Buffer.byteLength(secret)
+    if (bytes >= minBytes) return secrets.addValue(name, secret)
+    const variable = secrets.addValue(name, generateToken())
+    notes.add(
+      path,
+      `has ${bytes} bytes, and can be guessed: ${variable.name} in .env is a new token. Give it to your senders.`,
+    )
     return variable
   }
   if (typeof value === 'string') {
@@ -99,11 +113,11 @@ export function moveSecretValue(
       if (brought === undefined) missing ??= asked
       return brought ?? ''
     })
-    return missing === undefined ? secrets.addValue(name, whole) : requireSecret(missing)
+    return missing === undefined ? addSecret(whole) : requireSecret(missing)
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
   const { source, id } = value
   if (source !== 'env' || typeof id !== 'string' || !/^[A-Za-z_][A-Za-z0-9_]*$/.test(id)) return requireSecret()
   const brought = secrets.readTheirs(id)
-  return brought === undefined ? requireSecret(id) : secrets.addValue(name, brought)
+  return brought === undefined ? requireSecret(id) : addSecret(brought)
 }

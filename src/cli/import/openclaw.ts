@@ -75,7 +75,9 @@ function convertHooks(section: Section, tools: Tools): { hooks: Fields; allowed:
   const isOn = section.take('enabled') === true
   const token = section.take('token')
   const isSendable = typeof token !== 'string' || /^[\x20-\x7e]*$/.test(token)
-  const given = isSendable ? moveSecretValue(token, ['hooks', 'token'], { name: 'HOOKLOOM_TOKEN' }, tools) : undefined
+  const given = isSendable
+    ? moveSecretValue(token, ['hooks', 'token'], { name: 'HOOKLOOM_TOKEN', minBytes: 16 }, tools)
+    : undefined
   if (given === undefined && isOn) {
     notes.add(['hooks', 'token'], `is ${isSendable ? 'missing' : 'not ASCII'}: HOOKLOOM_TOKEN in .env is a new token.`)
   }

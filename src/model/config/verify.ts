@@ -92,6 +92,12 @@ export const VerifySettings = z.strictObject({
     .describe(
       'generic-hmac: the signed text, made of {body} {timestamp} {method} {url} {header:name}. Default: {body}.',
     ),
+  decompressed: z
+    .literal(true)
+    .optional()
+    .describe(
+      'generic-hmac: true: a gzip body of at most 1 MiB may also be signed before it is compressed. Default: only the bytes that are sent may be signed.',
+    ),
   timestamp: z
     .strictObject({
       header: headerName.describe('Name of the header with the time of signing.'),

@@ -33,7 +33,7 @@ export function findUnlistedScheme(settings: VerifySettings): Scheme | undefined
 /** Throws `config-invalid` for a template that proves less than it seems to. */
 function buildGenericScheme(settings: VerifySettings): HmacScheme {
   const header = requireSetting(settings, 'header', 'the header with the signature')
-  const { algorithm, encoding, prefix, timestamp, secretEncoding, template = '{body}' } = settings
+  const { algorithm, encoding, prefix = '', timestamp, secretEncoding, template = '{body}' } = settings
   if (!template.includes('{body}'))
     throw toSettingProblem(
       settings,
@@ -55,7 +55,7 @@ function buildGenericScheme(settings: VerifySettings): HmacScheme {
     template,
     ...(algorithm && { algorithm }),
     ...(encoding && { encoding }),
-    ...(prefix && { syntax: { prefix } }),
+    syntax: /[,;]/.test(prefix) ? { prefix } : { prefix, isList: true },
     ...(secretEncoding && { secretEncoding }),
     ...(timestamp && {
       timestamp: { in: 'header', name: timestamp.header, unit: timestamp.unit },

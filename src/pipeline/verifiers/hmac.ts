@@ -1,5 +1,6 @@
 // HMAC in all its forms. It is computed over the raw bytes, before they are parsed.
 import { createHmac, type KeyObject } from 'node:crypto'
+import { gunzipSync } from 'node:zlib'
 import type { Verified, VerifyRequest } from '../../model/verifier.ts'
 import {
   readBodyTimestamp,
@@ -119,18 +120,42 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
       if ('ok' in values) return values
       const early = timestamp?.in === 'body' ? undefined : findStampFault(values.timestamp, at)
       if (early !== undefined) return refuseProof(early)
-      if (!live.some((key) => isSignatureValid(values, presented, key))) return mismatch
+      const isSigned = (parts: SignedParts) => live.some((key) => isSignatureValid(parts, presented, key))
+      if (!isSigned(values)) {
+        if (settings.decompressed !== true || !isGzip(request.rawBody)) return mismatch
+        const plain = decompress(request)
+        if (plain === undefined) return refuseProof('The body is not complete gzip data of at most 1 MiB.')
+        if (!isSigned({ ...values, request: plain })) return mismatch
+      }
       const late = timestamp?.in === 'body' ? findStampFault(readBodyTimestamp(request, timestamp.path), at) : undefined
       if (late !== undefined) return refuseProof(late)
       if (scheme.textIsId === true) return acceptProof(toTextId(collectSignedPieces(parts, values) ?? []))
       return scheme.idHeader === undefined ? validProof : acceptProof(values.id)
     },
-    explain(request) {
-      const values = readSignedParts(request)
+    explain(sent) {
+      const isOpened = settings.decompressed === true && isGzip(sent.rawBody)
+      const values = readSignedParts((isOpened ? decompress(sent) : undefined) ?? sent)
       if ('ok' in values) return undefined
       const pieces = collectSignedPieces(parts, values)
       return pieces && describeSignedText(pieces)
     },
+  }
+}
+
+/** RFC 1952, 2.3.1. The bytes decide, as they do for the payload: no sender signs Content-Encoding. */
+function isGzip(bytes: Uint8Array): boolean {
+  return bytes[0] === 0x1f && bytes[1] === 0x8b
+}
+
+/** A stranger may send a bomb: it is stopped at this size, and only one is open at a time. */
+const maxDecompressedBytes = 1_048_576
+
+/** The request with its body before compression. Undefined if the body cannot be decompressed. */
+function decompress(request: VerifyRequest): VerifyRequest | undefined {
+  try {
+    return { ...request, rawBody: gunzipSync(request.rawBody, { maxOutputLength: maxDecompressedBytes }) }
+  } catch {
+    return undefined
   }
 }
 

@@ -4,7 +4,8 @@ import type { HandshakeName } from './handshakes.ts'
 
 /** The form of a header with signatures: one after a prefix, or a list of named entries of which any may match. */
 export type Syntax =
-  | { readonly prefix: string }
+  /** `isList`: several, with a comma or a semicolon between them, as while the sender changes its secret, or in several lines of the header. */
+  | { readonly prefix: string; readonly isList?: true }
   | {
       readonly separator: ',' | ';' | ' '
       /** The character between the name of an entry and its value. */

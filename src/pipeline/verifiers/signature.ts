@@ -20,6 +20,8 @@ export type Signature =
       readonly algorithm: HmacAlgorithm
       readonly encoding: DigestEncoding
       readonly time: TimeHeader | undefined
+      /** True: the body is compressed with gzip, and the sender may have signed it before. */
+      readonly isCompressed: boolean
     }
   | { readonly kind: 'fields'; readonly header: string }
 
@@ -47,7 +49,8 @@ export function findSignature(headers: Headers): Signature | undefined {
     // the strongest of several signatures: some senders send one for each algorithm
     if (read !== undefined && rank(read) > rank(found)) found = read
   }
-  return found?.kind === 'hmac' ? { ...found, time: findTime(headers) } : found
+  if (found?.kind !== 'hmac') return found
+  return { ...found, time: findTime(headers), isCompressed: headers['content-encoding']?.toLowerCase() === 'gzip' }
 }
 
 const algorithms: readonly HmacAlgorithm[] = ['sha1', 'sha256', 'sha384', 'sha512']
@@ -60,15 +63,21 @@ function rank(signature: Signature | undefined): number {
 /** The sizes of the digests in bytes, in the order of `algorithms`. */
 const digestBytes = [20, 32, 48, 64]
 
-/** One digest, with or without a word before it. */
+const signatureForm = /^((?:[a-z][\w-]{0,19}[=: ] ?)?)([\w+/-]{27,128}={0,2})$/i
+
+/** A digest, or several, with or without a word before it. */
 function readDigest(header: string, value: string): Extract<Signature, { kind: 'hmac' }> | undefined {
-  const [, prefix = '', digest = ''] = /^((?:[a-z][\w-]{0,19}[=: ] ?)?)([\w+/-]{27,128}={0,2})$/i.exec(value) ?? []
+  // while the sender changes its secret, several signatures of one form
+  const [first = '', ...others] = value.split(/[,;] ?/)
+  const [, prefix = '', digest = ''] = signatureForm.exec(first) ?? []
+  if (others.some((other) => signatureForm.exec(other)?.[1] !== prefix)) return undefined
   if (!(header === 'authorization' ? /^(hmac|sha-?\d)/i.test(prefix) : isNamed(header, prefix))) return undefined
   for (const encoding of ['hex', 'base64', 'base64url'] as const) {
     const bytes = Buffer.from(digest, encoding)
     const algorithm = algorithms[digestBytes.indexOf(bytes.byteLength)]
     const isSame = bytes.toString(encoding) === (encoding === 'hex' ? digest.toLowerCase() : digest)
-    if (algorithm !== undefined && isSame) return { kind: 'hmac', header, prefix, algorithm, encoding, time: undefined }
+    if (algorithm !== undefined && isSame)
+      return { kind: 'hmac', header, prefix, algorithm, encoding, time: undefined, isCompressed: false }
   }
   return undefined
 }
@@ -97,11 +106,15 @@ function findTime(headers: Headers): TimeHeader | undefined {
 
 /**
  * The steps after which a hook verifies this signature. `hook`: its name. `mapping`: the id of a mapping that takes its requests and verifies
- * nothing.
+ * nothing. `ids`: those of all mappings, which a new mapping cannot have.
  */
 export function buildSignatureHint(
   signature: Signature,
-  { hook, mapping }: { readonly hook: string; readonly mapping: string | undefined },
+  {
+    hook,
+    mapping,
+    ids = [],
+  }: { readonly hook: string; readonly mapping: string | undefined; readonly ids?: readonly string[] },
 ): SignatureHint {
   const page = 'the page "Signed senders"'
   if (signature.kind === 'fields') {
@@ -136,8 +149,15 @@ export function buildSignatureHint(
     const own = name.split('/').at(-1) ?? name
     const isNew = signature.kind === 'hmac' && findSender(own) === undefined && own !== '<hook>'
     const match = { path: name, ...(isNew ? { source: own } : {}) }
-    return `{ "match": ${renderObject(match)},\n  ${text},\n  "messageTemplate": "{{payload}}" }`
+    const id = name === '<hook>' ? '' : `"id": ${JSON.stringify(chooseFreeId(own, ids))}, `
+    return `{ ${id}"match": ${renderObject(match)},\n  ${text},\n  "messageTemplate": "{{payload}}" }`
   }
+}
+
+function chooseFreeId(wanted: string, ids: readonly string[]): string {
+  let id = wanted
+  for (let count = 2; ids.includes(id); count += 1) id = `${wanted}-${count}`
+  return id
 }
 
 function renderObject(object: object): string {
@@ -151,7 +171,7 @@ const describeTime = ({ header, unit }: TimeHeader) =>
 /** The `verify` section for this signature; undefined if no scheme of the sender works with a secret alone. */
 function chooseVerify(signature: Exclude<Signature, { kind: 'fields' }>, secret: string): VerifyInput | undefined {
   if (signature.kind === 'hmac') {
-    const { header, prefix, algorithm, encoding } = signature
+    const { header, prefix, algorithm, encoding, isCompressed } = signature
     return {
       scheme: 'generic-hmac',
       secret,
@@ -159,6 +179,7 @@ function chooseVerify(signature: Exclude<Signature, { kind: 'fields' }>, secret:
       ...(prefix === '' ? {} : { prefix }),
       ...(algorithm === 'sha256' ? {} : { algorithm }),
       ...(encoding === 'hex' ? {} : { encoding }),
+      ...(isCompressed ? { decompressed: true } : {}),
     }
   }
   const scheme = schemes.find(({ id, source }) => source === signature.source && needsOnlySecret(id))

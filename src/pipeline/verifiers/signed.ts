@@ -94,7 +94,10 @@ const maxEntries = 100
 export function readSignatures(header: string, syntax: Syntax | undefined): readonly string[] {
   if (syntax === undefined) return header === '' ? [] : [header]
   if ('prefix' in syntax) {
-    const { prefix } = syntax
+    const { prefix, isList } = syntax
+    if (isList === true) {
+      return header.split(/[,;]/, maxEntries).flatMap((entry) => readSignatures(entry.trim(), { prefix }))
+    }
     return header.startsWith(prefix) && header.length > prefix.length ? [header.slice(prefix.length)] : []
   }
   return readEntries(header, syntax, syntax.field)

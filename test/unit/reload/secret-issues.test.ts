@@ -39,7 +39,7 @@ const at = 'hooks.mappings[1].verify.secret must have'
 describe('secrets of mappings', () => {
   test('a secret of fewer than 16 bytes is refused with its place and its length, without its value', async () => {
     expect(await checkVerify({ scheme: 'github', secret: 'fifteen-letters' })).toBe(
-      `${at} at least 16 bytes, found 15: it can be guessed. Make one with: openssl rand -hex 32. If the sender makes the secret, copy all of it.`,
+      `${at} at least 16 bytes, found 15: it can be guessed. Make one with: openssl rand -hex 32, and set it at the sender too. If the sender makes the secret, copy all of it.`,
     )
     expect(await checkVerify({ scheme: 'github', secret: 'sixteen-letters!' })).toBe('')
     // a secret is measured in UTF-8

@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto'
+import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import type { HmacScheme } from '../../../../src/pipeline/verifiers/scheme.ts'
 import {
@@ -253,6 +254,129 @@ describe('generic-hmac', () => {
     expect(() => verifierOf({ ...settings, template: '{body}' })).toThrow(/needs both verify.timestamp/)
     expect(() => verifierOf(untimed)).toThrow(/needs both verify.timestamp/)
     expect(() => verifierOf({ ...settings, template: '{timestamp}{body}{nonsense}' })).toThrow(/\{nonsense\}/)
+  })
+})
+
+describe('a list of signatures for generic-hmac', () => {
+  const body = '{"a":1}'
+  const settings = { scheme: 'generic-hmac', secret: 'the new secret', header: 'X-Sig', prefix: 'sha256=' } as const
+  const sign = (secret: string) => `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`
+  const [fresh, old, wrong] = [sign('the new secret'), sign('the old secret'), sign('another secret')]
+  const isListProven = (value: string) => isProven(settings, requestOf({ 'x-sig': value }, body))
+
+  test.each([`${fresh},${old}`, `${old}, ${fresh}`, `${wrong}; ${old} ; ${fresh}`, `,${fresh},`])(
+    'a request is proven if any signature of its list is valid: %#',
+    async (value) => {
+      expect(await isListProven(value)).toBe(true)
+    },
+  )
+
+  test('a request is refused if no signature of its list is valid, or if only one without the prefix is', async () => {
+    for (const value of [`${old},${wrong}`, `${old},${fresh.slice('sha256='.length)}`, ',;,', `${fresh} ${old}`])
+      expect(await isListProven(value)).toBe(false)
+  })
+
+  test('a list in a header without a prefix is read too', async () => {
+    const { prefix: _, ...bare } = settings
+    const value = [old, fresh].map((one) => one.slice('sha256='.length)).join(',')
+    expect(await isProven(bare, requestOf({ 'x-sig': value }, body))).toBe(true)
+  })
+
+  test('a signature is found if its prefix has a comma, and then the header is no list', async () => {
+    const request = (value: string) => requestOf({ 'x-sig': value }, body)
+    const own = { ...settings, prefix: 'v=1,s=' }
+    const value = `v=1,s=${fresh.slice('sha256='.length)}`
+    expect(await isProven(own, request(value))).toBe(true)
+    expect(await isProven(own, request(`${old},${value}`))).toBe(false)
+  })
+
+  test('only the first 100 of thousands of signatures are read, and the body is hashed once for each secret', async () => {
+    const { secret: _, ...rest } = settings
+    const both = { ...rest, secrets: ['the new secret', 'the old secret'] }
+    let reads = 0
+    const count = async (value: string) => {
+      const request = requestOf({ 'x-sig': value }, body)
+      reads = 0
+      const counted = new Proxy(request, {
+        get: (target, key) => {
+          if (key === 'rawBody') reads += 1
+          return Reflect.get(target, key) as unknown
+        },
+      })
+      return [await isProven(both, counted), reads]
+    }
+    const one = await count(wrong)
+    expect(one[0]).toBe(false)
+    expect(await count(Array.from({ length: 5000 }, () => wrong).join(','))).toEqual(one)
+    expect((await count([...Array.from({ length: 99 }, () => wrong), fresh].join(',')))[0]).toBe(true)
+    expect((await count([...Array.from({ length: 100 }, () => wrong), fresh].join(',')))[0]).toBe(false)
+  })
+
+  test('a list is not read for the schemes whose sender sends one signature', async () => {
+    const scheme = findScheme('github')
+    const request = signed(scheme)
+    const value = request.headers[scheme.header] ?? ''
+    expect(await isProven(settingsOf(scheme), withHeader(request, scheme.header, `${value}, ${value}`))).toBe(false)
+  })
+
+  test('a signed header that is sent twice is not one of its lines', async () => {
+    const timed = {
+      ...settings,
+      template: '{timestamp}.{body}',
+      timestamp: { header: 'X-Time', unit: 's' },
+    } as const
+    const time = String(now / 1000)
+    const value = `sha256=${createHmac('sha256', settings.secret).update(`${time}.${body}`).digest('hex')}`
+    const isTimeProven = (text: string) => isProven(timed, requestOf({ 'x-sig': value, 'x-time': text }, body))
+    expect(await isTimeProven(time)).toBe(true)
+    expect(await isTimeProven(`${time}, ${time}`)).toBe(false)
+  })
+})
+
+describe('a signature of generic-hmac over the body before compression', () => {
+  const text = '{"a":1}'
+  const secret = 'the secret of the sender'
+  const settings = { scheme: 'generic-hmac', secret, header: 'X-Sig' } as const
+  const sign = (bytes: string | Uint8Array) => createHmac('sha256', secret).update(bytes).digest('hex')
+  const gzip = { 'content-encoding': 'gzip' }
+  const send = (rawBody: Uint8Array, signature: string, headers: Record<string, string> = gzip) =>
+    requestOf({ 'x-sig': signature, ...headers }, '', { rawBody })
+  const verify = async (request: ReturnType<typeof requestOf>) =>
+    verifierOf({ ...settings, decompressed: true }).verify(request)
+
+  test('a gzip body that is signed as plain text is proven with verify.decompressed, and refused without', async () => {
+    const request = send(gzipSync(text), sign(text))
+    expect((await verify(request)).ok).toBe(true)
+    expect(await isProven(settings, request)).toBe(false)
+    expect(verifierOf({ ...settings, decompressed: true }).explain(request)).toBe(text)
+  })
+
+  test('with verify.decompressed, a signature over the bytes that were sent, or over a plain body, is proven too', async () => {
+    const packed = gzipSync(text)
+    expect((await verify(send(packed, sign(packed)))).ok).toBe(true)
+    expect((await verify(send(Buffer.from(text), sign(text), {}))).ok).toBe(true)
+  })
+
+  test('the bytes decide whether a body is compressed, and not the header, which no sender signs', async () => {
+    expect((await verify(send(gzipSync(text), sign(text), {}))).ok).toBe(true)
+    expect((await verify(send(Buffer.from(text), sign(text)))).ok).toBe(true)
+  })
+
+  test('another text in gzip, a cut body and a text that is compressed twice are refused', async () => {
+    expect((await verify(send(gzipSync('{"a":2}'), sign(text)))).ok).toBe(false)
+    expect((await verify(send(gzipSync(text).subarray(0, -4), sign(text)))).ok).toBe(false)
+    expect((await verify(send(gzipSync(gzipSync(text)), sign(text)))).ok).toBe(false)
+  })
+
+  test('a body that inflates to more than 1 MiB is refused with the limit as its reason', async () => {
+    const most = Buffer.alloc(1_048_576, ' ')
+    expect((await verify(send(gzipSync(most), sign(most)))).ok).toBe(true)
+    const bomb = Buffer.alloc(1_048_577, ' ')
+    expect(reasonOf(await verify(send(gzipSync(bomb), sign(bomb))))).toContain('at most 1 MiB')
+  })
+
+  test('verify.decompressed is refused for a scheme that does not have it', () => {
+    expect(() => verifierOf({ scheme: 'github', secret, decompressed: true })).toThrow(/verify\.decompressed/)
   })
 })
 

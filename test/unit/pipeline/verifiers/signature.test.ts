@@ -71,3 +71,20 @@ test('no suggestion for the configuration has a hook name that an unknown client
   })
   expect(config).toContain('"path": "<hook>"')
 })
+
+test('a list of signatures of one form is read as this form, and a list of two forms is not', () => {
+  const one = `sha256=${sign('sha256', 'hex')}`
+  for (const value of [`${one},${one}`, `${one}, ${one}`])
+    expect(findSignature({ 'x-acme-signature': value })).toMatchObject({ kind: 'hmac', prefix: 'sha256=' })
+  expect(findSignature({ 'x-acme-signature': `${one},sha1=${sign('sha1', 'hex')}` })?.kind).not.toBe('hmac')
+})
+
+test('the suggested mapping has the name of its hook as its id, or a free name if a mapping has that id', () => {
+  const signature = findSignature({ 'x-acme-signature': sign('sha256', 'hex') })
+  if (signature === undefined) throw new Error('no signature')
+  const readConfig = (hook: string, ids: readonly string[]) =>
+    buildSignatureHint(signature, { hook, mapping: undefined, ids }).config
+  expect(readConfig('acme', ['other'])).toContain('"id": "acme", ')
+  expect(readConfig('team/acme', ['acme', 'acme-2'])).toContain('"id": "acme-3", ')
+  expect(readConfig('a"}', [])).not.toContain('"id"')
+})
