@@ -14,6 +14,7 @@ import { resolveTransformsRoot } from '../transforms/root.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { findBundledRequest } from '../replay/bundled.ts'
 import { type Context, formatInvocation } from './terminal/context.ts'
+import { recogniseSender } from '../pipeline/sources.ts'
 import { schemes } from '../pipeline/senders.ts'
 import { compileMapping, offlineTools } from '../pipeline/compile.ts'
 import { renderEnvLine } from '../config/env.ts'
@@ -123,7 +124,9 @@ async function findRequest(
   if (refused === undefined) return (await readKept(context, config, from)).safe
   const { headers, rawBody } = await fetchRefused(context, refused.requestId)
   const body = { bytes: rawBody, contentType: headers['content-type'], isProved: false }
-  return redactRequest({ headers, query: {}, payload: readPayload(openBody(body, { forms: true })) }, secrets)
+  const jsonFields = recogniseSender({ headers })?.facts.jsonFields ?? []
+  const payload = readPayload(openBody(body, { forms: true, listJsonFields: () => jsonFields }))
+  return redactRequest({ headers, query: {}, payload }, secrets)
 }
 
 /** The id of the newest delivery of the hook; without one, that of another hook, whose name is printed. */

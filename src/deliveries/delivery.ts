@@ -37,7 +37,7 @@ type Arrival = { readonly hook: Hook; readonly id: string; readonly receivedAt: 
  */
 export function buildDelivery(head: DeliveryHead, bytes: Uint8Array, { hook, id, receivedAt }: Arrival): Delivery {
   const { method, url, path, headers, query, verifiedBy, admitted } = head
-  const body = openBody(toSentBody(head, bytes), toAcceptedBodies(hook, admitted))
+  const body = openBody(toSentBody(head, bytes), toAcceptedBodies(hook, head))
   if (hook.readsPayload || mayNameSource(head, body)) readPayload(body)
   const namedSource = verifiedBy === undefined ? readNamedSource(body.parsed) : undefined
   const sender = recogniseSender({ verifiedBy, headers, namedSource })
@@ -54,12 +54,12 @@ function toSentBody({ headers, admitted }: DeliveryHead, bytes: Uint8Array): Sen
 type InflatedRequest = { readonly head: DeliveryHead; readonly body: Uint8Array<ArrayBuffer> }
 
 /**
- * Converts a multipart form to a request with JSON, and a body in another charset to UTF-8, so that it is read, stored and repeated like any other
+ * Converts a multipart form, and a form with fields of JSON, to a request with JSON, and a body in another charset to UTF-8, so that it is read, stored and repeated like any other
  * body. Throws `media-type-unsupported` and `body-invalid`.
  */
 export function convertRequest(request: InflatedRequest, hook: Hook): InflatedRequest {
   const { head, body } = request
-  const converted = convertBody(toSentBody(head, body), toAcceptedBodies(hook, head.admitted))
+  const converted = convertBody(toSentBody(head, body), toAcceptedBodies(hook, head))
   if (converted === undefined) return request
   const headers: Record<string, string> = Object.create(null)
   Object.assign(headers, head.headers, { 'content-type': converted.contentType })

@@ -27,6 +27,10 @@ export function openBody(sent: SentBody, accepts: Accepts): Body {
     const advice = accepts.forms ? ' A mapping with "accept": ["empty"] takes it as the payload null.' : ''
     throw new Problem('body-invalid', `The body is empty: expected ${syntaxNames[syntax]}.${advice}`)
   }
+  const jsonFields = syntax === 'form' ? (accepts.listJsonFields?.() ?? []) : []
+  // only a form that was stored before its hook named these fields: `convertBody` has opened all others
+  if (jsonFields.length > 0)
+    return toJsonBody(buildFormPayload(new URLSearchParams(decodeUtf8(sent.bytes)), jsonFields))
   return { bytes: sent.bytes, syntax, parsed: undefined }
 }
 
@@ -75,7 +79,7 @@ function readBody(body: Uint8Array | string, syntax: BodySyntax, toNumber: ToNum
   const text = typeof body === 'string' ? body : decodeUtf8(body)
   if (text.trim() === '') throw new Problem('body-invalid', `The body is empty: expected ${syntaxNames[syntax]}.`)
   if (syntax === 'text' || syntax === 'xml') return text
-  return syntax === 'form' ? buildFormPayload(new URLSearchParams(text), toNumber) : parseJson(text, toNumber)
+  return syntax === 'form' ? buildFormPayload(new URLSearchParams(text), [], toNumber) : parseJson(text, toNumber)
 }
 
 const syntaxNames = { json: 'JSON', form: 'a form', text: 'a text', xml: 'XML' } as const
@@ -102,10 +106,10 @@ function parseJson(text: string, toNumber: ToNumber): SentValue {
 }
 
 /** The value of the text; undefined if it is not JSON. Throws `body-invalid` if it is nested too deeply. */
-function readShallowJson(text: string, toNumber: ToNumber): SentValue | undefined {
+function readShallowJson(text: string, toNumber: ToNumber, levels = maxDepth): SentValue | undefined {
   const value = tryParseJson(text)
   if (value === undefined) return undefined
-  if (!isWithinDepth(value, maxDepth))
+  if (!isWithinDepth(value, levels))
     throw new Problem('body-invalid', `The body has more than ${maxDepth} nested levels.`)
   return restoreNumbers(text, value, toNumber)
 }
@@ -128,9 +132,13 @@ function isWithinDepth(value: JsonValue, levels: number): boolean {
   return true
 }
 
-/** The payload of a form: an object with an array for each repeated name, or the JSON in its field `payload`. */
+/**
+ * The payload of a form: an object with an array for each repeated name, or the JSON in its field `payload`. A text of one of the `jsonFields`
+ * that is a JSON object or array becomes that. Throws `body-invalid`.
+ */
 export function buildFormPayload(
   fields: Iterable<[string, string | SentObject]>,
+  jsonFields: readonly string[] = [],
   toNumber: ToNumber = toSentNumber,
 ): SentValue {
   // no prototype, so that `__proto__` is a name like any other; one pass, because getAll() for each name is quadratic
@@ -141,8 +149,19 @@ export function buildFormPayload(
     else if (Array.isArray(earlier)) earlier.push(value)
     else form[name] = [earlier, value]
   }
-  const { payload } = form
-  const inner = typeof payload === 'string' ? readShallowJson(payload, toNumber) : undefined
-  // a number or a string in `payload` is an ordinary field and must not replace the other fields
-  return isJsonObject(inner) || Array.isArray(inner) ? inner : form
+  const open = (value: SentValue, levels: number) => openText(value, toNumber, levels)
+  for (const name of jsonFields) {
+    const value = form[name]
+    if (Array.isArray(value)) form[name] = value.map((item) => open(item, maxDepth - 2))
+    else if (value !== undefined) form[name] = open(value, maxDepth - 1)
+  }
+  const { payload = null } = form
+  const inner = open(payload, maxDepth)
+  return inner === payload ? form : inner
+}
+
+/** The JSON object or array in a text; any other value stays the same, also a text such as `5`, which is an ordinary field. */
+function openText(value: SentValue, toNumber: ToNumber, levels: number): SentValue {
+  const inner = typeof value === 'string' ? readShallowJson(value, toNumber, levels) : undefined
+  return isJsonObject(inner) || Array.isArray(inner) ? inner : value
 }

@@ -12,7 +12,7 @@ import { type Accepts, chooseSyntax, isFormType, readCharset, requireCharset, ty
 type ConvertedBody = { readonly bytes: Uint8Array<ArrayBuffer>; readonly contentType: string }
 
 /**
- * Converts a multipart form, and a form that is not UTF-8, to JSON, and another body that is not UTF-8 to UTF-8. Undefined: the body stays the
+ * Converts a multipart form, a form that is not UTF-8 and a form with `jsonFields` to JSON, and another body that is not UTF-8 to UTF-8. Undefined: the body stays the
  * same. The content type of the media type names the charset of a body that only a token let in. For a proved body, which must not change with
  * a header that nobody signed, it counts only if the bytes are not UTF-8, and only if each byte is one character in it: it can change a
  * letter, but not where a field ends. Throws `media-type-unsupported` and `body-invalid`.
@@ -27,8 +27,8 @@ export function convertBody(sent: SentBody, accepts: Accepts): ConvertedBody | u
   }
   const syntax = chooseSyntax(sent, accepts)
   const declared = findDeclared(sent)
-  if (syntax === 'multipart') return toJson(parseMultipart(sent, declared))
-  if (syntax === 'form') return convertForm(sent.bytes, declared)
+  if (syntax === 'multipart') return toJson(parseMultipart(sent, declared, accepts.listJsonFields?.()))
+  if (syntax === 'form') return convertForm(sent.bytes, declared, accepts.listJsonFields?.())
   const charset = (syntax === 'xml' ? findXmlCharset(sent, declared) : declared) ?? findDefault(sent)
   if (charset === undefined || charset === utf8) return undefined
   const [media = ''] = (sent.contentType ?? '').split(';', 1)
@@ -76,13 +76,18 @@ function findXmlCharset({ bytes, isProved }: SentBody, declared: Charset | undef
   return /^utf-?16/i.test(label) ? undefined : requireCharset(label)
 }
 
-/** A form whose bytes are UTF-8, also those that are percent-encoded, stays the same. */
-function convertForm(bytes: Uint8Array, declared: Charset | undefined): ConvertedBody | undefined {
-  if (declared === undefined || declared === utf8) {
+/** A form whose bytes are UTF-8, also those that are percent-encoded, stays the same, unless the hook names fields with JSON. */
+function convertForm(
+  bytes: Uint8Array,
+  declared: Charset | undefined,
+  jsonFields: readonly string[] = [],
+): ConvertedBody | undefined {
+  if (jsonFields.length === 0 && (declared === undefined || declared === utf8)) {
     const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
     if (!/%[89a-f]|[\u0080-\u00ff]/i.test(text) || isUtf8(unescapeBytes(text))) return undefined
   }
   const fields = splitUrlEncoded(bytes)
   const { readName, readValue } = createFormDecoder(fields, declared)
-  return toJson(buildFormPayload(fields.map((field) => [readName(field), readValue(field)])))
+  const named = fields.map((field): [string, string] => [readName(field), readValue(field)])
+  return toJson(buildFormPayload(named, jsonFields))
 }

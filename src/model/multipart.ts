@@ -16,12 +16,13 @@ type Part = RawField & { readonly file: { readonly name: string; readonly type: 
 
 /**
  * The payload of a multipart form, built as that of other forms. A file becomes its name, type and size, with its text if it is a small file of
- * text, JSON or XML. A file in the field `payload` is read like a field, as some senders send their JSON. The boundary of a proved form is
+ * text, JSON or XML. A file in the field `payload`, or in one of the `jsonFields`, is read like a field, as some senders send their JSON. The boundary of a proved form is
  * read from its first line, because signatures do not cover the media type. Throws `body-invalid`.
  */
 export function parseMultipart(
   { bytes, contentType = '', isProved }: SentBody,
   declared: Charset | undefined,
+  jsonFields: readonly string[] = [],
 ): SentValue {
   const boundary = isProved ? findBoundary(bytes) : readDeclaredBoundary(contentType)
   if (boundary === undefined) throw toIncompleteProblem()
@@ -35,8 +36,10 @@ export function parseMultipart(
   return buildFormPayload(
     parts.map((part) => {
       const name = readName(part)
-      return [name, part.file === undefined || name === 'payload' ? readValue(part) : toFile(part, part.file)]
+      const isJson = name === 'payload' || jsonFields.includes(name)
+      return [name, part.file === undefined || isJson ? readValue(part) : toFile(part, part.file)]
     }),
+    jsonFields,
   )
 }
 

@@ -33,6 +33,8 @@ export type SenderFacts = {
   readonly deliveryId?: readonly Fact[]
   /** True: the sender may also write a number of the payload as a text. So after few payloads, the type of such a field allows both. */
   readonly hasNumbersAsTexts?: true
+  /** The fields of its forms whose text is JSON. */
+  readonly jsonFields?: readonly string[]
   readonly from?: ValuePath
   readonly subject?: ValuePath
 }

@@ -13,6 +13,8 @@ export type Accepts = {
   xml?: boolean
   /** Whether an empty body is the payload null: some senders send notifications without a body. */
   empty?: boolean
+  /** Lists the fields of a form whose text is JSON. Only called for forms, because it searches the headers. */
+  listJsonFields?: () => readonly string[]
 }
 
 /** `empty`: without a body, or with blanks only. */

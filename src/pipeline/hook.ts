@@ -1,5 +1,5 @@
 // A hook name and everything that takes its requests. Each request looks its hook up once and hands it on.
-import { type Admitted, type Delivery, listOpeningProofs, maxHookChars } from '../model/delivery.ts'
+import { type Admitted, type Delivery, type DeliveryHead, listOpeningProofs, maxHookChars } from '../model/delivery.ts'
 import type { Accepts } from '../model/syntax.ts'
 import { normalizeHookName } from '../model/config/mapping-rules.ts'
 import type { RequestHead } from '../model/verifier.ts'
@@ -7,6 +7,7 @@ import type { CompiledMapping } from './compile.ts'
 import type { CompiledFlow } from './flow.ts'
 import type { Identity } from './identity.ts'
 import type { HookMappings, Router } from './match.ts'
+import { recogniseSender } from './sources.ts'
 
 /** A mapping that requires a proof of its sender. */
 export type SignedMapping = CompiledMapping & {
@@ -171,8 +172,9 @@ export function isHookOpen({ kind, mappings }: Hook, admitted: Admitted): boolea
  * The bodies that a hook accepts besides JSON: none for the built-in hooks; forms, and the bodies that a mapping or a proved scheme accepts, for
  * the others.
  */
-export function toAcceptedBodies({ kind, signed, accepted }: Hook, admitted: Admitted): Accepts {
-  const proofs = listOpeningProofs(admitted)
+export function toAcceptedBodies(hook: Hook, head: SenderHead): Accepts {
+  const { kind, signed, accepted } = hook
+  const proofs = listOpeningProofs(head.admitted)
   return {
     forms: kind !== 'built-in',
     plain: accepted.has('text'),
@@ -180,5 +182,22 @@ export function toAcceptedBodies({ kind, signed, accepted }: Hook, admitted: Adm
     empty:
       accepted.has('empty') ||
       signed.some(({ identity, verifier }) => verifier.acceptsEmpty && isProved(identity, proofs)),
+    listJsonFields: () => listJsonFields(hook, head),
   }
+}
+
+type SenderHead = Pick<DeliveryHead, 'admitted' | 'verifiedBy' | 'headers'>
+
+/** The fields of forms with JSON that the sender is known for, or that a mapping names which the credentials open. */
+function listJsonFields({ mappings, signed }: Hook, { admitted, verifiedBy, headers }: SenderHead): string[] {
+  const named = mappings.flatMap((mapping) =>
+    mapping.mapping.jsonFields !== undefined && findDenial(mapping, admitted) === undefined
+      ? mapping.mapping.jsonFields
+      : [],
+  )
+  const proofs = listOpeningProofs(admitted)
+  const isSigned = signed.some(({ identity, verifier }) => verifier.covers.body && isProved(identity, proofs))
+  // no header may change how a signed body is read
+  const sender = recogniseSender({ verifiedBy, headers: isSigned ? {} : headers })
+  return [...new Set([...named, ...(sender?.facts.jsonFields ?? [])])]
 }

@@ -77,6 +77,13 @@ export const Mapping = z.strictObject({
     .describe(
       'Bodies that the mapping takes besides JSON and forms. text: text/plain and other text types. xml: XML. The payload is then the text. empty: a request without a body, or with blanks only. The payload is then null.',
     ),
+  jsonFields: z
+    .array(nonBlank)
+    .min(1)
+    .optional()
+    .describe(
+      'Fields of a form whose text is JSON, such as ["data"] for Uptime Kuma. A JSON object or array in such a field becomes part of the payload, for all mappings of the hook; any other text stays a string.',
+    ),
   forEach: nonBlank
     .optional()
     .describe(

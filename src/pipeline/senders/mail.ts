@@ -32,6 +32,13 @@ export const mailSenders: readonly Sender[] = [
     },
   },
   {
+    source: 'mandrill',
+    label: 'Mandrill',
+    // https://mailchimp.com/developer/transactional/guides/track-respond-activity-webhooks/
+    marks: [sent('x-mandrill-signature')],
+    jsonFields: ['mandrill_events'],
+  },
+  {
     source: 'mailgun',
     label: 'Mailgun',
     docs: 'https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/securing-webhooks',

@@ -116,3 +116,53 @@ test('an empty body is null where it is accepted, and else refused with the key'
     }
   }
 })
+
+describe('a multipart form of an attacker', () => {
+  const type = 'multipart/form-data; boundary=x'
+  const part = (headers: string, value: string) =>
+    `--x\r\nContent-Disposition: form-data; ${headers}\r\n\r\n${value}\r\n`
+  const end = '--x--\r\n'
+  const many = 200_000
+
+  test.each([
+    ['no final delimiter', part('name="a"', '1')],
+    ['no delimiter', 'a=1'],
+    ['no blank line after the headers', `--x\r\nContent-Disposition: form-data; name="a"\r\n${end}`],
+    ['a header without end', `--x\r\nContent-Disposition: form-data; name="${'a'.repeat(many)}`],
+    ['thousands of headers, none of which names the part', `--x\r\n${'a: b\r\n'.repeat(many)}\r\n1\r\n${end}`],
+    ['thousands of parameters without a name', part(`${'; a="'.repeat(many)}`, '1') + end],
+    ['thousands of lines that begin like a delimiter', '\r\n--xy'.repeat(many)],
+    ['more parts than a form may have', part('name="a"', '').repeat(5_000) + end],
+    ['a second part in the first one', `--x\r\n--x\r\n${end}`],
+  ])('is refused: %s', (_what, body) => {
+    expect(read(body, type)).toBe('body-invalid')
+  })
+
+  test('names and file names are only text: prototypes, quotes in quotes, percent signs and paths', () => {
+    const body =
+      part('name="__proto__"', '{"polluted":1}') +
+      part('name="constructor"', '1') +
+      part('name="a\\"; filename=\\"b"', '2') +
+      part('name="f"; filename="%2e%2e%2F%22\xc3\xa9.txt"\r\nContent-Type: text/plain', '3') +
+      end
+    const payload = read(body, type)
+    expect(Object.entries(payload ?? {})).toEqual([
+      ['__proto__', '{"polluted":1}'],
+      ['constructor', '1'],
+      ['a"; filename="b', '2'],
+      ['f', { name: '%2e%2e%2F"é.txt', type: 'text/plain', size: 1, text: '3' }],
+    ])
+    expect(Object.hasOwn(Object.prototype, 'polluted')).toBe(false)
+  })
+
+  test('the boundary in a value without a line break of its own is a part of the value', () => {
+    expect(read(part('name="a"', '1 --x-- and --x\n--x--\nlast') + end, type)).toEqual({
+      a: '1 --x-- and --x\n--x--\nlast',
+    })
+  })
+
+  test('a large header of a part and what follows the form change nothing', () => {
+    const body = part(`name="a"\r\nX-Filler: ${'f'.repeat(many)}`, '1') + end + part('name="b"', '2')
+    expect(read(body, type)).toEqual({ a: '1' })
+  })
+})
