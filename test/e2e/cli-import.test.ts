@@ -361,7 +361,7 @@ describe('hookloom init --from hooks.json', () => {
           prefix: 'sha256=',
           secret: 'secret-of-deploy',
         },
-        messageTemplate: 'commits.0.id: {{payload.commits.0.id}}\nfor ${5}\nEVENT: {{headers.x-github-event}}',
+        messageTemplate: 'commits.0.id: {{commits.0.id}}\nfor ${5}\nEVENT: {{headers.x-github-event}}',
       },
       { match: { path: 'merge' }, verify: { scheme: 'gitlab-token', secret: 'secret-of-merging' } },
       { match: { path: 'plain', headers: { 'x-event-key': 'repo:push' } } },
