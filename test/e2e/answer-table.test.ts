@@ -160,12 +160,6 @@ describe('refused deliveries', () => {
     ['a template that renders blank', 'blank', {}, 'payload-invalid'],
     ['a session key that renders blank', 'blank-key', {}, 'payload-invalid'],
     ['a payload that does not fit the schema of the code', 'checked', { n: 'x' }, 'payload-invalid'],
-    [
-      'more than two hundred items',
-      'each',
-      { items: Array.from({ length: 201 }, (_, n) => ({ n })) },
-      'too-many-items',
-    ],
   ])('a fault of the sender is refused, and nothing is stored: %s', async (_, hook, payload, code) => {
     const before = await readNewest()
     const reply = await ask(hook, payload)

@@ -118,7 +118,7 @@ describe('a persistent session', () => {
     ])
   })
 
-  test('a session keeps the messages of the last hour, and of the older ones no more than 1,000', async () => {
+  test('a session keeps its last 1,000 messages, in a busy hour too', async () => {
     const stage = createStageWith({ maxTurnsPerHour: 0 })
     const { runner } = scriptRunner(() => ok('So.'))
     stage.openWorker({ runner })
@@ -126,9 +126,6 @@ describe('a persistent session', () => {
       (await stage.store.messages({ agentId: 'main', sessionKey: 'hook:ticket', limit: 9_999 })).length
     await stage.accept(...Array.from({ length: 510 }, () => planTurn()))
     await pass(1_000)
-    expect(await count()).toBe(1_020)
-    await pass(3_600_000)
-    await stage.accept(planTurn())
     expect(await count()).toBe(1_000)
   })
 })
