@@ -84,7 +84,11 @@ describe('the run of another token', () => {
 
   test('the answer to a repetition of another token’s request shows neither the end of the run nor its reply', async () => {
     const gateway = await startInside({ config: { hooks: { mappings }, tokens } })
-    const headers: Headers = [['idempotency-key', 'build-7']]
+    // the delivery id of a sender counts for all tokens, an Idempotency-Key only for its own
+    const headers: Headers = [
+      ['x-github-event', 'push'],
+      ['x-github-delivery', 'build-7'],
+    ]
     const { runId } = await start(gateway, { headers })
     const repeated = await ask(gateway, '/hooks/builds', {
       method: 'POST',

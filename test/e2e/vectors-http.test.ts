@@ -153,9 +153,13 @@ describe('requests that these tests sign with a shared secret', () => {
     'a request of %s is accepted up to the end of its tolerance, and not a second later',
     async (id, scheme) => {
       const tolerance = (scheme.toleranceSeconds ?? Number.NaN) * 1000
-      for (const side of [-1, 1]) {
-        expect(await isIn(id, signed(scheme, { at: now + side * tolerance }))).toBe(true)
-        expect(await isIn(id, signed(scheme, { at: now + side * (tolerance + 1000) }))).toBe(false)
+      // a time ahead of the clock is no repetition
+      for (const [side, most] of [
+        [-1, tolerance],
+        [1, Math.min(tolerance, 300_000)],
+      ] as const) {
+        expect(await isIn(id, signed(scheme, { at: now + side * most }))).toBe(true)
+        expect(await isIn(id, signed(scheme, { at: now + side * (most + 1000) }))).toBe(false)
       }
     },
   )
