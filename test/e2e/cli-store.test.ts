@@ -34,7 +34,7 @@ const config = {
 }
 
 const deliveryFields =
-  'deliveryId receivedAt hook source event mappingId repeats repeatedAt recovered generation node state actions'.split(
+  'deliveryId receivedAt hook source event mappingId repeats repeatedAt recovered edited generation node state actions'.split(
     ' ',
   )
 
@@ -355,7 +355,7 @@ describe('commands that change something in the store', () => {
     const { dir, ...gateway } = await startGateway({
       config: {
         runners: { gone: { kind: 'command', command: 'no-such-program' } },
-        agents: { defaults: { runner: 'gone', heartbeat: { minIntervalSeconds: 1 } } },
+        agents: { defaults: { runner: 'gone', heartbeat: { every: '30m', minIntervalSeconds: 1 } } },
       },
     })
     const { runId, deliveryId } = await post(gateway, 'agent', { message: 'Look', wakeMode: 'now' })
