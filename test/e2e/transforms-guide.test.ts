@@ -75,8 +75,8 @@ async function ask(hook: string, payload: unknown): Promise<string[]> {
 
 const results = `const agent = { message: 'x' }
 const made = {
-  200: () => Array.from({ length: 200 }, () => agent),
   201: () => Array.from({ length: 201 }, () => agent),
+  10001: () => Array.from({ length: 10_001 }, () => agent),
   empty: () => [],
   nothing: () => undefined,
   kept: () => ({}),
@@ -184,8 +184,8 @@ describe('contract of the guide', () => {
   test.each([
     ['kept', ['as rendered']],
     ['empty', ['204']],
-    ['200', Array.from({ length: 200 }, () => 'x')],
-    ['201', ['200 parked']],
+    ['201', Array.from({ length: 201 }, () => 'x')],
+    ['10001', ['200 parked']],
     ['nothing', ['200 parked']],
     ['date', ['200 parked']],
     ['larger', ['200 parked']],
@@ -196,7 +196,7 @@ describe('contract of the guide', () => {
   test('a result just below the documented limit is accepted', async () => {
     const [message = ''] = await ask('results', 'large')
     expect(message).toHaveLength(255 * 1024)
-    expect(text).toContain('| result, as JSON | 256 kB, 64 levels deep | |\n| objects in an array | 200 | |\n')
+    expect(text).toContain('| result, as JSON | 256 kB, 64 levels deep | |\n| objects in an array | 10,000 | |\n')
   })
 
   test('the guide prints the default values of the settings', () => {
