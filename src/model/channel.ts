@@ -13,6 +13,7 @@ export type Outgoing = {
   readonly to: string | undefined
   /** One piece of the message, as `split` returned it. */
   readonly text: string
+  /** How to show `text`: a reply as Markdown, an alert with nothing in it read as markup. */
   readonly format: TextFormat
   /** A nonce of at most 25 characters (Discord's limit), which is the same for every attempt of one message. */
   readonly nonce: string

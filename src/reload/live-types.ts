@@ -76,6 +76,7 @@ export type Live = {
   reload(): Promise<ReloadReport>
   /** Publishes the save that waits because of `hooks.transforms.hold`. Rejects with `conflict` if none waits. */
   publish(): Promise<{ readonly generation: string }>
+  /** Which generation is live, and why a saved file is not. */
   status(): LiveStatus
   onSwap(listener: SwapListener): void
   onReload(listener: ReloadListener): void

@@ -57,11 +57,11 @@ describe('the types of the built package', () => {
     ['VerifierContext', 3],
     ['VerifierDefinition', 7],
     ['ChannelDefinition', 6],
-    ['Outgoing', 6],
+    ['Outgoing', 7],
     ['PresetParts', 2],
     ['PresetSetup', 2],
     ['HookloomOptions', 14],
-    ['Hookloom', 5],
+    ['Hookloom', 6],
   ] as const)('%s has %i fields, and an editor shows the meaning of each', (type, count) => {
     const hovers = readHovers(type)
     expect(Object.keys(hovers)).toHaveLength(count)
