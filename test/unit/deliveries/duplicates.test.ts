@@ -68,8 +68,14 @@ describe('the dedupe key of a delivery', () => {
       const access = createAccess({ clock: () => 0 })
       const tokenId = access.findTokenId(token, 'in', live)
       const head = {
-        ...{ method: 'POST', url: '/hooks/in', path: 'in', headers, client: '203.0.113.7', token: 'valid' as const },
-        ...{ tokenId, keyScope: access.findKeyScope(tokenId, live) },
+        method: 'POST',
+        url: '/hooks/in',
+        path: 'in',
+        headers,
+        client: '203.0.113.7',
+        token: 'valid' as const,
+        tokenId,
+        keyScope: access.findKeyScope(tokenId, live),
       }
       const { admitted } = buildAdmittedHead(head, new Set(), { signedFor: [], source: undefined })
       const sender = recogniseSender({ verifiedBy: undefined, headers })
