@@ -13,7 +13,8 @@ const bidi = '\u202egnp.exe\u2066\u200f'
 const unseen = '\u0007\u001b\u200f\u202e\u2066\u2800\u3164\u{e0041}'
 /** The third letter is not drawn, but is legal in the name of a field, so the gateway learns the name. */
 const unseenName = 'pa\u3164id'
-const shownName = 'pa⟨3164⟩id'
+/** The name as a path, which a template reads. */
+const unseenPath = String.raw`['pa\u3164id']`
 const longName = 'name_'.repeat(12)
 const stripe = { 'stripe-signature': 't=1,v1=0' }
 const nest = (levels: number) => `${'{"deep":'.repeat(levels)}1${'}'.repeat(levels)}`
@@ -253,7 +254,7 @@ describe.skipIf(!hasBrowser)('hostile payloads in the views that learn from payl
     await page.keyboard.type('{{')
     await options.first().waitFor(wait)
     expect(await readPaths()).toEqual(
-      expect.arrayContaining(['text', 'toString', 'hasOwnProperty', shownName, longName]),
+      expect.arrayContaining(['text', 'toString', 'hasOwnProperty', unseenPath, longName]),
     )
     for (const path of await readPaths()) expect(path).not.toMatch(/__proto__|constructor|img|exe|<|\u202e/)
     expect(await findActive()).toEqual([])
@@ -262,9 +263,9 @@ describe.skipIf(!hasBrowser)('hostile payloads in the views that learn from payl
     expect(await readFocus()).toBe('save-template')
     await page.keyboard.press('Shift+Tab')
     await page.keyboard.type('pa')
-    await expect.poll(async () => (await readPaths())[0], wait).toBe(shownName)
+    await expect.poll(async () => (await readPaths())[0], wait).toBe(unseenPath)
     await page.keyboard.press('Enter')
-    expect(await template().inputValue()).toBe(`{{${unseenName}}}`)
+    expect(await template().inputValue()).toBe(`{{${unseenPath}}}`)
     await result()
       .getByLabel('Prompt, as the agent reads it')
       .getByText(/no(⟨2800⟩)?thing/)
@@ -280,11 +281,11 @@ describe.skipIf(!hasBrowser)('hostile payloads in the views that learn from payl
   test('what changed is shown with hostile names as text, and a fixture is made of it with the keyboard', async () => {
     await expect.poll(() => readLearnt('/api/shapes?hook=odd'), wait).toMatch(/"event":"usual".*odd is new/)
     await open('odd')
-    await changes().getByText(`stripe usual: ${shownName} is new: string`).waitFor(wait)
+    await changes().getByText(`stripe usual: ${unseenPath} is new: string`).waitFor(wait)
     expect(await findActive()).toEqual([])
     const change = changes()
       .getByRole('listitem')
-      .filter({ hasText: `stripe usual: ${shownName}` })
+      .filter({ hasText: `stripe usual: ${unseenPath}` })
     await press(change.getByRole('button', { name: 'make it a fixture' }))
     await change.getByText(/Created .*Removed: .*payload\.⟨202e⟩gnp\.exe⟨2066⟩⟨200f⟩password/).waitFor(wait)
     expect(await readFocus()).toBe('make it a fixture')
@@ -304,7 +305,7 @@ describe.skipIf(!hasBrowser)('hostile payloads in the views that learn from payl
     const uncovered = coverage().getByRole('list', { name: 'Requests without a fixture' }).getByRole('listitem')
     const hostile = uncovered.filter({ hasText: '⟨202e⟩gnp.exe⟨2066⟩⟨200f⟩ </script><img src=x' })
     await hostile.waitFor(wait)
-    await coverage().getByText(`${shownName} (string)`).first().waitFor(wait)
+    await coverage().getByText(`${unseenPath} (string)`).first().waitFor(wait)
     expect(await findActive()).toEqual([])
     await coverage().scrollIntoViewIfNeeded()
     expect(await findMisfits('coverage')).toEqual([])
