@@ -225,9 +225,10 @@ export type DeliverResult = {
 export type TransformResult = OneResult | OneResult[] | null
 /** A field of another kind is an error, because every field of a wake is optional. */
 type OneResult =
-  | (AgentResult & Without<Exclude<keyof WakeResult, keyof AgentResult>>)
   | (WakeResult & Without<Exclude<keyof AgentResult | keyof DeliverResult, keyof WakeResult>>)
   | (DeliverResult & Without<Exclude<keyof AgentResult | keyof WakeResult, keyof DeliverResult>>)
+  // the last one: of several that fit equally badly, TypeScript explains the last, and this is the usual one
+  | (AgentResult & Without<Exclude<keyof WakeResult, keyof AgentResult>>)
 type Without<Keys extends PropertyKey> = { [Key in Keys]?: never }
 
 export type TransformFunction<Payload = JsonValue> = (
