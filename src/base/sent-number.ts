@@ -61,7 +61,8 @@ export function isHeld(text: string): boolean {
 
 /** Negative if the first number is smaller, 0 if they are equal. Exact; but numbers that doubles hold are compared as doubles. */
 export function compareNumbers(one: number | SentNumber, other: number | SentNumber): number {
-  const [held, otherHeld] = [toDouble(one), toDouble(other)]
+  const held = toDouble(one)
+  const otherHeld = toDouble(other)
   if (held !== undefined && otherHeld !== undefined) return held - otherHeld
   return compareDecimals(toDecimal(String(one)), toDecimal(String(other)))
 }
@@ -87,7 +88,8 @@ function toDecimal(text: string): Decimal {
 }
 
 function compareDecimals(one: Decimal, other: Decimal): number {
-  const [signOfOne, signOfOther] = [readSign(one), readSign(other)]
+  const signOfOne = readSign(one)
+  const signOfOther = readSign(other)
   if (signOfOne !== signOfOther || signOfOne === 0) return signOfOne - signOfOther
   if (one.exponent !== other.exponent) return one.exponent < other.exponent ? -signOfOne : signOfOne
   if (one.digits === other.digits) return 0

@@ -18,7 +18,8 @@ export function takeEnd(text: string, max: number): string {
 
 /** The index, or the one before it if the index is inside a code point. */
 export function findCharacterStart(text: string, index: number): number {
-  const [before, after] = [text.charCodeAt(index - 1), text.charCodeAt(index)]
+  const before = text.charCodeAt(index - 1)
+  const after = text.charCodeAt(index)
   return before >= 0xd800 && before <= 0xdbff && after >= 0xdc00 && after <= 0xdfff ? index - 1 : index
 }
 

@@ -63,7 +63,8 @@ export function chooseSessionMode(
 /** Returns the action with its final agent and key. Throws `session-key-denied`, `agent-denied` or `model-denied`. */
 export function applyPolicy(given: Action, config: Config, input: PolicyInput): PlannedAction {
   const { delivery, jobKeys } = input
-  const [action, origin] = [toWellFormed(given), toWellFormed(toOrigin(delivery))]
+  const action = toWellFormed(given)
+  const origin = toWellFormed(toOrigin(delivery))
   if (action.kind === 'wake') {
     return { kind: 'wake', action, agentId: findDefaultAgentId(config), sessionKey: mainSessionKey, origin }
   }

@@ -1,11 +1,8 @@
 // What stays of the transcript of a session: whole exchanges. An exchange is a prompt with its reply.
 import type { Session } from '../model/job.ts'
 
-/**
- * The newest exchanges with at most so many messages and bytes in all stay, and so do those of the last `youngerThanMs`. Default of
- * `youngerThanMs`: 0.
- */
-export type TranscriptBounds = { readonly messages: number; readonly bytes: number; readonly youngerThanMs?: number }
+/** The newest exchanges with at most so many messages and bytes in all stay. */
+export type TranscriptBounds = { readonly messages: number; readonly bytes: number }
 
 /** The part of the store that shortens transcripts. */
 export interface TranscriptKeeper {
@@ -23,18 +20,11 @@ type Statement = {
   readonly textBytes: string
   readonly maxMessages: string
   readonly maxBytes: string
-  /** Messages of later moments stay. */
-  readonly until: string
 }
 
 /** Deletes all messages before the oldest exchange that stays, or all if none stays. */
-export const deleteBeyond = ({ ofSession, textBytes, maxMessages, maxBytes, until }: Statement) => `DELETE FROM messages
-  WHERE ${ofSession} AND at <= ${until} AND seq < coalesce((SELECT min(seq) FROM (
+export const deleteBeyond = ({ ofSession, textBytes, maxMessages, maxBytes }: Statement) => `DELETE FROM messages
+  WHERE ${ofSession} AND seq < coalesce((SELECT min(seq) FROM (
     SELECT seq, role, count(*) OVER newest AS messages, sum(${textBytes}) OVER newest AS bytes
       FROM messages WHERE ${ofSession} WINDOW newest AS (ORDER BY seq DESC)) counted
     WHERE role = 'user' AND messages <= ${maxMessages} AND bytes <= ${maxBytes}), ${Number.MAX_SAFE_INTEGER})`
-
-/** The newest moment of which messages may be deleted. Without `youngerThanMs`, the clock does not matter: it may have been set back. */
-export function findUntil({ youngerThanMs }: TranscriptBounds, now: number): number {
-  return youngerThanMs === undefined ? Number.MAX_SAFE_INTEGER : now - youngerThanMs
-}

@@ -251,12 +251,6 @@ export function describeSessions(stage: () => Stage): void {
         expect(await toTexts()).toEqual(['c', 'c!', 'd', 'd!', 'e', 'e!'])
       })
 
-      test('exchanges that are younger than the bounds allow stay, however many there are', async () => {
-        for (const each of ['a', 'b', 'c']) await say(each)
-        await say('d', { keeps: { messages: 0, bytes: 0, youngerThanMs: 2_500 } })
-        expect(await toTexts()).toEqual(['b', 'b!', 'c', 'c!', 'd', 'd!'])
-      })
-
       test('trimTranscript() deletes the older exchanges and the state of the runner, returns how many messages, and keeps events', async () => {
         const { store } = stage()
         await appendEvents({ text: 'unheard', sessionKey: 'hook:pr:1' })

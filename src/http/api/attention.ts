@@ -63,7 +63,8 @@ export async function readCases({ store, refusals, clock }: AttentionParts): Pro
     ...refusals.list().flatMap((refusal): Case[] => {
       const { requestId: id, receivedAt: at, path, code } = refusal
       if (at < since || isStranger(refusal)) return []
-      const [hook, title] = [refusal.hook ?? path, findReason(refusal)]
+      const hook = refusal.hook ?? path
+      const title = findReason(refusal)
       return [{ kind: 'refused', id, at, hook, code, place: null, title, cause: `${hook} ${title}` }]
     }),
   ]

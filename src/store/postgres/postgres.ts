@@ -208,7 +208,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     hold: (given) => writeSilently((own) => hold(own, given, now())),
     unhold: (given) => writeAndSignal(['jobs'], (own) => unhold(own, given)),
     drop: (id) => writeSilently((own) => drop(own, id, now())),
-    trimTranscript: (name, bounds) => writeSilently((own) => trimTranscript(own, { ...name, bounds, now: now() })),
+    trimTranscript: (name, bounds) => writeSilently((own) => trimTranscript(own, { ...name, bounds })),
     sweep,
     now: readNow,
     lease: (given) => writeSilently((own) => lease(own, { ...given, now: now() })),

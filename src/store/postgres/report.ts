@@ -105,7 +105,7 @@ async function recordSteps(query: Query, { leased, what, now }: Recording): Prom
       text,
     )
   }
-  if (keeps !== undefined) await deleteMessages(query, { agentId, sessionKey, bounds: keeps, now })
+  if (keeps !== undefined) await deleteMessages(query, { agentId, sessionKey, bounds: keeps })
   if (consumed.length > 0) {
     await query(
       `UPDATE events SET consumed_at = ${now}

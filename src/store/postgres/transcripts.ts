@@ -1,25 +1,21 @@
 // Shortens the transcript of a session.
 import type { Session } from '../../model/job.ts'
-import { deleteBeyond, findUntil, type TranscriptBounds } from '../transcripts.ts'
+import { deleteBeyond, type TranscriptBounds } from '../transcripts.ts'
 import type { Query } from './pool.ts'
 
-/** `now`: the current time as an SQL expression. */
-type Trim = Pick<Session, 'agentId' | 'sessionKey'> & { readonly bounds: TranscriptBounds; readonly now: string }
+type Trim = Pick<Session, 'agentId' | 'sessionKey'> & { readonly bounds: TranscriptBounds }
 
-const deleteOldMessages = (now: string) =>
-  `${deleteBeyond({
-    ofSession: 'agent_id = $1 AND session_key = $2',
-    textBytes: 'octet_length(text)',
-    maxMessages: '$3::bigint',
-    maxBytes: '$4::bigint',
-    // the moment relative to now, because the clock of the database counts
-    until: `${now} + $5::bigint`,
-  })} RETURNING seq`
+const deleteOldMessages = `${deleteBeyond({
+  ofSession: 'agent_id = $1 AND session_key = $2',
+  textBytes: 'octet_length(text)',
+  maxMessages: '$3::bigint',
+  maxBytes: '$4::bigint',
+})} RETURNING seq`
 
 /** Returns how many messages were deleted. */
-export async function deleteMessages(query: Query, { agentId, sessionKey, bounds, now }: Trim): Promise<number> {
+export async function deleteMessages(query: Query, { agentId, sessionKey, bounds }: Trim): Promise<number> {
   const { messages, bytes } = bounds
-  const deleted = await query(deleteOldMessages(now), agentId, sessionKey, messages, bytes, findUntil(bounds, 0))
+  const deleted = await query(deleteOldMessages, agentId, sessionKey, messages, bytes)
   return deleted.length
 }
 

@@ -104,10 +104,7 @@ export type Operation =
       readonly cancel: FlowCancel | undefined
     }
   | { readonly kind: 'forget'; readonly hook: string; readonly key: string }
-  | ({ readonly kind: 'trim'; readonly at: number; readonly bounds: TranscriptBounds } & Pick<
-      Session,
-      'agentId' | 'sessionKey'
-    >)
+  | ({ readonly kind: 'trim'; readonly bounds: TranscriptBounds } & Pick<Session, 'agentId' | 'sessionKey'>)
   | { readonly kind: 'noteRepeats'; readonly repeats: readonly Repetition[] }
   | {
       readonly kind: 'quarantine'

@@ -3,7 +3,7 @@
 import { selectTouchedSessions, whereBehind } from './catalog.ts'
 import type { Database, Row, SqlValue } from './driver.ts'
 import type { EventValues, OperationOf, WakeValues } from './operations.ts'
-import { deleteBeyond, findUntil, type TranscriptBounds } from '../transcripts.ts'
+import { deleteBeyond, type TranscriptBounds } from '../transcripts.ts'
 
 const insertEvent = `INSERT INTO events (agent_id, session_key, text, source, trusted, wakes, at, delivery_id)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
@@ -33,7 +33,6 @@ const deleteOldMessages = deleteBeyond({
   textBytes: 'length(CAST(text AS BLOB))',
   maxMessages: '?3',
   maxBytes: '?4',
-  until: '?5',
 })
 
 /** The session of a turn. */
@@ -56,7 +55,7 @@ export function insertWakeEvent(
 export function writeTurn(db: Database, operation: OperationOf<'report'>, { agentId, sessionKey }: SessionId): void {
   const { id, at, messages, keeps, consumed, runnerState, recipient } = operation
   for (const { role, text } of messages) db.run(insertMessage, agentId, sessionKey, at, role, id, text)
-  if (keeps !== undefined) deleteMessages(db, { agentId, sessionKey }, { at, bounds: keeps })
+  if (keeps !== undefined) deleteMessages(db, { agentId, sessionKey }, keeps)
   if (consumed.length > 0) db.run(consume, at, agentId, sessionKey, JSON.stringify(consumed))
   if (runnerState !== undefined) {
     db.run(touchSession, agentId, sessionKey, at)
@@ -78,17 +77,18 @@ export function writeTurn(db: Database, operation: OperationOf<'report'>, { agen
   }
 }
 
-type Trim = { readonly at: number; readonly bounds: TranscriptBounds }
-
-function deleteMessages(db: Database, { agentId, sessionKey }: SessionId, { at, bounds }: Trim): number {
-  const { messages, bytes } = bounds
-  return db.run(deleteOldMessages, agentId, sessionKey, messages, bytes, findUntil(bounds, at)).changes
+function deleteMessages(
+  db: Database,
+  { agentId, sessionKey }: SessionId,
+  { messages, bytes }: TranscriptBounds,
+): number {
+  return db.run(deleteOldMessages, agentId, sessionKey, messages, bytes).changes
 }
 
 /** The catalog must be complete. */
-export function trimTranscript(db: Database, { at, agentId, sessionKey, bounds }: OperationOf<'trim'>): number {
+export function trimTranscript(db: Database, { agentId, sessionKey, bounds }: OperationOf<'trim'>): number {
   db.run('UPDATE sessions SET runner_state = NULL WHERE agent_id = ? AND session_key = ?', agentId, sessionKey)
-  return deleteMessages(db, { agentId, sessionKey }, { at, bounds })
+  return deleteMessages(db, { agentId, sessionKey }, bounds)
 }
 
 const selectSession = 'SELECT * FROM sessions WHERE agent_id = ? AND session_key = ?'

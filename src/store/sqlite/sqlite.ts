@@ -151,7 +151,7 @@ function createStore({ connection, writer, clock, room, countOpenings = () => 1 
       }),
     deleteSealed: async (requestIds) => writer.run({ kind: 'release', requestIds }),
     forget: async ({ hook, key }) => writer.run({ kind: 'forget', hook, key }),
-    trimTranscript: async (name, bounds) => writer.run({ kind: 'trim', at: clock(), bounds, ...name }),
+    trimTranscript: async (name, bounds) => writer.run({ kind: 'trim', bounds, ...name }),
     claim: async ({ limit, leaseMs, limits = {}, only, onEnded }) => {
       const jobs: ClaimedJob[] = []
       // new jobs of flows are sorted in small operations, so that appends can run in between
