@@ -2,6 +2,11 @@
 // request comes from. Builds the URLs of local servers.
 import type { IncomingHttpHeaders } from 'node:http'
 
+/** RFC 1952, 2.3.1: gzip begins with 1f 8b, and no text in UTF-8 does. */
+export function isGzip(bytes: Uint8Array): boolean {
+  return bytes[0] === 0x1f && bytes[1] === 0x8b
+}
+
 /** The body; undefined if it exceeds the limit. In that case, the rest is not read. Throws if the connection breaks. */
 export async function readLimitedBody(
   body: AsyncIterable<Uint8Array> | null,

@@ -1,4 +1,5 @@
 // Reads a body completely, in time and under its limit, and inflates it, or throws a Problem. No listener and no timer is left behind.
+import { isGzip } from '../base/http.ts'
 import { Problem } from '../model/problem.ts'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { promisify } from 'node:util'
@@ -154,9 +155,9 @@ function readEncoding(header: string | undefined): Encoding {
   }
 }
 
-/** RFC 1952, 2.3.1: gzip begins with 1f 8b, and no text in UTF-8 does. The other encodings have no such mark. */
+/** Only gzip is known by its bytes. */
 function detectEncoding(raw: Buffer, declared: Encoding): Encoding {
-  if (raw[0] === 0x1f && raw[1] === 0x8b) return 'gzip'
+  if (isGzip(raw)) return 'gzip'
   if (declared === 'identity' || declared === 'gzip' || raw.length === 0) return 'identity'
   throw new Problem(
     'encoding-unsupported',

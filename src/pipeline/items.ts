@@ -40,7 +40,7 @@ export function splitItems(delivery: Delivery, itemsPath: ItemsPath | undefined)
   for (const path of itemsPath.paths) {
     const items = readPath(payload, path)
     if (!Array.isArray(items)) continue
-    requireFewItems(itemsPath.text, items.length, JSON.stringify(replaceAt(payload, path, [])).length)
+    requireFewItems(itemsPath.text, items.length, () => JSON.stringify(replaceAt(payload, path, [])).length)
     if (items.length === 0)
       return { count: 0, deliveries: [], whyNone: `The list ${itemsPath.text} of forEach is empty.` }
     return { count: items.length, deliveries: listAlone(delivery, { payload, path, items }) }
@@ -68,9 +68,11 @@ function replaceAt(value: SentValue, [step, ...below]: Path, list: SentValue): S
   return Array.isArray(value) ? value.with(Number(step), inner) : { ...value, [step]: inner }
 }
 
-function requireFewItems(text: string, count: number, bytesOutside: number): void {
+function requireFewItems(text: string, count: number, measureOutside: () => number): void {
   if (count > maxActions) throw toItemsProblem(text, `expected at most ${maxActions} items, found ${count}`)
-  if (count > 1 && count * bytesOutside > maxRepeatedBytes) {
+  if (count < 2) return
+  const bytesOutside = measureOutside()
+  if (count * bytesOutside > maxRepeatedBytes) {
     const found = `${count} items and ${bytesOutside} bytes outside the list`
     throw toItemsProblem(text, `each item repeats the fields outside the list, found ${found}`)
   }

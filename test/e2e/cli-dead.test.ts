@@ -9,7 +9,7 @@ test(
     const gateway = await startGateway({
       config: {
         runners: { gone: { kind: 'command', command: 'no-such-program' } },
-        agents: { defaults: { runner: 'gone', heartbeat: { minIntervalSeconds: 1 } } },
+        agents: { defaults: { runner: 'gone', heartbeat: { every: '30m', minIntervalSeconds: 1 } } },
       },
     })
     const { dir, url } = gateway

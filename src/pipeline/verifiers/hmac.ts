@@ -1,6 +1,7 @@
 // HMAC in all its forms. It is computed over the raw bytes, before they are parsed.
 import { createHmac, type KeyObject } from 'node:crypto'
 import { gunzipSync } from 'node:zlib'
+import { isGzip } from '../../base/http.ts'
 import type { Verified, VerifyRequest } from '../../model/verifier.ts'
 import {
   readBodyTimestamp,
@@ -140,11 +141,6 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
       return pieces && describeSignedText(pieces)
     },
   }
-}
-
-/** RFC 1952, 2.3.1. The bytes decide, as they do for the payload: no sender signs Content-Encoding. */
-function isGzip(bytes: Uint8Array): boolean {
-  return bytes[0] === 0x1f && bytes[1] === 0x8b
 }
 
 /** A stranger may send a bomb: it is stopped at this size, and only one is open at a time. */

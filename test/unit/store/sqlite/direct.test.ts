@@ -40,9 +40,9 @@ describe('a lone operation', () => {
     const counted = await openCounted()
     await untilDirect(counted)
     const reader = createSqliteReader({ file: counted.file })
-    const read = await reader.deliveries({ limit: 999 })
-    expect(read).toEqual(await counted.store.deliveries({ limit: 999 }))
-    expect(read.length).toBe(Number((await counted.store.health()).facts['commits']))
+    expect(await reader.deliveries({ limit: 9 })).toEqual(await counted.store.deliveries({ limit: 9 }))
+    const { deliveries } = await reader.counts()
+    expect(deliveries.accepted).toBe(Number((await counted.store.health()).facts['commits']))
     await reader.close()
   })
 
