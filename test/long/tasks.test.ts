@@ -57,12 +57,13 @@ const solutions: Readonly<Record<string, (mcp: McpClient, ids: readonly string[]
     await save(mcp, config, '"id": "code",', `"id": "code", ${proof},`)
   },
   'a mapping that matches too much': async (mcp, [info = '']) => {
-    const template = 'alert {{title}}'
+    const messageTemplate = 'alert {{title}}'
     const match = { path: 'alerts', payload: { severity: 'critical' } }
     const { tried } = await mcp.ask<{ tried: { deliveryId: string; matches: boolean }[] }>('try', {
       last: 50,
       hook: 'alerts',
-      draft: { template, match },
+      messageTemplate,
+      match,
     })
     expect(tried.find(({ deliveryId }) => deliveryId === info)?.matches).toBe(false)
     await save(mcp, config, '"path": "alerts"', `"path": "alerts", "payload": ${JSON.stringify(match.payload)}`)
