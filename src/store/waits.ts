@@ -205,9 +205,16 @@ function parseBlocker(blocker: string, job: Row): Found {
 
 type Line = LineFacts & { readonly text: string; readonly rank: number }
 
-/** The lines whose keys are due, each with the rank of its first key. */
+/** Whether the key `k` has a queued job. Until a claim finds room in its line, a key is ready even if its only turn is running or was ended. */
+const hasQueued = `(SELECT q.seq FROM ${jobsOfKey('q', 'k.id', whereQueued('q'))} LIMIT 1) IS NOT NULL`
+
+/** The lines in which jobs are due, each with the rank of its first key that has one. */
 function* readLines(): Script<Line[]> {
-  const rows = yield* run(`SELECT line, min(rank) AS rank FROM flow_keys WHERE state = 'ready' GROUP BY line`)
+  const first = `SELECT k.rank FROM flow_keys k WHERE k.state = 'ready' AND k.line = l.line AND ${hasQueued} ORDER BY k.rank, k.id LIMIT 1`
+  const lines = `SELECT DISTINCT line FROM flow_keys WHERE state = 'ready'`
+  const rows = yield* run(
+    `SELECT * FROM (SELECT l.line, (${first}) AS rank FROM (${lines}) l) f WHERE rank IS NOT NULL`,
+  )
   // as: only `toLineText` makes this text
   return rows.map((row) => ({
     ...(JSON.parse(String(row['line'])) as LineFacts),
@@ -219,7 +226,8 @@ function* readLines(): Script<Line[]> {
 function* findPlace(job: Row, lines: readonly Line[], now: number): Script<Queue> {
   let before = 0
   for (const { text } of lines) {
-    const rows = `flow_keys WHERE state = 'ready' AND line = $1 AND (rank < $2 OR (rank = $2 AND id < $3))`
+    const isBefore = '(k.rank < $2 OR (k.rank = $2 AND k.id < $3))'
+    const rows = `flow_keys k WHERE k.state = 'ready' AND k.line = $1 AND ${isBefore} AND ${hasQueued}`
     const sql = `SELECT ${selectCount(rows)} AS count`
     before += Number((yield* run(sql, text, Number(job['rank']), Number(job['key_id'])))[0]?.['count'])
   }

@@ -63,6 +63,21 @@ export function describeWaits(stage: () => Stage): void {
       expect(await read(ids[3])).toBe('waits for the limit openai (2 of 2), place 3; the oldest has waited for 3 min')
     })
 
+    test('the first job that waits for a limit has place 1 and is the oldest: turns in progress and cancelled jobs are not in the queue', async () => {
+      const { store, clock } = stage()
+      const flow = { limits: ['openai'] }
+      await appendJobs(flowJob({ key: 'a', ...flow }), flowJob({ key: 'b', ...flow }))
+      await claim()
+      clock.advance(10_000)
+      const [cancelled, first, second] = await appendJobs(...['c', 'd', 'e'].map((key) => flowJob({ key, ...flow })))
+      await claim()
+      expect(await read(cancelled)).toBe('waits for the limit openai (2 of 2), place 1; the oldest has waited for 0 s')
+      await store.endJob(cancelled ?? '', { state: 'cancelled', reason: 'no' })
+      clock.advance(10_000)
+      expect(await read(first)).toBe('waits for the limit openai (2 of 2), place 1; the oldest has waited for 10 s')
+      expect(await read(second)).toBe('waits for the limit openai (2 of 2), place 2; the oldest has waited for 10 s')
+    })
+
     test('a job can wait for its key’s share of a limit, for its mapping, or for the start rate of a limit', async () => {
       const [, mine] = await appendJobs(
         flowJob({ key: 'c1', limits: ['openai'] }),
