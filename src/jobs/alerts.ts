@@ -35,6 +35,9 @@ type ParkedDelivery = {
   readonly hops: number
 }
 
+/** `subject`: what the cause is about, such as one sender. All causes with one subject share a limit, so no request may choose it. */
+export type AlertNotice = { readonly cause: string; readonly subject: string; readonly text: string }
+
 export type Alerts = {
   reportDeadJob(death: Death): void
   reportParked(parked: ParkedDelivery): void
@@ -45,12 +48,12 @@ export type Alerts = {
   /** Reports that a sender handed over a secret, which opens this mapping from now on. */
   reportSecret(mappingId: string): void
   /** Reports what the API of a sender says about its webhook or its deliveries. `text` says what to do. Resolves as `alert` does. */
-  reportRecovery(notice: { readonly cause: string; readonly text: string }): Promise<boolean>
+  reportRecovery(notice: AlertNotice): Promise<boolean>
   /**
    * Reports that a sender is refused, silent, or accepted again, or that its payloads have changed. Resolves to false if the message could not be
    * queued now; the caller tries again.
    */
-  alert(notice: { readonly cause: string; readonly text: string }): Promise<boolean>
+  alert(notice: AlertNotice): Promise<boolean>
   /** Queues a test message, even if others were sent recently. Resolves to the id of its job. Throws `conflict` without `hooks.alerts`. */
   sendTest(): Promise<string>
 }
@@ -69,20 +72,34 @@ type AlertOptions = {
 const pauseMs = 3_600_000
 /** Causes may contain names from requests, so their number is limited. */
 const maxCausesAnHour = 20
+/** One noisy subject must not use up the messages about all others. */
+const maxCausesOfSubject = maxCausesAnHour / 4
 
 export function createAlerts({ store, config, clock, newId, onAdded, meter, log }: AlertOptions): Alerts {
   /** The causes with a message in the last hour. `more`: the number of times that the cause occurred since its message. */
-  const causes = new Map<string, { at: number; more: number }>()
-  let limitWarnedAt: number | undefined
+  const causes = new Map<string, { readonly subject: string; at: number; more: number }>()
+  /** When the log had a warning about a limit, by the name of the limit. */
+  const warned = new Map<string, number>()
 
-  function warnOfLimit(now: number): void {
-    if (limitWarnedAt !== undefined && isRecent(limitWarnedAt, now)) return
-    limitWarnedAt = now
-    log.warn({}, `alerts were sent for ${maxCausesAnHour} causes within an hour; further causes get no message now`)
+  /** The limits of a new cause. `count`: the causes of the last hour that count for it. */
+  function listLimits(subject: string) {
+    const ofSubject = [...causes.values()].filter((known) => known.subject === subject)
+    const whose = ' of one sender, module, agent or budget'
+    return [
+      { name: 'all', count: causes.size, most: maxCausesAnHour, whose: '' },
+      { name: `subject ${subject}`, count: ofSubject.length, most: maxCausesOfSubject, whose },
+    ]
+  }
+
+  function warnOfLimit({ name, most, whose }: ReturnType<typeof listLimits>[number], now: number): void {
+    for (const [known, at] of warned) if (!isRecent(at, now)) warned.delete(known)
+    if (warned.has(name)) return
+    warned.set(name, now)
+    log.warn({}, `alerts were sent for ${most} causes${whose} within an hour; further ones get no message now`)
   }
 
   /** Queues the message of a cause, unless the cause had a message in the last hour. Resolves to false if a later attempt may queue it. */
-  async function raise(cause: string, text: string, what: Pick<Alert, 'event' | 'hops'>): Promise<boolean> {
+  async function raise({ cause, subject, text }: AlertNotice, what: Pick<Alert, 'event' | 'hops'>): Promise<boolean> {
     const route = config().hooks.alerts
     if (route === undefined && !what.event) return true
     const now = clock()
@@ -92,16 +109,19 @@ export function createAlerts({ store, config, clock, newId, onAdded, meter, log 
       return true
     }
     for (const [name, { at }] of causes) if (!isRecent(at, now)) causes.delete(name)
-    if (causes.size >= maxCausesAnHour) {
-      warnOfLimit(now)
+    const limits = listLimits(subject)
+    const full = limits.find(({ count, most }) => count >= most)
+    if (full !== undefined) {
+      warnOfLimit(full, now)
       return false
     }
-    const known = { at: now, more: 0 }
+    const known = { subject, at: now, more: 0 }
     causes.set(cause, known)
+    const reached = limits.find(({ count, most }) => count + 1 === most)
     const last =
-      causes.size === maxCausesAnHour
-        ? ` This is the ${maxCausesAnHour}th cause within an hour. Further causes get no message now; the log has them.`
-        : ''
+      reached === undefined
+        ? ''
+        : ` This is the ${reached.most}th cause${reached.whose} within an hour. Further ones get no message now; the log has them.`
     const standsFor = `alert/${createHash('sha256').update(cause).digest('hex').slice(0, 32)}`
     try {
       const id = newId()
@@ -143,16 +163,18 @@ export function createAlerts({ store, config, clock, newId, onAdded, meter, log 
               : 'a heartbeat'
       const text = `Hookloom: the step "${step}" of ${name} failed permanently: ${why} "${formatCommand`hookloom retry ${jobId}`}" runs it again.`
       // ids and numbers are left out of the cause, because they differ from job to job
-      void raise(quotes ? step : `${step} ${why.replace(/\d+/g, '#')}`, text, { event: false, hops })
+      const cause = quotes ? step : `${step} ${why.replace(/\d+/g, '#')}`
+      void raise({ cause, subject: `runs of ${planned.agentId}`, text }, { event: false, hops })
     },
     reportParked({ deliveryId, hook, waitsFor, hops }) {
       meter('failures', { what: 'delivery' })
       const text =
         `Hookloom: a delivery of the hook "${cut(toLine(hook), 100)}" is parked` +
         `${describeCause(waitsFor)}. "${formatCommand`hookloom show ${deliveryId}`}" shows the reason.`
-      void raise(`parked ${waitsFor ?? hook}`, text, { event: true, hops })
+      const subject = `parked ${waitsFor ?? 'without a module'}`
+      void raise({ cause: `parked ${waitsFor ?? hook}`, subject, text }, { event: true, hops })
     },
-    reportRecovery: ({ cause, text }) => raise(cause, text, { event: true }),
+    reportRecovery: (notice) => raise(notice, { event: true }),
     reportCrowded({ jobId, agentId, sessionKey, label, turns, forMs, hops }) {
       const minutes = formatQuantity(Math.ceil(forMs / 60_000), 'minute')
       const limit = `${formatQuantity(turns, 'turn')} in an hour, the most that maxTurnsPerHour of the agent "${agentId}" allows`
@@ -163,21 +185,22 @@ export function createAlerts({ store, config, clock, newId, onAdded, meter, log 
       log.warn({ agentId, jobId }, `${named} had ${limit}. ${rest} "hookloom pause" lists it.`)
       const name = `session "${cut(toLine(sessionKey), 100)}" of the agent "${agentId}"`
       const text = `Hookloom: the ${name} had ${limit}. ${rest} Does an agent answer itself?`
-      void raise(`crowded ${label}`, text, { event: true, hops })
+      void raise({ cause: `crowded ${label}`, subject: `sessions of ${agentId}`, text }, { event: true, hops })
     },
     reportBudget({ name, percent, detail }) {
       const text = `Hookloom: ${detail}`
       log.warn({ budget: name, percent }, text)
       // never a repeat: the store notes each percentage once a period
-      void raise(`budget ${name} ${newId()}`, text, { event: true })
+      void raise({ cause: `budget ${name} ${newId()}`, subject: `budget ${name}`, text }, { event: true })
     },
     reportSecret(mappingId) {
       const text = `Hookloom: a sender handed over the secret of the mapping "${cut(toLine(mappingId), 100)}" in its handshake.`
       log.warn({ mappingId }, `${text} It is accepted from now on.`)
       // never grouped: each handshake brings another secret
-      void raise(`handed over ${mappingId} ${newId()}`, text, { event: true })
+      const cause = `handed over ${mappingId} ${newId()}`
+      void raise({ cause, subject: `handed over ${mappingId}`, text }, { event: true })
     },
-    alert: ({ cause, text }) => raise(cause, text, { event: false }),
+    alert: (notice) => raise(notice, { event: false }),
     async sendTest() {
       const route = config().hooks.alerts
       if (route === undefined) {

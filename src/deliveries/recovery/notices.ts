@@ -2,6 +2,7 @@
 // pass, only the log names the deliveries that this pass lost.
 import { formatQuantity } from '../../base/text.ts'
 import { formatCommand } from '../../base/shell.ts'
+import type { AlertNotice, Alerts } from '../../jobs/alerts.ts'
 import type { Log } from '../../model/log.ts'
 import type { HookState } from '../../recover/outbox.ts'
 import type { Clock, Store } from '../../store/store.ts'
@@ -26,7 +27,7 @@ type OutboxState = {
   readonly lost?: { readonly gone: number; readonly refused: number; readonly toldAt?: number | undefined } | undefined
 }
 
-type Notice = { readonly cause: string; readonly text: string }
+type Notice = Omit<AlertNotice, 'subject'>
 
 /** `after`: the state when the message is queued. `untold`: the state if it could not be queued; undefined if the state then stays the same. */
 type Step = {
@@ -50,7 +51,7 @@ type PassResult = Pick<RecoverResult, 'failed' | 'gone' | 'refused' | 'problem' 
 type NoticesParts = {
   readonly store: Pick<Store, 'appendAll' | 'cursor'>
   /** Queues a message to the operator. Resolves to false if it could not be queued now; the next pass tries again. */
-  readonly alert: (notice: Notice) => Promise<boolean>
+  readonly alert: Alerts['reportRecovery']
   readonly clock: Clock
   readonly log: Log
 }
@@ -64,7 +65,8 @@ export function createRecoveryNotices({ store, alert, clock, log }: NoticesParts
       const judged = step(readState(from))
       if (judged === undefined) return
       const { notice, after, untold } = judged
-      const isTold = notice === undefined || (await alert({ ...notice, cause: `${name} ${notice.cause}` }))
+      const isTold =
+        notice === undefined || (await alert({ ...notice, cause: `${name} ${notice.cause}`, subject: name }))
       const next = isTold ? after : untold
       if (next === undefined) return
       if ((await store.appendAll([], { name, from, to: JSON.stringify(next) })) !== 'moved') return

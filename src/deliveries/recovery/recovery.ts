@@ -2,6 +2,7 @@
 // gateways, only one asks by itself.
 import { sleepUnlessAborted } from '../../base/retry.ts'
 import { formatCommand } from '../../base/shell.ts'
+import type { Alerts } from '../../jobs/alerts.ts'
 import { Problem } from '../../model/problem.ts'
 import { normalizeHookName } from '../../model/config/mapping-rules.ts'
 import { outboxSenders, type Recover } from '../../model/config/recover.ts'
@@ -21,7 +22,7 @@ type RecoveryParts = Omit<IntakeParts, 'store'> & {
   /** Only the gateway with this duty recovers by itself. */
   readonly duty: Duty
   /** Queues a message to the operator. Resolves to false if it could not be queued now; the next pass tries again. */
-  readonly alert: (notice: { readonly cause: string; readonly text: string }) => Promise<boolean>
+  readonly alert: Alerts['reportRecovery']
   readonly clock: Clock
   readonly newId: () => string
   readonly pause?: ApiTools['pause']

@@ -1,5 +1,6 @@
 // Judges the records of senders: decides which problems the operator must know, and which are over. Pure: the clock and the configuration are
 // arguments.
+import type { AlertNotice } from '../../jobs/alerts.ts'
 import { type ProblemCode, problems } from '../../model/problem.ts'
 import { cut, formatQuantity, toPrintableLine } from '../../base/text.ts'
 import { countDays, countExpected, findLongestSilence, type Period, sumDownMs } from './rhythm.ts'
@@ -24,7 +25,7 @@ const looseForMs = dayMs
 const minQuietMs = 15 * minuteMs
 
 /** One message to the operator. `cause` is the same for all messages about the same beginning or the same end. */
-export type SenderNotice = { readonly cause: string; readonly text: string }
+type SenderNotice = Omit<AlertNotice, 'subject'>
 
 /** The message for the operator now, and the record to store when the message is queued. */
 export type Judgement = { readonly notice: SenderNotice | undefined; readonly after: SenderRecord }
@@ -65,7 +66,7 @@ function judgeRefusal(
     const { toldAt: toldBeforeAt, ...rest } = cause
     const ended = { ...rest, count: 0, firm: 0, toldBeforeAt, quietUntil }
     return {
-      notice: { cause: `accepted again ${toKey(record)} ${name} ${cause.since}`, text },
+      notice: { cause: `accepted again ${toSenderKey(record)} ${name} ${cause.since}`, text },
       after: replaceCause(ended),
     }
   }
@@ -79,7 +80,7 @@ function judgeRefusal(
   if (isQuiet) return undefined
   const text = `Hookloom: ${describeSender(record, facts)} was accepted before and has been refused since ${formatMoment(cause.since, now)}: ${formatQuantity(cause.count, 'request')}, ${describeCode(cause.code)}. First reason: ${cut(toPrintableLine(cause.why), 300)} ${describeRemedy(cause)}`
   return {
-    notice: { cause: `refused ${toKey(record)} ${name} ${cause.since}`, text },
+    notice: { cause: `refused ${toSenderKey(record)} ${name} ${cause.since}`, text },
     after: replaceCause({ ...cause, toldAt: now }),
   }
 }
@@ -104,7 +105,7 @@ function judgeSilence(record: SenderRecord, facts: JudgeFacts): Judgement[] | un
     const text = `Hookloom: ${describeSender(record, facts)} sends again. It was silent from ${formatMoment(silent.since, now)} for ${describeMs(last - silent.since)}.`
     return [
       {
-        notice: { cause: `sends again ${toKey(record)} ${silent.since}`, text },
+        notice: { cause: `sends again ${toSenderKey(record)} ${silent.since}`, text },
         after: { ...record, silent: undefined },
       },
     ]
@@ -118,7 +119,7 @@ function judgeSilence(record: SenderRecord, facts: JudgeFacts): Judgement[] | un
   const text = `Hookloom: ${never} ${describeSender(record, facts)} since ${formatMoment(last, now)}, ${usual}. "hookloom doctor" shows the last request of every sender; "When webhooks do not arrive" in the page about operations shows what to check.`
   return [
     {
-      notice: { cause: `silent ${toKey(record)} ${last}`, text },
+      notice: { cause: `silent ${toSenderKey(record)} ${last}`, text },
       after: { ...record, silent: { since: last, toldAt: now } },
     },
   ]
@@ -163,7 +164,7 @@ function describeSender({ hook, mapping }: SenderRecord, { name }: JudgeFacts): 
   return name === '' ? at : `${name} (${at})`
 }
 
-function toKey({ hook, source, mapping = '' }: SenderRecord): string {
+export function toSenderKey({ hook, source, mapping = '' }: SenderRecord): string {
   return JSON.stringify([hook, source, mapping])
 }
 

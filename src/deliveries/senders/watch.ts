@@ -3,13 +3,14 @@
 // records.
 import { toErrorName } from '../../base/exceptions.ts'
 import { yieldToEventLoop } from '../../base/serial.ts'
+import type { Alerts } from '../../jobs/alerts.ts'
 import type { Log } from '../../model/log.ts'
 import type { Generation } from '../../pipeline/generation.ts'
 import { findSender } from '../../pipeline/sources.ts'
 import type { Duty } from '../../store/named-leases.ts'
 import type { Clock, Store } from '../../store/store.ts'
 import type { Period } from './rhythm.ts'
-import { type JudgeFacts, judge, type SenderNotice } from './judge.ts'
+import { type JudgeFacts, judge, toSenderKey } from './judge.ts'
 import { createSenderNotes, type SenderNotes } from './notes.ts'
 import { createRecord, cutFuture, forgetRecord, readRecords, type SenderRecord, updateRecord } from './record.ts'
 
@@ -43,7 +44,7 @@ type WatchParts = {
   /** With several gateways, only one judges the records. */
   readonly duty: Duty
   /** Queues a message to the operator. Resolves to false if it could not be queued now. */
-  readonly alert: (notice: SenderNotice) => Promise<boolean>
+  readonly alert: Alerts['alert']
   readonly log: Log
 }
 
@@ -149,7 +150,7 @@ export function createSenderWatch({ store, generation, clock, duty, alert, log }
     if (facts === undefined) return
     for (const { notice } of judge(record, facts)) {
       if (notice !== undefined) {
-        if (!(await alert(notice))) continue
+        if (!(await alert({ ...notice, subject: `sender ${toSenderKey(record)}` }))) continue
         log.warn({ hook: record.hook, source: record.source }, notice.text)
       }
       await updateRecord(

@@ -4,6 +4,7 @@ import type { SentValue } from '../../base/json.ts'
 import { cut, toPrintableLine } from '../../base/text.ts'
 import { formatPath } from '../../model/api/path.ts'
 import { formatCommand } from '../../base/shell.ts'
+import type { Alerts } from '../../jobs/alerts.ts'
 import type { Log } from '../../model/log.ts'
 import type { CompiledMapping } from '../../pipeline/compile.ts'
 import type { Generation } from '../../pipeline/generation.ts'
@@ -26,8 +27,6 @@ const maxSingleShare = 0.01
 
 /** The maximum number of records, because the names of events and fields may come from requests. */
 const maxRecords = 5_000
-/** All alerts share one hourly limit, so most of it is left for failures. */
-const maxNoticesPerHour = 4
 const hourMs = 3_600_000
 const retryAfterMs = 300_000
 const maxListed = 5
@@ -52,7 +51,7 @@ type DriftWatch = {
 export type DriftParts = {
   readonly generation: () => Generation
   /** Queues a message to the operator. Resolves to false if it could not be queued now. */
-  readonly alert: (notice: { readonly cause: string; readonly text: string }) => Promise<boolean>
+  readonly alert: Alerts['alert']
   readonly log: Log
 }
 
@@ -133,21 +132,15 @@ export function createDriftWatch({ generation, alert, log }: DriftParts): DriftW
 
 type WatchedPath = { readonly mappingId: string; readonly read: MappingRead; readonly record: PathRecord }
 
-/** Sends at most a few alerts an hour, and at most one about each cause. If an alert cannot be queued, its cause waits some minutes. */
+/** Sends at most one alert an hour about each cause. If an alert cannot be queued, its cause waits some minutes. */
 function createNotices({ alert, log }: Pick<DriftParts, 'alert' | 'log'>) {
   /** `isLogged`: whether the change is already in the log. `until`: no alert about this cause is sent before this time. */
   const causes = new Map<string, { until: number; isLogged: boolean }>()
-  /** The notices of the last hour. */
-  let sent: { readonly at: number }[] = []
 
   async function queue(cause: string, text: string, now: number): Promise<boolean> {
-    sent = sent.filter(({ at }) => now - at < hourMs)
-    if (sent.length >= maxNoticesPerHour) return false
-    const notice = { at: now }
-    sent.push(notice)
-    const isQueued = await alert({ cause, text: `Hookloom: ${text}` })
+    // one subject for all: the names of hooks and events may come from requests
+    const isQueued = await alert({ cause, subject: 'payloads', text: `Hookloom: ${text}` })
     if (isQueued) causes.set(cause, { until: now + hourMs, isLogged: false })
-    else sent = sent.filter((other) => other !== notice)
     return isQueued
   }
 

@@ -210,7 +210,7 @@ const paths: readonly Path[] = [
       })
       alerts.reportBudget({ name: 'day', percent: 100, detail: 'the budget "day" has spent $5 of $5.' })
       const text = `Hookloom: github does not call the hook "ci" any more. ${outside.failure}`
-      void alerts.reportRecovery({ cause: 'a', text })
+      void alerts.reportRecovery({ cause: 'a', subject: 'github', text })
       alerts.reportSecret('ci')
     },
   },
