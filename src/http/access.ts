@@ -27,6 +27,8 @@ export type Access = {
    * the token that did. `startedBy`: the id of the token that started the run; undefined if no token did, and then nobody may.
    */
   mayUseRun(tokenId: string, startedBy: string | undefined, live: Tokens): boolean
+  /** The tokens that may wait for runs now, as `findKeyScope` names them: an id, or undefined for all hook tokens. */
+  listRunUsers(live: Tokens): readonly (string | undefined)[]
   /** The name of a token, and its right on the admin port. Undefined for any other text. */
   findOperator(given: string, live: Tokens): { readonly name: string; readonly right: AdminRight } | undefined
 }
@@ -61,13 +63,21 @@ export function createAccess({
     mayUseRun(tokenId, startedBy, { tokens }) {
       const token = omitExpired(findById(tokenId, { tokens }))
       if (token === undefined || startedBy === undefined) return false
-      if (token.may !== 'hook' && !token.may.includes('runs')) return false
+      if (!mayUseRuns(token)) return false
       return token.id === startedBy || token.succeeds?.includes(startedBy) === true
     },
+    listRunUsers: ({ tokens }) =>
+      [...tokens.all, ...stored().all]
+        .filter((token) => omitExpired(token) !== undefined && mayUseRuns(token))
+        .map(({ id, may }) => (may === 'hook' ? undefined : id)),
     findOperator(given, live) {
       const token = find(given, live)
       const right = token === undefined || token.may === 'hook' ? undefined : findAdminRight(token.may)
       return token && right && { name: token.name, right }
     },
   }
+}
+
+function mayUseRuns({ may }: Token): boolean {
+  return may === 'hook' || may.includes('runs')
 }

@@ -82,7 +82,7 @@ type WaitingHead = {
 }
 
 type RunsParts = {
-  readonly access: Pick<Access, 'mayUseRun' | 'findNameById'>
+  readonly access: Pick<Access, 'mayUseRun' | 'findNameById' | 'findKeyScope' | 'listRunUsers'>
   readonly auditor: Pick<Auditor, 'perform'>
   readonly store: Pick<Store, 'job' | 'delivery' | 'progress' | 'endJob' | 'waits' | 'nodes'>
   readonly clock: Clock
@@ -112,7 +112,7 @@ const streamMs = 900_000
 const graceMs = 10_000
 
 export function createRuns({ store, access, auditor, generation, lookForJobs, clock, log }: RunsParts): Runs {
-  const waiters = createWaiters({ store, maxWaiting: () => generation().config.hooks.maxWaiting, log })
+  const waiters = createWaiters({ store, access, generation, log })
 
   async function findStarted({ runId, tokenId }: Pick<RunCall, 'runId' | 'tokenId'>): Promise<Job | undefined> {
     if (!/^[\da-f-]{36}$/.test(runId)) return undefined
@@ -167,7 +167,7 @@ export function createRuns({ store, access, auditor, generation, lookForJobs, cl
     const receipt = readReceipt(now)
     if (receipt === undefined) return now
     const until = performance.now() + seconds * 1_000
-    const place = waiters.enter(response)
+    const place = waiters.enter(response, tokenId)
     try {
       for (;;) {
         const record = await store.delivery(receipt.deliveryId)
@@ -204,7 +204,7 @@ export function createRuns({ store, access, auditor, generation, lookForJobs, cl
     now: Answer,
     response: ServerResponse,
   ): Promise<Answer> {
-    const place = waiters.enter(response)
+    const place = waiters.enter(response, request.tokenId)
     try {
       const isReached = (progress: Progress | undefined) => !isWaiting(progress)
       if (now.headers?.['retry-after'] !== undefined) await place?.waitUntil(request.runId, isReached, seconds * 1_000)
@@ -226,7 +226,7 @@ export function createRuns({ store, access, auditor, generation, lookForJobs, cl
     // after a 204, a client that has everything does not connect again
     if (now.headers?.['retry-after'] === undefined && toEventId(now.body ?? '') === lastId)
       return { status: 204, body: undefined }
-    const place = waiters.enter(response)
+    const place = waiters.enter(response, request.tokenId)
     const leaving = setTimeout(() => place?.leave(), streamMs).unref()
     const cutting = setTimeout(() => response.destroy(), streamMs + graceMs).unref()
     response.once('close', () => {

@@ -1,7 +1,9 @@
 // Requests that wait for a run. All of them ask the store together: one read for all, however many wait, because another gateway may end a run.
 import type { Log } from '../model/log.ts'
 import { toErrorName } from '../base/exceptions.ts'
+import type { Generation } from '../pipeline/generation.ts'
 import type { Progress, ProgressReader } from '../store/progress.ts'
+import type { Access } from './access.ts'
 
 /** The delay is too short for a person to notice. With SQLite, a read for two hundred ids takes half a millisecond of processor time. */
 const readEveryMs = 250
@@ -15,10 +17,10 @@ type Closing = {
 
 export type Waiters = {
   /**
-   * Takes one of the `maxWaiting` places for a request. Undefined if none is free, or if the gateway stops. The place is free again after
-   * `leave`, and when the client has gone.
+   * Takes one of the `maxWaiting` places for a request of this token. Undefined if none is free, if the token has its share, or if the gateway
+   * stops. The place is free again after `leave`, and when the client has gone.
    */
-  enter(response: Closing): Waiter | undefined
+  enter(response: Closing, tokenId: string): Waiter | undefined
   /** Ends all waits, and lets nobody wait from now on. */
   stop(): void
 }
@@ -40,17 +42,17 @@ type Waiting = {
   readonly end: (how: WaitEnd) => void
 }
 
-/** `maxWaiting`: the value of `hooks.maxWaiting`. */
-export function createWaiters({
-  store,
-  maxWaiting,
-  log,
-}: {
-  store: ProgressReader
-  maxWaiting: () => number
-  log: Pick<Log, 'warn'>
-}): Waiters {
-  const places = new Set<Waiter>()
+type WaitersParts = {
+  readonly store: ProgressReader
+  readonly access: Pick<Access, 'findKeyScope' | 'listRunUsers'>
+  readonly generation: () => Generation
+  readonly log: Pick<Log, 'warn'>
+}
+
+/** While several tokens may wait, one of them gets half of the places. The hook tokens count as one. */
+export function createWaiters({ store, access, generation, log }: WaitersParts): Waiters {
+  /** The places that are taken, each with its owner: the id of a token, or undefined for the hook tokens. */
+  const places = new Map<Waiter, string | undefined>()
   const waiting = new Set<Waiting>()
   let timer: NodeJS.Timeout | undefined
   let isStopping = false
@@ -79,8 +81,17 @@ export function createWaiters({
     if (timer === undefined && waiting.size > 0) timer = setTimeout(() => void readProgress(), readEveryMs).unref()
   }
 
-  function enter(response: Closing): Waiter | undefined {
-    if (isStopping || places.size >= maxWaiting() || response.closed) return undefined
+  function hasRoom(owner: string | undefined): boolean {
+    const live = generation()
+    const { maxWaiting } = live.config.hooks
+    if (places.size >= maxWaiting) return false
+    const owned = [...places.values()].filter((other) => other === owner).length
+    return owned < Math.ceil(maxWaiting / 2) || access.listRunUsers(live).every((other) => other === owner)
+  }
+
+  function enter(response: Closing, tokenId: string): Waiter | undefined {
+    const owner = access.findKeyScope(tokenId, generation())
+    if (isStopping || response.closed || !hasRoom(owner)) return undefined
     let current: Waiting | undefined
     const place: Waiter = {
       waitUntil: (id, isReached, ms) =>
@@ -106,7 +117,7 @@ export function createWaiters({
       },
     }
     response.once('close', place.leave)
-    places.add(place)
+    places.set(place, owner)
     return place
   }
 
@@ -114,7 +125,7 @@ export function createWaiters({
     enter,
     stop() {
       isStopping = true
-      for (const place of places) place.leave()
+      for (const place of places.keys()) place.leave()
       clearTimeout(timer)
     },
   }

@@ -18,6 +18,7 @@ export type Token = {
 }
 
 export type TokenSet = {
+  readonly all: readonly Token[]
   find(digest: Buffer): Token | undefined
   findById(id: string): Token | undefined
 }
@@ -42,6 +43,7 @@ export function createTokenSet(tokens: readonly Token[]): TokenSet {
   }
   const byId = new Map(tokens.toReversed().map((token) => [token.id, token]))
   return {
+    all: tokens,
     find: (digest) => byPrefix.get(digest.readUInt32BE())?.find((token) => timingSafeEqual(token.digest, digest)),
     findById: (id) => byId.get(id),
   }
