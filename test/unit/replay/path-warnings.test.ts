@@ -147,3 +147,16 @@ test('a condition that compares a list is warned of, with the path of its items'
     'match.payload reads "labels", which is a value, and not a list, in 0 of 2 known requests. Did you mean "labels[*]"?',
   ])
 })
+
+test('the paths of a push of GitHub are compared with its sample', async () => {
+  const mapping: MappingInput = { match: { path: 'code' }, verify: { scheme: 'github', secret: 'one-two-three' } }
+  const warnOf = async (messageTemplate: string, event?: string) => {
+    const match = { path: 'code', ...(event !== undefined && { event }) }
+    const generation = toGeneration([{ id: 'code', ...mapping, match, messageTemplate }])
+    return (await findPathWarnings({ ...(await createStage([])), generation })).map(({ text }) => text)
+  }
+  expect(await warnOf('{{ref}} {{head_commit.message}} {{commits[0].author.name}} {{pusher.name}}')).toEqual([])
+  expect(await warnOf('{{ref}} {{head_commit.mesage}}', 'push')).toEqual([
+    'messageTemplate reads "head_commit.mesage", which is in 0 of 1 known requests. Did you mean "head_commit.message"?',
+  ])
+})
