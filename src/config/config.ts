@@ -7,8 +7,8 @@ import { type ConfigIssue, type ConfigPath, toDottedPath } from '../model/config
 import { findConfigIssues } from '../model/config/rules.ts'
 import { describeValueKind } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
-import { noteSubstitutedValues } from '../model/config/secrets.ts'
-import { type Env, parseEnv, substituteEnv } from './env.ts'
+import { noteOutsideValues } from '../model/config/secrets.ts'
+import { type Env, parseEnv, pickEnv, substituteEnv } from './env.ts'
 import { toConfigIssues } from './issues.ts'
 import { parseJsonc, locateKey } from './jsonc.ts'
 import { configFile, envFile, readConfigText } from './text.ts'
@@ -101,7 +101,8 @@ function checkText(text: string, env: Env, options: LoadOptions = {}): ConfigRes
   const result = Config.safeParse(data)
   if (result.success && unset.length === 0) {
     const issues = findConfigIssues(result.data)
-    noteSubstitutedValues(result.data, substituted.values)
+    const passedOn = pickEnv(result.data.hooks.transforms.env, env)
+    noteOutsideValues(result.data, { substituted: substituted.values, passedOn })
     return issues.length === 0
       ? { config: result.data, problems: [] }
       : { config: undefined, problems: withoutRepeats(issues) }

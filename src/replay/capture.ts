@@ -4,14 +4,14 @@ import { takeStart } from '../base/text.ts'
 import { join } from 'node:path'
 import { stringify } from '../base/sent-json.ts'
 import { type Actual, maxFixtureBytes, parseFixture, updateFixture, writeFixture } from './fixture-files.ts'
-import { listConfigSecrets } from '../model/config/secrets.ts'
+import { listConfigSecrets, listSecretForms } from '../model/config/secrets.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { readPayload } from '../model/body.ts'
 import { Problem } from '../model/problem.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
 import { explain } from '../pipeline/explain.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
-import { type RedactedRequest, minSecretChars, redactRequest } from './redact.ts'
+import { type RedactedRequest, redactRequest } from './redact.ts'
 import type { CapturedFields } from '../model/api/replay.ts'
 import { buildDelivery } from '../deliveries/delivery.ts'
 import type { DeliveryRecord, KeptRequest } from '../store/records.ts'
@@ -111,9 +111,8 @@ export async function capture(
 
 /** Leaves out each field of an action, and the answer, if it contains one of the secrets. */
 function removeSecretFields(actual: Actual, secrets: readonly string[], request: string) {
-  const toJsonText = (value: unknown) => JSON.stringify(value).slice(1, -1)
   // a value that is in the request too, such as "production", is not a secret
-  const known = secrets.map(toJsonText).filter((word) => word.length >= minSecretChars && !request.includes(word))
+  const known = listSecretForms(secrets).filter((form) => !request.includes(form))
   const hasSecret = (value: unknown) => {
     const text = JSON.stringify(value)
     return known.some((secret) => text.includes(secret))

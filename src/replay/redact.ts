@@ -1,7 +1,8 @@
 // Makes a request safe for a repository: secrets, and headers of the connection, are removed. Everything else stays unchanged.
 import { isNumber } from '../base/sent-number.ts'
 import { isJsonObject, type SentValue } from '../base/json.ts'
-import { classifySecretName } from '../model/config/secrets.ts'
+import { stringify } from '../base/sent-json.ts'
+import { classifySecretName, listSecretForms } from '../model/config/secrets.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { schemes } from '../pipeline/senders.ts'
 import { recogniseSender } from '../pipeline/sources.ts'
@@ -42,18 +43,16 @@ const secretPaths: readonly RegExp[] = [
   /^(https:\/\/(?:\w+\.)?discord(?:app)?\.com\/api\/(?:v\d+\/)?webhooks\/)[^?#]+/i,
   /^(https:\/\/api\.telegram\.org\/bot)[^/?#]+/i,
 ]
-// a shorter secret may occur in any text
-export const minSecretChars = 6
-
 /** `secrets`: known secrets, which are removed everywhere. */
 export function redactRequest(request: KeepableRequest, secrets: readonly string[]): RedactedRequest {
-  // the longest first: a secret may begin with another one
-  const known = secrets
-    .filter((secret) => secret.length >= minSecretChars)
-    .toSorted((one, other) => other.length - one.length)
+  // most forms of most secrets occur nowhere, and need not be searched in each text
+  const whole = stringify([request.headers, request.query, request.payload])
+  const known = listSecretForms(secrets).filter((form) => whole.includes(JSON.stringify(form).slice(1, -1)))
   const removed: string[] = []
-  const removeSecrets = (text: string) =>
-    replaceTokens(redactUrls(known.reduce((rest, secret) => rest.replaceAll(secret, removedMark), text)), removedMark)
+  const removeSecrets = (text: string) => {
+    const rest = redactUrls(known.reduce((left, form) => left.replaceAll(form, removedMark), text))
+    return redactHeaderLines(replaceTokens(rest, removedMark))
+  }
   const redactText = (text: string, path: string): string => {
     const redacted = removeSecrets(text)
     if (redacted !== text) removed.push(path)
@@ -132,6 +131,21 @@ function redactHeaders({ headers, verifiedBy }: KeepableRequest, removed: string
   removed.push(...all.flatMap(([name]) => (isProof(name) ? [`headers.${name}`] : [])))
   const isKnown = verifiedBy !== undefined || findSource(bare) === findSource(all)
   return isKnown ? bare : all.map(([name, value]) => [name, isProof(name) ? removedMark : value])
+}
+
+/** A line such as `X-Api-Key: …` in a text, also quoted as in a command or in JSON. The value ends with its line or quote. */
+const headerLine =
+  /(?<![\w-])([A-Za-z][\w-]{2,60})([*"'`\\]{0,3}[ \t]{0,4}:[ \t]{0,4}[*"'`\\]{0,3}(?:(?:Bearer|Basic|Token|Digest) {1,4})?)([^\s*"'`\\][^\r\n"'`\\]*)/gi
+
+function redactHeaderLines(text: string): string {
+  return text.replace(headerLine, (line: string, name: string, between: string, value: string) =>
+    isHeaderOfProof(name.toLowerCase(), value) ? `${name}${between}${removedMark}` : line,
+  )
+}
+
+/** A name of one word also begins sentences, so its value must have a digit or a "=". */
+function isHeaderOfProof(name: string, value: string): boolean {
+  return name.includes('-') ? isProof(name) : /^(?:authorization|cookie)$/.test(name) && /[\d=]/.test(value)
 }
 
 function isProof(name: string): boolean {

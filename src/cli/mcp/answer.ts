@@ -7,9 +7,8 @@ import { wrapExternal, neutralise } from '../../boundary/boundary.ts'
 import { loadConfig } from '../../config/config.ts'
 import { parseEnv } from '../../config/env.ts'
 import { configFile, envFile, readConfigText } from '../../config/text.ts'
-import { listConfigSecrets } from '../../model/config/secrets.ts'
+import { listConfigSecrets, listSecretForms, minSecretChars } from '../../model/config/secrets.ts'
 import { Problem, toProblem } from '../../model/problem.ts'
-import { minSecretChars } from '../../replay/redact.ts'
 import type { Context } from '../terminal/context.ts'
 
 /** About 10,000 tokens. Clients cut or refuse much longer answers. */
@@ -66,13 +65,9 @@ function cutText(value: unknown, secrets: readonly string[]): unknown {
   return `${takeStart(text, maxTextChars)} [Cut here: ${text.length - maxTextChars} of ${text.length} characters are left out.]`
 }
 
-/** Replaces secrets. `text` may be JSON, in which a secret has escapes. */
+/** Replaces secrets. `text` may be JSON. */
 function maskSecrets(text: string, secrets: readonly string[]): string {
-  const forms = secrets.flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)])
-  // longest first, because a secret may begin with another secret
-  return [...new Set(forms)]
-    .toSorted((one, other) => other.length - one.length)
-    .reduce((rest, form) => rest.replaceAll(form, secretMark), text)
+  return listSecretForms(secrets).reduce((rest, form) => rest.replaceAll(form, secretMark), text)
 }
 
 /** The secrets of the configuration on disk, even if the configuration is invalid, and every value of `.env`. */

@@ -24,26 +24,38 @@ export function classifySecretName(key: string): 'yes' | 'plural' | 'no' {
   return last.endsWith('s') && secretWords.has(last.slice(0, -1)) ? 'plural' : 'no'
 }
 
-/** The values that each configuration got from `${NAME}` and `${file:…}`. */
-const substituted = new WeakMap<object, readonly string[]>()
+/** The values that each configuration got from `${NAME}` and `${file:…}`, and those that it passes on to transforms. */
+const outsideValues = new WeakMap<object, readonly string[]>()
 
-/** Remembers the values of variables and files that became part of a configuration. */
-export function noteSubstitutedValues(config: Config, values: readonly string[]): void {
-  substituted.set(config, values)
+/**
+ * Remembers the values of variables and files that became part of a configuration, and the variables that it passes on to transforms. Of the
+ * latter, plain words such as `production`, and URLs without a secret, are not secrets.
+ */
+export function noteOutsideValues(
+  config: Config,
+  { substituted, passedOn }: { substituted: readonly string[]; passedOn: Readonly<Record<string, string>> },
+): void {
+  const secrets = Object.entries(passedOn).flatMap(([name, text]) => {
+    if (urlStart.test(text)) return findSecretsOfUrl(name, text)
+    return isPlain(name, text) ? [] : [text]
+  })
+  outsideValues.set(config, [...substituted, ...secrets])
 }
 
 /**
  * Every secret of a configuration, or of its parsed text, and of `verify` in its mappings: values whose key names a secret, values of headers,
- * URLs that may contain a secret, and all values from a variable or a file.
+ * URLs that may contain a secret, all values from a variable or a file, and those of `hooks.transforms.env`.
  */
 export function listConfigSecrets(config: object, mappings: readonly { readonly verify?: unknown }[]): string[] {
   const leaves = findLeaves({ config, verify: mappings.map(({ verify }) => verify) }, [])
   const found = leaves.flatMap(({ path, text }) => findSecretsAt(path, text))
-  const listed = new Set([...found, ...(substituted.get(config) ?? [])])
+  const listed = new Set([...found, ...(outsideValues.get(config) ?? [])])
   // an empty text is part of every text, and is no secret: a URL may have an empty password
   listed.delete('')
   return [...listed]
 }
+
+const urlStart = /^[a-z][a-z\d+.-]*:\/\//i
 
 type Leaf = { readonly path: readonly string[]; readonly text: string }
 
@@ -57,9 +69,9 @@ function findLeaves(value: unknown, path: readonly string[]): Leaf[] {
 
 function findSecretsAt(path: readonly string[], text: string): string[] {
   const name = path.at(-1) ?? ''
-  if (/^[a-z][a-z\d+.-]*:\/\//i.test(text)) return findSecretsOfUrl(name, text)
+  if (urlStart.test(text)) return findSecretsOfUrl(name, text)
   const header = findConditionHeader(path)
-  if (header !== undefined) return isOpenCondition(header, text) ? [] : [text]
+  if (header !== undefined) return isPlain(header, text) ? [] : [text]
   // headers of a model's API: each may be its key
   if (path.at(-2) === 'headers') return [text, text.replace(/^\w+ +/, '')]
   // `user:password`, `whsec_…`: the text after the colon or the prefix is a secret too
@@ -73,18 +85,18 @@ function findConditionHeader(path: readonly string[]): string | undefined {
   return at < 0 ? undefined : path[at + 1]
 }
 
-/** Header names that show a secret. `x-event-key` is not one of them: Bitbucket sends the name of the event in it. */
-const secretHeaderName = /auth|token|secret|cookie|\bsig|pass|pwd|credential|hmac|jwt|(?<!event[-_])key/i
-const maxOpenChars = 80
+/** Names of headers and variables that show a secret. `x-event-key` is not one of them: Bitbucket sends the name of the event in it. */
+const secretName = /auth|token|secret|cookie|\bsig|pass|pwd|credential|hmac|jwt|(?<!event[-_])key/i
+const maxPlainChars = 80
 /** The maximum number of parts of one word. A word is split before its capital letters: `pullRequest` has two parts. */
 const maxHumps = 4
 
 /**
- * Whether a condition compares a header with plain words, such as the name of an event. Such words also occur in payloads, so they must not count
- * as secrets. A condition may also compare a shared secret, which is not a plain word, or has a header whose name shows that it is a secret.
+ * Whether a condition compares a header with plain words, such as the name of an event, or a variable has such words. They also occur in payloads,
+ * so they must not count as secrets. A shared secret is not a plain word, or the name of its header or variable shows that it is a secret.
  */
-function isOpenCondition(header: string, text: string): boolean {
-  if (secretHeaderName.test(header) || text.length > maxOpenChars) return false
+function isPlain(name: string, text: string): boolean {
+  if (secretName.test(name) || text.length > maxPlainChars) return false
   return text.split(/[^\p{L}\p{N}]+/u).every((word) => {
     if (/^v?\d{0,4}$/i.test(word)) return true
     const humps = word.split(/(?<=\p{Ll})(?=\p{Lu})/u)
@@ -105,4 +117,31 @@ function decode(text: string): string {
   } catch {
     return text
   }
+}
+
+// a shorter secret may occur in any text
+export const minSecretChars = 6
+
+/**
+ * The forms in which a text may have one of the secrets: unchanged, in JSON, in a URL, and in base64 or base64url, also as a part of a longer text
+ * such as `user:secret`. The longest form is first, because a secret may begin with another one. Short secrets are left out.
+ */
+export function listSecretForms(secrets: readonly string[]): string[] {
+  const forms = secrets.filter((secret) => secret.length >= minSecretChars).flatMap(listForms)
+  return [...new Set(forms)].toSorted((one, other) => other.length - one.length)
+}
+
+function listForms(secret: string): string[] {
+  const bytes = Buffer.from(secret)
+  const whole = bytes.toString('base64')
+  const parts = [0, 1, 2].map((before) => encodePart(bytes, before))
+  const coded = [whole, whole.replace(/=+$/, ''), ...parts]
+  const urlCoded = coded.map((text) => text.replaceAll('+', '-').replaceAll('/', '_'))
+  return [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(bytes.toString()), ...coded, ...urlCoded]
+}
+
+/** The characters that base64 has for these bytes after some other bytes, without those that depend on the bytes around them. */
+function encodePart(bytes: Buffer, before: number): string {
+  const all = Buffer.concat([Buffer.alloc(before), bytes])
+  return all.toString('base64').slice(Math.ceil((before * 8) / 6), Math.floor((all.byteLength * 8) / 6))
 }

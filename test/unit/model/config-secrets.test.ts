@@ -33,6 +33,24 @@ describe('listConfigSecrets', () => {
     )
   })
 
+  test('variables that are passed on to transforms are secrets, except plain words and URLs without a secret', () => {
+    const env = {
+      SHOP_ID: 'a7-shop-001-x9912',
+      SHOP_PASSWORD: 'letmein',
+      STAGE: 'production',
+      API_BASE: 'https://api.example/v1',
+      DATABASE: 'postgres://ada:s3cret@db.example/app',
+      OTHER: 'not-passed-on-0123456',
+    }
+    const names = ['SHOP_ID', 'SHOP_PASSWORD', 'STAGE', 'API_BASE', 'DATABASE', 'UNSET']
+    expect(findSecrets({ hooks: { transforms: { env: names } } }, env)).toEqual([
+      env.SHOP_ID,
+      env.SHOP_PASSWORD,
+      env.DATABASE,
+      's3cret',
+    ])
+  })
+
   test('tokens, keys, passwords, headers and secret URLs are listed as secrets, but not the URL of a model API', () => {
     const found = findSecrets({
       gateway: { token: 'gateway-token-0123456789' },

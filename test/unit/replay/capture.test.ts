@@ -32,6 +32,10 @@ test('an answer with a secret of the environment is not written into a fixture, 
   expect(secret.text).not.toContain('s3cr3t')
   expect(secret.removed).toEqual(['expect.response'])
   expect(secret.expected).toMatchObject({ decision: 'accept', actions: [{ message: 'm' }] })
+  const coded = await captureAnswer(Buffer.from('proof s3cr3t-of-env').toString('base64'), {
+    PROOF_KEY: 's3cr3t-of-env',
+  })
+  expect(coded.removed).toEqual(['expect.response'])
   const open = await captureAnswer('welcome', { PROOF_KEY: 's3cr3t-of-env' })
   expect(open.removed).toEqual([])
   expect(open.expected).toMatchObject({ response: { body: 'welcome' } })

@@ -86,6 +86,67 @@ describe('known secrets', () => {
   })
 })
 
+describe('other forms of known secrets', () => {
+  const secret = 'p?ss~word>>é "7"'
+  const redactText = (text: string) => redactRequest({ headers: {}, query: {}, payload: text }, [secret]).payload
+
+  test.each(['base64', 'base64url'] as const)(
+    'a secret is removed from a text in %s, alone and after other words',
+    (form) => {
+      expect(redactText(`see ${Buffer.from(secret).toString(form)}.`)).toBe('see [removed].')
+      for (const before of ['a:', 'ab:', 'abc:', 'abcd:']) {
+        const coded = Buffer.from(`${before}${secret}!`).toString(form)
+        const left = String(redactText(coded))
+        expect(left).toContain(removedMark)
+        expect(Buffer.from(left, form).toString()).not.toContain('word')
+      }
+    },
+  )
+
+  test('a secret is removed from JSON and from a URL within a text', () => {
+    expect(redactText(JSON.stringify({ a: secret }))).toBe('{"a":"[removed]"}')
+    expect(redactText(`x=${encodeURIComponent(secret)}`)).toBe('x=[removed]')
+  })
+
+  test('a secret with half of an emoji causes no exception', () => {
+    expect(redactRequest({ headers: {}, query: {}, payload: 'a' }, ['secret-\ud83d']).payload).toBe('a')
+  })
+})
+
+describe('header lines within a text', () => {
+  test.each([
+    ['X-Api-Key: s3cret', 'X-Api-Key: [removed]'],
+    ['x-api-key:s3cret and more', 'x-api-key:[removed]'],
+    ['Host: a.example\r\nX-Auth-Token: s3cret\r\nAccept: x', 'Host: a.example\r\nX-Auth-Token: [removed]\r\nAccept: x'],
+    [`curl -H 'X-Api-Key: s3cret' https://a.example`, `curl -H 'X-Api-Key: [removed]' https://a.example`],
+    ['{"x-api-key": "s3cret", "id": 7}', '{"x-api-key": "[removed]", "id": 7}'],
+    ['{\\"x-api-key\\":\\"s3cret\\"}', '{\\"x-api-key\\":\\"[removed]\\"}'],
+    ['- **X-Gitlab-Token**: s3cret', '- **X-Gitlab-Token**: [removed]'],
+    ['X-Hub-Signature-256: sha256=s3cret', 'X-Hub-Signature-256: [removed]'],
+    ['Authorization: Basic s3cret', 'Authorization: Basic [removed]'],
+    ['Cookie: a=s3cret; b=1', 'Cookie: [removed]'],
+    ['Set-Cookie: a=s3cret', 'Set-Cookie: [removed]'],
+  ])('the secret of %j is removed', (text, safe) => {
+    expect(clean(text)).toMatchObject({ payload: { text: safe }, removed: ['payload.text'] })
+  })
+
+  test.each([
+    'Authorization: how it works',
+    'Content-Type: application/json',
+    'X-Event-Key: repo:push',
+    'The X-Api-Key is missing',
+    'Signature: Ada',
+    'a:b-token:',
+  ])('%j does not change', (text) => {
+    expect(clean(text)).toMatchObject({ payload: { text }, removed: [] })
+  })
+
+  test('a text with many beginnings of header lines is redacted before the test times out', () => {
+    for (const part of ['a-', 'x-api-key', 'x-api-key:', 'x-api-key: "', 'a-token \t '])
+      expect(clean(part.repeat(200_000)).payload).toBeDefined()
+  })
+})
+
 describe('tokens of unknown owners', () => {
   const word = (length: number) => 'a1B2c3D4'.repeat(20).slice(0, length)
   const hex = (length: number) => '0123456789abcdef'.repeat(8).slice(0, length)
