@@ -12,6 +12,7 @@ import { type Env, parseEnv, pickEnv, substituteEnv } from './env.ts'
 import { toConfigIssues } from './issues.ts'
 import { parseJsonc, locateKey } from './jsonc.ts'
 import { configFile, envFile, readConfigText } from './text.ts'
+import { findWorkspaceIssues } from './workspaces.ts'
 
 export type LoadedConfig = {
   readonly config: Config
@@ -38,7 +39,8 @@ export function loadConfig({ dir, env, ...options }: ConfigPlace): LoadedConfig 
   const fromFile = parseEnv(envText ?? '')
   const all = { ...fromFile.values, ...dropUnset(env) }
   const { config, problems } = checkText(text, all, options)
-  const wrong = [...fromFile.problems, ...problems.map((problem) => formatPlacedIssue(problem, text))]
+  const found = config === undefined ? problems : findWorkspaceIssues(config, dir)
+  const wrong = [...fromFile.problems, ...found.map((problem) => formatPlacedIssue(problem, text))]
   if (config === undefined || wrong.length > 0) throw toConfigProblem(wrong)
   return { config, env: all, text, envText, files }
 }

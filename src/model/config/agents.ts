@@ -68,7 +68,7 @@ const agentKeys = {
   workspace: filePath
     .optional()
     .describe(
-      'Folder of the agent, relative to the config directory, with AGENTS.md and HEARTBEAT.md. Commands run there. Without it, agents/<id>.',
+      'Folder of the agent, relative to the config directory, with AGENTS.md and HEARTBEAT.md. Commands run there. A folder of the system, such as /etc, is refused. Without it, agents/<id>.',
     ),
   model: nonBlank.optional().describe('Model of the turns, as <provider>/<model> or an alias.'),
   modelFallbacks: z

@@ -42,6 +42,28 @@ describe('configuration files', () => {
     expect(files).toEqual([join(dir, 'hookloom.jsonc'), join(dir, '.env')])
   })
 
+  test.each(['/', '/etc', '/etc/', '/usr/../etc/.', '//usr', '/var', 'link', 'link/', 'inner/../link'])(
+    'the workspace %s is refused, because it is a folder of the system',
+    (workspace) => {
+      symlinkSync('/etc', join(dir, 'link'))
+      const list = [{ id: 'main' }, { id: 'other', workspace }]
+      write('hookloom.jsonc', JSON.stringify({ agents: { defaults: { workspace }, list } }))
+      const lines = catchProblem().frame?.split('\n')
+      expect(lines).toHaveLength(2)
+      expect(lines?.[0]).toMatch(/^hookloom\.jsonc:1:\d+ agents\.defaults\.workspace is \/\w*, a folder of the system/)
+      expect(lines?.[1]).toContain('agents.list[1].workspace is /')
+    },
+  )
+
+  test.each(['/etc/hookloom/agents', '/var/lib/hookloom', '/usr/src/app', '/srv', '.', 'agents/main', 'etc', 'link'])(
+    'the workspace %s is accepted',
+    (workspace) => {
+      symlinkSync(dir, join(dir, 'link'))
+      write('hookloom.jsonc', JSON.stringify({ agents: { defaults: { workspace } } }))
+      expect(loadConfig({ dir, env: {} }).config.agents.defaults.workspace).toBe(workspace)
+    },
+  )
+
   test('a variable comes from .env, and the environment takes precedence over .env', () => {
     write('hookloom.jsonc', '{ "gateway": { "token": "${ONE}" }, "hooks": { "token": "a-${TWO}" } }')
     write('.env', 'ONE=from-the-env-file\nTWO=from-the-env-file\n')
