@@ -42,10 +42,10 @@ function readList(text: string): MappingRead {
   return { field: 'forEach', text, path, hasDefault: false, needs: 'list' }
 }
 
-/** If a condition is true for a missing value, `hasDefault` is true, because a missing value is expected. */
+/** A missing value is expected (`hasDefault`) only by `"exists": false`. It also passes `not`, but then the condition no longer denies anything. */
 function listConditions({ payload = {} }: Pick<Alternative, 'payload'>, field: string): MappingRead[] {
   return Object.entries(payload).map(([text, wanted]) => {
-    const hasDefault = compileComparison(wanted).findMiss(undefined) === undefined
+    const hasDefault = isTests(wanted) && wanted.exists === false
     return { field, text, path: parseConditionPath(text), hasDefault, needs: isPresence(wanted) ? undefined : 'scalar' }
   })
 }

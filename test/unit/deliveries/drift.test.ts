@@ -95,6 +95,20 @@ describe('a field that a template reads', () => {
     expect(fresh.told).toEqual([])
   })
 
+  test('a field is reported if it is missing and a condition only denies values of it, which it can then deny no more; a field that a condition wants missing is not', () => {
+    const match = {
+      path: 'orders',
+      payload: { 'sender.type': { not: 'Bot' }, login: { not: { matches: '_bot$' } }, bot_id: { exists: false } },
+    }
+    const { told, send } = createStage([{ id: 'orders', match, messageTemplate: 'x' }])
+    send({ sender: { type: 'User' }, login: 'ada' }, { times: 25 })
+    send({ sender: {}, bot_id: 'B1' }, { times: 60 })
+    expect(told).toHaveLength(1)
+    expect(told[0]).toContain('"sender.type" is missing')
+    expect(told[0]).toContain('"login" is missing')
+    expect(told[0]).not.toContain('bot_id')
+  })
+
   test('a field is not reported if it was often missing before', () => {
     const { told, send } = createStage([mapping])
     for (let count = 0; count < 200; count += 1) send({ ...payload, id: count % 3 === 0 ? null : 1 })
