@@ -1,4 +1,5 @@
-// Writes the files that run the gateway as a service into the config directory. Overwrites no file that somebody edited.
+// Writes the files that run the gateway as a service into the config directory, and overwrites no file that somebody edited. The unit of systemd is
+// printed: root must not copy a file from a folder in which the user of the service can write.
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
@@ -38,8 +39,9 @@ export async function addService(context: Context, { kind }: { kind: ServiceKind
     throw new Problem('config-missing', `There is no ${configFile} in ${dir}. "hookloom init" makes one.`)
   }
   const facts = readFacts(context)
+  if (kind === 'systemd') return printUnit(context, facts)
   const isCheckout = ['package-lock.json', 'src'].every((name) => existsSync(join(facts.program, name)))
-  if (kind !== 'systemd' && !isCheckout) {
+  if (!isCheckout) {
     throw new Problem(
       'config-invalid',
       `${facts.program} is not a checkout of Hookloom, and an image is built from one. Clone it, and run this command there.`,
@@ -50,10 +52,10 @@ export async function addService(context: Context, { kind }: { kind: ServiceKind
   const ofRoot = renderFiles(kind, { ...facts, user: 'root', group: '0', owner: '0:0' })
   const findOther = (file: string) => {
     const text = existsSync(join(dir, file)) ? readFileSync(join(dir, file), 'utf8') : undefined
-    return text === undefined || text === files[file] ? undefined : { file, isOfRoot: text === ofRoot[file] }
+    return text === undefined || text === files[file] ? undefined : { file, isOld: text === ofRoot[file] }
   }
   const others = Object.keys(files).flatMap((file) => findOther(file) ?? [])
-  const edited = others.find(({ isOfRoot }) => !isOfRoot)?.file
+  const edited = others.find(({ isOld }) => !isOld)?.file
   if (edited !== undefined) {
     throw new Problem('conflict', `${join(dir, edited)} exists already. Nothing was written. Move it away first.`)
   }
@@ -70,8 +72,9 @@ export async function addService(context: Context, { kind }: { kind: ServiceKind
   return exitCodes.ok
 }
 
-function renderFiles(kind: ServiceKind, facts: ServiceFacts): Readonly<Record<string, string>> {
-  if (kind === 'systemd') return { 'hookloom.service': renderUnit(facts) }
+type FileKind = Exclude<ServiceKind, 'systemd'>
+
+function renderFiles(kind: FileKind, facts: ServiceFacts): Readonly<Record<string, string>> {
   const image = { Dockerfile: renderDockerfile(facts), 'Dockerfile.dockerignore': renderDockerignore(facts) }
   if (kind === 'docker') return image
   if (kind === 'kubernetes') {
@@ -145,19 +148,37 @@ function readServerFacts({ dir, env, note }: Context) {
   }
 }
 
-function describeNextSteps(kind: ServiceKind, { dir, program, owner }: ServiceFacts): string {
-  const isRoot = owner.startsWith('0:')
-  if (kind === 'systemd') {
-    if (isRoot) {
-      return `The gateway would run as root. Give the directory to another user, and run this command again:\n\n  chown -R <user>: ${quoteShellWord(dir)}`
-    }
-    const quotedUnit = quoteShellWord(join(dir, 'hookloom.service'))
-    return `As root:\n\n  cp ${quotedUnit} /etc/systemd/system/\n  systemctl daemon-reload\n  systemctl enable --now hookloom`
+/** Prints only the unit on standard output, so that root can write it where only root can write. */
+function printUnit(context: Context, facts: ServiceFacts): number {
+  const { dir, program, node, owner } = facts
+  context.print(renderUnit(facts).trimEnd())
+  if (isOfRoot(owner)) {
+    context.note(
+      `\nThe gateway would run as root. Give the directory to another user, and run this command again:\n\n  chown -R <user>: ${quoteShellWord(dir)}`,
+    )
+    return exitCodes.ok
   }
+  const command = [node, join(program, 'dist/main.js')].map(quoteShellWord).join(' ')
+  const isSafe = [node, program].every((path) => statSync(path).uid === 0)
+  const advice = isSafe ? '' : '\nThe program does not belong to root, so read the unit before you start it.'
+  context.note(`
+As root:
+
+  HOOKLOOM_HOME=${quoteShellWord(dir)} ${command} add service --kind systemd >/etc/systemd/system/hookloom.service
+  systemctl daemon-reload
+  systemctl enable --now hookloom${advice}`)
+  return exitCodes.ok
+}
+
+function isOfRoot(owner: string): boolean {
+  return owner.startsWith('0:')
+}
+
+function describeNextSteps(kind: FileKind, { dir, program, owner }: ServiceFacts): string {
   const build = `docker build --tag hookloom --file ${quoteShellWord(join(dir, 'Dockerfile'))} ${quoteShellWord(program)}`
   if (kind === 'docker') return `Build the image:\n\n  ${build}`
   if (kind === 'kubernetes') return describeKubernetesSteps(dir, build)
-  const root = isRoot
+  const root = isOfRoot(owner)
     ? `\nThe gateways would run as root: give ${dir} to another user first, and write its ids into compose.yaml.\n`
     : ''
   const compose = `docker compose --project-directory ${quoteShellWord(dir)}`
@@ -176,9 +197,10 @@ Then start, and restart one gateway after the other without a failed request:
 function describeKubernetesSteps(dir: string, build: string): string {
   const quoteFile = (name: string) => quoteShellWord(join(dir, name))
   const own = `docker build --tag registry.example.com/hookloom:1 --file ${quoteFile('Dockerfile.kubernetes')} ${quoteShellWord(dir)}`
-  return `Set these keys in ${configFile}, with the network of your pods:
+  return `Set these keys in ${configFile}. In place of 10.244.1.0/24, name the networks or the addresses of the pods of your ingress controller, and
+no others: each pod there may write any sender into X-Forwarded-For.
 
-  "server": { "host": "0.0.0.0", "adminHost": "0.0.0.0", "trustedProxies": ["10.0.0.0/8"] },
+  "server": { "host": "0.0.0.0", "adminHost": "0.0.0.0", "trustedProxies": ["10.244.1.0/24"] },
 
 In kubernetes.yaml, name your image, and the namespaces of your ingress controller and of Prometheus. Then:
 

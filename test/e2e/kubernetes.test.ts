@@ -126,6 +126,7 @@ describe('hookloom add service --kind kubernetes', () => {
     const inFile = await add({})
     expect([inFile.code, inFile.kinds]).toEqual([0, expect.arrayContaining(['StatefulSet'])])
     expect(inFile.stdout).toContain('kubectl create secret generic hookloom-env --from-file=.env=')
+    expect(inFile.stdout).not.toContain('/8"')
     expect((await add({ store: { url: '${DATABASE_URL}' } })).kinds).toContain('Deployment')
   })
   test('the memory of a pod suffices for all threads that run transforms: also the spare, and those of replays, the page and shadows', async () => {

@@ -64,9 +64,9 @@ function addWritingCommands(program: Command, inContext: InContext): void {
     .command('service')
     .summary('write what runs the gateway as a service')
     .description(
-      'Writes files into the config directory. systemd: a hardened unit. docker: a Dockerfile. compose: a Dockerfile, and a compose ' +
-        'file with Postgres, two gateways and a load balancer. kubernetes: Dockerfiles, and the objects of a Deployment, or of a ' +
-        'StatefulSet if the store is a file. Overwrites nothing that you edited.',
+      'systemd: prints a hardened unit. The others write files into the config directory. docker: a Dockerfile. compose: a Dockerfile, ' +
+        'and a compose file with Postgres, two gateways and a load balancer. kubernetes: Dockerfiles, and the objects of a Deployment, ' +
+        'or of a StatefulSet if the store is a file. Overwrites nothing that you edited.',
     )
     .requiredOption(
       '--kind <kind>',
