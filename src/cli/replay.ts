@@ -14,6 +14,7 @@ import { ReplayReportSchema, toReplayReport } from '../replay/replay-report.ts'
 import { envFile, readConfigText } from '../config/text.ts'
 import { describeReadFault, type Env, parseEnv } from '../config/env.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
+import { defaultReplays } from '../model/replay.ts'
 import { toModuleLabel } from '../transforms/root.ts'
 import { createGeneration } from '../pipeline/generation.ts'
 import type { Outcome } from '../replay/outcome.ts'
@@ -27,7 +28,8 @@ import { renderDiff } from './terminal/diff.ts'
 import { cutLine, indent } from './terminal/print.ts'
 
 export type ReplayOptions = {
-  readonly last: number
+  /** Default: `defaultReplays`, or all requests of the recording. */
+  readonly last?: number
   readonly hook?: string
   readonly source?: string
   readonly since?: number
@@ -44,8 +46,8 @@ type Change = Exclude<ReplayClass, 'same'>
 const limitMs = 600_000
 
 export async function replay(context: Context, options: ReplayOptions): Promise<number> {
-  const { last: limit, hook, source, since, from, failOn = [], recording, format } = options
-  const query = { limit, hook, source, since }
+  const { last, hook, source, since, from, failOn = [], recording, format } = options
+  const query = { limit: last ?? (recording === undefined ? defaultReplays : Infinity), hook, source, since }
   const isRunning = findRunning(context.dir) !== undefined
   const report = await withProgress(context, 'Replaying', () =>
     recording !== undefined

@@ -5,7 +5,6 @@ import { stringify, tryParseSentJson } from '../base/sent-json.ts'
 import { toLocalHead } from '../deliveries/delivery.ts'
 import { toIsoTime } from '../deliveries/records.ts'
 import { Problem } from '../model/problem.ts'
-import { maxReplays } from '../model/replay.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import type { KeptQuery } from '../store/queries.ts'
 import type { KeptDelivery } from '../store/records.ts'
@@ -92,7 +91,8 @@ export function createRecordingReader(
   requests: readonly RecordedRequest[],
   generations: readonly Generation[],
 ): { keptDeliveries(query: KeptQuery): Promise<RecordedDelivery[]> } {
-  const newest = requests.toReversed()
+  // each once, although two recordings may have been joined: the id is where the next page begins
+  const newest = [...new Map(requests.map((one) => [one.deliveryId, one])).values()].toReversed()
   return {
     async keptDeliveries({ limit, before, hook, source, since = 0 }) {
       const from = before === undefined ? 0 : newest.findIndex(({ deliveryId }) => deliveryId === before) + 1
@@ -101,7 +101,7 @@ export function createRecordingReader(
         (source === undefined || one.source === source) &&
         Date.parse(one.receivedAt) >= since
       const wanted = newest.slice(from).filter(isWanted)
-      return wanted.slice(0, Math.min(limit, maxReplays)).map((one) => buildRecordedDelivery(one, generations))
+      return wanted.slice(0, limit).map((one) => buildRecordedDelivery(one, generations))
     },
   }
 }

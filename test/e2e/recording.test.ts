@@ -198,6 +198,22 @@ describeEngines('a recording of kept requests', (start) => {
     expect(readFileSync(join(workspace, 'replay.md'), 'utf8')).toContain('| now parks | 1 |')
   })
 
+  test('a replay runs all requests of a recording, each once, so that an edit that parks the oldest one fails', async () => {
+    const [head = '', first = ''] = recording.split('\n')
+    const requests = Array.from({ length: 60 }, (_, index) =>
+      JSON.stringify({
+        ...JSON.parse(first),
+        deliveryId: `d-${index}`,
+        payload: { kind: index === 0 ? 'old' : 'new' },
+      }),
+    )
+    writeHead(buildCode("payload.kind === 'old' ? payload.kind.x.y : 'one ' + payload.kind + ' ' + headers['x-kind']"))
+    writeFileSync(join(workspace, 'head/requests.jsonl'), [head, ...requests, ...requests].join('\n'))
+    const all = await replay('--fail-on', 'now-parks')
+    expect(all).toMatchObject({ code: 70, stdout: expect.stringContaining('60 requests: ') })
+    expect(await replay('--fail-on', 'now-parks', '--last', '50')).toMatchObject({ code: 0 })
+  })
+
   test('text from senders cannot leave its code block in the comment of a replay', async () => {
     const hostile = 'x\n```\n</details><img src=x> @everyone ````'
     const [head = '', first = ''] = recording.split('\n')

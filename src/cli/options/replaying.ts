@@ -64,7 +64,7 @@ export function addReplayCommands(program: Command, inContext: InContext): void 
       }),
     )
 
-  addRequestOptions(program.command('replay'))
+  addRequestOptions(program.command('replay'), createCountOption(`${defaultReplays}; of a recording: all`))
     .summary('show what an edit would change, with requests that came in')
     .description(
       'Runs kept requests through the live code and through the files on disk, and shows what differs. Has no effects. ' +
@@ -114,7 +114,7 @@ export function addReplayCommands(program: Command, inContext: InContext): void 
     .addHelpText('after', renderExamples(formatCommand`hookloom bisect ${exampleId}`))
     .action(inContext(async (context, id: string) => (await import('../bisect.ts')).bisect(context, id)))
 
-  addRequestOptions(program.command('record'))
+  addRequestOptions(program.command('record'), createCountOption(defaultReplays))
     .summary('print requests that came in, without their secrets')
     .description(
       'Prints kept requests without their secrets, as a file for "hookloom replay --recording". Names, addresses and texts of people ' +
@@ -128,16 +128,18 @@ export function addReplayCommands(program: Command, inContext: InContext): void 
 
 const hookOption = ['--hook <name>', 'only requests of this hook'] as const
 
-function createCountOption(defaultCount: number): Option {
-  const parse = createIntegerParser(1, maxReplays)
-  return new Option('--last <n>', 'how many of the newest kept requests').argParser(parse).default(defaultCount)
+/** `defaultCount`: a text describes a default that the command chooses. */
+function createCountOption(defaultCount: number | string): Option {
+  const option = new Option('--last <n>', 'how many of the newest kept requests')
+  option.argParser(createIntegerParser(1, maxReplays))
+  return typeof defaultCount === 'number' ? option.default(defaultCount) : option.default(undefined, defaultCount)
 }
 
 /** Adds the options that choose kept requests. */
-function addRequestOptions(command: Command): Command {
+function addRequestOptions(command: Command, count: Option): Command {
   const since = new Option('--since <time>', 'only requests since then: 30m, 2h, 7d, or a time in UTC')
   return command
-    .addOption(createCountOption(defaultReplays))
+    .addOption(count)
     .option(...hookOption)
     .option('--source <sender>', 'only requests of this sender')
     .addOption(since.argParser(parseSince))
