@@ -109,7 +109,8 @@ export function mergeResult(draft: ActionDraft, result: unknown, module: string)
   }
   const parsed = results[kind].safeParse(result)
   if (!parsed.success) {
-    throw new Problem('transform-result-invalid', `${module} returned ${describeFault(parsed.error, result, kind)}`)
+    const { fault, frame } = describeFault(parsed.error, result, kind)
+    throw new Problem('transform-result-invalid', `${module} returned ${fault}`, frame === undefined ? {} : { frame })
   }
   const { response = draft.response, dedupe, ...others } = parsed.data
   const { flow, ...changed } = 'flow' in others ? others : { ...others, flow: undefined }
@@ -134,17 +135,24 @@ function toDedupeKey({ key, for: forMs }: { key: string; for: number }, module: 
   return { name: `${module}/${createHash('sha256').update(key).digest('hex')}`, key, forMs }
 }
 
-/** Why a result is invalid. An unknown field is a misspelling, or a field of another action. */
-function describeFault(error: z.ZodError, result: unknown, kind: Action['kind']): string {
+/**
+ * Why a result is invalid. An unknown field is a misspelling, a field of another action, or one of a payload that the code copied. The log has the
+ * fault, so the name of such a field is only in the frame.
+ */
+function describeFault(error: z.ZodError, result: unknown, kind: Action['kind']): { fault: string; frame?: string } {
   const [issue] = error.issues
-  if (issue?.code !== 'unrecognized_keys') return `${describeFirstIssue(error, result)}.`
+  if (issue?.code !== 'unrecognized_keys') return { fault: `${describeFirstIssue(error, result)}.` }
   const [field = ''] = issue.keys
   const known = Object.keys(results[kind].shape)
   const other = actionKinds.find((name) => name !== kind && Object.hasOwn(results[name].shape, field))
-  const what = `the field ${JSON.stringify(field.slice(0, 60))}, which the action "${kind}" does not have`
-  if (other !== undefined) return `${what}. It is a field of the action "${other}": return kind: "${other}" too.`
+  const named = JSON.stringify(field.slice(0, 60))
+  const what = `the field ${named}, which the action "${kind}" does not have`
+  if (other !== undefined)
+    return { fault: `${what}. It is a field of the action "${other}": return kind: "${other}" too.` }
   const near = findNearest(field, known)
-  return near === undefined ? `${what}. It has ${known.join(', ')}.` : `${what}. Did you mean "${near}"?`
+  if (near !== undefined) return { fault: `${what}. Did you mean "${near}"?` }
+  const fault = `a field that the action "${kind}" does not have. It has ${known.join(', ')}.`
+  return { fault, frame: `The field is ${named}.` }
 }
 
 /** Checks a draft. Throws `payload-invalid` with the field, what was expected, and the kind of value that was found. */

@@ -512,7 +512,7 @@ describe('transforms', () => {
     ],
     [
       { kind: 'wake', text: 'x', colour: 1 },
-      'which the action "wake" does not have. It has text, mode, kind, response, dedupe.',
+      'a field that the action "wake" does not have. It has text, mode, kind, response, dedupe.',
     ],
     [{ timeoutSeconds: '5' }, 'timeoutSeconds: expected a number, found a string'],
     [{ allowUnsafeExternalContent: true }, 'only the configuration may set'],
@@ -526,6 +526,13 @@ describe('transforms', () => {
     const message = decision.kind === 'park' ? decision.problem.message : ''
     expect(message.toLowerCase()).toContain(why.toLowerCase())
     expect(message).toContain('t.ts')
+  })
+
+  test('the name of a field that code copied from a payload is in the frame, and not in the message, which is logged', async () => {
+    const decision = await run({ message: 'x', 'ada@example.org': 1 })
+    const problem = decision.kind === 'park' ? decision.problem : undefined
+    expect(problem?.message).toMatch(/^t\.ts returned a field that the action "agent" does not have\. It has message, /)
+    expect(problem?.frame).toBe('The field is "ada@example.org".')
   })
 
   test('a returned action must obey the policy, and otherwise parks the delivery', async () => {
