@@ -32,7 +32,7 @@ const words: Record<ReturnType<typeof printParseErrorCode>, string> = {
 
 /**
  * The value of the text. Its objects have plain own properties only. `problems` has the first syntax error (`hookloom.jsonc:4:7 expected
- * ","`), or a sentence for each duplicate key and each number that a double does not hold; then the value is undefined.
+ * ","`), or a sentence for each duplicate key, each key `__proto__` and each number that a double does not hold; then the value is undefined.
  */
 export function parseJsonc(text: string, file: string): { value: unknown; problems: string[] } {
   const source = text.replace(/^\uFEFF/, '')
@@ -121,9 +121,11 @@ function buildValue(node: Node, source: string, report: (problem: string, offset
     if (key === undefined || item === undefined) continue
     const name = String(key.value)
     if (entries.has(name)) report(`duplicate key "${name}"`, key.offset)
+    // a schema drops this key of a record without an error
+    if (name === '__proto__')
+      report('no key can have the name "__proto__". Remove it, or choose another name', key.offset)
     entries.set(name, buildValue(item, source, report))
   }
-  // fromEntries defines properties, so `__proto__` becomes a key, and is refused as unknown
   return Object.fromEntries(entries)
 }
 

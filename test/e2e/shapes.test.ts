@@ -90,6 +90,8 @@ describeEngines('the shapes that a gateway learns', (start) => {
         'No mapping has the hook "order". Did you mean "orders"?\n',
       )
     expect((await runCommand(['shapes', 'orders'], { dir })).stdout).toBe('No request of the hook "orders" yet.\n')
+    const odd = await runCommand(['list', '--hook', 'a\u001b[31m\u2028\u202eb'], { dir })
+    expect(odd.stdout).toMatch(/^No mapping has the hook "a[^\p{C}\u2028]*b"\..*\n$/u)
     const filtered = ['list', '--state', 'parked', '--hook', 'orders']
     expect((await runCommand(filtered, { dir })).stdout).toBe('No delivery matches --state parked --hook orders.\n')
     expect(await runCommand(['types', 'order'], { dir })).toMatchObject({

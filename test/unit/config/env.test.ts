@@ -38,6 +38,11 @@ describe('.env', () => {
     expect(Object.entries(values)).toContainEqual(['__proto__', '3'])
   })
 
+  test('a line separator of Unicode ends no line', () => {
+    const { values, problems } = parseEnv('A=x\u2028B=1\u2029#y\nC="\u2028"\n')
+    expect([{ ...values }, problems]).toEqual([{ A: 'x\u2028B=1', C: '\u2028' }, []])
+  })
+
   test('the error of an invalid line has its number and does not show the line', () => {
     const { values, problems } = parseEnv('A=1\nhush-hush\nB="open hush\n2C=hush\nD="hush" hush')
     expect(problems).toEqual([
@@ -62,6 +67,8 @@ describe('.env', () => {
       '\\n',
       '$A',
       ' padded ',
+      'a\u2028B=1\u2029# b',
+      '\u2028',
     ]) {
       const { values, problems } = parseEnv(renderEnvLine('NAME', value))
       expect(problems).toEqual([])

@@ -165,8 +165,22 @@ describe('syntax errors of the configuration', () => {
     expect(check(toText('1.50'))).toEqual([])
   })
 
-  test('__proto__ is an unknown key like any other', () => {
-    expect(check('{ "__proto__": { "hooks": {} } }')[0]).toMatch(/^__proto__ is an unknown key\./)
+  test.each([
+    [{ hooks: { mappings: [{ match: { path: 'x', headers: { __key__: 'a' } }, messageTemplate: 'm' }] } }],
+    [{ hooks: { mappings: [{ match: { path: 'x', payload: { __key__: 'a' } }, messageTemplate: 'm' }] } }],
+    [{ hooks: { mappings: [{ match: { path: 'x', any: [{ payload: { __key__: 'a' } }] }, messageTemplate: 'm' }] } }],
+    [{ tokens: { __key__: { token: '0123456789abcdefgh', may: ['runs'] } } }],
+    [{ runners: { __key__: { kind: 'command', command: 'x' } } }],
+    [{ models: { aliases: { __key__: 'openai/x' } } }],
+    [{ limits: { __key__: { maxRunning: 1 } } }],
+    [{ channels: { webhook: { endpoints: { __key__: { url: 'http://x' } } } } }],
+    [{ __key__: { hooks: {} } }],
+  ])('a key __proto__ is refused with its place, and not dropped: %j', (config) => {
+    const text = JSON.stringify(config).replace('__key__', '__proto__')
+    const column = text.indexOf('"__proto__"') + 1
+    expect(check(text)).toEqual([
+      `hookloom.jsonc:1:${column} no key can have the name "__proto__". Remove it, or choose another name`,
+    ])
   })
 })
 
