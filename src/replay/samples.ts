@@ -1,6 +1,7 @@
 // The requests with which a hook can be tried: the fixtures of its transforms, the bundled requests of its senders, and kept requests.
 import { stringify } from '../base/sent-json.ts'
 import { isJsonObject, type SentValue } from '../base/json.ts'
+import { listSecretConditions } from '../model/config/secrets.ts'
 import type { SampleFields, TypedRequest } from '../model/api/bench.ts'
 import { dropCredentials, toLocalHead } from '../deliveries/delivery.ts'
 import type { DeliveryHead } from '../model/delivery.ts'
@@ -115,6 +116,9 @@ function isTextObject(payload: SentValue): payload is Record<string, string> {
 export function buildTypedHead({ config }: Generation, hook: Hook, request: TypedRequest): DeliveryHead {
   const given: Record<string, string> = Object.create(null)
   for (const [name, value] of Object.entries(request.headers)) given[name.toLowerCase()] = value
+  // the mask of a kept request stands for the secret that the mapping compares
+  for (const [name, secret] of hook.mappings.flatMap(({ mapping }) => [...listSecretConditions(mapping)]))
+    if (given[name] === '[secret]') given[name] = secret
   const headers = dropCredentials(given, hook.secretHeaders)
   headers['content-type'] ??= 'application/json'
   const verifiedBy = hook.signed[0]?.provenSender.source

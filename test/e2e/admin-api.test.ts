@@ -17,6 +17,13 @@ const mappings = [
   { id: 'review', match: { path: 'review' }, transform: { module: 'review.ts' }, deliver: false, retain: true },
   { id: 'plain', match: { path: 'plain' }, messageTemplate: 'Say {{text}}', deliver: false },
   {
+    id: 'shared',
+    match: { path: 'shared', headers: { 'X-Shop-Proof': 'a7F3-kq92xZ-proof', 'x-shop-event': 'order.paid' } },
+    messageTemplate: 'Say {{text}}',
+    deliver: false,
+    retain: true,
+  },
+  {
     id: 'newest',
     match: { path: 'newest' },
     messageTemplate: 'Say {{text}}',
@@ -40,10 +47,10 @@ async function ask(path: string, init: RequestInit = {}): Promise<{ status: numb
   return { status: answer.status, json: (await answer.json()) as Json }
 }
 
-async function post(hook: string, payload: unknown): Promise<string> {
+async function post(hook: string, payload: unknown, headers: Record<string, string> = {}): Promise<string> {
   const answer = await fetch(`${gateway.url}/${hook}`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${hookToken}`, 'content-type': 'application/json' },
+    headers: { authorization: `Bearer ${hookToken}`, 'content-type': 'application/json', ...headers },
     body: JSON.stringify(payload),
   })
   return ((await answer.json()) as Json)['deliveryId']
@@ -168,6 +175,19 @@ describe('single deliveries in the admin API', () => {
       isRequestKept: false,
     })
     expect((await ask(`/api/deliveries/${plain}/request`)).status).toBe(409)
+  })
+
+  test('a kept request is shown without the header that a condition compares with a secret, and can still be sent again and tried', async () => {
+    const conditions = { 'x-shop-proof': 'a7F3-kq92xZ-proof', 'x-shop-event': 'order.paid' }
+    const id = await post('shared', { text: 'look' }, conditions)
+    const { json: request } = await ask(`/api/deliveries/${id}/request`)
+    expect(request['headers']).toMatchObject({ 'x-shop-proof': '[secret]', 'x-shop-event': 'order.paid' })
+    expect(JSON.stringify(request)).not.toContain('a7F3-kq92xZ-proof')
+    const again = await ask(`/api/deliveries/${id}/again`, { method: 'POST' })
+    expect((await ask(`/api/deliveries/${again.json['deliveryId']}`)).json).toMatchObject({ mappingId: 'shared' })
+    const { headers, body } = request
+    const tried = await ask('/api/try', { method: 'POST', body: JSON.stringify({ hook: 'shared', headers, body }) })
+    expect(tried.json).toMatchObject({ mappingId: 'shared' })
   })
 
   test('a parked delivery names the line of the code that failed', async () => {

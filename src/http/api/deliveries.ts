@@ -6,6 +6,7 @@ import { z } from 'zod'
 import { tryParseJson } from '../../base/json.ts'
 import { cut } from '../../base/text.ts'
 import { resolveTransformsRoot } from '../../transforms/root.ts'
+import { listSecretConditions } from '../../model/config/secrets.ts'
 import { listOpeningProofs } from '../../model/delivery.ts'
 import type { Job } from '../../model/job.ts'
 import { Problem } from '../../model/problem.ts'
@@ -33,7 +34,8 @@ export function addDeliveryRoutes(router: Router, guards: Guards, parts: Deliver
   )
   router.get('/api/deliveries/:id/request', guards.read, async (ctx) => {
     const record = await findDelivery(store, ctx)
-    answerJson(ctx, toRequestFields(await findRequest(store, record)))
+    const { mappings } = parts.generation().findHook(record.hook)
+    answerJson(ctx, toRequestFields(await findRequest(store, record), mappings))
   })
   router.post('/api/deliveries/:id/retry', guards.operate, async (ctx) => {
     const task = await findTask(store, ctx)
@@ -142,8 +144,13 @@ export async function findRequest(store: Store, { deliveryId, state }: DeliveryR
   )
 }
 
-function toRequestFields({ head, body }: KeptRequest): RequestFields {
-  const { method, url, headers, query, verifiedBy, admitted } = head
+/** `mappings`: those of the hook. A header that one of them compares with a secret is masked, as the secret headers of proofs are. */
+function toRequestFields({ head, body }: KeptRequest, mappings: Generation['mappings']): RequestFields {
+  const { method, url, query, verifiedBy, admitted } = head
+  const secret = new Set(mappings.flatMap(({ mapping }) => [...listSecretConditions(mapping).keys()]))
+  const headers = Object.fromEntries(
+    Object.entries(head.headers).map(([name, value]) => [name, secret.has(name) ? '[secret]' : value]),
+  )
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   const text = bytes.toString('utf8')
   const isText = Buffer.from(text, 'utf8').equals(bytes)

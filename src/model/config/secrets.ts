@@ -78,6 +78,22 @@ function findSecretsAt(path: readonly string[], text: string): string[] {
   return classifySecretName(name) === 'no' ? [] : [text, text.replace(/^[^:]*:|^whsec_/, '')]
 }
 
+/**
+ * The headers that a mapping compares with a secret, in lower case, each with a text that it may have. A kept request is shown without their
+ * values.
+ */
+export function listSecretConditions(mapping: {
+  readonly match?: unknown
+  readonly flow?: unknown
+}): Map<string, string> {
+  const { match, flow } = mapping
+  const found = findLeaves({ match, flow }, []).flatMap(({ path, text }): [string, string][] => {
+    const header = findConditionHeader(path)
+    return header === undefined || isPlain(header, text) ? [] : [[header.toLowerCase(), text]]
+  })
+  return new Map(found)
+}
+
 /** The header that a condition of a mapping compares, in `match` or in `flow.cancelOn`. */
 function findConditionHeader(path: readonly string[]): string | undefined {
   const start = path.findIndex((key) => key === 'match' || key === 'cancelOn')
