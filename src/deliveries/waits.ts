@@ -5,6 +5,7 @@ import type { Config } from '../model/config/config.ts'
 import type { Job } from '../model/job.ts'
 import type { Hold } from '../store/records.ts'
 import type { StoreReader } from '../store/store.ts'
+import { maxFailures } from '../store/rules.ts'
 import type { Wait } from '../store/waits.ts'
 import { toIsoTime } from './records.ts'
 
@@ -49,7 +50,7 @@ function describeWait(wait: Wait, { config, now, isServed, isOutsider }: Facts):
     case 'budget':
       return `waits until ${formatTimeIn(wait.forMs)} at the latest for the budget ${wait.name}, which is used up or reserved`
     case 'retry':
-      return `waits until ${formatTimeIn(wait.forMs)} for its next attempt${wait.attempts > 0 ? `, after ${formatQuantity(wait.attempts, 'attempt')}` : ''}`
+      return `waits until ${formatTimeIn(wait.forMs)} for its next attempt${describeTries(wait, formatTimeIn)}`
     case 'quiet':
       return `waits until ${formatTimeIn(wait.forMs)} for a quiet period`
     case 'behind':
@@ -80,6 +81,18 @@ function describeWait(wait: Wait, { config, now, isServed, isOutsider }: Facts):
         : `waits for a free slot of the gateway (${wait.running} runs, agents.defaults.maxConcurrent is ${maxConcurrent})`
     }
   }
+}
+
+function describeTries(
+  { attempts, failing }: Extract<Wait, { kind: 'retry' }>,
+  formatTimeIn: (inMs: number) => string,
+): string {
+  // a step that only waits, such as for its chat, has no failed attempt
+  if (failing === undefined || failing.times === 0)
+    return attempts > 0 ? `, after ${formatQuantity(attempts, 'attempt')}` : ''
+  const times = formatQuantity(failing.times, 'failed attempt')
+  const count = failing.times < maxFailures ? times : `at least ${times}`
+  return `, after ${count} since ${formatTimeIn(-failing.forMs)}`
 }
 
 function describeHold(

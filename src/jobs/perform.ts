@@ -14,6 +14,7 @@ import {
   type StepWait,
   chooseRetry,
 } from './retry.ts'
+import { listOutageEvents } from './outage.ts'
 import { countHops, leavesLaneBefore, findMissingSteps, toStepKind, toSummaryEvent } from './plan.ts'
 import type { JobLease } from './leases.ts'
 import { type JobContext, readRetryForMs, type StepDeath } from './step.ts'
@@ -218,20 +219,31 @@ function buildFailureReport(
   const { clock, log, config, random, retry: policy = defaultRetry, claimedAt } = context
   const { attempts, failingForMs, overdueForMs } = job
   const settled = failure.settled && { settled: failure.settled }
+  const now = clock()
+  const failsForMs = failingForMs === undefined ? undefined : failingForMs + Math.max(0, now - claimedAt)
+  const forMs = readRetryForMs(findStep(name), config)
   const choice = chooseRetry(failure, {
     attempts,
-    failingForMs: failingForMs === undefined ? undefined : failingForMs + Math.max(0, clock() - claimedAt),
+    failingForMs: failsForMs,
     overdueForMs,
-    forMs: readRetryForMs(findStep(name), config),
+    forMs,
     random: random(),
     policy,
   })
   const fields = { jobId: job.id, deliveryId: job.deliveryId, step: name, attempt: attempts + 1 }
   if (choice.kind === 'retry') {
-    const runAt = new Date(clock() + choice.afterMs).toISOString()
-    log.warn({ ...fields, runAt }, `${name} failed, and is tried again: ${why}`)
+    const runAt = now + choice.afterMs
+    log.warn({ ...fields, runAt: new Date(runAt).toISOString() }, `${name} failed, and is tried again: ${why}`)
     // a job that an earlier version began has not left its lane yet
-    return { ...settled, outcome: choice, leavesLane: leavesLaneBefore(job.planned, name) }
+    return {
+      ...settled,
+      events:
+        name === 'run' && failure.kind === 'unavailable'
+          ? listOutageEvents(job, { detail: failure.detail, at: now, runAt, forMs, failsForMs: failsForMs ?? 0 })
+          : [],
+      outcome: { ...choice, spentMs: failure.spentMs },
+      leavesLane: leavesLaneBefore(job.planned, name),
+    }
   }
   log.error(fields, `${name} failed permanently: ${why} "${formatCommand`hookloom retry ${job.id}`}" runs it again.`)
   const events = listDeathEvents(name, job, { ...choice, why })

@@ -30,6 +30,8 @@ export type Failure = {
   readonly logged?: string | undefined
   /** The usage of the attempt, by budget. */
   readonly settled?: readonly SettledTurn[] | undefined
+  /** Only of a turn: how long its attempts took in all, without those that had no effect. */
+  readonly spentMs?: number | undefined
   /** The messages of the reply as the attempt has stored them. */
   readonly posts?: readonly StoredPost[] | undefined
 } & (

@@ -160,8 +160,11 @@ export function toShownPostState({ state, mayBeTwice, failed }: Post, job: Pick<
   return state === 'waiting' && mayBeTwice !== true ? 'unsent' : 'unknown'
 }
 
-/** An attempt that failed. `at`: when it failed. `error`: cut to 200 characters. */
-type FailedAttempt = { readonly at: number; readonly error: string }
+/**
+ * An attempt that failed. `at`: when it failed. `error`: cut to 200 characters. `spentMs`: only of a turn: how long its attempts took until then,
+ * without those that had no effect.
+ */
+type FailedAttempt = { readonly at: number; readonly error: string; readonly spentMs?: number }
 
 /** An accepted action, or a task, on its way to its effects. `id` is the run id of an agent action. */
 export type Job = {

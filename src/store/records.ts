@@ -194,6 +194,8 @@ export type JobReport = {
         readonly error: string
         readonly counted?: boolean
         readonly isDelay?: boolean
+        /** Kept with the failed attempt: see `Job`. */
+        readonly spentMs?: number | undefined
       }
     | { readonly kind: 'release' }
     | { readonly kind: 'dead'; readonly error: string; readonly counted?: boolean }

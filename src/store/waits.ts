@@ -20,7 +20,13 @@ type Queue = { readonly place: number | undefined; readonly oldestForMs: number 
 export type Wait = { readonly jobId: string } & (
   | { readonly kind: 'hold'; readonly hold: Hold; readonly agoMs: number }
   | { readonly kind: 'budget'; readonly name: string; readonly forMs: number }
-  | { readonly kind: 'retry'; readonly forMs: number; readonly attempts: number }
+  /** `failing`: for how long the present step has been failing, and how often it failed, of the newest `maxFailures` attempts. */
+  | {
+      readonly kind: 'retry'
+      readonly forMs: number
+      readonly attempts: number
+      readonly failing: { readonly forMs: number; readonly times: number } | undefined
+    }
   | { readonly kind: 'quiet'; readonly forMs: number }
   /** The job waits for jobs of its key that come first. */
   | { readonly kind: 'behind'; readonly jobs: number }
@@ -76,7 +82,7 @@ const selectCount = (rows: string) => `(SELECT count(*) FROM (SELECT 1 FROM ${ro
 const selectRunningInLane = (lane: string) => `SELECT e.id FROM jobs e WHERE e.lane = ${lane} AND e.ended_at IS NULL
   AND e.state = 'running' LIMIT 1`
 
-const selectWaiting = (ids: string) => `SELECT j.seq, j.id, j.attempts, j.failing_since, j.run_at, j.created_at,
+const selectWaiting = (ids: string) => `SELECT j.seq, j.id, j.attempts, j.failing_since, j.failures, j.run_at, j.created_at,
     j.labels, j.lane, j.budget, j.delivery_seq, j.flow, f.ring, f.key, f.settings, f.lane AS flow_lane, k.id AS key_id,
     k.state AS key_state, k.rank, k.due_at, k.line,
     ${selectCount(`jobs e WHERE e.flow = k.id AND e.ended_at IS NULL AND e.state = 'queued' AND e.seq < j.seq`)} AS before,
@@ -126,12 +132,20 @@ function* findWait(job: Row, shared: Shared): Script<Found> {
   const runAt = Number(job['run_at'])
   const isLater = runAt > now && job['run_at'] !== job['created_at']
   if (isLater && job['budget'] !== null) return { kind: 'budget', name: String(job['budget']), forMs: runAt - now }
-  if (isLater) return { kind: 'retry', forMs: runAt - now, attempts: Number(job['attempts']) }
+  if (isLater)
+    return { kind: 'retry', forMs: runAt - now, attempts: Number(job['attempts']), failing: readFailing(job, now) }
   if (settings !== undefined && job['key_id'] !== null) return yield* findFlowWait(job, shared)
   const runningId = readId(job['lane'] === null ? null : job['lane_running'])
   const jobs = Number(job['lane_before'])
   if (runningId !== undefined || jobs > 0) return { kind: 'session', runningId, jobs }
   return { kind: 'slot', running: shared.running }
+}
+
+function readFailing({ failing_since: since, failures }: Row, now: number) {
+  if (since === null) return undefined
+  // as: only the stores write this column
+  const known = (failures === null ? [] : JSON.parse(String(failures))) as readonly { readonly at: number }[]
+  return { forMs: now - Number(since), times: known.filter(({ at }) => at >= Number(since)).length }
 }
 
 function readId(value: Row[string] | undefined): string | undefined {

@@ -285,6 +285,20 @@ export function describeJobs(stage: () => Stage): void {
       expect(await store.job(job.id)).toMatchObject({ state: 'done', failures: dead?.failures })
     })
 
+    test('a failed attempt keeps how long the attempts of its turn took, if the report has it', async () => {
+      const { store, clock } = stage()
+      const job = newJob()
+      await store.append(newDelivery({ at: clock(), jobs: [job] }))
+      const retry = { kind: 'retry', afterMs: 0, error: 'busy' } as const
+      await store.report(await claimOne(store), { outcome: { ...retry, spentMs: 1_500 } })
+      await store.report(await claimOne(store), { outcome: retry })
+      const at = clock()
+      expect((await store.job(job.id))?.failures).toEqual([
+        { at, error: 'busy', spentMs: 1_500 },
+        { at, error: 'busy' },
+      ])
+    })
+
     test('an expired lease is a failed attempt', async () => {
       const { store, clock } = stage()
       const jobs = [newJob({ lane: 'a' }), newJob()]

@@ -61,7 +61,9 @@ async function runTurn(
   await prepareWorkspace(agent.workspace)
   const action = planned.kind === 'agent' ? planned.action : undefined
   const seconds = action?.timeoutSeconds ?? agent.timeoutSeconds
-  const ms = Math.ceil(seconds * 1_000)
+  const spentMs = findSpentMs(job)
+  const ms = Math.ceil(seconds * 1_000) - spentMs
+  if (ms <= 0) return failTimeout(planned, agent, seconds)
   const hops = Math.max(readPlannedHops(planned), await readEventHops(store, waiting))
   const request: Omit<RunRequest, 'history' | 'prompt'> = {
     runId: job.id,
@@ -113,13 +115,14 @@ async function runTurn(
     return last
   }).finally(untrack)
   if (ended.kind === 'aborted') return ended
-  if (ended.kind === 'timeout') {
-    return { kind: 'permanent', status: 'timeout', detail: describeTimeout(planned, agent, seconds) }
-  }
+  if (ended.kind === 'timeout') return failTimeout(planned, agent, seconds)
   const { shown, prompt, result } = ended.value
   const settled = budget.settle()
   const outcome = { ...toStepOutcome(result, { prompt, runner, session }), ...(settled && { settled }) }
-  if (outcome.kind !== 'recorded') return outcome
+  if (outcome.kind !== 'recorded') {
+    const tookMs = outcome.kind === 'transient' ? clock() - (request.deadline - ms) : 0
+    return { ...outcome, spentMs: spentMs + tookMs }
+  }
   const isIdle = planned.kind === 'heartbeat' && waiting.count === 0 && isAcknowledged(result, agent)
   return {
     ...outcome,
@@ -200,10 +203,17 @@ async function readSystemText(
   return texts.length === 0 ? undefined : texts.join('\n\n')
 }
 
-function describeTimeout(planned: AgentPlan | Heartbeat, { id, runner }: Agent, seconds: number): string {
+/** How long the earlier attempts of the turn took, without those that had no effect: the time limit is that of all of them. */
+function findSpentMs({ failingSince, failures }: StepInput<AgentPlan | Heartbeat>['job']): number {
+  if (failingSince === undefined) return 0
+  return failures.findLast(({ at, spentMs }) => spentMs !== undefined && at >= failingSince)?.spentMs ?? 0
+}
+
+function failTimeout(planned: AgentPlan | Heartbeat, { id, runner }: Agent, seconds: number): StepOutcome {
   const isNamed = planned.kind === 'agent' && planned.action.timeoutSeconds !== undefined
   const where = isNamed ? 'of the mapping or the request' : `of agent "${id}", or of agents.defaults`
-  return `The runner "${runner}" did not end in ${seconds} s. Raise timeoutSeconds ${where}.`
+  const detail = `The runner "${runner}" did not end in ${seconds} s. Raise timeoutSeconds ${where}.`
+  return { kind: 'permanent', status: 'timeout', detail }
 }
 
 function describeShorterPrompt({ history, waiting: { events, count } }: TurnContext): string {
@@ -230,7 +240,7 @@ function isAcknowledged(result: RunResult, { heartbeat }: Agent): boolean {
 function toStepOutcome(
   result: RunResult,
   { prompt, runner, session }: { prompt: string; runner: Runner; session: TurnSession },
-): StepOutcome {
+): StepRecord | Failure {
   const { status } = result
   switch (status) {
     case 'ok': {

@@ -156,11 +156,12 @@ async function endAttempt(query: Query, { leased, what, now, isNewStep }: Attemp
       await query(
         `UPDATE jobs SET state = 'queued', queued_again = 1, fence = 0, locked_until = NULL, budget = NULL, attempts = attempts + $2::int,
           last_error = $3, run_at = ${now} + $4::bigint, failing_since = coalesce(failing_since, ${now}),
-          ${outcome.isDelay === true ? '' : `failures = ${addFailure(now, '$3')}, `}${leaveLane} WHERE seq = $1`,
+          ${outcome.isDelay === true ? '' : `failures = ${addFailure(now, '$3', '$5')}, `}${leaveLane} WHERE seq = $1`,
         seq,
         outcome.counted === false ? 0 : 1,
         outcome.error,
         outcome.afterMs,
+        ...(outcome.isDelay === true ? [] : [outcome.spentMs ?? null]),
       )
       return await returnToFlow(query, seq)
     case 'done':

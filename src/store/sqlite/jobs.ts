@@ -240,7 +240,7 @@ function endAttempt(db: Database, { outcome, leaseMs }: OperationOf<'report'>, {
     case 'retry':
       db.run(
         `UPDATE jobs SET state = 'queued', queued_again = 1, fence = 0, locked_until = NULL, budget = NULL, attempts = attempts + ?1, last_error = ?2,
-          run_at = ?3, gate = ?4, failing_since = coalesce(failing_since, ?5)${outcome.isDelay ? '' : `, ${addFailure('?5', '?2')}`}
+          run_at = ?3, gate = ?4, failing_since = coalesce(failing_since, ?5)${outcome.isDelay ? '' : `, ${addFailure('?5', '?2', '?7')}`}
           WHERE seq = ?6`,
         outcome.counted ? 1 : 0,
         outcome.error,
@@ -248,6 +248,7 @@ function endAttempt(db: Database, { outcome, leaseMs }: OperationOf<'report'>, {
         lane === null ? 2 : 1,
         at,
         seq,
+        ...(outcome.isDelay ? [] : [outcome.spentMs ?? null]),
       )
       returnToFlow(db, seq)
       break

@@ -160,6 +160,7 @@ export type Operation =
             readonly error: string
             readonly counted: boolean
             readonly isDelay: boolean
+            readonly spentMs?: number | undefined
           }
         | { readonly kind: 'dead'; readonly error: string; readonly counted: boolean }
     }

@@ -15,6 +15,26 @@ const unreached: RunResult = { status: 'unavailable', detail: 'The model cannot 
 const refused: SendResult = { kind: 'transient', detail: 'The channel answered 503.' }
 
 describe('a model that is down', () => {
+  test('after ten minutes the main session reads once since when the model has not answered, how often it was asked, and until when it will be', async () => {
+    vi.setSystemTime('2026-05-04T12:04:00Z')
+    const stage = createStage()
+    const { runner, turns } = scriptRunner(() => unreached)
+    stage.openWorker({ runner })
+    const [id] = await stage.accept(planAgent())
+    await pass(10 * minute - 1)
+    expect(await stage.readEvents()).toEqual([])
+    await pass(2 * hour)
+    const [event, ...others] = await stage.readEvents()
+    expect(others).toEqual([])
+    const [, asked = ''] = /after (\d+) attempts/.exec(event ?? '') ?? []
+    expect(Number(asked)).toBeGreaterThan(8)
+    expect(Number(asked)).toBeLessThan(turns.length)
+    expect(event).toMatch(
+      /^Hook github \(waiting\): No answer since 2026-05-04 12:04:00Z, after \d+ attempts\. The next attempt is at 2026-05-04 12:[23]\d:\d\dZ, and the last one at 2026-05-05 12:04:00Z\. The model cannot be reached\.$/,
+    )
+    expect((await stage.readJob(id)).state).toBe('queued')
+  })
+
   test('a run whose model is down for an hour waits without using up an attempt, and is done after the outage', async () => {
     const stage = createStage()
     let isDown = true
