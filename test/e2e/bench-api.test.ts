@@ -10,6 +10,7 @@ const code = `export default ({ payload }, { log, replay }) => {
   if (payload.bad) throw new TypeError('no title')
   return payload.skip ? null : { message: (replay ? 'tried ' : 'served ') + payload.title }
 }\n`
+const shopRef = 'ref-a7F3kq92-of-the-shop'
 const secret = 'it-is-a-long-secret-of-github'
 const mappings = [
   { id: 'closed', match: { path: 'review', payload: { action: 'closed' } }, messageTemplate: 'never' },
@@ -48,8 +49,9 @@ describe('the bench of the admin API', () => {
 
   beforeAll(async () => {
     gateway = await startInside({
-      config: { hooks: { mappings } },
+      config: { hooks: { mappings, transforms: { env: ['SHOP_REF'] } } },
       files: { 'hooks/transforms/review.ts': code },
+      env: { SHOP_REF: shopRef },
       development: true,
     })
   })
@@ -161,13 +163,17 @@ describe('the bench of the admin API', () => {
     expect(control).toMatchObject({ answered: 200, status: 400 })
   })
 
-  test('a typed request becomes a fixture, without the secrets of the configuration', async () => {
-    const body = JSON.stringify({ title: `see ${hookToken}`, action: 'opened' })
+  test('a typed request becomes a fixture, without the secrets of the configuration and of its transforms', async () => {
+    const title = `see ${hookToken}, ${shopRef} and ${Buffer.from(shopRef).toString('base64url')}`
+    const body = JSON.stringify({ title, action: 'opened' })
     const made = await call('/api/fixtures', { hook: 'review', body, name: 'typed', headers: { cookie: 'a=b' } })
     expect(made).toMatchObject({ answered: 200, module: 'review.ts', decision: 'accept', removed: ['payload.title'] })
     const file = join(gateway.dir, 'hooks/transforms/review.fixtures/typed.json')
     expect(made['file']).toBe(file)
     expect(readFileSync(file, 'utf8')).not.toMatch(/hook-secret|a=b/)
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({
+      request: { payload: { title: 'see [removed], [removed] and [removed]' } },
+    })
     expect(await call('/api/fixtures', { hook: 'review', body, name: 'typed' })).toMatchObject({ answered: 409 })
     const out = await call('/api/fixtures', { hook: 'review', body, name: '../out' })
     expect(out).toMatchObject({ answered: 400, code: 'usage-invalid' })
