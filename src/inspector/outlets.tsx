@@ -1,4 +1,4 @@
-// The models and channels, each with its last success, and the findings of `hookloom doctor`.
+// The models and channels, each with its last success, what heartbeats used, and the findings of `hookloom doctor`.
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { FindingFields, OutletsFields } from '../model/api/health.ts'
@@ -17,7 +17,7 @@ export function Outlets({ version }: { version: string }): JSX.Element | null {
   const now = useNow(0)
   const found = usePolled((signal) => get<OutletsFields>('/api/outlets', signal), { everyMs, version })
   if (found === undefined || found.outlets.length === 0) return null
-  const { read, outlets } = found
+  const { heartbeats, read, outlets } = found
   return (
     <section aria-label="Models and channels">
       <h2>Models and channels</h2>
@@ -48,7 +48,19 @@ export function Outlets({ version }: { version: string }): JSX.Element | null {
           </tr>
         ))}
       </Table>
+      <HeartbeatUsage usage={heartbeats} />
     </section>
+  )
+}
+
+function HeartbeatUsage({ usage }: { usage: OutletsFields['heartbeats'] }): JSX.Element {
+  const { turns, uncounted, inputTokens, outputTokens } = usage
+  return (
+    <p class="dim">
+      Heartbeats in the last 24 hours: {formatCount(turns)} {turns === 1 ? 'turn' : 'turns'}
+      {turns > uncounted && `, ${formatCount(inputTokens)} tokens in, ${formatCount(outputTokens)} out`}
+      {uncounted > 0 && `, ${formatCount(uncounted)} without a count of tokens`}.
+    </p>
   )
 }
 

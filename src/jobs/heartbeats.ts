@@ -118,7 +118,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
         id: newId(),
         planned: { kind: 'heartbeat', agentId, sessionKey: mainSessionKey, reason },
         lane: toLane(agentId, mainSessionKey),
-        standsFor: toTaskName(agentId),
+        standsFor: toHeartbeatName(agentId),
         // a pause of the agent, or of all, also keeps its heartbeats back
         labels: [`agent:${agentId}`, 'all'],
         unlessWithinMs: gapMs,
@@ -151,7 +151,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
 
   /** Whether the newest turn, of this or another gateway, was queued less than the gap ago. If so, the next interval begins with it. */
   async function adoptNewerTurn(agentId: string, { schedule, gapMs, askedAt }: RefusedTurn): Promise<boolean> {
-    const ageMs = await store.taskAgeMs(toTaskName(agentId))
+    const ageMs = await store.taskAgeMs(toHeartbeatName(agentId))
     const now = clock()
     // the store refused the turn at `askedAt`, so the age of the newest turn at that time counts
     if (ageMs === undefined || ageMs - (now - askedAt) >= gapMs) return false
@@ -169,7 +169,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
   /** Reads from the store when the newest turn was queued, and whether a wake still waits for a turn. */
   async function loadState(agentId: string, schedule: Schedule): Promise<void> {
     try {
-      const ageMs = await store.taskAgeMs(toTaskName(agentId))
+      const ageMs = await store.taskAgeMs(toHeartbeatName(agentId))
       if (ageMs !== undefined) schedule.turnAt = clock() - ageMs
       if (hasDuty() && (await hasUnseenWake(agentId, ageMs))) markWoken(schedule)
     } catch (thrown) {
@@ -192,7 +192,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
   }
 
   async function checkForWake(agentId: string): Promise<void> {
-    if (await hasUnseenWake(agentId, await store.taskAgeMs(toTaskName(agentId)), orphanedMs)) wake(agentId)
+    if (await hasUnseenWake(agentId, await store.taskAgeMs(toHeartbeatName(agentId)), orphanedMs)) wake(agentId)
   }
 
   function wake(agentId: string): void {
@@ -256,6 +256,7 @@ function findMinGapMs({ every, minIntervalSeconds }: HeartbeatSettings, reason: 
   return reason === 'interval' ? Math.max(every, minMs) : minMs
 }
 
-function toTaskName(agentId: string): string {
+/** The name of the task that is the heartbeat of an agent. */
+export function toHeartbeatName(agentId: string): string {
   return `heartbeat/${agentId}`
 }

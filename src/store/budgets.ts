@@ -37,10 +37,22 @@ export type ReserveResult =
   | { readonly kind: 'reserved' | 'lost' }
   | { readonly kind: 'waits' | 'never'; readonly reason: string; readonly budget: string }
 
+/** What tasks used. `turns`: those whose runner ended a run. `uncounted`: those of them that reported no tokens. */
+export type TaskUsage = {
+  readonly turns: number
+  readonly uncounted: number
+  readonly inputTokens: number
+  readonly outputTokens: number
+}
+
+/** `names`: the names of the tasks (`standsFor`). Only tasks that were added less than `withinMs` ago count. */
+export type TaskUsageQuery = { readonly names: readonly string[]; readonly withinMs: number }
+
 /** The part of the store that reads budgets. */
 export interface AccountReader {
   /** The accounts of budgets, in the order of `names`. The account of a period in which nothing was counted is empty. */
   accounts(names: readonly AccountName[]): Promise<Account[]>
+  taskUsage(query: TaskUsageQuery): Promise<TaskUsage>
 }
 
 /** The part of the store that keeps budgets. */

@@ -14,7 +14,7 @@ import {
 } from '../model/job.ts'
 import type { JsonValue } from '../base/json.ts'
 import type { Spending } from '../model/spending.ts'
-import type { Account } from './budgets.ts'
+import type { Account, TaskUsage } from './budgets.ts'
 import type { NodeRecord } from './owners.ts'
 import type { Hold, LaneLoad, WaitingEvents } from './records.ts'
 import type { QuarantinedRequest, SealedRequest } from './quarantine.ts'
@@ -197,6 +197,18 @@ export function toQuarantineValues(request: SealedRequest): SqlValue[] {
   const { requestId, receivedAt, hook, hookLabel, network, isKnown, refusal, keyId, sealed } = request
   const bytes = sealed.byteLength + refusal.length
   return [requestId, receivedAt, hook, hookLabel, network, isKnown ? 1 : 0, bytes, keyId, refusal, sealed]
+}
+
+/** Sums are null if there is no turn. */
+export function toTaskUsage(row: Row | undefined): TaskUsage {
+  const read = (name: string) => Number(row?.[name] ?? 0)
+  const turns = read('turns')
+  return {
+    turns,
+    uncounted: turns - read('counted'),
+    inputTokens: read('input_tokens'),
+    outputTokens: read('output_tokens'),
+  }
 }
 
 /** The columns are null if the account does not exist, or if nothing is reserved. */

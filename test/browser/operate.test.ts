@@ -184,6 +184,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
     await echo.waitFor(wait)
     expect(await echo.locator('td').nth(2).innerText()).toMatch(/^\d+ (s|min)$/)
     expect(await outlets.locator('tbody tr', { hasText: 'slow' }).locator('td').nth(2).innerText()).toBe('none')
+    await outlets.getByText(/^Heartbeats in the last 24 hours: \d+ turns?/).waitFor(wait)
     const doctor = page.getByRole('region', { name: 'What doctor finds' })
     await doctor.getByRole('button', { name: 'run doctor' }).click()
     await doctor.getByRole('button', { name: 'run doctor again' }).waitFor({ timeout: 60_000 })

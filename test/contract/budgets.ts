@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { noSpending, type Spending } from '../../src/model/spending.ts'
-import type { ClaimedJob } from '../../src/model/job.ts'
+import type { ClaimedJob, Step } from '../../src/model/job.ts'
 import type { Reservation } from '../../src/store/budgets.ts'
 import { claimOne } from './jobs.ts'
+import { newTask } from './tasks.ts'
 import type { Stage } from './store.ts'
 import { newDelivery, newJob } from './stage.ts'
 
@@ -214,6 +215,32 @@ export function describeBudgets(stage: () => Stage): void {
       expect(await store.noteBudgetAlert(account, 80)).toBe(false)
       expect(await store.noteBudgetAlert(account, 100)).toBe(true)
       expect(await store.noteBudgetAlert(account, 80)).toBe(false)
+    })
+
+    test('taskUsage() sums what the named tasks of a time used: those without a run are no turns, and the others count, with or without tokens', async () => {
+      const { store, clock } = stage()
+      const usage = { inputTokens: 700, outputTokens: 20 }
+      const end = async (name: string, step: Partial<Step>) => {
+        await store.addTask(newTask({ standsFor: name }))
+        await store.report(await claimOne(store), {
+          steps: [{ name: 'run', state: 'done', at: clock(), ...step }],
+          outcome: { kind: 'done' },
+        })
+      }
+      const read = (withinMs: number) => store.taskUsage({ names: ['heartbeat/main', 'heartbeat/ops'], withinMs })
+      const nothing = { turns: 0, uncounted: 0, inputTokens: 0, outputTokens: 0 }
+      expect(await read(dayMs)).toEqual(nothing)
+      await end('heartbeat/main', { usage })
+      clock.advance(hourMs)
+      await end('heartbeat/main', { usage })
+      await end('heartbeat/ops', { result: 'A command reports no tokens.' })
+      await end('heartbeat/main', { state: 'skipped' })
+      await end('heartbeat/other', { usage })
+      await store.addTask(newTask())
+      expect(await read(dayMs)).toEqual({ turns: 3, uncounted: 1, inputTokens: 1_400, outputTokens: 40 })
+      expect(await read(hourMs)).toEqual({ turns: 2, uncounted: 1, ...usage })
+      clock.advance(hourMs)
+      expect(await read(hourMs)).toEqual(nothing)
     })
 
     test('a sweep deletes the accounts of old periods, and keeps the newest of each budget', async () => {

@@ -1,9 +1,10 @@
-// The checks of `doctor` on the store: which jobs and deliveries wait, and whether the database is intact.
+// The checks of `doctor` on the store: which jobs and deliveries wait, what heartbeats used, and whether the database is intact.
 import { existsSync } from 'node:fs'
 import { missingMappingModule } from '../../model/delivery.ts'
 import type { Config } from '../../model/config/config.ts'
 import { type StorePlace, describeStorePlace, toStorePlace } from '../../model/places.ts'
 import { exitCodes, Problem } from '../../model/problem.ts'
+import { describeHeartbeatUsage, readHeartbeatUsage } from '../../deliveries/heartbeats.ts'
 import { describeGenerationDifference } from '../../deliveries/records.ts'
 import { openReader, readDatabaseFacts } from '../../store/open.ts'
 import { describeFillLevel } from '../../store/room.ts'
@@ -20,7 +21,7 @@ export async function checkStore(dir: string, config: Config): Promise<CheckFind
   try {
     const place = chooseStorePlace(findRunning(dir)?.store, toStorePlace(dir, config))
     if (place.kind === 'url') return await checkPostgres(place, config)
-    if (existsSync(place.file)) return [await checkContents(place, config), checkIntegrity(place.file)]
+    if (existsSync(place.file)) return [...(await checkContents(place, config)), checkIntegrity(place.file)]
     return [{ name: 'store', ok: true, detail: `${place.file} does not exist yet: no gateway has run here` }]
   } catch (error) {
     if (!(error instanceof Problem)) throw error
@@ -28,14 +29,14 @@ export async function checkStore(dir: string, config: Config): Promise<CheckFind
   }
 }
 
-async function checkContents(place: StorePlace, { store: { maxWaitingBytes } }: Config): Promise<CheckFinding> {
+async function checkContents(place: StorePlace, config: Config): Promise<CheckFinding[]> {
   const reader = await openReader(place)
   try {
     const { deliveries, jobs } = await reader.counts()
     const dueForMs = (await reader.dueForMs()) ?? 0
     const detail = `${describeStorePlace(place)}: ${deliveries.parked} parked, ${deliveries.pending} pending, ${jobs.queued} queued, ${jobs.running} running, ${jobs.dead} dead`
     const unmatched = await reader.countParkedFor(missingMappingModule)
-    const waiting = describeFillLevel(await reader.waitingBytes(), maxWaitingBytes)
+    const waiting = describeFillLevel(await reader.waitingBytes(), config.store.maxWaitingBytes)
     const next = [
       ...(waiting === undefined ? [] : [waiting]),
       ...(dueForMs < overdueMs ? [] : [describeOverdueJob(dueForMs)]),
@@ -49,8 +50,12 @@ async function checkContents(place: StorePlace, { store: { maxWaitingBytes } }: 
           ]),
       ...(jobs.dead === 0 ? [] : ['"hookloom list --dead" shows why they failed.']),
     ]
-    if (next.length === 0) return { name: 'store', ok: true, detail }
-    return { name: 'store', ok: false, severity: 'warning', detail: [detail, ...next].join('\n') }
+    const found: CheckFinding =
+      next.length === 0
+        ? { name: 'store', ok: true, detail }
+        : { name: 'store', ok: false, severity: 'warning', detail: [detail, ...next].join('\n') }
+    const usage = describeHeartbeatUsage(await readHeartbeatUsage(reader, config))
+    return [found, { name: 'heartbeats', ok: true, detail: usage }]
   } finally {
     await reader.close()
   }
@@ -78,7 +83,7 @@ async function checkPostgres(place: StorePlace & { kind: 'url' }, config: Config
     warnings.length === 0
       ? { name, ok: true, detail }
       : { name, ok: false, severity: 'warning', detail: toPrintable([detail, ...warnings].join('\n')) }
-  return isNew ? [found] : [await checkContents(place, config), found, await checkNodes(place)]
+  return isNew ? [found] : [...(await checkContents(place, config)), found, await checkNodes(place)]
 }
 
 async function checkNodes(place: StorePlace): Promise<CheckFinding> {

@@ -161,7 +161,11 @@ export const calls: readonly Call[] = [
   }),
   change('admin', '/api/tokens/{name}/revoke', 'Ends a token of the store.', object({ name: string() })),
   read('/api/health', 'Shows what is live, what is broken and what waits.', HealthFields),
-  read('/api/outlets', 'Shows each model and channel with its last success.', OutletsFields),
+  read(
+    '/api/outlets',
+    'Shows each model and channel with its last success, and what the heartbeats of a day used.',
+    OutletsFields,
+  ),
   change(
     'admin',
     '/api/doctor',

@@ -1,10 +1,11 @@
-// GET /api/outlets: the models and channels, each with its last success and its failures among the newest deliveries. POST /api/doctor: the
-// findings of `hookloom doctor`.
+// GET /api/outlets: the models and channels, each with its last success and its failures among the newest deliveries, and what heartbeats
+// used. POST /api/doctor: the findings of `hookloom doctor`.
 import { execFile } from 'node:child_process'
 import { createRequire } from 'node:module'
 import type Router from '@koa/router'
 import { z } from 'zod'
 import { tryParseJson } from '../../base/json.ts'
+import { readHeartbeatUsage } from '../../deliveries/heartbeats.ts'
 import { isFailing, readFirstLine, toIsoTime } from '../../deliveries/records.ts'
 import type { FindingFields, OutletFields, OutletsFields } from '../../model/api/health.ts'
 import type { Planned } from '../../model/action.ts'
@@ -26,8 +27,12 @@ type OutletParts = Pick<ApiParts, 'store' | 'generation' | 'dir'>
 export function addOutletRoutes(router: Router, guards: Guards, { store, generation, dir }: OutletParts): void {
   let examining: Promise<FindingFields[]> | undefined
   router.get('/api/outlets', guards.read, async (ctx) => {
-    const records = await store.deliveries({ limit: maxRead })
-    const answer: OutletsFields = { read: records.length, outlets: listOutlets(records, generation().config) }
+    const { config } = generation()
+    const [records, heartbeats] = await Promise.all([
+      store.deliveries({ limit: maxRead }),
+      readHeartbeatUsage(store, config),
+    ])
+    const answer: OutletsFields = { heartbeats, read: records.length, outlets: listOutlets(records, config) }
     answerJson(ctx, answer)
   })
   router.post('/api/doctor', guards.admin, async (ctx) => {

@@ -68,6 +68,14 @@ export type OutletFields = z.infer<typeof OutletFields>
 
 /** `read`: the number of newest deliveries that were read. */
 export const OutletsFields = z.object({
+  heartbeats: z
+    .object({
+      turns: z.number(),
+      uncounted: z.number().describe('The number of turns that reported no tokens.'),
+      inputTokens: z.number(),
+      outputTokens: z.number(),
+    })
+    .describe('What the heartbeats of the last 24 hours used.'),
   read: z.number(),
   outlets: readonlyList(OutletFields),
 })

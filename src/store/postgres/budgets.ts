@@ -8,10 +8,12 @@ import {
   type Reservation,
   type ReserveResult,
   type SettledTurn,
+  type TaskUsage,
+  type TaskUsageQuery,
   describeShortage,
   wokenBySettling,
 } from '../budgets.ts'
-import { toAccount } from '../rows.ts'
+import { toAccount, toTaskUsage } from '../rows.ts'
 import { lockFlows } from './flow.ts'
 import { endAsAskedSql, leaveLane, reopenFlows, returnToFlow } from './holds.ts'
 import type { Query } from './pool.ts'
@@ -54,6 +56,13 @@ const selectAccounts = (now: string) => `SELECT given.name, given.starts_at, a.n
       FROM reservations r WHERE r.name = given.name AND r.starts_at = given.starts_at AND r.job_id <> $3
         AND ${isHeld} AND j.locked_until > ${now})) held
   ORDER BY given.place`
+/** The run is the first step of a task that has one. */
+const selectTaskUsage = (now: string) => `SELECT count(*) AS turns, count(run -> 'usage') AS counted,
+    sum((run #>> '{usage,inputTokens}')::bigint)::bigint AS input_tokens,
+    sum((run #>> '{usage,outputTokens}')::bigint)::bigint AS output_tokens
+  FROM (SELECT p.steps::jsonb -> 0 AS run FROM jobs j JOIN job_parts p ON p.job_seq = j.seq
+    WHERE j.stands_for = ANY ($1::text[]) AND j.created_at > ${now} - $2::bigint) t
+  WHERE run ->> 'name' = 'run' AND run ->> 'state' <> 'skipped'`
 /** Locks the rows in a fixed order, so that two turns with the same budgets do not wait for each other in a circle. */
 const lockAccounts = `INSERT INTO accounts (name, starts_at)
   SELECT name, starts_at FROM unnest($1::text[], $2::bigint[]) AS given (name, starts_at) ORDER BY name COLLATE "C", starts_at
@@ -71,6 +80,14 @@ export async function readAccounts(
 ): Promise<Account[]> {
   if (names.length === 0) return []
   return (await query(selectAccounts(now), ...toNames(names), besides)).map(toAccount)
+}
+
+export async function readTaskUsage(
+  query: Query,
+  { names, withinMs }: TaskUsageQuery,
+  now: string,
+): Promise<TaskUsage> {
+  return toTaskUsage((await query(selectTaskUsage(now), names, withinMs))[0])
 }
 
 type ReserveCall = {

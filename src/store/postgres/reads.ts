@@ -27,7 +27,7 @@ import { selectGathered, selectNextFlow } from '../flow.ts'
 import { readHolds, selectEndings } from './holds.ts'
 import { countQueued, countWaits, readWaits } from '../waits.ts'
 import { readAudit } from './audit.ts'
-import { readAccounts } from './budgets.ts'
+import { readAccounts, readTaskUsage } from './budgets.ts'
 import type { Query } from './pool.ts'
 import { findQuarantined, findSealed } from './quarantine.ts'
 import { runScript } from './flow.ts'
@@ -220,6 +220,7 @@ export function createReads(
     jobsToEnd: async () =>
       (await query(selectEndings)).map(({ id, fence }) => ({ id: String(id), fence: Number(fence) })),
     accounts: (names) => readAccounts(query, names, { now: now() }),
+    taskUsage: (given) => readTaskUsage(patientQuery, given, now()),
     countQueuedOfKey: (given) => runScript(query, countQueued(given)),
     waitCounts: () => runScript(query, countWaits()),
     waits: async (given) => {

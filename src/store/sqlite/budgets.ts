@@ -1,7 +1,14 @@
 // The accounts of budgets. A reservation counts while the job that made it is leased under the same fence, so a crash leaves none behind.
 import type { Spending } from '../../model/spending.ts'
-import { type Account, type AccountName, type SettledTurn, wokenBySettling } from '../budgets.ts'
-import { toAccount } from '../rows.ts'
+import {
+  type Account,
+  type AccountName,
+  type SettledTurn,
+  type TaskUsage,
+  type TaskUsageQuery,
+  wokenBySettling,
+} from '../budgets.ts'
+import { toAccount, toTaskUsage } from '../rows.ts'
 import type { Database, SqlValue } from './driver.ts'
 import { reopenFlow } from './flow.ts'
 import type { OperationOf } from './operations.ts'
@@ -53,10 +60,20 @@ const wake = `UPDATE jobs SET run_at = ?2, budget = NULL, last_error = NULL WHER
   (SELECT seq FROM jobs WHERE budget = ?1 AND state = 'queued' ORDER BY seq LIMIT ?3)`
 const alert = `UPDATE accounts SET alerted = ?3 WHERE name = ?1 AND starts_at = ?2 AND alerted < ?3`
 
+/** The run is the first step of a task that has one. */
+const selectTaskUsage = `SELECT count(*) AS turns, count(tokens) AS counted, sum(tokens) AS input_tokens, sum(output) AS output_tokens FROM
+  (SELECT steps ->> '$[0].usage.inputTokens' AS tokens, steps ->> '$[0].usage.outputTokens' AS output FROM jobs
+    WHERE stands_for IN (SELECT value FROM json_each(?1)) AND created_at > ?2
+      AND steps ->> '$[0].name' = 'run' AND steps ->> '$[0].state' <> 'skipped')`
+
 const all = Number.MAX_SAFE_INTEGER
 
 export function toSpendingValues({ nanos, tokens, turns }: Spending): readonly SqlValue[] {
   return [nanos, tokens, turns]
+}
+
+export function readTaskUsage(db: Database, { names, withinMs }: TaskUsageQuery, now: number): TaskUsage {
+  return toTaskUsage(db.get(selectTaskUsage, JSON.stringify(names), now - withinMs))
 }
 
 /** `besides`: the id of a job whose own reservation does not count. */

@@ -11,7 +11,7 @@ import { precededTasks, readHolds } from './holds.ts'
 import { countQueued, countWaits, noWaits, readWaits } from '../waits.ts'
 import { selectJob, selectWake } from './jobs.ts'
 import { readAudit } from './audit.ts'
-import { readAccounts } from './budgets.ts'
+import { readAccounts, readTaskUsage } from './budgets.ts'
 import { findNode, readNodes } from './nodes.ts'
 import { findQuarantined, findSealed } from './quarantine.ts'
 import { readRepeats } from './repeats.ts'
@@ -29,6 +29,7 @@ import {
   toSession,
   toSessionWithState,
   toSystemEvent,
+  toTaskUsage,
   toWaitingEvents,
 } from '../rows.ts'
 import { toAnswered, toDeliveryRecord, toKeptDelivery, toKeptRequest, toOpenDelivery } from '../delivery-rows.ts'
@@ -269,6 +270,7 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
     }),
     jobsToEnd: async () => all(selectEndings).map(({ id, fence }) => ({ id: String(id), fence: Number(fence) })),
     accounts: async (names) => connection.use([], (db) => readAccounts(db, names, { at: clock() })),
+    taskUsage: async (query) => connection.use(toTaskUsage(undefined), (db) => readTaskUsage(db, query, clock())),
     nodes: async () => connection.use([], readNodes),
     countQueuedOfKey: async (query) => connection.use(0, (db) => runScript(db, countQueued(query))),
     waitCounts: async () => connection.use(noWaits, (db) => runScript(db, countWaits())),
