@@ -82,7 +82,9 @@ const selectCount = (rows: string) => `(SELECT count(*) FROM (SELECT 1 FROM ${ro
 const selectRunningInLane = (lane: string) => `SELECT e.id FROM jobs e WHERE e.lane = ${lane} AND e.ended_at IS NULL
   AND e.state = 'running' LIMIT 1`
 
-const selectWaiting = (ids: string) => `SELECT j.seq, j.id, j.attempts, j.failing_since, j.failures, j.run_at, j.created_at,
+const selectWaiting = (
+  ids: string,
+) => `SELECT j.seq, j.id, j.attempts, j.failing_since, j.failures, j.run_at, j.created_at,
     j.labels, j.lane, j.budget, j.delivery_seq, j.flow, f.ring, f.key, f.settings, f.lane AS flow_lane, k.id AS key_id,
     k.state AS key_state, k.rank, k.due_at, k.line,
     ${selectCount(`jobs e WHERE e.flow = k.id AND e.ended_at IS NULL AND e.state = 'queued' AND e.seq < j.seq`)} AS before,

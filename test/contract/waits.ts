@@ -104,7 +104,9 @@ export function describeWaits(stage: () => Stage): void {
       expect(job.id).toBe(retried)
       await store.report(job, { outcome: { kind: 'retry', afterMs: 11 * 3_600_000, error: 'busy' } })
       expect(await read(a)).toBe('waits until 14:03:10Z for a quiet period')
-      expect(await read(retried)).toBe('waits until 2026-05-05 01:00:00Z for its next attempt, after 1 failed attempt since 14:00:00Z')
+      expect(await read(retried)).toBe(
+        'waits until 2026-05-05 01:00:00Z for its next attempt, after 1 failed attempt since 14:00:00Z',
+      )
     })
 
     test('a job can wait for earlier runs of its key, or for the end of a run that it replaces', async () => {

@@ -3,7 +3,8 @@ import type { Ending } from '../../model/job.ts'
 import type { Database, Row } from './driver.ts'
 import { readyColumns } from '../flow-script.ts'
 import { reviewFlows } from './flow.ts'
-import { endQueued, openLane } from './jobs.ts'
+import { endQueued } from './jobs.ts'
+import { openLane } from './lanes.ts'
 import type { OperationOf } from './operations.ts'
 
 /** Ends an unfinished job, or asks its owner to end it. */

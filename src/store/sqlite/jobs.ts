@@ -8,6 +8,7 @@ import type { JobValues, OperationOf, Results } from './operations.ts'
 import { dialect, insertFlow, newFence, returnToFlow, runScript, selectPlain, startJob } from './flow.ts'
 import { endHolds, findHeldLabels, holdBack, letTasksPass } from './holds.ts'
 import { settleSpending } from './budgets.ts'
+import { openLane } from './lanes.ts'
 import { insertEvents, writeTurn } from './sessions.ts'
 
 const insertJob = `INSERT INTO jobs (id, delivery_seq, planned, lane, state, steps, created_at, run_at, ended_at, labels, flow, stands_for, gate)
@@ -274,28 +275,4 @@ export function extend(db: Database, { jobs, until }: OperationOf<'extend'>): st
         .changes > 0,
   )
   return held.map(({ id }) => id)
-}
-
-/** The job of a lane whose gate is not 1, or else its earliest unfinished job. The query reads one row of the index `jobs_lane`. */
-const firstOfLane = `(SELECT seq FROM jobs WHERE lane = ?1 AND ended_at IS NULL
-  ORDER BY CASE gate WHEN 1 THEN seq ELSE 0 END LIMIT 1)`
-
-/**
- * Opens the gate of a lane's earliest unfinished job, unless another gate of the lane is open. Call it after a job of the lane ended or was queued
- * again with gate 1. A job that was never tried is due even if the clock was set back since.
- */
-export function openLane(db: Database, lane: SqlValue, at: number): void {
-  if (lane === null) return
-  db.run(
-    `UPDATE jobs SET gate = CASE WHEN run_at <= ?2 OR run_at = created_at THEN 0 ELSE 2 END
-      WHERE seq = ${firstOfLane} AND gate = 1`,
-    lane,
-    at,
-  )
-}
-
-/** Closes the gate of a lane's queued job, because an earlier job is queued again. */
-export function closeLane(db: Database, lane: SqlValue): void {
-  if (lane === null) return
-  db.run(`UPDATE jobs SET gate = 1 WHERE seq = ${firstOfLane} AND state = 'queued'`, lane)
 }

@@ -3,7 +3,8 @@ import { findShortage, pollingWithinMs, type ReserveResult, describeShortage } f
 import { isReserved, readAccounts, toSpendingValues } from './budgets.ts'
 import type { Database, SqlValue } from './driver.ts'
 import { returnToFlow } from './flow.ts'
-import { endAsAsked, openLane } from './jobs.ts'
+import { endAsAsked } from './jobs.ts'
+import { openLane } from './lanes.ts'
 import type { OperationOf } from './operations.ts'
 
 const countPolling = `SELECT count(*) AS count FROM jobs WHERE budget = ? AND state = 'queued' AND run_at <= ?`

@@ -1,7 +1,8 @@
 // Jobs that are queued without a new delivery: tasks, which no delivery caused, and dead jobs that are queued again.
 import { runTaskKinds, toRunTaskName } from '../rules.ts'
 import type { Database } from './driver.ts'
-import { closeLane, openLane, toGate } from './jobs.ts'
+import { toGate } from './jobs.ts'
+import { closeLane, openLane } from './lanes.ts'
 import type { OperationOf } from './operations.ts'
 
 const insertTask = `INSERT INTO jobs (id, planned, lane, stands_for, created_at, run_at, state, steps, labels, gate)
