@@ -1,5 +1,6 @@
 // Shapes as schemas of Zod, with the same meaning as the TypeScript types. Fields that were never seen are accepted.
 import {
+  buildUnionName,
   type HasNumbersAsTexts,
   isNullable,
   isOptional,
@@ -13,7 +14,7 @@ import { countSeen, type Shape } from './shape.ts'
 
 type Place = Learnt & { readonly indent: string }
 
-/** The parts of a module with one schema for each event, named like its type, but with a lower-case first letter. */
+/** The parts of a module with one schema for each event, and their union. They are named like their types, but with a lower-case first letter. */
 export function* renderSchemas(
   hook: string,
   shapes: readonly NamedShape[],
@@ -25,6 +26,10 @@ export function* renderSchemas(
     const schema = renderSchema(shape, { indent: '', ...learnt })
     yield `\nexport const ${toSchemaName(name)} = ${schema}\n`
   }
+  const union = buildUnionName(hook)
+  const names = shapes.map(({ name }) => name)
+  if (names.length === 0 || names.includes(union)) return
+  yield `\nexport const ${toSchemaName(union)} = z.union([${names.map(toSchemaName).join(', ')}])\n`
 }
 
 /** The name of the schema of a type. */

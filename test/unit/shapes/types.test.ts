@@ -32,14 +32,14 @@ function toTypes(hook: string, shapes: readonly NamedShape[]): string {
   return [...renderTypes(hook, shapes, hasNumbersAsTexts)].join('')
 }
 
-/** The schema that `hookloom types --zod` writes for the only event. */
+/** The schema that `hookloom types --zod` writes for all events. */
 function toSchema(shapes: readonly NamedShape[]): z.ZodType {
   const text = [...renderSchemas('orders', shapes, hasNumbersAsTexts)]
     .join('')
     .replace(/^import .*$/m, '')
-    .replace(/^export const \w+ =/m, 'return')
-  // as: the text is one schema
-  return new Function('z', text)(z) as z.ZodType
+    .replaceAll(/^export /gm, '')
+  // as: the text declares this schema
+  return new Function('z', `${text}\nreturn ordersPayload`)(z) as z.ZodType
 }
 
 /** The errors of the compiler in a program of virtual files, with the names of their files. */
@@ -175,6 +175,16 @@ export type OrdersPayload =
     expect(compile({ 'payloads/github.d.ts': types, 'pr.ts': buildModule('titel') })).toEqual([
       { file: '/virtual/pr.ts', text: expect.stringContaining("Did you mean 'title'?") },
     ])
+  })
+
+  test('the schemas of a hook have a union of all events, with the name of the union of the types', () => {
+    const shapes = ['paid', 'sent'].flatMap((event) => learnShapes(many({ [event]: 1 }), { event }))
+    const text = [...renderSchemas('orders', shapes, hasNumbersAsTexts)].join('')
+    expect(text).toMatch(/\nexport const ordersPayload = z\.union\(\[ordersPaid, ordersSent\]\)\n$/)
+    const given = [{ paid: 1 }, { sent: 1 }, { paid: '1' }]
+    expect(given.map((payload) => toSchema(shapes).safeParse(payload).success)).toEqual([true, true, false])
+    const alone = [...renderSchemas('orders', learnShapes(many({ paid: 1 })), hasNumbersAsTexts)].join('')
+    expect(alone.match(/export const ordersPayload/g)).toHaveLength(1)
   })
 
   test('generated types compile for hostile keys', () => {
