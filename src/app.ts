@@ -193,7 +193,8 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const rerunnerParts = { ...stored, lookForNew: effects.lookForNew, onAccepted, onParked, onDecided: shadows.note }
   const rerunner = new Rerunner({ ...rerunnerParts, stopping: stopping.signal })
   const { createReplayThreads: createThreads } = runtime
-  const replayParts = { dir, current: generation, edited: live.requireEdited, createThreads, store, newId }
+  const disk = { current: generation, edited: live.requireEdited, reload: live.reload }
+  const replayParts = { dir, ...disk, createThreads, store, newId }
   const replayer = createReplayer(replayParts)
   // one id for all prompts, so that a shown prompt does not change at each keystroke; no agent reads these prompts
   const boundaryId = randomBytes(8).toString('hex')

@@ -2,6 +2,7 @@
 import type { KeptQuery } from '../store/queries.ts'
 import { resolveTransformsRoot } from '../transforms/root.ts'
 import type { TransformRuntime } from '../transforms/runtime.ts'
+import { cut, toPrintableLine } from '../base/text.ts'
 import { Problem } from '../model/problem.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { createSerialQueue } from '../base/serial.ts'
@@ -55,13 +56,15 @@ export function createReplayer(parts: {
   /** The config directory. */
   readonly dir: string
   readonly current: () => Generation
-  /** The files on disk. */
+  /** The files on disk, as they were last read. */
   readonly edited: () => Generation
+  /** Reads the files on disk now: a save may be so new that the gateway has not noticed it. */
+  readonly reload: () => Promise<unknown>
   readonly createThreads: TransformRuntime['createReplayThreads']
   readonly store: Pick<StoreReader, 'keptDeliveries' | 'delivery' | 'request' | 'cursors'>
   readonly newId: () => string
 }): Replayer {
-  const { dir, current, edited, createThreads, store, newId } = parts
+  const { dir, current, edited, reload, createThreads, store, newId } = parts
   const inOrder = createSerialQueue()
 
   /** Runs the work with separate threads, which are closed afterwards. */
@@ -110,16 +113,12 @@ export function createReplayer(parts: {
       return Object.fromEntries(outcomes)
     },
     async capture(stored, { name, module: asked }) {
+      await reload()
       const { config, env, transforms, verifiers, ...disk } = edited()
       const parts = { config, mappings: disk.mappings.map(({ mapping }) => mapping), verifiers }
       const kept = buildCaptureSource(stored, parts)
       const module = asked ?? (await findModuleOf(kept))
-      if (!parts.mappings.some(({ transform }) => transform?.module === module)) {
-        throw new Problem(
-          'usage-invalid',
-          'module must be a module that a mapping names. "hookloom capture" takes others.',
-        )
-      }
+      requireNamed(module, disk, ' "hookloom capture" takes others.')
       const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
       return inOrder(async () => {
         const threads = createThreads()
@@ -129,15 +128,14 @@ export function createReplayer(parts: {
     },
     updateFixtures(module) {
       return inOrder(async () => {
+        await reload()
         const disk = edited()
-        const { config, transforms, verifiers } = disk
+        requireNamed(module, disk)
+        const { config, verifiers } = disk
         const mappings = disk.mappings.map(({ mapping }) => mapping)
         const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
         return withThreads(async (withOwnThreads) => {
           const own = withOwnThreads(disk).transforms
-          if (![...transforms.values()].some((transform) => transform.module === module)) {
-            throw new Problem('usage-invalid', 'module must be a module that a mapping names.')
-          }
           const parts = { config, mappings, verifiers, transforms: own }
           const updated: string[] = []
           const failing: { name: string; why: string }[] = []
@@ -166,6 +164,19 @@ export function createReplayer(parts: {
 }
 
 const maxWhyChars = 2_000
+
+/** Throws `usage-invalid` unless a mapping names the module. `next`: what else the user can do. */
+function requireNamed(module: string, { mappings }: Pick<Generation, 'mappings'>, next = ''): void {
+  const named = [...new Set(mappings.flatMap(({ mapping: { transform } }) => transform?.module ?? []))]
+  if (named.includes(module)) return
+  const known = named.length === 0 ? 'Mappings name none' : `Mappings name ${named.slice(0, maxNamed).join(', ')}`
+  throw new Problem(
+    'usage-invalid',
+    `No mapping names the module "${toPrintableLine(cut(module, 100))}". ${known}.${next}`,
+  )
+}
+
+const maxNamed = 20
 
 async function findAllKept(store: KeptReader, ids: readonly string[]): Promise<KeptDelivery[]> {
   const found = await Promise.all(ids.map((id) => findKept(store, id)))
