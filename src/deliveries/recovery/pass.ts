@@ -33,6 +33,8 @@ export type RecoverResult = {
   readonly refused: number
   /** Whether this is the first pass, which only remembers where to begin. */
   readonly begins: boolean
+  /** Whether a failed attempt was left to the next pass, because it may still run. */
+  readonly leavesNew: boolean
   /** Why the pass ended early. The deliveries stored until then stay, and the next pass continues after them. */
   readonly problem: string | undefined
   /** Whether the problem stays until the operator changes something, such as the credential. */
@@ -89,6 +91,7 @@ export async function recoverSource(
   let down: Problem | undefined
   /** Whether this pass begins after the end of the last one. Then the next pass begins where the last one ended, and finds what lies between. */
   let leavesGap = false
+  let leavesNew = false
   /** The time by which the clock of the sender is ahead. */
   let aheadMs = 0
   try {
@@ -96,10 +99,10 @@ export async function recoverSource(
     position = stored === undefined ? await findBeginning(outbox, parts.clock) : readPosition(stored)
     if (begins && !isDryRun) await move([], position)
     if (!begins) await pass()
-    return { ...counts, begins, problem: undefined, isDenied: false }
+    return { ...counts, begins, leavesNew, problem: undefined, isDenied: false }
   } catch (error) {
     if (!(error instanceof Problem)) throw error
-    return { ...counts, begins: false, problem: error.message, isDenied: error instanceof ApiDenial }
+    return { ...counts, begins: false, leavesNew, problem: error.message, isDenied: error instanceof ApiDenial }
   }
 
   async function pass(): Promise<void> {
@@ -109,6 +112,7 @@ export async function recoverSource(
     leavesGap = start > end
     for (let from = start; ;) {
       const scan = await scanOutbox(outbox, from)
+      leavesNew = scan.leavesNew
       if (scan.now !== undefined) aheadMs = scan.now - parts.clock()
       await takeAll(scan.missing.filter(({ id }) => since !== undefined || !Object.hasOwn(position.recent, id)))
       if (isDryRun || scan.through === undefined) break

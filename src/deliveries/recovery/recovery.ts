@@ -13,6 +13,7 @@ import type { Duty } from '../../store/named-leases.ts'
 import type { Clock, Store } from '../../store/store.ts'
 import { createIntake, type IntakeParts } from '../intake.ts'
 import { recoverSource, type PassOptions, type RecoverResult, type RecoverSource, toOutboxCursor } from './pass.ts'
+import { settledAfterMs } from './scan.ts'
 import { createListening, type Gap, describeGap } from './listening.ts'
 import { createRecoveryNotices } from './notices.ts'
 
@@ -56,6 +57,7 @@ const none: RecoverResult = {
   gone: 0,
   refused: 0,
   begins: false,
+  leavesNew: false,
   problem: undefined,
   isDenied: false,
 }
@@ -72,6 +74,8 @@ export function createRecovery(parts: RecoveryParts): Recovery {
   /** The time of the next automatic pass. */
   let dueAt = Number.POSITIVE_INFINITY
   let failures = 0
+  /** Whether the next automatic pass only takes what the last one left out, because it was too new. */
+  let isSecond = false
   let isTicking = false
   const timer = setInterval(() => void tick(), tickMs).unref()
 
@@ -103,6 +107,9 @@ export function createRecovery(parts: RecoveryParts): Recovery {
     const reports = await run({})
     const hasFailed = reports.some(({ problem, failed }) => problem !== undefined || failed > 0)
     failures = hasFailed ? failures + 1 : 0
+    // one more pass and no third one: the attempts of a sender whose requests fail all the time would ask for a pass each minute
+    isSecond = !hasFailed && !isSecond && reports.some(({ leavesNew }) => leavesNew)
+    if (isSecond) dueAt = clock() + settledAfterMs
     if (hasFailed) dueAt = clock() + (retryMs[Math.min(failures, retryMs.length) - 1] ?? hourMs)
     logReports(reports, gap)
   }
@@ -257,7 +264,7 @@ export function describeReport({
   gone,
   refused,
   problem,
-}: Omit<RecoverReport, 'isDenied'>): string {
+}: Omit<RecoverReport, 'isDenied' | 'leavesNew'>): string {
   if (problem !== undefined) return `${sender}: ${recovered} recovered, then: ${problem}`
   if (!outboxSenders.some((each) => each === sender))
     return `${sender}: it keeps no list of its deliveries; its subscriptions were checked`

@@ -7,13 +7,14 @@ export type Missing = Pick<SentAttempt, 'id' | 'place' | 'ref' | 'request' | 'he
 
 /**
  * `through`: everything up to this place was seen; undefined if nothing new was seen. `isCut`: newer deliveries were left out. `now`: the clock of
- * the sender, if places are times.
+ * the sender, if places are times. `leavesNew`: a failed attempt was left out, because it may still run.
  */
 type Scan = {
   readonly missing: readonly Missing[]
   readonly through: number | undefined
   readonly isCut: boolean
   readonly now: number | undefined
+  readonly leavesNew: boolean
 }
 
 /** An attempt that is newer than this may still run, so its result is not final. */
@@ -34,10 +35,12 @@ export async function scanOutbox(outbox: Outbox, from: number): Promise<Scan> {
   let cut: number | undefined
   let sendersNow: number | undefined
   let idlePages = 0
+  let leavesNew = false
 
   for await (const { attempts, now } of outbox.pages()) {
     sendersNow = now
     const settled = now === undefined ? attempts : attempts.filter(({ place }) => place <= now - settledAfterMs)
+    leavesNew ||= attempts.some((attempt) => !attempt.isDelivered && !settled.includes(attempt))
     const wanted = settled.filter(({ place }) => place >= from)
     idlePages = wanted.some(({ id }) => !seen.has(id)) ? 0 : idlePages + 1
     if (idlePages > maxIdlePages) {
@@ -68,7 +71,7 @@ export async function scanOutbox(outbox: Outbox, from: number): Promise<Scan> {
       ]) => ({ id, place, ref, request, headers }),
     )
     .toSorted((one, other) => one.place - other.place)
-  return { missing, through, isCut: end !== undefined, now: sendersNow }
+  return { missing, through, isCut: end !== undefined, now: sendersNow, leavesNew }
 
   function note(attempt: SentAttempt): void {
     const { id, place, isDelivered } = attempt

@@ -47,6 +47,6 @@ async function waitForReports(asked: Asked): Promise<{ running: boolean; reports
 }
 
 function toReportFields(report: RecoverReport): object {
-  const { problem, isDenied: _, ...fields } = report
+  const { problem, isDenied: _, leavesNew: __, ...fields } = report
   return { ...fields, problem: problem ?? null }
 }

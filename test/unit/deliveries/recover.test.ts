@@ -23,11 +23,11 @@ import { startStripe, stripeKey } from '../../e2e/fakes/stripe-events.ts'
 
 const minute = 60_000
 
-type StageOptions = { store?: Store; clock?: Moved; canAlert?: () => boolean }
+type StageOptions = { store?: Store; clock?: Moved; canAlert?: () => boolean; isOnDuty?: () => boolean }
 
 function createStage(
   recover: NonNullable<MappingInput['recover']>,
-  { store: given, clock = createClock(), canAlert = () => true }: StageOptions = {},
+  { store: given, clock = createClock(), canAlert = () => true, isOnDuty = () => false }: StageOptions = {},
 ) {
   const store = given ?? createMemoryStore({ clock })
   const secret = 'a-secret-of-sixteen-bytes'
@@ -62,7 +62,8 @@ function createStage(
     generation: () => generation,
     store,
     rerunner: { claim: async () => {}, release: async () => {}, rerun: async () => 'accepted' },
-    duty: { isHeld: () => false },
+    duty: { isHeld: isOnDuty },
+    tickMs: 5,
     alert: alerts.reportRecovery,
     clock,
     newId: toTestId,
@@ -228,6 +229,28 @@ describe('a pass over the deliveries of a sender', () => {
     mend()
     expect(await pass()).toMatchObject({ recovered: 0, problem: 'The answer was 500.' })
     expect(await pass()).toMatchObject({ recovered: 1, problem: 'The answer was 500.' })
+  })
+
+  test('what failed in the minute before a start is recovered a minute after it: until then, its attempts may still run', async () => {
+    const clock = createClock()
+    const github = await startGitHub({ clock })
+    let isHeld = false
+    const { recovery, lines } = createStage(toGitHub(github.url), { clock, isOnDuty: () => isHeld })
+    const setDuty = (held: boolean) => {
+      isHeld = held
+      recovery.apply()
+    }
+    setDuty(true)
+    await expect.poll(() => lines.at(-1)).toMatch(/recover begins now/)
+    setDuty(false)
+    clock.advance(20 * minute)
+    github.addAttempt()
+    clock.advance(minute / 2)
+    setDuty(true)
+    await expect.poll(() => lines.at(-1)).toMatch(/^not listening .*; github: 0 of 0 recovered$/)
+    clock.advance(minute)
+    await expect.poll(() => lines.at(-1)).toBe('github: 1 of 1 recovered')
+    await recovery.stop()
   })
 
   test('a delivery that succeeded at a second attempt is not fetched, and one that fails twice is fetched once', async () => {
