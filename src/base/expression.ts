@@ -9,14 +9,36 @@ import type { RE2JS } from 're2js'
  */
 const maxInstructions = 250
 
-/** Returns a function that finds the expression anywhere in a text. Throws an error with the reason if the expression does not parse or is too large. */
-export function compileExpression(expression: string): (text: string) => boolean {
+/**
+ * The engine takes at most one step for each instruction and character, and 2,000,000 steps take a third of a second, in which the gateway answers nobody.
+ * `all`: for the texts of one list.
+ */
+export const maxSteps = { one: 500_000, all: 2_000_000 } as const
+const maxChars = 10_000
+
+/** `maxChars`: the longest text that it may be called with. `maxCharsOfAll`: the most characters of all texts of a list. */
+export type Expression = {
+  /** Whether the expression is found anywhere in a text. */
+  test(text: string): boolean
+  readonly instructions: number
+  readonly maxChars: number
+  readonly maxCharsOfAll: number
+}
+
+/** Throws an error with the reason if the expression does not parse or is too large. */
+export function compileExpression(expression: string): Expression {
   // a large count takes long to compile too
   const counted = [...expression.matchAll(/\{\d*,?(\d+)\}/g)].reduce((sum, [, most]) => sum + Number(most), 0)
   if (counted > maxInstructions) throw buildTooLargeError(counted)
   const pattern = loadEngine().compile(expression)
-  if (pattern.programSize() > maxInstructions) throw buildTooLargeError(pattern.programSize())
-  return (text) => pattern.test(text)
+  const instructions = pattern.programSize()
+  if (instructions > maxInstructions) throw buildTooLargeError(instructions)
+  return {
+    test: (text) => pattern.test(text),
+    instructions,
+    maxChars: Math.min(maxChars, Math.floor(maxSteps.one / instructions)),
+    maxCharsOfAll: Math.floor(maxSteps.all / instructions),
+  }
 }
 
 function buildTooLargeError(size: number): Error {

@@ -6,9 +6,6 @@ import { compileExpression } from '../base/expression.ts'
 import { cut } from '../base/text.ts'
 import type { Scalar, ValueTests, ConditionValue } from '../model/config/match.ts'
 
-/** To compare a longer text would take too long, so a condition with an expression is false for it, even with `not`. */
-const maxComparedChars = 10_000
-
 export type Comparison = {
   /** The allowed values, for people. */
   readonly description: string
@@ -24,6 +21,8 @@ export type Comparison = {
 type Test = Omit<Comparison, 'findMissAmong'> & {
   /** Whether the test denies something, so that it must be true for all values. */
   readonly isDenial?: true
+  /** The most characters of all texts of a list: to search more would take too long. Absent: any number. */
+  readonly maxCharsOfAll?: number
 }
 
 /** Throws an error with the reason if an expression does not parse. */
@@ -32,11 +31,14 @@ export function compileComparison(wanted: ConditionValue): Comparison {
   const denials = tests.filter(({ isDenial }) => isDenial)
   const others = tests.filter(({ isDenial }) => !isDenial)
   const findMiss: Comparison['findMiss'] = (value) => findFirstMiss(tests, value)
+  const maxCharsOfAll = Math.min(...tests.map((test) => test.maxCharsOfAll ?? Number.POSITIVE_INFINITY))
   return {
     description: tests.map(({ description }) => description).join(' and '),
     findMiss,
     findMissAmong(values) {
       if (values.length === 1) return findMiss(values[0])
+      if (countChars(values) > maxCharsOfAll)
+        return `a list with texts of more than ${maxCharsOfAll} characters together`
       for (const value of values) {
         const miss = findFirstMiss(denials, value)
         if (miss !== undefined) return miss
@@ -46,6 +48,10 @@ export function compileComparison(wanted: ConditionValue): Comparison {
       return misses.includes(undefined) ? undefined : `${misses[0] ?? 'missing'} in each item`
     },
   }
+}
+
+function countChars(values: readonly (SentValue | undefined)[]): number {
+  return values.reduce<number>((sum, value) => sum + (typeof value === 'string' ? value.length : 0), 0)
 }
 
 function findFirstMiss(tests: readonly Test[], value: SentValue | undefined): string | undefined {
@@ -105,17 +111,19 @@ function compileExclusion(excluded: readonly Scalar[]): Test {
   }
 }
 
+/** A condition with an expression is false for a text that is too long, even with `not`. */
 function compilePattern(expression: string, isWanted: boolean): Test {
-  const test = compileExpression(expression)
+  const { test, maxChars, maxCharsOfAll } = compileExpression(expression)
   return {
     description: `${isWanted ? 'a text' : 'anything but a text'} that matches ${quote(expression)}`,
     findMiss(sent) {
       const value = findDigits(sent) ?? sent
       if (typeof value !== 'string') return isWanted ? describeValueKind(value) : undefined
-      if (value.length > maxComparedChars) return `a string of more than ${maxComparedChars} characters`
+      if (value.length > maxChars) return `a string of more than ${maxChars} characters`
       if (test(value) === isWanted) return undefined
       return isWanted ? 'another string' : 'an excluded value'
     },
+    maxCharsOfAll,
     ...(!isWanted && { isDenial: true }),
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { compileExpression, findExpressionError } from '../../../src/base/expression.ts'
+import { compileExpression, findExpressionError, maxSteps } from '../../../src/base/expression.ts'
 
 describe('expressions', () => {
   test.each([
@@ -19,6 +19,20 @@ describe('expressions', () => {
     String.raw`\pL{100}`,
   ])('the expression %s is accepted', (expression) => {
     expect(findExpressionError(expression)).toBeUndefined()
-    expect(compileExpression(expression)('')).toBe(false)
+    expect(compileExpression(expression).test('')).toBe(false)
   })
+
+  test.each([
+    [String.raw`^refs/heads/release/`, 10_000],
+    [String.raw`a[ab]{100}\bc`, 4_761],
+    [String.raw`\pL{240}`, 2_066],
+  ])(
+    'a search for %s takes at most 500,000 steps in a text, and 2,000,000 in the texts of a list',
+    (expression, chars) => {
+      const { instructions, maxChars, maxCharsOfAll } = compileExpression(expression)
+      expect(maxChars).toBe(chars)
+      expect(instructions * maxChars).toBeLessThanOrEqual(maxSteps.one)
+      expect(instructions * maxCharsOfAll).toBeLessThanOrEqual(maxSteps.all)
+    },
+  )
 })

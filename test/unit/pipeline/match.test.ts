@@ -255,6 +255,19 @@ describe('comparisons of values', () => {
     )
   })
 
+  test('texts of a list that are too long together to search make the condition false, even if none must match', () => {
+    const long = { matches: 'a[ab]{200}c' }
+    const toBody = (count: number) => ({
+      body: toJsonBody({ notes: [...Array.from({ length: count }, () => 'b'.repeat(1_000)), `a${'b'.repeat(200)}c`] }),
+    })
+    expect(isTaken({ payload: { 'notes[*]': long } }, toBody(8))).toBe(true)
+    expect(isTaken({ payload: { 'notes[*]': long } }, toBody(10))).toBe(false)
+    expect(isTaken({ payload: { 'notes[*]': { not: { matches: 'z[ab]{200}' } } } }, toBody(10))).toBe(false)
+    expect(explain({ payload: { 'notes[*]': long } }, toBody(10))).toContain(
+      'texts of more than 9803 characters together',
+    )
+  })
+
   test('a reason in the trace shows the wanted value of a comparison, and no value from the payload', () => {
     const payload = { amount: { gte: 5, lt: 10 }, login: { not: 'robot' }, ref: { matches: '^v' } } as const
     const toBody = (amount: number, login: string, ref: string) => ({ body: toJsonBody({ amount, login, ref }) })
