@@ -10,6 +10,7 @@ import {
   listWords,
   type NamedShape,
 } from './event-shape.ts'
+import type { Form } from './names.ts'
 import { countSeen, type Shape } from './shape.ts'
 
 type Place = Learnt & { readonly indent: string }
@@ -70,7 +71,7 @@ function renderObject(shape: Shape, place: Place): string {
     const optional = isOptional(field, shape, place.requests) ? '?' : ''
     const nullable = type !== 'unknown' && isNullable(field, place.requests) ? ' | null' : ''
     const notes = [
-      field.form === undefined || field.form === 'text' ? [] : field.form,
+      field.form === undefined || field.form === 'text' ? [] : (formNotes[field.form] ?? field.form),
       field.hasLongNumbers ? 'a number that a double does not hold is a string of its digits' : [],
     ].flat()
     const note = notes.length === 0 ? '' : `${inner.indent}/** ${notes.join('; ')} */\n`
@@ -79,6 +80,9 @@ function renderObject(shape: Shape, place: Place): string {
   if (others !== undefined || shape.isPartial) lines.push(`${inner.indent}[key: string]: unknown`)
   return `{\n${lines.join('\n')}\n${place.indent}}`
 }
+
+/** What the comment of a text says instead of its form: code must not take the text for a number. */
+const formNotes: Partial<Record<Form, string>> = { 'an integer': 'a text of digits' }
 
 /** Names that are not identifiers are quoted. */
 export function renderKey(key: string): string {

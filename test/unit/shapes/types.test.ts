@@ -187,6 +187,17 @@ export type OrdersPayload =
     expect(alone.match(/export const ordersPayload/g)).toHaveLength(1)
   })
 
+  test('the comment of a text of digits does not call it an integer, and the address of a repository is no email address', () => {
+    const payloads = many({ id: '653247040368672769', ssh_url: 'git@github.com:harbour/loom.git', mail: 'ada@example.org' })
+    expect(toTypes('orders', learnShapes(payloads))).toContain(`{
+  /** a text of digits */
+  id: string
+  ssh_url: string
+  /** an email address */
+  mail: string
+}`)
+  })
+
   test('generated types compile for hostile keys', () => {
     const hostile = JSON.parse(
       '{"__proto__": 1, "*/ evil": 1, "a\u2028b": 1, "x\u202ey": 1, "\'": {"`": 1}, "ok-name": {"constructor": 1}, "größe": 1}',
