@@ -174,8 +174,7 @@ const howToRetry = '"hookloom retry --refused" runs the kept ones that are valid
 
 async function printRefused(context: Context, { limit, before: given, hook: wanted }: ListOptions): Promise<number> {
   const { describeReasons, fetchRefusals } = await import('./gateway/refusals.ts')
-  const all = await fetchRefusals(context)
-  const refusals = wanted === undefined ? all : all.filter(({ hook, path }) => (hook ?? path) === wanted)
+  const refusals = await fetchRefusals(context, wanted)
   const ids = refusals.map(({ requestId }) => requestId)
   const before = given && findIdAmong(ids, given)
   const place = before === undefined ? refusals.length : ids.indexOf(before)
@@ -199,7 +198,8 @@ async function printRefused(context: Context, { limit, before: given, hook: want
     printTable(context, ['received', 'request', 'kept', 'client', 'hook', 'why'], rows, maxLineChars)
     context.print('\n"hookloom show <request>" shows all of a refusal.')
     if (newest.some(({ isKept }) => isKept)) context.print(howToRetry)
-    printOlder(context, ['list', '--refused'], { found: newest, limit, cursor: ({ requestId }) => requestId })
+    const command = ['list', '--refused', ...listFilterArguments({ hook: wanted })]
+    printOlder(context, command, { found: newest, limit, cursor: ({ requestId }) => requestId })
   }
   return 0
 }

@@ -72,19 +72,20 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
     // the bodies of clients without a valid token share limited memory
     const memory = request.token === 'valid' ? undefined : unproven.open()
     let trace = traceUnclaimed(signed, claimed)
+    const note = (body: Uint8Array) =>
+      refusals.note(incoming.requestId, removeGatewayCredentials(request, secretHeaders, body))
     try {
       // a request whose headers have a proof is refused after its body was read, even if its hook is unknown, or has only mappings that check no proof
       const isProofShown =
         request.token !== 'valid' && hook.kind !== 'built-in' && tokenless.isProofShown(request.headers)
       if (claimed.length === 0 && !isProofShown) {
         if (request.token === 'wrong') incoming.body = await readBodyToKeep(incoming, request, memory)
+        if (incoming.body !== undefined && refusals.keepsRequests) note(incoming.body)
         admission.checkToken(request)
       }
       const limit = isProofShown ? tokenless.maxBodyBytes : hook.maxBodyBytes
       const { bodyTimeoutMs: timeoutMs } = generation.config.server
       const { req, continueNow } = incoming
-      const note = (body: Buffer) =>
-        refusals.note(incoming.requestId, removeGatewayCredentials(request, secretHeaders, body))
       if (request.token === 'valid' && hook.kind === 'unknown') {
         // the request is kept, because the operator may make a hook from its body on the page
         if (refusals.keepsRequests) await readBody(req, { limit, timeoutMs, continueNow }).then(note, () => {})

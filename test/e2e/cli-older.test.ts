@@ -53,6 +53,8 @@ describe('older rows of a list on the command line', () => {
     }
     const all = await readAll(['list', '--refused', '--limit', '2'], 'requestId')
     expect(all.map(({ hook }) => hook)).toEqual(['one', 'two', 'three'])
+    const { stdout } = await runCommand(['list', '--refused', '--hook', 'one', '--limit', '1'], { dir: gateway.dir })
+    expect(stdout).toContain('list --refused --hook one --limit 1 --before ')
   })
 
   test('the command for older rows is printed only under a table that the limit cut off', async () => {

@@ -212,6 +212,24 @@ describe('requests of refusals', () => {
     expect((await readRequest(gateway, 'unknown')).status).toBe(404)
   })
 
+  test('a request with a wrong token is shown in development too, without the token, and a transform can be made of it', async () => {
+    const own = await startInside({ config: { hooks }, development: true })
+    const { requestId } = await refuse(own, '/deploy', { authorization: 'Bearer a-wrong-token', 'x-kind': 'a' }, body)
+    const { request } = await readRequest(own, requestId)
+    expect(Buffer.from(request?.body ?? '', 'base64').toString()).toBe(body)
+    expect(request?.headers).toMatchObject({ 'x-kind': 'a' })
+    expect(Object.keys(request?.headers ?? {})).not.toContain('authorization')
+    const made = await runCommand(['new', 'deploy', '--from', requestId], { dir: own.dir })
+    expect(made).toMatchObject({ code: 0, stdout: expect.stringContaining('first.json') })
+  })
+
+  test('hookloom new says of a refused request that is kept encrypted how it runs', async () => {
+    const production = await startInside({ config: { hooks } })
+    const { requestId } = await refuse(production, '/deploy', { authorization: 'Bearer a-wrong-token' }, body)
+    const { code, stderr } = await runCommand(['new', 'deploy', '--from', requestId], { dir: production.dir })
+    expect([code, stderr]).toEqual([65, expect.stringContaining('"hookloom retry --refused --hook deploy" runs it')])
+  })
+
   test('at most 4 MiB of refused requests are kept, and the oldest are deleted first', async () => {
     const first = await refuse(gateway, '/github', wrong, body)
     const large = JSON.stringify({ text: 'x'.repeat(250_000) })

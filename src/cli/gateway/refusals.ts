@@ -9,10 +9,11 @@ import { askAdmin } from './gateway.ts'
 import { findIdAmong } from './ids.ts'
 import { formatCommand } from '../../base/shell.ts'
 
-/** The refusals, the oldest first. */
-export async function fetchRefusals(context: Context): Promise<RefusalFields[]> {
+/** The refusals, the oldest first. `hook`: only those of this hook. */
+export async function fetchRefusals(context: Context, hook?: string): Promise<RefusalFields[]> {
   const answer = z.object({ refusals: z.array(RefusalFields) })
-  return (await askAdmin(context, { method: 'GET', path: '/api/refusals', answer })).refusals
+  const query = hook === undefined ? '' : `?${new URLSearchParams({ hook })}`
+  return (await askAdmin(context, { method: 'GET', path: `/api/refusals${query}`, answer })).refusals
 }
 
 /** The refusal whose request id begins with `given`. Undefined if there is none, or if no gateway answers. Throws `conflict` if there are
@@ -53,7 +54,7 @@ export function describeReasons({ status, credential, nearestHook, signature, tr
 }
 
 /** Describes how the operator can run a kept request. */
-function describeKept(hook: string | undefined): string {
+export function describeKept(hook: string | undefined): string {
   const command =
     hook === undefined ? 'hookloom retry --refused' : formatCommand`hookloom retry --refused --hook ${hook}`
   return `encrypted. When the cause is corrected, "${command}" runs it`

@@ -3,7 +3,8 @@ import { z } from 'zod'
 import { Problem } from '../../model/problem.ts'
 import type { VerifyRequest } from '../../model/verifier.ts'
 import { askAdmin } from '../gateway/gateway.ts'
-import { fetchRefusals } from '../gateway/refusals.ts'
+import { RefusalFields } from '../../model/api/refusals.ts'
+import { describeKept, fetchRefusals } from '../gateway/refusals.ts'
 import { findIdAmong } from '../gateway/ids.ts'
 import type { Context } from '../terminal/context.ts'
 
@@ -21,17 +22,19 @@ export async function fetchRefused(context: Context, given: string): Promise<Rem
   const ids = (await fetchRefusals(context)).map(({ requestId }) => requestId)
   const path = `/api/refusals/${encodeURIComponent(findIdAmong(ids, given))}`
   const answer = z.object({
-    refusal: z.object({ receivedAt: z.number(), hook: z.string().optional() }),
+    refusal: RefusalFields.pick({ receivedAt: true, hook: true, isKept: true }),
     request: Remembered.nullable(),
   })
   const { refusal, request } = await askAdmin(context, { method: 'GET', path, answer })
+  const { receivedAt, hook, isKept } = refusal
   if (request === null) {
     throw new Problem(
       'not-found',
-      'The gateway does not have this request. It keeps the last refused ones under "hookloom dev", if it read their bodies.',
+      isKept
+        ? `The gateway shows nobody this request: it is kept ${describeKept(hook)}.`
+        : 'The gateway does not have this request. Under "hookloom dev", it has the last refused ones whose bodies it read; it reads none of a request that shows no credential.',
     )
   }
   const { method, url, headers, body } = request
-  const { receivedAt, hook } = refusal
   return { method, url, headers, rawBody: Buffer.from(body, 'base64'), receivedAt, hook }
 }
