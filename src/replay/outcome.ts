@@ -3,6 +3,7 @@ import type { JsonObject, JsonValue, SentValue } from '../base/json.ts'
 import { isJsonObject, isSameJson } from '../base/json.ts'
 import type { PlannedAction } from '../model/action.ts'
 import type { PlannedFlow } from '../model/config/flow.ts'
+import { JobKeys } from '../model/config/job-keys.ts'
 import type { Problem, ProblemRecord } from '../model/problem.ts'
 import type { SenderResponse } from '../model/response.ts'
 import type { Decision } from '../pipeline/decision.ts'
@@ -12,6 +13,8 @@ export type Outcome = {
   readonly decision: 'accept' | 'skip' | 'park' | 'refuse'
   readonly mappingId: string | undefined
   readonly actions: readonly JsonObject[]
+  /** Whether the actions have their flows. A stored job does not keep its flow. */
+  readonly hasFlows: boolean
   /** The answer that replaces the receipt. `unknown`: the sender was answered before the delivery was decided. */
   readonly response: SenderResponse | 'unknown' | undefined
   readonly problem: Pick<ProblemRecord, 'code' | 'detail'> | undefined
@@ -21,7 +24,7 @@ export type Outcome = {
 /** `rejects`: whether `hooks.onTransformError` is `reject`, so that a delivery that would be parked is refused. */
 export function toOutcome(decision: Decision, rejects: boolean): Outcome {
   const { mappingId } = decision
-  const nothing = { mappingId, actions: [], response: undefined, problem: undefined, why: undefined }
+  const nothing = { mappingId, actions: [], hasFlows: true, response: undefined, problem: undefined, why: undefined }
   switch (decision.kind) {
     case 'accept':
       return {
@@ -44,6 +47,7 @@ export function toRefusedOutcome(problem: Problem, mappingId?: string): Outcome 
     decision: 'refuse',
     mappingId,
     actions: [],
+    hasFlows: true,
     response: undefined,
     problem: toComparedProblem(problem),
     why: undefined,
@@ -58,28 +62,19 @@ function toComparedProblem({ code, message }: Problem): Outcome['problem'] {
 const uniqueKey = /^hook:[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/
 const newKey = 'hook:<new>'
 
+const jobKeys = JobKeys.keyof().options
+
 /** The action with its final agent and session, and the keys of the mapping that go into the job. Undefined fields are left out. */
 export function toComparedAction(planned: PlannedAction): JsonObject {
   if (planned.kind === 'wake') return omitUndefined({ ...planned.action, agentId: planned.agentId })
   if (planned.kind === 'deliver') return omitUndefined({ ...planned.action, ...buildComparedFlow(planned.flow) })
-  const {
-    kind: _,
-    action,
-    agentId,
-    sessionKey,
-    sharesSession: __,
-    isKeyChosen: _____,
-    origin: ___,
-    startedBy: ____,
-    flow,
-    ...jobKeys
-  } = planned
+  const { action, agentId, sessionKey, flow } = planned
   const isNew = action.sessionKey === undefined && uniqueKey.test(sessionKey)
   return omitUndefined({
     ...action,
     agentId,
     sessionKey: isNew ? newKey : sessionKey,
-    ...jobKeys,
+    ...Object.fromEntries(jobKeys.map((key) => [key, planned[key]])),
     ...buildComparedFlow(flow),
   })
 }
@@ -118,8 +113,9 @@ export function listChanges(before: Outcome, after: Outcome): Change[] {
     (problem) => problem && { ...problem, detail: removePosition(problem) },
   )
   const isKnown = before.response !== 'unknown' && after.response !== 'unknown'
+  const knowsFlows = before.hasFlows && after.hasFlows
   return [
-    ...actions.flat(),
+    ...actions.flat().filter(({ path }) => knowsFlows || !path.endsWith('].flow')),
     ...(isKnown ? listFieldChanges('response.', before.response, after.response) : []),
     ...listFieldChanges('problem.', problems[0], problems[1]),
   ]

@@ -163,7 +163,7 @@ export function readRecorded({
 }: Pick<KeptDelivery, 'state' | 'mappingId' | 'problem' | 'answer'> & {
   readonly jobs: readonly Pick<KeptDelivery['jobs'][number], 'planned'>[]
 }): Outcome | undefined {
-  const nothing = { mappingId, actions: [], response: undefined, problem: undefined, why: undefined }
+  const nothing = { mappingId, actions: [], hasFlows: false, response: undefined, problem: undefined, why: undefined }
   if (state === 'skipped') return { ...nothing, decision: 'skip' }
   if (state === 'parked')
     return { ...nothing, decision: 'park', problem: problem && { code: problem.code, detail: problem.detail } }

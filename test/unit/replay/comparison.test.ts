@@ -10,6 +10,7 @@ const outcome = (over: Partial<Outcome> = {}): Outcome => ({
   decision: 'accept',
   mappingId: 'a',
   actions: [{ kind: 'agent', message: 'm', name: 'n' }],
+  hasFlows: true,
   response: undefined,
   problem: undefined,
   why: undefined,
