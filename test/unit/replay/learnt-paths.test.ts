@@ -47,12 +47,12 @@ test('learnt paths are written as templates read them, with the kinds and the nu
 
 test('a mapping gets the paths of the events that it takes, and no others', async () => {
   const sent = [
-    { payload: { pushed: 1 }, source: 'github', event: 'push' },
+    { payload: { starred: 1 }, source: 'github', event: 'star' },
     { payload: { opened: 1 }, source: 'github', event: 'pull_request' },
   ]
   const paths = async (mapping: MappingInput) => (await list(sent, mapping)).paths.map(({ path }) => path)
-  expect(await paths({ match: { source: 'github', event: 'push' } })).toEqual(['pushed'])
-  expect(await paths({})).toEqual(expect.arrayContaining(['pushed', 'opened']))
+  expect(await paths({ match: { source: 'github', event: 'star' } })).toEqual(['starred'])
+  expect(await paths({})).toEqual(expect.arrayContaining(['starred', 'opened']))
 })
 
 test(
