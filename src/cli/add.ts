@@ -183,7 +183,7 @@ function readSteps({ name, preset, origin }: Pack): string {
 }
 
 /** The condition of the transform's mapping, as `transforms/README.md` shows it. */
-function readMatch(module: string): string {
+export function readMatch(module: string): string {
   const page = readFileSync(resolvePackagePath('transforms', 'README.md'), 'utf8')
   const row = page.split('\n').find((line) => line.startsWith(`| [${module}]`))
   return /`\{"match": (\{.*\})\}`/.exec(row ?? '')?.[1] ?? '{}'

@@ -61,6 +61,17 @@ export function toTypesModule(hook: string): string {
   return `./payloads/${toFilePath(hook)}.ts`
 }
 
+/** The file with the types of a hook, in the transforms root. */
+export const toTypesFile = (hook: string) => join('payloads', `${toFilePath(hook)}.d.ts`)
+
+/** Whether this program wrote the file. */
+export function isTypesFile(file: string): boolean {
+  return (
+    existsSync(file) &&
+    /^\/\/ What the requests of the hook .*"hookloom types" writes this file\.\n/.test(readFileSync(file, 'utf8'))
+  )
+}
+
 /** Writes the types of one hook and, with `zod`, its schemas. Returns an empty list if no request of the hook is known. */
 export async function writeTypes(
   context: Context,

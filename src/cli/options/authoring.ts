@@ -107,6 +107,22 @@ function addWritingCommands(program: Command, inContext: InContext): void {
     )
 
   program
+    .command('remove')
+    .summary('undo "new" and "add"')
+    .description(
+      'Removes a transform with its fixtures, its types and its mapping, or a preset. Removes nothing if a file was edited since ' +
+        '"hookloom new" or "hookloom add" wrote it. Secrets in .env stay.',
+    )
+    .argument('<name>', 'name of the transform or of the preset')
+    .option('--force', 'remove edited files too')
+    .addHelpText('after', renderExamples('hookloom remove greet', 'hookloom remove greet --force'))
+    .action(
+      inContext(async (context, name: string, { force = false }: { force?: boolean }) =>
+        (await import('../remove.ts')).remove(context, { name, isForced: force }),
+      ),
+    )
+
+  program
     .command('capture')
     .summary('make a fixture from a stored delivery')
     .description('Makes a fixture from a delivery whose request is kept, without its secrets. "retain" keeps requests.')

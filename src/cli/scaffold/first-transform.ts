@@ -30,13 +30,25 @@ export function renderFirstTransform(
   return { module: renderModule(steps, typed), fixture: `${stringify(fixture, 2)}\n` }
 }
 
+/** Whether the text is still the module that was made of the request, with the types of its hook or without. */
+export function isFirstModule(text: string, { payload }: Pick<Request, 'payload'>): boolean {
+  const steps = findText(payload)?.steps ?? ['name']
+  const [, name, module] = /^import type \{ (\w+) \} from '([^']+)'$/m.exec(text) ?? []
+  const typed = name === undefined || module === undefined ? undefined : { name, module }
+  return text === renderModule(steps, typed)
+}
+
+export function isFirstFixture(text: string, request: Request): boolean {
+  return text === renderFirstTransform(request).fixture
+}
+
 function hasField(shape: Shape, [step, ...further]: readonly string[]): boolean {
   if (step === undefined) return true
   const field = shape.fields.get(step)
   return field !== undefined && hasField(field, further)
 }
 
-function renderModule(steps: readonly string[], typed: PayloadType | undefined): string {
+function renderModule(steps: readonly string[], typed: Omit<PayloadType, 'shape'> | undefined): string {
   const field = steps.at(-1) ?? 'name'
   const inline = steps.reduceRight((inner, step) => `{ ${step}?: ${inner} }`, 'string')
   const name = typed?.name ?? 'Payload'
