@@ -78,13 +78,15 @@ test('25 requests to each example of a mapping are 25 turns that end, with a mod
     )
     expect(replies.map(({ status }) => status)).toEqual(mappings.map(() => 200))
   }
-  const readEnds = () =>
+  const readWaiting = () =>
     readStore(gateway.dir, async (store) => {
-      const records = await store.deliveries({ limit: 9_999 })
-      const ended = records.filter(({ jobs }) => jobs.every(({ state }) => state === 'done'))
-      return { holds: await store.holds(), ended: ended.length }
+      const { queued, running } = (await store.counts()).jobs
+      return { holds: await store.holds(), unfinished: queued + running }
     })
-  await expect.poll(readEnds, { timeout: 110_000 }).toEqual({ holds: [], ended: requests * mappings.length })
+  await expect.poll(readWaiting, { timeout: 110_000, interval: 500 }).toEqual({ holds: [], unfinished: 0 })
+  const records = await readStore(gateway.dir, (store) => store.deliveries({ limit: 9_999 }))
+  const states = records.flatMap(({ jobs }) => jobs.map(({ state }) => state))
+  expect(states).toEqual(Array.from({ length: requests * mappings.length }, () => 'done'))
   fake.close()
 })
 
@@ -96,6 +98,8 @@ test('each page with an example that chooses a session key says that the turns o
   )
   expect(choosing).toContain('README.md')
   // the keys of presets are in their code
-  const silent = [...choosing, 'presets/README.md'].filter((page) => !/20\s+turns\s+(start\s+in\s+)?an\s+hour/.test(readPage(page)))
+  const silent = [...choosing, 'presets/README.md'].filter(
+    (page) => !/20\s+turns\s+(start\s+in\s+)?an\s+hour/.test(readPage(page)),
+  )
   expect(silent).toEqual([])
 })
