@@ -235,7 +235,7 @@ const localTools: readonly Tool[] = [
   defineTool({
     name: 'write',
     description:
-      'Writes hookloom.jsonc or a file below hooks/transforms. With "replaces", only that part of the file, which it has exactly once. The gateway loads the file as after any save.',
+      'Writes hookloom.jsonc or a file below hooks/transforms. With "replaces", only that part of the file, which it has exactly once. The gateway loads the file as after any save. The secret of a new sender is a variable, such as "${ACME_WEBHOOK_SECRET}" in "verify": .env gets a placeholder, and the answer says what your operator sets.',
     isWriting: true,
     input: strictObject({
       file: string().min(1).max(1_000),

@@ -2,12 +2,12 @@
 import { stringify, tryParseSentJson } from '../base/sent-json.ts'
 import { trimSlashes } from '../base/text.ts'
 import { existsSync } from 'node:fs'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
 import type { MadeTransformFields, TypedRequest } from '../model/api/bench.ts'
 import { type LoadedConfig, loadConfig, parseConfig } from '../config/config.ts'
-import { configFile, envFile } from '../config/text.ts'
+import { configFile } from '../config/text.ts'
 import { codeFolderMode, codeMode, privateMode } from '../base/files.ts'
 import { editConfig, writeFileAtomic } from '../config/config-file.ts'
 import { resolveTransformsRoot } from '../transforms/root.ts'
@@ -19,7 +19,7 @@ import { schemes } from '../pipeline/senders.ts'
 import { compileMapping, offlineTools } from '../pipeline/compile.ts'
 import { renderEnvLine } from '../config/env.ts'
 import { greeting, type PayloadType, renderFirstTransform } from './scaffold/first-transform.ts'
-import { generatePlaceholder } from './scaffold/placeholders.ts'
+import { addPlaceholderSecrets, generatePlaceholder } from './scaffold/placeholders.ts'
 import { createEditorConfig } from './scaffold/folder.ts'
 import { cutLine, renderFields } from './terminal/print.ts'
 import { readRequest } from './requests/input.ts'
@@ -71,7 +71,7 @@ export async function createTransform(context: Context, { name, from, event }: N
   const editor = await createEditorConfig(dir)
   if (editor.what === 'created') made.push(['created', join(dir, editor.file)])
   // write the secret before the configuration: a gateway that watches it must never read an unset variable
-  if (proof?.line !== undefined) made.push(await addPlaceholderSecret(dir, proof.line))
+  if (proof?.line !== undefined) made.push(['changed', await addPlaceholderSecrets(dir, [proof.line])])
   if (edited !== undefined) {
     await writeFileAtomic(join(dir, configFile), edited, privateMode)
     made.push(['changed', join(dir, configFile)])
@@ -240,14 +240,6 @@ function isComplete(text: string, env: LoadedConfig['env']): boolean {
     if (error instanceof Problem) return false
     throw error
   }
-}
-
-async function addPlaceholderSecret(dir: string, line: string): Promise<[string, string]> {
-  const file = join(dir, envFile)
-  const before = existsSync(file) ? await readFile(file, 'utf8') : ''
-  const note = '# a placeholder: replace it with the secret that you and the sender share\n'
-  await writeFileAtomic(file, before.replace(/([^\n])$/, '$1\n') + note + line, privateMode)
-  return ['changed', file]
 }
 
 function describeProof(sender: string, proof: Proof | undefined): string {

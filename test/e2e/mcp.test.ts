@@ -269,6 +269,26 @@ test('a tool writes neither an invalid configuration nor a mask in place of a se
   expect(readFileSync(join(gateway.dir, file), 'utf8')).toBe(before)
 })
 
+test('a mapping of a new signed sender can be written with a variable for its secret, which gets a placeholder in .env', async () => {
+  const file = 'hookloom.jsonc'
+  const verify = (secret: string) => JSON.stringify({ match: { path: 'acme' }, verify: { scheme: 'github', secret } })
+  const before = readFileSync(join(gateway.dir, file), 'utf8')
+  const replaces = /"mappings":\s*\[/.exec(before)?.[0] ?? ''
+  const made = await writer.call('write', { file, replaces, text: `${replaces}${verify('${ACME_WEBHOOK_SECRET}')},` })
+  expect([made.isError, made.data]).toEqual([false, expect.stringContaining('sets ACME_WEBHOOK_SECRET in .env')])
+  expect(readFileSync(join(gateway.dir, '.env'), 'utf8')).toMatch(
+    /\n# a placeholder: .*\nACME_WEBHOOK_SECRET=\S{64}\n$/,
+  )
+  expect((await writer.call('check')).data).toContain('placeholder')
+  const now = readFileSync(join(gateway.dir, file), 'utf8')
+  const other = await writer.call('write', {
+    file,
+    text: now.replace('"retain"', '"defaultSessionKey": "${UNSET_KEY}", "retain"'),
+  })
+  expect([other.isError, other.text]).toEqual([true, expect.stringContaining('UNSET_KEY')])
+  writeFileSync(join(gateway.dir, file), before)
+})
+
 test('a payload of almost a megabyte is shown in parts, and the first part says how to get the rest', async () => {
   const long = 'long word '.repeat(90_000)
   await post({ url: gateway.url, token: hookToken }, 'broken', { long, last: 'the end' })

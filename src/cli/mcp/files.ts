@@ -1,15 +1,19 @@
-// The files that a tool of `hookloom mcp` may read and write: hookloom.jsonc, and the code below hooks/transforms. Never `.env`.
+// The files that a tool of `hookloom mcp` may read and write: hookloom.jsonc, and the code below hooks/transforms. `.env` gets placeholders
+// only, and is never shown.
 import { readdir, readFile, mkdir } from 'node:fs/promises'
 import { dirname, extname, join, relative } from 'node:path'
+import { parse } from 'jsonc-parser'
+import { isJsonObject } from '../../base/json.ts'
 import { codeFolderMode, codeMode, privateMode } from '../../base/files.ts'
 import { parseConfig } from '../../config/config.ts'
 import { reportUnwritable, writeFileAtomic } from '../../config/config-file.ts'
-import { parseEnv } from '../../config/env.ts'
+import { parseEnv, renderEnvLine } from '../../config/env.ts'
 import { configFile, envFile, readConfigText } from '../../config/text.ts'
 import { Problem } from '../../model/problem.ts'
 import { isInside, isMissing, moduleExtensions, resolveRealPath, resolveTransformsRoot } from '../../transforms/root.ts'
 import type { Context } from '../terminal/context.ts'
 import { cutLine } from '../terminal/print.ts'
+import { addPlaceholderSecrets, generatePlaceholder } from '../scaffold/placeholders.ts'
 import { secretMark } from './answer.ts'
 
 const folder = 'hooks/transforms'
@@ -43,11 +47,14 @@ export async function readCodeFile({ dir }: Pick<Context, 'dir'>, name: string):
 /** `replaces`: the part of the file that `text` replaces. Undefined: `text` is the whole file, which may be new. */
 export type Edit = { readonly file: string; readonly text: string; readonly replaces?: string | undefined }
 
+/** `next`: what the operator must do before the file has its effect. */
+type Written = { readonly written: string; readonly next?: string }
+
 /**
  * Writes the whole file, or nothing. Throws `usage-invalid` for a forbidden file, for a text with `secretMark`, and for an edit whose `replaces`
  * is not in the file exactly once. Throws `config-invalid` if hookloom.jsonc would be invalid.
  */
-export async function writeCodeFile(context: Pick<Context, 'dir' | 'env'>, edit: Edit): Promise<{ written: string }> {
+export async function writeCodeFile(context: Pick<Context, 'dir' | 'env'>, edit: Edit): Promise<Written> {
   const { file: name, replaces } = edit
   const file = await findFile(context.dir, name)
   const text = replaces === undefined ? edit.text : replaceOnce(await readCodeFile(context, name), edit)
@@ -57,10 +64,15 @@ export async function writeCodeFile(context: Pick<Context, 'dir' | 'env'>, edit:
       `The text has ${secretMark}, which "read" shows in place of a secret. Give "replaces", and a part of the file without it.`,
     )
   }
-  if (name === configFile) checkEdited(context, text)
+  const variables = name === configFile ? checkEdited(context, text) : []
   await reportUnwritable(dirname(file), () => mkdir(dirname(file), { recursive: true, mode: codeFolderMode }))
+  // the secrets first: a gateway that watches must never read an unset variable
+  const lines = variables.map((variable) => renderEnvLine(variable, generatePlaceholder()))
+  if (lines.length > 0) await addPlaceholderSecrets(context.dir, lines)
   await writeFileAtomic(file, text, name === configFile ? privateMode : codeMode)
-  return { written: name }
+  if (variables.length === 0) return { written: name }
+  const next = `Your operator sets ${variables.join(' and ')} in .env to the secret that the sender has. Until then, a placeholder is there, which admits no request.`
+  return { written: name, next }
 }
 
 function replaceOnce(before: string, { file, text, replaces = '' }: Edit): string {
@@ -73,14 +85,29 @@ function replaceOnce(before: string, { file, text, replaces = '' }: Edit): strin
   )
 }
 
-/** Throws if the configuration is invalid: a running gateway would keep the old configuration, but could not start again. */
-function checkEdited({ dir, env }: Pick<Context, 'dir' | 'env'>, text: string): void {
+/**
+ * Throws if the configuration is invalid: a running gateway would keep the old configuration, but could not start again. Returns the new variables of
+ * proofs, which must become placeholders: this tool never gets the secret of a sender.
+ */
+function checkEdited({ dir, env }: Pick<Context, 'dir' | 'env'>, text: string): string[] {
   const all = { ...parseEnv(readConfigText(dir, envFile) ?? '').values, ...env }
   const { problems } = parseConfig(text, all)
-  if (problems.length === 0) return
+  if (problems.length === 0) return []
+  const variables = listProofVariables(text).filter((variable) => all[variable] === undefined)
+  const filled = Object.fromEntries(variables.map((variable) => [variable, generatePlaceholder()]))
+  if (variables.length > 0 && parseConfig(text, { ...all, ...filled }).problems.length === 0) return variables
   throw new Problem('config-invalid', `${configFile} would be invalid with this text. Nothing was changed.`, {
     frame: problems.join('\n'),
   })
+}
+
+/** The variables that the proofs of mappings name, such as `${ACME_WEBHOOK_SECRET}`. */
+function listProofVariables(text: string): string[] {
+  const root: unknown = parse(text, [], { allowTrailingComma: true })
+  const hooks = isJsonObject(root) && isJsonObject(root['hooks']) ? root['hooks'] : {}
+  const mappings = Array.isArray(hooks['mappings']) ? hooks['mappings'] : []
+  const proofs = JSON.stringify(mappings.map((mapping) => (isJsonObject(mapping) ? mapping['verify'] : undefined)))
+  return [...new Set([...proofs.matchAll(/\$\{([A-Z_][A-Z\d_]*)\}/g)].map(([, name = '']) => name))]
 }
 
 async function findFile(dir: string, name: string): Promise<string> {

@@ -1,5 +1,9 @@
 // Placeholders for keys that only the sender can create. A placeholder admits no request, and is recognised by its prefix.
 import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { privateMode } from '../../base/files.ts'
+import { writeFileAtomic } from '../../config/config-file.ts'
+import { envFile, readConfigText } from '../../config/text.ts'
 import { type ConfigFinding, listLeaves } from '../../config/warnings.ts'
 import type { Config } from '../../model/config/config.ts'
 import { toDottedPath } from '../../model/config/issue.ts'
@@ -10,6 +14,15 @@ const keyBytes = 32
 
 export function generatePlaceholder(): string {
   return mark + randomBytes(keyBytes - mark.length / 2).toString('hex')
+}
+
+/** Adds lines with placeholders of secrets to `.env`, and returns its path. */
+export async function addPlaceholderSecrets(dir: string, lines: readonly string[]): Promise<string> {
+  const file = join(dir, envFile)
+  const before = (readConfigText(dir, envFile) ?? '').replace(/([^\n])$/, '$1\n')
+  const note = '# a placeholder: replace it with the secret that you and the sender share\n'
+  await writeFileAtomic(file, before + lines.map((line) => note + line).join(''), privateMode)
+  return file
 }
 
 export function checkPlaceholders(config: Config): ConfigFinding {
