@@ -5,7 +5,7 @@ import { urlSecretHeader } from '../model/delivery.ts'
 import { Problem } from '../model/problem.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { signRequest, stampPayload } from '../pipeline/verifiers/sign.ts'
-import { buildDelivery, toLocalHead } from './delivery.ts'
+import { buildDelivery, toLocalHead } from '../pipeline/delivery.ts'
 
 /** `path`: the name of the hook. `headers`: lower-case names, with a content type. `fixed`: headers that the new proof must not replace. */
 type OwnRequest = {

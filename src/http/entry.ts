@@ -2,17 +2,16 @@
 import type { Generation } from '../pipeline/generation.ts'
 import { type Admission, readToken, toHeaders } from './admission.ts'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type DeliveryHead, isRunPath, type SignedId } from '../model/delivery.ts'
+import { type DeliveryHead, isRunPath } from '../model/delivery.ts'
 import { Problem, toProblem, type TraceEntry } from '../model/problem.ts'
-import type { Verified, VerifyRequest } from '../model/verifier.ts'
 import { type Hook, isHookOpen, type SignedMapping } from '../pipeline/hook.ts'
-import { readSignedId } from '../pipeline/sources.ts'
+import { checkProofs, openRequest } from '../pipeline/proofs.ts'
 import type { Quarantine } from '../deliveries/refused/quarantine.ts'
 import { unclaimedReason } from '../deliveries/refused/reasons.ts'
 import type { RawRequest } from '../deliveries/refused/seal.ts'
 import type { Answer } from '../deliveries/settlement.ts'
-import { inflateBody, readBody, readBodySoon, buildTooLargeProblem } from './body.ts'
-import { type CheckedHead, buildAdmittedHead } from '../deliveries/delivery.ts'
+import { readBody, readBodySoon } from './body.ts'
+import type { CheckedHead } from '../pipeline/delivery.ts'
 import type { HandshakeSecrets } from './handshake-secrets.ts'
 import { createOtherMethods, toAnswer } from './other-methods.ts'
 import { type Refusals, removeGatewayCredentials } from './refusals.ts'
@@ -101,8 +100,8 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
       }
       incoming.body = read
       if (refusals.keepsRequests) note(read)
-      const proof = await checkProofs(claimed, { head: request, rawBody: read })
-      if (proof.answer !== undefined) return { kind: 'handshake', answer: proof.answer }
+      const proof = await checkProofs(claimed, { head: request, rawBody: read }, handed)
+      if (proof.answer !== undefined) return { kind: 'handshake', answer: toAnswer(proof.answer) }
       const { signedFor } = proof
       if (!isHookOpen(hook, { token: request.token === 'valid', signedFor })) {
         trace = [...proof.trace, ...trace]
@@ -111,7 +110,8 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
       // a client with a valid signature must not guess the hook token at the same time; an `Authorization` header that a scheme of the hook reads is not a guess
       if (signedFor.length > 0 && !secretHeaders.has('authorization')) admission.noteToken(request)
       trace = [...proof.trace, ...trace]
-      return await buildEntry({ request, hook, read, proof, trace, take })
+      const opened = await openRequest({ request, hook, read, proof, take })
+      return { kind: 'delivery', hook, ...opened, trace, client: request.client }
     } catch (error) {
       throw toProblem(error).withTrace(trace)
     } finally {
@@ -137,8 +137,8 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
     if (hook.kind === 'unknown') throw new Problem('hook-unknown', 'No hook has this name.')
     const unclaimed = traceUnclaimed(hook.signed, claimed)
     const read = Buffer.from(body)
-    const proof = await checkProofs(claimed, { head: request, rawBody: read, arrivedAt: at })
-    if (proof.answer !== undefined) return { kind: 'handshake', answer: proof.answer }
+    const proof = await checkProofs(claimed, { head: request, rawBody: read, arrivedAt: at }, handed)
+    if (proof.answer !== undefined) return { kind: 'handshake', answer: toAnswer(proof.answer) }
     const trace = [...proof.trace, ...unclaimed]
     if (!isHookOpen(hook, { token: token === 'valid', signedFor: proof.signedFor })) {
       throw proof.isGatewaysFault
@@ -146,7 +146,8 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
         : new Problem('unauthorized', 'The request still has no valid credential.', { trace })
     }
     try {
-      return await buildEntry({ request, hook, read, proof, trace })
+      const opened = await openRequest({ request, hook, read, proof })
+      return { kind: 'delivery', hook, ...opened, trace, client: request.client }
     } catch (error) {
       throw toProblem(error).withTrace(trace)
     }
@@ -162,101 +163,10 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
     const take = (size: number) => memory?.take(client, size, size)
     return readBodySoon(req, { accepts: quarantine.accepts, continueNow, take })
   }
-
-  /** `rawBody`: the bytes as sent, which the sender signed. `arrivedAt`: only for a request that was refused before, the time when it arrived. */
-  async function checkProofs(
-    claimed: readonly SignedMapping[],
-    { head, rawBody, arrivedAt }: { head: CheckedHead; rawBody: Uint8Array; arrivedAt?: number },
-  ): Promise<ProofResult> {
-    if (claimed.length === 0) return noProof
-    const request = { ...head, rawBody }
-    const signedFor: string[] = []
-    const proved: ValidProof[] = []
-    const trace: TraceEntry[] = []
-    let source: string | undefined
-    let isGatewaysFault = false
-    for (const mapping of claimed) {
-      const { id, identity, verifier } = mapping
-      const unverifiedAnswer =
-        arrivedAt === undefined &&
-        verifier.isHandshakeHead(request) &&
-        (await runHandshake(identity.secretsName, verifier, request, false))
-      if (unverifiedAnswer) return { answer: unverifiedAnswer, signedFor, proved, source, trace, isGatewaysFault }
-      const verified = await verifier.verify(request, arrivedAt)
-      trace.push({ mappingId: id, matched: verified.ok, why: verified.ok ? 'the proof is valid' : verified.reason })
-      if (!verified.ok) {
-        isGatewaysFault ||= verified.fault === 'gateway'
-        continue
-      }
-      const answer = await runHandshake(identity.secretsName, verifier, request, true, arrivedAt !== undefined)
-      if (answer !== undefined) return { answer, signedFor, proved, source, trace, isGatewaysFault }
-      signedFor.push(...identity.proves)
-      source ??= mapping.provenSender.source
-      proved.push({ mapping, verified })
-    }
-    return { answer: undefined, signedFor, proved, source, trace, isGatewaysFault }
-  }
-
-  /** The answer to a handshake; undefined if the request is none. `isRetried`: the request was refused before, and is tried again now. */
-  async function runHandshake(
-    secretsName: string,
-    verifier: SignedMapping['verifier'],
-    request: VerifyRequest,
-    verified: boolean,
-    isRetried = false,
-  ): Promise<Answer | undefined> {
-    // the secret of a retried request is not accepted: another one may have been accepted since
-    const answer = await verifier.handshake(request, { verified, armed: !isRetried && handed.isArmed(secretsName) })
-    if (answer?.handedSecret !== undefined && !isRetried) await handed.save(secretsName, answer.handedSecret)
-    return answer && toAnswer(answer)
-  }
 }
 
 function takesGet({ verifier }: SignedMapping, { method, headers }: CheckedHead): boolean {
   return method === 'GET' && verifier.acceptsGet && verifier.isClaimed(headers)
-}
-
-type ProvedRequest = {
-  readonly request: CheckedHead
-  readonly hook: Hook
-  readonly read: Buffer<ArrayBuffer>
-  readonly proof: ProofResult
-  readonly trace: readonly TraceEntry[]
-  readonly take?: ((bytes: number) => void) | undefined
-}
-
-/** The admitted form of a request: its head without credentials, and its inflated body. */
-async function buildEntry({ request, hook, read, proof, trace, take }: ProvedRequest): Promise<EntryResult> {
-  if (read.length > hook.maxBodyBytes) throw buildTooLargeProblem(hook.maxBodyBytes)
-  const contentEncoding = request.headers['content-encoding']
-  const { signedFor, source, proved } = proof
-  const isProved = signedFor.length > 0
-  const body = await inflateBody(read, { contentEncoding, isProved, limit: hook.maxBodyBytes, take })
-  const signers = [...new Set(proved.map(({ mapping }) => mapping.identity.signer))].toSorted()
-  const signedId = findSignedId(proved, body)
-  const head = buildAdmittedHead(request, hook.secretHeaders, { signedFor, source, signers, signedId })
-  return { kind: 'delivery', hook, head, body, trace, client: request.client }
-}
-
-type ValidProof = { readonly mapping: SignedMapping; readonly verified: Extract<Verified, { ok: true }> }
-
-/** `answer`: the answer to a handshake. `signedFor`: the names of the valid proofs, as `Admitted` stores them. */
-type ProofResult = {
-  readonly answer: Answer | undefined
-  readonly signedFor: readonly string[]
-  readonly proved: readonly ValidProof[]
-  readonly source: string | undefined
-  readonly trace: readonly TraceEntry[]
-  readonly isGatewaysFault: boolean
-}
-
-const noProof: ProofResult = {
-  answer: undefined,
-  signedFor: [],
-  proved: [],
-  source: undefined,
-  trace: [],
-  isGatewaysFault: false,
 }
 
 /** Returns a problem that is the sender's fault, and throws any other error. */
@@ -272,14 +182,4 @@ function traceUnclaimed(signed: readonly SignedMapping[], claimed: readonly Sign
 
 function toUnmatchedEntry(mappingId: string, why: string): TraceEntry {
   return { mappingId, matched: false, why }
-}
-
-/** The first delivery id that a proof covers. `body` is inflated. */
-function findSignedId(proved: readonly ValidProof[], body: Uint8Array): SignedId | undefined {
-  for (const { mapping, verified } of proved) {
-    const { identity, verifier, provenSender } = mapping
-    const id = readSignedId(provenSender.facts, verifier.covers, verified, body)
-    if (id !== undefined) return { signer: identity.signer, source: provenSender.source, id }
-  }
-  return undefined
 }

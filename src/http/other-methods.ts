@@ -1,7 +1,7 @@
 // The answers to requests of other methods than POST: the handshakes of senders. A GET that is a delivery goes the way of a POST.
 import { Problem, type TraceEntry } from '../model/problem.ts'
 import type { HandshakeAnswer } from '../model/verifier.ts'
-import type { CheckedHead } from '../deliveries/delivery.ts'
+import type { CheckedHead } from '../pipeline/delivery.ts'
 import type { Answer } from '../deliveries/settlement.ts'
 import type { Hook, SignedMapping } from '../pipeline/hook.ts'
 import { answerOrigin } from '../pipeline/verifiers/handshakes.ts'

@@ -24,7 +24,7 @@ import {
   toPendingSettlement,
   toSettlement,
 } from '../deliveries/settlement.ts'
-import { buildDelivery, checkBody, checkBodyLate, convertRequest } from '../deliveries/delivery.ts'
+import { buildDelivery, checkBody, checkBodyLate, convertRequest } from '../pipeline/delivery.ts'
 import { createEntry, type EntryResult, type Incoming } from './entry.ts'
 import type { HandshakeSecrets } from './handshake-secrets.ts'
 import { createDeduplicator, readDedupe, toRefusedDedupe } from '../deliveries/duplicates.ts'

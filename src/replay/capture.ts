@@ -13,7 +13,7 @@ import { explain } from '../pipeline/explain.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
 import { type RedactedRequest, redactRequest } from './redact.ts'
 import type { CapturedFields } from '../model/api/replay.ts'
-import { buildDelivery } from '../deliveries/delivery.ts'
+import { buildDelivery } from '../pipeline/delivery.ts'
 import type { DeliveryRecord, KeptRequest } from '../store/records.ts'
 import { type GenerationParts, runFixture } from './fixtures.ts'
 

@@ -19,7 +19,7 @@ import { decide } from '../pipeline/pipeline.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
 import type { Hook } from '../pipeline/hook.ts'
 import type { StateReader } from '../pipeline/state.ts'
-import { buildDelivery, toLocalHead } from '../deliveries/delivery.ts'
+import { buildDelivery, toLocalHead } from '../pipeline/delivery.ts'
 
 /** The parts of a generation that serves, or that may be the next one. */
 export type GenerationParts = {

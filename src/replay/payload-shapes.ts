@@ -17,7 +17,7 @@ import {
   sortNamedShapes,
 } from '../shapes/event-shape.ts'
 import type { StoreReader } from '../store/store.ts'
-import { buildDelivery } from '../deliveries/delivery.ts'
+import { buildDelivery } from '../pipeline/delivery.ts'
 import { readShape, streamShapes } from '../deliveries/shapes/stored.ts'
 import type { Fixture } from './fixture-files.ts'
 import { streamKeptPages } from './kept.ts'

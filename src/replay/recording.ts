@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { isJsonObject, type SentValue, tryParseJson } from '../base/json.ts'
 import { stringify, tryParseSentJson } from '../base/sent-json.ts'
-import { toLocalHead } from '../deliveries/delivery.ts'
+import { toLocalHead } from '../pipeline/delivery.ts'
 import { toIsoTime } from '../deliveries/records.ts'
 import { Problem } from '../model/problem.ts'
 import type { Generation } from '../pipeline/generation.ts'

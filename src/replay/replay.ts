@@ -13,7 +13,7 @@ import { isHookOpen } from '../pipeline/hook.ts'
 import { streamKeptPages } from './kept.ts'
 import { type Outcome, toComparedAction, toOutcome, toRefusedOutcome } from './outcome.ts'
 import { decide } from '../pipeline/pipeline.ts'
-import { checkBody, buildDelivery } from '../deliveries/delivery.ts'
+import { checkBody, buildDelivery } from '../pipeline/delivery.ts'
 import type { KeptDelivery, KeptRequest, StoredAnswer } from '../store/records.ts'
 import type { RecordedDelivery } from './recording.ts'
 

@@ -1,6 +1,6 @@
 // The learnt shape of each event's payloads, the changes in them, and a kept request that shows each change.
 import { yieldToEventLoop } from '../base/serial.ts'
-import { buildDelivery } from '../deliveries/delivery.ts'
+import { buildDelivery } from '../pipeline/delivery.ts'
 import { toIsoTime } from '../deliveries/records.ts'
 import { streamShapes } from '../deliveries/shapes/stored.ts'
 import type { ShapeFields } from '../model/api/shapes.ts'

@@ -10,7 +10,7 @@ import type { JsonValue } from '../../src/base/json.ts'
 import { type Log, silentLog } from '../../src/model/log.ts'
 import type { Decision } from '../../src/pipeline/decision.ts'
 import { decide } from '../../src/pipeline/pipeline.ts'
-import { buildDelivery } from '../../src/deliveries/delivery.ts'
+import { buildDelivery } from '../../src/pipeline/delivery.ts'
 
 type Line = { readonly level: string; readonly text: string; readonly frame: string; readonly problems: unknown }
 

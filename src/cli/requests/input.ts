@@ -4,7 +4,7 @@ import { isJsonObject, type SentObject, type SentValue } from '../../base/json.t
 import { stringify } from '../../base/sent-json.ts'
 import { Problem } from '../../model/problem.ts'
 import { toHeaders } from '../../http/admission.ts'
-import { dropCredentials } from '../../deliveries/delivery.ts'
+import { dropCredentials } from '../../pipeline/delivery.ts'
 import { parseBody } from '../../model/body.ts'
 import type { Context } from '../terminal/context.ts'
 

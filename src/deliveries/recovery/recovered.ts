@@ -7,7 +7,7 @@ import type { Hook, SignedMapping } from '../../pipeline/hook.ts'
 import { readSignedId } from '../../pipeline/sources.ts'
 import type { SentRequest } from '../../recover/outbox.ts'
 import type { DedupeKey, NewDelivery } from '../../store/records.ts'
-import { buildDelivery, dropCredentials } from '../delivery.ts'
+import { buildDelivery, dropCredentials } from '../../pipeline/delivery.ts'
 import { readDedupe } from '../duplicates.ts'
 import { toDeliveryRow, toPendingSettlement, toWaitingAnswer } from '../settlement.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Problem } from '../../../src/model/problem.ts'
-import type { CheckedHead } from '../../../src/deliveries/delivery.ts'
+import type { CheckedHead } from '../../../src/pipeline/delivery.ts'
 import { createAccess } from '../../../src/http/access.ts'
 import { createAdmission } from '../../../src/http/admission.ts'
 import { createThrottle } from '../../../src/http/throttle.ts'

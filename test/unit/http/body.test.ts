@@ -4,7 +4,8 @@ import { connect, type AddressInfo, type Socket } from 'node:net'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { Problem } from '../../../src/model/problem.ts'
-import { type BodyOptions, inflateBody, readBody } from '../../../src/http/body.ts'
+import { type BodyOptions, readBody } from '../../../src/http/body.ts'
+import { inflateBody } from '../../../src/pipeline/inflate.ts'
 
 const limit = 1_000
 const closers: (() => void)[] = []

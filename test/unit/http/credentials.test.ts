@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { hasTokenInQuery, readToken, toHeaders } from '../../../src/http/admission.ts'
 import { createSecretSet } from '../../../src/pipeline/verifiers/proof.ts'
-import { dropCredentials } from '../../../src/deliveries/delivery.ts'
+import { dropCredentials } from '../../../src/pipeline/delivery.ts'
 
 describe('the token of a request', () => {
   test.each([

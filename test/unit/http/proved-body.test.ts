@@ -7,8 +7,8 @@ import { readPayload } from '../../../src/model/body.ts'
 import { Problem } from '../../../src/model/problem.ts'
 import { createGeneration } from '../../../src/pipeline/generation.ts'
 import type { Hook } from '../../../src/pipeline/hook.ts'
-import { buildDelivery, convertRequest } from '../../../src/deliveries/delivery.ts'
-import { inflateBody } from '../../../src/http/body.ts'
+import { buildDelivery, convertRequest } from '../../../src/pipeline/delivery.ts'
+import { inflateBody } from '../../../src/pipeline/inflate.ts'
 
 /** A hook whose deliveries are already proved: how a body is read does not depend on the scheme. */
 function buildHook(accept: ('text' | 'xml')[]) {

@@ -1,7 +1,7 @@
 import { toJsonBody } from '../../../src/model/body.ts'
 import { describe, expect, test } from 'vitest'
 import type { JsonValue } from '../../../src/base/json.ts'
-import { buildDelivery } from '../../../src/deliveries/delivery.ts'
+import { buildDelivery } from '../../../src/pipeline/delivery.ts'
 import { readDedupe } from '../../../src/deliveries/duplicates.ts'
 import { senders } from '../../../src/pipeline/senders.ts'
 import {

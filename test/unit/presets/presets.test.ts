@@ -12,7 +12,7 @@ import type { Preset } from '../../../src/model/preset.ts'
 import { createGeneration, type Generation } from '../../../src/pipeline/generation.ts'
 import { decide } from '../../../src/pipeline/pipeline.ts'
 import { createVerifier, schemeNames } from '../../../src/pipeline/verify.ts'
-import { buildDelivery, toLocalHead } from '../../../src/deliveries/delivery.ts'
+import { buildDelivery, toLocalHead } from '../../../src/pipeline/delivery.ts'
 
 const folder = join(import.meta.dirname, '../../../presets')
 const corpus = process.env['HOOKLOOM_CORPUS'] ?? ''

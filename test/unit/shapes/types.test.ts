@@ -188,7 +188,11 @@ export type OrdersPayload =
   })
 
   test('the comment of a text of digits does not call it an integer, and the address of a repository is no email address', () => {
-    const payloads = many({ id: '653247040368672769', ssh_url: 'git@github.com:harbour/loom.git', mail: 'ada@example.org' })
+    const payloads = many({
+      id: '653247040368672769',
+      ssh_url: 'git@github.com:harbour/loom.git',
+      mail: 'ada@example.org',
+    })
     expect(toTypes('orders', learnShapes(payloads))).toContain(`{
   /** a text of digits */
   id: string

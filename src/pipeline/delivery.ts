@@ -12,8 +12,8 @@ import { isJsonObject, type SentValue } from '../base/json.ts'
 import { type Body, openBody, readPayload } from '../model/body.ts'
 import type { SentBody } from '../model/syntax.ts'
 import { convertBody } from '../model/convert.ts'
-import { type Hook, toAcceptedBodies } from '../pipeline/hook.ts'
-import { readEvent, recogniseSender } from '../pipeline/sources.ts'
+import { type Hook, toAcceptedBodies } from './hook.ts'
+import { readEvent, recogniseSender } from './sources.ts'
 import type { RequestHead } from '../model/verifier.ts'
 
 /** The head of a request that passed the first checks. Its headers still have the credentials, which only verifiers may read. */
