@@ -10,7 +10,7 @@ import { type Config, listHookTokens } from '../model/config/config.ts'
 import { quoteShellWord } from '../base/shell.ts'
 import { type Context, formatInvocation } from './terminal/context.ts'
 import { hooksOffWarning } from './checks/findings.ts'
-import { createConfigFolder, schemaFile, toFixturePath } from './scaffold/folder.ts'
+import { createConfigFolder, renewEditorConfig, schemaFile, toFixturePath } from './scaffold/folder.ts'
 import { writeKnownSchema } from './scaffold/known-schema.ts'
 import { keysHelp, readDevKeys } from './gateway/dev-keys.ts'
 import { createPrettyLog } from './gateway/log.ts'
@@ -41,6 +41,7 @@ export async function dev(context: Context, ports: Ports): Promise<number> {
     announce: (gateway) => {
       live = gateway
       context.print(renderWelcome(context, gateway, { isNew, hooks: config.hooks }))
+      void renewEditorConfig(dir)
       if (process.stdin.isTTY) void offerPage(context)
     },
   })

@@ -22,6 +22,8 @@ export async function start({ dir, env }: Context, ports: Ports): Promise<number
     announce: ({ url, adminUrl, status }) => {
       const { generation, degraded } = status()
       log.info({ url, adminUrl, generation, degraded, version: readVersion() }, 'listening')
+      // loaded only now, because a start needs nothing of it
+      void import('./scaffold/folder.ts').then(({ renewEditorConfig }) => renewEditorConfig(dir))
     },
   })
 }

@@ -3,6 +3,8 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { z } from 'zod'
+import { tryParseJson } from '../../base/json.ts'
 import { configFile, envFile } from '../../config/text.ts'
 import { codeFolderMode, codeMode, privateMode } from '../../base/files.ts'
 import { renderEnv, renderNewConfig, reportUnwritable, writeFileAtomic } from '../../config/config-file.ts'
@@ -39,6 +41,26 @@ async function createFiles(dir: string): Promise<FileResult[]> {
 export function createEditorConfig(dir: string): Promise<FileResult> {
   return createMissingFile(dir, join('hooks', 'tsconfig.json'), renderEditorConfig())
 }
+
+/**
+ * Renews the tsconfig.json if its paths lead to an installation that is gone, as after an update by npx. A file that somebody edited stays. Never
+ * rejects: the gateway does not read the file.
+ */
+export async function renewEditorConfig(dir: string): Promise<void> {
+  const file = join(dir, 'hooks', 'tsconfig.json')
+  const text = await readFile(file, 'utf8').catch(() => '')
+  const options = EditorConfig.safeParse(tryParseJson(text)).data?.compilerOptions
+  const [types] = options?.paths.hookloom ?? []
+  if (options === undefined || types === undefined || existsSync(types)) return
+  if (text === renderEditorConfig(options)) await writeFileAtomic(file, renderEditorConfig(), codeMode).catch(() => {})
+}
+
+/** The parts of the tsconfig.json that depend on the installation. */
+const InstalledPaths = z.object({
+  typeRoots: z.array(z.string()),
+  paths: z.strictObject({ hookloom: z.array(z.string()), zod: z.array(z.string()), 'zod/v4': z.array(z.string()) }),
+})
+const EditorConfig = z.object({ compilerOptions: InstalledPaths })
 
 /** The path of a fixture of the sample. */
 export function toFixturePath(dir: string, name: string): string {
@@ -94,19 +116,15 @@ async function readSample(): Promise<[string, string][]> {
 }
 
 /** The tsconfig.json for editors. The gateway builds the modules and resolves `hookloom` and `zod` without this file. */
-export function renderEditorConfig(): string {
+export function renderEditorConfig({ typeRoots, paths } = findInstalledPaths()): string {
   const compilerOptions = {
     target: 'ES2023',
     lib: ['ES2023'],
     module: 'ESNext',
     moduleResolution: 'Bundler',
-    typeRoots: [dirname(resolveDependencyPath('@types/node'))],
+    typeRoots,
     types: ['node'],
-    paths: {
-      hookloom: [resolvePackagePath('dist', 'define.d.ts')],
-      zod: [resolveDependencyPath('zod')],
-      'zod/v4': [resolveDependencyPath('zod', 'v4')],
-    },
+    paths,
     allowImportingTsExtensions: true,
     allowJs: true,
     isolatedModules: true,
@@ -116,4 +134,15 @@ export function renderEditorConfig(): string {
     strict: true,
   }
   return `${JSON.stringify({ compilerOptions }, undefined, 2)}\n`
+}
+
+function findInstalledPaths(): z.infer<typeof InstalledPaths> {
+  return {
+    typeRoots: [dirname(resolveDependencyPath('@types/node'))],
+    paths: {
+      hookloom: [resolvePackagePath('dist', 'define.d.ts')],
+      zod: [resolveDependencyPath('zod')],
+      'zod/v4': [resolveDependencyPath('zod', 'v4')],
+    },
+  }
 }
