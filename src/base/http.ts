@@ -12,6 +12,11 @@ export async function readLimitedBody(
   body: AsyncIterable<Uint8Array> | null,
   maxBytes: number,
 ): Promise<string | undefined> {
+  return (await readBytes(body, maxBytes))?.toString()
+}
+
+/** As `readLimitedBody`. */
+export async function readBytes(body: AsyncIterable<Uint8Array> | null, maxBytes: number): Promise<Buffer | undefined> {
   const chunks: Uint8Array[] = []
   let size = 0
   for await (const chunk of body ?? []) {
@@ -19,7 +24,7 @@ export async function readLimitedBody(
     if (size > maxBytes) return undefined
     chunks.push(chunk)
   }
-  return Buffer.concat(chunks).toString()
+  return Buffer.concat(chunks)
 }
 
 /**

@@ -1,4 +1,5 @@
 // Turns a decision into the rows that make it durable, and into the answer to the sender.
+import type { Answer } from '../pipeline/answer.ts'
 import type { PlannedAction } from '../model/action.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
 import type { DeliveryAnswer, KeptRequest, NewJob, DedupeKey, NewDelivery, Settlement } from '../store/records.ts'
@@ -174,15 +175,6 @@ function toKeptRequest(delivery: Delivery): KeptRequest {
   return { head: toDeliveryHead(delivery), body: delivery.body.bytes }
 }
 
-export type Answer = {
-  readonly status: number
-  /** The media type of the answer that a mapping or a transform set. It is stored with the body. */
-  readonly contentType?: string | undefined
-  /** The body: JSON text, unless the headers have a content type; undefined if the status has no body. */
-  readonly body: string | undefined
-  readonly headers?: Readonly<Record<string, string>>
-}
-
 /** Whether the answer is a refusal, so that nothing is stored. */
 export function isRefused(
   decision: Decision,
@@ -262,24 +254,6 @@ export const skippedAnswer: Answer = { status: 204, body: undefined }
 export function toRepeatedAnswer({ deliveryId, status, body, contentType }: DeliveryAnswer): Answer {
   const custom = contentType === undefined ? {} : toCustomHeaders(deliveryId, contentType)
   return { status, body, contentType, headers: { ...custom, 'idempotent-replay': 'true' } }
-}
-
-/** The refusals after which the connection is closed, so that a client cannot guess again and again on an open connection. */
-const closingStatuses: ReadonlySet<number> = new Set([401, 403, 429])
-
-/** `development`: the answer also has the code frame of the problem. */
-export function toRefusalAnswer(problem: Problem, development = false): Answer {
-  const { status } = problem
-  const frame = development && problem.frame !== undefined ? { frame: problem.frame } : {}
-  return {
-    status,
-    body: JSON.stringify({ ok: false, error: problem.message, code: problem.code, ...frame }),
-    headers: {
-      ...(closingStatuses.has(status) ? { connection: 'close' } : {}),
-      ...(problem.code === 'method-not-allowed' ? { allow: problem.allow ?? 'POST' } : {}),
-      ...(problem.retryAfterSeconds === undefined ? {} : { 'retry-after': String(problem.retryAfterSeconds) }),
-    },
-  }
 }
 
 /** The same answer with the problem that parked the delivery, for developers. */

@@ -8,14 +8,8 @@ import type { Clock, Store } from '../store/store.ts'
 import { type Repeats, toRepeatedDelivery } from './repeats.ts'
 import type { SenderNotes } from './senders/notes.ts'
 import type { ShapeLearner } from './shapes/learner.ts'
-import {
-  type Answer,
-  logDelivery,
-  type OnParked,
-  toDeliveryRow,
-  toRepeatedAnswer,
-  toWaitingAnswer,
-} from './settlement.ts'
+import { logDelivery, type OnParked, toDeliveryRow, toRepeatedAnswer, toWaitingAnswer } from './settlement.ts'
+import type { Answer } from '../pipeline/answer.ts'
 
 export type DeliveryWriter = {
   /** The state of the delivery before it is settled. */

@@ -5,11 +5,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type DeliveryHead, isRunPath } from '../model/delivery.ts'
 import { Problem, toProblem, type TraceEntry } from '../model/problem.ts'
 import { type Hook, isHookOpen, type SignedMapping } from '../pipeline/hook.ts'
-import { checkProofs, openRequest } from '../pipeline/proofs.ts'
+import { checkProofs, listSigned, openRequest } from '../pipeline/proofs.ts'
 import type { Quarantine } from '../deliveries/refused/quarantine.ts'
 import { unclaimedReason } from '../deliveries/refused/reasons.ts'
 import type { RawRequest } from '../deliveries/refused/seal.ts'
-import type { Answer } from '../deliveries/settlement.ts'
+import type { Answer } from '../pipeline/answer.ts'
 import { readBody, readBodySoon } from './body.ts'
 import type { CheckedHead } from '../pipeline/delivery.ts'
 import type { HandshakeSecrets } from './handshake-secrets.ts'
@@ -62,7 +62,7 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
     if (isRunPath(request.path)) return readRunCall(request, admission)
     const hook = generation.findHook(request.path)
     const { secretHeaders, tokenless } = hook
-    const signed = request.method === 'POST' ? hook.signed : hook.signed.filter((mapping) => takesGet(mapping, request))
+    const signed = listSigned(hook, request)
     if (request.method !== 'POST' && signed.length === 0)
       return { kind: 'handshake', answer: await answerOtherMethod(hook, request) }
     const claimed = signed.filter(
@@ -163,10 +163,6 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
     const take = (size: number) => memory?.take(client, size, size)
     return readBodySoon(req, { accepts: quarantine.accepts, continueNow, take })
   }
-}
-
-function takesGet({ verifier }: SignedMapping, { method, headers }: CheckedHead): boolean {
-  return method === 'GET' && verifier.acceptsGet && verifier.isClaimed(headers)
 }
 
 /** Returns a problem that is the sender's fault, and throws any other error. */

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { type IncomingMessage, type RequestListener, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { Problem } from '../model/problem.ts'
-import { toRefusalAnswer } from '../deliveries/settlement.ts'
+import { toRefusalAnswer } from '../pipeline/answer.ts'
 import { dropRest } from './body.ts'
 import { toOriginForm } from './target.ts'
 

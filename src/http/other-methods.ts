@@ -2,7 +2,7 @@
 import { Problem, type TraceEntry } from '../model/problem.ts'
 import type { HandshakeAnswer } from '../model/verifier.ts'
 import type { CheckedHead } from '../pipeline/delivery.ts'
-import type { Answer } from '../deliveries/settlement.ts'
+import type { Answer } from '../pipeline/answer.ts'
 import type { Hook, SignedMapping } from '../pipeline/hook.ts'
 import { answerOrigin } from '../pipeline/verifiers/handshakes.ts'
 import type { Admission } from './admission.ts'

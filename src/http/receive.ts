@@ -16,7 +16,6 @@ import type { Access } from './access.ts'
 import type { Auditor } from './audit.ts'
 import type { Admission } from './admission.ts'
 import {
-  type Answer,
   toFirstAnswer,
   isRefused,
   type OnDecided,
@@ -24,6 +23,7 @@ import {
   toPendingSettlement,
   toSettlement,
 } from '../deliveries/settlement.ts'
+import type { Answer } from '../pipeline/answer.ts'
 import { buildDelivery, checkBody, checkBodyLate, convertRequest } from '../pipeline/delivery.ts'
 import { createEntry, type EntryResult, type Incoming } from './entry.ts'
 import type { HandshakeSecrets } from './handshake-secrets.ts'

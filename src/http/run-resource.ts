@@ -4,7 +4,7 @@ import { hash } from 'node:crypto'
 import { isJsonObject, tryParseJson } from '../base/json.ts'
 import { formatCommand } from '../base/shell.ts'
 import { toIsoTime, toVerdictFields } from '../deliveries/records.ts'
-import type { Answer } from '../deliveries/settlement.ts'
+import type { Answer } from '../pipeline/answer.ts'
 import type { RunResource } from '../model/api/run.ts'
 import { addUsages, hasEnded, isEndedEarly, type Job, toShownPostState, type Usage } from '../model/job.ts'
 

@@ -39,7 +39,7 @@ const random = /^(?:[\da-f]{32,}|(?=.*\d)(?=.*[a-z])(?=.*[A-Z])[\w~-]{22,})$/
  * been removed or renamed.
  */
 export function takeUrlSecret(
-  req: IncomingMessage,
+  req: Pick<IncomingMessage, 'method' | 'url' | 'rawHeaders'>,
   { config, findHook }: Pick<Generation, 'config' | 'findHook'>,
 ): void {
   const url = req.url ?? '/'

@@ -15,6 +15,12 @@ export type HandedSecrets = {
   save(secretsName: string, secret: string): Promise<void>
 }
 
+/** The mappings whose proofs the request may have. A GET is a delivery only for a scheme that accepts it. */
+export function listSigned({ signed }: Hook, { method, headers }: CheckedHead): readonly SignedMapping[] {
+  if (method === 'POST') return signed
+  return method === 'GET' ? signed.filter(({ verifier }) => verifier.acceptsGet && verifier.isClaimed(headers)) : []
+}
+
 type ValidProof = { readonly mapping: SignedMapping; readonly verified: Extract<Verified, { ok: true }> }
 
 /** `answer`: the answer to a handshake. `signedFor`: the names of the valid proofs, as `Admitted` stores them. */

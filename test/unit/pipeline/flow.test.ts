@@ -103,8 +103,11 @@ describe('the flow of a run', () => {
     expect(decision).toMatchObject({
       kind: 'park',
       waitsFor: 't.ts',
-      problem: { code: 'transform-result-invalid', message: expect.stringContaining(reason) },
+      problem: { code: 'transform-result-invalid' },
     })
+    // the name of an unknown field may come from the payload, so only the frame has it
+    const { message, frame } = decision.kind === 'park' ? decision.problem : {}
+    expect(`${message}\n${frame}`).toContain(reason)
   })
 
   test('an invalid template in hooks.agent.flow is refused with its place', () => {

@@ -1,0 +1,165 @@
+// The door of hosts that have a server: the mapping engine with live transforms, without a store, ports and agents. No other file of `src/` imports
+// this file.
+import { join, resolve } from 'node:path'
+import { newId } from '../base/id.ts'
+import { createSerialQueue } from '../base/serial.ts'
+import { readToken, toHeaders } from '../http/admission.ts'
+import { createOtherMethods, toAnswer } from '../http/other-methods.ts'
+import { readHookName, takeUrlSecret } from '../http/target.ts'
+import { createAdapters } from './adapters.ts'
+import type { Engine, EngineDecision, EngineOptions, EngineRequest } from './types.ts'
+import { Config } from '../model/config/config.ts'
+import { readMappingId } from '../model/config/mapping.ts'
+import { findConfigIssues } from '../model/config/rules.ts'
+import { silentLog } from '../model/log.ts'
+import { Problem, toProblem } from '../model/problem.ts'
+import { buildDelivery, checkBody, convertRequest } from '../pipeline/delivery.ts'
+import { createGeneration, type Generation } from '../pipeline/generation.ts'
+import { isHookOpen } from '../pipeline/hook.ts'
+import { decide } from '../pipeline/pipeline.ts'
+import { checkProofs, type HandedSecrets, listSigned, openRequest } from '../pipeline/proofs.ts'
+import { toTokenDigest } from '../pipeline/tokens.ts'
+import { createPinnedFetch } from '../pipeline/verifiers/pinned-fetch.ts'
+import { chooseTransforms, type ModuleReport } from '../reload/gate.ts'
+import { createWatcher } from '../reload/watch.ts'
+import { createTransformRuntime } from '../transforms/runtime.ts'
+import { resolveTransformsRoot } from '../transforms/root.ts'
+
+export type { MappingInput } from '../model/config/mapping.ts'
+export type { ModuleReport } from '../reload/gate.ts'
+export type { AcceptedRequest, Engine, EngineDecision, EngineOptions, EngineRequest } from './types.ts'
+export { Problem }
+
+/** Hands no secret over: a host cannot arm a mapping. */
+const noHanded: HandedSecrets = {
+  isArmed: () => false,
+  save: () => Promise.reject(new Problem('unauthorized', 'No new secret is accepted.')),
+}
+
+/** Throws `config-invalid` for an invalid mapping, but not for a transform that does not load: its requests are parked. */
+export async function createEngine(options: EngineOptions): Promise<Engine> {
+  const { env = {}, log = silentLog, watch = true, onAccept } = options
+  const dir = resolve(options.dir ?? '.')
+  const config = parseConfig(options)
+  const mappings = config.hooks.mappings.map((mapping, index) => ({ ...mapping, id: readMappingId(mapping, index) }))
+  const runtime = createTransformRuntime({ clock: Date.now, log })
+  const fetchPinned = createPinnedFetch({ now: Date.now })
+  const listeners: ((modules: readonly ModuleReport[]) => void)[] = []
+  const inOrder = createSerialQueue()
+  const answerOtherMethod = createOtherMethods({ admission: { refuseUnproved }, handed: noHanded })
+  let serving: Generation | undefined
+  let problems: ReadonlySet<string> = new Set()
+
+  /** The newest files, with the last good version of each module that does not work. */
+  async function load(changed: readonly string[]): Promise<Generation> {
+    const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
+    const refs = mappings.flatMap(({ transform }) => transform ?? [])
+    const loaded = await runtime.load({ root, refs, settings: { ...config.hooks.transforms, env } })
+    const parts = { config, mappings, transforms: loaded, verifiers: [] }
+    const chosen = await chooseTransforms({ root, parts, serving: serving?.transforms, changed, suspects: problems })
+    const verifierTools = () => ({ fetch: fetchPinned, now: Date.now })
+    const next = createGeneration({ config, env, mappings, transforms: chosen.transforms, verifierTools })
+    runtime.serve(chosen.transforms)
+    problems = new Set(chosen.modules.flatMap(({ module, problem }) => (problem === undefined ? [] : module)))
+    serving = next
+    for (const listener of listeners) listener(chosen.modules)
+    return next
+  }
+
+  const first = await load([]).catch(async (error: unknown) => {
+    await runtime.close()
+    throw error
+  })
+  const current = () => serving ?? first
+  const watcher = watch
+    ? createWatcher({
+        paths: { roots: [join(dir, 'hooks', 'transforms')], files: [] },
+        inputs: () => runtime.inputs(),
+        onChange: ({ changed }) =>
+          void inOrder(() => load(changed)).catch((error: unknown) => log.error({ err: error }, 'a reload failed')),
+        log,
+      })
+    : undefined
+  await watcher?.ready()
+
+  async function decideOn(
+    { method, body, ...given }: EngineRequest,
+    { trusted = false }: { readonly trusted?: boolean } = {},
+  ): Promise<EngineDecision> {
+    const generation = current()
+    // a client must not send a header that only `takeUrlSecret` makes
+    const rawHeaders = Object.entries(given.headers).flatMap((pair) => (pair[0].startsWith(':') ? [] : pair))
+    const target = { method, url: given.url, rawHeaders }
+    takeUrlSecret(target, generation)
+    const path = readHookName(target.url, config.hooks.path)
+    if (path === undefined) throw new Problem('hook-unknown', 'Nothing is here.')
+    const sent = readToken(rawHeaders)
+    const known = sent.kind === 'token' ? generation.tokens.find(toTokenDigest(sent.token)) : undefined
+    const token = trusted || known !== undefined ? 'valid' : sent.kind === 'none' ? 'none' : 'wrong'
+    const headers = toHeaders(rawHeaders)
+    const head = { method, url: target.url, path, headers, client: '', token, tokenId: known?.id } as const
+    const hook = generation.findHook(path)
+    const signed = listSigned(hook, head)
+    if (method !== 'POST' && signed.length === 0)
+      return { kind: 'handshake', answer: await answerOtherMethod(hook, head) }
+    const claimed = signed.filter(({ verifier }) => verifier.isClaimed(headers) || verifier.isHandshakeHead(head))
+    // without a credential, no answer shows which hooks exist
+    if (claimed.length === 0 && token !== 'valid') refuseUnproved()
+    if (hook.kind === 'unknown') throw new Problem('hook-unknown', 'No mapping has this hook.')
+    const read = Buffer.from(body)
+    const proof = await checkProofs(claimed, { head, rawBody: read }, noHanded)
+    if (proof.answer !== undefined) return { kind: 'handshake', answer: toAnswer(proof.answer) }
+    if (!isHookOpen(hook, { token: token === 'valid', signedFor: proof.signedFor })) {
+      refuseUnproved(head, { isGatewaysFault: proof.isGatewaysFault })
+    }
+    const opened = convertRequest(await openRequest({ request: head, hook, read, proof }), hook)
+    const delivery = buildDelivery(opened.head, opened.body, { hook, id: newId(), receivedAt: Date.now() })
+    const decision = await decide(delivery, { hook, config, newId, serves: true })
+    if (decision.kind !== 'accept') checkBody(delivery)
+    const { mappingId } = decision
+    switch (decision.kind) {
+      case 'accept':
+        return { kind: 'accept', mappingId: mappingId ?? path, actions: decision.actions, response: decision.response }
+      case 'skip':
+        return { kind: 'skip', mappingId, why: decision.why }
+      case 'park':
+      case 'refuse':
+        return { kind: decision.kind, mappingId, problem: decision.problem }
+    }
+  }
+
+  const decideSafely: Engine['decide'] = (request, how) =>
+    decideOn(request, how).catch((error: unknown) => {
+      const problem = toProblem(error)
+      if (problem.code === 'internal-error') log.error({ err: problem.cause }, 'a request failed inside the engine')
+      return { kind: 'refuse', mappingId: undefined, problem }
+    })
+  return {
+    decide: decideSafely,
+    ...createAdapters({ decide: decideSafely, config, onAccept, log }),
+    onReload: (listener) => void listeners.push(listener),
+    async close() {
+      await watcher?.close()
+      await inOrder(() => {})
+      await runtime.close()
+    },
+  }
+}
+
+/** Throws `config-invalid`. */
+function parseConfig({ mappings, path = '/hooks', token }: EngineOptions): Config {
+  // a token that nobody knows closes the mappings without `verify`
+  const hooks = { enabled: true, path, token: token ?? newId() + newId(), mappings }
+  const parsed = Config.safeParse({ hooks })
+  const faults = parsed.success
+    ? findConfigIssues(parsed.data).map(({ text }) => text)
+    : parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`)
+  if (!parsed.success || faults.length > 0) throw new Problem('config-invalid', faults.join('\n'))
+  return parsed.data
+}
+
+function refuseUnproved(_head?: unknown, proof?: { readonly isGatewaysFault: boolean }): never {
+  if (proof?.isGatewaysFault === true)
+    throw new Problem('proof-unavailable', 'The proof of the sender cannot be checked at the moment.')
+  throw new Problem('unauthorized', 'The request has no valid credential.')
+}
