@@ -61,9 +61,9 @@ type Payload = ${inline}
       : `import type { ${typed.name} } from '${typed.module}'
 `
   return `/** The ${field} of the payload becomes a message to the agent; a payload without one is skipped. */
-import { defineTransform } from 'hookloom'
+import { defineTransform, type TransformResult } from 'hookloom'
 ${declared}
-export default defineTransform<${name}>(({ payload }, { log }) => {
+export default defineTransform<${name}>(({ payload }, { log }): TransformResult => {
   const ${field} = payload.${steps.join('?.')}
   if (typeof ${field} !== 'string' || ${field}.trim() === '') {
     log('skipped: no ${field}') // "hookloom show <deliveryId>" has this line
