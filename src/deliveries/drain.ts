@@ -8,7 +8,8 @@ import type { OpenDelivery } from '../store/records.ts'
 import type { NamedLeases } from '../store/named-leases.ts'
 import type { Store } from '../store/store.ts'
 import { createParkedCalls, type DrainResult, type ParkedCalls } from './parked-calls.ts'
-import { type Rerunner, walkWaiting } from './rerun.ts'
+import type { Rerunner } from './rerun.ts'
+import { walkWaiting } from './walk.ts'
 
 export type DrainParts = {
   readonly store: Pick<Store, 'openDeliveries' | 'counts' | 'countInState' | 'drop' | 'countParkedFor' | 'waitedFor'>

@@ -3,6 +3,7 @@ import type { Log } from '../model/log.ts'
 import type { Appended, NewDelivery } from '../store/records.ts'
 import type { CursorMove } from '../store/cursors.ts'
 import type { Store } from '../store/store.ts'
+import { runPending } from './parts.ts'
 import type { Rerunner } from './rerun.ts'
 
 export type IntakeParts = {
@@ -23,23 +24,6 @@ export type Intake = {
 export function createIntake({ store, rerunner, log }: IntakeParts): Intake {
   let running: Promise<unknown> = Promise.resolve()
 
-  async function runAll(ids: readonly string[]): Promise<void> {
-    for (const id of ids) {
-      try {
-        const [open] = await store.openDeliveries({ id, state: 'pending', limit: 1 })
-        if (open !== undefined) await rerunner.rerun(open)
-        else await rerunner.release([id])
-      } catch (error) {
-        log.error(
-          { err: error, deliveryId: id },
-          'a fetched delivery could not be processed; it runs in another gateway or at the next start',
-        )
-        // otherwise no other gateway could run it while this one lives
-        await rerunner.release([id])
-      }
-    }
-  }
-
   return {
     async storeAndRun(rows, move) {
       // the deliveries are claimed before other gateways can see the rows
@@ -50,7 +34,7 @@ export function createIntake({ store, rerunner, log }: IntakeParts): Intake {
         if (appended === 'moved') return appended
         for (const [index, { id }] of rows.entries()) if (appended[index]?.kind === 'stored') stored.add(id)
         // not awaited, so that the next call need not wait; the deliveries run in their order
-        running = running.then(() => runAll([...stored]))
+        running = running.then(() => runPending([...stored], { store, rerunner, log }))
         return appended
       } finally {
         await rerunner.release(rows.flatMap(({ id }) => (stored.has(id) ? [] : [id])))

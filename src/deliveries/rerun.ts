@@ -1,5 +1,5 @@
 // Runs waiting deliveries again: those that were pending when their gateway ended, and those that are parked.
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { DeliveryRecord, OpenDelivery, NewJob, Settlement } from '../store/records.ts'
 import type { CursorMoves } from '../store/cursors.ts'
 import type { NamedLeases } from '../store/named-leases.ts'
@@ -16,6 +16,8 @@ import { Problem } from '../model/problem.ts'
 import { buildDelivery } from '../pipeline/delivery.ts'
 import { createModuleState, listStateChanges, type ModuleState } from './module-state.ts'
 import { movesCursors, writeDecision } from './once.ts'
+import { walkWaiting } from './walk.ts'
+import { runPending, storeParts } from './parts.ts'
 import { logDelivery, type OnDecided, type OnParked, toSettlement } from './settlement.ts'
 import { isUnmatched, buildUnmatchedSettlement, type UnmatchedDelivery } from './unmatched.ts'
 
@@ -168,7 +170,18 @@ export class Rerunner {
       if (before === 'parked' && isUnmatched(decision)) return 'waiting'
       const toRows = (decided: StoredDecision) =>
         toSettlement(decided, delivery, { generation, newId, now: clock(), keepByDefault })
+      const parts = await storeParts(decision, delivery, {
+        generation,
+        newId,
+        append: async (row) => {
+          await this.claim([row.id])
+          const appended = await this.#insist(delivery.id, () => this.#parts.store.append(row))
+          if (appended.kind === 'duplicate') await this.release([row.id])
+          return appended.kind === 'stored'
+        },
+      })
       const settlement = await this.#settleDecision(decision, { delivery, generation, toRows })
+      if (parts.length > 0) void runPending(parts, { store: this.#parts.store, rerunner: this, log })
       if (typeof settlement === 'string') return settlement
       lookForNew(settlement.jobs, settlement.cancel)
       onAccepted(settlement.jobs)
@@ -226,12 +239,16 @@ export class Rerunner {
     return stored.written ? settlement : undefined
   }
 
-  /** Tries again until the store accepts the settlement or the gateway stops: otherwise the delivery would wait for the next start. */
-  async #settle(deliveryId: string, settlement: Settlement, moves?: CursorMoves): Promise<boolean | 'moved'> {
-    const { store, log } = this.#parts
+  #settle(deliveryId: string, settlement: Settlement, moves?: CursorMoves): Promise<boolean | 'moved'> {
+    return this.#insist(deliveryId, () => this.#parts.store.settle(deliveryId, settlement, moves))
+  }
+
+  /** Tries again until the store accepts the write or the gateway stops: otherwise the delivery would wait for the next start. */
+  async #insist<Result>(deliveryId: string, write: () => Promise<Result>): Promise<Result> {
+    const { log } = this.#parts
     for (let failures = 0; ; failures += 1) {
       try {
-        return await store.settle(deliveryId, settlement, moves)
+        return await write()
       } catch (error) {
         if (this.#stopping.aborted) throw error
         const why = error instanceof Problem ? { why: error.message } : { err: error }
@@ -256,41 +273,5 @@ function readOpenDelivery({ request, deliveryId, receivedAt }: OpenDelivery, hoo
   } catch (error) {
     if (error instanceof Problem) return error
     throw error
-  }
-}
-
-type WalkOptions = {
-  readonly store: Pick<Store, 'openDeliveries' | 'countInState'>
-  readonly query: {
-    readonly state: 'pending' | 'parked'
-    readonly waitsFor?: string
-    readonly notFailedBy?: readonly string[]
-  }
-  /** Deliveries for which it returns true are left out. */
-  readonly isSkipped?: (deliveryId: string) => boolean
-}
-
-/**
- * The waiting deliveries in arrival order, with one body in memory at a time. The walk visits at most as many deliveries as waited at its
- * start: new ones must not prolong it forever.
- */
-export async function* walkWaiting({
-  store,
-  query,
-  isSkipped = () => false,
-}: WalkOptions): AsyncGenerator<OpenDelivery> {
-  let after: string | undefined
-  let left: number | undefined
-  while (left !== 0) {
-    const [open] = await store.openDeliveries({ ...query, limit: 1, after })
-    if (!open) return
-    left ??= await store.countInState(query.state)
-    after = open.deliveryId
-    if (!isSkipped(after)) {
-      left -= 1
-      yield open
-    }
-    // store reads of SQLite are synchronous: without this pause, a hundred thousand of them would block every request
-    await nextTurn()
   }
 }

@@ -15,7 +15,11 @@ import { silentLog } from '../model/log.ts'
 import { Problem, toProblem } from '../model/problem.ts'
 import { buildDelivery, checkBody, convertRequest } from '../pipeline/delivery.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
-import { isHookOpen } from '../pipeline/hook.ts'
+import { type Hook, isHookOpen } from '../pipeline/hook.ts'
+import { listParts } from '../pipeline/items.ts'
+import type { Decision } from '../pipeline/decision.ts'
+import type { Delivery } from '../model/delivery.ts'
+import type { PlannedAction } from '../model/action.ts'
 import { decide } from '../pipeline/pipeline.ts'
 import { checkProofs, type HandedSecrets, listSigned, openRequest } from '../pipeline/proofs.ts'
 import { toTokenDigest } from '../pipeline/tokens.ts'
@@ -114,8 +118,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     }
     const opened = convertRequest(await openRequest({ request: head, hook, read, proof }), hook)
     const delivery = buildDelivery(opened.head, opened.body, { hook, id: newId(), receivedAt: Date.now() })
-    const decision = await decide(delivery, { hook, config, newId, serves: true })
-    if (decision.kind !== 'accept') checkBody(delivery)
+    const decision = await decideWhole(delivery, hook)
     const { mappingId } = decision
     switch (decision.kind) {
       case 'accept':
@@ -126,6 +129,23 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
       case 'refuse':
         return { kind: decision.kind, mappingId, problem: decision.problem }
     }
+  }
+
+  /** A list that is too long for one commit of a gateway is decided in parts, because the host stores what it wants. */
+  async function decideWhole(delivery: Delivery, hook: Hook): Promise<Decision> {
+    const decision = await decide(delivery, { hook, config, newId, serves: true })
+    if (decision.kind !== 'accept') checkBody(delivery)
+    if (decision.kind !== 'skip' || decision.splits === undefined) return decision
+    const { mappingId, transformHash, retain, trace, log: lines } = decision
+    const actions: PlannedAction[] = []
+    for (const { head, body } of listParts(delivery, decision.splits)) {
+      const { receivedAt } = delivery
+      const part = await decideWhole(buildDelivery(head, body, { hook, id: newId(), receivedAt }), hook)
+      if (part.kind === 'accept') actions.push(...part.actions)
+      else if (part.kind !== 'skip') return part
+    }
+    const reasons = { mappingId, transformHash, retain, trace, log: lines }
+    return { kind: 'accept', actions, response: undefined, once: undefined, ...reasons }
   }
 
   const decideSafely: Engine['decide'] = (request, how) =>

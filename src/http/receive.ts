@@ -245,6 +245,8 @@ export function createReceiver(parts: ReceiverParts): Receiver {
   }
 
   function storeDecision(decision: Decision, handling: Handling): Promise<Answer> {
+    // the parts of a long list are stored after the answer
+    if ('splits' in decision) return storePending(Promise.resolve(decision), handling)
     const changes = hasCode(decision) ? listStateChanges(decision) : []
     if (changes.length === 0) return storeFresh(decision, handling)
     return parts.rerunner.state.runInTurn(changes, () => storeFresh(decision, handling))

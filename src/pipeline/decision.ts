@@ -5,6 +5,7 @@ import type { Problem, TraceEntry } from '../model/problem.ts'
 import type { SenderResponse } from '../model/response.ts'
 import type { OnceKey } from '../model/transform.ts'
 import type { FlowKey } from './flow.ts'
+import type { ItemsList } from './items.ts'
 import type { StateChange } from './state.ts'
 
 /** What every decision shows of its origin. */
@@ -38,6 +39,8 @@ export type Decision =
       readonly kind: 'skip'
       readonly isByCode: boolean
       readonly why: string
+      /** Set if the items of this list are too many for one commit: parts of it become deliveries of their own. */
+      readonly splits?: ItemsList | undefined
       /** Set if the request ends the turns of a key. */
       readonly cancel?: FlowKey | undefined
       /** The changes that the code makes in the memory of its module. */

@@ -23,7 +23,7 @@ import {
   toTemplateScope,
   toTransformCall,
 } from './merge.ts'
-import { maxActions, splitItems, toItemsProblem } from './items.ts'
+import { countParts, type ItemsList, LongListProblem, maxActions, splitItems, toItemsProblem } from './items.ts'
 import { isAboutOwnComment } from './forges.ts'
 import { agentHookRing, cancelReason, type FlowAction, planFlow, readCancel } from './flow.ts'
 import type { SenderResponse } from '../model/response.ts'
@@ -33,6 +33,8 @@ import { applyPolicy, requireUsable, chooseSessionMode } from './policy.ts'
 
 /** The maximum length of the text of all items of one delivery, in UTF-16 units. */
 const maxText = 4_000_000
+/** How many times the body the texts of a batch may be that is split. More than that repeats what is outside the list. */
+const maxGrowth = 16
 
 /** The defaults. A built-in hook has no mapping that could set other values. */
 const noJobKeys = JobKeys.parse({})
@@ -123,7 +125,7 @@ function decideMapped(
     return decideByTransform(delivery, { compiled, transform, serves: deciding.serves, state, plans, log, reasons })
   }
   try {
-    const { count, deliveries, whyNone } = splitItems(delivery, compiled.forEach)
+    const { list, deliveries, whyNone } = splitItems(delivery, compiled.forEach)
     if (whyNone !== undefined) return toNothing(whyNone, reasons)
     let names: readonly string[] | undefined
     for (const item of deliveries) {
@@ -132,7 +134,7 @@ function decideMapped(
       requireText(compiled, draft)
       // one item that has the fields is enough
       if (names?.length !== 0) names = compiled.body?.listEmpty(scope) ?? []
-      plans.add(item, splitTargets(draft), count)
+      plans.add(item, splitTargets(draft), list)
     }
     const decision = plans.toDecision(reasons)
     const warning = describeEmptyTemplate(compiled, { names, syntax: delivery.body.syntax })
@@ -140,6 +142,7 @@ function decideMapped(
     return { ...decision, log: [warning], warning }
   } catch (error) {
     if (!(error instanceof Problem)) throw error
+    if (error instanceof LongListProblem) return toSplit(error, reasons)
     return isTooMany(error) ? toKept(error, reasons) : { kind: 'refuse', problem: error, ...reasons }
   }
 }
@@ -147,6 +150,11 @@ function decideMapped(
 /** The log shows the reason. */
 function toNothing(why: string, reasons: Reasons): Extract<Decision, { kind: 'skip' }> {
   return { kind: 'skip', isByCode: false, why, ...reasons, log: [why] }
+}
+
+function toSplit({ list }: LongListProblem, reasons: Reasons): Decision {
+  const why = `The ${list.count} items of ${list.text} are split into ${countParts(list)} deliveries.`
+  return { kind: 'skip', isByCode: true, why, ...reasons, log: [why], splits: list }
 }
 
 /** The sender sends a batch that is too large again and again, and then never, so it is kept for the operator. */
@@ -174,12 +182,13 @@ type TransformRun = {
 async function decideByTransform(delivery: Delivery, code: TransformRun): Promise<Decision> {
   const { compiled, transform, state, plans, reasons } = code
   try {
-    const { count, deliveries, whyNone } = splitItems(delivery, compiled.forEach)
+    const { list, deliveries, whyNone } = splitItems(delivery, compiled.forEach)
     if (whyNone !== undefined) return toNothing(whyNone, reasons)
-    for (const item of deliveries) plans.add(item, (await runTransform(item, code)).flatMap(splitTargets), count)
+    for (const item of deliveries) plans.add(item, (await runTransform(item, code)).flatMap(splitTargets), list)
     return { ...plans.toDecision(reasons), state: state.changes() }
   } catch (error) {
     if (!(error instanceof Problem)) throw error
+    if (error instanceof LongListProblem) return toSplit(error, reasons)
     // an invalid result of code is the operator's fault; an invalid body or payload is the sender's
     if (isTooMany(error)) return toKept(error, reasons)
     const isSenders = error instanceof SenderFault || error.code === 'body-invalid'
@@ -198,12 +207,15 @@ function createPlans(
   let response: SenderResponse | undefined
   let once: OnceKey | undefined
   let written = 0
+  let added = 0
   const withFlow = (planned: FlowAction, item: Delivery, { flow: returned }: ActionDraft): PlannedAction => ({
     ...planned,
     flow: planFlow(planned, { flow, returned, ring: identity.ring, scope: toTemplateScope(item), config }),
   })
   return {
-    add(item: Delivery, drafts: readonly ActionDraft[], items: number): void {
+    add(item: Delivery, drafts: readonly ActionDraft[], list: ItemsList | undefined): void {
+      const { count = 1 } = list ?? {}
+      added += 1
       for (const draft of drafts) {
         const input = { keyOrigin: draft.keyOrigin, delivery: item, jobKeys, newId }
         const allowed = applyPolicy(parseAction(draft), config, input)
@@ -214,12 +226,17 @@ function createPlans(
         once = draft.once
       }
       // every item repeats the fields outside the array: a small request must not become a large one on disk
-      if (items > 1 && written > maxText) {
-        throw toItemsProblem(forEach, `the texts of its items have more than ${maxText} characters in all`)
+      if (list !== undefined && count > 1 && written > maxText) {
+        const fault = `the texts of its items have more than ${maxText} characters in all`
+        const expected = (written / added) * count
+        throw expected <= maxGrowth * item.body.bytes.length
+          ? new LongListProblem(list, fault)
+          : toItemsProblem(forEach, fault)
       }
       if (actions.length <= maxActions) return
-      const why = `its items make more than ${maxActions} messages, one for each recipient`
-      if (transform === undefined) throw toItemsProblem(forEach, why)
+      if (list !== undefined && count > 1)
+        throw new LongListProblem(list, `its items make more than ${maxActions} messages`)
+      if (transform === undefined) throw toItemsProblem(forEach, `it makes more than ${maxActions} messages`)
       throw new Problem(
         'transform-result-invalid',
         `${transform.module} returned ${actions.length} actions for one delivery, expected at most ${maxActions}.`,

@@ -18,6 +18,7 @@ const hooks = {
     toMapping('quoted', "['a.b'].items", "{{['a.b'].items[0]}} of {{['a.b'].name}}"),
   ],
 }
+const Shown = z.object({ jobs: z.array(z.object({ jobId: z.string() })) })
 const Receipt = z.object({ deliveryId: z.string(), runIds: z.array(z.string()), wakes: z.literal(0) })
 
 describeEngines('batches of events', (start) => {
@@ -32,17 +33,34 @@ describeEngines('batches of events', (start) => {
     expect([again.body, again.headers['idempotent-replay']]).toEqual([answer.body, 'true'])
   })
 
-  test('a batch above the limit is stored, and no part of it runs', async () => {
-    const { port, dir } = await start({ config: { hooks } })
-    const answer = await post(
-      port,
-      '/hooks/mails',
-      Array.from({ length: 10_001 }, () => 7),
-    )
-    expect([answer.status, JSON.parse(answer.body)]).toMatchObject([200, { status: 'parked' }])
+  test('each item of a batch above the limit becomes a run, once, and a repetition of the batch makes none', async () => {
+    // the runs are not what is tested
+    const config = { server: { maxBodyBytes: 1_048_576 }, hooks, agents: { defaults: { maxConcurrent: 1 } } }
+    const { port, dir } = await start({ config })
+    const events = Array.from({ length: 10_001 }, (_, at) => ({ event: 'open', sg_event_id: `e${at}` }))
+    const headers = [['idempotency-key', 'big batch']] as const
+    const answer = await post(port, '/hooks/mails', events, headers)
+    expect([answer.status, JSON.parse(answer.body)]).toMatchObject([200, { status: 'pending' }])
     const { deliveryId } = z.object({ deliveryId: z.string() }).parse(JSON.parse(answer.body))
+    const again = await post(port, '/hooks/mails', events, headers)
+    expect(again.body).toBe(answer.body)
+    const readParts = async () => {
+      const listed = (await runCommand(['list', '--limit', '50', '--json'], { dir })).json()
+      return listed.filter((one) => one['deliveryId'] !== deliveryId)
+    }
+    await expect
+      .poll(async () => (await readParts()).filter(({ state }) => state === 'accepted').length, { timeout: 120_000 })
+      .toBe(21)
+    expect(await readParts()).toHaveLength(21)
     const { stdout } = await runCommand(['show', deliveryId], { dir })
-    expect(stdout).toContain('expected at most 10000 items, found 10001')
+    expect(stdout).toContain('The 10001 items of payload are split into 21 deliveries.')
+    const shown = await Promise.all(
+      (await readParts()).map(async (one) =>
+        (await runCommand(['show', String(one['deliveryId']), '--json'], { dir })).json(),
+      ),
+    )
+    const runs = shown.flat().flatMap((record) => Shown.parse(record).jobs.map(({ jobId }) => jobId))
+    expect([runs.length, new Set(runs).size]).toEqual([10_001, 10_001])
   })
 
   test('show says why a batch made no action', async () => {

@@ -65,6 +65,7 @@ test('no command except hookloom init and hookloom dev prints the hook token or 
     ['retry', id],
     ['drop', id],
     ['new', 'made'],
+    ['remove', 'made'],
     ['add', 'transform', 'github-pull-request'],
     ['init'],
   ])

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import type { Decision } from '../../../src/pipeline/decision.ts'
 import type { MappingInput } from '../../../src/model/config/mapping.ts'
@@ -7,7 +8,7 @@ import { Rerunner } from '../../../src/deliveries/rerun.ts'
 import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { toGeneration, toTestDelivery, toTestId } from '../pipeline/decide.ts'
-import type { OnParked } from '../../../src/deliveries/settlement.ts'
+import { type OnParked, toDeliveryRow, toPendingSettlement } from '../../../src/deliveries/settlement.ts'
 
 const generation = toGeneration([{ match: { path: 'in' }, messageTemplate: 'Say {{text}}' }])
 const reasons = { mappingId: 'mapping-1', transformHash: undefined, retain: undefined, trace: [], log: [] }
@@ -206,4 +207,47 @@ describe('waiting deliveries', () => {
     expect(await rerunner.rerun(text)).toBe('parked')
     expect((await waiting.delivery('a'))?.problem?.code).toBe('mapping-missing')
   })
+})
+
+test('a batch whose gateway ended while it was split is split again, and each item becomes one run', async () => {
+  const store = createMemoryStore({ clock: Date.now })
+  const batch = toGeneration([{ match: { path: 'in' }, forEach: 'items', messageTemplate: 'Item {{items[0]}}' }])
+  const payload = { items: Array.from({ length: 10_001 }, (_, n) => n) }
+  const delivery = { ...toTestDelivery('in', payload), id: randomUUID() }
+  const settlement = toPendingSettlement(delivery, 'before')
+  await store.append(toDeliveryRow(delivery, { settlement, answer: { status: 200, body: '{}' }, dedupe: undefined }))
+  const run = async (appends: number) => {
+    const stopping = new AbortController()
+    let left = appends
+    const append: Store['append'] = async (row) => {
+      if (left === 0) stopping.abort()
+      left -= 1
+      if (stopping.signal.aborted) throw new Error('the process has ended')
+      return store.append(row)
+    }
+    const rerunner = new Rerunner({
+      generation: () => batch,
+      acquire: () => () => {},
+      store: new Proxy(store, { get: (target, name) => (name === 'append' ? append : Reflect.get(target, name)) }),
+      clock: Date.now,
+      newId: randomUUID,
+      keepByDefault: false,
+      lookForNew() {},
+      onAccepted() {},
+      stopping: stopping.signal,
+      log: silentLog,
+    })
+    await rerunner.resumePending()
+  }
+  await run(5)
+  expect(await store.delivery(delivery.id)).toMatchObject({ state: 'pending' })
+  await run(1_000)
+  await expect
+    .poll(async () => (await store.counts()).deliveries)
+    .toMatchObject({ pending: 0, accepted: 21, skipped: 1 })
+  const parts = (await store.deliveries({ limit: 50 })).filter(({ deliveryId }) => deliveryId !== delivery.id)
+  const messages = parts.flatMap(({ jobs }) =>
+    jobs.map(({ planned }) => (planned.kind === 'agent' ? planned.action.message : '')),
+  )
+  expect(messages.toSorted()).toEqual(payload.items.map((n) => `Item ${n}`).toSorted())
 })

@@ -1,3 +1,4 @@
+import { listParts } from '../../../src/pipeline/items.ts'
 import { describe, expect, test } from 'vitest'
 import type { JsonObject, JsonValue } from '../../../src/base/json.ts'
 import type { MappingInput } from '../../../src/model/config/mapping.ts'
@@ -414,14 +415,22 @@ describe('forEach', () => {
     expect(() => toGeneration([{ ...each, forEach }])).toThrow(/forEach/)
   })
 
-  test('a batch of 10,000 items is accepted, and a larger one is kept for the operator as a whole', async () => {
+  test('a batch of 10,000 items is accepted, and a larger one is split into parts that have each item once, and all other fields', async () => {
     const buildItems = (count: number) => ({ items: Array.from({ length: count }, () => ({ n: 'x' })) })
     expect(await accept([each], buildItems(10_000))).toHaveLength(10_000)
-    const decision = await decideOn(toGeneration([each]), toTestDelivery('in', buildItems(10_001)))
-    expect(decision).toMatchObject({ kind: 'park', problem: { code: 'too-many-items', status: 400 } })
+    const numbered = { of: 'all', items: Array.from({ length: 10_001 }, (_, n) => ({ n })) }
+    const delivery = toTestDelivery('in', numbered)
+    const decision = await decideOn(toGeneration([each]), delivery)
+    const why = 'The 10001 items of items are split into 21 deliveries.'
+    expect(decision).toMatchObject({ kind: 'skip', isByCode: true, why, log: [why] })
+    if (decision.kind !== 'skip' || decision.splits === undefined) throw new Error('it is not split')
+    const parts = [...listParts(delivery, decision.splits)].map(({ body }) => JSON.parse(body.toString()))
+    expect(parts).toHaveLength(21)
+    expect(parts.every(({ of }) => of === 'all')).toBe(true)
+    expect(parts.flatMap(({ items }) => items)).toEqual(numbered.items)
   })
 
-  test('items that go to several recipients are kept as too many if they make more than 10,000 messages', async () => {
+  test('items that go to several recipients are split if they make more than 10,000 messages', async () => {
     const to = [
       { channel: 'slack', to: 'C1' },
       { channel: 'slack', to: 'C2' },
@@ -430,10 +439,13 @@ describe('forEach', () => {
     const buildItems = (count: number) => ({ items: Array.from({ length: count }, () => ({ n: 'x' })) })
     expect(await accept([mapping], buildItems(5_000))).toHaveLength(10_000)
     const decision = await decideOn(toGeneration([mapping]), toTestDelivery('in', buildItems(5_001)))
-    expect(decision).toMatchObject({
-      kind: 'park',
-      problem: { code: 'too-many-items', message: expect.stringMatching(/^items: .* more than 10000 messages/) },
-    })
+    expect(decision).toMatchObject({ kind: 'skip', splits: { count: 5_001 } })
+  })
+
+  test('a batch whose texts are long because its items are is split', async () => {
+    const payload = { items: Array.from({ length: 50 }, () => ({ n: 'x'.repeat(100_000) })) }
+    const decision = await decideOn(toGeneration([each]), toTestDelivery('in', payload))
+    expect(decision).toMatchObject({ kind: 'skip', splits: { count: 50 } })
   })
 
   test.each([
