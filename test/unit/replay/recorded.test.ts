@@ -85,7 +85,7 @@ test.each(Object.keys(Mapping.shape))(
       state: 'accepted',
       mappingId: decision.mappingId,
       problem: undefined,
-      answer: { status: 200, ...(response ?? { body: '{}' }) },
+      answer: response ?? { status: 200, body: '{}' },
       // the store keeps plans as JSON
       jobs: JSON.parse(JSON.stringify(jobs)),
     } as const
