@@ -1,6 +1,6 @@
 // What the main session reads while the model of a run does not answer.
 import { formatQuantity } from '../base/text.ts'
-import type { ClaimedJob } from '../model/job.ts'
+import { type ClaimedJob, listPresentFailures } from '../model/job.ts'
 import type { NewEvent } from '../store/records.ts'
 import { maxFailures } from '../store/rules.ts'
 import { toSummaryEvent } from './plan.ts'
@@ -20,11 +20,12 @@ type FailedTurn = {
 
 /** One event for each run whose model has not answered for ten minutes. It asks for no turn: most agents ask the same model. */
 export function listOutageEvents(
-  { planned, failures, failingSince }: Pick<ClaimedJob, 'planned' | 'failures' | 'failingSince'>,
+  job: Pick<ClaimedJob, 'planned' | 'failures' | 'failingSince'>,
   { detail, at, runAt, forMs, failsForMs }: FailedTurn,
 ): NewEvent[] {
+  const { planned, failingSince } = job
   if (planned.kind !== 'agent' || failingSince === undefined || failsForMs < longOutageMs) return []
-  const earlier = failures.filter((failure) => failure.at >= failingSince)
+  const earlier = listPresentFailures(job)
   const last = earlier.at(-1)
   if (last === undefined || last.at - failingSince >= longOutageMs) return []
   const attempts = formatQuantity(earlier.length + 1, 'attempt')

@@ -101,6 +101,13 @@ export function toDeliveryHead(delivery: Delivery): DeliveryHead {
   return { method, url, path, headers, query, verifiedBy, admitted }
 }
 
+/** The head of the same request after its body was converted. */
+export function withContentType(head: DeliveryHead, contentType: string): DeliveryHead {
+  const headers: Record<string, string> = Object.create(null)
+  Object.assign(headers, head.headers, { 'content-type': contentType })
+  return { ...head, headers }
+}
+
 /**
  * The header of a secret in the URL. A colon cannot be a part of a name that is sent over HTTP/1, so a request has it only from `http/target.ts`.
  */

@@ -166,6 +166,15 @@ export function toShownPostState({ state, mayBeTwice, failed }: Post, job: Pick<
  */
 type FailedAttempt = { readonly at: number; readonly error: string; readonly spentMs?: number }
 
+/** The kept failures of the present step, in order. A step that does not fail has none. */
+export function listPresentFailures<Failure extends Pick<FailedAttempt, 'at'>>(job: {
+  readonly failingSince: number | undefined
+  readonly failures: readonly Failure[]
+}): readonly Failure[] {
+  const { failingSince, failures } = job
+  return failingSince === undefined ? [] : failures.filter(({ at }) => at >= failingSince)
+}
+
 /** An accepted action, or a task, on its way to its effects. `id` is the run id of an agent action. */
 export type Job = {
   readonly id: string

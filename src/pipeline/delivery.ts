@@ -7,6 +7,7 @@ import {
   maxSourceChars,
   isSecretHeader,
   listOpeningProofs,
+  withContentType,
 } from '../model/delivery.ts'
 import { isJsonObject, type SentValue } from '../base/json.ts'
 import { type Body, openBody, readPayload } from '../model/body.ts'
@@ -61,9 +62,7 @@ export function convertRequest(request: InflatedRequest, hook: Hook): InflatedRe
   const { head, body } = request
   const converted = convertBody(toSentBody(head, body), toAcceptedBodies(hook, head))
   if (converted === undefined) return request
-  const headers: Record<string, string> = Object.create(null)
-  Object.assign(headers, head.headers, { 'content-type': converted.contentType })
-  return { head: { ...head, headers }, body: converted.bytes }
+  return { head: withContentType(head, converted.contentType), body: converted.bytes }
 }
 
 /** Checks a body that was left to a transform: no delivery is answered 2xx before its body is parsed. Throws `body-invalid`. */

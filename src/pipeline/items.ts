@@ -2,7 +2,7 @@
 import type { SentValue } from '../base/json.ts'
 import { stringify } from '../base/sent-json.ts'
 import { readPayload } from '../model/body.ts'
-import { type Delivery, type DeliveryHead, toDeliveryHead } from '../model/delivery.ts'
+import { type Delivery, type DeliveryHead, toDeliveryHead, withContentType } from '../model/delivery.ts'
 import { Problem } from '../model/problem.ts'
 import { parsePath, type Path, readPath } from './path.ts'
 
@@ -13,8 +13,8 @@ export type ItemsList = { readonly text: string; readonly path: Path; readonly c
 export class LongListProblem extends Problem {
   readonly list: ItemsList
 
-  constructor(list: ItemsList, fault: string) {
-    super('too-many-items', `${list.text}: ${fault}.`)
+  constructor(list: ItemsList) {
+    super('too-many-items', `The ${list.count} items of ${list.text} are too many for one commit.`)
     this.list = list
   }
 }
@@ -32,15 +32,14 @@ export function countParts(list: ItemsList): number {
 
 /** The requests of the parts of a list that is too long, in order. The rest of the payload is in each of them. */
 export function* listParts(delivery: Delivery, list: ItemsList): Generator<{ head: DeliveryHead; body: Buffer }> {
-  const head = toDeliveryHead(delivery)
-  const headers = { ...head.headers, 'content-type': 'application/json' }
+  const head = withContentType(toDeliveryHead(delivery), 'application/json')
   const payload = readPayload(delivery.body)
   const items = readPath(payload, list.path)
   if (!Array.isArray(items)) return
   const size = toPartSize(list)
   for (let from = 0; from < items.length; from += size) {
     const part = replaceAt(payload, list.path, items.slice(from, from + size))
-    yield { head: { ...head, headers }, body: Buffer.from(stringify(part)) }
+    yield { head, body: Buffer.from(stringify(part)) }
   }
 }
 
@@ -123,7 +122,7 @@ function requireFewItems(list: ItemsList, measureOutside: () => number): void {
     const found = `${count} items and ${bytesOutside} bytes outside the list`
     throw toItemsProblem(text, `each item repeats the fields outside the list, found ${found}`)
   }
-  if (count > maxActions) throw new LongListProblem(list, `expected at most ${maxActions} items, found ${count}`)
+  if (count > maxActions) throw new LongListProblem(list)
 }
 
 /** `fault`: a part of a sentence. */

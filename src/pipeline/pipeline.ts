@@ -227,15 +227,12 @@ function createPlans(
       }
       // every item repeats the fields outside the array: a small request must not become a large one on disk
       if (list !== undefined && count > 1 && written > maxText) {
-        const fault = `the texts of its items have more than ${maxText} characters in all`
         const expected = (written / added) * count
-        throw expected <= maxGrowth * item.body.bytes.length
-          ? new LongListProblem(list, fault)
-          : toItemsProblem(forEach, fault)
+        if (expected <= maxGrowth * item.body.bytes.length) throw new LongListProblem(list)
+        throw toItemsProblem(forEach, `the texts of its items have more than ${maxText} characters in all`)
       }
       if (actions.length <= maxActions) return
-      if (list !== undefined && count > 1)
-        throw new LongListProblem(list, `its items make more than ${maxActions} messages`)
+      if (list !== undefined && count > 1) throw new LongListProblem(list)
       if (transform === undefined) throw toItemsProblem(forEach, `it makes more than ${maxActions} messages`)
       throw new Problem(
         'transform-result-invalid',

@@ -1,5 +1,6 @@
 // Finds why queued jobs wait, with one script for all engines. deliveries/waits.ts turns the reasons into sentences.
 import type { SharedLimits } from '../model/config/flow.ts'
+import { listPresentFailures } from '../model/job.ts'
 import { countRunning, findBlocker, type Place, type TurnCounts } from './flow-blockers.ts'
 import {
   type LineFacts,
@@ -147,7 +148,8 @@ function readFailing({ failing_since: since, failures }: Row, now: number) {
   if (since === null) return undefined
   // as: only the stores write this column
   const known = (failures === null ? [] : JSON.parse(String(failures))) as readonly { readonly at: number }[]
-  return { forMs: now - Number(since), times: known.filter(({ at }) => at >= Number(since)).length }
+  const failingSince = Number(since)
+  return { forMs: now - failingSince, times: listPresentFailures({ failingSince, failures: known }).length }
 }
 
 function readId(value: Row[string] | undefined): string | undefined {

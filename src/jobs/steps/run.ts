@@ -1,6 +1,7 @@
 // The step `run`: one agent turn with its prompt, history and time limit.
 import { type Heartbeat, mainSessionKey } from '../../model/action.ts'
 import { builtInRunners } from '../../model/config/agents-rules.ts'
+import { listPresentFailures } from '../../model/job.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Runner, RunRequest, RunResult } from '../../model/runner.ts'
 import type { WaitingEvents } from '../../store/records.ts'
@@ -204,9 +205,8 @@ async function readSystemText(
 }
 
 /** How long the earlier attempts of the turn took, without those that had no effect: the time limit is that of all of them. */
-function findSpentMs({ failingSince, failures }: StepInput<AgentPlan | Heartbeat>['job']): number {
-  if (failingSince === undefined) return 0
-  return failures.findLast(({ at, spentMs }) => spentMs !== undefined && at >= failingSince)?.spentMs ?? 0
+function findSpentMs(job: StepInput<AgentPlan | Heartbeat>['job']): number {
+  return listPresentFailures(job).findLast(({ spentMs }) => spentMs !== undefined)?.spentMs ?? 0
 }
 
 function failTimeout(planned: AgentPlan | Heartbeat, { id, runner }: Agent, seconds: number): StepOutcome {
