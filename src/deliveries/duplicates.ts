@@ -5,7 +5,7 @@ import { Problem } from '../model/problem.ts'
 import { readDeliveryId } from '../pipeline/sources.ts'
 import type { DeliveryAnswer, DedupeKey } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
-import { toRepeatedAnswer } from './settlement.ts'
+import { toRepeatedAnswer } from './answers.ts'
 import type { Answer } from '../pipeline/answer.ts'
 
 const maxKeyChars = 256

@@ -8,7 +8,8 @@ import type { Generation } from '../pipeline/generation.ts'
 import { listParts } from '../pipeline/items.ts'
 import type { NewDelivery, OpenDelivery } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
-import { toDeliveryRow, toPendingSettlement, toWaitingAnswer } from './settlement.ts'
+import { toDeliveryRow, toPendingSettlement } from './settlement.ts'
+import { toWaitingAnswer } from './answers.ts'
 
 type PartsInput = {
   readonly generation: Generation

@@ -18,7 +18,9 @@ import { createModuleState, listStateChanges, type ModuleState } from './module-
 import { movesCursors, writeDecision } from './once.ts'
 import { walkWaiting } from './walk.ts'
 import { runPending, storeParts } from './parts.ts'
-import { logDelivery, type OnDecided, type OnParked, toSettlement } from './settlement.ts'
+import { logDelivery } from './log-lines.ts'
+import type { OnDecided, OnParked } from './listeners.ts'
+import { toSettlement } from './settlement.ts'
 import { isUnmatched, buildUnmatchedSettlement, type UnmatchedDelivery } from './unmatched.ts'
 
 type RerunnerParts = {

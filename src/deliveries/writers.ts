@@ -8,7 +8,10 @@ import type { Clock, Store } from '../store/store.ts'
 import { type Repeats, toRepeatedDelivery } from './repeats.ts'
 import type { SenderNotes } from './senders/notes.ts'
 import type { ShapeLearner } from './shapes/learner.ts'
-import { logDelivery, type OnParked, toDeliveryRow, toRepeatedAnswer, toWaitingAnswer } from './settlement.ts'
+import { logDelivery } from './log-lines.ts'
+import type { OnParked } from './listeners.ts'
+import { toDeliveryRow } from './settlement.ts'
+import { toRepeatedAnswer, toWaitingAnswer } from './answers.ts'
 import type { Answer } from '../pipeline/answer.ts'
 
 export type DeliveryWriter = {

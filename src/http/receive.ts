@@ -15,14 +15,9 @@ import type { Clock, Store } from '../store/store.ts'
 import type { Access } from './access.ts'
 import type { Auditor } from './audit.ts'
 import type { Admission } from './admission.ts'
-import {
-  toFirstAnswer,
-  isRefused,
-  type OnDecided,
-  type OnParked,
-  toPendingSettlement,
-  toSettlement,
-} from '../deliveries/settlement.ts'
+import { toFirstAnswer } from '../deliveries/answers.ts'
+import { isRefused, toPendingSettlement, toSettlement } from '../deliveries/settlement.ts'
+import type { OnDecided, OnParked } from '../deliveries/listeners.ts'
 import type { Answer } from '../pipeline/answer.ts'
 import { buildDelivery, checkBody, checkBodyLate, convertRequest } from '../pipeline/delivery.ts'
 import { createEntry, type EntryResult, type Incoming } from './entry.ts'

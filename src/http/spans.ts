@@ -2,7 +2,7 @@
 import { recordSpan, runInSpan } from '../base/trace.ts'
 import type { Delivery } from '../model/delivery.ts'
 import type { Problem } from '../model/problem.ts'
-import { findKnownWords } from '../deliveries/settlement.ts'
+import { findKnownWords } from '../deliveries/log-lines.ts'
 import type { Answer } from '../pipeline/answer.ts'
 import { findMapping, type Hook } from '../pipeline/hook.ts'
 

@@ -9,7 +9,8 @@ import type { SentRequest } from '../../recover/outbox.ts'
 import type { DedupeKey, NewDelivery } from '../../store/records.ts'
 import { buildDelivery, dropCredentials } from '../../pipeline/delivery.ts'
 import { readDedupe } from '../duplicates.ts'
-import { toDeliveryRow, toPendingSettlement, toWaitingAnswer } from '../settlement.ts'
+import { toDeliveryRow, toPendingSettlement } from '../settlement.ts'
+import { toWaitingAnswer } from '../answers.ts'
 
 type RecoverTarget = {
   readonly generation: Generation

@@ -4,7 +4,7 @@ import type { Generation } from '../../pipeline/generation.ts'
 import type { Clock, Store } from '../../store/store.ts'
 import type { Refusals } from '../refusals.ts'
 import type { Rerunner } from '../../deliveries/rerun.ts'
-import type { Changes } from './changes.ts'
+import type { Changes } from '../../store/changes.ts'
 import type { MinuteFields } from '../../model/api/health.ts'
 
 /** Whether all saved files are live, and what does not work. Times are milliseconds since the epoch. */

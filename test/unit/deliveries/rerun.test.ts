@@ -8,7 +8,8 @@ import { Rerunner } from '../../../src/deliveries/rerun.ts'
 import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { toGeneration, toTestDelivery, toTestId } from '../pipeline/decide.ts'
-import { type OnParked, toDeliveryRow, toPendingSettlement } from '../../../src/deliveries/settlement.ts'
+import type { OnParked } from '../../../src/deliveries/listeners.ts'
+import { toDeliveryRow, toPendingSettlement } from '../../../src/deliveries/settlement.ts'
 
 const generation = toGeneration([{ match: { path: 'in' }, messageTemplate: 'Say {{text}}' }])
 const reasons = { mappingId: 'mapping-1', transformHash: undefined, retain: undefined, trace: [], log: [] }

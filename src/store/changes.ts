@@ -1,5 +1,5 @@
 // The ids of changed deliveries, in order, for the stream. A change costs one write into an array; the last ten thousand are kept.
-import type { Store } from '../../store/store.ts'
+import type { Store } from './store.ts'
 
 const maxKept = 10_000
 
