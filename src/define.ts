@@ -1,8 +1,9 @@
-// The functions and types that transforms, presets, verifiers and channels import. Nothing here has an effect.
+// The functions and types that transforms, presets, verifiers, channels and senders import. Nothing here has an effect.
 import type { ChannelDefinition } from './model/channel.ts'
 import type { JsonValue } from './base/json.ts'
 import type { Preset } from './model/preset.ts'
 import { parsePayload, type PayloadSchema, schemaMark } from './model/refusal.ts'
+import type { SenderDefinition } from './model/sender.ts'
 import type { TransformFunction } from './model/transform.ts'
 import type { VerifierDefinition } from './model/verifier.ts'
 
@@ -11,6 +12,8 @@ export type { JsonObject, JsonValue } from './base/json.ts'
 export type { MappingInput } from './model/config/mapping.ts'
 export type { Preset, PresetParts, PresetSetup } from './model/preset.ts'
 export type { PayloadSchema } from './model/refusal.ts'
+export type { Retries } from './model/scheme.ts'
+export type { AnswerFacts, Fact, Mark, PayloadReader, SchemeRow, SenderDefinition } from './model/sender.ts'
 export type {
   AgentResult,
   ResponseResult,
@@ -65,4 +68,9 @@ export function defineChannel<Options = Readonly<Record<string, unknown>>>(
   channel: ChannelDefinition<Options>,
 ): ChannelDefinition<Options> {
   return channel
+}
+
+/** Declares a sender: how it is recognised, where its requests have their event and delivery id, and how it proves them. */
+export function defineSender(sender: SenderDefinition): SenderDefinition {
+  return sender
 }

@@ -108,6 +108,15 @@ describe('the rooms of src/ and their floors', () => {
     expect(beyond).toEqual([])
   })
 
+  test('a plugin imports nothing of src/ but define.ts and its own kind', () => {
+    const beyond = [...graph]
+      .filter(([file]) => file.startsWith('src/plugins/'))
+      .flatMap(([file, imports]) =>
+        imports.filter((target) => dirname(target) !== dirname(file) && target !== 'src/define.ts'),
+      )
+    expect(beyond).toEqual([])
+  })
+
   test('the code of the page imports nothing of src/ but the types of the admin API', () => {
     const inside = (file: string) => file.startsWith('src/inspector/')
     const beyond = [...graph]

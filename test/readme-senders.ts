@@ -2,10 +2,12 @@
 import { Problem } from '../src/model/problem.ts'
 import type { Verifier } from '../src/model/verifier.ts'
 import { type VerifyInput, VerifySettings } from '../src/model/config/verify.ts'
-import type { Scheme } from '../src/pipeline/verifiers/scheme.ts'
-import { schemes } from '../src/pipeline/senders.ts'
-import { hasIdInBody, findSender } from '../src/pipeline/sources.ts'
+import type { Scheme } from '../src/model/scheme.ts'
+import { hasIdInBody } from '../src/pipeline/sources.ts'
 import { createVerifier } from '../src/pipeline/verify.ts'
+import { builtInSenders } from '../src/built-in.ts'
+
+const { schemes, find: findSender } = builtInSenders
 
 /** Sender, scheme, what it proves, how it treats a repeated request, the settings, and the confidence in its facts. */
 export function toSenderRows(): string[][] {
@@ -49,6 +51,8 @@ function toProof(scheme: Scheme): string {
       return 'user and password; not the body'
     case 'client-state':
       return 'shared word in the body; nothing else'
+    case 'code':
+      return 'own code'
   }
 }
 
@@ -158,6 +162,7 @@ function loads(settings: readonly (readonly [string, unknown])[]): boolean {
 
 function toVerifier(settings: readonly (readonly [string, unknown])[]): Verifier {
   return createVerifier(VerifySettings.parse(Object.fromEntries(settings)), {
+    senders: builtInSenders,
     fetch: async () => ({ ok: false, fault: 'gateway', reason: '' }),
     now: () => 0,
   })

@@ -41,10 +41,7 @@ export async function doctor(context: Context, { ask: isAsking = false }: { ask?
       return [
         ...(await checkMappings(context, loaded, assembling)),
         ...(await checkStore(context.dir, config)),
-        ...(await assembling.then(
-          ({ mappings }) => checkRecoverable(mappings),
-          () => [],
-        )),
+        ...(await assembling.then(checkRecoverable, () => [])),
         await checkDisk(context.dir, config),
         await checkCodeFolders(context.dir),
         ...(await checkGateway(context.dir, config)),

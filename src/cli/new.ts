@@ -14,9 +14,8 @@ import { resolveTransformsRoot } from '../transforms/root.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { findBundledRequest } from '../replay/bundled.ts'
 import { type Context, formatInvocation } from './terminal/context.ts'
-import { recogniseSender } from '../pipeline/sources.ts'
-import { schemes } from '../pipeline/senders.ts'
-import { compileMapping, offlineTools } from '../pipeline/compile.ts'
+import { builtInSenders } from '../built-in.ts'
+import { compileMapping } from '../pipeline/compile.ts'
 import { renderEnvLine } from '../config/env.ts'
 import { greeting, type PayloadType, renderFirstTransform } from './scaffold/first-transform.ts'
 import { addPlaceholderSecrets, generatePlaceholder } from './scaffold/placeholders.ts'
@@ -115,18 +114,18 @@ async function findRequest(
     throw new Problem('usage-invalid', '--event needs --from <sender>, as in --from github --event release.')
   }
   if (from === undefined) return { ...greeting, removed: [] }
-  if (isSender(from)) return { ...redactRequest(findBundledRequest(from, event), []), removed: [] }
-  const { mappings } = await assemble(context.dir, config)
+  if (isSender(from)) return { ...redactRequest(findBundledRequest(from, event), [], builtInSenders), removed: [] }
+  const { mappings, senders } = await assemble(context.dir, config)
   const secrets = listConfigSecrets(config, mappings)
-  if (!isId(from)) return redactRequest({ ...(await readRequest(context, from)), query: {} }, secrets)
+  if (!isId(from)) return redactRequest({ ...(await readRequest(context, from)), query: {} }, secrets, senders)
   if (from === 'last') return (await readKept(context, config, await findLast(context, hook))).safe
   const refused = await findRefusal(context, from)
   if (refused === undefined) return (await readKept(context, config, from)).safe
   const { headers, rawBody } = await fetchRefused(context, refused.requestId)
   const body = { bytes: rawBody, contentType: headers['content-type'], isProved: false }
-  const jsonFields = recogniseSender({ headers })?.facts.jsonFields ?? []
+  const jsonFields = senders.recognise({ headers })?.facts.jsonFields ?? []
   const payload = readPayload(openBody(body, { forms: true, listJsonFields: () => jsonFields }))
-  return redactRequest({ headers, query: {}, payload }, secrets)
+  return redactRequest({ headers, query: {}, payload }, secrets, senders)
 }
 
 /** The id of the newest delivery of the hook; without one, that of another hook, whose name is printed. */
@@ -150,8 +149,8 @@ async function findType(
   const { config } = parseConfig(edited, { ...env, ...(proof && { [proof.variable]: generatePlaceholder() }) })
   if (config === undefined) return undefined
   try {
-    const { mappings, verifiers } = await assemble(dir, config)
-    const generation = createGeneration({ config, mappings, verifiers, transforms: new Map() })
+    const { mappings, senders, verifiers } = await assemble(dir, config)
+    const generation = createGeneration({ config, mappings, senders, verifiers, transforms: new Map() })
     const found = buildRequestShape(generation, path, { ...request, query: {} })
     return found && { name: found.name, module: toTypesModule(path), shape: found.shape }
   } catch (error) {
@@ -207,7 +206,9 @@ function addMapping(
     }
   }
   const mapping = { id: name, match: { path: name }, transform: { module } }
-  for (const { id: scheme } of schemes.filter(({ source }) => sender !== undefined && source === sender)) {
+  for (const { id: scheme } of builtInSenders.schemes.filter(
+    ({ source }) => sender !== undefined && source === sender,
+  )) {
     const variable = `${sender?.toUpperCase().replaceAll(/[^A-Z\d]/g, '_')}_WEBHOOK_SECRET`
     const secret = env[variable] ?? generatePlaceholder()
     const verify = { scheme, secret: `\${${variable}}` }
@@ -234,7 +235,7 @@ function isComplete(text: string, env: LoadedConfig['env']): boolean {
   const mapping = parseConfig(text, env).config?.hooks.mappings.at(-1)
   if (mapping === undefined) return false
   try {
-    compileMapping({ ...mapping, id: 'new' }, undefined, () => offlineTools)
+    compileMapping({ ...mapping, id: 'new' }, undefined, { senders: builtInSenders })
     return true
   } catch (error) {
     if (error instanceof Problem) return false
@@ -249,7 +250,7 @@ function describeProof(sender: string, proof: Proof | undefined): string {
       line === undefined ? 'is set already' : 'is a placeholder in .env: replace it with the secret of the sender'
     return `The mapping verifies the proof of ${sender} (scheme "${scheme}"). ${variable} ${is}.`
   }
-  return schemes.some(({ source }) => source === sender)
+  return builtInSenders.schemes.some(({ source }) => source === sender)
     ? `${sender} signs its requests, but its scheme needs more than a secret: set verify in the mapping.`
     : `${sender} does not sign its requests: it must send the hook token.`
 }

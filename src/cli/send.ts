@@ -112,8 +112,8 @@ async function buildRequest(
     return proved.withToken ? { ...proved, headers: addHookToken(config, proved.headers) } : proved
   }
   // `buildSample` reports a preset that is missing or invalid
-  const { verifiers } = await assemble(dir, config)
-  const sample = buildSample(config, pack, { word: given, now: Date.now(), headers, verifiers })
+  const known = await assemble(dir, config)
+  const sample = buildSample(config, pack, { word: given, now: Date.now(), headers, known })
   // a new key for each send: all sends of a sample have the same delivery id, so only the first one would run
   const keyed = { 'idempotency-key': randomUUID(), ...sample.headers }
   return { ...sample, headers: sample.isSigned ? keyed : addHookToken(config, keyed) }
@@ -121,8 +121,8 @@ async function buildRequest(
 
 /** Signs the request if its mapping requires that. Throws `usage-invalid` if only the sender can sign. */
 async function signInput({ dir, config }: { dir: string; config: Config }, path: string, input: RequestInput) {
-  const { mappings, verifiers } = await assemble(dir, config)
-  const generation = createGeneration({ config, mappings, transforms: new Map(), verifiers })
+  const { mappings, senders, verifiers } = await assemble(dir, config)
+  const generation = createGeneration({ config, mappings, transforms: new Map(), senders, verifiers })
   const handed = createHandshakeSecrets({ file: toHandedSecretsFile(dir), clock: Date.now })
   return signAsSender(generation, handed.find, { path, ...input })
 }

@@ -12,7 +12,6 @@ import { readShapes } from '../deliveries/shapes/stored.ts'
 import { trimSlashes } from '../base/text.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
-import { findSender } from '../pipeline/sources.ts'
 import { collectShapes } from '../replay/payload-shapes.ts'
 import { assemble } from '../reload/assemble.ts'
 import type { NamedShape } from '../shapes/event-shape.ts'
@@ -84,6 +83,7 @@ export async function writeTypes(
   const path = toFilePath(hook)
   await mkdir(dirname(join(folder, path)), { recursive: true, mode: codeFolderMode })
   const names = shapes.map(({ name }) => name)
+  const hasNumbersAsTexts = (source: string) => generation.senders.find(source)?.hasNumbersAsTexts === true
   const schemas = [`${path}.zod.ts`, names.map(toSchemaName), renderSchemas(hook, shapes, hasNumbersAsTexts)] as const
   const files = [
     [`${path}.d.ts`, names, renderTypes(hook, shapes, hasNumbersAsTexts)] as const,
@@ -105,8 +105,6 @@ export async function writeTypes(
   return written
 }
 
-const hasNumbersAsTexts = (source: string) => findSender(source)?.hasNumbersAsTexts === true
-
 async function collectHookShapes(
   context: Context,
   generation: Generation,
@@ -120,8 +118,8 @@ async function collectHookShapes(
 /** Loads the configuration on disk, without transforms. */
 export async function loadGeneration({ dir, env }: Pick<Context, 'dir' | 'env'>): Promise<Generation> {
   const { config } = loadConfig({ dir, env })
-  const { mappings, verifiers } = await assemble(dir, config)
-  return createGeneration({ config, mappings, verifiers, transforms: new Map() })
+  const { mappings, senders, verifiers } = await assemble(dir, config)
+  return createGeneration({ config, mappings, senders, verifiers, transforms: new Map() })
 }
 
 /** The hooks of the mappings, and the hooks with a learnt shape. */

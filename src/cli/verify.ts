@@ -130,7 +130,7 @@ function removeOrigin(url: string): string {
 
 /** Compiles the mappings with `verify`, with the secrets that senders gave in a handshake. `now`: the time by which timestamps are judged. */
 async function compileSigned(dir: string, config: Config, now: number): Promise<CompiledMapping[]> {
-  const { mappings, verifiers } = await assemble(dir, config)
+  const known = await assemble(dir, config)
   const clock = () => now
   const handed = createHandshakeSecrets({ file: toHandedSecretsFile(dir), clock })
   const fetch = createPinnedFetch({ now: clock })
@@ -138,11 +138,10 @@ async function compileSigned(dir: string, config: Config, now: number): Promise<
     fetch,
     now: clock,
     handed: () => handed.find(secretsName),
-    defined: verifiers,
   })
-  return mappings
+  return known.mappings
     .filter(({ verify }) => verify !== undefined)
-    .map((mapping) => compileMapping(mapping, undefined, buildTools))
+    .map((mapping) => compileMapping(mapping, undefined, known, buildTools))
 }
 
 function chooseMappings(

@@ -45,7 +45,7 @@ export function readDedupe(delivery: Delivery): Dedupe | undefined {
   const id = sender === undefined ? undefined : readDeliveryId(sender, delivery)
   const isDeliveryId = id !== undefined && (given === undefined || given === id)
   const scope = keyScope === undefined ? '' : `token:${keyScope} `
-  const name = isDeliveryId ? `${sender?.facts.source}:${id}` : given && `${scope}key:${given}`
+  const name = isDeliveryId ? `${sender?.facts.name}:${id}` : given && `${scope}key:${given}`
   if (name === undefined) return undefined
   return { key: toKey(signers.length > 0 ? `${signers.join()} ${name}` : name), isDeliveryId }
 }

@@ -6,7 +6,6 @@ import { hopsHeader, readHops } from '../model/hops.ts'
 import type { Log } from '../model/log.ts'
 import type { OnParked } from './listeners.ts'
 import type { Hook } from '../pipeline/hook.ts'
-import { findSender } from '../pipeline/sources.ts'
 
 /** Writes the log line of a delivery, and reports a parked one. `before`: its state until now; undefined for a new one. */
 export function logDelivery(
@@ -17,7 +16,7 @@ export function logDelivery(
     now,
     before,
     hook,
-  }: { now: number; before?: 'pending' | 'parked' | 'refused' | undefined; hook: Pick<Hook, 'mappings'> },
+  }: { now: number; before?: 'pending' | 'parked' | 'refused' | undefined; hook: Pick<Hook, 'mappings' | 'senders'> },
 ): void {
   const { id: deliveryId, method, path } = delivery
   const { source, event } = findKnownWords(delivery, hook)
@@ -52,11 +51,11 @@ export function logDelivery(
  */
 export function findKnownWords(
   { source, event, headers }: Pick<Delivery, 'source' | 'event' | 'headers'>,
-  { mappings }: Pick<Hook, 'mappings'>,
+  { mappings, senders }: Pick<Hook, 'mappings' | 'senders'>,
 ): Pick<Delivery, 'source' | 'event'> {
   const isNamed = (word: string, key: 'source' | 'event') =>
     mappings.some(({ match }) => [match[key]].flat().includes(word))
-  const isKnownSource = source !== undefined && (findSender(source) !== undefined || isNamed(source, 'source'))
+  const isKnownSource = source !== undefined && (senders.find(source) !== undefined || isNamed(source, 'source'))
   const isKnownEvent = event !== undefined && (Object.values(headers).includes(event) || isNamed(event, 'event'))
   return { source: isKnownSource ? source : undefined, event: isKnownEvent ? event : undefined }
 }

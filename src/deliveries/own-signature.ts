@@ -40,12 +40,12 @@ export function signAsSender(
   const withToken = verify.also === 'token'
   const isJson = /\bjson\b/i.test(given.headers['content-type'] ?? '')
   const payload = isJson ? tryParseSentJson(given.body) : undefined
-  const stamped = payload === undefined ? undefined : stampPayload(settings, payload, now)
+  const stamped = payload === undefined ? undefined : stampPayload(settings, payload, now, generation)
   const body = stamped === payload ? given.body : stringify(stamped)
   const url = `${generation.config.hooks.path}/${given.path}`
   try {
     const toSign = { body: Buffer.from(body), now, method: 'POST', url, headers: given.headers }
-    const { [urlSecretHeader]: urlSecret, ...proof } = signRequest(settings, toSign, generation.verifiers)
+    const { [urlSecretHeader]: urlSecret, ...proof } = signRequest(settings, toSign, generation)
     const path = urlSecret === undefined ? given.path : `${given.path}/${urlSecret}`
     // the proof of a recorded request is too old, and perhaps made with another secret
     return { ...given, path, headers: { ...given.headers, ...proof, ...fixed }, body, withToken, note: undefined }

@@ -14,6 +14,7 @@ import { findConfigIssues } from '../model/config/rules.ts'
 import { silentLog } from '../model/log.ts'
 import { Problem, toProblem } from '../model/problem.ts'
 import { buildDelivery, checkBody, convertRequest } from '../pipeline/delivery.ts'
+import { builtInSenders } from '../built-in.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
 import { type Hook, isHookOpen } from '../pipeline/hook.ts'
 import { listParts } from '../pipeline/items.ts'
@@ -42,7 +43,7 @@ const noHanded: HandedSecrets = {
 
 /** Throws `config-invalid` for an invalid mapping, but not for a transform that does not load: its requests are parked. */
 export async function createEngine(options: EngineOptions): Promise<Engine> {
-  const { env = {}, log = silentLog, watch = true, onAccept } = options
+  const { env = {}, log = silentLog, watch = true, onAccept, senders = builtInSenders } = options
   const dir = resolve(options.dir ?? '.')
   const config = parseConfig(options)
   const mappings = config.hooks.mappings.map((mapping, index) => ({ ...mapping, id: readMappingId(mapping, index) }))
@@ -59,10 +60,10 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
     const refs = mappings.flatMap(({ transform }) => transform ?? [])
     const loaded = await runtime.load({ root, refs, settings: { ...config.hooks.transforms, env } })
-    const parts = { config, mappings, transforms: loaded, verifiers: [] }
+    const parts = { config, mappings, transforms: loaded, senders, verifiers: [] }
     const chosen = await chooseTransforms({ root, parts, serving: serving?.transforms, changed, suspects: problems })
     const verifierTools = () => ({ fetch: fetchPinned, now: Date.now })
-    const next = createGeneration({ config, env, mappings, transforms: chosen.transforms, verifierTools })
+    const next = createGeneration({ config, env, mappings, transforms: chosen.transforms, senders, verifierTools })
     runtime.serve(chosen.transforms)
     problems = new Set(chosen.modules.flatMap(({ module, problem }) => (problem === undefined ? [] : module)))
     serving = next

@@ -8,6 +8,7 @@ import type { WatchedGmail } from '../model/config/gmail.ts'
 import { tryParseJson } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
 import type { PinnedFetch, Verifier } from '../model/verifier.ts'
+import { builtInSenders } from '../built-in.ts'
 import { createVerifier } from '../pipeline/verify.ts'
 import type { GoogleCall } from './call.ts'
 import { singleFlight } from './pace.ts'
@@ -132,7 +133,7 @@ function createPushVerifier({ gmail, call, clock }: PushParts): Verifier {
   const config = toPushConfig(gmail)
   return createVerifier(
     { scheme: 'google-pubsub', audience: config?.oidcToken.audience, email: config?.oidcToken.serviceAccountEmail },
-    { now: clock, fetch: createCertFetch(call, gmail.endpoints.oidcCerts, clock) },
+    { now: clock, fetch: createCertFetch(call, gmail.endpoints.oidcCerts, clock), senders: builtInSenders },
   )
 }
 

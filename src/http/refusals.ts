@@ -172,7 +172,8 @@ export function toRefusalFields(refusal: Refusal, generation: Generation): Refus
 /** The hint changes no mapping without a path, because such a mapping serves many hooks. */
 function findSignatureHint(signature: Signature, hook: string, generation: Generation) {
   const open = generation.findHook(hook).mappings.find(({ verifier, match }) => !verifier && match.path !== undefined)
-  return buildSignatureHint(signature, { hook, mapping: open?.id, ids: generation.mappings.map(({ id }) => id) })
+  const { mappings, senders } = generation
+  return buildSignatureHint(signature, { hook, mapping: open?.id, ids: mappings.map(({ id }) => id), senders })
 }
 
 /** Whether a request had no valid hook token, and its trace names no mapping. The trace of a 401 names each mapping of the hook that has `verify`. */

@@ -56,7 +56,8 @@ export function createRefuser(parts: RefuserParts) {
     parts.meter('refusals', { code, hook: label })
     recordRefusal(problem, { requestId, method: req.method, hook: label, traceparent: req.headers['traceparent'] })
     const headers = toHeaders(req.rawHeaders)
-    const signature = code === 'unauthorized' && isProofUnchecked(trace) ? findSignature(headers) : undefined
+    const signature =
+      code === 'unauthorized' && isProofUnchecked(trace) ? findSignature(headers, generation.senders) : undefined
     const facts = {
       requestId,
       receivedAt: clock(),

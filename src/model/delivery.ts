@@ -85,7 +85,7 @@ export type Delivery = {
   readonly body: Body
   /** The sender that the proof names, else `payload.source`, else the sender that the headers show. */
   readonly source: string | undefined
-  /** The row of the table of senders, as `recogniseSender` finds it. Here the headers come before `payload.source`, so it may differ from `source`. */
+  /** The row of the table of senders, as `recognise` of the table finds it. Here the headers come before `payload.source`, so it may differ from `source`. */
   readonly sender: RecognisedSender | undefined
   readonly event: string | undefined
   /** The sender that a proof names. */

@@ -1,4 +1,5 @@
-// The rows of the table of senders: how a sender is recognised, and where its requests contain the event, the delivery id and other facts.
+// A sender: how it is recognised, where its requests have their event, delivery id and other facts, how it proves them, and what answers it.
+import type { Scheme } from './scheme.ts'
 
 /** The keys of objects and the indexes of arrays on the way to a value. */
 type ValuePath = readonly (string | number)[]
@@ -13,16 +14,31 @@ export type Fact =
 /** A header that identifies the sender: by its presence, by its value, or together with another header. */
 export type Mark = { readonly header: string; readonly like?: RegExp; readonly beside?: string }
 
+/** Reads the text, or the number as a text, at the first of these paths that has one: `read('issue.number', 'pull_request.number')`. */
+export type PayloadReader = (...paths: readonly string[]) => string | undefined
+
+/** What the channel with the name of the sender needs to answer an event where it happened. No function may throw. */
+export type AnswerFacts = {
+  /** The issue, pull request or merge request of the event, in the form of a recipient of the channel. */
+  readonly place: (read: PayloadReader) => string | undefined
+  /** The commit of the event, in the form of the channel. */
+  readonly commit?: (read: PayloadReader) => string | undefined
+  /** The text of the comment that the event is about, if the channel marks its comments in their text: a hook skips its own comments. */
+  readonly commentText?: (read: PayloadReader) => string | undefined
+  /** The id of the comment that the event is about, if the channel marks its comments by their id. */
+  readonly commentId?: (read: PayloadReader) => string | undefined
+}
+
 /**
- * A row of the table. `event` and `deliveryId` list places in a request, such as a header or a field of the body: the first place that has a value
+ * The facts of a sender. `event` and `deliveryId` list places in a request, such as a header or a field of the body: the first place that has a value
  * counts. `from` and `subject`: the paths of the author and of the subject in the payload.
  */
 export type SenderFacts = {
-  /** The id of the sender, such as `github`: the value that deliveries, conditions and presets use. */
-  readonly source: string
+  /** The id of the sender, such as `github`: the `source` of deliveries, conditions and presets. No two senders have the same. */
+  readonly name: string
   /** The name that people read. */
   readonly label: string
-  /** Without marks, the headers do not show the sender: only a proof or the payload names it. */
+  /** Headers have lower-case names. Without marks, the headers do not show the sender: only a proof or the payload names it. */
   readonly marks?: readonly Mark[]
   readonly event?: readonly Fact[]
   /**
@@ -37,7 +53,32 @@ export type SenderFacts = {
   readonly jsonFields?: readonly string[]
   readonly from?: ValuePath
   readonly subject?: ValuePath
+  /** Only for a sender whose events have a place where a channel can answer them. */
+  readonly answers?: AnswerFacts
 }
+
+type RowOf<Each> = Each extends Scheme ? Omit<Each, 'id' | 'source' | 'label' | 'docs'> : never
+
+/** How a sender proves its requests, with the handshakes that belong to the proof. `id` is the name in `verify.scheme`. */
+export type SchemeRow = RowOf<Scheme> & {
+  /** Default: the name of the sender. */
+  readonly id?: string
+  /** Added to the label of a sender that has several schemes. */
+  readonly variant?: string
+}
+
+/** A sender with a scheme names the page that documents it. */
+type SchemesOfSender =
+  | { readonly docs?: never; readonly scheme?: never; readonly schemes?: never }
+  | { readonly docs: string; readonly scheme: SchemeRow; readonly schemes?: never }
+  | {
+      readonly docs: string
+      readonly scheme?: never
+      readonly schemes: readonly (SchemeRow & { readonly id: string })[]
+    }
+
+/** A sender, as `defineSender` declares it. */
+export type SenderDefinition = SenderFacts & SchemesOfSender
 
 /**
  * The sender of a delivery, and how it was recognised. If only `payload.source` names it, its event and delivery id are not read: any

@@ -12,7 +12,7 @@ import { type Identity, toIdentity } from './identity.ts'
 import { type ItemsPath, parseItemsPath } from './items.ts'
 import { compileResponse, type ResponseTemplate } from './response.ts'
 import { compileCancelTest, type MatchInput } from './match.ts'
-import { findSender } from './sources.ts'
+import type { KnownSchemes } from './senders.ts'
 import { compileTemplate, type Template } from './template.ts'
 import { createVerifier, type VerifierTools } from './verify.ts'
 
@@ -63,6 +63,7 @@ export const offlineTools: VerifierTools = {
 export function compileMapping(
   mapping: NamedMapping,
   transform: Transform | undefined,
+  known: KnownSchemes,
   tools: (secretsName: string) => VerifierTools = () => offlineTools,
 ): CompiledMapping {
   const template = (field: 'messageTemplate' | 'textTemplate' | 'name' | 'sessionKey') => compileField(mapping, field)
@@ -72,7 +73,8 @@ export function compileMapping(
   const sessionKey = template('sessionKey')
   const body = template(mapping.action === 'wake' ? 'textTemplate' : 'messageTemplate')
   const verifier =
-    verify && nameMappingInProblem(mapping, 'verify', () => createVerifier(verify, tools(identity.secretsName)))
+    verify &&
+    nameMappingInProblem(mapping, 'verify', () => createVerifier(verify, { ...tools(identity.secretsName), ...known }))
   const accept = verifier?.acceptsEmpty === true ? [...(mapping.accept ?? []), 'empty' as const] : mapping.accept
   const isTransformOnly = transform !== undefined && transform.problem === undefined && forEach === undefined
   const response = settings && nameMappingInProblem(mapping, 'response.body', () => compileResponse(settings))
@@ -100,12 +102,12 @@ export function compileMapping(
       readers.length > 0 ||
       [match, ...(match.any ?? [])].some(({ payload }) => payload !== undefined),
     verifier,
-    provenSender: verifier && toProvenSender(verifier.source ?? match.source ?? verifier.scheme),
+    provenSender: verifier && toProvenSender(verifier.source ?? match.source ?? verifier.scheme, known),
   }
 }
 
-function toProvenSender(source: string): NonNullable<CompiledMapping['provenSender']> {
-  return { source, facts: findSender(source) }
+function toProvenSender(source: string, { senders }: KnownSchemes): NonNullable<CompiledMapping['provenSender']> {
+  return { source, facts: senders.find(source) }
 }
 
 function toKeyOrigin(sessionKey: Template | undefined): KeyOrigin {

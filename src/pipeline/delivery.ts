@@ -14,7 +14,7 @@ import { type Body, openBody, readPayload } from '../model/body.ts'
 import type { SentBody } from '../model/syntax.ts'
 import { convertBody } from '../model/convert.ts'
 import { type Hook, toAcceptedBodies } from './hook.ts'
-import { readEvent, recogniseSender } from './sources.ts'
+import { readEvent } from './sources.ts'
 import type { RequestHead } from '../model/verifier.ts'
 
 /** The head of a request that passed the first checks. Its headers still have the credentials, which only verifiers may read. */
@@ -41,8 +41,8 @@ export function buildDelivery(head: DeliveryHead, bytes: Uint8Array, { hook, id,
   const body = openBody(toSentBody(head, bytes), toAcceptedBodies(hook, head))
   if (hook.readsPayload || mayNameSource(head, body)) readPayload(body)
   const namedSource = verifiedBy === undefined ? readNamedSource(body.parsed) : undefined
-  const sender = recogniseSender({ verifiedBy, headers, namedSource })
-  const source = verifiedBy ?? namedSource ?? sender?.facts.source
+  const sender = hook.senders.recognise({ verifiedBy, headers, namedSource })
+  const source = verifiedBy ?? namedSource ?? sender?.facts.name
   const event = sender && readEvent(sender, { headers, body })
   return { id, receivedAt, method, url, path, headers, query, body, source, sender, event, verifiedBy, admitted }
 }

@@ -4,11 +4,12 @@ import { type Config, listHookTokens } from '../model/config/config.ts'
 import type { ProblemRecord } from '../model/problem.ts'
 import { type Transform, toTransformKey } from '../model/transform.ts'
 import type { DefinedVerifier } from '../model/verifier.ts'
-import { type CompiledMapping, compileMapping, type NamedMapping, offlineTools } from './compile.ts'
+import { type CompiledMapping, compileMapping, type NamedMapping } from './compile.ts'
 import { compileAgentFlow } from './flow.ts'
 import { createHooks, type Hook } from './hook.ts'
 import { createRouter, type Router } from './match.ts'
 import { createTokenSet, listConfigTokens, type TokenSet } from './tokens.ts'
+import type { SenderTable } from './senders.ts'
 import type { VerifierTools } from './verify.ts'
 
 export type Generation = {
@@ -25,6 +26,7 @@ export type Generation = {
   /** All mappings, in order of priority. */
   readonly mappings: readonly CompiledMapping[]
   readonly transforms: ReadonlyMap<string, Transform>
+  readonly senders: SenderTable
   /** The verifier modules that its mappings use. */
   readonly verifiers: readonly DefinedVerifier[]
   /** Transforms and verifiers that do not load. If there is one, the generation is degraded. */
@@ -37,14 +39,20 @@ export function createGeneration(parts: {
   env?: Generation['env'] | undefined
   mappings: readonly NamedMapping[]
   transforms: ReadonlyMap<string, Transform>
+  senders: SenderTable
   verifiers?: readonly DefinedVerifier[] | undefined
   /** The clock, the fetch and the secrets of verifiers. */
   verifierTools?: ((secretsName: string) => VerifierTools) | undefined
 }): Generation {
-  const { config, env = {}, mappings, transforms, verifiers = [], verifierTools = () => offlineTools } = parts
-  const buildTools = (secretsName: string) => ({ ...verifierTools(secretsName), defined: verifiers })
+  const { config, env = {}, mappings, transforms, senders, verifiers = [], verifierTools } = parts
+  const known = { senders, verifiers }
   const compiled = mappings.map((mapping) =>
-    compileMapping(mapping, mapping.transform && transforms.get(toTransformKey(mapping.transform)), buildTools),
+    compileMapping(
+      mapping,
+      mapping.transform && transforms.get(toTransformKey(mapping.transform)),
+      known,
+      verifierTools,
+    ),
   )
   const router = createRouter(compiled)
   const { flow } = config.hooks.agent
@@ -54,10 +62,11 @@ export function createGeneration(parts: {
     config,
     env,
     tokens: createTokenSet(listConfigTokens(listHookTokens(config.hooks), config.tokens)),
-    findHook: createHooks(compiled, router, { limit: config.server.maxBodyBytes, agentFlow }),
+    findHook: createHooks(compiled, router, { limit: config.server.maxBodyBytes, agentFlow, senders }),
     explain: router.explain,
     mappings: compiled,
     transforms,
+    senders,
     verifiers,
     problems: [
       ...verifiers.flatMap((verifier) => (verifier.kind === 'broken' ? verifier.problem : [])),

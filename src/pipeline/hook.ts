@@ -7,7 +7,7 @@ import type { CompiledMapping } from './compile.ts'
 import type { CompiledFlow } from './flow.ts'
 import type { Identity } from './identity.ts'
 import type { HookMappings, Router } from './match.ts'
-import { recogniseSender } from './sources.ts'
+import type { SenderTable } from './senders.ts'
 
 /** A mapping that requires a proof of its sender. */
 export type SignedMapping = CompiledMapping & {
@@ -35,6 +35,7 @@ export type Hook = {
   /** The first mapping that is open to the delivery and whose conditions are all true. */
   readonly find: HookMappings<CompiledMapping>['find']
   readonly tokenless: TokenlessRules
+  readonly senders: SenderTable
   /** The flow of the runs of the built-in hook `agent`. */
   readonly agentFlow?: CompiledFlow | undefined
 }
@@ -56,14 +57,18 @@ const noMappings: HookMappings<never> = { mappings: [], find: () => ({ mapping: 
 export function createHooks(
   mappings: readonly CompiledMapping[],
   router: Router<CompiledMapping>,
-  { limit, agentFlow }: { readonly limit: number; readonly agentFlow: CompiledFlow | undefined },
+  {
+    limit,
+    agentFlow,
+    senders,
+  }: Pick<Hook, 'senders'> & { readonly limit: number; readonly agentFlow: CompiledFlow | undefined },
 ): (path: string) => Hook {
-  const rules = createTokenlessRules(mappings, router, limit)
-  const builtIn = { ...buildHook('built-in', noMappings, limit, rules), agentFlow }
+  const common = { senders, tokenless: createTokenlessRules(mappings, router, limit) }
+  const builtIn = { ...buildHook('built-in', noMappings, limit, common), agentFlow }
   // names that no mapping has share a hook, so the configuration limits the number of hooks
   const hooks = new Map<HookMappings<CompiledMapping>, Hook>()
   // a name that is empty or too long is not a hook, even if a mapping takes every name
-  const nameless = buildHook('unknown', noMappings, limit, rules)
+  const nameless = buildHook('unknown', noMappings, limit, common)
 
   return (path) => {
     if (path === 'wake' || path === 'agent') return builtIn
@@ -71,7 +76,7 @@ export function createHooks(
     const hookMappings = router.findMappings(path)
     const known = hooks.get(hookMappings)
     if (known !== undefined) return known
-    const hook = buildHook(hookMappings.mappings.length > 0 ? 'mapped' : 'unknown', hookMappings, limit, rules)
+    const hook = buildHook(hookMappings.mappings.length > 0 ? 'mapped' : 'unknown', hookMappings, limit, common)
     hooks.set(hookMappings, hook)
     return hook
   }
@@ -81,7 +86,7 @@ function buildHook(
   kind: Hook['kind'],
   { mappings, find }: HookMappings<CompiledMapping>,
   limit: number,
-  tokenless: TokenlessRules,
+  common: Pick<Hook, 'senders' | 'tokenless'>,
 ): Hook {
   const signed = mappings.filter((mapping): mapping is SignedMapping => mapping.verifier !== undefined)
   return {
@@ -97,7 +102,7 @@ function buildHook(
     maxBodyBytes: findMaxBodyBytes(mappings, limit),
     readsPayload: kind === 'built-in' || mappings.some(({ readsPayload }) => readsPayload),
     find,
-    tokenless,
+    ...common,
   }
 }
 
@@ -189,7 +194,7 @@ export function toAcceptedBodies(hook: Hook, head: SenderHead): Accepts {
 type SenderHead = Pick<DeliveryHead, 'admitted' | 'verifiedBy' | 'headers'>
 
 /** The fields of forms with JSON that the sender is known for, or that a mapping names which the credentials open. */
-function listJsonFields({ mappings, signed }: Hook, { admitted, verifiedBy, headers }: SenderHead): string[] {
+function listJsonFields({ mappings, signed, senders }: Hook, { admitted, verifiedBy, headers }: SenderHead): string[] {
   const named = mappings.flatMap((mapping) =>
     mapping.mapping.jsonFields !== undefined && findDenial(mapping, admitted) === undefined
       ? mapping.mapping.jsonFields
@@ -198,6 +203,6 @@ function listJsonFields({ mappings, signed }: Hook, { admitted, verifiedBy, head
   const proofs = listOpeningProofs(admitted)
   const isSigned = signed.some(({ identity, verifier }) => verifier.covers.body && isProved(identity, proofs))
   // no header may change how a signed body is read
-  const sender = recogniseSender({ verifiedBy, headers: isSigned ? {} : headers })
+  const sender = senders.recognise({ verifiedBy, headers: isSigned ? {} : headers })
   return [...new Set([...named, ...(sender?.facts.jsonFields ?? [])])]
 }

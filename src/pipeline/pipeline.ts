@@ -24,7 +24,7 @@ import {
   toTransformCall,
 } from './merge.ts'
 import { countParts, type ItemsList, LongListProblem, maxActions, splitItems, toItemsProblem } from './items.ts'
-import { isAboutOwnComment } from './forges.ts'
+import { isAboutOwnComment } from './event-place.ts'
 import { agentHookRing, cancelReason, type FlowAction, planFlow, readCancel } from './flow.ts'
 import type { SenderResponse } from '../model/response.ts'
 import { parseResponse } from './response.ts'

@@ -25,7 +25,7 @@ import {
 } from '../model/config/permission.ts'
 import { Problem } from '../model/problem.ts'
 import type { Delivery } from '../model/delivery.ts'
-import { readPlace } from './forges.ts'
+import { readPlace } from './event-place.ts'
 import { toOrigin } from './merge.ts'
 
 type PolicyInput = {

@@ -1,44 +1,151 @@
-// The table of senders: one row for each sender, in files by domain.
-// Order is the priority of detection: Forgejo and Gitea also send the headers of the forges that they imitate, and many
-// senders send the headers of a shared convention.
-import type { Scheme } from './verifiers/scheme.ts'
-import { agentsSenders } from './senders/agents.ts'
-import { chatSenders } from './senders/chat.ts'
-import { cloudSenders } from './senders/cloud.ts'
-import { codeSenders } from './senders/code.ts'
-import { conventionsSenders } from './senders/conventions.ts'
-import { customersSenders } from './senders/customers.ts'
-import { mailSenders } from './senders/mail.ts'
-import { moneySenders } from './senders/money.ts'
-import { operationsSenders } from './senders/operations.ts'
-import { peopleSenders } from './senders/people.ts'
-import type { Sender } from './senders/sender.ts'
-import { shopsSenders } from './senders/shops.ts'
-import { workSenders } from './senders/work.ts'
+// The senders that a generation knows, as tables: to recognise the sender of a request, and to find the scheme of its proof.
+import { Problem } from '../model/problem.ts'
+import type { Delivery } from '../model/delivery.ts'
+import type { Scheme } from '../model/scheme.ts'
+import type { Mark, RecognisedSender, SenderDefinition, SenderFacts } from '../model/sender.ts'
+import type { DefinedVerifier } from '../model/verifier.ts'
+import { unlistedNames } from './verifiers/generic.ts'
 
-export const senders: readonly Sender[] = [
-  ...codeSenders,
-  ...operationsSenders,
-  ...workSenders,
-  ...moneySenders,
-  ...shopsSenders,
-  ...customersSenders,
-  ...peopleSenders,
-  ...chatSenders,
-  ...mailSenders,
-  ...cloudSenders,
-  ...agentsSenders,
-  // last, so that a sender with its own headers is preferred
-  ...conventionsSenders,
-]
+type Headers = Delivery['headers']
 
-export const schemes: readonly Scheme[] = senders.flatMap(({ source, label, docs, scheme, schemes: several }) => {
+export type SenderTable = {
+  readonly rows: readonly SenderFacts[]
+  /** The schemes of all senders, in the order of the senders. */
+  readonly schemes: readonly Scheme[]
+  /** Every name for `verify.scheme`, except those of modules in `hooks/verifiers`. */
+  readonly schemeNames: readonly string[]
+  /**
+   * The headers with a proof. The header of a proof by certificate is not in the list: it can have the kind of the message, as that of Amazon SNS has.
+   */
+  readonly proofHeaders: ReadonlySet<string>
+  readonly findScheme: (id: string) => Scheme | undefined
+  /** The sender with this name. */
+  readonly find: (name: string | undefined) => SenderFacts | undefined
+  /**
+   * The sender of a delivery: the one that a proof names, else the one that the headers show, else the one that the payload names. No other
+   * function decides this, and each delivery carries the result. Undefined for a sender that is not in the list. Headers can be forged, so only
+   * `verifiedBy` is a proof.
+   */
+  readonly recognise: (given: {
+    readonly verifiedBy?: string | undefined
+    readonly headers: Headers
+    readonly namedSource?: string | undefined
+  }) => RecognisedSender | undefined
+}
+
+/** What a mapping can name in `verify.scheme`. `verifiers`: schemes in code, which cannot replace those of senders. */
+export type KnownSchemes = {
+  readonly senders: SenderTable
+  readonly verifiers?: readonly DefinedVerifier[] | undefined
+}
+
+/**
+ * The order of the rows is the priority of detection. Throws `config-invalid` if two senders, or two schemes, have the same name: a plugin cannot
+ * replace a sender that is built in.
+ */
+export function createSenders(rows: readonly SenderDefinition[]): SenderTable {
+  const schemes = rows.flatMap(listSchemes)
+  const byName = indexByName(rows, ({ name }) => name, 'senders')
+  const byId = indexByName(schemes, ({ id }) => id, 'schemes')
+  for (const id of unlistedNames) if (byId.has(id)) throw buildTwiceProblem('schemes', id)
+  const byHeader = indexMarks(rows)
+  const find: SenderTable['find'] = (name) => (name === undefined ? undefined : byName.get(name))
+
+  /** The sender that the headers show; the first one of the list if they match several. */
+  function findMarked(headers: Headers): SenderFacts | undefined {
+    let best: number | undefined
+    for (const name of Object.keys(headers)) {
+      const known = byHeader.get(name)
+      if (known === undefined || known.like?.test(headers[name] ?? '') === false) continue
+      for (const { mark, rank } of known.marks) {
+        if ((best === undefined || rank < best) && isMarked(mark, headers)) best = rank
+      }
+    }
+    return best === undefined ? undefined : rows[best]
+  }
+
+  return {
+    rows,
+    schemes,
+    schemeNames: [...byId.keys(), ...unlistedNames],
+    proofHeaders: new Set(schemes.flatMap(listProofHeaders)),
+    findScheme: (id) => byId.get(id),
+    find,
+    recognise({ verifiedBy, headers, namedSource }) {
+      const proved = find(verifiedBy)
+      if (proved !== undefined) return { facts: proved, shownBy: 'proof' }
+      const shown = findMarked(headers)
+      if (shown !== undefined) return { facts: shown, shownBy: 'headers' }
+      const named = find(namedSource)
+      return named && { facts: named, shownBy: 'payload' }
+    },
+  }
+}
+
+function listSchemes({ name, label, docs, scheme, schemes: several }: SenderDefinition): readonly Scheme[] {
   if (docs === undefined) return []
-  return (several ?? [scheme]).map(({ id = source, variant, ...row }) => ({
+  return (several ?? [scheme]).map(({ id = name, variant, ...row }) => ({
     ...row,
     id,
-    source,
+    source: name,
     label: variant === undefined ? label : `${label} (${variant})`,
     docs,
   }))
-})
+}
+
+function listProofHeaders(scheme: Scheme): readonly string[] {
+  if (scheme.kind === 'code') return [...scheme.code.headers, ...(scheme.code.secretHeaders ?? [])]
+  return 'header' in scheme && scheme.kind !== 'x509' && scheme.header !== undefined ? [scheme.header] : []
+}
+
+function indexByName<Row>(rows: readonly Row[], readName: (row: Row) => string, what: string): Map<string, Row> {
+  const index = new Map<string, Row>()
+  for (const row of rows) {
+    const name = readName(row)
+    if (index.has(name)) throw buildTwiceProblem(what, name)
+    index.set(name, row)
+  }
+  return index
+}
+
+function buildTwiceProblem(what: string, name: string): Problem {
+  return new Problem('config-invalid', `Two ${what} have the name "${name}": rename the one of the plugin.`)
+}
+
+function isMarked(mark: Mark, headers: Headers): boolean {
+  if (mark.beside !== undefined && !Object.hasOwn(headers, mark.beside)) return false
+  // own properties only: a mark may have any name
+  return (
+    mark.like === undefined || mark.like.test(Object.hasOwn(headers, mark.header) ? (headers[mark.header] ?? '') : '')
+  )
+}
+
+type MarkedHeader = {
+  readonly marks: readonly { readonly mark: Mark; readonly rank: number }[]
+  /**
+   * One pattern for the values of all its marks, in place of a test for each sender. Undefined if a mark takes any value, or if the patterns have
+   * different flags.
+   */
+  readonly like: RegExp | undefined
+}
+
+/** The marks by header name: the lookup takes one step for each header, not one for each sender. */
+function indexMarks(rows: readonly SenderFacts[]): ReadonlyMap<string, MarkedHeader> {
+  const index = new Map<string, { mark: Mark; rank: number }[]>()
+  for (const [rank, { marks = [] }] of rows.entries()) {
+    for (const mark of marks) {
+      const found = index.get(mark.header)
+      if (found === undefined) index.set(mark.header, [{ mark, rank }])
+      else found.push({ mark, rank })
+    }
+  }
+  return new Map(
+    [...index].map(([name, marks]) => [name, { marks, like: toUnion(marks.map(({ mark }) => mark.like)) }]),
+  )
+}
+
+function toUnion(likes: readonly (RegExp | undefined)[]): RegExp | undefined {
+  const [flags, ...others] = new Set(likes.map((like) => like?.flags))
+  if (flags === undefined || others.length > 0) return undefined
+  return new RegExp(likes.map((like) => `(?:${like?.source})`).join('|'), flags)
+}

@@ -1,4 +1,4 @@
-// Recognises the sender of a delivery, its event and its delivery id. Headers can be forged, so nothing here is a proof.
+// Reads the event, the delivery id and other facts of a delivery where its sender puts them. Headers can be forged, so nothing here is a proof.
 import type { Coverage, Verified } from '../model/verifier.ts'
 import { readJsonBody } from './verifiers/proof.ts'
 import type { Origin } from '../model/action.ts'
@@ -6,57 +6,13 @@ import type { Delivery } from '../model/delivery.ts'
 import { isJsonObject, type SentValue } from '../base/json.ts'
 import { isNumber } from '../base/sent-number.ts'
 import { readPayload } from '../model/body.ts'
-import type { Fact, Mark, RecognisedSender, SenderFacts } from '../model/sender.ts'
+import type { Fact, RecognisedSender, SenderFacts } from '../model/sender.ts'
 import { readPath, type Path } from './path.ts'
-import { senders } from './senders.ts'
 
 type Headers = Delivery['headers']
 
 /** Longer event names and ids are ignored: if they were cut, two of these texts could become equal. */
 const maxFactChars = 256
-
-/** The marks by header name: the lookup takes one step for each header, not one for each sender. */
-const byHeader = indexMarks()
-const byName = new Map(senders.map((sender) => [sender.source, sender]))
-
-/**
- * The row of the table of senders for a delivery: the one that a proof names, else the one that the headers show, else the one that the payload
- * names. No other function decides this, and each delivery carries the result. Undefined if there is no row.
- */
-export function recogniseSender({
-  verifiedBy,
-  headers,
-  namedSource,
-}: {
-  readonly verifiedBy?: string | undefined
-  readonly headers: Headers
-  readonly namedSource?: string | undefined
-}): RecognisedSender | undefined {
-  const proved = findSender(verifiedBy)
-  if (proved !== undefined) return { facts: proved, shownBy: 'proof' }
-  const shown = findMarkedSender(headers)
-  if (shown !== undefined) return { facts: shown, shownBy: 'headers' }
-  const named = findSender(namedSource)
-  return named && { facts: named, shownBy: 'payload' }
-}
-
-/** The sender that the headers show; the first one of the table if they match several. */
-function findMarkedSender(headers: Headers): SenderFacts | undefined {
-  let best: number | undefined
-  for (const name of Object.keys(headers)) {
-    const known = byHeader.get(name)
-    if (known === undefined || known.like?.test(headers[name] ?? '') === false) continue
-    for (const { mark, rank } of known.marks) {
-      if ((best === undefined || rank < best) && isMarked(mark, headers)) best = rank
-    }
-  }
-  return best === undefined ? undefined : senders[best]
-}
-
-/** The row of the table of senders with this name. */
-export function findSender(source: string | undefined): SenderFacts | undefined {
-  return source === undefined ? undefined : byName.get(source)
-}
 
 /** The parts of a delivery from which facts are read. */
 type ReadableDelivery = Pick<Delivery, 'headers' | 'body'>
@@ -133,40 +89,6 @@ function readFactText(value: SentValue | undefined): string | undefined {
 
 function ownHeader(headers: Headers, name: string): string | undefined {
   return Object.hasOwn(headers, name) ? headers[name] : undefined
-}
-
-function isMarked(mark: Mark, headers: Headers): boolean {
-  if (mark.beside !== undefined && !Object.hasOwn(headers, mark.beside)) return false
-  return mark.like === undefined || mark.like.test(ownHeader(headers, mark.header) ?? '')
-}
-
-type MarkedHeader = {
-  readonly marks: readonly { readonly mark: Mark; readonly rank: number }[]
-  /**
-   * One pattern for the values of all its marks, in place of a test for each sender. Undefined if a mark takes any value, or if the patterns have
-   * different flags.
-   */
-  readonly like: RegExp | undefined
-}
-
-function indexMarks(): ReadonlyMap<string, MarkedHeader> {
-  const index = new Map<string, { mark: Mark; rank: number }[]>()
-  for (const [rank, { marks = [] }] of senders.entries()) {
-    for (const mark of marks) {
-      const found = index.get(mark.header)
-      if (found === undefined) index.set(mark.header, [{ mark, rank }])
-      else found.push({ mark, rank })
-    }
-  }
-  return new Map(
-    [...index].map(([name, marks]) => [name, { marks, like: toUnion(marks.map(({ mark }) => mark.like)) }]),
-  )
-}
-
-function toUnion(likes: readonly (RegExp | undefined)[]): RegExp | undefined {
-  const [flags, ...others] = new Set(likes.map((like) => like?.flags))
-  if (flags === undefined || others.length > 0) return undefined
-  return new RegExp(likes.map((like) => `(?:${like?.source})`).join('|'), flags)
 }
 
 /**

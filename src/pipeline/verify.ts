@@ -1,21 +1,21 @@
 // Makes a verifier from the settings of a mapping. Invalid settings are reported when they are loaded, not with a delivery.
 import { findNearest } from '../base/text.ts'
 import { Problem } from '../model/problem.ts'
-import type { DefinedVerifier, PinnedFetch, Verifier } from '../model/verifier.ts'
+import type { PinnedFetch, Verifier } from '../model/verifier.ts'
 import type { VerifySettings } from '../model/config/verify.ts'
 import { createAsymmetricProof } from './verifiers/asymmetric.ts'
 import { createBodyHmacProof } from './verifiers/body-hmac.ts'
 import { createClientStateProof } from './verifiers/client-state.ts'
 import { createConcatHashProof } from './verifiers/concat-hash.ts'
-import { createBrokenVerifier, createDefinedVerifier } from './verifiers/defined.ts'
-import { applyHeaderSettings, findUnlistedScheme, unlistedNames } from './verifiers/generic.ts'
+import { createBrokenVerifier, createCodeProof, toCodeScheme } from './verifiers/defined.ts'
+import { applyHeaderSettings, findUnlistedScheme } from './verifiers/generic.ts'
 import { isHandshakeDue, handshakes } from './verifiers/handshakes.ts'
 import { createHmacProof } from './verifiers/hmac.ts'
 import { createJwtProof } from './verifiers/jwt.ts'
 import { readSecrets } from './verifiers/keys.ts'
 import { toSettingProblem, type Proof, type ProofTools } from './verifiers/proof.ts'
-import type { Scheme } from './verifiers/scheme.ts'
-import { schemes } from './senders.ts'
+import type { Scheme } from '../model/scheme.ts'
+import type { KnownSchemes } from './senders.ts'
 import { createBasicProof, createTokenProof } from './verifiers/token.ts'
 import { createX509Proof } from './verifiers/x509.ts'
 
@@ -25,23 +25,19 @@ export type VerifierTools = {
   readonly now: () => number
   /** Secrets that the sender gave in a handshake; the same array until they change. */
   readonly handed?: () => readonly string[]
-  /** Schemes in code. They cannot replace built-in ones. */
-  readonly defined?: readonly DefinedVerifier[]
 }
 
-const byId = new Map(schemes.map((scheme) => [scheme.id, scheme]))
-
-/** Every name for `verify.scheme`, except the names of schemes in code. */
-export const schemeNames: readonly string[] = [...byId.keys(), ...unlistedNames]
-
 /** Throws `config-invalid` with the scheme, the setting that is missing or wrong, and the expected value. */
-export function createVerifier(settings: VerifySettings, tools: VerifierTools): Verifier {
-  const defined = tools.defined?.find(({ scheme }) => scheme === settings.scheme)
-  const scheme = findUnlistedScheme(settings) ?? byId.get(settings.scheme)
+export function createVerifier(
+  settings: VerifySettings,
+  { senders, verifiers = [], ...tools }: VerifierTools & KnownSchemes,
+): Verifier {
+  const scheme = findUnlistedScheme(settings) ?? senders.findScheme(settings.scheme)
   if (scheme !== undefined) return createSchemeVerifier(scheme, settings, tools)
-  if (defined?.kind === 'sound') return createDefinedVerifier(defined, settings, tools)
+  const defined = verifiers.find((other) => other.scheme === settings.scheme)
+  if (defined?.kind === 'sound') return createSchemeVerifier(toCodeScheme(defined), settings, tools)
   if (defined?.kind === 'broken') return createBrokenVerifier(defined.scheme, defined.problem)
-  const known = [...schemeNames, ...(tools.defined ?? []).map((other) => other.scheme)]
+  const known = [...senders.schemeNames, ...verifiers.map((other) => other.scheme)]
   const near = findNearest(settings.scheme, known)
   throw new Problem(
     'config-invalid',
@@ -52,6 +48,25 @@ export function createVerifier(settings: VerifySettings, tools: VerifierTools): 
   )
 }
 
+/** How each kind of proof is made. */
+const proofs: { readonly [Kind in Scheme['kind']]: (scheme: Scheme & { kind: Kind }, tools: ProofTools) => Proof } = {
+  hmac: (scheme, tools) => createHmacProof(applyHeaderSettings(scheme, tools.settings), tools),
+  token: createTokenProof,
+  basic: createBasicProof,
+  ed25519: createAsymmetricProof,
+  ecdsa: createAsymmetricProof,
+  x509: createX509Proof,
+  jwt: createJwtProof,
+  'body-hmac': createBodyHmacProof,
+  'concat-hash': createConcatHashProof,
+  'client-state': createClientStateProof,
+  code: createCodeProof,
+}
+
+function createProof<Kind extends Scheme['kind']>(scheme: Scheme & { kind: Kind }, tools: ProofTools): Proof {
+  return proofs[scheme.kind](scheme, tools)
+}
+
 /** Kinds of proof that do not sign a time. */
 const timeless: ReadonlySet<Scheme['kind']> = new Set(['token', 'basic', 'concat-hash', 'client-state'])
 
@@ -60,24 +75,27 @@ function createSchemeVerifier(scheme: Scheme, settings: VerifySettings, tools: V
   if (settings.toleranceSeconds !== undefined && isTimeless) {
     throw toSettingProblem(settings, 'does not sign a time, so verify.toleranceSeconds has no effect. Remove it.')
   }
-  if (settings.decompressed === true && scheme.id !== 'generic-hmac')
+  // code gets all settings, and decides about them
+  const isOwn = scheme.kind === 'code'
+  if (settings.decompressed === true && scheme.id !== 'generic-hmac' && !isOwn)
     throw toSettingProblem(settings, 'has no key verify.decompressed. Remove it: only "generic-hmac" has it.')
-  if (settings.get === true && scheme.id !== 'url-secret')
+  const acceptsGet = settings.get === true && !isOwn
+  if (acceptsGet && scheme.id !== 'url-secret')
     throw toSettingProblem(settings, 'takes no GET requests. Remove verify.get: only "url-secret" has it.')
   const secrets = createSecrets(scheme, settings, tools)
   const { fetch, now } = tools
   const proof = createProof(scheme, { settings, secrets, fetch, now })
   const schemeHandshakes = (scheme.handshakes ?? [])
     .map((name) => handshakes[name])
-    .filter(({ method }) => method !== 'GET' || settings.get !== true)
+    .filter(({ method }) => method !== 'GET' || !acceptsGet)
   return {
     scheme: scheme.id,
     source: scheme.source,
     secretHeaders: [...new Set([...proof.secretHeaders, ...(scheme.secretHeaders ?? [])])],
     handsOver: scheme.handsOver === true,
     handshakeMethods: [...new Set(schemeHandshakes.map(({ method }) => method))].filter((method) => method !== 'POST'),
-    acceptsEmpty: scheme.acceptsEmpty === true || settings.get === true,
-    acceptsGet: settings.get === true,
+    acceptsEmpty: scheme.acceptsEmpty === true || acceptsGet,
+    acceptsGet,
     covers: proof.covers,
     isClaimed: proof.isClaimed,
     verify: proof.verify,
@@ -102,7 +120,7 @@ function createSchemeVerifier(scheme: Scheme, settings: VerifySettings, tools: V
 function createSecrets(scheme: Scheme, settings: VerifySettings, { handed }: VerifierTools): () => readonly string[] {
   const isKeyed = scheme.kind !== 'ed25519' && scheme.kind !== 'ecdsa' && scheme.kind !== 'x509'
   if (!isKeyed || (scheme.kind === 'jwt' && scheme.algorithm !== 'HS256')) return () => []
-  const own = readSecrets(settings, scheme.handsOver)
+  const own = readSecrets(settings, scheme.handsOver === true || scheme.kind === 'code')
   if (scheme.handsOver !== true || handed === undefined) return () => own
   let seen: readonly string[] | undefined
   let all = own
@@ -113,29 +131,5 @@ function createSecrets(scheme: Scheme, settings: VerifySettings, { handed }: Ver
       all = [...own, ...current]
     }
     return all
-  }
-}
-
-function createProof(scheme: Scheme, tools: ProofTools): Proof {
-  switch (scheme.kind) {
-    case 'hmac':
-      return createHmacProof(applyHeaderSettings(scheme, tools.settings), tools)
-    case 'token':
-      return createTokenProof(scheme, tools)
-    case 'basic':
-      return createBasicProof(scheme, tools)
-    case 'ed25519':
-    case 'ecdsa':
-      return createAsymmetricProof(scheme, tools)
-    case 'x509':
-      return createX509Proof(scheme, tools)
-    case 'jwt':
-      return createJwtProof(scheme, tools)
-    case 'body-hmac':
-      return createBodyHmacProof(scheme, tools)
-    case 'concat-hash':
-      return createConcatHashProof(scheme, tools)
-    case 'client-state':
-      return createClientStateProof(scheme, tools)
   }
 }

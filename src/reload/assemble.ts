@@ -14,7 +14,8 @@ import { findNearest } from '../base/text.ts'
 import { Problem } from '../model/problem.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
 import { toIdentity } from '../pipeline/identity.ts'
-import { schemes } from '../pipeline/senders.ts'
+import type { SenderTable } from '../pipeline/senders.ts'
+import { builtInSenders } from '../built-in.ts'
 import { type LoadedChannels, loadChannels } from './channels.ts'
 import { loadPacks, type Pack, reportPacks, describeUnknownPreset } from './packs.ts'
 import { checkShortSecrets } from './secret-issues.ts'
@@ -24,6 +25,7 @@ export type AssembledParts = LoadedVerifiers &
   Pick<LoadedChannels, 'channels'> & {
     readonly packs: readonly Pack[]
     readonly mappings: readonly NamedMapping[]
+    readonly senders: SenderTable
   }
 
 export type Assembler = {
@@ -58,12 +60,16 @@ export function createAssembler(dir: string): Assembler {
       const own = await loadChannels({ dir, config, serving: serving?.channels ?? [] }, channelDefinitions)
       checkRunnersAndChannels(config, own.channels)
       const packs = await loadPacks(dir, listWantedPacks(config), packDefinitions)
-      const mappings = buildMappings(config, packs)
+      const senders = builtInSenders
+      const mappings = buildMappings(config, packs, senders)
       const before = serving?.verifiers ?? []
-      const { verifiers, reports } = await loadVerifiers({ dir, mappings, packs, serving: before }, verifierDefinitions)
-      checkShortSecrets(config, mappings, verifiers)
+      const { verifiers, reports } = await loadVerifiers(
+        { dir, mappings, packs, senders, serving: before },
+        verifierDefinitions,
+      )
+      checkShortSecrets(config, mappings, { senders, verifiers })
       const all = [...reportPacks(packs, serving?.packs), ...reports, ...own.reports]
-      return { packs, mappings, verifiers, channels: own.channels, reports: all }
+      return { packs, mappings, senders, verifiers, channels: own.channels, reports: all }
     },
     inputs: () => [...packDefinitions.inputs(), ...verifierDefinitions.inputs(), ...channelDefinitions.inputs()],
   }
@@ -89,7 +95,7 @@ function describePlace(index: number): string {
 }
 
 /** All mappings in order of priority: first those of the operator, then those of each preset. */
-function buildMappings(config: Config, packs: readonly Pack[]): NamedMapping[] {
+function buildMappings(config: Config, packs: readonly Pack[], senders: SenderTable): NamedMapping[] {
   const own = config.hooks.mappings.map((mapping, index) => ({
     ...mapping,
     id: readMappingId(mapping, index),
@@ -109,15 +115,15 @@ function buildMappings(config: Config, packs: readonly Pack[]): NamedMapping[] {
       : 'hooks.presets has a preset twice: remove one, or give it another path.'
     throw new Problem('config-invalid', `Two mappings have the id "${duplicate.id}". ${next}`)
   }
-  checkSharedSecrets(all)
+  checkSharedSecrets(all, senders)
   return all
 }
 
 /** Throws if two mappings would share the secret that a sender hands over: the secret of one sender must not open the mapping of another one. */
-function checkSharedSecrets(mappings: readonly NamedMapping[]): void {
+function checkSharedSecrets(mappings: readonly NamedMapping[], senders: SenderTable): void {
   const owners = new Map<string, string>()
   for (const mapping of mappings) {
-    if (schemes.find(({ id }) => id === mapping.verify?.scheme)?.handsOver !== true) continue
+    if (senders.findScheme(mapping.verify?.scheme ?? '')?.handsOver !== true) continue
     const { secretsName } = toIdentity(mapping)
     const other = owners.get(secretsName)
     if (other !== undefined) {

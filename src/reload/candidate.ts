@@ -67,9 +67,9 @@ async function buildFrom(
 ): Promise<Candidate> {
   const { config, env: settings } = read
   const assembled = await assembler.assemble(config, against.serving?.assembled)
-  const { mappings, verifiers, reports } = assembled
+  const { mappings, senders, verifiers, reports } = assembled
   // reports an invalid template before any transform is loaded
-  createGeneration({ config, mappings, transforms: new Map(), verifiers })
+  createGeneration({ config, mappings, transforms: new Map(), senders, verifiers })
   const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
   const refs = mappings.flatMap(({ transform }) => transform ?? [])
   const { transforms: limits } = config.hooks
@@ -77,12 +77,12 @@ async function buildFrom(
   const loaded = await load({ root, refs, settings: { ...limits, env } })
   const { transforms, modules } = await chooseTransforms({
     root,
-    parts: { config, mappings, transforms: loaded.transforms, verifiers },
+    parts: { config, mappings, transforms: loaded.transforms, senders, verifiers },
     serving: against.serving?.generation.transforms,
     changed: against.changed,
     suspects: against.suspects,
   })
-  const parts = { config, mappings, transforms, verifiers }
+  const parts = { config, mappings, transforms, senders, verifiers }
   const generation = createGeneration({ ...parts, env, verifierTools })
   const isAllLive = [...loaded.transforms].every(([key, transform]) => transforms.get(key) === transform)
   const edited = isAllLive ? generation : createGeneration({ ...parts, env, transforms: loaded.transforms })

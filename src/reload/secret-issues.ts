@@ -3,16 +3,12 @@ import { listLeaves } from '../config/warnings.ts'
 import type { Config } from '../model/config/config.ts'
 import { toDottedPath } from '../model/config/issue.ts'
 import { Problem } from '../model/problem.ts'
-import type { DefinedVerifier } from '../model/verifier.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
+import type { KnownSchemes } from '../pipeline/senders.ts'
 import { findSecretFault } from '../pipeline/verifiers/secret-length.ts'
 
 /** Throws `config-invalid` with a line for each secret that is too short. `mappings`: those of the configuration, then those of its presets. */
-export function checkShortSecrets(
-  { hooks }: Config,
-  mappings: readonly NamedMapping[],
-  verifiers: readonly DefinedVerifier[],
-): void {
+export function checkShortSecrets({ hooks }: Config, mappings: readonly NamedMapping[], known: KnownSchemes): void {
   const presetLeaves = listLeaves({ hooks: { presets: hooks.presets } }, [])
   const findPlace = (index: number, secret: string, key: string): string => {
     if (index < hooks.mappings.length) return `hooks.mappings[${index}].verify.${key}`
@@ -27,7 +23,7 @@ export function checkShortSecrets(
       ...secrets.map((one, at) => ({ key: `secrets[${at}]`, secret: one })),
     ]
     return all.flatMap((one) => {
-      const why = findSecretFault(one.secret, verify, verifiers)
+      const why = findSecretFault(one.secret, verify, known)
       return why === undefined
         ? []
         : `${findPlace(index, one.secret, one.key)} ${why}, and set it at the sender too. If the sender makes the secret, copy all of it.`

@@ -7,7 +7,7 @@ import { findNearest } from '../base/text.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
 import type { DefinedVerifier } from '../model/verifier.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
-import { schemeNames } from '../pipeline/verify.ts'
+import type { SenderTable } from '../pipeline/senders.ts'
 import { type ModuleReport, chooseVersion } from './gate.ts'
 import type { Pack } from './packs.ts'
 
@@ -26,18 +26,21 @@ export async function loadVerifiers(
     dir,
     mappings,
     packs,
+    senders,
     serving,
   }: {
     dir: string
     mappings: readonly NamedMapping[]
     packs: readonly Pack[]
+    senders: SenderTable
     serving: readonly DefinedVerifier[]
   },
   definitions: Definitions,
 ): Promise<LoadedVerifiers> {
+  const { schemeNames } = senders
   const own = await listNames(dir, 'verifier')
-  for (const name of own) checkNotBuiltIn(name, `hooks/verifiers/${name}`)
-  const ofPacks = packs.flatMap(listPackVerifiers)
+  for (const name of own) checkNotBuiltIn(name, `hooks/verifiers/${name}`, schemeNames)
+  const ofPacks = packs.flatMap((pack) => listPackVerifiers(pack, schemeNames))
   const duplicate = ofPacks.find(({ scheme }, index) => ofPacks.findIndex((other) => other.scheme === scheme) !== index)
   const clash = ofPacks.find(({ scheme }) => own.includes(scheme))
   if (duplicate !== undefined || clash !== undefined) {
@@ -66,16 +69,16 @@ export async function loadVerifiers(
   }
 }
 
-function listPackVerifiers({ name, preset, origin }: Pack): DefinedVerifier[] {
+function listPackVerifiers({ name, preset, origin }: Pack, schemeNames: readonly string[]): DefinedVerifier[] {
   if (origin === undefined) return []
   const { label, hash, describeThrown } = origin
   return (preset.verifiers ?? []).map((definition) => {
-    checkNotBuiltIn(definition.scheme, `${label}: a verifier of the preset "${name}"`)
+    checkNotBuiltIn(definition.scheme, `${label}: a verifier of the preset "${name}"`, schemeNames)
     return { kind: 'sound', scheme: definition.scheme, definition, hash, describeThrown }
   })
 }
 
-function checkNotBuiltIn(scheme: string, what: string): void {
+function checkNotBuiltIn(scheme: string, what: string, schemeNames: readonly string[]): void {
   if (!schemeNames.includes(scheme)) return
   throw new Problem('config-invalid', `${what} has the name of the built-in scheme "${scheme}". Rename it.`)
 }

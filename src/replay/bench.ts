@@ -159,7 +159,7 @@ export function createHookBench(parts: {
 
 /** The generation with an unsaved template. */
 function withDraft(generation: Generation, hook: string, { mappingId, template }: Draft): Generation {
-  const { config, env, transforms, verifiers } = generation
+  const { config, env, transforms, senders, verifiers } = generation
   const mappings = generation.mappings.map(({ mapping }) => mapping)
   const at = mappings.findIndex(({ id }) => id === mappingId)
   const found = mappings[at]
@@ -173,7 +173,7 @@ function withDraft(generation: Generation, hook: string, { mappingId, template }
   } else {
     mappings[at] = { ...found, [found.action === 'wake' ? 'textTemplate' : 'messageTemplate']: template }
   }
-  return createGenerationWithDraft({ config, env, mappings, transforms, verifiers })
+  return createGenerationWithDraft({ config, env, mappings, transforms, senders, verifiers })
 }
 
 function findFreeId(mappings: readonly { readonly id: string }[], hook: string): string {

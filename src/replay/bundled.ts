@@ -5,7 +5,8 @@ import { type Fixture, parseFixture } from './fixture-files.ts'
 import { findNearest } from '../base/text.ts'
 import { toJsonBody } from '../model/body.ts'
 import { Problem } from '../model/problem.ts'
-import { readEvent, recogniseSender } from '../pipeline/sources.ts'
+import { builtInSenders } from '../built-in.ts'
+import { readEvent } from '../pipeline/sources.ts'
 import { resolvePackagePath } from '../base/package.ts'
 
 /**
@@ -56,7 +57,7 @@ function isAccepted({ expect }: Fixture): boolean {
 
 /** The event that the headers and the payload show. `from` is the name of a sender or of a transform. */
 export function findSampleEvent(from: string, { headers, payload }: Pick<Fixture['request'], 'headers' | 'payload'>) {
-  const sender = recogniseSender({ verifiedBy: from, headers })
+  const sender = builtInSenders.recognise({ verifiedBy: from, headers })
   return sender && readEvent(sender, { headers, body: toJsonBody(payload) })
 }
 

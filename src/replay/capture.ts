@@ -46,7 +46,11 @@ export function buildCaptureSource(
   const generation = createGeneration({ ...parts, transforms: new Map() })
   const { deliveryId: id, receivedAt } = record
   const delivery = buildDelivery(head, body, { hook: generation.findHook(head.path), id, receivedAt })
-  const safe = redactRequest({ ...delivery, payload: readPayload(delivery.body) }, listConfigSecrets(config, mappings))
+  const safe = redactRequest(
+    { ...delivery, payload: readPayload(delivery.body) },
+    listConfigSecrets(config, mappings),
+    parts.senders,
+  )
   return { record, delivery, safe, mappings, generation }
 }
 

@@ -82,7 +82,7 @@ export async function measureModule(
   module: string,
   { dir, edited, createThreads, store }: MeasuredParts,
 ): Promise<CoverageFields> {
-  const { config, mappings, transforms, verifiers } = edited()
+  const { config, mappings, transforms, senders, verifiers } = edited()
   const own = [...transforms.values()].filter((transform) => transform.module === module)
   if (own.length === 0) throw new Problem('usage-invalid', 'module must be a module that a mapping names.')
   const problem = own.find((transform) => transform.problem !== undefined)?.problem
@@ -91,7 +91,7 @@ export async function measureModule(
   const threads = createThreads(notes.note)
   try {
     const named = mappings.map(({ mapping }) => mapping)
-    const parts: GenerationParts = { config, mappings: named, transforms: threads.of(transforms), verifiers }
+    const parts: GenerationParts = { config, mappings: named, transforms: threads.of(transforms), senders, verifiers }
     const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
     const fixtures = await readFixtures(root, module)
     for (const fixture of fixtures) await runFixture(parts, module, fixture)

@@ -85,9 +85,12 @@ export type DraftParts = {
   readonly newId: () => string
 }
 
-function createDraftGeneration({ config, env, verifiers }: Generation, { template, match }: Draft): Generation {
+function createDraftGeneration(
+  { config, env, senders, verifiers }: Generation,
+  { template, match }: Draft,
+): Generation {
   const mappings = [{ ...parseDraft({ match, accept: ['text', 'xml'], messageTemplate: template }), id: draftId }]
-  return createGenerationWithDraft({ config, env, mappings, transforms: new Map(), verifiers })
+  return createGenerationWithDraft({ config, env, mappings, transforms: new Map(), senders, verifiers })
 }
 
 /** The mapping of a draft. Throws `usage-invalid`. */

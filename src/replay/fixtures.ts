@@ -18,6 +18,7 @@ import type { Decision } from '../pipeline/decision.ts'
 import { decide } from '../pipeline/pipeline.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
 import type { Hook } from '../pipeline/hook.ts'
+import type { SenderTable } from '../pipeline/senders.ts'
 import type { StateReader } from '../pipeline/state.ts'
 import { buildDelivery, toLocalHead } from '../pipeline/delivery.ts'
 
@@ -26,6 +27,7 @@ export type GenerationParts = {
   readonly config: Config
   readonly mappings: readonly NamedMapping[]
   readonly transforms: ReadonlyMap<string, Transform>
+  readonly senders: SenderTable
   /** The schemes in code that the mappings name. */
   readonly verifiers?: readonly DefinedVerifier[]
 }
@@ -99,20 +101,16 @@ function createReader({ state }: Fixture): StateReader | undefined {
  * A generation with only the mappings of this module. If none of them has the path of the fixture, they lose their paths. A module without a
  * mapping gets one without conditions.
  */
-function buildOwnGeneration(
-  { config, mappings, transforms, verifiers }: GenerationParts,
-  module: string,
-  path: string,
-): Generation {
+function buildOwnGeneration({ mappings, ...parts }: GenerationParts, module: string, path: string): Generation {
   const own = mappings.filter(({ transform }) => transform?.module === module)
-  const generation = createGeneration({ config, mappings: own, transforms, verifiers })
+  const generation = createGeneration({ ...parts, mappings: own })
   if (own.length > 0 && generation.findHook(path).mappings.length > 0) return generation
-  const bare = own.length > 0 ? own : [buildBareMapping(module, transforms)]
+  const bare = own.length > 0 ? own : [buildBareMapping(module, parts.transforms)]
   const anywhere = bare.map((mapping) => {
     const { path: _taken, ...match } = mapping.match
     return { ...mapping, match }
   })
-  return createGeneration({ config, mappings: anywhere, transforms, verifiers })
+  return createGeneration({ ...parts, mappings: anywhere })
 }
 
 function buildBareMapping(module: string, transforms: GenerationParts['transforms']): NamedMapping {

@@ -4,8 +4,7 @@ import { isJsonObject, type SentValue } from '../base/json.ts'
 import { stringify } from '../base/sent-json.ts'
 import { classifySecretName, listSecretForms } from '../model/config/secrets.ts'
 import type { Delivery } from '../model/delivery.ts'
-import { schemes } from '../pipeline/senders.ts'
-import { recogniseSender } from '../pipeline/sources.ts'
+import type { SenderTable } from '../pipeline/senders.ts'
 import { replaceTokens } from './token-forms.ts'
 
 export const removedMark = '[removed]'
@@ -23,13 +22,6 @@ export type RedactedRequest = Pick<KeepableRequest, 'headers' | 'query' | 'paylo
 
 const proofName =
   /signature|token|secret|cookie|authorization|api-?key|password|credential|hmac|jwt|-sig$|-verification$/i
-/**
- * The signature headers of known senders. The header of Amazon SNS is not in the list: it has the kind of the message, and the signature is in
- * the body.
- */
-const proofHeaders = new Set(
-  schemes.flatMap((scheme) => ('header' in scheme && scheme.kind !== 'x509' ? (scheme.header ?? []) : [])),
-)
 // headers of the connection and of proxies: they have no information about the event, and may contain a person's address
 const connectionHeader =
   /^(host|connection|content-length|transfer-encoding|content-encoding|accept-encoding|expect|via|forwarded|x-forwarded-.*|x-real-ip|cf-(?!webhook-auth$).*|true-client-ip|x-request-id)$/i
@@ -44,14 +36,19 @@ const secretPaths: readonly RegExp[] = [
   /^(https:\/\/api\.telegram\.org\/bot)[^/?#]+/i,
 ]
 /** `secrets`: known secrets, which are removed everywhere. */
-export function redactRequest(request: KeepableRequest, secrets: readonly string[]): RedactedRequest {
+export function redactRequest(
+  request: KeepableRequest,
+  secrets: readonly string[],
+  senders: SenderTable,
+): RedactedRequest {
+  const isProof = (name: string) => senders.proofHeaders.has(name) || proofName.test(name)
   // most forms of most secrets occur nowhere, and need not be searched in each text
   const whole = stringify([request.headers, request.query, request.payload])
   const known = listSecretForms(secrets).filter((form) => whole.includes(JSON.stringify(form).slice(1, -1)))
   const removed: string[] = []
   const removeSecrets = (text: string) => {
     const rest = redactUrls(known.reduce((left, form) => left.replaceAll(form, removedMark), text))
-    return redactHeaderLines(replaceTokens(rest, removedMark))
+    return redactHeaderLines(replaceTokens(rest, removedMark), isProof)
   }
   const redactText = (text: string, path: string): string => {
     const redacted = removeSecrets(text)
@@ -73,7 +70,7 @@ export function redactRequest(request: KeepableRequest, secrets: readonly string
     // fromEntries defines its keys: `__proto__` stays data
     return Object.fromEntries(entries)
   }
-  const headers = redactHeaders(request, removed)
+  const headers = redactHeaders(request, removed, { isProof, senders })
   const named = Object.entries(request.query).map(([key, value]): [string, string] => {
     const name = removeSecrets(key)
     if (name !== key) removed.push(`query.${name}`)
@@ -125,7 +122,13 @@ function decodeText(text: string): string {
 }
 
 /** Removes the headers of the connection and those with secrets. The latter keep their names if the sender is not recognised without them. */
-function redactHeaders({ headers, verifiedBy }: KeepableRequest, removed: string[]): [string, string][] {
+function redactHeaders(
+  { headers, verifiedBy }: KeepableRequest,
+  removed: string[],
+  { isProof, senders }: { readonly isProof: IsProof; readonly senders: SenderTable },
+): [string, string][] {
+  const findSource = (list: readonly (readonly [string, string])[]) =>
+    senders.recognise({ headers: Object.fromEntries(list) })?.facts.name
   const all = Object.entries(headers).filter(([name]) => !connectionHeader.test(name))
   const bare = all.filter(([name]) => !isProof(name))
   removed.push(...all.flatMap(([name]) => (isProof(name) ? [`headers.${name}`] : [])))
@@ -137,23 +140,18 @@ function redactHeaders({ headers, verifiedBy }: KeepableRequest, removed: string
 const headerLine =
   /(?<![\w-])([A-Za-z][\w-]{2,60})([*"'`\\]{0,3}[ \t]{0,4}:[ \t]{0,4}[*"'`\\]{0,3}(?:(?:Bearer|Basic|Token|Digest) {1,4})?)([^\s*"'`\\][^\r\n"'`\\]*)/gi
 
-function redactHeaderLines(text: string): string {
+/** Whether a header has a proof or a secret. */
+type IsProof = (name: string) => boolean
+
+function redactHeaderLines(text: string, isProof: IsProof): string {
   return text.replace(headerLine, (line: string, name: string, between: string, value: string) =>
-    isHeaderOfProof(name.toLowerCase(), value) ? `${name}${between}${removedMark}` : line,
+    isHeaderOfProof(name.toLowerCase(), value, isProof) ? `${name}${between}${removedMark}` : line,
   )
 }
 
 /** A name of one word also begins sentences, so its value must have a digit or a "=". */
-function isHeaderOfProof(name: string, value: string): boolean {
+function isHeaderOfProof(name: string, value: string, isProof: IsProof): boolean {
   return name.includes('-') ? isProof(name) : /^(?:authorization|cookie)$/.test(name) && /[\d=]/.test(value)
-}
-
-function isProof(name: string): boolean {
-  return proofHeaders.has(name) || proofName.test(name)
-}
-
-function findSource(headers: readonly (readonly [string, string])[]): string | undefined {
-  return recogniseSender({ headers: Object.fromEntries(headers) })?.facts.source
 }
 
 /** Whether a value is a secret, by its key. A number under a plural key, such as a count of tokens, is no secret. */

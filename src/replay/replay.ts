@@ -181,12 +181,13 @@ function readResponse({ status, body, contentType }: StoredAnswer): Outcome['res
 
 /** The same generation with other transforms. */
 export function withTransforms(generation: Generation, transforms: ReadonlyMap<string, Transform>): Generation {
-  const { config, env, verifiers } = generation
+  const { config, env, senders, verifiers } = generation
   return createGeneration({
     config,
     env,
     mappings: generation.mappings.map(({ mapping }) => mapping),
     transforms,
+    senders,
     verifiers,
   })
 }

@@ -114,8 +114,8 @@ export function createReplayer(parts: {
     },
     async capture(stored, { name, module: asked }) {
       await reload()
-      const { config, env, transforms, verifiers, ...disk } = edited()
-      const parts = { config, mappings: disk.mappings.map(({ mapping }) => mapping), verifiers }
+      const { config, env, transforms, senders, verifiers, ...disk } = edited()
+      const parts = { config, mappings: disk.mappings.map(({ mapping }) => mapping), senders, verifiers }
       const kept = buildCaptureSource(stored, parts)
       const module = asked ?? (await findModuleOf(kept))
       requireNamed(module, disk, ' "hookloom capture" takes others.')
@@ -131,12 +131,12 @@ export function createReplayer(parts: {
         await reload()
         const disk = edited()
         requireNamed(module, disk)
-        const { config, verifiers } = disk
+        const { config, senders, verifiers } = disk
         const mappings = disk.mappings.map(({ mapping }) => mapping)
         const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
         return withThreads(async (withOwnThreads) => {
           const own = withOwnThreads(disk).transforms
-          const parts = { config, mappings, verifiers, transforms: own }
+          const parts = { config, mappings, senders, verifiers, transforms: own }
           const updated: string[] = []
           const failing: { name: string; why: string }[] = []
           for (const file of await readFixtures(root, module)) {

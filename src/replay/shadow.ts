@@ -105,7 +105,7 @@ export function createShadows({ dir, generation: live, readState, clock, newId, 
       runtime = undefined
       return
     }
-    const { config, env, verifiers } = of
+    const { config, env, senders, verifiers } = of
     const mappings = shadowed.map(({ mapping }) => withShadow(mapping))
     const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
     runtime ??= createTransformRuntime({ clock, log: silentLog, isShadow: true })
@@ -116,6 +116,7 @@ export function createShadows({ dir, generation: live, readState, clock, newId, 
       env,
       mappings: of.mappings.map(({ mapping }) => withShadow(mapping)),
       transforms,
+      senders,
       verifiers,
     })
     const shadows = shadowed.map((compiled) => createShadow(compiled, generation, loaded?.shadows.get(compiled.id)))

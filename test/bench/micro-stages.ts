@@ -38,6 +38,7 @@ import { createEventBody } from './events.ts'
 import { benchMapping } from './gateway.ts'
 import { createRequests, type Received } from './micro-requests.ts'
 import type { MicroStage } from './figures.ts'
+import { builtInSenders } from '../../src/built-in.ts'
 
 export type Stage = {
   readonly name: MicroStage
@@ -67,7 +68,7 @@ export async function createStages(folder: string): Promise<Stage[]> {
   const dir = mkdtempSync(join(folder, 'store-'))
   const config = Config.parse({ hooks: { enabled: true, token } })
   const mapping = { ...Mapping.parse(benchMapping), id: 'bench' }
-  const generation = createGeneration({ config, mappings: [mapping], transforms: new Map() })
+  const generation = createGeneration({ senders: builtInSenders, config, mappings: [mapping], transforms: new Map() })
   const hook = generation.findHook('bench')
   const access = createAccess({ clock })
   const { checkHead, ...admission } = createAdmission({

@@ -8,6 +8,7 @@ import { createEventBody } from './events.ts'
 import type { RunningProbe } from './probe.ts'
 import { computeMedian } from './statistics.ts'
 import { verifySchemes } from './figures.ts'
+import { builtInSenders } from '../../src/built-in.ts'
 
 const windows = 40
 const callsOfWindow = 500
@@ -63,8 +64,13 @@ function createPair(scheme: (typeof verifySchemes)[number]): Pair {
   // the headers that a request usually has
   const plain = { 'content-type': 'application/json', 'content-length': String(body.length), 'user-agent': 'bench' }
   const given = { ...head, body, now, headers: plain }
-  const request = { ...head, headers: { ...plain, ...signRequest(settings, given) }, rawBody: body }
+  const request = {
+    ...head,
+    headers: { ...plain, ...signRequest(settings, given, { senders: builtInSenders }) },
+    rawBody: body,
+  }
   const verifier = createVerifier(settings, {
+    senders: builtInSenders,
     now: () => now,
     fetch: async () => Promise.reject(new Error('no fetch')),
   })

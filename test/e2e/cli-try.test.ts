@@ -5,6 +5,7 @@ import { runCommand } from './command.ts'
 import { describeEngines } from './engines.ts'
 import { gatewayToken, hookToken, makeConfigDir, post } from './gateway.ts'
 import type { Inside } from './inside.ts'
+import { builtInSenders } from '../../src/built-in.ts'
 
 const secret = 'it-is-a-long-secret-of-github'
 const mappings = [
@@ -32,7 +33,7 @@ describeEngines('hookloom try', (start) => {
     const body = JSON.stringify({ action: 'opened', number: 7 })
     const signed = { 'content-type': 'application/json', 'x-github-event': 'pull_request' }
     const request = { body: Buffer.from(body), now: Date.now(), method: 'POST', url: '/hooks/github', headers: signed }
-    const headers = { ...signed, ...signRequest({ scheme: 'github', secret }, request) }
+    const headers = { ...signed, ...signRequest({ scheme: 'github', secret }, request, { senders: builtInSenders }) }
     await fetch(`${gateway.url}/github`, { method: 'POST', headers, body })
     const text = { authorization: `Bearer ${hookToken}`, 'content-type': 'text/plain' }
     await fetch(`${gateway.url}/notes`, { method: 'POST', headers: text, body: 'plain' })

@@ -4,7 +4,10 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { readEvent, recogniseSender } from '../../src/pipeline/sources.ts'
+import { readEvent } from '../../src/pipeline/sources.ts'
+import { builtInSenders } from '../../src/built-in.ts'
+
+const { recognise: recogniseSender } = builtInSenders
 
 const corpus = process.env['HOOKLOOM_CORPUS'] ?? ''
 
@@ -51,7 +54,7 @@ describe.skipIf(corpus === '')('a corpus of real payloads (skipped when HOOKLOOM
     for (const { name, headers, body } of readCaptures(folder)) {
       const sender = recogniseSender({ headers })
       const expected = isIdentified(headers) ? (sourceOfFolder[folder] ?? folder) : undefined
-      expect([name, sender?.facts.source]).toEqual([name, expected])
+      expect([name, sender?.facts.name]).toEqual([name, expected])
       const event = sender && readEvent(sender, { headers, body: toJsonBody(body) })
       expect(event === undefined || event.length > 0).toBe(true)
     }

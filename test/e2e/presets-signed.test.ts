@@ -11,6 +11,7 @@ import type { Preset } from '../../src/model/preset.ts'
 import { hookToken } from './gateway.ts'
 import { readStore, startInside } from './inside.ts'
 import { type Reply, send } from './wire.ts'
+import { builtInSenders } from '../../src/built-in.ts'
 
 const bundled: readonly Preset[] = presets
 const { publicKey, privateKey } = generateKeyPairSync('ed25519')
@@ -55,7 +56,7 @@ function buildSignedSample(options: Options, { asStranger = false } = {}): Sampl
   if (options.name !== 'discord') {
     const config = Config.parse({ hooks: { presets: [options] } })
     const pack = { name: options.name, preset: findPreset(options.name), origin: undefined }
-    return buildSample(config, pack, { word: file, now: Date.now() })
+    return buildSample(config, pack, { word: file, now: Date.now(), known: { senders: builtInSenders } })
   }
   const body = JSON.stringify(payload)
   const time = String(Math.floor(Date.now() / 1000))

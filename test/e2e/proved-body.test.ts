@@ -4,12 +4,15 @@ import { deflateSync, gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { MappingInput } from '../../src/define.ts'
 import { VerifySettings } from '../../src/model/config/verify.ts'
-import { schemes } from '../../src/pipeline/senders.ts'
-import type { Scheme } from '../../src/pipeline/verifiers/scheme.ts'
+import type { Scheme } from '../../src/model/scheme.ts'
 import { signRequest, stampPayload } from '../../src/pipeline/verifiers/sign.ts'
 import { readDeliveryId, readVerdict } from './answers.ts'
 import { type SignedGateway, startSignedGateway } from './proving.ts'
 import { bearer, type Headers, type Reply } from './wire.ts'
+import { builtInSenders } from '../../src/built-in.ts'
+
+const { schemes } = builtInSenders
+const known = { senders: builtInSenders }
 
 const secret = '0123456789abcdef0123456789abcdef'
 const form = 'application/x-www-form-urlencoded'
@@ -72,11 +75,11 @@ function buildDelivery(scheme: Scheme): Signed {
   if (scheme.id === 'twilio') {
     const body = Buffer.from(new URLSearchParams({ Body: '{"a":"&payload={}&"}', MessageSid: given.id }).toString())
     const signed = { body, now, method: 'POST', url, headers: { 'content-type': form } }
-    return { url, proof: Object.entries(signRequest(settings, signed)), body }
+    return { url, proof: Object.entries(signRequest(settings, signed, known)), body }
   }
-  const body = Buffer.from(JSON.stringify(stampPayload(settings, given, now)))
+  const body = Buffer.from(JSON.stringify(stampPayload(settings, given, now, known)))
   if (scheme.kind === 'ed25519' || scheme.kind === 'ecdsa') return { url, proof: toKeyProof(scheme, body), body }
-  return { url, proof: Object.entries(signRequest(settings, { body, now, method: 'POST', url })), body }
+  return { url, proof: Object.entries(signRequest(settings, { body, now, method: 'POST', url }, known)), body }
 }
 
 function toOwnProof(scheme: Extract<Scheme, { kind: 'body-hmac' | 'client-state' }>, given: object): object {

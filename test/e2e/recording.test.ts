@@ -18,6 +18,7 @@ import {
   toChildEnv,
   writeFiles,
 } from './gateway.ts'
+import { builtInSenders } from '../../src/built-in.ts'
 
 const secret = 'it-is-a-long-secret-of-github'
 const buildCode = (message: string) => `export default ({ payload, headers, body }) => {
@@ -82,7 +83,11 @@ describeEngines('a recording of kept requests', (start) => {
     const request = { body: Buffer.from(body), now: Date.now(), method: 'POST', url: '/hooks/signed', headers: plain }
     const send = (hook: string, headers: Record<string, string>, sent: string) =>
       fetch(`${gateway.url}/${hook}`, { method: 'POST', headers, body: sent })
-    await send('signed', { ...plain, ...signRequest({ scheme: 'github', secret }, request) }, body)
+    await send(
+      'signed',
+      { ...plain, ...signRequest({ scheme: 'github', secret }, request, { senders: builtInSenders }) },
+      body,
+    )
     const token = { authorization: `Bearer ${hookToken}` }
     await send('form', { ...token, 'content-type': 'application/x-www-form-urlencoded' }, 'a=1&b=x%20y&list=p&list=q')
     await send('text', { ...token, 'content-type': 'text/plain' }, 'plain words')

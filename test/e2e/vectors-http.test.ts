@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import type { VerifyRequest } from '../../src/model/verifier.ts'
-import type { HmacScheme } from '../../src/pipeline/verifiers/scheme.ts'
+import type { HmacScheme } from '../../src/model/scheme.ts'
 import {
   hmacSchemes,
   publicUrl,

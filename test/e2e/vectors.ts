@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { type VerifyInput, VerifySettings } from '../../src/model/config/verify.ts'
 import { findSecretFault } from '../../src/pipeline/verifiers/secret-length.ts'
 import type { Transport } from '../../src/pipeline/verifiers/pinned-fetch.ts'
+import { builtInSenders } from '../../src/built-in.ts'
 
 const Vector = z.object({
   name: z.string(),
@@ -92,7 +93,8 @@ export function toVerify(vector: Vector): VerifyInput {
 export function isForGateway(vector: Vector): boolean {
   const verify = VerifySettings.parse(toVerify(vector))
   return (
-    vector.method === 'POST' && (verify.secret === undefined || findSecretFault(verify.secret, verify) === undefined)
+    vector.method === 'POST' &&
+    (verify.secret === undefined || findSecretFault(verify.secret, verify, { senders: builtInSenders }) === undefined)
   )
 }
 

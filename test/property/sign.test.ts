@@ -3,10 +3,16 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Problem } from '../../src/model/problem.ts'
 import { type VerifyInput, VerifySettings } from '../../src/model/config/verify.ts'
-import type { Scheme } from '../../src/pipeline/verifiers/scheme.ts'
-import { schemes } from '../../src/pipeline/senders.ts'
-import { signRequest, stampPayload } from '../../src/pipeline/verifiers/sign.ts'
+import type { Scheme } from '../../src/model/scheme.ts'
+import { signRequest as sign, stampPayload as stamp } from '../../src/pipeline/verifiers/sign.ts'
 import { createVerifier } from '../../src/pipeline/verify.ts'
+import { builtInSenders } from '../../src/built-in.ts'
+
+const { schemes } = builtInSenders
+const known = { senders: builtInSenders }
+const signRequest = (settings: VerifySettings, given: Parameters<typeof sign>[1]) => sign(settings, given, known)
+const stampPayload = (settings: VerifySettings, payload: Parameters<typeof stamp>[1], at: number) =>
+  stamp(settings, payload, at, known)
 
 const all: readonly Scheme[] = schemes
 const refuseFetch = () => Promise.reject(new Error('nothing is fetched'))
@@ -50,7 +56,7 @@ async function isAccepted(
   }
   const proof = signRequest(signed, { ...given, body: Buffer.from(body), now: at })
   const request = { ...given, headers: { ...given.headers, ...proof }, rawBody: Buffer.from(sent) }
-  const verifier = createVerifier(asked, { fetch: refuseFetch, now: () => now })
+  const verifier = createVerifier(asked, { fetch: refuseFetch, now: () => now, ...known })
   return verifier.isClaimed(request.headers) && (await verifier.verify(request)).ok
 }
 

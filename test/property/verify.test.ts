@@ -4,8 +4,10 @@ import { describe, expect, test } from 'vitest'
 import { VerifySettings } from '../../src/model/config/verify.ts'
 import type { VerifyRequest } from '../../src/model/verifier.ts'
 import { findTimeFault, isDigest } from '../../src/pipeline/verifiers/proof.ts'
-import { schemes } from '../../src/pipeline/senders.ts'
 import { createVerifier } from '../../src/pipeline/verify.ts'
+import { builtInSenders } from '../../src/built-in.ts'
+
+const { schemes } = builtInSenders
 
 const now = 1_700_000_000_000
 const edwards = 'd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a'
@@ -35,7 +37,7 @@ function buildSettings(scheme: (typeof schemes)[number]): VerifySettings {
 }
 
 const tools = { now: () => now, fetch: async () => ({ ok: false, fault: 'sender', reason: 'offline' }) as const }
-const verifiers = schemes.map((scheme) => createVerifier(buildSettings(scheme), tools))
+const verifiers = schemes.map((scheme) => createVerifier(buildSettings(scheme), { ...tools, senders: builtInSenders }))
 
 const headerNames = [
   ...new Set(
@@ -111,7 +113,10 @@ test('a signature proves the bytes and the secret that made it, and no others', 
   const bytes = fc.uint8Array({ maxLength: 300 })
   fc.assert(
     fc.property(secret, secret, bytes, bytes, (mine, other, sent, changed) => {
-      const verifier = createVerifier(VerifySettings.parse({ scheme: 'github', secret: mine }), tools)
+      const verifier = createVerifier(VerifySettings.parse({ scheme: 'github', secret: mine }), {
+        ...tools,
+        senders: builtInSenders,
+      })
       const sign = (key: string) => `sha256=${createHmac('sha256', key).update(sent).digest('hex')}`
       const ask = (key: string, rawBody: Uint8Array) =>
         verifier.verify({ method: 'POST', url: '/', headers: { 'x-hub-signature-256': sign(key) }, rawBody })

@@ -61,7 +61,7 @@ export function createBench({
     const loaded = loadConfig({ dir, env, isWithoutSecrets })
     const settings = buildSettings(loaded)
     const config = given ?? loaded.config
-    const { mappings, verifiers } = await assembler.assemble(config)
+    const { mappings, senders, verifiers } = await assembler.assemble(config)
     const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
     const mapped = mappings.flatMap(({ transform }) => transform ?? [])
     const known = [...new Set(mapped.map(({ module }) => module))]
@@ -71,7 +71,7 @@ export function createBench({
     const transforms = await runtime.load({ root, refs, settings })
     return {
       root,
-      parts: { config, mappings, transforms, verifiers },
+      parts: { config, mappings, transforms, senders, verifiers },
       modules: [...new Set(modules)],
       env: settings.env,
     }

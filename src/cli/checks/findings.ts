@@ -10,11 +10,11 @@ import { readMappingId } from '../../model/config/mapping.ts'
 import { toIssue } from '../../model/config/issue.ts'
 import { exitCodes, Problem, type ProblemRecord, toProblemRecord } from '../../model/problem.ts'
 import type { DefinedVerifier } from '../../model/verifier.ts'
-import { type CompiledMapping, compileMapping, offlineTools } from '../../pipeline/compile.ts'
+import { type CompiledMapping, compileMapping } from '../../pipeline/compile.ts'
 import { createRouter } from '../../pipeline/match.ts'
 import { createGeneration } from '../../pipeline/generation.ts'
-import { schemes } from '../../pipeline/senders.ts'
-import { schemeNames } from '../../pipeline/verify.ts'
+import type { KnownSchemes } from '../../pipeline/senders.ts'
+import { builtInSenders } from '../../built-in.ts'
 import { createBench } from './bench.ts'
 import type { Context } from '../terminal/context.ts'
 import { checkPlaceholders } from '../scaffold/placeholders.ts'
@@ -59,7 +59,7 @@ export function checkWarnings({ config, files, text }: LoadedConfig): CheckFindi
 /** Warns of mappings without `verify` whose senders sign: most of these senders cannot send the hook token. */
 function findUnsignedSenders({ hooks }: Config, text: string): CheckFinding[] {
   return hooks.mappings.flatMap(({ match, verify }, index) => {
-    const known = schemes.filter(({ source }) => source !== undefined && source === match.source)
+    const known = builtInSenders.schemes.filter(({ source }) => source !== undefined && source === match.source)
     const [first] = known
     if (verify !== undefined || first === undefined) return []
     const names = known.map(({ id }) => `"${id}"`).join(' or ')
@@ -83,8 +83,8 @@ export async function checkMappings(
     id: readMappingId(mapping, index),
   }))
   try {
-    const { verifiers, channels } = await assembling
-    const templates = mappings.map((mapping) => checkTemplates(loaded, mapping, verifiers))
+    const { senders, verifiers, channels } = await assembling
+    const templates = mappings.map((mapping) => checkTemplates(loaded, mapping, { senders, verifiers }))
     const sound = mappings.filter((_, index) => templates[index]?.ok === true)
     // mappings that do not parse are left out, so that one mistake does not hide the others
     const sane = { ...config, hooks: { ...config.hooks, mappings: sound } }
@@ -96,8 +96,10 @@ export async function checkMappings(
     ]
   } catch (error) {
     if (!(error instanceof Problem)) throw error
-    const known = mappings.filter(({ verify }) => verify === undefined || schemeNames.includes(verify.scheme))
-    const templates = known.map((mapping) => checkTemplates(loaded, mapping, []))
+    const known = mappings.filter(
+      ({ verify }) => verify === undefined || builtInSenders.schemeNames.includes(verify.scheme),
+    )
+    const templates = known.map((mapping) => checkTemplates(loaded, mapping, { senders: builtInSenders }))
     return [...templates, buildFailure('mappings', describeProblem(placeProblem(error, loaded)), exitCodes[error.kind])]
   }
 }
@@ -146,14 +148,10 @@ function describeProblem(problem: Problem | ProblemRecord): string {
   return frame === undefined ? detail : `${detail}\n${frame}`
 }
 
-function checkTemplates(
-  loaded: LoadedConfig,
-  mapping: CompiledMapping['mapping'],
-  defined: readonly DefinedVerifier[],
-): CheckFinding {
+function checkTemplates(loaded: LoadedConfig, mapping: CompiledMapping['mapping'], known: KnownSchemes): CheckFinding {
   const name = `mapping ${mapping.id}`
   try {
-    createRouter([compileMapping(mapping, undefined, () => ({ ...offlineTools, defined }))])
+    createRouter([compileMapping(mapping, undefined, known)])
     return { name, ok: true, detail: 'its templates and conditions parse' }
   } catch (error) {
     if (!(error instanceof Problem)) throw error

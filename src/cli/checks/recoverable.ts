@@ -1,15 +1,17 @@
 // Which senders of the mappings have an API that lists their failed deliveries.
-import type { NamedMapping } from '../../pipeline/compile.ts'
-import { schemes } from '../../pipeline/senders.ts'
+import type { AssembledParts } from '../../reload/assemble.ts'
 import { outboxSenders } from '../../model/config/recover.ts'
 import type { CheckFinding } from './findings.ts'
 
 /** A sender without a list of its deliveries is no failure: most senders have none. */
-export function checkRecoverable(mappings: readonly NamedMapping[]): CheckFinding[] {
+export function checkRecoverable({
+  mappings,
+  senders: table,
+}: Pick<AssembledParts, 'mappings' | 'senders'>): CheckFinding[] {
   const known: ReadonlySet<string> = new Set(outboxSenders)
   const asked: ReadonlySet<string> = new Set(mappings.flatMap(({ recover }) => recover?.sender ?? []))
   const named = mappings.flatMap(({ match, verify }) => {
-    const signed = schemes.find(({ id }) => id === verify?.scheme)?.source
+    const signed = table.findScheme(verify?.scheme ?? '')?.source
     return signed ?? (typeof match.source === 'string' ? match.source : [])
   })
   const senders = [...new Set<string>([...asked, ...named])].toSorted()

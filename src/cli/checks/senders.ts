@@ -6,6 +6,7 @@ import { toStorePlace } from '../../model/places.ts'
 import { Problem } from '../../model/problem.ts'
 import { formatQuantity, toPrintableLine } from '../../base/text.ts'
 import { describeMs } from '../../deliveries/senders/judge.ts'
+import { builtInSenders } from '../../built-in.ts'
 import { listSenders } from '../../deliveries/senders/list.ts'
 import { openReader } from '../../store/open.ts'
 import { findRunning } from '../gateway/running.ts'
@@ -22,7 +23,7 @@ export async function checkSenders(dir: string, config: Config): Promise<CheckFi
     if (place.kind !== 'url' && !existsSync(place.file)) return []
     const reader = await openReader(place)
     try {
-      return buildSenderFindings(await listSenders(reader), Date.now())
+      return buildSenderFindings(await listSenders(reader, builtInSenders), Date.now())
     } finally {
       await reader.close()
     }

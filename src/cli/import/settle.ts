@@ -6,7 +6,8 @@ import { readMappingId } from '../../model/config/mapping.ts'
 import { findConfigIssues } from '../../model/config/rules.ts'
 import { type ConfigIssue, type ConfigPath, toDottedPath } from '../../model/config/issue.ts'
 import { Problem } from '../../model/problem.ts'
-import { compileMapping, offlineTools } from '../../pipeline/compile.ts'
+import { builtInSenders } from '../../built-in.ts'
+import { compileMapping } from '../../pipeline/compile.ts'
 import { type ImportDraft, type DraftMapping, type Fields, escapeTexts } from './draft.ts'
 import type { Notes } from './notes.ts'
 
@@ -80,7 +81,7 @@ function findIssues(whole: Fields, env: Env): readonly ConfigIssue[] {
   if (wrong.length > 0) return wrong
   return parsed.data.hooks.mappings.flatMap((mapping, index) => {
     try {
-      compileMapping({ ...mapping, id: readMappingId(mapping, index) }, undefined, () => offlineTools)
+      compileMapping({ ...mapping, id: readMappingId(mapping, index) }, undefined, { senders: builtInSenders })
       return []
     } catch (error) {
       if (!(error instanceof Problem)) throw error

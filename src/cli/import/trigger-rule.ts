@@ -4,7 +4,8 @@ import { credentialHeaders, isSecretHeader } from '../../model/delivery.ts'
 import { formatPath } from '../../model/api/path.ts'
 import type { ConfigPath } from '../../model/config/issue.ts'
 import type { VerifyInput } from '../../model/config/verify.ts'
-import { schemes } from '../../pipeline/senders.ts'
+import type { HmacScheme } from '../../model/scheme.ts'
+import { builtInSenders } from '../../built-in.ts'
 import type { Tools } from './draft.ts'
 import { toVariableName, type Variable } from './notes.ts'
 
@@ -186,7 +187,7 @@ function buildHeaderBranch(header: string, value: string, path: ConfigPath, { se
     }
   }
   // the scheme of a known sender also reads the event and the delivery id
-  const known = schemes.find(
+  const known = builtInSenders.schemes.find(
     (row) => row.kind === 'token' && row.header === header && row.source === header.split('-')[1],
   )
   const bare = header === 'authorization' ? value.replace(/^bearer +/i, '') : value
@@ -205,7 +206,9 @@ function convertSignatureRule(
     return noteUnsupported(tools, path, 'does not name the header with the signature.')
   if (typeof secret !== 'string' || secret === '') return noteUnsupported(tools, path, 'has no secret.')
   const kept = tools.secrets.addValue(`${toVariableName(String(path[0]))}_SECRET`, secret)
-  const same = schemes.filter((row) => row.kind === 'hmac' && row.header === header && isBodyHash(row, hash))
+  const same = builtInSenders.schemes.filter(
+    (row) => row.kind === 'hmac' && row.header === header && isBodyHash(row, hash),
+  )
   const [only] = same
   if (only !== undefined && same.length === 1) return { ...always, verify: { scheme: only.id, secret: kept } }
   const prefix = header.startsWith('x-hub-signature') ? `${hash}=` : undefined
@@ -222,7 +225,7 @@ function convertSignatureRule(
   return { ...always, verify: { ...settings, ...(prefix === undefined ? {} : { prefix }), secret: kept } }
 }
 
-function isBodyHash(row: Extract<(typeof schemes)[number], { kind: 'hmac' }>, hash: string): boolean {
+function isBodyHash(row: HmacScheme, hash: string): boolean {
   const { algorithm = 'sha256', encoding = 'hex', template = '{body}', timestamp, secretEncoding = 'utf8' } = row
   return algorithm === hash && encoding === 'hex' && template === '{body}' && !timestamp && secretEncoding === 'utf8'
 }

@@ -16,8 +16,12 @@ export async function readKept(
   given: string,
   maxBytes?: number,
 ): Promise<CaptureSource> {
-  const { mappings, verifiers } = await assemble(context.dir, config)
-  return buildCaptureSource(await findKept(context, given, mappings), { config, mappings, verifiers }, maxBytes)
+  const { mappings, senders, verifiers } = await assemble(context.dir, config)
+  return buildCaptureSource(
+    await findKept(context, given, mappings),
+    { config, mappings, senders, verifiers },
+    maxBytes,
+  )
 }
 
 async function findKept(

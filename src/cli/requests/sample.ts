@@ -10,7 +10,7 @@ import type { Config } from '../../model/config/config.ts'
 import type { SentValue } from '../../base/json.ts'
 import { Problem } from '../../model/problem.ts'
 import { parsedJson } from '../../model/values.ts'
-import type { DefinedVerifier } from '../../model/verifier.ts'
+import type { KnownSchemes } from '../../pipeline/senders.ts'
 import { Mapping } from '../../model/config/mapping.ts'
 import type { VerifySettings } from '../../model/config/verify.ts'
 import { signRequest, stampPayload } from '../../pipeline/verifiers/sign.ts'
@@ -38,16 +38,19 @@ export type Sample = {
 export function buildSample(
   config: Config,
   pack: Pack,
-  asked: { word: string; now: number; headers?: readonly string[]; verifiers?: readonly DefinedVerifier[] },
+  asked: { word: string; now: number; headers?: readonly string[]; known: KnownSchemes },
 ): Sample {
-  const { word, now, headers = [], verifiers } = asked
+  const { word, now, headers = [], known } = asked
   const { path, verify } = findPackHook(config, pack)
   const { file, payload } = findFixture(pack, word)
   const { headers: given, fixed } = parseInput(readFileSync(file), { file, headers })
-  const body = serializeBody(verify === undefined ? payload : stampPayload(verify, payload, now), given['content-type'])
+  const body = serializeBody(
+    verify === undefined ? payload : stampPayload(verify, payload, now, known),
+    given['content-type'],
+  )
   if (verify === undefined) return { path, isSigned: false, headers: given, body }
   const url = `${config.hooks.path}/${path}`
-  const proof = signRequest(verify, { body: Buffer.from(body), now, method: 'POST', url, headers: given }, verifiers)
+  const proof = signRequest(verify, { body: Buffer.from(body), now, method: 'POST', url, headers: given }, known)
   // a fixture may be a recorded request, whose proof is old
   return { path, isSigned: true, headers: { ...given, ...proof, ...fixed }, body }
 }

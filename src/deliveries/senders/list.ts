@@ -1,7 +1,7 @@
 // Lists the senders for commands and the admin API.
 import type { SenderFields } from '../../model/api/operations.ts'
 import { problems } from '../../model/problem.ts'
-import { findSender } from '../../pipeline/sources.ts'
+import type { SenderTable } from '../../pipeline/senders.ts'
 import type { StoreReader } from '../../store/store.ts'
 import { toIsoTime } from '../records.ts'
 import { isLearnt } from './judge.ts'
@@ -10,18 +10,18 @@ import { readRecords, type SenderRecord } from './record.ts'
 const hourMs = 3_600_000
 
 /** The senders in the store, ordered by the time of their last accepted request. */
-export async function listSenders(store: Pick<StoreReader, 'cursors'>): Promise<SenderFields[]> {
+export async function listSenders(store: Pick<StoreReader, 'cursors'>, senders: SenderTable): Promise<SenderFields[]> {
   const records = (await readRecords(store)).filter(({ mapping }) => mapping === undefined)
-  return records.toSorted((one, other) => one.last - other.last).map(toSenderFields)
+  return records.toSorted((one, other) => one.last - other.last).map((record) => toSenderFields(record, senders))
 }
 
-function toSenderFields(record: SenderRecord): SenderFields {
+function toSenderFields(record: SenderRecord, senders: SenderTable): SenderFields {
   const { hook, source, since, last, requests, silent, refused } = record
   const open = Object.values(refused).filter(({ count }) => count > 0)
   return {
     hook,
     source: source === '' ? null : source,
-    sourceName: findSender(source)?.label ?? null,
+    sourceName: senders.find(source)?.label ?? null,
     since: toIsoTime(since),
     lastAt: toIsoTime(last),
     requests,

@@ -4,7 +4,6 @@ import type { Delivery } from '../../model/delivery.ts'
 import { type ProblemCode, problems } from '../../model/problem.ts'
 import type { Generation } from '../../pipeline/generation.ts'
 import { type Hook, toHookLabel } from '../../pipeline/hook.ts'
-import { recogniseSender } from '../../pipeline/sources.ts'
 import type { Clock, Store } from '../../store/store.ts'
 import { findResemblance, type Resemblance, toAgentName, findSenderNetwork } from './likeness.ts'
 import { describeKeptReason, type RefusalRecord } from '../refused/quarantine.ts'
@@ -154,7 +153,7 @@ export function createSenderNotes({ store, clock, generation, ...parts }: NotesP
     if (hook === undefined) return undefined
     const known = parts.listRecords(toHookLabel(live.findHook(hook), hook) || hook)
     if (known.length === 0) return undefined
-    const shown = recogniseSender({ headers })?.facts.source
+    const shown = live.senders.recognise({ headers })?.facts.name
     const alike = known.filter(({ source }) => shown === undefined || source === '' || source === shown)
     if (credential === 'hook-token' || trace.some(({ matched }) => matched)) {
       const record = alike.find(({ agents }) => Object.hasOwn(agents, toAgentName(headers))) ?? alike[0]
@@ -171,7 +170,7 @@ export function createSenderNotes({ store, clock, generation, ...parts }: NotesP
   return {
     noteAccepted(delivery, { client, hook, label, mappingId }) {
       const { verifiedBy, sender } = delivery
-      const source = verifiedBy ?? (sender?.shownBy === 'headers' ? sender.facts.source : '')
+      const source = verifiedBy ?? (sender?.shownBy === 'headers' ? sender.facts.name : '')
       let bySource = seen.get(label)
       if (bySource === undefined) seen.set(label, (bySource = new Map()))
       const isFirst = note(bySource, source, delivery, client)

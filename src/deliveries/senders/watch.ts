@@ -6,7 +6,6 @@ import { yieldToEventLoop } from '../../base/serial.ts'
 import type { Alerts } from '../../jobs/alerts.ts'
 import type { Log } from '../../model/log.ts'
 import type { Generation } from '../../pipeline/generation.ts'
-import { findSender } from '../../pipeline/sources.ts'
 import type { Duty } from '../../store/named-leases.ts'
 import type { Clock, Store } from '../../store/store.ts'
 import type { Period } from './rhythm.ts'
@@ -171,7 +170,7 @@ export function createSenderWatch({ store, generation, clock, duty, alert, log }
       if (found === undefined) return undefined
       return { now, downs, name: found.id, expectation: found.mapping.expectEvery || 'off' }
     }
-    const name = findSender(record.source)?.label ?? record.source
+    const name = generation().senders.find(record.source)?.label ?? record.source
     if (now - record.last > forgottenAfterMs) return undefined
     const hook = generation().findHook(record.hook)
     const isExpected = hook.mappings.some(({ mapping }) => mapping.expectEvery !== undefined)

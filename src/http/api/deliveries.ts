@@ -74,7 +74,7 @@ async function readShownDelivery(parts: DeliveryParts, record: DeliveryRecord): 
   const scheme = mapping?.verifier?.scheme ?? null
   return {
     ...toShownFields(record, await readJobWaits(record.jobs, parts)),
-    sourceName: toSourceName(record),
+    sourceName: toSourceName(record, current.senders),
     admitted:
       admitted === undefined
         ? mapping === undefined

@@ -18,7 +18,9 @@ type HealthParts = Pick<ApiParts, 'store' | 'generation' | 'status' | 'dir' | 'h
 
 export function addHealthRoutes(router: Router, guards: Guards, parts: HealthParts): void {
   router.get('/api/health', guards.read, async (ctx) => answerJson(ctx, await readHealth(parts)))
-  router.get('/api/senders', guards.read, async (ctx) => answerJson(ctx, { senders: await listSenders(parts.store) }))
+  router.get('/api/senders', guards.read, async (ctx) =>
+    answerJson(ctx, { senders: await listSenders(parts.store, parts.generation().senders) }),
+  )
 }
 
 async function readHealth(parts: HealthParts): Promise<HealthFields> {

@@ -3,7 +3,6 @@ import { cut, findNearest } from '../../base/text.ts'
 import { findDefaultAgentId } from '../../model/config/config.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Generation } from '../../pipeline/generation.ts'
-import { findSender } from '../../pipeline/sources.ts'
 
 /** `name`: a name that people type, such as `mapping:github`. */
 export type PauseTarget = { readonly label: string; readonly name: string }
@@ -20,7 +19,7 @@ export function findPauseTarget(what: string, generation: Generation): PauseTarg
   const known = listTargets(generation)
   const found = known.filter(({ name }) => name === what || name.slice(name.indexOf(':') + 1) === what)
   const [only, ...others] = found
-  if (only === undefined) throw buildUnknownProblem(what, known)
+  if (only === undefined) throw buildUnknownProblem(what, known, generation)
   if (others.length === 0) return only
   const names = found.map(({ name }) => name).join(', ')
   throw new Problem('conflict', `Several things have this name: ${names}. Give one of these names.`)
@@ -44,8 +43,8 @@ function listTargets({ mappings, config }: Generation): readonly PauseTarget[] {
   ]
 }
 
-function buildUnknownProblem(what: string, known: readonly PauseTarget[]): Problem {
-  if (findSender(what) !== undefined)
+function buildUnknownProblem(what: string, known: readonly PauseTarget[], { senders }: Generation): Problem {
+  if (senders.find(what) !== undefined)
     return new Problem('not-found', `No mapping takes requests of ${what}. To pause it, name it "source:${what}".`)
   const names = known.flatMap(({ name }) => [name, name.slice(name.indexOf(':') + 1)])
   const near = findNearest(what, names)

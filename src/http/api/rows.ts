@@ -1,6 +1,6 @@
 // A delivery in a list of the page. The row stays small, however large the payload and the actions of the delivery are.
 import type { Job } from '../../model/job.ts'
-import { findSender } from '../../pipeline/sources.ts'
+import type { SenderTable } from '../../pipeline/senders.ts'
 import type { DeliveryRecord } from '../../store/records.ts'
 import { describeContent, isFailing, toDeliverySummary } from '../../deliveries/records.ts'
 import type { DeliveryRow } from '../../model/api/answers.ts'
@@ -20,7 +20,8 @@ export async function readRows(records: readonly DeliveryRecord[], parts: RowPar
     first.flatMap((job) => job ?? []),
     parts,
   )
-  return records.map((record, index) => toRowFields(record, waits.get(first[index]?.id ?? '')))
+  const { senders } = parts.generation()
+  return records.map((record, index) => toRowFields(record, waits.get(first[index]?.id ?? ''), senders))
 }
 
 /** Why each job waits, by its id. */
@@ -28,7 +29,7 @@ export function readJobWaits(jobs: readonly Job[], { store, generation, clock }:
   return readWaits(jobs, { store, config: generation().config, now: clock() })
 }
 
-function toRowFields(record: DeliveryRecord, waits: string | undefined): DeliveryRow {
+function toRowFields(record: DeliveryRecord, waits: string | undefined, senders: SenderTable): DeliveryRow {
   const { receivedAt, problem, jobs } = record
   const count = (wanted: Job['state']) => jobs.filter((job) => job.state === wanted).length
   const steps = jobs.flatMap((job) => job.steps.map(({ at }) => at))
@@ -36,7 +37,7 @@ function toRowFields(record: DeliveryRecord, waits: string | undefined): Deliver
   return {
     ...toDeliverySummary(record),
     summary: describeContent(record),
-    sourceName: toSourceName(record),
+    sourceName: toSourceName(record, senders),
     code: problem?.code ?? null,
     place: findPlace(problem?.frame),
     became: jobs.slice(0, shownActions).map(({ planned: { kind, sessionKey } }) => ({ kind, sessionKey })),
@@ -62,6 +63,6 @@ export function findPlace(frame: string | undefined): string | null {
   return /([^\s:]+:\d+):\d/.exec(frame ?? '')?.[1] ?? null
 }
 
-export function toSourceName({ source }: Pick<DeliveryRecord, 'source'>): string | null {
-  return (source === undefined ? undefined : findSender(source)?.label) ?? null
+export function toSourceName({ source }: Pick<DeliveryRecord, 'source'>, senders: SenderTable): string | null {
+  return senders.find(source)?.label ?? null
 }

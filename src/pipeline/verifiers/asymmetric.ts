@@ -21,7 +21,7 @@ import {
   toTextId,
 } from './signed.ts'
 import { parsePublicKey } from './keys.ts'
-import type { AsymmetricScheme } from './scheme.ts'
+import type { AsymmetricScheme } from '../../model/scheme.ts'
 import type { VerifyRequest } from '../../model/verifier.ts'
 
 export function createAsymmetricProof(scheme: AsymmetricScheme, { settings, now }: ProofTools): Proof {

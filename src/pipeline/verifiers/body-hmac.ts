@@ -15,7 +15,7 @@ import {
   isDigest,
 } from './proof.ts'
 import { createKeyring, parseSecretKey } from './keys.ts'
-import type { BodyHmacScheme } from './scheme.ts'
+import type { BodyHmacScheme } from '../../model/scheme.ts'
 
 export function createBodyHmacProof(scheme: BodyHmacScheme, tools: ProofTools): Proof {
   return scheme.form === 'mailgun' ? createMailgunProof(scheme, tools) : createAdyenProof(tools)

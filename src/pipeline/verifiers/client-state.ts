@@ -10,7 +10,7 @@ import {
   validProof,
   refuseProof,
 } from './proof.ts'
-import type { ClientStateScheme } from './scheme.ts'
+import type { ClientStateScheme } from '../../model/scheme.ts'
 
 export function createClientStateProof(scheme: ClientStateScheme, { secrets }: ProofTools): Proof {
   const isSecret = createSecretSet(secrets())

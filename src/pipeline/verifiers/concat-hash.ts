@@ -12,7 +12,7 @@ import {
   readHeader,
   refuseProof,
 } from './proof.ts'
-import type { ConcatHashScheme } from './scheme.ts'
+import type { ConcatHashScheme } from '../../model/scheme.ts'
 import { compileSignedText, readCoverage, describeSignedText, collectSignedPieces } from './signed.ts'
 import { toPublicUrl } from './url.ts'
 

@@ -3,10 +3,9 @@ import { within } from '../../base/time.ts'
 import { z } from 'zod'
 import type { ProblemRecord } from '../../model/problem.ts'
 import { toPrintableLine, takeStart } from '../../base/text.ts'
+import type { CodeScheme } from '../../model/scheme.ts'
 import type { DefinedVerifier, Verified, Verifier, VerifyRequest } from '../../model/verifier.ts'
-import type { VerifySettings } from '../../model/config/verify.ts'
-import { readSecrets } from './keys.ts'
-import { coversNothing, readHeader, refuseProof } from './proof.ts'
+import { coversNothing, type Proof, type ProofTools, readHeader, refuseProof } from './proof.ts'
 
 /** The same limit as for a fetch of the built-in schemes: the sender waits for the result. */
 const timeLimitMs = 5_000
@@ -18,19 +17,27 @@ const Answer = z.union([
   z.object({ ok: z.literal(false), fault: z.enum(['sender', 'gateway']), reason: z.string() }),
 ])
 
-export function createDefinedVerifier(
-  { scheme, definition, describeThrown }: Extract<DefinedVerifier, { kind: 'sound' }>,
-  settings: VerifySettings,
-  { now }: { readonly now: () => number },
-): Verifier {
-  const secrets = readSecrets(settings, true)
-  const headers = definition.headers.map((name) => name.toLowerCase())
-  const secretHeaders = (definition.secretHeaders ?? []).map((name) => name.toLowerCase())
+/** The row of a verifier in code, as a sender would have it. */
+export function toCodeScheme({
+  scheme,
+  definition,
+  describeThrown,
+}: Extract<DefinedVerifier, { kind: 'sound' }>): CodeScheme {
+  const { source } = definition
+  return { kind: 'code', id: scheme, source, code: definition, describeThrown, docs: '', confidence: 'verified' }
+}
+
+export function createCodeProof(
+  { id: scheme, code, describeThrown = () => 'an exception' }: CodeScheme,
+  { settings, secrets, now }: ProofTools,
+): Proof {
+  const headers = code.headers.map((name) => name.toLowerCase())
+  const secretHeaders = (code.secretHeaders ?? []).map((name) => name.toLowerCase())
 
   async function prove(request: VerifyRequest, at = now()): Promise<Verified> {
     let answered: { readonly given: unknown } | undefined
     try {
-      const answering = async () => ({ given: await definition.verify(request, { secrets, settings, now: at }) })
+      const answering = async () => ({ given: await code.verify(request, { secrets: secrets(), settings, now: at }) })
       answered = await within(timeLimitMs, answering())
     } catch (thrown) {
       // for example, `timingSafeEqual` throws for a signature of the wrong length: the proof is invalid
@@ -44,23 +51,14 @@ export function createDefinedVerifier(
     if (answer.data.ok) return answer.data
     const { fault, reason } = answer.data
     const signs = [...headers, ...secretHeaders].flatMap((name) => readHeader(request.headers, name) ?? [])
-    return { ok: false, fault, reason: redactReason(reason, [...secrets, ...signs]) }
+    return { ok: false, fault, reason: redactReason(reason, [...secrets(), ...signs]) }
   }
 
   return {
-    scheme,
-    source: definition.source,
     secretHeaders,
-    handsOver: false,
-    handshakeMethods: [],
     covers: { id: false, body: true },
-    acceptsEmpty: false,
-    acceptsGet: false,
     isClaimed: (given) => headers.length === 0 || headers.some((name) => Object.hasOwn(given, name)),
     verify: prove,
-    isHandshakeHead: () => false,
-    handshake: () => undefined,
-    explain: () => undefined,
   }
 }
 

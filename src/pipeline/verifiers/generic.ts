@@ -2,7 +2,7 @@
 import type { VerifySettings } from '../../model/config/verify.ts'
 import { urlSecretHeader } from '../../model/delivery.ts'
 import { toSettingProblem, requireSetting } from './proof.ts'
-import type { HmacScheme, Scheme } from './scheme.ts'
+import type { HmacScheme, Scheme } from '../../model/scheme.ts'
 
 const genericScheme = 'generic-hmac'
 

@@ -12,6 +12,7 @@ import { isJsonObject, type JsonObject } from '../../base/json.ts'
 import { readJsonBody, readHeader, createSecretSet } from './proof.ts'
 import { snsConfirmation } from './pinned-fetch.ts'
 import { readQuery } from './url.ts'
+import type { HandshakeName } from '../../model/scheme.ts'
 import type { VerifySettings } from '../../model/config/verify.ts'
 
 type HandshakeTools = {
@@ -246,8 +247,8 @@ const callbackHandshakes = {
   ),
 } as const satisfies Record<string, Handshake>
 
-const all = { ...queryHandshakes, ...provedHandshakes, ...callbackHandshakes } as const
-
-export type HandshakeName = keyof typeof all
-
-export const handshakes: Readonly<Record<HandshakeName, Handshake>> = all
+export const handshakes: Readonly<Record<HandshakeName, Handshake>> = {
+  ...queryHandshakes,
+  ...provedHandshakes,
+  ...callbackHandshakes,
+}

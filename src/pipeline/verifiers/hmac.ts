@@ -29,7 +29,7 @@ import {
   toTextId,
 } from './signed.ts'
 import { createKeyring, parseSecretKey } from './keys.ts'
-import type { HmacScheme, Syntax } from './scheme.ts'
+import type { HmacScheme, Syntax } from '../../model/scheme.ts'
 import { toFormText } from './twilio.ts'
 import { toPortVariants, toPublicUrl } from './url.ts'
 

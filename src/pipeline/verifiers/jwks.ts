@@ -5,7 +5,7 @@ import { isJsonObject, type JsonObject, tryParseJson } from '../../base/json.ts'
 import type { PinRule } from '../../model/verifier.ts'
 import type { VerifySettings } from '../../model/config/verify.ts'
 import { type ProofTools, toSettingProblem } from './proof.ts'
-import type { JwtScheme } from './scheme.ts'
+import type { JwtScheme } from '../../model/scheme.ts'
 
 const hour = 3_600_000
 /** For an unknown key, a key set is fetched again if it is older than this: strangers must not cause a fetch with every request. */

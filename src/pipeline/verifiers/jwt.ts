@@ -16,7 +16,7 @@ import {
   refuseProof,
 } from './proof.ts'
 import { createKeySet } from './jwks.ts'
-import type { JwtScheme } from './scheme.ts'
+import type { JwtScheme } from '../../model/scheme.ts'
 import { toPublicUrl } from './url.ts'
 
 /** How far the clocks of sender and gateway may differ. */

@@ -3,7 +3,7 @@ import { createPublicKey, createSecretKey, type KeyObject } from 'node:crypto'
 import { decodeSecret } from '../../model/config/secret-length.ts'
 import type { SecretEncoding, VerifySettings } from '../../model/config/verify.ts'
 import { toSettingProblem } from './proof.ts'
-import type { AsymmetricScheme } from './scheme.ts'
+import type { AsymmetricScheme } from '../../model/scheme.ts'
 
 const base64 = /^[A-Za-z0-9+/_-]+={0,2}$/
 

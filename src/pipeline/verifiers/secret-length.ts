@@ -1,9 +1,8 @@
 // Whether a secret of a mapping is long enough for its scheme.
 import { decodeSecret, explainShortSecret } from '../../model/config/secret-length.ts'
-import type { DefinedVerifier } from '../../model/verifier.ts'
 import type { SecretEncoding, VerifySettings } from '../../model/config/verify.ts'
-import { schemes } from '../senders.ts'
-import type { Scheme } from './scheme.ts'
+import type { KnownSchemes } from '../senders.ts'
+import type { Scheme } from '../../model/scheme.ts'
 import { basicSecret } from './token.ts'
 
 /**
@@ -13,11 +12,11 @@ import { basicSecret } from './token.ts'
 export function findSecretFault(
   secret: string,
   { scheme: id, secretEncoding }: Pick<VerifySettings, 'scheme' | 'secretEncoding'>,
-  defined: readonly DefinedVerifier[] = [],
+  { senders, verifiers = [] }: KnownSchemes,
 ): string | undefined {
-  const scheme = schemes.find((one) => one.id === id)
-  const own = defined.find((one) => one.scheme === id)
-  const min = own?.kind === 'sound' ? own.definition.minSecretBytes : scheme?.minSecretBytes
+  const scheme = senders.findScheme(id)
+  const own = verifiers.find((one) => one.scheme === id)
+  const min = own?.kind === 'sound' ? own.definition.minSecretBytes : readMinSecretBytes(scheme)
   const options = min === undefined ? {} : { min }
   if (id === 'basic' || scheme?.kind === 'basic') {
     const password = basicSecret.exec(secret)?.[1]
@@ -28,6 +27,10 @@ export function findSecretFault(
   if (id === 'url-secret') return explainUrlSecret(secret)
   const bytes = decodeSecret(secret, encoding, prefix)
   return bytes && explainShortSecret(bytes.length, { ...options, ...(encoding && { encoding }) })
+}
+
+function readMinSecretBytes(scheme: Scheme | undefined): number | undefined {
+  return scheme?.minSecretBytes ?? (scheme?.kind === 'code' ? scheme.code.minSecretBytes : undefined)
 }
 
 function toForm(scheme: Scheme): [encoding?: SecretEncoding | undefined, prefix?: string | undefined] {

@@ -3,13 +3,14 @@ import { createHash, createHmac } from 'node:crypto'
 import { z } from 'zod'
 import { isJsonObject, type SentValue } from '../../base/json.ts'
 import { Problem } from '../../model/problem.ts'
-import type { DefinedVerifier, VerifyRequest } from '../../model/verifier.ts'
+import type { VerifyRequest } from '../../model/verifier.ts'
 import type { TimestampUnit, VerifySettings } from '../../model/config/verify.ts'
+import { toCodeScheme } from './defined.ts'
 import { applyHeaderSettings, findUnlistedScheme } from './generic.ts'
 import { parseSecretKey, readSecrets } from './keys.ts'
 import { toSettingProblem, requirePublicUrl, requireSetting, readHeader } from './proof.ts'
-import type { ConcatHashScheme, HmacScheme, JwtScheme, Scheme } from './scheme.ts'
-import { schemes } from '../senders.ts'
+import type { CodeScheme, ConcatHashScheme, HmacScheme, JwtScheme, Scheme } from '../../model/scheme.ts'
+import type { KnownSchemes } from '../senders.ts'
 import { compileSignedText, type SignedParts, collectSignedPieces } from './signed.ts'
 import { toFormText } from './twilio.ts'
 import { toPublicUrl } from './url.ts'
@@ -32,16 +33,10 @@ type SignInput = {
  * Throws `usage-invalid` if the proof cannot be made here: only the sender has the key, the proof is in the body, the request lacks a signed part, or
  * a scheme in code has no `sign`. Throws `verifier-failed` if a scheme in code does not load, or if its `sign` fails.
  */
-export function signRequest(
-  settings: VerifySettings,
-  given: SignInput,
-  defined: readonly DefinedVerifier[] = [],
-): Record<string, string> {
-  const scheme = findScheme(settings)
+export function signRequest(settings: VerifySettings, given: SignInput, known: KnownSchemes): Record<string, string> {
+  const scheme = findScheme(settings, known)
   const headers = { ...given.headers }
   const request: VerifyRequest = { method: given.method, url: given.url, headers, rawBody: given.body }
-  const own = scheme === undefined ? defined.find((other) => other.scheme === settings.scheme) : undefined
-  if (own !== undefined) return signDefined(own, settings, { request, now: given.now })
   switch (scheme?.kind) {
     case 'hmac':
       return signHmac(applyHeaderSettings(scheme, settings), settings, { request, now: given.now })
@@ -57,6 +52,8 @@ export function signRequest(
       }
     case 'concat-hash':
       return signConcatHash(scheme, settings, request)
+    case 'code':
+      return signByCode(scheme, settings, { request, now: given.now })
     case 'jwt':
       if (scheme.algorithm === 'HS256') return signToken(scheme, settings, given)
       break
@@ -68,16 +65,26 @@ export function signRequest(
 }
 
 /** The payload with the time of signing, if the scheme signs a time in the payload; otherwise the same payload. */
-export function stampPayload(settings: VerifySettings, payload: SentValue, now: number): SentValue {
-  const scheme = findScheme(settings)
+export function stampPayload(
+  settings: VerifySettings,
+  payload: SentValue,
+  now: number,
+  known: KnownSchemes,
+): SentValue {
+  const scheme = findScheme(settings, known)
   const timestamp = scheme?.kind === 'hmac' ? scheme.timestamp : undefined
   if (timestamp?.in !== 'body' || !isJsonObject(payload)) return payload
   const time = toTimeText(now, timestamp.unit)
   return { ...payload, [timestamp.path]: timestamp.unit === 'iso8601' ? time : Number(time) }
 }
 
-function findScheme(settings: VerifySettings): Scheme | undefined {
-  return findUnlistedScheme(settings) ?? schemes.find(({ id }) => id === settings.scheme)
+/** Throws `verifier-failed` if the scheme is in code that does not load. */
+function findScheme(settings: VerifySettings, { senders, verifiers = [] }: KnownSchemes): Scheme | undefined {
+  const listed = findUnlistedScheme(settings) ?? senders.findScheme(settings.scheme)
+  if (listed !== undefined) return listed
+  const own = verifiers.find(({ scheme }) => scheme === settings.scheme)
+  if (own?.kind === 'broken') throw new Problem('verifier-failed', own.problem.detail)
+  return own && toCodeScheme(own)
 }
 
 function readFirstSecret(settings: VerifySettings): string {
@@ -86,15 +93,12 @@ function readFirstSecret(settings: VerifySettings): string {
   return first
 }
 
-function signDefined(
-  verifier: DefinedVerifier,
+function signByCode(
+  { id: scheme, code, describeThrown = () => 'an exception' }: CodeScheme,
   settings: VerifySettings,
   { request, now }: { request: VerifyRequest; now: number },
 ): Record<string, string> {
-  const { scheme } = verifier
-  if (verifier.kind === 'broken') throw new Problem('verifier-failed', verifier.problem.detail)
-  const { definition, describeThrown } = verifier
-  if (definition.sign === undefined) {
+  if (code.sign === undefined) {
     throw new Problem(
       'usage-invalid',
       `The verifier "${scheme}" has no sign(). Add one to send signed requests from here.`,
@@ -102,7 +106,7 @@ function signDefined(
   }
   let headers: unknown
   try {
-    headers = definition.sign(request, { secrets: readSecrets(settings, true), settings, now })
+    headers = code.sign(request, { secrets: readSecrets(settings, true), settings, now })
   } catch (thrown) {
     throw new Problem('verifier-failed', `sign() of the verifier "${scheme}" threw ${describeThrown(thrown)}.`)
   }

@@ -1,10 +1,9 @@
 // Guesses from the headers of a refused request how its sender signs: as a known sender, or with a form of HMAC. The guess is for the operator,
 // and decides nothing.
-import { findSender, recogniseSender } from '../sources.ts'
 import type { DigestEncoding, HmacAlgorithm, TimestampUnit, VerifyInput } from '../../model/config/verify.ts'
 import { Problem } from '../../model/problem.ts'
 import { offlineTools } from '../compile.ts'
-import { schemes } from '../senders.ts'
+import type { SenderTable } from '../senders.ts'
 import { createVerifier } from '../verify.ts'
 
 type Headers = Readonly<Record<string, string>>
@@ -39,9 +38,10 @@ const otherHeaders =
 const signatureName = /sign|hmac|hash|digest|sha\d|(^|-)sig(-|$)/
 const signaturePrefix = /^(hmac|sha-?\d|sig|v\d)/i
 
-export function findSignature(headers: Headers): Signature | undefined {
-  const known = recogniseSender({ headers })?.facts.source
-  if (known !== undefined && schemes.some(({ source }) => source === known)) return { kind: 'sender', source: known }
+export function findSignature(headers: Headers, senders: SenderTable): Signature | undefined {
+  const known = senders.recognise({ headers })?.facts.name
+  if (known !== undefined && senders.schemes.some(({ source }) => source === known))
+    return { kind: 'sender', source: known }
   let found: Signature | undefined
   for (const [name, value] of Object.entries(headers).slice(0, maxHeaders)) {
     if (name.length > maxNameChars || value.length > maxValueChars || otherHeaders.test(name)) continue
@@ -114,7 +114,13 @@ export function buildSignatureHint(
     hook,
     mapping,
     ids = [],
-  }: { readonly hook: string; readonly mapping: string | undefined; readonly ids?: readonly string[] },
+    senders,
+  }: {
+    readonly hook: string
+    readonly senders: SenderTable
+    readonly mapping: string | undefined
+    readonly ids?: readonly string[]
+  },
 ): SignatureHint {
   const page = 'the page "Signed senders"'
   if (signature.kind === 'fields') {
@@ -127,8 +133,8 @@ export function buildSignatureHint(
   const name = /^[\w./-]{1,64}$/.test(hook) ? hook : '<hook>'
   const word = (signature.kind === 'sender' ? signature.source : name).toUpperCase().replaceAll(/[^A-Z\d]+/g, '_')
   const variable = `${/^[A-Z]/.test(word) ? '' : 'HOOK_'}${word}_SECRET`
-  const label = signature.kind === 'sender' ? (findSender(signature.source)?.label ?? signature.source) : 'the sender'
-  const verify = chooseVerify(signature, `\${${variable}}`)
+  const label = signature.kind === 'sender' ? (senders.find(signature.source)?.label ?? signature.source) : 'the sender'
+  const verify = chooseVerify(signature, `\${${variable}}`, senders)
   const why =
     signature.kind === 'sender'
       ? `the headers are those of ${label}, and no mapping of this hook verifies its proof`
@@ -147,7 +153,7 @@ export function buildSignatureHint(
     if (mapping !== undefined) return text
     // a sender of the table is its own source; `match.source` names any other one
     const own = name.split('/').at(-1) ?? name
-    const isNew = signature.kind === 'hmac' && findSender(own) === undefined && own !== '<hook>'
+    const isNew = signature.kind === 'hmac' && senders.find(own) === undefined && own !== '<hook>'
     const match = { path: name, ...(isNew ? { source: own } : {}) }
     const id = name === '<hook>' ? '' : `"id": ${JSON.stringify(chooseFreeId(own, ids))}, `
     return `{ ${id}"match": ${renderObject(match)},\n  ${text},\n  "messageTemplate": "{{payload}}" }`
@@ -169,7 +175,11 @@ const describeTime = ({ header, unit }: TimeHeader) =>
   `If the sender signs the time in ${header} too, add what its documentation says to "verify", such as "template": "{timestamp}.{body}", "timestamp": { "header": ${JSON.stringify(header)}, "unit": "${unit}" }.`
 
 /** The `verify` section for this signature; undefined if no scheme of the sender works with a secret alone. */
-function chooseVerify(signature: Exclude<Signature, { kind: 'fields' }>, secret: string): VerifyInput | undefined {
+function chooseVerify(
+  signature: Exclude<Signature, { kind: 'fields' }>,
+  secret: string,
+  senders: SenderTable,
+): VerifyInput | undefined {
   if (signature.kind === 'hmac') {
     const { header, prefix, algorithm, encoding, isCompressed } = signature
     return {
@@ -182,13 +192,13 @@ function chooseVerify(signature: Exclude<Signature, { kind: 'fields' }>, secret:
       ...(isCompressed ? { decompressed: true } : {}),
     }
   }
-  const scheme = schemes.find(({ id, source }) => source === signature.source && needsOnlySecret(id))
+  const scheme = senders.schemes.find(({ id, source }) => source === signature.source && needsOnlySecret(id, senders))
   return scheme && { scheme: scheme.id, secret }
 }
 
-function needsOnlySecret(scheme: string): boolean {
+function needsOnlySecret(scheme: string, senders: SenderTable): boolean {
   try {
-    createVerifier({ scheme, secret: 'x'.repeat(64) }, offlineTools)
+    createVerifier({ scheme, secret: 'x'.repeat(64) }, { ...offlineTools, senders })
     return true
   } catch (error) {
     if (error instanceof Problem) return false

@@ -1,6 +1,6 @@
 // The text that a sender signs, from a template: {body} {timestamp} {id} {method} {url} {decodedUrl} {form} {header:name}.
 import { createHash } from 'node:crypto'
-import type { Syntax } from './scheme.ts'
+import type { Syntax } from '../../model/scheme.ts'
 import type { Coverage, VerifyRequest } from '../../model/verifier.ts'
 import { readHeader } from './proof.ts'
 import { toDecodedUrl } from './url.ts'

@@ -11,7 +11,7 @@ import {
   readHeader,
   refuseProof,
 } from './proof.ts'
-import type { BasicScheme, TokenScheme } from './scheme.ts'
+import type { BasicScheme, TokenScheme } from '../../model/scheme.ts'
 
 export function createTokenProof(scheme: TokenScheme, { settings, secrets }: ProofTools): Proof {
   const header =

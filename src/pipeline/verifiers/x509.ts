@@ -16,7 +16,7 @@ import {
   refuseProof,
 } from './proof.ts'
 import { paypalCertificate, snsCertificate, markUseful } from './pinned-fetch.ts'
-import type { X509Scheme } from './scheme.ts'
+import type { X509Scheme } from '../../model/scheme.ts'
 
 export function createX509Proof(scheme: X509Scheme, tools: ProofTools): Proof {
   return scheme.id === 'paypal' ? createPaypalProof(scheme, tools) : createSnsProof(scheme, tools)

@@ -11,8 +11,11 @@ import { Match } from '../../../src/model/config/match.ts'
 import { toJsonBody } from '../../../src/model/body.ts'
 import type { Decision } from '../../../src/pipeline/decision.ts'
 import { createGeneration } from '../../../src/pipeline/generation.ts'
-import { readEvent, recogniseSender } from '../../../src/pipeline/sources.ts'
+import { readEvent } from '../../../src/pipeline/sources.ts'
 import { decideOn, toTestDelivery } from '../pipeline/decide.ts'
+import { builtInSenders } from '../../../src/built-in.ts'
+
+const { recognise: recogniseSender } = builtInSenders
 
 export const root = resolve(import.meta.dirname, '../../../transforms')
 export const modules = readdirSync(root).filter((name) => name.endsWith('.ts'))
@@ -34,6 +37,7 @@ export const loading = loadTransforms({ root, refs: modules.map((module) => ({ m
 export async function run(module: string, { headers, payload }: Request, match?: Match): Promise<Decision> {
   const path = toDocumentedMatch(module).path ?? ''
   const generation = createGeneration({
+    senders: builtInSenders,
     config: Config.parse({ hooks: { enabled: true, token: 'hook-secret', allowedSessionKeyPrefixes: ['hook:'] } }),
     mappings: [{ ...Mapping.parse({ match: match ?? { path }, transform: { module } }), id: module }],
     transforms: await loading,
@@ -41,7 +45,7 @@ export async function run(module: string, { headers, payload }: Request, match?:
   const sender = recogniseSender({ headers })
   const event = sender === undefined ? undefined : readEvent(sender, { headers, body: toJsonBody(payload) })
   const known = {
-    ...(sender === undefined ? {} : { source: sender.facts.source }),
+    ...(sender === undefined ? {} : { source: sender.facts.name }),
     ...(event === undefined ? {} : { event }),
   }
   return decideOn(generation, toTestDelivery(path, payload, { headers, ...known }))

@@ -6,6 +6,7 @@ import { presets } from '../../../presets/index.ts'
 import { buildSample } from '../../../src/cli/requests/sample.ts'
 import { Config } from '../../../src/model/config/config.ts'
 import type { Preset } from '../../../src/model/preset.ts'
+import { builtInSenders } from '../../../src/built-in.ts'
 
 /** The sample of a GitHub preset whose fixture is a recorded request, with its old signature. */
 function buildRecorded(headers: readonly string[]) {
@@ -17,7 +18,11 @@ function buildRecorded(headers: readonly string[]) {
   if (preset === undefined) throw new Error('there is a preset github')
   const origin = { label: '', fixtures, page: undefined, hash: '', describeThrown: String }
   const config = Config.parse({ hooks: { presets: [{ name: 'github', secret: 'a'.repeat(32) }] } })
-  return buildSample(config, { name: 'github', preset, origin }, { word: 'push', now: Date.now(), headers })
+  return buildSample(
+    config,
+    { name: 'github', preset, origin },
+    { word: 'push', now: Date.now(), headers, known: { senders: builtInSenders } },
+  )
 }
 
 test('the old signature of a recorded fixture is replaced by a new one, and its other headers are kept', () => {

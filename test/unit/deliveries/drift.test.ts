@@ -9,11 +9,14 @@ import { createDriftWatch } from '../../../src/deliveries/shapes/drift.ts'
 import type { MappingInput } from '../../../src/model/config/mapping.ts'
 import { type Log, silentLog } from '../../../src/model/log.ts'
 import { toJsonBody } from '../../../src/model/body.ts'
-import { readEvent, recogniseSender } from '../../../src/pipeline/sources.ts'
+import { readEvent } from '../../../src/pipeline/sources.ts'
 import { createEventShape, type EventKey, learnPayload, nameShapes } from '../../../src/shapes/event-shape.ts'
 import { renderSchemas } from '../../../src/shapes/zod.ts'
 import { listSchemaPaths } from '../../../src/transforms/worker/schema-paths.ts'
 import { toGeneration } from '../pipeline/decide.ts'
+import { builtInSenders } from '../../../src/built-in.ts'
+
+const { recognise: recogniseSender } = builtInSenders
 
 function createStage(
   mappings: readonly MappingInput[],

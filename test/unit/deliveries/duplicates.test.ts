@@ -6,10 +6,12 @@ import { createDeduplicator, readDedupe } from '../../../src/deliveries/duplicat
 import { buildAdmittedHead } from '../../../src/pipeline/delivery.ts'
 import { createAccess } from '../../../src/http/access.ts'
 import { createTokenSet, listConfigTokens } from '../../../src/pipeline/tokens.ts'
-import { recogniseSender } from '../../../src/pipeline/sources.ts'
 import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
 import { keyed, newDelivery } from '../../contract/stage.ts'
 import { toTestDelivery } from '../pipeline/decide.ts'
+import { builtInSenders } from '../../../src/built-in.ts'
+
+const { recognise: recogniseSender } = builtInSenders
 
 type Proved = { by: string; mapping: string; id?: string }
 

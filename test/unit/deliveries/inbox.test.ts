@@ -7,6 +7,7 @@ import { silentLog } from '../../../src/model/log.ts'
 import { createGeneration } from '../../../src/pipeline/generation.ts'
 import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
 import type { OpenDelivery } from '../../../src/store/records.ts'
+import { builtInSenders } from '../../../src/built-in.ts'
 
 const account = 'desk@example.org'
 const toPayload = (id: string): GmailPayload => ({
@@ -30,7 +31,12 @@ const toPayload = (id: string): GmailPayload => ({
 })
 
 function createStage(store = createMemoryStore({ clock: () => 5 }), fails: readonly string[] = []) {
-  const generation = createGeneration({ config: Config.parse({}), mappings: [], transforms: new Map() })
+  const generation = createGeneration({
+    senders: builtInSenders,
+    config: Config.parse({}),
+    mappings: [],
+    transforms: new Map(),
+  })
   const ran: OpenDelivery[] = []
   const released: string[] = []
   let ids = 0

@@ -20,6 +20,7 @@ import { githubApp, githubToken, startGitHub } from '../../e2e/fakes/github-deli
 import { gitlabToken, startGitLab } from '../../e2e/fakes/gitlab-events.ts'
 import { shopifyToken, startShopify } from '../../e2e/fakes/shopify-subscriptions.ts'
 import { startStripe, stripeKey } from '../../e2e/fakes/stripe-events.ts'
+import { builtInSenders } from '../../../src/built-in.ts'
 
 const minute = 60_000
 
@@ -34,7 +35,7 @@ function createStage(
   const mapping = Mapping.parse({ match: { path: 'in' }, verify: { scheme: 'github', secret }, recover })
   const config = Config.parse({ hooks: { enabled: true, token: 'hook-secret-0123456789abcdefghij' } })
   const mappings = [{ ...mapping, id: 'one' }]
-  const generation = createGeneration({ config, mappings, transforms: new Map() })
+  const generation = createGeneration({ senders: builtInSenders, config, mappings, transforms: new Map() })
   const lines: string[] = []
   const add = (_fields: object, text: string) => void lines.push(text)
   /** The messages that were queued: at most one an hour for each cause. */

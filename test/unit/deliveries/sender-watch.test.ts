@@ -7,6 +7,7 @@ import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { toGeneration, toTestDelivery } from '../pipeline/decide.ts'
 import { createSenderStage, day, github, hour, minute, monday, type Sender, wrongSignature } from './sender-stage.ts'
+import { builtInSenders } from '../../../src/built-in.ts'
 
 const trace = [wrongSignature]
 /** An attacker who knows the URL and the documentation of the sender, in another network. */
@@ -70,7 +71,7 @@ describe('a sender that was accepted before', () => {
     stage.accept(github)
     const repairedAt = stage.clock()
     await stage.pass(minute)
-    const [{ refused } = { refused: [] }] = await listSenders(stage.store)
+    const [{ refused } = { refused: [] }] = await listSenders(stage.store, builtInSenders)
     expect(refused[0]).toMatchObject({ count: 4, acceptedAt: new Date(repairedAt).toISOString() })
     await stage.pass(2 * minute)
     stage.refuse(github, { trace })
@@ -136,7 +137,7 @@ describe('a sender that was accepted before', () => {
     expect([writes, stage.told.length]).toEqual([3, 1])
     onWrite = () => {}
     await stage.look()
-    const [{ requests, refused } = { requests: 0, refused: [] }] = await listSenders(stage.store)
+    const [{ requests, refused } = { requests: 0, refused: [] }] = await listSenders(stage.store, builtInSenders)
     expect([requests, refused.map(({ count }) => count)]).toEqual([4 + 1 + 3, [1 + 3]])
 
     async function appendAll(...given: Parameters<Store['appendAll']>) {
@@ -251,7 +252,7 @@ describe('a sender that was accepted before', () => {
 
 describe('a store with the maximum number of senders', () => {
   const listHooks = async ({ store }: ReturnType<typeof createSenderStage>) =>
-    (await listSenders(store)).map(({ hook }) => hook)
+    (await listSenders(store, builtInSenders)).map(({ hook }) => hook)
 
   /** The senders of a thousand hooks, whose last requests came in the last hour. */
   async function openFull() {
@@ -289,7 +290,7 @@ describe('a store with the maximum number of senders', () => {
     stage.setTime(stage.clock() + minute)
     stage.accept({ ...github, hook: 'hook-8' })
     await stage.look()
-    expect(await listSenders(stage.store)).toMatchObject([
+    expect(await listSenders(stage.store, builtInSenders)).toMatchObject([
       { hook: 'hook-7', requests: 2 },
       { hook: 'new', requests: 1 },
       { hook: 'hook-8', requests: 1, since: new Date(stage.clock()).toISOString() },

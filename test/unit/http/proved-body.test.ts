@@ -9,12 +9,18 @@ import { createGeneration } from '../../../src/pipeline/generation.ts'
 import type { Hook } from '../../../src/pipeline/hook.ts'
 import { buildDelivery, convertRequest } from '../../../src/pipeline/delivery.ts'
 import { inflateBody } from '../../../src/pipeline/inflate.ts'
+import { builtInSenders } from '../../../src/built-in.ts'
 
 /** A hook whose deliveries are already proved: how a body is read does not depend on the scheme. */
 function buildHook(accept: ('text' | 'xml')[]) {
   const mapping = Mapping.parse({ match: { path: 'in' }, ...(accept.length > 0 && { accept }) })
   const config = Config.parse({ hooks: { token: 'hook-secret' } })
-  return createGeneration({ config, mappings: [{ ...mapping, id: 'own' }], transforms: new Map() }).findHook('in')
+  return createGeneration({
+    senders: builtInSenders,
+    config,
+    mappings: [{ ...mapping, id: 'own' }],
+    transforms: new Map(),
+  }).findHook('in')
 }
 
 const types = [

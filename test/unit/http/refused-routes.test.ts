@@ -6,11 +6,17 @@ import { addRefusalRoutes } from '../../../src/http/api/refusals.ts'
 import { Refusals } from '../../../src/http/refusals.ts'
 import { createGeneration } from '../../../src/pipeline/generation.ts'
 import { openGuards, startRoutes } from './routes.ts'
+import { builtInSenders } from '../../../src/built-in.ts'
 
 async function startRefused({ list, find }: Partial<Pick<RefusedCalls, 'list' | 'find'>> = {}) {
   const queries: RefusedQuery[] = []
   const router = new Router()
-  const generation = createGeneration({ config: Config.parse({}), mappings: [], transforms: new Map() })
+  const generation = createGeneration({
+    senders: builtInSenders,
+    config: Config.parse({}),
+    mappings: [],
+    transforms: new Map(),
+  })
   addRefusalRoutes(router, openGuards, {
     generation: () => generation,
     refusals: new Refusals(false),

@@ -5,10 +5,16 @@ import { afterEach, expect, test, vi } from 'vitest'
 import { send } from '../../../src/http/api/send.ts'
 import { Config } from '../../../src/model/config/config.ts'
 import { createGeneration } from '../../../src/pipeline/generation.ts'
+import { builtInSenders } from '../../../src/built-in.ts'
 
 afterEach(() => void vi.restoreAllMocks())
 
-const generation = createGeneration({ config: Config.parse({}), mappings: [], transforms: new Map() })
+const generation = createGeneration({
+  senders: builtInSenders,
+  config: Config.parse({}),
+  mappings: [],
+  transforms: new Map(),
+})
 
 function sendTo(port: number, headers: Record<string, string> = {}) {
   const parts = { generation: () => generation, handed: { find: () => [] }, hooksUrl: () => `http://127.0.0.1:${port}` }

@@ -7,6 +7,7 @@ import { silentLog } from '../../../src/model/log.ts'
 import { createGeneration } from '../../../src/pipeline/generation.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { makeFolder } from '../../e2e/gateway.ts'
+import { builtInSenders } from '../../../src/built-in.ts'
 
 /** A store with one cursor. While `isHeld` is true, a read waits until `answer` is called. */
 function createStage() {
@@ -27,7 +28,12 @@ function createStage() {
   }
   const own = createHandshakeSecrets({ file: `${makeFolder()}/handed.json`, clock: () => 0 })
   const mapping = { ...Mapping.parse({ match: { path: 'a' }, verify: { scheme: 'asana' } }), id: 'a' }
-  const generation = createGeneration({ config: Config.parse({}), mappings: [mapping], transforms: new Map() })
+  const generation = createGeneration({
+    senders: builtInSenders,
+    config: Config.parse({}),
+    mappings: [mapping],
+    transforms: new Map(),
+  })
   // as: the stage shares no lockouts
   const parts = { store: store as Store, clock: () => 0, log: silentLog, generation: () => generation }
   const sharing = createSharing(parts)

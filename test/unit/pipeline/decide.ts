@@ -7,7 +7,9 @@ import { Mapping, type MappingInput } from '../../../src/model/config/mapping.ts
 import { type Transform, type TransformInput, toTransformKey } from '../../../src/model/transform.ts'
 import { createGeneration, type Generation } from '../../../src/pipeline/generation.ts'
 import { decide } from '../../../src/pipeline/pipeline.ts'
-import { recogniseSender } from '../../../src/pipeline/sources.ts'
+import { builtInSenders } from '../../../src/built-in.ts'
+
+const { recognise: recogniseSender } = builtInSenders
 
 export function toGeneration(
   mappings: readonly MappingInput[],
@@ -30,7 +32,7 @@ export function toGeneration(
       },
     })
   }
-  return createGeneration({ config, mappings: named, transforms })
+  return createGeneration({ senders: builtInSenders, config, mappings: named, transforms })
 }
 
 export function toTestDelivery(

@@ -5,9 +5,11 @@ import { Mapping, type MappingInput } from '../../../src/model/config/mapping.ts
 import { createGeneration } from '../../../src/pipeline/generation.ts'
 import { findMapping } from '../../../src/pipeline/hook.ts'
 import { toGeneration, toTestDelivery } from './decide.ts'
+import { builtInSenders } from '../../../src/built-in.ts'
 
 function findRules(mappings: readonly (MappingInput & { maxBodyBytes?: number })[], name = 'unknown') {
   const generation = createGeneration({
+    senders: builtInSenders,
     config: Config.parse({ hooks: { token: 'hook-secret' }, server: { maxBodyBytes: 1_000 } }),
     mappings: mappings.map(({ maxBodyBytes, ...mapping }, index) => ({
       ...Mapping.parse(mapping),

@@ -1,7 +1,9 @@
 // What the table of the README says about a captured request that is sent again: by what it is recognised or refused.
 import { expect, test } from 'vitest'
-import { schemes } from '../../../src/pipeline/senders.ts'
 import { toRepeats } from '../../readme-senders.ts'
+import { builtInSenders } from '../../../src/built-in.ts'
+
+const { schemes } = builtInSenders
 
 const findRepeats = (id: string) => schemes.filter((scheme) => scheme.id === id).map(toRepeats)[0]
 

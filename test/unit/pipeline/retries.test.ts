@@ -1,7 +1,9 @@
 // The time window of a scheme must not refuse an attempt that the sender makes by its own rules, and must not let a captured request in again.
 import { expect, test } from 'vitest'
-import { schemes } from '../../../src/pipeline/senders.ts'
 import { toRepeats } from '../../readme-senders.ts'
+import { builtInSenders } from '../../../src/built-in.ts'
+
+const { schemes } = builtInSenders
 
 /** Seconds by which the clocks of sender and gateway may differ, in addition to the time between two attempts. */
 const skew = 60

@@ -4,9 +4,11 @@ import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { toJsonBody } from '../../../src/model/body.ts'
-import { findSender, readDeliveryId, readEvent, recogniseSender } from '../../../src/pipeline/sources.ts'
-import { schemeNames } from '../../../src/pipeline/verify.ts'
+import { readDeliveryId, readEvent } from '../../../src/pipeline/sources.ts'
 import { now, requestOf, verifierOf } from './verifiers/stage.ts'
+import { builtInSenders } from '../../../src/built-in.ts'
+
+const { find: findSender, recognise: recogniseSender, schemeNames } = builtInSenders
 
 const headers = z.record(z.string(), z.string())
 
@@ -51,7 +53,7 @@ test('each fixture file of senders is named after its sender and is not empty', 
 
 test.each(requests)('the sender %s is recognised in %j, with its event and its delivery id', (source, request) => {
   const sender = recogniseSender({ headers: request.headers })
-  expect(sender?.facts.source).toBe(source)
+  expect(sender?.facts.name).toBe(source)
   if (sender === undefined || !('body' in request)) return
   const given = { headers: request.headers, body: toJsonBody(request.body) }
   expect([readEvent(sender, given), readDeliveryId(sender, given)]).toEqual([request.event, request.deliveryId])

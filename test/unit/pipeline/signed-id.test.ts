@@ -1,8 +1,11 @@
 // The delivery id that a proof covers, for each sender.
 import { expect, test } from 'vitest'
 import type { Coverage, Verified } from '../../../src/model/verifier.ts'
-import { findSender, readSignedId } from '../../../src/pipeline/sources.ts'
+import { readSignedId } from '../../../src/pipeline/sources.ts'
 import { hmacSchemes, now, publicUrl, secretOf, settingsOf, signed, verifierOf } from './verifiers/stage.ts'
+import { builtInSenders } from '../../../src/built-in.ts'
+
+const { find: findSender } = builtInSenders
 
 const body = Buffer.from('{"id":"evt_1","type":"x"}')
 

@@ -3,28 +3,24 @@ import { describe, expect, test } from 'vitest'
 import type { JsonValue } from '../../../src/base/json.ts'
 import { buildDelivery } from '../../../src/pipeline/delivery.ts'
 import { readDedupe } from '../../../src/deliveries/duplicates.ts'
-import { senders } from '../../../src/pipeline/senders.ts'
-import {
-  findSender,
-  readAuthorAndSubject,
-  readDeliveryId,
-  readEvent,
-  recogniseSender,
-} from '../../../src/pipeline/sources.ts'
+import { readAuthorAndSubject, readDeliveryId, readEvent } from '../../../src/pipeline/sources.ts'
 
 import { decideOn, toGeneration, toTestDelivery } from './decide.ts'
+import { builtInSenders } from '../../../src/built-in.ts'
+
+const { rows: senders, find: findSender, recognise: recogniseSender } = builtInSenders
 
 type Headers = Record<string, string>
 
 function findSource(headers: Headers): string | undefined {
-  return recogniseSender({ headers })?.facts.source
+  return recogniseSender({ headers })?.facts.name
 }
 
 function read(headers: Headers, payload: JsonValue = {}, name?: string) {
   const sender = recogniseSender({ headers, namedSource: name })
   if (sender === undefined) throw new Error('no sender')
   return {
-    source: sender.facts.source,
+    source: sender.facts.name,
     event: readEvent(sender, { headers, body: toJsonBody(payload) }),
     deliveryId: readDeliveryId(sender, { headers, body: toJsonBody(payload) }),
   }
@@ -69,9 +65,9 @@ describe('recognition of senders', () => {
   })
 
   test('a header that shows a sender with any value identifies the row of this sender, and no name has two rows', () => {
-    expect(new Set(senders.map(({ source }) => source)).size).toBe(senders.length)
-    for (const { source, marks = [] } of senders) {
-      expect(findSender(source)?.source).toBe(source)
+    expect(new Set(senders.map(({ name }) => name)).size).toBe(senders.length)
+    for (const { name: source, marks = [] } of senders) {
+      expect(findSender(source)?.name).toBe(source)
       for (const { header, beside } of marks.filter(({ like }) => like === undefined)) {
         expect(header).toBe(header.toLowerCase())
         expect(findSource({ [header]: '1', ...(beside && { [beside]: '1' }) })).toBe(source)
@@ -86,7 +82,7 @@ describe('the order of evidence for the sender', () => {
   test('a proof of the sender takes precedence over the headers, and the headers over the payload', () => {
     const inputs = [{ verifiedBy: 'stripe' }, { verifiedBy: 'own-scheme' }, { namedSource: 'gmail' }]
     const found = inputs.map((input) => recogniseSender({ ...input, headers }))
-    expect(found.map((sender) => [sender?.facts.source, sender?.shownBy])).toEqual([
+    expect(found.map((sender) => [sender?.facts.name, sender?.shownBy])).toEqual([
       ['stripe', 'proof'],
       ['github', 'headers'],
       ['github', 'headers'],
@@ -132,7 +128,7 @@ describe('the order of evidence for the sender', () => {
 
 describe('rows of senders by name', () => {
   test('a known name of a sender has a row, and the name of an inherited property has no row', () => {
-    expect(findSender('gmail')?.source).toBe('gmail')
+    expect(findSender('gmail')?.name).toBe('gmail')
     expect(findSender('constructor')).toBeUndefined()
     expect(findSender('__proto__')).toBeUndefined()
     expect(findSender('')).toBeUndefined()

@@ -11,7 +11,9 @@ import type { JsonValue } from '../../../src/base/json.ts'
 import { Mapping } from '../../../src/model/config/mapping.ts'
 import { decideOn } from '../pipeline/decide.ts'
 import { createGeneration } from '../../../src/pipeline/generation.ts'
-import { recogniseSender } from '../../../src/pipeline/sources.ts'
+import { builtInSenders } from '../../../src/built-in.ts'
+
+const { recognise: recogniseSender } = builtInSenders
 
 const folder = new URL('../../../presets/gmail/fixtures/', import.meta.url)
 const Fixture = z.object({
@@ -22,6 +24,7 @@ const Fixture = z.object({
 function toGeneration(options: object, config: object = {}) {
   const { mappings, maxBodyBytes } = gmail.build(gmail.options.parse(options))
   return createGeneration({
+    senders: builtInSenders,
     config: Config.parse({ hooks: { allowedSessionKeyPrefixes: ['hook:'] }, ...config }),
     mappings: mappings.map((mapping) => ({ ...Mapping.parse(mapping), id: mapping.id ?? 'gmail', maxBodyBytes })),
     transforms: new Map(),

@@ -11,8 +11,11 @@ import { Mapping } from '../../../src/model/config/mapping.ts'
 import type { Preset } from '../../../src/model/preset.ts'
 import { createGeneration, type Generation } from '../../../src/pipeline/generation.ts'
 import { decide } from '../../../src/pipeline/pipeline.ts'
-import { createVerifier, schemeNames } from '../../../src/pipeline/verify.ts'
+import { createVerifier } from '../../../src/pipeline/verify.ts'
 import { buildDelivery, toLocalHead } from '../../../src/pipeline/delivery.ts'
+import { builtInSenders } from '../../../src/built-in.ts'
+
+const { schemeNames } = builtInSenders
 
 const folder = join(import.meta.dirname, '../../../presets')
 const corpus = process.env['HOOKLOOM_CORPUS'] ?? ''
@@ -46,7 +49,7 @@ function mappingsOf(name: string, options: object = {}) {
 }
 
 const toGeneration = (name: string, options?: object): Generation =>
-  createGeneration({ config, mappings: mappingsOf(name, options), transforms: new Map() })
+  createGeneration({ senders: builtInSenders, config, mappings: mappingsOf(name, options), transforms: new Map() })
 
 /** The decision on a request with a valid signature. Its body is read as JSON, whatever its media type. */
 async function decideOn(name: string, headers: Record<string, string>, payload: JsonValue) {
@@ -198,7 +201,9 @@ describe('bundled presets', () => {
   test('the Notion preset accepts a secret from a handshake only if the option says so', () => {
     const tools = { fetch: () => Promise.reject(new Error('nothing is fetched')), now: () => 0 }
     const [mapping] = mappingsOf('notion', { handed: true })
-    expect(mapping?.verify && createVerifier(mapping.verify, tools).scheme).toBe('notion')
+    expect(mapping?.verify && createVerifier(mapping.verify, { ...tools, senders: builtInSenders }).scheme).toBe(
+      'notion',
+    )
     expect(mappingsOf('notion', { handed: false })[0]?.verify).toBeUndefined()
   })
 

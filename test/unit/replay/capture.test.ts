@@ -11,7 +11,7 @@ async function captureAnswer(body: string, env: Readonly<Record<string, string>>
   const transforms = { 'x.ts': () => ({ message: 'm', response: { body } }) }
   const generation = toGeneration([mapping], { transforms })
   const mappings = generation.mappings.map((compiled) => compiled.mapping)
-  const parts = { config: generation.config, mappings, transforms: generation.transforms }
+  const parts = { config: generation.config, mappings, transforms: generation.transforms, senders: generation.senders }
   const delivery = toTestDelivery('x', { n: 1 })
   const record = { deliveryId: delivery.id, receivedAt: delivery.receivedAt, mappingId: undefined }
   const request = { head: toDeliveryHead(delivery), body: delivery.body.bytes }

@@ -8,6 +8,7 @@ import { loadTransforms } from '../../inline-transforms.ts'
 import { Config } from '../../../src/model/config/config.ts'
 import { Mapping, type MappingInput } from '../../../src/model/config/mapping.ts'
 import { createConfigDir, writeFiles } from '../transforms/stage.ts'
+import { builtInSenders } from '../../../src/built-in.ts'
 
 const bundled = new URL('../../../transforms', import.meta.url).pathname
 
@@ -23,7 +24,12 @@ async function createParts(
     refs: refs.length > 0 ? refs : [{ module: 'x.ts' }],
     timeoutMs: 5000,
   })
-  return { config: Config.parse({ hooks: { enabled: true, token: 't', ...hooks } }), mappings: named, transforms }
+  return {
+    config: Config.parse({ hooks: { enabled: true, token: 't', ...hooks } }),
+    mappings: named,
+    transforms,
+    senders: builtInSenders,
+  }
 }
 
 function toFile(fixture: object): FixtureFile {

@@ -1,6 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { removedMark, redactRequest } from '../../../src/replay/redact.ts'
-import { schemes } from '../../../src/pipeline/senders.ts'
+import { removedMark, redactRequest as redact } from '../../../src/replay/redact.ts'
+import { builtInSenders } from '../../../src/built-in.ts'
+
+const { schemes } = builtInSenders
+const redactRequest = (request: Parameters<typeof redact>[0], secrets: readonly string[]) =>
+  redact(request, secrets, builtInSenders)
 
 const clean = (payload: string) => redactRequest({ headers: {}, query: {}, payload: { text: payload } }, [])
 

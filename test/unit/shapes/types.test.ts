@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import type { JsonValue } from '../../../src/base/json.ts'
 import { parseBody, toJsonBody } from '../../../src/model/body.ts'
-import { findSender, readEvent, recogniseSender } from '../../../src/pipeline/sources.ts'
+import { readEvent } from '../../../src/pipeline/sources.ts'
 import {
   createEventShape,
   type EventKey,
@@ -19,6 +19,9 @@ import {
 } from '../../../src/shapes/event-shape.ts'
 import { renderTypes } from '../../../src/shapes/typescript.ts'
 import { renderSchemas } from '../../../src/shapes/zod.ts'
+import { builtInSenders } from '../../../src/built-in.ts'
+
+const { find: findSender, recognise: recogniseSender } = builtInSenders
 
 function learnShapes(payloads: readonly JsonValue[], key: Partial<EventKey> = {}): NamedShape[] {
   const learnt = createEventShape({ hook: 'orders', ...key })

@@ -13,7 +13,7 @@ const bySecret = createVerifierOf(({ headers }, { secrets }) =>
 )
 
 function verify(defined: DefinedVerifier, given = 's') {
-  const verifier = verifierOf({ scheme: 'acme', secret: 's' }, { defined: [defined] })
+  const verifier = verifierOf({ scheme: 'acme', secret: 's' }, { verifiers: [defined] })
   return verifier.verify(requestOf({ 'x-acme': given }))
 }
 
@@ -21,7 +21,7 @@ afterEach(() => void vi.useRealTimers())
 
 describe('schemes in code', () => {
   test('a scheme in code is found by its name and checks requests by its own rule', async () => {
-    const verifier = verifierOf({ scheme: 'acme', secret: 's' }, { defined: [bySecret] })
+    const verifier = verifierOf({ scheme: 'acme', secret: 's' }, { verifiers: [bySecret] })
     expect(verifier.isClaimed({ 'x-acme': 's' })).toBe(true)
     expect(verifier.isClaimed({})).toBe(false)
     expect(await verify(bySecret)).toEqual({ ok: true })
@@ -34,7 +34,7 @@ describe('schemes in code', () => {
 
   test('a scheme in code does not replace a built-in scheme', async () => {
     const github: DefinedVerifier = { ...bySecret, scheme: 'github' }
-    const verifier = verifierOf({ scheme: 'github', secret: 's' }, { defined: [github] })
+    const verifier = verifierOf({ scheme: 'github', secret: 's' }, { verifiers: [github] })
     expect((await verifier.verify(requestOf({ 'x-acme': 's' }))).ok).toBe(false)
   })
 
@@ -81,7 +81,7 @@ describe('schemes in code', () => {
   test('the reason of a scheme is one short line without the secret and the signature', async () => {
     const reason = `expected s3cret,\n got sig-from-sender ${'x'.repeat(500)}`
     const defined = createVerifierOf(() => ({ ok: false, fault: 'sender', reason }))
-    const verifier = verifierOf({ scheme: 'acme', secret: 's3cret' }, { defined: [defined] })
+    const verifier = verifierOf({ scheme: 'acme', secret: 's3cret' }, { verifiers: [defined] })
     const said = reasonOf(await verifier.verify(requestOf({ 'x-acme': 'sig-from-sender' })))
     expect(said).toMatch(/^expected …, got … x+$/)
     expect(said.length).toBe(300)
@@ -100,6 +100,6 @@ describe('schemes whose module does not load', () => {
   })
 
   test('a broken scheme claims every request on its path, because its headers are unknown', () => {
-    expect(verifierOf({ scheme: 'acme', secret: 's' }, { defined: [broken] }).isClaimed({})).toBe(true)
+    expect(verifierOf({ scheme: 'acme', secret: 's' }, { verifiers: [broken] }).isClaimed({})).toBe(true)
   })
 })

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import type { HmacScheme } from '../../../../src/pipeline/verifiers/scheme.ts'
+import type { HmacScheme } from '../../../../src/model/scheme.ts'
 import {
   hmacSchemes,
   isProven,

@@ -2,7 +2,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { expect, test, vi } from 'vitest'
 import { createKeySet } from '../../../../src/pipeline/verifiers/jwks.ts'
 import { createPinnedFetch, type Transport } from '../../../../src/pipeline/verifiers/pinned-fetch.ts'
-import type { JwtScheme } from '../../../../src/pipeline/verifiers/scheme.ts'
+import type { JwtScheme } from '../../../../src/model/scheme.ts'
 
 const hour = 3_600_000
 const jwksUrl = 'https://issuer.example/keys'

@@ -1,13 +1,13 @@
 import { createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, sign } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { credentialHeaders, isSecretHeader } from '../../../../src/model/delivery.ts'
-import { findSender } from '../../../../src/pipeline/sources.ts'
 import { handshakes } from '../../../../src/pipeline/verifiers/handshakes.ts'
-import type { AsymmetricScheme } from '../../../../src/pipeline/verifiers/scheme.ts'
+import type { AsymmetricScheme } from '../../../../src/model/scheme.ts'
 import { findUnlistedScheme } from '../../../../src/pipeline/verifiers/generic.ts'
-import { schemes } from '../../../../src/pipeline/senders.ts'
-import { schemeNames } from '../../../../src/pipeline/verify.ts'
 import { isProven, now, reasonOf, requestOf, toTimeText, verifierOf, withHeader } from './stage.ts'
+import { builtInSenders } from '../../../../src/built-in.ts'
+
+const { find: findSender, schemes, schemeNames } = builtInSenders
 
 describe('table of schemes', () => {
   test('each name in the table of schemes belongs to one row', () => {

@@ -1,6 +1,9 @@
 import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { buildSignatureHint, findSignature } from '../../../../src/pipeline/verifiers/signature.ts'
+import { buildSignatureHint, findSignature as findSignatureOf } from '../../../../src/pipeline/verifiers/signature.ts'
+import { builtInSenders } from '../../../../src/built-in.ts'
+
+const findSignature = (headers: Readonly<Record<string, string>>) => findSignatureOf(headers, builtInSenders)
 
 const sign = (algorithm: string, encoding: 'hex' | 'base64' | 'base64url') =>
   createHmac(algorithm, 'a secret').update('{}').digest(encoding)
@@ -50,14 +53,18 @@ test('for a signature with the headers of a known sender, the suggestion is the 
     'x-hub-signature-256': `sha256=${sign('sha256', 'hex')}`,
   })
   expect(signature).toEqual({ kind: 'sender', source: 'github' })
-  expect(signature && buildSignatureHint(signature, { hook: 'code', mapping: undefined })).toMatchObject({
+  expect(
+    signature && buildSignatureHint(signature, { hook: 'code', mapping: undefined, senders: builtInSenders }),
+  ).toMatchObject({
     config: expect.stringContaining('"verify": { "scheme": "github", "secret": "${GITHUB_SECRET}" }'),
   })
 })
 
 test('for a signature with several fields, the suggestion is a verifier in code', () => {
   const signature = findSignature({ 'x-acme-signature': `t=1790000000,v1=${sign('sha256', 'hex')}` })
-  expect(signature && buildSignatureHint(signature, { hook: 'acme', mapping: undefined })).toMatchObject({
+  expect(
+    signature && buildSignatureHint(signature, { hook: 'acme', mapping: undefined, senders: builtInSenders }),
+  ).toMatchObject({
     next: expect.stringContaining('hooks/verifiers'),
     config: null,
   })
@@ -68,6 +75,7 @@ test('no suggestion for the configuration has a hook name that an unknown client
   const { config } = buildSignatureHint(signature ?? { kind: 'fields', header: '' }, {
     hook: 'a"}\u001b',
     mapping: undefined,
+    senders: builtInSenders,
   })
   expect(config).toContain('"path": "<hook>"')
 })
@@ -83,7 +91,7 @@ test('the suggested mapping has the name of its hook as its id, or a free name i
   const signature = findSignature({ 'x-acme-signature': sign('sha256', 'hex') })
   if (signature === undefined) throw new Error('no signature')
   const readConfig = (hook: string, ids: readonly string[]) =>
-    buildSignatureHint(signature, { hook, mapping: undefined, ids }).config
+    buildSignatureHint(signature, { hook, mapping: undefined, senders: builtInSenders, ids }).config
   expect(readConfig('acme', ['other'])).toContain('"id": "acme", ')
   expect(readConfig('team/acme', ['acme', 'acme-2'])).toContain('"id": "acme-3", ')
   expect(readConfig('a"}', [])).not.toContain('"id"')

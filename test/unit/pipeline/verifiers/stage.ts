@@ -2,9 +2,12 @@
 import { createHmac } from 'node:crypto'
 import type { Verified, VerifyRequest } from '../../../../src/model/verifier.ts'
 import { type VerifyInput, VerifySettings } from '../../../../src/model/config/verify.ts'
-import type { HmacScheme } from '../../../../src/pipeline/verifiers/scheme.ts'
-import { schemes } from '../../../../src/pipeline/senders.ts'
+import type { HmacScheme } from '../../../../src/model/scheme.ts'
+import type { KnownSchemes } from '../../../../src/pipeline/senders.ts'
 import { createVerifier, type VerifierTools } from '../../../../src/pipeline/verify.ts'
+import { builtInSenders } from '../../../../src/built-in.ts'
+
+const { schemes } = builtInSenders
 
 export const now = 1_700_000_000_000
 export const publicUrl = 'https://gateway.example/hooks/inbound'
@@ -13,8 +16,13 @@ export const hmacSchemes = schemes.filter((scheme): scheme is HmacScheme => sche
 
 const offline: VerifierTools['fetch'] = () => Promise.reject(new Error('a fetch that nobody expected'))
 
-export function verifierOf(settings: VerifyInput, tools: Partial<VerifierTools> = {}) {
-  return createVerifier(VerifySettings.parse(settings), { fetch: offline, now: () => now, ...tools })
+export function verifierOf(settings: VerifyInput, tools: Partial<VerifierTools & KnownSchemes> = {}) {
+  return createVerifier(VerifySettings.parse(settings), {
+    fetch: offline,
+    now: () => now,
+    senders: builtInSenders,
+    ...tools,
+  })
 }
 
 export async function isProven(settings: VerifyInput, request: VerifyRequest): Promise<boolean> {

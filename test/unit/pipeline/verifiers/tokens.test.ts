@@ -4,6 +4,7 @@ import type { VerifyInput } from '../../../../src/model/config/verify.ts'
 import { signRequest } from '../../../../src/pipeline/verifiers/sign.ts'
 import { createPinnedFetch } from '../../../../src/pipeline/verifiers/pinned-fetch.ts'
 import { isProven, now, publicUrl, reasonOf, requestOf, verifierOf } from './stage.ts'
+import { builtInSenders } from '../../../../src/built-in.ts'
 
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const stranger = generateKeyPairSync('rsa', { modulusLength: 2048 })
@@ -274,7 +275,11 @@ describe('schemes token and basic', () => {
 
   test('a request can be signed for the schemes token and basic', () => {
     const given = { body: Buffer.from('{}'), now, method: 'POST', url: '/hooks/acme' }
-    expect(signRequest({ scheme: 'token', secret: 's', header: 'x-t' }, given)).toEqual({ 'x-t': 's' })
-    expect(signRequest({ scheme: 'basic', secret: 'u:p', header: 'x-auth' }, given)).toEqual({ 'x-auth': 'Basic dTpw' })
+    expect(signRequest({ scheme: 'token', secret: 's', header: 'x-t' }, given, { senders: builtInSenders })).toEqual({
+      'x-t': 's',
+    })
+    expect(
+      signRequest({ scheme: 'basic', secret: 'u:p', header: 'x-auth' }, given, { senders: builtInSenders }),
+    ).toEqual({ 'x-auth': 'Basic dTpw' })
   })
 })

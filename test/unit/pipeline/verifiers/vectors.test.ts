@@ -6,8 +6,11 @@ import { describe, expect, test } from 'vitest'
 import { isJsonObject } from '../../../../src/base/json.ts'
 import { VerifySettings } from '../../../../src/model/config/verify.ts'
 import { createPinnedFetch } from '../../../../src/pipeline/verifiers/pinned-fetch.ts'
-import { createVerifier, schemeNames } from '../../../../src/pipeline/verify.ts'
+import { createVerifier } from '../../../../src/pipeline/verify.ts'
 import { isForGateway, missingVectors, readVectors, toVerify, createTransport } from '../../../e2e/vectors.ts'
+import { builtInSenders } from '../../../../src/built-in.ts'
+
+const { schemeNames } = builtInSenders
 
 const corpus = process.env['HOOKLOOM_CORPUS']
 const all = readVectors()?.vectors
@@ -21,7 +24,11 @@ describe.skipIf(all === undefined)(`published vectors (skipped when ${missingVec
       const now = (vector.now ?? 1_700_000_000) * 1000
       // the real guard, over a transport that serves the certificates and keys of the vector
       const fetch = createPinnedFetch({ now: () => 0, transport: createTransport([vector]) })
-      const verifier = createVerifier(VerifySettings.parse(toVerify(vector)), { fetch, now: () => now })
+      const verifier = createVerifier(VerifySettings.parse(toVerify(vector)), {
+        fetch,
+        now: () => now,
+        senders: builtInSenders,
+      })
       const result = await verifier.verify({
         method: vector.method,
         url: `/hooks/x${vector.url?.match(/\?.*$/s)?.[0] ?? ''}`,

@@ -1,9 +1,10 @@
 // Chats and calls. Facts are from the senders' public documentation.
-import { userAgent, all, body, header, key, sent, type Sender } from './sender.ts'
+import { defineSender } from '../../define.ts'
+import { userAgent, all, body, header, key, sent } from './shared.ts'
 
-export const chatSenders: readonly Sender[] = [
-  {
-    source: 'slack',
+export const chatSenders = [
+  defineSender({
+    name: 'slack',
     label: 'Slack',
     docs: 'https://docs.slack.dev/authentication/verifying-requests-from-slack',
     marks: [sent('x-slack-signature'), sent('x-slack-request-timestamp')],
@@ -24,9 +25,9 @@ export const chatSenders: readonly Sender[] = [
       handshakes: ['slack-url', 'slack-ssl-check', 'slack-ssl-check-unsigned'],
       confidence: 'verified',
     },
-  },
-  {
-    source: 'discord',
+  }),
+  defineSender({
+    name: 'discord',
     label: 'Discord',
     docs: 'https://docs.discord.com/developers/interactions/overview',
     marks: [sent('x-signature-ed25519', 'x-signature-timestamp')],
@@ -45,9 +46,9 @@ export const chatSenders: readonly Sender[] = [
       handshakes: ['discord-ping'],
       confidence: 'verified',
     },
-  },
-  {
-    source: 'telegram',
+  }),
+  defineSender({
+    name: 'telegram',
     label: 'Telegram',
     docs: 'https://core.telegram.org/bots/api#setwebhook',
     marks: [sent('x-telegram-bot-api-secret-token')],
@@ -58,9 +59,9 @@ export const chatSenders: readonly Sender[] = [
       header: 'x-telegram-bot-api-secret-token',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'meta',
+  }),
+  defineSender({
+    name: 'meta',
     label: 'Meta (Facebook, Instagram, WhatsApp)',
     docs: 'https://developers.facebook.com/docs/graph-api/webhooks/getting-started',
     marks: [userAgent(/^facebookexternalua\b/)],
@@ -72,9 +73,9 @@ export const chatSenders: readonly Sender[] = [
       handshakes: ['meta-hub'],
       confidence: 'verified',
     },
-  },
-  {
-    source: 'line',
+  }),
+  defineSender({
+    name: 'line',
     label: 'LINE',
     docs: 'https://developers.line.biz/en/docs/messaging-api/verify-webhook-signature/',
     marks: [sent('x-line-signature')],
@@ -84,9 +85,9 @@ export const chatSenders: readonly Sender[] = [
       encoding: 'base64',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'x-twitter',
+  }),
+  defineSender({
+    name: 'x-twitter',
     label: 'X',
     docs: 'https://docs.x.com/x-api/webhooks/quickstart',
     marks: [sent('x-twitter-webhooks-signature')],
@@ -99,9 +100,9 @@ export const chatSenders: readonly Sender[] = [
       handshakes: ['x-crc'],
       confidence: 'verified',
     },
-  },
-  {
-    source: 'msteams-outgoing',
+  }),
+  defineSender({
+    name: 'msteams-outgoing',
     label: 'Microsoft Teams (outgoing)',
     docs: 'https://learn.microsoft.com/microsoftteams/platform/webhooks-and-connectors/how-to/add-outgoing-webhook',
     event: [body('type')],
@@ -113,9 +114,9 @@ export const chatSenders: readonly Sender[] = [
       secretEncoding: 'base64',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'zoom',
+  }),
+  defineSender({
+    name: 'zoom',
     label: 'Zoom',
     docs: 'https://developers.zoom.us/docs/api/webhooks/',
     marks: [sent('x-zm-signature'), sent('x-zm-request-timestamp')],
@@ -137,9 +138,9 @@ export const chatSenders: readonly Sender[] = [
       handshakes: ['zoom-url'],
       confidence: 'verified',
     },
-  },
-  {
-    source: 'twitch',
+  }),
+  defineSender({
+    name: 'twitch',
     label: 'Twitch',
     docs: 'https://dev.twitch.tv/docs/eventsub/handling-webhook-events/',
     marks: [sent('twitch-eventsub-message-id')],
@@ -161,9 +162,9 @@ export const chatSenders: readonly Sender[] = [
       handshakes: ['twitch-callback'],
       confidence: 'verified',
     },
-  },
-  {
-    source: 'twilio',
+  }),
+  defineSender({
+    name: 'twilio',
     label: 'Twilio',
     docs: 'https://www.twilio.com/docs/usage/webhooks/webhooks-security',
     marks: [sent('x-twilio-signature')],
@@ -177,9 +178,9 @@ export const chatSenders: readonly Sender[] = [
       portVariants: true,
       confidence: 'verified',
     },
-  },
-  {
-    source: 'telnyx',
+  }),
+  defineSender({
+    name: 'telnyx',
     label: 'Telnyx',
     docs: 'https://developers.telnyx.com/docs/messaging/messages/receiving-webhooks',
     marks: [sent('telnyx-signature-ed25519')],
@@ -199,9 +200,9 @@ export const chatSenders: readonly Sender[] = [
       },
       confidence: 'verified',
     },
-  },
-  {
-    source: 'elevenlabs',
+  }),
+  defineSender({
+    name: 'elevenlabs',
     label: 'ElevenLabs',
     docs: 'https://elevenlabs.io/docs/eleven-agents/workflows/post-call-webhooks',
     marks: [sent('elevenlabs-signature')],
@@ -221,9 +222,9 @@ export const chatSenders: readonly Sender[] = [
       },
       confidence: 'verified',
     },
-  },
-  {
-    source: 'knock',
+  }),
+  defineSender({
+    name: 'knock',
     label: 'Knock',
     docs: 'https://docs.knock.app/developer-tools/outbound-webhooks/overview',
     marks: [sent('x-knock-signature')],
@@ -244,9 +245,9 @@ export const chatSenders: readonly Sender[] = [
       retries: { time: 'unsaid', docs: 'https://docs.knock.app/developer-tools/outbound-webhooks/overview' },
       confidence: 'verified',
     },
-  },
-  {
-    source: 'discourse',
+  }),
+  defineSender({
+    name: 'discourse',
     label: 'Discourse',
     docs: 'https://meta.discourse.org/t/configure-webhooks-that-trigger-on-discourse-events-to-integrate-with-external-services/49045',
     marks: [sent('x-discourse-event'), sent('x-discourse-event-signature')],
@@ -259,5 +260,5 @@ export const chatSenders: readonly Sender[] = [
       syntax: { prefix: 'sha256=' },
       confidence: 'verified',
     },
-  },
+  }),
 ]

@@ -1,9 +1,10 @@
 // Forges and builds. Facts are from the senders' public documentation.
-import { userAgent, body, header, sent, type Sender } from './sender.ts'
+import { defineSender, type PayloadReader } from '../../define.ts'
+import { userAgent, body, header, joinPlace, sent } from './shared.ts'
 
-export const codeSenders: readonly Sender[] = [
-  {
-    source: 'forgejo',
+export const codeSenders = [
+  defineSender({
+    name: 'forgejo',
     label: 'Forgejo',
     docs: 'https://forgejo.org/docs/latest/user/webhooks/',
     marks: [sent('x-forgejo-event'), sent('x-forgejo-delivery')],
@@ -14,9 +15,9 @@ export const codeSenders: readonly Sender[] = [
       header: 'x-forgejo-signature',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'gitea',
+  }),
+  defineSender({
+    name: 'gitea',
     label: 'Gitea',
     docs: 'https://docs.gitea.com/usage/webhooks',
     marks: [sent('x-gitea-event'), sent('x-gitea-delivery')],
@@ -27,9 +28,9 @@ export const codeSenders: readonly Sender[] = [
       header: 'x-gitea-signature',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'gogs',
+  }),
+  defineSender({
+    name: 'gogs',
     label: 'Gogs',
     docs: 'https://gogs.io/docs/features/webhook',
     marks: [sent('x-gogs-event'), sent('x-gogs-delivery')],
@@ -40,9 +41,9 @@ export const codeSenders: readonly Sender[] = [
       header: 'x-gogs-signature',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'github',
+  }),
+  defineSender({
+    name: 'github',
     label: 'GitHub',
     docs: 'https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries',
     marks: [sent('x-github-event'), sent('x-github-delivery'), userAgent(/^GitHub-Hookshot\//)],
@@ -54,14 +55,41 @@ export const codeSenders: readonly Sender[] = [
       syntax: { prefix: 'sha256=' },
       confidence: 'verified',
     },
-  },
-  {
-    source: 'gitlab',
+    answers: {
+      place: (read) => joinPlace(read('repository.full_name'), '#', read('issue.number', 'pull_request.number')),
+      commit: (read) =>
+        joinPlace(
+          read('repository.full_name'),
+          '@',
+          read('pull_request.head.sha', 'workflow_run.head_sha', 'check_run.head_sha', 'check_suite.head_sha', 'after'),
+        ),
+      commentText: (read) => read('comment.body'),
+    },
+  }),
+  defineSender({
+    name: 'gitlab',
     label: 'GitLab',
     docs: 'https://docs.gitlab.com/user/project/integrations/webhooks/',
     marks: [sent('x-gitlab-event'), sent('x-gitlab-webhook-uuid'), userAgent(/^GitLab\//)],
     event: [header('x-gitlab-event'), body('object_kind')],
     deliveryId: [header('idempotency-key'), header('webhook-id')],
+    answers: {
+      place: readGitlabPlace,
+      commit: (read) =>
+        joinPlace(
+          read('project.path_with_namespace'),
+          '@',
+          read(
+            'object_attributes.last_commit.id',
+            'merge_request.last_commit.id',
+            'object_attributes.sha',
+            'checkout_sha',
+            'after',
+            'commit.id',
+          ),
+        ),
+      commentText: (read) => read('object_attributes.note'),
+    },
     schemes: [
       {
         id: 'gitlab-token',
@@ -88,9 +116,9 @@ export const codeSenders: readonly Sender[] = [
         confidence: 'verified',
       },
     ],
-  },
-  {
-    source: 'bitbucket',
+  }),
+  defineSender({
+    name: 'bitbucket',
     label: 'Bitbucket',
     docs: 'https://support.atlassian.com/bitbucket-cloud/docs/manage-webhooks/',
     marks: [sent('x-hook-uuid', 'x-event-key'), userAgent(/^Bitbucket-Webhooks\//)],
@@ -102,9 +130,9 @@ export const codeSenders: readonly Sender[] = [
       syntax: { prefix: 'sha256=' },
       confidence: 'verified',
     },
-  },
-  {
-    source: 'bitbucket-server',
+  }),
+  defineSender({
+    name: 'bitbucket-server',
     label: 'Bitbucket Data Center',
     docs: 'https://confluence.atlassian.com/bitbucketserver/manage-webhooks-938025878.html',
     marks: [sent('x-event-key')],
@@ -117,9 +145,9 @@ export const codeSenders: readonly Sender[] = [
       handshakes: ['bitbucket-ping'],
       confidence: 'verified',
     },
-  },
-  {
-    source: 'azure-devops',
+  }),
+  defineSender({
+    name: 'azure-devops',
     label: 'Azure DevOps',
     docs: 'https://learn.microsoft.com/azure/devops/service-hooks/services/webhooks',
     event: [body('eventType')],
@@ -128,9 +156,9 @@ export const codeSenders: readonly Sender[] = [
       kind: 'basic',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'buildkite',
+  }),
+  defineSender({
+    name: 'buildkite',
     label: 'Buildkite',
     docs: 'https://buildkite.com/docs/apis/webhooks/pipelines',
     marks: [sent('x-buildkite-event')],
@@ -147,9 +175,9 @@ export const codeSenders: readonly Sender[] = [
       secretHeaders: ['x-buildkite-token'],
       confidence: 'verified',
     },
-  },
-  {
-    source: 'circleci',
+  }),
+  defineSender({
+    name: 'circleci',
     label: 'CircleCI',
     docs: 'https://circleci.com/docs/guides/integration/outbound-webhooks/',
     marks: [sent('circleci-event-type'), sent('circleci-signature')],
@@ -161,9 +189,9 @@ export const codeSenders: readonly Sender[] = [
       syntax: { separator: ',', joint: '=', field: 'v1' },
       confidence: 'verified',
     },
-  },
-  {
-    source: 'vercel',
+  }),
+  defineSender({
+    name: 'vercel',
     label: 'Vercel',
     docs: 'https://vercel.com/docs/webhooks/webhooks-api',
     marks: [sent('x-vercel-signature')],
@@ -175,9 +203,9 @@ export const codeSenders: readonly Sender[] = [
       algorithm: 'sha1',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'netlify',
+  }),
+  defineSender({
+    name: 'netlify',
     label: 'Netlify',
     docs: 'https://docs.netlify.com/site-deploys/notifications/',
     marks: [sent('x-netlify-event')],
@@ -191,9 +219,9 @@ export const codeSenders: readonly Sender[] = [
       bodyHashClaim: 'sha256',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'snyk',
+  }),
+  defineSender({
+    name: 'snyk',
     label: 'Snyk',
     docs: 'https://docs.snyk.io/snyk-api/using-specific-snyk-apis/webhooks-apis',
     marks: [sent('x-snyk-event')],
@@ -205,9 +233,9 @@ export const codeSenders: readonly Sender[] = [
       syntax: { prefix: 'sha256=' },
       confidence: 'verified',
     },
-  },
-  {
-    source: 'sonarqube',
+  }),
+  defineSender({
+    name: 'sonarqube',
     label: 'SonarQube',
     docs: 'https://docs.sonarsource.com/sonarqube-server/project-administration/webhooks',
     marks: [sent('x-sonar-webhook-hmac-sha256'), sent('x-sonarqube-project')],
@@ -218,5 +246,17 @@ export const codeSenders: readonly Sender[] = [
       header: 'x-sonar-webhook-hmac-sha256',
       confidence: 'verified',
     },
-  },
+  }),
 ]
+
+/** https://docs.gitlab.com/user/project/integrations/webhook_events/ */
+function readGitlabPlace(read: PayloadReader): string | undefined {
+  // a reply to an internal note would be a public note
+  if (read('event_type') === 'confidential_note') return undefined
+  const project = read('project.path_with_namespace')
+  const kind = read('object_kind')
+  const own = read('object_attributes.iid')
+  const request = read('merge_request.iid') ?? (kind === 'merge_request' ? own : undefined)
+  if (request !== undefined) return joinPlace(project, '!', request)
+  return joinPlace(project, '#', read('issue.iid') ?? (kind === 'issue' ? own : undefined))
+}

@@ -1,7 +1,7 @@
 // Conventions that many senders share, and the senders that use them.
 // Facts are from the senders' public documentation.
-import type { Retries } from '../verifiers/scheme.ts'
-import { all, body, header, type SchemeRow, sent, type Sender } from './sender.ts'
+import { defineSender, type Retries, type SchemeRow } from '../../define.ts'
+import { all, body, header, sent } from './shared.ts'
 
 const specification = 'https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md'
 /** "Every time an attempt is retried the timestamp of the attempt is updated": the convention requires it of every sender. */
@@ -31,101 +31,101 @@ const svixHmac = {
   alias: { header: 'webhook-signature', idHeader: 'webhook-id', timestamp: 'webhook-timestamp' },
 } satisfies SchemeRow
 
-export const conventionsSenders: readonly Sender[] = [
-  {
-    source: 'clerk',
+export const conventionsSenders = [
+  defineSender({
+    name: 'clerk',
     label: 'Clerk',
     docs: 'https://clerk.com/docs/guides/development/webhooks/overview',
     event: [body('type'), body('event_type')],
     deliveryId: [header('svix-id'), header('webhook-id')],
     scheme: svixHmac,
-  },
-  {
-    source: 'resend',
+  }),
+  defineSender({
+    name: 'resend',
     label: 'Resend',
     docs: 'https://resend.com/docs/dashboard/webhooks/introduction',
     event: [body('type'), body('event_type')],
     deliveryId: [header('svix-id'), header('webhook-id')],
     scheme: svixHmac,
-  },
-  {
-    source: 'svix',
+  }),
+  defineSender({
+    name: 'svix',
     label: 'Svix',
     docs: 'https://docs.svix.com/receiving/verifying-payloads/how-manual',
     marks: [sent('svix-id', 'svix-signature')],
     event: [body('type'), body('event_type')],
     deliveryId: [header('svix-id'), header('webhook-id')],
     scheme: svixHmac,
-  },
+  }),
   // Recall.ai: workspaces from before 15 December 2025 use the header names of Svix
-  {
-    source: 'recall-ai',
+  defineSender({
+    name: 'recall-ai',
     label: 'Recall.ai',
     docs: 'https://docs.recall.ai/docs/authenticating-requests-from-recallai',
     event: [body('event')],
     deliveryId: [header('svix-id'), header('webhook-id')],
     scheme: svixHmac,
-  },
-  {
-    source: 'openai',
+  }),
+  defineSender({
+    name: 'openai',
     label: 'OpenAI',
     docs: 'https://platform.openai.com/docs/guides/webhooks',
     event: [body('type')],
     deliveryId: [header('webhook-id')],
     scheme: standardHmac,
-  },
-  {
-    source: 'replicate',
+  }),
+  defineSender({
+    name: 'replicate',
     label: 'Replicate',
     docs: 'https://replicate.com/docs/topics/webhooks/verify-webhook',
     event: [body('status')],
     deliveryId: [header('webhook-id')],
     scheme: standardHmac,
-  },
+  }),
   // Anthropic: the field `type` of the payload is the same for every event
-  {
-    source: 'anthropic',
+  defineSender({
+    name: 'anthropic',
     label: 'Anthropic (Claude)',
     docs: 'https://platform.claude.com/docs/en/managed-agents/webhooks',
     event: [body('data.type')],
     deliveryId: [header('webhook-id')],
     scheme: standardHmac,
-  },
-  {
-    source: 'lithic',
+  }),
+  defineSender({
+    name: 'lithic',
     label: 'Lithic',
     docs: 'https://github.com/lithic-com/lithic-node/blob/main/src/resources/webhooks.ts',
     event: [body('event_type')],
     deliveryId: [header('webhook-id')],
     scheme: standardHmac,
-  },
+  }),
   // Polar: the secret is a text that the user chose, and not base64
-  {
-    source: 'polar',
+  defineSender({
+    name: 'polar',
     label: 'Polar',
     docs: 'https://polar.sh/docs/integrate/webhooks/delivery',
     event: [body('type')],
     deliveryId: [header('webhook-id')],
     scheme: { ...standardHmac, secretEncoding: 'utf8', secretPrefix: '' },
-  },
-  {
-    source: 'supabase-auth',
+  }),
+  defineSender({
+    name: 'supabase-auth',
     label: 'Supabase (auth hooks)',
     docs: 'https://supabase.com/docs/guides/auth/auth-hooks',
     event: [body('email_data.email_action_type')],
     deliveryId: [header('webhook-id')],
     scheme: { ...standardHmac, secretPrefix: 'v1,whsec_' },
-  },
-  {
-    source: 'brex',
+  }),
+  defineSender({
+    name: 'brex',
     label: 'Brex',
     docs: 'https://developer.brex.com/docs/webhooks/',
     event: [body('event_type')],
     deliveryId: [header('webhook-id')],
     scheme: { ...standardHmac, confidence: 'medium' },
-  },
-  {
-    source: 'standard-webhooks',
+  }),
+  defineSender({
+    name: 'standard-webhooks',
     label: 'Standard Webhooks',
     docs: specification,
     marks: [sent('webhook-id', 'webhook-signature')],
@@ -150,17 +150,17 @@ export const conventionsSenders: readonly Sender[] = [
         confidence: 'verified',
       },
     ],
-  },
-  {
-    source: 'cloudevents',
+  }),
+  defineSender({
+    name: 'cloudevents',
     label: 'CloudEvents',
     marks: [sent('ce-specversion'), { header: 'content-type', like: /^application\/cloudevents\+json\b/i }],
     event: [header('ce-type'), body('type')],
     deliveryId: [all(header('ce-source'), header('ce-id')), all(body('source'), body('id'))],
-  },
+  }),
   // Hookdeck and Convoy forward requests with the headers of the original sender, which is recognised first.
-  {
-    source: 'hookdeck',
+  defineSender({
+    name: 'hookdeck',
     label: 'Hookdeck',
     docs: 'https://hookdeck.com/docs/authentication',
     marks: [sent('x-hookdeck-signature'), sent('x-hookdeck-eventid')],
@@ -172,9 +172,9 @@ export const conventionsSenders: readonly Sender[] = [
       moreHeaders: /^x-hookdeck-signature-2$/,
       confidence: 'verified',
     },
-  },
-  {
-    source: 'convoy',
+  }),
+  defineSender({
+    name: 'convoy',
     label: 'Convoy',
     docs: 'https://docs.getconvoy.io/product-manual/signatures',
     marks: [sent('x-convoy-signature')],
@@ -203,5 +203,5 @@ export const conventionsSenders: readonly Sender[] = [
         confidence: 'medium',
       },
     ],
-  },
+  }),
 ]

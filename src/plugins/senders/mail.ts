@@ -1,16 +1,16 @@
 // Mail. Facts are from the senders' public documentation.
-import { parsePath } from '../path.ts'
-import { body, sent, type Sender } from './sender.ts'
+import { defineSender } from '../../define.ts'
+import { body, sent } from './shared.ts'
 
-export const mailSenders: readonly Sender[] = [
-  {
-    source: 'gmail',
+export const mailSenders = [
+  defineSender({
+    name: 'gmail',
     label: 'Gmail',
-    from: parsePath('messages[0].from'),
-    subject: parsePath('messages[0].subject'),
-  },
-  {
-    source: 'sendgrid',
+    from: ['messages', 0, 'from'],
+    subject: ['messages', 0, 'subject'],
+  }),
+  defineSender({
+    name: 'sendgrid',
     label: 'SendGrid',
     docs: 'https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/getting-started-event-webhook-security-features',
     marks: [sent('x-twilio-email-event-webhook-signature')],
@@ -30,16 +30,16 @@ export const mailSenders: readonly Sender[] = [
       textIsId: true,
       confidence: 'verified',
     },
-  },
-  {
-    source: 'mandrill',
+  }),
+  defineSender({
+    name: 'mandrill',
     label: 'Mandrill',
     // https://mailchimp.com/developer/transactional/guides/track-respond-activity-webhooks/
     marks: [sent('x-mandrill-signature')],
     jsonFields: ['mandrill_events'],
-  },
-  {
-    source: 'mailgun',
+  }),
+  defineSender({
+    name: 'mailgun',
     label: 'Mailgun',
     docs: 'https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/securing-webhooks',
     event: [body('event-data.event')],
@@ -56,21 +56,21 @@ export const mailSenders: readonly Sender[] = [
       },
       confidence: 'verified',
     },
-  },
-  {
-    source: 'postmark',
+  }),
+  defineSender({
+    name: 'postmark',
     label: 'Postmark',
     docs: 'https://postmarkapp.com/developer/webhooks/webhooks-overview',
     event: [body('RecordType')],
-    from: parsePath('From'),
-    subject: parsePath('Subject'),
+    from: ['From'],
+    subject: ['Subject'],
     scheme: {
       kind: 'basic',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'nylas',
+  }),
+  defineSender({
+    name: 'nylas',
     label: 'Nylas',
     docs: 'https://developer.nylas.com/docs/v3/notifications/webhooks/',
     marks: [sent('x-nylas-signature')],
@@ -82,5 +82,5 @@ export const mailSenders: readonly Sender[] = [
       handshakes: ['get-challenge'],
       confidence: 'verified',
     },
-  },
+  }),
 ]

@@ -1,9 +1,10 @@
 // Errors, alerts and incidents. Facts are from the senders' public documentation.
-import { userAgent, body, header, sent, type Sender } from './sender.ts'
+import { defineSender } from '../../define.ts'
+import { userAgent, body, header, sent } from './shared.ts'
 
-export const operationsSenders: readonly Sender[] = [
-  {
-    source: 'sentry',
+export const operationsSenders = [
+  defineSender({
+    name: 'sentry',
     label: 'Sentry',
     docs: 'https://docs.sentry.io/organization/integrations/integration-platform/webhooks/',
     marks: [sent('sentry-hook-resource'), sent('sentry-hook-signature')],
@@ -14,9 +15,9 @@ export const operationsSenders: readonly Sender[] = [
       header: 'sentry-hook-signature',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'pagerduty',
+  }),
+  defineSender({
+    name: 'pagerduty',
     label: 'PagerDuty',
     docs: 'https://developer.pagerduty.com/docs/webhook-signatures',
     marks: [sent('x-pagerduty-signature')],
@@ -28,9 +29,9 @@ export const operationsSenders: readonly Sender[] = [
       syntax: { separator: ',', joint: '=', field: 'v1' },
       confidence: 'verified',
     },
-  },
-  {
-    source: 'grafana',
+  }),
+  defineSender({
+    name: 'grafana',
     label: 'Grafana',
     docs: 'https://grafana.com/docs/grafana/latest/alerting/configure-notifications/manage-contact-points/integrations/webhook-notifier/',
     marks: [sent('x-grafana-alerting-signature'), userAgent(/^Grafana\b/)],
@@ -41,9 +42,9 @@ export const operationsSenders: readonly Sender[] = [
       timedTemplate: '{timestamp}:{body}',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'datadog',
+  }),
+  defineSender({
+    name: 'datadog',
     label: 'Datadog',
     docs: 'https://docs.datadoghq.com/integrations/webhooks/',
     event: [body('event_type')],
@@ -52,9 +53,9 @@ export const operationsSenders: readonly Sender[] = [
       header: undefined,
       confidence: 'verified',
     },
-  },
-  {
-    source: 'alertmanager',
+  }),
+  defineSender({
+    name: 'alertmanager',
     label: 'Alertmanager',
     docs: 'https://prometheus.io/docs/alerting/latest/configuration/#webhook_config',
     marks: [userAgent(/^Alertmanager\//)],
@@ -64,9 +65,9 @@ export const operationsSenders: readonly Sender[] = [
       header: 'authorization',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'launchdarkly',
+  }),
+  defineSender({
+    name: 'launchdarkly',
     label: 'LaunchDarkly',
     docs: 'https://launchdarkly.com/docs/home/infrastructure/webhooks',
     marks: [sent('x-ld-signature')],
@@ -77,5 +78,5 @@ export const operationsSenders: readonly Sender[] = [
       header: 'x-ld-signature',
       confidence: 'verified',
     },
-  },
+  }),
 ]

@@ -1,6 +1,37 @@
 // Schemes: how senders prove their requests. The scheme of a listed sender is a part of its row in the table of senders.
-import type { DigestEncoding, HmacAlgorithm, SecretEncoding, TimestampUnit } from '../../model/config/verify.ts'
-import type { HandshakeName } from './handshakes.ts'
+import type { DigestEncoding, HmacAlgorithm, SecretEncoding, TimestampUnit } from './config/verify.ts'
+import type { VerifierDefinition } from './verifier.ts'
+
+/** The handshakes by name. `pipeline/verifiers/handshakes.ts` says what each one answers. */
+export type HandshakeName =
+  | 'head'
+  | 'get-challenge'
+  | 'meta-hub'
+  | 'strava-hub'
+  | 'okta-header'
+  | 'x-crc'
+  | 'proved-head'
+  | 'proved-get'
+  | 'webhook-origin'
+  | 'event-grid'
+  | 'slack-url'
+  | 'slack-ssl-check'
+  | 'slack-ssl-check-unsigned'
+  | 'mcp-verification'
+  | 'discord-ping'
+  | 'zoom-url'
+  | 'twitch-callback'
+  | 'front-header'
+  | 'intercom-ping'
+  | 'no-events'
+  | 'google-sync'
+  | 'sns-confirmation'
+  | 'monday-challenge'
+  | 'graph-token'
+  | 'woocommerce-ping'
+  | 'bitbucket-ping'
+  | 'asana-secret'
+  | 'notion-token'
 
 /** The form of a header with signatures: one after a prefix, or a list of named entries of which any may match. */
 export type Syntax =
@@ -34,7 +65,7 @@ export type Retries = { readonly docs: string } & (
 
 type Common = {
   readonly id: string
-  /** The row of `senders.ts` that says where the sender puts event and delivery id; undefined for a scheme outside the table. */
+  /** The name of the sender, whose row says where its requests have event and delivery id; undefined for a scheme outside the table. */
   readonly source: string | undefined
   /** The name that people read. Schemes outside the table have no such name. */
   readonly label?: string
@@ -69,7 +100,7 @@ export type HmacScheme = Common & {
   readonly algorithm?: HmacAlgorithm
   readonly encoding?: DigestEncoding
   readonly syntax?: Syntax
-  /** See signed.ts for the placeholders. */
+  /** See `pipeline/verifiers/signed.ts` for the placeholders. */
   readonly template?: string
   /** The header with the value of {id}. */
   readonly idHeader?: string
@@ -161,6 +192,14 @@ export type ClientStateScheme = Common & {
   readonly field: string
 }
 
+/** A proof in own code, which runs in the gateway's main thread. */
+export type CodeScheme = Common & {
+  readonly kind: 'code'
+  readonly code: Omit<VerifierDefinition, 'scheme' | 'source'>
+  /** Set by the loader of the code. Names an exception and its place without a text that may quote a request: `a TypeError at acme.ts:12`. */
+  readonly describeThrown?: (thrown: unknown) => string
+}
+
 export type Scheme =
   | HmacScheme
   | TokenScheme
@@ -171,3 +210,4 @@ export type Scheme =
   | BodyHmacScheme
   | ConcatHashScheme
   | ClientStateScheme
+  | CodeScheme

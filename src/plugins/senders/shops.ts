@@ -1,9 +1,10 @@
 // Shops. Facts are from the senders' public documentation.
-import { userAgent, body, header, sent, type Sender } from './sender.ts'
+import { defineSender } from '../../define.ts'
+import { userAgent, body, header, sent } from './shared.ts'
 
-export const shopsSenders: readonly Sender[] = [
-  {
-    source: 'shopify',
+export const shopsSenders = [
+  defineSender({
+    name: 'shopify',
     label: 'Shopify',
     docs: 'https://shopify.dev/docs/apps/build/webhooks/verify-deliveries',
     marks: [sent('x-shopify-topic'), sent('x-shopify-hmac-sha256'), userAgent(/^Shopify-Captain-Hook\b/)],
@@ -15,9 +16,9 @@ export const shopsSenders: readonly Sender[] = [
       encoding: 'base64',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'woocommerce',
+  }),
+  defineSender({
+    name: 'woocommerce',
     label: 'WooCommerce',
     docs: 'https://developer.woocommerce.com/docs/webhooks/',
     marks: [sent('x-wc-webhook-topic'), sent('x-wc-webhook-signature')],
@@ -29,9 +30,9 @@ export const shopsSenders: readonly Sender[] = [
       handshakes: ['woocommerce-ping'],
       confidence: 'verified',
     },
-  },
-  {
-    source: 'lemonsqueezy',
+  }),
+  defineSender({
+    name: 'lemonsqueezy',
     label: 'Lemon Squeezy',
     docs: 'https://docs.lemonsqueezy.com/help/webhooks/signing-requests',
     marks: [sent('x-event-name', 'x-signature')],
@@ -41,9 +42,9 @@ export const shopsSenders: readonly Sender[] = [
       header: 'x-signature',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'bigcommerce',
+  }),
+  defineSender({
+    name: 'bigcommerce',
     label: 'BigCommerce',
     docs: 'https://developer.bigcommerce.com/docs/integrations/webhooks/http',
     event: [body('scope')],
@@ -53,9 +54,9 @@ export const shopsSenders: readonly Sender[] = [
       header: undefined,
       confidence: 'verified',
     },
-  },
-  {
-    source: 'easypost',
+  }),
+  defineSender({
+    name: 'easypost',
     label: 'EasyPost',
     docs: 'https://docs.easypost.com/guides/webhooks-guide',
     marks: [{ header: 'x-hmac-signature', like: /^hmac-sha256-hex=/ }],
@@ -67,5 +68,5 @@ export const shopsSenders: readonly Sender[] = [
       syntax: { prefix: 'hmac-sha256-hex=' },
       confidence: 'verified',
     },
-  },
+  }),
 ]

@@ -1,9 +1,10 @@
 // Models, agents and their tools. Facts are from the senders' public documentation.
-import { userAgent, all, body, header, sent, type Sender } from './sender.ts'
+import { defineSender } from '../../define.ts'
+import { userAgent, all, body, header, sent } from './shared.ts'
 
-export const agentsSenders: readonly Sender[] = [
-  {
-    source: 'cursor',
+export const agentsSenders = [
+  defineSender({
+    name: 'cursor',
     label: 'Cursor',
     docs: 'https://cursor.com/docs/cloud-agent/api/webhooks',
     marks: [userAgent(/^Cursor-Agent-Webhook\//)],
@@ -15,9 +16,9 @@ export const agentsSenders: readonly Sender[] = [
       syntax: { prefix: 'sha256=' },
       confidence: 'verified',
     },
-  },
-  {
-    source: 'livekit',
+  }),
+  defineSender({
+    name: 'livekit',
     label: 'LiveKit',
     docs: 'https://docs.livekit.io/server/webhooks/',
     marks: [{ header: 'content-type', like: /^application\/webhook\+json\b/i }],
@@ -33,9 +34,9 @@ export const agentsSenders: readonly Sender[] = [
       requires: ['exp'],
       confidence: 'verified',
     },
-  },
-  {
-    source: 'retell',
+  }),
+  defineSender({
+    name: 'retell',
     label: 'Retell AI',
     docs: 'https://docs.retellai.com/features/secure-webhook',
     marks: [sent('x-retell-signature')],
@@ -55,9 +56,9 @@ export const agentsSenders: readonly Sender[] = [
       textIsId: true,
       confidence: 'verified',
     },
-  },
-  {
-    source: 'vapi',
+  }),
+  defineSender({
+    name: 'vapi',
     label: 'Vapi',
     docs: 'https://docs.vapi.ai/server-url/server-authentication',
     marks: [sent('x-vapi-signature'), sent('x-vapi-secret')],
@@ -79,9 +80,9 @@ export const agentsSenders: readonly Sender[] = [
         confidence: 'medium',
       },
     ],
-  },
-  {
-    source: 'firecrawl',
+  }),
+  defineSender({
+    name: 'firecrawl',
     label: 'Firecrawl',
     docs: 'https://docs.firecrawl.dev/webhooks/security',
     marks: [sent('x-firecrawl-signature')],
@@ -92,9 +93,9 @@ export const agentsSenders: readonly Sender[] = [
       syntax: { prefix: 'sha256=' },
       confidence: 'verified',
     },
-  },
-  {
-    source: 'langfuse',
+  }),
+  defineSender({
+    name: 'langfuse',
     label: 'Langfuse',
     docs: 'https://langfuse.com/docs/prompt-management/features/webhooks-slack-integrations',
     marks: [sent('x-langfuse-signature')],
@@ -110,9 +111,9 @@ export const agentsSenders: readonly Sender[] = [
       retries: { time: 'unsaid', docs: 'https://github.com/langfuse/langfuse/blob/main/worker/src/queues/webhooks.ts' },
       confidence: 'medium',
     },
-  },
-  {
-    source: 'nango',
+  }),
+  defineSender({
+    name: 'nango',
     label: 'Nango',
     docs: 'https://nango.dev/docs/guides/platform/webhooks-from-nango',
     marks: [sent('x-nango-hmac-sha256')],
@@ -122,9 +123,9 @@ export const agentsSenders: readonly Sender[] = [
       header: 'x-nango-hmac-sha256',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'assemblyai',
+  }),
+  defineSender({
+    name: 'assemblyai',
     label: 'AssemblyAI',
     docs: 'https://www.assemblyai.com/docs/deployment/webhooks',
     event: [body('status')],
@@ -134,5 +135,5 @@ export const agentsSenders: readonly Sender[] = [
       header: undefined,
       confidence: 'medium',
     },
-  },
+  }),
 ]

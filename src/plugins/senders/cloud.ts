@@ -1,5 +1,6 @@
 // Clouds. Facts are from the senders' public documentation.
-import { userAgent, all, body, header, sent, type SchemeRow, type Sender } from './sender.ts'
+import { defineSender, type SchemeRow } from '../../define.ts'
+import { userAgent, all, body, header, sent } from './shared.ts'
 
 /** The token that Google adds to a push request. Its account and its audience are the operator's choice. */
 const googleToken = {
@@ -14,9 +15,9 @@ const googleToken = {
   confidence: 'verified',
 } satisfies SchemeRow
 
-export const cloudSenders: readonly Sender[] = [
-  {
-    source: 'aws-sns',
+export const cloudSenders = [
+  defineSender({
+    name: 'aws-sns',
     label: 'Amazon SNS',
     docs: 'https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html',
     marks: [sent('x-amz-sns-message-type'), userAgent(/^Amazon Simple Notification Service Agent\b/)],
@@ -35,9 +36,9 @@ export const cloudSenders: readonly Sender[] = [
       handshakes: ['sns-confirmation'],
       confidence: 'verified',
     },
-  },
-  {
-    source: 'google-pubsub',
+  }),
+  defineSender({
+    name: 'google-pubsub',
     label: 'Google Pub/Sub',
     docs: 'https://cloud.google.com/pubsub/docs/authenticate-push-subscriptions',
     marks: [
@@ -48,9 +49,9 @@ export const cloudSenders: readonly Sender[] = [
     event: [body('message.attributes.eventType')],
     deliveryId: [header('x-goog-pubsub-message-id'), body('message.messageId')],
     scheme: googleToken,
-  },
-  {
-    source: 'google-cloudevents',
+  }),
+  defineSender({
+    name: 'google-cloudevents',
     label: 'Google Cloud (Eventarc)',
     docs: 'https://cloud.google.com/eventarc/docs/cloudevents',
     marks: [{ header: 'ce-source', like: /^\/\/[a-z\d-]+\.googleapis\.com\//, beside: 'ce-specversion' }],
@@ -59,9 +60,9 @@ export const cloudSenders: readonly Sender[] = [
     // https://protobuf.dev/programming-guides/json/: a 64-bit integer is a text, and a number is accepted too
     hasNumbersAsTexts: true,
     scheme: googleToken,
-  },
-  {
-    source: 'google-channel',
+  }),
+  defineSender({
+    name: 'google-channel',
     label: 'Google (push channels)',
     docs: 'https://developers.google.com/workspace/calendar/api/guides/push',
     marks: [sent('x-goog-channel-id')],
@@ -74,12 +75,12 @@ export const cloudSenders: readonly Sender[] = [
       acceptsEmpty: true,
       confidence: 'verified',
     },
-  },
-  {
-    source: 'microsoft-graph',
+  }),
+  defineSender({
+    name: 'microsoft-graph',
     label: 'Microsoft Graph',
     docs: 'https://learn.microsoft.com/graph/change-notifications-delivery-webhooks',
-    event: [body('value[0].changeType')],
+    event: [body('value.0.changeType')],
     scheme: {
       kind: 'client-state',
       list: 'value',
@@ -87,9 +88,9 @@ export const cloudSenders: readonly Sender[] = [
       handshakes: ['graph-token'],
       confidence: 'verified',
     },
-  },
-  {
-    source: 'cloudflare',
+  }),
+  defineSender({
+    name: 'cloudflare',
     label: 'Cloudflare (notifications)',
     docs: 'https://developers.cloudflare.com/notifications/get-started/configure-webhooks/',
     marks: [sent('cf-webhook-auth')],
@@ -99,9 +100,9 @@ export const cloudSenders: readonly Sender[] = [
       header: 'cf-webhook-auth',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'cloudflare-stream',
+  }),
+  defineSender({
+    name: 'cloudflare-stream',
     label: 'Cloudflare Stream',
     docs: 'https://developers.cloudflare.com/stream/manage-video-library/using-webhooks/',
     marks: [{ header: 'webhook-signature', like: /^time=\d+,sig1=/ }],
@@ -117,9 +118,9 @@ export const cloudSenders: readonly Sender[] = [
       retries: { time: 'anew', docs: 'https://developers.cloudflare.com/stream/manage-video-library/using-webhooks/' },
       confidence: 'verified',
     },
-  },
-  {
-    source: 'heroku',
+  }),
+  defineSender({
+    name: 'heroku',
     label: 'Heroku',
     docs: 'https://devcenter.heroku.com/articles/app-webhooks',
     marks: [sent('heroku-webhook-hmac-sha256')],
@@ -131,22 +132,22 @@ export const cloudSenders: readonly Sender[] = [
       encoding: 'base64',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'terraform',
+  }),
+  defineSender({
+    name: 'terraform',
     label: 'HCP Terraform',
     docs: 'https://developer.hashicorp.com/terraform/cloud-docs/workspaces/settings/notifications',
     marks: [sent('x-tfe-notification-signature')],
-    event: [body('notifications[0].trigger')],
+    event: [body('notifications.0.trigger')],
     scheme: {
       kind: 'hmac',
       header: 'x-tfe-notification-signature',
       algorithm: 'sha512',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'mux',
+  }),
+  defineSender({
+    name: 'mux',
     label: 'Mux',
     docs: 'https://www.mux.com/docs/core/verify-webhook-signatures',
     marks: [sent('mux-signature')],
@@ -162,9 +163,9 @@ export const cloudSenders: readonly Sender[] = [
       retries: { time: 'first', seconds: 86_400, docs: 'https://www.mux.com/docs/core/listen-for-webhooks' },
       confidence: 'verified',
     },
-  },
-  {
-    source: 'qstash',
+  }),
+  defineSender({
+    name: 'qstash',
     label: 'Upstash QStash',
     docs: 'https://upstash.com/docs/qstash/howto/signature',
     marks: [sent('upstash-signature')],
@@ -181,9 +182,9 @@ export const cloudSenders: readonly Sender[] = [
       requires: ['exp'],
       confidence: 'verified',
     },
-  },
-  {
-    source: 'zapier',
+  }),
+  defineSender({
+    name: 'zapier',
     label: 'Zapier',
     docs: 'https://help.zapier.com/hc/en-us/articles/8496326446989-Send-webhooks-in-Zaps',
     scheme: {
@@ -191,9 +192,9 @@ export const cloudSenders: readonly Sender[] = [
       header: undefined,
       confidence: 'medium',
     },
-  },
-  {
-    source: 'make',
+  }),
+  defineSender({
+    name: 'make',
     label: 'Make',
     docs: 'https://apps.make.com/http',
     scheme: {
@@ -201,5 +202,5 @@ export const cloudSenders: readonly Sender[] = [
       header: undefined,
       confidence: 'verified',
     },
-  },
+  }),
 ]

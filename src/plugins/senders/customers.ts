@@ -1,9 +1,10 @@
 // Customers and their accounts. Facts are from the senders' public documentation.
-import { userAgent, all, body, header, sent, type Sender } from './sender.ts'
+import { defineSender } from '../../define.ts'
+import { userAgent, all, body, header, sent } from './shared.ts'
 
-export const customersSenders: readonly Sender[] = [
-  {
-    source: 'hubspot',
+export const customersSenders = [
+  defineSender({
+    name: 'hubspot',
     label: 'HubSpot',
     docs: 'https://developers.hubspot.com/docs/apps/legacy-apps/authentication/validating-requests',
     marks: [sent('x-hubspot-signature-v3'), sent('x-hubspot-signature'), userAgent(/^HubSpot Connect\b/)],
@@ -47,9 +48,9 @@ export const customersSenders: readonly Sender[] = [
         confidence: 'verified',
       },
     ],
-  },
-  {
-    source: 'intercom',
+  }),
+  defineSender({
+    name: 'intercom',
     label: 'Intercom',
     docs: 'https://developers.intercom.com/docs/webhooks',
     event: [body('topic')],
@@ -62,9 +63,9 @@ export const customersSenders: readonly Sender[] = [
       handshakes: ['head', 'intercom-ping'],
       confidence: 'verified',
     },
-  },
-  {
-    source: 'zendesk',
+  }),
+  defineSender({
+    name: 'zendesk',
     label: 'Zendesk',
     docs: 'https://developer.zendesk.com/documentation/webhooks/verifying/',
     marks: [sent('x-zendesk-webhook-invocation-id'), sent('x-zendesk-webhook-signature')],
@@ -85,9 +86,9 @@ export const customersSenders: readonly Sender[] = [
       },
       confidence: 'verified',
     },
-  },
-  {
-    source: 'front',
+  }),
+  defineSender({
+    name: 'front',
     label: 'Front',
     docs: 'https://dev.frontapp.com/docs/application-webhooks',
     marks: [sent('x-front-signature')],
@@ -104,9 +105,9 @@ export const customersSenders: readonly Sender[] = [
       handshakes: ['front-header'],
       confidence: 'medium',
     },
-  },
-  {
-    source: 'attio',
+  }),
+  defineSender({
+    name: 'attio',
     label: 'Attio',
     docs: 'https://docs.attio.com/rest-api/guides/webhooks',
     marks: [sent('attio-signature')],
@@ -116,9 +117,9 @@ export const customersSenders: readonly Sender[] = [
       header: 'attio-signature',
       confidence: 'medium',
     },
-  },
-  {
-    source: 'customerio',
+  }),
+  defineSender({
+    name: 'customerio',
     label: 'Customer.io',
     docs: 'https://docs.customer.io/integrations/api/webhooks/',
     marks: [sent('x-cio-signature')],
@@ -133,10 +134,10 @@ export const customersSenders: readonly Sender[] = [
       retries: { time: 'first', seconds: 604_800, docs: 'https://docs.customer.io/integrations/api/webhooks/' },
       confidence: 'verified',
     },
-  },
+  }),
   // version 1 has the event in `event`. There is no delivery id: meta.id of version 1 is the id of the changed object
-  {
-    source: 'pipedrive',
+  defineSender({
+    name: 'pipedrive',
     label: 'Pipedrive',
     docs: 'https://pipedrive.readme.io/docs/guide-for-webhooks-v2',
     marks: [userAgent(/^Pipedrive Webhooks\b/)],
@@ -145,9 +146,9 @@ export const customersSenders: readonly Sender[] = [
       kind: 'basic',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'workos',
+  }),
+  defineSender({
+    name: 'workos',
     label: 'WorkOS',
     docs: 'https://workos.com/docs/events/data-syncing/webhooks',
     marks: [sent('workos-signature')],
@@ -164,9 +165,9 @@ export const customersSenders: readonly Sender[] = [
       retries: { time: 'first', seconds: 259_200, docs: 'https://workos.com/docs/events/data-syncing/webhooks' },
       confidence: 'verified',
     },
-  },
-  {
-    source: 'okta',
+  }),
+  defineSender({
+    name: 'okta',
     label: 'Okta',
     docs: 'https://developer.okta.com/docs/guides/event-hook-implementation/',
     deliveryId: [body('eventId')],
@@ -176,9 +177,9 @@ export const customersSenders: readonly Sender[] = [
       handshakes: ['okta-header'],
       confidence: 'verified',
     },
-  },
-  {
-    source: 'kustomer',
+  }),
+  defineSender({
+    name: 'kustomer',
     label: 'Kustomer',
     docs: 'https://developer.kustomer.com/docs/events/delivery-and-retries',
     marks: [sent('x-kustomer-webhook-signature')],
@@ -189,9 +190,9 @@ export const customersSenders: readonly Sender[] = [
       header: 'x-kustomer-webhook-signature',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'dub',
+  }),
+  defineSender({
+    name: 'dub',
     label: 'Dub',
     docs: 'https://dub.co/docs/concepts/webhooks/verify-webhook-requests',
     marks: [sent('dub-signature')],
@@ -202,9 +203,9 @@ export const customersSenders: readonly Sender[] = [
       header: 'dub-signature',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'rewardful',
+  }),
+  defineSender({
+    name: 'rewardful',
     label: 'Rewardful',
     docs: 'https://developers.rewardful.com/webhooks/signed-webhooks',
     marks: [sent('x-rewardful-signature')],
@@ -215,5 +216,5 @@ export const customersSenders: readonly Sender[] = [
       header: 'x-rewardful-signature',
       confidence: 'verified',
     },
-  },
+  }),
 ]

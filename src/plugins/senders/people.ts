@@ -1,9 +1,10 @@
 // Forms, appointments, signatures, and what people do. Facts are from the senders' public documentation.
-import { all, body, sent, type Sender } from './sender.ts'
+import { defineSender } from '../../define.ts'
+import { all, body, sent } from './shared.ts'
 
-export const peopleSenders: readonly Sender[] = [
-  {
-    source: 'typeform',
+export const peopleSenders = [
+  defineSender({
+    name: 'typeform',
     label: 'Typeform',
     docs: 'https://www.typeform.com/developers/webhooks/secure-your-webhooks/',
     marks: [sent('typeform-signature')],
@@ -16,9 +17,9 @@ export const peopleSenders: readonly Sender[] = [
       syntax: { prefix: 'sha256=' },
       confidence: 'verified',
     },
-  },
-  {
-    source: 'calendly',
+  }),
+  defineSender({
+    name: 'calendly',
     label: 'Calendly',
     docs: 'https://developer.calendly.com/api-docs/4c305798a61d3-webhook-signatures',
     marks: [sent('calendly-webhook-signature')],
@@ -38,9 +39,9 @@ export const peopleSenders: readonly Sender[] = [
       },
       confidence: 'verified',
     },
-  },
-  {
-    source: 'cal.com',
+  }),
+  defineSender({
+    name: 'cal.com',
     label: 'Cal.com',
     docs: 'https://cal.com/docs/developing/guides/automation/webhooks',
     marks: [sent('x-cal-signature-256')],
@@ -51,9 +52,9 @@ export const peopleSenders: readonly Sender[] = [
       header: 'x-cal-signature-256',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'docusign',
+  }),
+  defineSender({
+    name: 'docusign',
     label: 'DocuSign',
     docs: 'https://developers.docusign.com/platform/webhooks/connect/validate/',
     marks: [sent('x-docusign-signature-1')],
@@ -65,11 +66,11 @@ export const peopleSenders: readonly Sender[] = [
       moreHeaders: /^x-docusign-signature-\d{1,3}$/,
       confidence: 'verified',
     },
-  },
+  }),
   // Strava signs nothing: the id of the subscription is all that can be checked, and a number can be guessed. So give its hook a path that
   // nobody can guess.
-  {
-    source: 'strava',
+  defineSender({
+    name: 'strava',
     label: 'Strava',
     docs: 'https://developers.strava.com/docs/webhooks/',
     event: [all(body('object_type'), body('aspect_type'))],
@@ -82,9 +83,9 @@ export const peopleSenders: readonly Sender[] = [
       handshakes: ['strava-hub'],
       confidence: 'verified',
     },
-  },
-  {
-    source: 'home-assistant',
+  }),
+  defineSender({
+    name: 'home-assistant',
     label: 'Home Assistant',
     docs: 'https://www.home-assistant.io/integrations/rest_command/',
     scheme: {
@@ -92,9 +93,9 @@ export const peopleSenders: readonly Sender[] = [
       header: 'authorization',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'tally',
+  }),
+  defineSender({
+    name: 'tally',
     label: 'Tally',
     docs: 'https://tally.so/help/webhooks',
     marks: [sent('tally-signature')],
@@ -106,9 +107,9 @@ export const peopleSenders: readonly Sender[] = [
       encoding: 'base64',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'ashby',
+  }),
+  defineSender({
+    name: 'ashby',
     label: 'Ashby',
     docs: 'https://developers.ashbyhq.com/docs/authenticating-webhooks',
     marks: [sent('ashby-signature')],
@@ -119,9 +120,9 @@ export const peopleSenders: readonly Sender[] = [
       syntax: { prefix: 'sha256=' },
       confidence: 'verified',
     },
-  },
-  {
-    source: 'persona',
+  }),
+  defineSender({
+    name: 'persona',
     label: 'Persona',
     docs: 'https://docs.withpersona.com/webhooks-best-practices',
     marks: [sent('persona-signature')],
@@ -138,9 +139,9 @@ export const peopleSenders: readonly Sender[] = [
       retries: { time: 'anew', docs: 'https://docs.withpersona.com/webhooks-best-practices' },
       confidence: 'verified',
     },
-  },
-  {
-    source: 'tiktok',
+  }),
+  defineSender({
+    name: 'tiktok',
     label: 'TikTok',
     docs: 'https://developers.tiktok.com/doc/webhooks-verification',
     marks: [sent('tiktok-signature')],
@@ -156,5 +157,5 @@ export const peopleSenders: readonly Sender[] = [
       textIsId: true,
       confidence: 'verified',
     },
-  },
+  }),
 ]

@@ -1,14 +1,26 @@
 // Planning, documents, tables, calendars and models. Facts are from the senders' public documentation.
-import { userAgent, all, body, header, sent, type Sender } from './sender.ts'
+import { defineSender } from '../../define.ts'
+import { userAgent, all, body, header, sent } from './shared.ts'
 
-export const workSenders: readonly Sender[] = [
-  {
-    source: 'linear',
+export const workSenders = [
+  defineSender({
+    name: 'linear',
     label: 'Linear',
     docs: 'https://linear.app/developers/webhooks',
     marks: [sent('linear-event'), sent('linear-delivery'), sent('linear-signature')],
     event: [header('linear-event'), body('type')],
     deliveryId: [header('linear-delivery')],
+    answers: {
+      place(read) {
+        const type = read('type')
+        return type === 'Issue'
+          ? read('data.id')
+          : type === 'Comment'
+            ? read('data.issueId', 'data.issue.id')
+            : undefined
+      },
+      commentId: (read) => (read('type') === 'Comment' ? read('data.id') : undefined),
+    },
     scheme: {
       kind: 'hmac',
       header: 'linear-signature',
@@ -19,9 +31,9 @@ export const workSenders: readonly Sender[] = [
       textIsId: true,
       confidence: 'verified',
     },
-  },
-  {
-    source: 'jira',
+  }),
+  defineSender({
+    name: 'jira',
     label: 'Jira',
     docs: 'https://developer.atlassian.com/cloud/jira/platform/webhooks/',
     marks: [sent('x-atlassian-webhook-identifier')],
@@ -33,9 +45,9 @@ export const workSenders: readonly Sender[] = [
       syntax: { prefix: 'sha256=' },
       confidence: 'verified',
     },
-  },
-  {
-    source: 'trello',
+  }),
+  defineSender({
+    name: 'trello',
     label: 'Trello',
     docs: 'https://developer.atlassian.com/cloud/trello/guides/rest-api/webhooks/',
     marks: [sent('x-trello-webhook')],
@@ -50,17 +62,17 @@ export const workSenders: readonly Sender[] = [
       handshakes: ['head'],
       confidence: 'verified',
     },
-  },
-  {
-    source: 'basecamp',
+  }),
+  defineSender({
+    name: 'basecamp',
     label: 'Basecamp',
     // https://github.com/basecamp/bc3-api/blob/master/sections/webhooks.md
     marks: [userAgent(/^Basecamp3 Webhook/)],
     event: [body('kind')],
     deliveryId: [body('id')],
-  },
-  {
-    source: 'asana',
+  }),
+  defineSender({
+    name: 'asana',
     label: 'Asana',
     docs: 'https://developers.asana.com/docs/webhooks-guide',
     marks: [sent('x-hook-signature')],
@@ -72,9 +84,9 @@ export const workSenders: readonly Sender[] = [
       handsOver: true,
       confidence: 'verified',
     },
-  },
-  {
-    source: 'clickup',
+  }),
+  defineSender({
+    name: 'clickup',
     label: 'ClickUp',
     docs: 'https://developer.clickup.com/docs/webhooksignature',
     event: [body('event')],
@@ -83,9 +95,9 @@ export const workSenders: readonly Sender[] = [
       header: 'x-signature',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'monday',
+  }),
+  defineSender({
+    name: 'monday',
     label: 'monday.com',
     docs: 'https://developer.monday.com/api-reference/reference/webhooks',
     event: [body('event.type')],
@@ -98,9 +110,9 @@ export const workSenders: readonly Sender[] = [
       handshakes: ['monday-challenge'],
       confidence: 'verified',
     },
-  },
-  {
-    source: 'notion',
+  }),
+  defineSender({
+    name: 'notion',
     label: 'Notion',
     docs: 'https://developers.notion.com/reference/webhooks',
     marks: [sent('x-notion-signature')],
@@ -114,9 +126,9 @@ export const workSenders: readonly Sender[] = [
       handsOver: true,
       confidence: 'verified',
     },
-  },
-  {
-    source: 'airtable',
+  }),
+  defineSender({
+    name: 'airtable',
     label: 'Airtable',
     docs: 'https://airtable.com/developers/web/api/webhooks-overview',
     marks: [sent('x-airtable-content-mac')],
@@ -127,9 +139,9 @@ export const workSenders: readonly Sender[] = [
       secretEncoding: 'base64',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'huggingface',
+  }),
+  defineSender({
+    name: 'huggingface',
     label: 'Hugging Face',
     docs: 'https://huggingface.co/docs/hub/webhooks',
     event: [all(body('event.scope'), body('event.action'))],
@@ -138,9 +150,9 @@ export const workSenders: readonly Sender[] = [
       header: 'x-webhook-secret',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'box',
+  }),
+  defineSender({
+    name: 'box',
     label: 'Box',
     docs: 'https://developer.box.com/guides/webhooks/v2/signatures-v2',
     marks: [sent('box-delivery-id'), sent('box-signature-primary')],
@@ -158,9 +170,9 @@ export const workSenders: readonly Sender[] = [
       moreHeaders: /^box-signature-secondary$/,
       confidence: 'verified',
     },
-  },
-  {
-    source: 'dropbox',
+  }),
+  defineSender({
+    name: 'dropbox',
     label: 'Dropbox',
     docs: 'https://www.dropbox.com/developers/reference/webhooks',
     marks: [sent('x-dropbox-signature')],
@@ -172,9 +184,9 @@ export const workSenders: readonly Sender[] = [
       handshakes: ['get-challenge'],
       confidence: 'verified',
     },
-  },
-  {
-    source: 'webflow',
+  }),
+  defineSender({
+    name: 'webflow',
     label: 'Webflow',
     docs: 'https://developers.webflow.com/data/docs/working-with-webhooks',
     marks: [sent('x-webflow-signature')],
@@ -194,9 +206,9 @@ export const workSenders: readonly Sender[] = [
       textIsId: true,
       confidence: 'verified',
     },
-  },
-  {
-    source: 'sanity',
+  }),
+  defineSender({
+    name: 'sanity',
     label: 'Sanity',
     docs: 'https://github.com/sanity-io/webhook-toolkit',
     marks: [sent('sanity-webhook-signature')],
@@ -217,5 +229,5 @@ export const workSenders: readonly Sender[] = [
       },
       confidence: 'verified',
     },
-  },
+  }),
 ]

@@ -1,9 +1,10 @@
 // Payments and accounts. Facts are from the senders' public documentation.
-import { userAgent, all, body, header, sent, type Sender } from './sender.ts'
+import { defineSender } from '../../define.ts'
+import { userAgent, all, body, header, sent } from './shared.ts'
 
-export const moneySenders: readonly Sender[] = [
-  {
-    source: 'stripe',
+export const moneySenders = [
+  defineSender({
+    name: 'stripe',
     label: 'Stripe',
     docs: 'https://docs.stripe.com/webhooks/signature',
     marks: [sent('stripe-signature'), userAgent(/^Stripe\//)],
@@ -19,9 +20,9 @@ export const moneySenders: readonly Sender[] = [
       retries: { time: 'anew', docs: 'https://docs.stripe.com/webhooks' },
       confidence: 'verified',
     },
-  },
-  {
-    source: 'square',
+  }),
+  defineSender({
+    name: 'square',
     label: 'Square',
     docs: 'https://developer.squareup.com/docs/webhooks/step3validate',
     marks: [sent('x-square-hmacsha256-signature')],
@@ -34,9 +35,9 @@ export const moneySenders: readonly Sender[] = [
       template: '{url}{body}',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'paypal',
+  }),
+  defineSender({
+    name: 'paypal',
     label: 'PayPal',
     docs: 'https://developer.paypal.com/api/rest/webhooks/rest/',
     marks: [sent('paypal-transmission-sig'), sent('paypal-transmission-id')],
@@ -52,9 +53,9 @@ export const moneySenders: readonly Sender[] = [
       retries: { time: 'first', seconds: 259_200, docs: 'https://developer.paypal.com/api/rest/webhooks/' },
       confidence: 'verified',
     },
-  },
-  {
-    source: 'paddle',
+  }),
+  defineSender({
+    name: 'paddle',
     label: 'Paddle',
     docs: 'https://developer.paddle.com/webhooks/signature-verification',
     marks: [sent('paddle-signature'), userAgent(/^Paddle\b/)],
@@ -75,9 +76,9 @@ export const moneySenders: readonly Sender[] = [
       },
       confidence: 'verified',
     },
-  },
-  {
-    source: 'checkout',
+  }),
+  defineSender({
+    name: 'checkout',
     label: 'Checkout',
     docs: 'https://www.checkout.com/docs/workflows/set-up-your-webhook-receiver',
     marks: [sent('cko-signature'), sent('cko-correlation-id')],
@@ -88,20 +89,20 @@ export const moneySenders: readonly Sender[] = [
       header: 'cko-signature',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'adyen',
+  }),
+  defineSender({
+    name: 'adyen',
     label: 'Adyen',
     docs: 'https://docs.adyen.com/development-resources/webhooks/verify-hmac-signatures/',
-    event: [body('notificationItems[0].NotificationRequestItem.eventCode')],
+    event: [body('notificationItems.0.NotificationRequestItem.eventCode')],
     scheme: {
       kind: 'body-hmac',
       form: 'adyen',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'adyen-platform',
+  }),
+  defineSender({
+    name: 'adyen-platform',
     label: 'Adyen Platform',
     docs: 'https://docs.adyen.com/development-resources/webhooks/verify-hmac-signatures/',
     marks: [sent('hmacsignature')],
@@ -113,9 +114,9 @@ export const moneySenders: readonly Sender[] = [
       secretEncoding: 'hex',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'razorpay',
+  }),
+  defineSender({
+    name: 'razorpay',
     label: 'Razorpay',
     docs: 'https://razorpay.com/docs/webhooks/validate-test/',
     marks: [sent('x-razorpay-signature'), sent('x-razorpay-event-id')],
@@ -126,9 +127,9 @@ export const moneySenders: readonly Sender[] = [
       header: 'x-razorpay-signature',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'paystack',
+  }),
+  defineSender({
+    name: 'paystack',
     label: 'Paystack',
     docs: 'https://paystack.com/docs/payments/webhooks/',
     marks: [sent('x-paystack-signature')],
@@ -139,9 +140,9 @@ export const moneySenders: readonly Sender[] = [
       algorithm: 'sha512',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'revolut',
+  }),
+  defineSender({
+    name: 'revolut',
     label: 'Revolut',
     docs: 'https://developer.revolut.com/docs/guides/merchant/monitor-and-observe/webhooks/verify-the-payload-signature',
     marks: [sent('revolut-signature')],
@@ -162,9 +163,9 @@ export const moneySenders: readonly Sender[] = [
       textIsId: true,
       confidence: 'verified',
     },
-  },
-  {
-    source: 'orb',
+  }),
+  defineSender({
+    name: 'orb',
     label: 'Orb',
     docs: 'https://docs.withorb.com/integrations-and-exports/webhooks',
     marks: [sent('x-orb-signature')],
@@ -180,9 +181,9 @@ export const moneySenders: readonly Sender[] = [
       retries: { time: 'unsaid', docs: 'https://docs.withorb.com/integrations-and-exports/webhooks' },
       confidence: 'verified',
     },
-  },
-  {
-    source: 'xero',
+  }),
+  defineSender({
+    name: 'xero',
     label: 'Xero',
     docs: 'https://developer.xero.com/documentation/guides/webhooks/configuring-your-server/',
     marks: [sent('x-xero-signature')],
@@ -193,9 +194,9 @@ export const moneySenders: readonly Sender[] = [
       handshakes: ['no-events'],
       confidence: 'verified',
     },
-  },
-  {
-    source: 'plaid',
+  }),
+  defineSender({
+    name: 'plaid',
     label: 'Plaid',
     docs: 'https://plaid.com/docs/api/webhooks/webhook-verification/',
     marks: [sent('plaid-verification')],
@@ -211,9 +212,9 @@ export const moneySenders: readonly Sender[] = [
       requires: ['iat'],
       confidence: 'verified',
     },
-  },
-  {
-    source: 'gocardless',
+  }),
+  defineSender({
+    name: 'gocardless',
     label: 'GoCardless',
     docs: 'https://developer.gocardless.com/api-reference/#appendix-webhooks',
     marks: [userAgent(/^gocardless-webhook-service\//)],
@@ -222,9 +223,9 @@ export const moneySenders: readonly Sender[] = [
       header: 'webhook-signature',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'mercury',
+  }),
+  defineSender({
+    name: 'mercury',
     label: 'Mercury',
     docs: 'https://docs.mercury.com/reference/webhooks',
     marks: [sent('mercury-signature')],
@@ -241,9 +242,9 @@ export const moneySenders: readonly Sender[] = [
       secretEncoding: 'base64',
       confidence: 'medium',
     },
-  },
-  {
-    source: 'ramp',
+  }),
+  defineSender({
+    name: 'ramp',
     label: 'Ramp',
     docs: 'https://docs.ramp.com/developer-api/v1/webhooks',
     marks: [sent('x-ramp-signature')],
@@ -254,9 +255,9 @@ export const moneySenders: readonly Sender[] = [
       header: 'x-ramp-signature',
       confidence: 'medium',
     },
-  },
-  {
-    source: 'modern-treasury',
+  }),
+  defineSender({
+    name: 'modern-treasury',
     label: 'Modern Treasury',
     docs: 'https://github.com/Modern-Treasury/modern-treasury-node/blob/main/src/resources/webhooks.ts',
     event: [body('event')],
@@ -265,9 +266,9 @@ export const moneySenders: readonly Sender[] = [
       header: 'x-signature',
       confidence: 'verified',
     },
-  },
-  {
-    source: 'dwolla',
+  }),
+  defineSender({
+    name: 'dwolla',
     label: 'Dwolla',
     docs: 'https://developers.dwolla.com/docs/balance/webhooks/process-validate',
     marks: [sent('x-request-signature-sha-256')],
@@ -278,5 +279,5 @@ export const moneySenders: readonly Sender[] = [
       header: 'x-request-signature-sha-256',
       confidence: 'verified',
     },
-  },
+  }),
 ]

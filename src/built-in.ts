@@ -1,0 +1,5 @@
+// The plugins of the package, as tables that a generation takes.
+import { createSenders } from './pipeline/senders.ts'
+import { senderRows } from './plugins/senders/index.ts'
+
+export const builtInSenders = createSenders(senderRows)
