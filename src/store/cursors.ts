@@ -1,4 +1,5 @@
 // Cursors: named texts. `appendAll` and `settle` move a cursor only if it has the expected value, in one transaction with the rows that they write.
+import { countChanged, run, type Script } from './script.ts'
 
 /**
  * A move of a cursor: a compare and set. A value is, for example, the history id up to which a mailbox was read. `from` is undefined if the store
@@ -18,6 +19,32 @@ export type CursorMoves = CursorMove | readonly CursorMove[]
 /** The moves in the order of the names: two transactions that lock in the same order cannot wait for each other. */
 export function listMoves(moves: CursorMoves): CursorMove[] {
   return [moves].flat().toSorted((one, other) => (one.name < other.name ? -1 : 1))
+}
+
+/** Returns whether the cursors moved. If one has another value than its `from`, nothing is written. */
+export function* moveCursors(moves: readonly CursorMove[]): Script<boolean> {
+  const written: CursorMove[] = []
+  for (const move of moves) {
+    const { name, from, to } = move
+    const moved =
+      from === undefined
+        ? yield* countChanged('INSERT INTO cursors (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING', name, to)
+        : yield* countChanged('UPDATE cursors SET value = $3 WHERE name = $1 AND value = $2', name, from, to)
+    if (moved === 0) {
+      yield* restoreCursors(written)
+      return false
+    }
+    written.push(move)
+  }
+  return true
+}
+
+/** Undoes the moves of this transaction, which no other transaction has seen. */
+export function* restoreCursors(moves: readonly CursorMove[]): Script<void> {
+  for (const { name, from } of moves) {
+    if (from === undefined) yield* run('DELETE FROM cursors WHERE name = $1', name)
+    else yield* run('UPDATE cursors SET value = $2 WHERE name = $1', name, from)
+  }
 }
 
 /**

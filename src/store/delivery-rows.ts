@@ -17,6 +17,9 @@ function toStoredAnswer(row: Row): StoredAnswer {
   return { status: column(row, 'answer_status'), ...readAnswerText(column(row, 'answer_body')) }
 }
 
+/** The delivery of the hook `$1` that has the dedupe key `$2`. */
+export const selectAnswered = `SELECT id, state, answer_status, answer_body, body_hash FROM deliveries WHERE hook = $1 AND dedupe_key = $2`
+
 export function toAnswered(row: Row): DeliveryAnswer {
   return {
     deliveryId: column(row, 'id'),

@@ -1,6 +1,7 @@
 // Counts running turns. Finds what keeps a key from starting: its blocker, such as a limit that is reached. Makes keys ready when their blocker has room.
 import type { FlowSettings, SharedLimits } from '../model/config/flow.ts'
-import { type Dialect, type EarlyReads, readFlowSettings, readLabels, run, type Script } from './flow-script.ts'
+import { type EarlyReads, readFlowSettings, readLabels } from './flow-script.ts'
+import { type Dialect, run, type Script } from './script.ts'
 import type { Row } from './rows.ts'
 import { sessionMark } from './rules.ts'
 

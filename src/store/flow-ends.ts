@@ -1,13 +1,6 @@
 // Ends the jobs of flows that a request cancels, waiting jobs that expire, and those whose rows are damaged.
-import {
-  toEndedColumns,
-  type FlowClaim,
-  jobsOfKey,
-  readyColumns,
-  makeKeysReady,
-  run,
-  type Script,
-} from './flow-script.ts'
+import { toEndedColumns, type FlowClaim, jobsOfKey, readyColumns, makeKeysReady } from './flow-script.ts'
+import { run, type Script } from './script.ts'
 import type { Row } from './rows.ts'
 import { rowDamagedReason } from './rules.ts'
 

@@ -1,6 +1,7 @@
 // How new jobs change the row of their key: its line, and when its next turn is due.
 import type { FlowSettings } from '../model/config/flow.ts'
-import { type FlowClaim, type LineFacts, run, type Script } from './flow-script.ts'
+import type { FlowClaim, LineFacts } from './flow-script.ts'
+import { run, type Script } from './script.ts'
 import type { Row } from './rows.ts'
 import { sessionMark } from './rules.ts'
 

@@ -1,27 +1,8 @@
-// A script of SQL statements that each engine runs in one transaction.
+// What the scripts of flows share.
 import type { FlowEnd, FlowSettings, SharedLimits } from '../model/config/flow.ts'
 import type { EndedRun } from './records.ts'
 import type { Row } from './rows.ts'
-
-/** `also`: statements that write other tables. No statement reads what another one writes, so Postgres can run all of them as one. */
-export type Statement = {
-  readonly sql: string
-  readonly params: readonly (string | number | null)[]
-  readonly also?: readonly Statement[]
-}
-export type Script<Result> = Generator<Statement, Result, Row[]>
-
-/** The parts of a statement that the engines write differently. */
-export type Dialect = {
-  /** A subquery that returns the numbers of a JSON array. `param`: the parameter with the array. */
-  readonly list: (param: string) => string
-  /** A subquery that returns the arrays of a JSON array as rows with these columns. */
-  readonly rows: (param: string, columns: Columns) => string
-  /** Whether the job `j` has neither a counted attempt nor a recorded step. */
-  readonly isUntouched: string
-}
-
-type Columns = Readonly<Record<string, 'bigint' | 'text'>>
+import { type Dialect, run, type Script } from './script.ts'
 
 export type FlowClaim = {
   readonly now: number
@@ -49,10 +30,6 @@ export type FlowClaimed = {
   readonly started: ReadonlyMap<number, Row>
   readonly ended: readonly EndedRun[]
   readonly isSorted: boolean
-}
-
-export function* run(sql: string, ...params: readonly (string | number | null)[]): Script<Row[]> {
-  return yield { sql, params }
 }
 
 /** The columns that every statement that ends queued jobs must return. `end`: an SQL expression. */

@@ -12,18 +12,16 @@ import {
   writeKeys,
 } from './flow-keys.ts'
 import {
-  type Dialect,
   type FlowClaim,
   jobsOfKey,
   readFlowSettings,
   readLabels,
   readyColumns,
   makeKeysReady,
-  run,
-  type Script,
   toEndedColumns,
   whereQueued,
 } from './flow-script.ts'
+import { type Dialect, run, type Script } from './script.ts'
 import type { Row } from './rows.ts'
 
 /** The maximum number of new jobs that one script sorts. */

@@ -10,7 +10,6 @@ import {
   toStoredBlocker,
 } from './flow-blockers.ts'
 import {
-  type Dialect,
   type EarlyReads,
   type FlowClaim,
   type FlowClaimed,
@@ -18,12 +17,10 @@ import {
   isDamaged,
   jobsOfKey,
   readFlowSettings,
-  run,
-  type Script,
-  type Statement,
   toEndedColumns,
   whereQueued,
 } from './flow-script.ts'
+import { type Dialect, run, type Script, type Statement } from './script.ts'
 import { endDamaged } from './flow-ends.ts'
 import type { Row } from './rows.ts'
 import { clockSetBackMs, longestPeriodMs } from './rules.ts'

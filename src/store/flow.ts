@@ -15,8 +15,10 @@
 // key is not read again before its blocker has room. So a claim reads some rows for each line, each running job and each free slot, however
 // many jobs wait.
 import { countRunning, unblockKeys } from './flow-blockers.ts'
-import type { EarlyReads, FlowClaim, FlowClaimed, Script } from './flow-script.ts'
-import { collectEnded, run } from './flow-script.ts'
+import type { EarlyReads, FlowClaim, FlowClaimed } from './flow-script.ts'
+import type { Script } from './script.ts'
+import { collectEnded } from './flow-script.ts'
+import { run } from './script.ts'
 import { expireJobs } from './flow-ends.ts'
 import { sortJobs } from './flow-sort.ts'
 import { gatheredReason, startTurns } from './flow-turns.ts'
@@ -90,9 +92,14 @@ const deleteIdle = `DELETE FROM flow_keys WHERE id IN (SELECT k.id FROM flow_key
   AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.flow = k.id AND j.ended_at IS NULL) ORDER BY k.id LIMIT 16)`
 
 /** Reopens the key `$2` after one of its jobs was queued again, due at `$1`. If its first queued job is due earlier, so is the key. */
-export const reopenKey = `UPDATE flow_keys SET state = 'later', blocker = NULL,
+const reopenKey = `UPDATE flow_keys SET state = 'later', blocker = NULL,
   due_at = CASE WHEN state = 'later' AND due_at < $1 THEN due_at ELSE coalesce((SELECT CASE WHEN run_at < $1 THEN run_at END
     FROM jobs WHERE flow = $2 AND ended_at IS NULL AND state = 'queued' ORDER BY seq LIMIT 1), $1) END WHERE id = $2`
+
+/** For jobs that were queued again: makes the key of each job due when the job is due. */
+export function* reopenKeys(jobs: readonly Row[]): Script<void> {
+  for (const { flow = null, run_at: runAt = null } of jobs) if (flow !== null) yield* run(reopenKey, runAt, flow)
+}
 
 /** The seqs of the jobs whose messages the job `$1` reads. */
 export const selectGathered = `SELECT j.seq FROM jobs j WHERE j.ended_by = $1 AND j.last_error = '${gatheredReason}'`

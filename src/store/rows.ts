@@ -13,11 +13,8 @@ import {
   type SystemEvent,
 } from '../model/job.ts'
 import type { JsonValue } from '../base/json.ts'
-import type { Spending } from '../model/spending.ts'
-import type { Account, TaskUsage } from './budgets.ts'
 import type { NodeRecord } from './owners.ts'
 import type { Hold, LaneLoad, WaitingEvents } from './records.ts'
-import type { QuarantinedRequest, SealedRequest } from './quarantine.ts'
 import { storeUnavailable } from './rules.ts'
 
 export type SqlValue = string | number | Uint8Array | null
@@ -179,51 +176,4 @@ function toCounts<State extends string>(states: readonly State[], rows: readonly
   const counts = new Map(rows.map((row) => [row['state'], row['count']]))
   // as: fromEntries loses the type of the keys
   return Object.fromEntries(states.map((state) => [state, counts.get(state) ?? 0])) as Record<State, number>
-}
-
-export function toQuarantinedRequest(row: Row): QuarantinedRequest {
-  return {
-    place: column(row, 'seq'),
-    requestId: column(row, 'id'),
-    receivedAt: column(row, 'received_at'),
-    hook: column(row, 'hook'),
-    refusal: column(row, 'refusal'),
-    keyId: column(row, 'key_id'),
-  }
-}
-
-/** The values for `quarantineColumns`. */
-export function toQuarantineValues(request: SealedRequest): SqlValue[] {
-  const { requestId, receivedAt, hook, hookLabel, network, isKnown, refusal, keyId, sealed } = request
-  const bytes = sealed.byteLength + refusal.length
-  return [requestId, receivedAt, hook, hookLabel, network, isKnown ? 1 : 0, bytes, keyId, refusal, sealed]
-}
-
-/** Sums are null if there is no turn. */
-export function toTaskUsage(row: Row | undefined): TaskUsage {
-  const read = (name: string) => Number(row?.[name] ?? 0)
-  const turns = read('turns')
-  return {
-    turns,
-    uncounted: turns - read('counted'),
-    inputTokens: read('input_tokens'),
-    outputTokens: read('output_tokens'),
-  }
-}
-
-/** The columns are null if the account does not exist, or if nothing is reserved. */
-export function toAccount(row: Row): Account {
-  const read = (prefix: string): Spending => ({
-    nanos: Number(row[`${prefix}nanos`] ?? 0),
-    tokens: Number(row[`${prefix}tokens`] ?? 0),
-    turns: Number(row[`${prefix}turns`] ?? 0),
-  })
-  return {
-    name: column<string>(row, 'name'),
-    startsAt: column<number>(row, 'starts_at'),
-    spent: read(''),
-    reserved: read('held_'),
-    raised: read('raised_'),
-    waiting: Number(row['waiting'] ?? 0),
-  }
 }

@@ -1,6 +1,6 @@
 // Limits the turns of a session in an hour, with one script for all engines. Each start is a row of flow_counts, so it counts however the turn ends, and
 // whatever becomes of the transcript.
-import { run, type Script } from './flow-script.ts'
+import { readNow, run, type Script } from './script.ts'
 
 /** A turn that is about to start. `limit`: the number of turns of its session, which has the label, that may start in an hour. */
 export type TurnStart = { readonly jobId: string; readonly label: string; readonly limit: number }
@@ -23,10 +23,9 @@ const toNames = (label: string) => ({ first: `${mark}${label}\n`, after: `${mark
 /** A condition for rows of `flow_counts`: starts of turns that no limit counts any more. `now`: an SQL expression. */
 export const whereTurnIsOld = (now: string) => `name >= '${mark}' AND name < 'turn;' AND at <= ${now} - ${turnPeriodMs}`
 
-export function* startTurn(
-  { jobId, label, limit }: TurnStart,
-  now: number,
-): Script<Awaited<ReturnType<TurnKeeper['startTurn']>>> {
+/** One start of a session at a time: the caller has the lock. */
+export function* startTurn({ jobId, label, limit }: TurnStart): Script<number | undefined> {
+  const now = yield* readNow()
   const { first, after } = toNames(label)
   // a start in the future, from before the clock was set back, would keep the session waiting until then
   const forget = 'DELETE FROM flow_counts WHERE name >= $1 AND name < $2 AND (at <= $3 OR at > $4)'

@@ -2,15 +2,8 @@
 import type { SharedLimits } from '../model/config/flow.ts'
 import { listPresentFailures } from '../model/job.ts'
 import { countRunning, findBlocker, type Place, type TurnCounts } from './flow-blockers.ts'
-import {
-  type LineFacts,
-  jobsOfKey,
-  readFlowSettings,
-  readLabels,
-  run,
-  type Script,
-  whereQueued,
-} from './flow-script.ts'
+import { type LineFacts, jobsOfKey, readFlowSettings, readLabels, whereQueued } from './flow-script.ts'
+import { type Dialect, readNow, run, type Script } from './script.ts'
 import type { Hold } from './records.ts'
 import { type Row, toHold } from './rows.ts'
 
@@ -70,13 +63,7 @@ export type WaitCounts = { readonly [Reason in 'quiet' | 'blocked' | 'ready' | '
 /** `ring` and `key`: those in the flow of a job. */
 export type FlowQueue = { readonly ring: string; readonly key: string; readonly max: number }
 
-type WaitsQuery = {
-  readonly ids: readonly string[]
-  readonly limits: SharedLimits
-  readonly now: number
-  /** A subquery that returns the texts of a JSON array. `param`: the parameter with the array. */
-  readonly texts: (param: string) => string
-}
+type WaitsQuery = { readonly ids: readonly string[]; readonly limits: SharedLimits }
 
 const maxCounted = 1_000
 const selectCount = (rows: string) => `(SELECT count(*) FROM (SELECT 1 FROM ${rows} LIMIT ${maxCounted}) first)`
@@ -100,21 +87,23 @@ const selectWaiting = (
 /** The facts that are read once for all jobs. */
 type Shared = {
   readonly query: WaitsQuery
+  readonly now: number
   readonly holds: readonly Hold[]
   readonly counts: TurnCounts
   readonly running: number
   readonly lines: readonly Line[]
 }
 
-export function* readWaits(query: WaitsQuery): Script<Wait[]> {
-  const jobs = query.ids.length === 0 ? [] : yield* run(selectWaiting(query.texts('$1')), JSON.stringify(query.ids))
+export function* readWaits(query: WaitsQuery, { texts }: Dialect): Script<Wait[]> {
+  const jobs = query.ids.length === 0 ? [] : yield* run(selectWaiting(texts('$1')), JSON.stringify(query.ids))
   if (jobs.length === 0) return []
-  const { now } = query
+  const now = yield* readNow()
   const holds = yield* run('SELECT * FROM holds WHERE until IS NULL OR until > $1', now)
   const [counted] = yield* run(`SELECT count(*) AS count FROM jobs WHERE state = 'running' AND ended_at IS NULL`)
   const hasFlow = jobs.some(({ key_id: keyId }) => keyId !== null)
   const shared: Shared = {
     query,
+    now,
     holds: holds.map((row) => toHold(row, now)),
     counts: hasFlow ? yield* countRunning([]) : new Map(),
     running: Number(counted?.['count']),
@@ -128,7 +117,7 @@ export function* readWaits(query: WaitsQuery): Script<Wait[]> {
 type Found = Wait extends infer Each ? (Each extends Wait ? Omit<Each, 'jobId'> : never) : never
 
 function* findWait(job: Row, shared: Shared): Script<Found> {
-  const { now } = shared.query
+  const { now } = shared
   const settings = job['settings'] === null ? undefined : readFlowSettings(job)
   const held = findHold(job, settings?.limits ?? [], shared.holds)
   if (held !== undefined) return { kind: 'hold', hold: held, agoMs: now - held.at }
@@ -167,8 +156,7 @@ function findHold(job: Row, limits: readonly string[], holds: readonly Hold[]): 
   return found.find(({ kind }) => kind === 'pause') ?? found[0]
 }
 
-function* findFlowWait(job: Row, { query, counts, running, lines }: Shared): Script<Found> {
-  const { now, limits } = query
+function* findFlowWait(job: Row, { query: { limits }, now, counts, running, lines }: Shared): Script<Found> {
   const settings = readFlowSettings(job)
   const jobs = Number(job['before'])
   if (jobs > 0 && settings.onNew !== 'gather') return { kind: 'behind', jobs }
@@ -271,10 +259,8 @@ export function* countQueued({ ring, key, max }: FlowQueue): Script<number> {
   const all = `SELECT count(*) AS unsorted FROM (SELECT 1 FROM jobs j JOIN job_flow f ON f.job_seq = j.seq
     WHERE j.flow = 0 AND j.ended_at IS NULL AND ${isQueued} AND f.ring = $1 AND f.key = $2 LIMIT $3) u`
   const [rest] = Number(row?.['looked']) < maxNew ? [row] : yield* run(all, ring, key, max)
-  return Math.min(max, Number(row?.['sorted']) + Number(rest?.['unsorted']))
+  return Math.min(max, Number(row?.['sorted'] ?? 0) + Number(rest?.['unsorted'] ?? 0))
 }
-
-export const noWaits: WaitCounts = { quiet: 0, blocked: 0, ready: 0, paused: 0, budget: 0 }
 
 export function* countWaits(): Script<WaitCounts> {
   const count = (rows: string) => `(SELECT count(*) FROM ${rows})`

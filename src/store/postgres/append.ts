@@ -1,7 +1,7 @@
 // New deliveries: one statement stores a batch with its requests, jobs and events.
 import type { Appended, FlowCancel, NewDelivery, NewEvent, NewJob } from '../records.ts'
 import { toAnswerText } from '../answer-text.ts'
-import { toAnswered, toOriginValue } from '../delivery-rows.ts'
+import { selectAnswered, toAnswered, toOriginValue } from '../delivery-rows.ts'
 import { channel } from './listener.ts'
 import { planOnce } from './naming.ts'
 import type { Param, Query } from './pool.ts'
@@ -116,9 +116,6 @@ const takesKey = ({ dedupe, state }: NewDelivery) => dedupe !== undefined && sta
 /** Inserts for a delivery that is stored already: $1 is its seq, $2 its id. */
 export const insertChildren = (now: string) => `WITH found AS (SELECT $1::bigint AS seq, $2::text AS id),
   ${buildChildInserts(now, 3)} SELECT 1 AS done`
-
-export const selectAnswered = `SELECT id, state, answer_status, answer_body, body_hash FROM deliveries
-  WHERE hook = $1 AND dedupe_key = $2`
 
 export type AppendOptions = {
   readonly now: string

@@ -1,7 +1,7 @@
 // Changes of stored deliveries, appends that move cursors, and the deletion of old rows. Each function runs in a transaction of its caller.
 import { type Appended, type NewDelivery, type Settlement } from '../records.ts'
-import { type CursorMove, type CursorMoves, listMoves, expiringPrefixes } from '../cursors.ts'
-import { pruneAccounts } from './budgets.ts'
+import { pruneAccounts } from '../accounts.ts'
+import { type CursorMoves, listMoves, expiringPrefixes, moveCursors, restoreCursors } from '../cursors.ts'
 import {
   appendBatch,
   type AppendOptions,
@@ -17,7 +17,7 @@ import type { Row } from '../rows.ts'
 import { clockSetBackMs, failedBySql, longestPeriodMs } from '../rules.ts'
 import { whereTurnIsOld } from '../turns.ts'
 import { readyColumns } from '../flow-script.ts'
-import { lockFlows } from './flow.ts'
+import { lockFlows, runScript } from './flow.ts'
 import { reviewFlows } from './holds.ts'
 import type { Query } from './pool.ts'
 
@@ -63,44 +63,16 @@ export async function appendAll(
     ...how
   }: { deliveries: readonly NewDelivery[]; moves: CursorMoves } & Omit<AppendOptions, 'payload'>,
 ): Promise<Appended[] | 'moved'> {
-  const moved = await moveCursors(query, moves)
-  if (moved === undefined) return 'moved'
+  const listed = listMoves(moves)
+  if (!(await runScript(query, moveCursors(listed), how.now))) return 'moved'
   const appended: Appended[] = []
   // one by one: a row of a batch would not see its duplicate in the batch
   for (const delivery of deliveries) appended.push(...(await appendBatch(query, [delivery], { ...how, payload: '' })))
-  const isStored = appended.some(({ kind }) => kind === 'stored')
-  if (!isStored)
-    await restoreCursors(
-      query,
-      moved.filter(({ ifStored }) => ifStored),
-    )
+  if (appended.every(({ kind }) => kind !== 'stored')) {
+    const unmoved = listed.filter(({ ifStored }) => ifStored)
+    await runScript(query, restoreCursors(unmoved), how.now)
+  }
   return appended
-}
-
-/** Returns the moves that were written; undefined if the value of a cursor is not `from`: then nothing is written. */
-async function moveCursors(query: Query, moves: CursorMoves): Promise<readonly CursorMove[] | undefined> {
-  const written: CursorMove[] = []
-  for (const move of listMoves(moves)) {
-    const { name, from, to } = move
-    const moved =
-      from === undefined
-        ? await query('INSERT INTO cursors VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING name', name, to)
-        : await query('UPDATE cursors SET value = $3 WHERE name = $1 AND value = $2 RETURNING name', name, from, to)
-    if (moved.length === 0) {
-      await restoreCursors(query, written)
-      return undefined
-    }
-    written.push(move)
-  }
-  return written
-}
-
-/** Undoes the moves of this transaction, which no other transaction has seen. */
-async function restoreCursors(query: Query, moves: readonly CursorMove[]): Promise<void> {
-  for (const { name, from } of moves) {
-    if (from === undefined) await query('DELETE FROM cursors WHERE name = $1', name)
-    else await query('UPDATE cursors SET value = $2 WHERE name = $1', name, from)
-  }
 }
 
 const settleDelivery = (
@@ -125,7 +97,7 @@ export async function settle(
   if (listMoves(moves).length > 0) {
     const [open] = await query(selectOpen, id)
     if (open === undefined) return false
-    if ((await moveCursors(query, moves)) === undefined) return 'moved'
+    if (!(await runScript(query, moveCursors(listMoves(moves)), now))) return 'moved'
   }
   const { state, problem, request, jobs, mappingId } = settlement
   const waits = state === 'pending' || state === 'parked'
@@ -178,7 +150,7 @@ async function dropBySeq(query: Query, seq: number, { now, jobs }: { now: string
     `UPDATE jobs SET state = 'dropped', ended_at = ${now} WHERE delivery_seq = $1 AND state IN (${jobs}) RETURNING ${readyColumns}`,
     seq,
   )
-  await reviewFlows(query, left)
+  await reviewFlows(query, left, now)
   if (left.length > 0) await query(`UPDATE deliveries SET state = 'dropped' WHERE seq = $1 AND state = 'accepted'`, seq)
   return dropped.length + left.length > 0
 }
@@ -243,7 +215,7 @@ export async function pruneStep(query: Query, before: number, now: string): Prom
     `DELETE FROM cursors WHERE name IN (SELECT name FROM cursors
       WHERE CASE WHEN ${expiringPrefixes.map((prefix) => `starts_with(name, '${prefix}')`).join(' OR ')}
         THEN split_part(value, ' ', 1)::bigint < ${now} ELSE false END LIMIT $2) AND $1::bigint > 0 RETURNING name`,
-    pruneAccounts,
+    `${pruneAccounts} RETURNING name`,
     `DELETE FROM flow_counts WHERE seq IN (SELECT seq FROM flow_counts WHERE at < ${now} - ${longestPeriodMs} ORDER BY at LIMIT $2)
       AND $1::bigint > 0 RETURNING seq`,
     `DELETE FROM flow_counts WHERE seq IN (SELECT seq FROM flow_counts WHERE ${whereTurnIsOld(now)} LIMIT $2)

@@ -1,7 +1,6 @@
 // The tables of flows, how Postgres runs their scripts, and the lock that orders their changes.
 import { firstFlow } from '../flow.ts'
-import type { Dialect, Script, Statement } from '../flow-script.ts'
-import { startTurn as startTurnScript, type TurnStart } from '../turns.ts'
+import type { Dialect, Script, Statement } from '../script.ts'
 import type { Param, Query } from './pool.ts'
 
 /**
@@ -97,14 +96,25 @@ export const dialect: Dialect = {
     )
     return `SELECT ${values.join(', ')} FROM ${selectElements(param)}`
   },
+  texts: (param) => `SELECT json_array_elements_text(CAST(${param} AS json))`,
+  larger: 'greatest',
+  forUpdate: 'FOR UPDATE',
+  skipLocked: 'FOR UPDATE SKIP LOCKED',
   isUntouched: `j.attempts = 0 AND EXISTS (SELECT 1 FROM job_parts p WHERE p.job_seq = j.seq AND p.steps = '[]')`,
+  ofSession: 'agent_id = $1 AND session_key = $2',
 }
 
-export async function runScript<Result>(query: Query, script: Script<Result>): Promise<Result> {
+/** `now`: the clock of the store, as an SQL expression. */
+export async function runScript<Result>(query: Query, script: Script<Result>, now: string): Promise<Result> {
   for (let step = script.next([]); ;) {
     if (step.done === true) return step.value
     const { sql, params } = joinStatements(step.value)
-    step = script.next(await query(sql, ...params))
+    step = script.next(
+      await query(
+        sql.replaceAll('$now', () => now),
+        ...params,
+      ),
+    )
   }
 }
 
@@ -134,13 +144,3 @@ export async function lockFlows(query: Query, which: string, ...params: readonly
 /** Takes the lock if an unfinished job has a flow. The column `flows` is then 1. With OFFSET, the look-up runs only once. */
 export const lockIfFlows = `SELECT flows::int, CASE WHEN flows THEN ${lock} END AS locked
   FROM (SELECT (SELECT ${firstFlow}) IS NOT NULL AS flows OFFSET 0) f`
-
-const turnLock = `pg_advisory_xact_lock(hashtextextended('hookloom turn ' || current_schema() || $1, 0))::text`
-
-/** One start of a session at a time: the others wait for it, and then count it. */
-export async function startTurn(query: Query, start: TurnStart, now: string): Promise<number | undefined> {
-  await query(`SELECT ${turnLock} AS locked`, start.label)
-  // this statement begins under the lock
-  const [row] = await query(`SELECT ${now} AS now`)
-  return await runScript(query, startTurnScript(start, Number(row?.['now'])))
-}

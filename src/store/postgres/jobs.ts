@@ -2,14 +2,15 @@
 import { type Row, toClaimedJob } from '../rows.ts'
 import { clockSetBackMs, leaseLostReason, rowDamagedReason, runTaskKinds, toRunTaskName } from '../rules.ts'
 import type { SharedLimits } from '../../model/config/flow.ts'
-import { claimFlows, hintColumns } from '../flow.ts'
+import { claimFlows, hintColumns, reopenKeys } from '../flow.ts'
+import { endHolds } from '../holds.ts'
 import { selectRunning } from '../flow-blockers.ts'
 import { selectLines } from '../flow-turns.ts'
 import type { EndedRun, NewTask } from '../records.ts'
 import type { ClaimedJob } from '../../model/job.ts'
 import { addFailure } from './failures.ts'
 import { dialect, lockIfFlows, newFence, runScript } from './flow.ts'
-import { endAsAskedSql, endHolds, whereHeld, whereLapsed, reopenFlows } from './holds.ts'
+import { endAsAskedSql, whereHeld, whereLapsed } from './holds.ts'
 import type { Query } from './pool.ts'
 
 /** The columns that `toClaimedJob` reads, with the id of the job's delivery. */
@@ -132,7 +133,7 @@ async function requeueExpired(query: Query, now: string): Promise<boolean> {
       run_at = ${now}, failures = ${addFailure(now, '$1')}
     FROM lost WHERE jobs.seq = lost.seq RETURNING jobs.flow, jobs.run_at`
   const requeued = await query(sql, leaseLostReason)
-  await reopenFlows(query, requeued)
+  await runScript(query, reopenKeys(requeued), now)
   return requeued.length > 0
 }
 
@@ -154,7 +155,7 @@ async function startFlows(query: Query, { limit, leaseMs, limits, now }: Claim):
     lines: JSON.parse(String(lines ?? '[]')) as Row[],
   }
   const given = { now: Number(at), limit, leaseMs, limits, held: labels, dialect, selectPlain, startJob }
-  const { started, ...others } = await runScript(query, claimFlows(given, own, early))
+  const { started, ...others } = await runScript(query, claimFlows(given, own, early), now)
   const rows = [...started.values()].toSorted((one, other) => Number(one['seq']) - Number(other['seq']))
   return {
     ...others,
@@ -181,25 +182,11 @@ async function toReadable(query: Query, rows: readonly Row[]): Promise<ClaimedJo
 
 /** Closes the gates of queued jobs that a hold keeps back. */
 async function holdBack(query: Query, now: string): Promise<void> {
-  await endHolds(query, now)
+  await runScript(query, endHolds(), now)
   const sql = `WITH held AS (SELECT j.seq FROM jobs j
       WHERE j.state = 'queued' AND j.gate = 0 AND ${whereHeld(now)} ORDER BY j.seq LIMIT ${windowSize} FOR UPDATE SKIP LOCKED)
     UPDATE jobs SET gate = 4 FROM held WHERE jobs.seq = held.seq RETURNING jobs.seq`
   while ((await query(sql)).length === windowSize);
-}
-
-export async function extend(
-  query: Query,
-  { jobs, leaseMs, now }: { jobs: readonly { id: string; fence: number }[]; leaseMs: number; now: string },
-): Promise<string[]> {
-  const rows = await query(
-    `UPDATE jobs SET locked_until = ${now} + $3::bigint FROM unnest($1::text[], $2::bigint[]) AS held (id, fence)
-      WHERE jobs.id = held.id AND jobs.fence = held.fence AND state = 'running' RETURNING jobs.id`,
-    jobs.map(({ id }) => id),
-    jobs.map(({ fence }) => fence),
-    leaseMs,
-  )
-  return rows.map(({ id }) => String(id))
 }
 
 export async function addTask(query: Query, task: NewTask, now: string): Promise<boolean> {
@@ -226,11 +213,6 @@ export async function addTask(query: Query, task: NewTask, now: string): Promise
     labels && JSON.stringify(labels),
   )
   return added.length > 0
-}
-
-export async function makeDue(query: Query, standsFor: string, now: string): Promise<boolean> {
-  const sql = `UPDATE jobs SET run_at = ${now} WHERE stands_for = $1 AND state = 'queued' AND run_at > ${now} RETURNING seq`
-  return (await query(sql, standsFor)).length > 0
 }
 
 export async function requeue(query: Query, id: string, now: string): Promise<boolean> {

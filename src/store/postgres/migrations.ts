@@ -1,11 +1,9 @@
 // The schema. Migrations only go forward, in one transaction under a lock: gateways that start at the same time migrate once.
-import { auditSchema } from './audit.ts'
-import { budgetsSchema } from './budgets.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Row } from '../rows.ts'
 import { deletionSchema } from './deliveries.ts'
 import { flowSchema } from './flow.ts'
-import { quarantineSchema } from './quarantine.ts'
+import { auditSchema, budgetsSchema, quarantineSchema } from './tables.ts'
 
 /**
  * `seq` is the order of arrival; times are milliseconds since the epoch. Identifiers are compared by their bytes.

@@ -6,25 +6,24 @@ import { Problem } from '../../model/problem.ts'
 import { createCapacity } from '../room.ts'
 import type { Signal } from '../owners.ts'
 import type { JobReport, NewDelivery, Settlement, StoreHealth } from '../records.ts'
+import { bindCalls, buildScript, createPlainWrites, type PlainWrite } from '../plain.ts'
 import type { OpenedStore, StoreReader } from '../store.ts'
-import { audit, pruneAudit } from './audit.ts'
 import { appendBatch, measureRequestBytes } from './append.ts'
-import { noteBudgetAlert, raiseBudget, reserve, wakeBudgets } from './budgets.ts'
+import { reserve } from './budgets.ts'
 import { createBatches } from './batches.ts'
 import { createDatabaseConnections } from './connection.ts'
 import { appendAll, drop, pruneStep, settle, sweepStep } from './deliveries.ts'
-import { startTurn } from './flow.ts'
-import { addTask, claim, extend, makeDue, requeue, selectHints } from './jobs.ts'
+import { dialect, lockFlows, runScript } from './flow.ts'
+import { addTask, claim, requeue, selectHints } from './jobs.ts'
 import { endLeases, extendLeases, join, lease, lockouts, noteFailures } from './leases.ts'
 import { channel, createListener, type ListenerTimes } from './listener.ts'
-import { endJob, hold, unhold } from './holds.ts'
+import { endJob } from '../endings.ts'
+import { locks } from './locks.ts'
 import type { Query } from './pool.ts'
 import { createReads, sumWaitingBytes } from './reads.ts'
-import { noteRefusals, quarantine, deleteSealed } from './quarantine.ts'
-import { noteRepeats } from './repeats.ts'
+import { quarantine } from './quarantine.ts'
 import { report } from './report.ts'
 import { limits, type Limits } from './settings.ts'
-import { trimTranscript } from './transcripts.ts'
 
 export type PostgresOptions = {
   /** `postgres://user:password@host:port/database`. It may contain a password, so no message quotes it. */
@@ -50,6 +49,9 @@ export type PostgresOptions = {
 
 const databaseNow = '(extract(epoch FROM statement_timestamp()) * 1000)::bigint'
 const measureEveryMs = 1_000
+
+const plainWrites = createPlainWrites(dialect)
+const mayWakeJobs: ReadonlySet<PlainWrite> = new Set(['makeDue', 'raiseBudget', 'unhold', 'wakeBudgets'])
 
 /** Does not connect: the first call does, and each call after a failure tries again. */
 export function createPostgresStore(options: PostgresOptions): OpenedStore {
@@ -96,6 +98,14 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
   /** Runs one transaction, and signals nothing. */
   const writeSilently = <Result>(write: (own: Query) => Promise<Result>): Promise<Result> =>
     transaction((session) => write(session.query))
+
+  const plain = bindCalls(plainWrites, (name, args) => {
+    const write = async (own: Query) => {
+      await locks[name]?.(own, args)
+      return await runScript(own, buildScript(plainWrites, name, args), now())
+    }
+    return mayWakeJobs.has(name) ? writeAndSignal(['jobs'], write) : writeSilently(write)
+  })
 
   /** Measures the waiting bytes, except in a store without a limit. */
   async function measure(): Promise<void> {
@@ -144,6 +154,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
 
   return {
     ...createReads(calls, now),
+    ...plain,
     ready: async () => {
       try {
         await open()
@@ -160,17 +171,9 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
           appendAll(own, { deliveries, moves, now: now(), node, lockMs: held.lockMs }),
         ),
       ),
-    noteRepeats: (repeats) => writeSilently((own) => noteRepeats(own, repeats)),
-    quarantine: (requests, bounds) => writeSilently((own) => quarantine(own, { requests, bounds })),
-    noteRefusals: (refusals) => writeSilently((own) => noteRefusals(own, refusals)),
-    deleteSealed: (requestIds) => writeSilently((own) => deleteSealed(own, requestIds)),
+    quarantine: (requests, bounds) => writeSilently((own) => quarantine(own, { requests, bounds, now: now() })),
     settle: (id, settlement, moves) =>
       writeAndSignal(toSignals([settlement]), (own) => settle(own, { id, settlement, moves, now: now() })),
-    forget: async ({ hook, key }) => {
-      await writeSilently((own) =>
-        own('UPDATE deliveries SET dedupe_key = NULL WHERE hook = $1 AND dedupe_key = $2', hook, key),
-      )
-    },
     claim: async ({ limit, leaseMs, limits = {}, only, onEnded }) => {
       const jobs: ClaimedJob[] = []
       // new jobs of flows are sorted in small transactions
@@ -192,23 +195,17 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     // most reports signal nothing: the worker that reports claims the next job of the lane itself
     report: (job, what) =>
       writeAndSignal(mayFreeOthers(what) ? ['jobs'] : [], (own) => report(own, { job, what, now: now() })),
-    extend: (jobs, leaseMs) => writeSilently((own) => extend(own, { jobs, leaseMs, now: now() })),
     reserve: (job, reservations) => writeSilently((own) => reserve(own, { job, reservations, now: now() })),
-    startTurn: (start) => writeSilently((own) => startTurn(own, start, now())),
-    raiseBudget: (account, by) => writeAndSignal(['jobs'], (own) => raiseBudget(own, { ...account, by, now: now() })),
-    wakeBudgets: () => writeAndSignal(['jobs'], (own) => wakeBudgets(own, now())),
-    noteBudgetAlert: (account, percent) => writeSilently((own) => noteBudgetAlert(own, account, percent)),
     // only one connection waits for the entries of other gateways
-    audit: (entry) => audits(() => writeSilently((own) => audit(own, entry, now()))),
-    pruneAudit: (olderThanMs) => writeSilently((own) => pruneAudit(own, olderThanMs, now())),
+    audit: (entry) => audits(() => plain.audit(entry)),
     addTask: (task) => writeAndSignal(['jobs'], (own) => addTask(own, task, now())),
     requeue: (id) => writeAndSignal(['jobs'], (own) => requeue(own, id, now())),
-    makeDue: (standsFor) => writeAndSignal(['jobs'], (own) => makeDue(own, standsFor, now())),
-    endJob: (id, ending) => writeAndSignal(['jobs'], (own) => endJob(own, { id, ending, now: now() })),
-    hold: (given) => writeSilently((own) => hold(own, given, now())),
-    unhold: (given) => writeAndSignal(['jobs'], (own) => unhold(own, given)),
+    endJob: (id, ending) =>
+      writeAndSignal(['jobs'], async (own) => {
+        await lockFlows(own, 'id = $1', id)
+        return (await runScript(own, endJob(id, ending, dialect), now())).result
+      }),
     drop: (id) => writeSilently((own) => drop(own, id, now())),
-    trimTranscript: (name, bounds) => writeSilently((own) => trimTranscript(own, { ...name, bounds })),
     sweep,
     now: readNow,
     lease: (given) => writeSilently((own) => lease(own, { ...given, now: now() })),

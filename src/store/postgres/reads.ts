@@ -17,20 +17,16 @@ import {
   toSystemEvent,
   toWaitingEvents,
 } from '../rows.ts'
-import { toAnswered, toDeliveryRecord, toKeptDelivery, toKeptRequest, toOpenDelivery } from '../delivery-rows.ts'
+import { toDeliveryRecord, toKeptDelivery, toKeptRequest, toOpenDelivery } from '../delivery-rows.ts'
 import type { DeliveryRecord } from '../records.ts'
 import type { Store, StoreReader } from '../store.ts'
 import { selectProgress, toProgress } from '../progress.ts'
-import { selectWaitedFor } from '../rules.ts'
-import { selectAnswered } from './append.ts'
-import { selectGathered, selectNextFlow } from '../flow.ts'
-import { readHolds, selectEndings } from './holds.ts'
-import { countQueued, countWaits, readWaits } from '../waits.ts'
-import { readAudit } from './audit.ts'
-import { readAccounts, readTaskUsage } from './budgets.ts'
+import { bindCalls, buildScript, createPlainReads } from '../plain.ts'
+import { selectNextFlow } from '../flow.ts'
+import { selectEndings } from './holds.ts'
+import { readTaskUsage } from './budgets.ts'
 import type { Query } from './pool.ts'
-import { findQuarantined, findSealed } from './quarantine.ts'
-import { runScript } from './flow.ts'
+import { dialect, runScript } from './flow.ts'
 import { eachHead, heads, whereDue, whereFree, selectJob } from './jobs.ts'
 
 type Reads = Omit<StoreReader, 'close'> &
@@ -86,12 +82,12 @@ const selectCountsByState = (table: string, usualEnd: string) => `
 const selectFirstFree = (now: string, condition: string) => `WITH RECURSIVE ${heads}
   SELECT min(j.run_at) AS run_at FROM jobs j WHERE j.seq = ANY (ARRAY(${eachHead})) AND ${whereFree(now)} AND ${condition}`
 
-const selectTexts = (param: string) => `SELECT json_array_elements_text(CAST(${param} AS json))`
-
 /** A gateway joins again every ten seconds. */
 const aliveMs = 30_000
 /** Greater than every seq and every moment. */
 const end = Number.MAX_SAFE_INTEGER
+
+const plainReads = createPlainReads(dialect, selectJob)
 
 export async function sumWaitingBytes(query: Query): Promise<number> {
   return Number((await query(selectBytes))[0]?.['bytes'] ?? 0)
@@ -103,12 +99,10 @@ export function createReads(
   now: () => string,
 ): Reads {
   const one = async (...given: Parameters<Query>) => (await query(...given))[0]
-  const findSeq = async (sql: string, id: string | undefined): Promise<number | null> => {
+  const findDeliverySeq = async (id: string | undefined): Promise<number | null> => {
     if (id === undefined) return end
-    const seq = (await one(sql, id))?.['seq']
-    return typeof seq === 'number' ? seq : null
+    return toNumber((await one(`SELECT ${selectSeq('$1')} AS seq`, id))?.['seq']) ?? null
   }
-  const findDeliverySeq = (id: string | undefined) => findSeq(`SELECT ${selectSeq('$1')} AS seq`, id)
   const readRecords = async (rows: readonly Row[]): Promise<DeliveryRecord[]> => {
     const jobs = new Map<SqlValue | undefined, Job[]>(rows.map(({ seq }) => [seq, []]))
     if (rows.length === 0) return []
@@ -119,6 +113,7 @@ export function createReads(
     return rows.map((row) => toDeliveryRecord(row, jobs.get(row['seq']) ?? []))
   }
   return {
+    ...bindCalls(plainReads, (name, args) => runScript(query, buildScript(plainReads, name, args), now())),
     deliveries: async ({ limit, before, from, state, hook, source, text, since, until }) => {
       const word = text?.replace(/[A-Z]/g, (letter) => letter.toLowerCase()).trim() || undefined
       const [last, first] = [await findDeliverySeq(before), from === undefined ? 0 : await findDeliverySeq(from)]
@@ -154,12 +149,6 @@ export function createReads(
     },
     waitingEvents: async ({ agentId, sessionKey, limit }) =>
       toWaitingEvents(await query(selectWaiting, agentId, sessionKey, limit)),
-    wokenForMs: async ({ agentId, sessionKey }) => {
-      const sql = `SELECT ${now()} - max(at) AS age FROM events
-        WHERE agent_id = $1 AND session_key = $2 AND consumed_at IS NULL AND wakes = 1`
-      const age = toNumber((await one(sql, agentId, sessionKey))?.['age'])
-      return age && Math.max(0, age)
-    },
     job: async (id) => {
       const row = await one(`${selectJob} WHERE j.id = $1`, id)
       return row && toJob(row)
@@ -170,22 +159,6 @@ export function createReads(
         id: String(id),
         deliveryId: typeof deliveryId === 'string' ? deliveryId : undefined,
       })),
-    deadJobs: async ({ limit, before }) => {
-      const last = await findSeq('SELECT seq FROM jobs WHERE id = $1', before)
-      const sql = selectNewestRows(`${selectJob} WHERE j.state = 'dead' AND j.seq < $1`, 'seq', '$2')
-      return (await query(sql, last, limit)).map(toJob)
-    },
-    taskAgeMs: async (standsFor) => {
-      const sql = `SELECT ${now()} - max(created_at) AS age FROM jobs WHERE stands_for = $1`
-      return toNumber((await one(sql, standsFor))?.['age'])
-    },
-    cursor: async (name) => {
-      const value = (await one('SELECT value FROM cursors WHERE name = $1', name))?.['value']
-      return typeof value === 'string' ? value : undefined
-    },
-    auditLog: (given) => readAudit(query, given),
-    quarantinedRequests: (given) => findQuarantined(query, given),
-    sealedContent: (requestId) => findSealed(query, requestId),
     cursors: async (prefix) => {
       const sql = 'SELECT name, value FROM cursors WHERE starts_with(name, $1) ORDER BY name COLLATE "C"'
       return (await query(sql, prefix)).map(toCursor)
@@ -204,29 +177,9 @@ export function createReads(
       deliveries: toDeliveryCounts(await patientQuery(selectCountsByState('deliveries', 'accepted'))),
       jobs: toJobCounts(await patientQuery(selectCountsByState('jobs', 'done'))),
     }),
-    countParkedFor: async (name) => {
-      const sql = `SELECT count(*) AS count FROM deliveries
-        WHERE state IN ('pending', 'parked') AND state = 'parked' AND waits_for = $1`
-      return Number((await one(sql, name))?.['count'] ?? 0)
-    },
-    waitedFor: async () => (await query(selectWaitedFor)).map(({ name }) => String(name)),
-    holds: () => readHolds(query, now()),
-    gatheredJobs: async (id, limit) => ({
-      jobs: (
-        await query(`${selectJob} WHERE j.seq IN (${selectGathered} ORDER BY j.seq LIMIT $2) ORDER BY j.seq`, id, limit)
-      ).map(toJob),
-      count: Number((await one(`SELECT count(*) AS count FROM (${selectGathered}) g`, id))?.['count']),
-    }),
     jobsToEnd: async () =>
       (await query(selectEndings)).map(({ id, fence }) => ({ id: String(id), fence: Number(fence) })),
-    accounts: (names) => readAccounts(query, names, { now: now() }),
     taskUsage: (given) => readTaskUsage(patientQuery, given, now()),
-    countQueuedOfKey: (given) => runScript(query, countQueued(given)),
-    waitCounts: () => runScript(query, countWaits()),
-    waits: async (given) => {
-      const [row] = await query(`SELECT ${now()} AS now`)
-      return runScript(query, readWaits({ ...given, now: Number(row?.['now']), texts: selectTexts }))
-    },
     nodes: async () => {
       const sql = `SELECT * FROM nodes WHERE seen_at > ${now()} - ${aliveMs} ORDER BY id`
       return (await query(sql)).map(toNodeRecord)
@@ -236,10 +189,6 @@ export function createReads(
         (await patientQuery('SELECT count(*) AS count FROM deliveries WHERE state = $1', state))[0]?.['count'] ?? 0,
       ),
     waitingBytes: () => sumWaitingBytes(query),
-    findAnswer: async ({ hook, key }) => {
-      const row = await one(selectAnswered, hook, key)
-      return row && toAnswered(row)
-    },
     openDeliveries: async ({ limit, waitsFor, state, id, after, notFailedBy }) => {
       const seq = after === undefined ? 0 : (await one('SELECT seq FROM deliveries WHERE id = $1', after))?.['seq']
       if (seq === undefined) return []

@@ -1,9 +1,10 @@
 // A worker's report. It runs in a transaction, under the lock of the job's row.
 import type { JobReport } from '../records.ts'
+import { deleteMessages } from '../trim.ts'
 import { lockWaiting, settleSpending } from './budgets.ts'
 import { toEventParams } from './append.ts'
 import { addFailure } from './failures.ts'
-import { deleteMessages } from './transcripts.ts'
+import { dialect, runScript } from './flow.ts'
 import { endAsAskedSql, leaveLane, returnToFlow } from './holds.ts'
 import { planOnce } from './naming.ts'
 import type { Query } from './pool.ts'
@@ -25,7 +26,10 @@ export async function report(
   { job, what, now }: { job: { id: string; fence: number }; what: JobReport; now: string },
 ): Promise<boolean> {
   const { steps = [], posts, settled = [] } = what
-  await lockWaiting(query, settled)
+  await lockWaiting(
+    query,
+    settled.map(({ name }) => name),
+  )
   // a subquery reads one delivery; a merge join could read all earlier ones
   const [row] = await query(
     `${planOnce} SELECT j.seq, j.agent_id, j.session_key, (p.step_names && $3::text[])::int AS recorded,
@@ -105,7 +109,7 @@ async function recordSteps(query: Query, { leased, what, now }: Recording): Prom
       text,
     )
   }
-  if (keeps !== undefined) await deleteMessages(query, { agentId, sessionKey, bounds: keeps })
+  if (keeps !== undefined) await runScript(query, deleteMessages({ agentId, sessionKey }, keeps, dialect), now)
   if (consumed.length > 0) {
     await query(
       `UPDATE events SET consumed_at = ${now}
@@ -151,7 +155,7 @@ async function endAttempt(query: Query, { leased, what, now, isNewStep }: Attemp
         `UPDATE jobs SET state = 'queued', queued_again = 1, fence = 0, locked_until = NULL, budget = NULL, run_at = ${now}, ${leaveLane} WHERE seq = $1`,
         seq,
       )
-      return await returnToFlow(query, seq)
+      return await returnToFlow(query, seq, now)
     case 'retry':
       await query(
         `UPDATE jobs SET state = 'queued', queued_again = 1, fence = 0, locked_until = NULL, budget = NULL, attempts = attempts + $2::int,
@@ -163,7 +167,7 @@ async function endAttempt(query: Query, { leased, what, now, isNewStep }: Attemp
         outcome.afterMs,
         ...(outcome.isDelay === true ? [] : [outcome.spentMs ?? null]),
       )
-      return await returnToFlow(query, seq)
+      return await returnToFlow(query, seq, now)
     case 'done':
     case 'dead':
       await query(

@@ -1,24 +1,19 @@
 // Executes a batch in one transaction, so with one fsync. If the disk fails, the whole batch fails; if an operation is
 // invalid, only that operation fails.
-import { audit, pruneAudit } from './audit.ts'
 import { completeCatalog, extendCatalog, shortenCatalog } from './catalog.ts'
-import { append, appendAll, drop, forget, settle } from './deliveries.ts'
+import { append, appendAll, drop, settle } from './deliveries.ts'
 import { Problem } from '../../model/problem.ts'
 import { type Database, classifyError } from './driver.ts'
 import { endJob } from './endings.ts'
-import { runScript } from './flow.ts'
-import { hold, unhold } from './holds.ts'
-import { noteBudgetAlert, raiseBudget, wakeBudgets } from './budgets.ts'
-import { claim, extend, report } from './jobs.ts'
-import type { OperationFailure, Operation, OperationResult, Results } from './operations.ts'
+import { dialect, runScript } from './flow.ts'
+import { reserve } from './budgets.ts'
+import { claim, report } from './jobs.ts'
+import type { OperationFailure, Operation, OperationOf, OperationResult, Results } from './operations.ts'
 import { join, leave } from './nodes.ts'
-import { noteRefusals, quarantine, deleteSealed } from './quarantine.ts'
-import { noteRepeats } from './repeats.ts'
-import { reserve } from './reserve.ts'
-import { trimTranscript } from './sessions.ts'
+import { buildScript, createPlainWrites } from '../plain.ts'
+import { limitSealed, quarantineColumns } from '../quarantine.ts'
 import { prune, sweep } from './sweep.ts'
-import { startTurn } from '../turns.ts'
-import { addTask, makeDue, requeue } from './tasks.ts'
+import { addTask, requeue } from './tasks.ts'
 import { takeWaitingChange } from './waiting-bytes.ts'
 
 type Batch = {
@@ -86,18 +81,10 @@ function perform(db: Database, operation: Operation): Results[Operation['kind']]
       return appendAll(db, operation)
     case 'settle':
       return settle(db, operation)
-    case 'forget':
-      return forget(db, operation)
-    case 'trim':
-      return deleteRows(db, () => trimTranscript(db, operation))
-    case 'noteRepeats':
-      return noteRepeats(db, operation)
+    case 'plain':
+      return performPlain(db, operation)
     case 'quarantine':
       return quarantine(db, operation)
-    case 'noteRefusals':
-      return noteRefusals(db, operation)
-    case 'release':
-      return deleteSealed(db, operation)
     case 'drop':
       return drop(db, operation)
     case 'addTask':
@@ -106,32 +93,12 @@ function perform(db: Database, operation: Operation): Results[Operation['kind']]
       return claim(db, operation)
     case 'report':
       return report(db, operation)
-    case 'extend':
-      return extend(db, operation)
     case 'requeue':
       return requeue(db, operation)
-    case 'makeDue':
-      return makeDue(db, operation)
     case 'end':
       return endJob(db, operation)
-    case 'hold':
-      return hold(db, operation)
-    case 'unhold':
-      return unhold(db, { label: operation.label, kind: operation.hold })
     case 'reserve':
       return reserve(db, operation)
-    case 'startTurn':
-      return runScript(db, startTurn(operation, operation.at))
-    case 'raiseBudget':
-      return raiseBudget(db, operation)
-    case 'wakeBudgets':
-      return wakeBudgets(db, operation)
-    case 'noteBudgetAlert':
-      return noteBudgetAlert(db, operation)
-    case 'audit':
-      return audit(db, operation)
-    case 'pruneAudit':
-      return pruneAudit(db, operation)
     case 'join':
       return join(db, operation)
     case 'leave':
@@ -143,6 +110,21 @@ function perform(db: Database, operation: Operation): Results[Operation['kind']]
     case 'probe':
       return void db.exec(`PRAGMA user_version = ${Number(db.get('PRAGMA user_version')?.['user_version'])}`)
   }
+}
+
+const plainWrites = createPlainWrites(dialect)
+
+function performPlain(db: Database, { name, args, at }: OperationOf<'plain'>): unknown {
+  const perform = () => runScript(db, buildScript(plainWrites, name, args), at)
+  return name === 'trimTranscript' ? deleteRows(db, perform) : perform()
+}
+
+const insertSealed = `INSERT INTO quarantine (${quarantineColumns.join(', ')})
+  VALUES (${quarantineColumns.map(() => '?').join(', ')}) ON CONFLICT (id) DO NOTHING`
+
+function quarantine(db: Database, { requests, bounds, at }: OperationOf<'quarantine'>): undefined {
+  for (const values of requests) db.run(insertSealed, ...values)
+  runScript(db, limitSealed(bounds, dialect), at)
 }
 
 /**

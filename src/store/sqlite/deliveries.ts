@@ -6,10 +6,11 @@ import { dropJobs } from './endings.ts'
 import { insertJobs } from './jobs.ts'
 import { deliveryColumns, type OperationOf, type RingValues, settlementColumns } from './operations.ts'
 import { insertWakeEvent } from './sessions.ts'
-import { toAnswered } from '../delivery-rows.ts'
+import { selectAnswered, toAnswered } from '../delivery-rows.ts'
 import { failedBySql } from '../rules.ts'
-import type { Appended, FlowCancel } from '../records.ts'
-import type { CursorMove } from '../cursors.ts'
+import type { Appended, DedupeKey, FlowCancel } from '../records.ts'
+import { moveCursors, restoreCursors } from '../cursors.ts'
+import { runScript } from './flow.ts'
 
 /** The seq that the event of a wake will get, because the event is inserted next. */
 const wakeEvent = (wakeId: number) =>
@@ -31,20 +32,17 @@ const settleDelivery = `UPDATE deliveries SET ${settlementColumns
     ', ',
   )}, wake_event = ${wakeEvent(settlementColumns.indexOf('wake_id') + 1)}, failed_by = ${failedBy} WHERE seq = ?${settlementColumns.length + 1}`
 
-export const selectAnswered = `SELECT id, state, answer_status, answer_body, body_hash FROM deliveries
-  WHERE hook = ? AND dedupe_key = ?`
-
 const waiting = `SELECT seq FROM deliveries WHERE id = ? AND state IN ('pending', 'parked')`
 
 export function append(db: Database, operation: OperationOf<'append'>): Appended {
   const { key, id, at, jobs, wake, cancel } = operation
   // a row that takes its key needs no check: it conflicts in the unique index
   if (key && !key.isStored) {
-    const first = db.get(selectAnswered, key.hook, key.key)
+    const first = findAnswered(db, key)
     if (first) return buildDuplicate(first)
   }
   const { changes, seq } = db.run(insertDelivery, ...operation.values)
-  if (changes === 0 && key) return buildDuplicate(db.get(selectAnswered, key.hook, key.key))
+  if (changes === 0 && key) return buildDuplicate(findAnswered(db, key))
   if (wake !== undefined) insertWakeEvent(db, { wake, deliverySeq: seq, at })
   insertJobs(db, { deliverySeq: seq, deliveryId: id, at, jobs })
   if (cancel !== undefined) insertCancel(db, seq, cancel)
@@ -73,25 +71,16 @@ function insertCancel(db: Database, deliverySeq: number, { ring, key, reason }: 
   )
 }
 
-export function appendAll(db: Database, { appends, moves }: OperationOf<'appendAll'>): Appended[] | 'moved' {
-  if (!canMove(db, moves)) return 'moved'
+export function appendAll(db: Database, { at, appends, moves }: OperationOf<'appendAll'>): Appended[] | 'moved' {
+  if (!runScript(db, moveCursors(moves), at)) return 'moved'
   const appended = appends.map((each) => append(db, each))
-  const isStored = appended.some(({ kind }) => kind === 'stored')
-  moveCursors(
-    db,
-    moves.filter(({ ifStored }) => isStored || ifStored !== true),
-  )
+  if (appended.every(({ kind }) => kind !== 'stored'))
+    runScript(db, restoreCursors(moves.filter(({ ifStored }) => ifStored)), at)
   return appended
 }
 
-/** Whether each cursor has the value `from`. */
-function canMove(db: Database, moves: readonly CursorMove[]): boolean {
-  return moves.every(({ name, from }) => db.get('SELECT value FROM cursors WHERE name = ?', name)?.['value'] === from)
-}
-
-function moveCursors(db: Database, moves: readonly CursorMove[]): void {
-  const sql = 'INSERT INTO cursors (name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value'
-  for (const { name, to } of moves) db.run(sql, name, to)
+function findAnswered(db: Database, { hook, key }: Pick<DedupeKey, 'hook' | 'key'>): Row | undefined {
+  return db.get(selectAnswered.replaceAll('$', '?'), hook, key)
 }
 
 function buildDuplicate(first: Row | undefined): Appended {
@@ -102,8 +91,7 @@ function buildDuplicate(first: Row | undefined): Appended {
 export function settle(db: Database, operation: OperationOf<'settle'>): boolean | 'moved' {
   const row = db.get(waiting, operation.id)
   if (!row) return false
-  if (!canMove(db, operation.moves)) return 'moved'
-  moveCursors(db, operation.moves)
+  if (!runScript(db, moveCursors(operation.moves), operation.at)) return 'moved'
   db.run(settleDelivery, ...operation.values, row['seq'] ?? null)
   const { id, at, jobs, wake, cancel } = operation
   const deliverySeq = Number(row['seq'])
@@ -112,10 +100,6 @@ export function settle(db: Database, operation: OperationOf<'settle'>): boolean 
   if (cancel !== undefined) insertCancel(db, deliverySeq, cancel)
   if (operation.ring) keepNewest(db, deliverySeq, operation.ring)
   return true
-}
-
-export function forget(db: Database, { hook, key }: OperationOf<'forget'>): undefined {
-  db.run('UPDATE deliveries SET dedupe_key = NULL WHERE hook = ? AND dedupe_key = ?', hook, key)
 }
 
 /** Drops a delivery with its queued and dead jobs. Returns false if there was nothing left to drop. */

@@ -4,6 +4,7 @@ import { runBatch, toOperationFailure } from './batch.ts'
 import { type Database, isLocked, openDatabase } from './driver.ts'
 import { readInodes } from './files.ts'
 import type { BatchResult, Inodes, Operation } from './operations.ts'
+import type { PlainWrite } from '../plain.ts'
 import { trackWaitingBytes } from './waiting-bytes.ts'
 
 type DirectWriter = {
@@ -28,11 +29,10 @@ const maxInARow = 256
  * The operations that always go to the writer thread: deletions and `appendAll` may write many rows; no answer waits for repetitions, sealed requests or
  * refusals; and a probe tests that thread.
  */
-const neverHere: ReadonlySet<Operation['kind']> = new Set(
-  'sweep prune pruneAudit trim probe appendAll noteRepeats quarantine noteRefusals release'.split(
-    ' ',
-  ) as Operation['kind'][],
-)
+const neverHere: ReadonlySet<Operation['kind'] | PlainWrite> = new Set([
+  ...(['sweep', 'prune', 'probe', 'appendAll', 'quarantine'] as const),
+  ...(['pruneAudit', 'trimTranscript', 'noteRepeats', 'noteRefusals', 'deleteSealed'] as const),
+])
 
 /** `fastMs`: commits happen here only while they take less than this on average, because this thread must not wait for a slow disk. */
 export function createDirectWriter(file: string, fastMs: number): DirectWriter {
@@ -56,7 +56,7 @@ export function createDirectWriter(file: string, fastMs: number): DirectWriter {
   return {
     run(operations) {
       if (left === 0 || averageMs === undefined || averageMs > fastMs) return undefined
-      if (operations.some(({ kind }) => neverHere.has(kind))) return undefined
+      if (operations.some((each) => neverHere.has(each.kind === 'plain' ? each.name : each.kind))) return undefined
       left -= 1
       const startedAt = performance.now()
       try {

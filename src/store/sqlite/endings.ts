@@ -1,29 +1,14 @@
-// Ends jobs before their time. A running job is asked to end, because its owner must stop it first.
-import type { Ending } from '../../model/job.ts'
+// Ends jobs before their time.
 import type { Database, Row } from './driver.ts'
-import { readyColumns } from '../flow-script.ts'
-import { reviewFlows } from './flow.ts'
-import { endQueued } from './jobs.ts'
+import { endJob as endJobScript } from '../endings.ts'
+import { dialect, reviewFlows, runScript } from './flow.ts'
 import { openLane } from './lanes.ts'
-import type { OperationOf } from './operations.ts'
+import type { OperationOf, Results } from './operations.ts'
 
-/** Ends an unfinished job, or asks its owner to end it. */
-export function endJob(db: Database, { id, ending, at }: OperationOf<'end'>): 'ended' | 'ending' | undefined {
-  const job = db.get(`SELECT seq, lane, state, ${readyColumns} FROM jobs WHERE id = ? AND ended_at IS NULL`, id)
-  if (job === undefined) return undefined
-  if (job['state'] === 'queued') {
-    endQueued(db, job, { ending, at })
-    reviewFlows(db, [job])
-    return 'ended'
-  }
-  askToEnd(db, job, { ending, at })
-  return 'ending'
-}
-
-/** The first reason counts. */
-function askToEnd(db: Database, { seq = null }: Row, { ending, at }: { ending: Ending; at: number }): void {
-  const sql = 'INSERT INTO endings (job_seq, at, state, ended_by, reason) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING'
-  db.run(sql, seq, at, ending.state, ending.endedBy ?? null, ending.reason)
+export function endJob(db: Database, { id, ending, at }: OperationOf<'end'>): Results['end'] {
+  const { result, lane = null } = runScript(db, endJobScript(id, ending, dialect), at)
+  openLane(db, lane, at)
+  return result
 }
 
 /** The running jobs that must end, with the fences of their leases. CROSS JOIN: otherwise SQLite would read all jobs, and look up each. */
@@ -38,5 +23,6 @@ export function dropJobs(db: Database, jobs: readonly Row[], at: number): void {
   reviewFlows(
     db,
     jobs.filter(({ state }) => state === 'queued'),
+    at,
   )
 }

@@ -1,6 +1,8 @@
 // The tables of flows, and how SQLite runs their scripts.
-import { reopenKey as reopenAnyKey } from '../flow.ts'
-import { type Dialect, makeKeysReady, type Script } from '../flow-script.ts'
+import { reopenKeys } from '../flow.ts'
+import { makeKeysReady } from '../flow-script.ts'
+import type { Dialect, Script, Statement } from '../script.ts'
+import { whereBehind } from './catalog.ts'
 import type { Database, Row, SqlValue } from './driver.ts'
 import type { JobValues } from './operations.ts'
 
@@ -76,8 +78,6 @@ CREATE TRIGGER jobs_flow_deleted AFTER DELETE ON jobs WHEN old.flow IS NOT NULL 
 END;
 `
 
-const reopenKey = reopenAnyKey.replaceAll('$', '?')
-
 /** A random number of at most 53 bits. It is odd, so it is never 0, which is the fence of a job without a claim. */
 export const newFence = '(random() & 9007199254740991) | 1'
 
@@ -95,7 +95,13 @@ export const dialect: Dialect = {
     const values = Object.keys(columns).map((name, place) => `value ->> ${place} AS ${name}`)
     return `SELECT ${values.join(', ')} FROM json_each(${param})`
   },
+  texts: (param) => `SELECT value FROM json_each(${param})`,
+  larger: 'max',
+  forUpdate: '',
+  skipLocked: '',
   isUntouched: `j.attempts = 0 AND j.steps = '[]'`,
+  ofSession: `seq IN (SELECT seq FROM transcripts WHERE agent_id = $1 AND session_key = $2 UNION ALL
+    SELECT seq FROM messages WHERE ${whereBehind('messages')} AND agent_id = $1 AND session_key = $2)`,
 }
 
 export const selectPlain = `SELECT run_at FROM jobs WHERE state = 'queued' AND gate = 0 AND ended_at IS NULL ORDER BY seq LIMIT $1`
@@ -106,36 +112,31 @@ export const startJob = `UPDATE jobs SET state = 'running', gate = 0, lane = $2,
 /** The statements of scripts, translated to the placeholders of SQLite. Their number is fixed: no statement contains a value. */
 const statements = new Map<string, string>()
 
-function translateForSqlite(sql: string): string {
-  const known = statements.get(sql) ?? sql.replaceAll(/\$(\d)/g, '?$1')
+function translateForSqlite({ sql, params }: Statement): string {
+  const known = statements.get(sql) ?? sql.replaceAll('$now', `$${params.length + 1}`).replaceAll(/\$(\d)/g, '?$1')
   statements.set(sql, known)
   return known
 }
 
-export function runScript<Result>(db: Database, script: Script<Result>): Result {
+/** `at`: the clock of the store. */
+export function runScript<Result>(db: Pick<Database, 'all'>, script: Script<Result>, at: number): Result {
   for (let step = script.next([]); ;) {
     if (step.done === true) return step.value
     const { also = [], ...main } = step.value
-    const [rows = []] = [main, ...also].map(({ sql, params }) => db.all(translateForSqlite(sql), ...params))
+    const [rows = []] = [main, ...also].map((each) =>
+      db.all(translateForSqlite(each), ...each.params, ...(each.sql.includes('$now') ? [at] : [])),
+    )
     step = script.next(rows)
   }
 }
 
 /** Takes a queued job with a flow out of its lane. Its key is due again when the job is due. */
-export function returnToFlow(db: Database, seq: SqlValue): void {
-  const [job] = db.all(
-    'UPDATE jobs SET gate = 3, lane = NULL WHERE seq = ? AND flow IS NOT NULL RETURNING flow, run_at',
-    seq,
-  )
-  if (job !== undefined) reopenFlow(db, job)
+export function returnToFlow(db: Database, seq: SqlValue, at: number): void {
+  const sql = 'UPDATE jobs SET gate = 3, lane = NULL WHERE seq = ? AND flow IS NOT NULL RETURNING flow, run_at'
+  runScript(db, reopenKeys(db.all(sql, seq)), at)
 }
 
 /** Checks the keys of queued jobs that were ended: see `makeKeysReady`. */
-export function reviewFlows(db: Database, ended: readonly Row[]): void {
-  runScript(db, makeKeysReady(ended, dialect))
-}
-
-/** Makes the key of a queued job due again when the job is due. */
-export function reopenFlow(db: Database, { flow = null, run_at: runAt = null }: Row): void {
-  if (flow !== null) db.run(reopenKey, runAt, flow)
+export function reviewFlows(db: Database, ended: readonly Row[], at: number): void {
+  runScript(db, makeKeysReady(ended, dialect), at)
 }

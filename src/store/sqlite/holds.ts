@@ -1,10 +1,6 @@
-// Holds, which keep jobs back by their labels.
-import type { Hold, NewHold } from '../records.ts'
-import { toHold } from '../rows.ts'
+// How holds keep jobs back: ../holds.ts.
 import { clockSetBackMs } from '../rules.ts'
-import { forgetTurns } from '../turns.ts'
 import type { Database } from './driver.ts'
-import { runScript } from './flow.ts'
 
 /** The labels of the holds that apply now. The usual case reads one empty table. */
 export function findHeldLabels(db: Database, at: number): string[] {
@@ -28,43 +24,6 @@ export function holdBack(db: Database, held: readonly string[], limit: number): 
   for (let visited = heldAtOnce; visited < heldInOperation; visited += heldAtOnce)
     if (db.run(closeGates, labels, Math.max(limit, heldAtOnce)).changes === 0) return true
   return false
-}
-
-/** Deletes the holds whose time is over, and opens the gates of held jobs. */
-export function endHolds(db: Database, at: number): void {
-  if (db.run('DELETE FROM holds WHERE until <= ?', at).changes > 0) openHeld(db)
-}
-
-/** A job that another hold still keeps back is found again at the next claim. */
-function openHeld(db: Database): void {
-  db.run(`UPDATE jobs SET gate = 0 WHERE state = 'queued' AND gate = 4 AND ended_at IS NULL`)
-}
-
-export function hold(db: Database, { hold: given, at }: { hold: NewHold; at: number }): undefined {
-  const { label, kind, reason, author, forMs } = given
-  db.run(
-    `INSERT INTO holds (label, kind, at, until, author, reason) VALUES (?, ?, ?, ?, ?, ?)
-      ON CONFLICT (label, kind) DO UPDATE SET at = excluded.at, until = excluded.until, author = excluded.author, reason = excluded.reason`,
-    label,
-    kind,
-    at,
-    forMs === undefined ? null : at + forMs,
-    author ?? null,
-    reason,
-  )
-}
-
-export function unhold(db: Database, { label, kind }: Pick<Hold, 'label' | 'kind'>): boolean {
-  if (kind === 'turns') runScript(db, forgetTurns(label))
-  const { changes } = db.run('DELETE FROM holds WHERE label = ? AND kind = ?', label, kind)
-  if (changes > 0) openHeld(db)
-  return changes > 0
-}
-
-export function readHolds(db: Database, at: number): Hold[] {
-  return db
-    .all('SELECT * FROM holds WHERE until IS NULL OR until > ? ORDER BY label, kind', at)
-    .map((row) => toHold(row, at))
 }
 
 /** The queued tasks that another job of their lane precedes. There are few. */

@@ -1,13 +1,13 @@
 // The operations on jobs. They run inside the writer's transaction.
-import type { Ending } from '../../model/job.ts'
+import { settleTurns } from '../accounts.ts'
 import { claimFlows, hintColumns } from '../flow.ts'
+import { endHolds } from '../holds.ts'
 import { clockSetBackMs, leaseLostReason, rowDamagedReason } from '../rules.ts'
 import type { Database, Row, SqlValue } from './driver.ts'
 import { addFailure } from './failures.ts'
 import type { JobValues, OperationOf, Results } from './operations.ts'
 import { dialect, insertFlow, newFence, returnToFlow, runScript, selectPlain, startJob } from './flow.ts'
-import { endHolds, findHeldLabels, holdBack, letTasksPass } from './holds.ts'
-import { settleSpending } from './budgets.ts'
+import { findHeldLabels, holdBack, letTasksPass } from './holds.ts'
 import { openLane } from './lanes.ts'
 import { insertEvents, writeTurn } from './sessions.ts'
 
@@ -89,14 +89,14 @@ export function claim(db: Database, { at, limit, leaseMs, limits, only }: Operat
   requeueRunning(db, db.all(`${selectRunning} AND locked_until <= ?`, at), at)
   db.run(`${openLater} AND run_at <= ?`, at)
   db.run(`${openLater} AND run_at > ?`, at + clockSetBackMs)
-  endHolds(db, at)
+  runScript(db, endHolds(), at)
   const held = findHeldLabels(db, at)
   // the next claim goes on, so that appends can run in between
   if (held.length > 0 && !holdBack(db, held, limit)) return { rows: [], ended: [], isSorted: false }
   letTasksPass(db, held, at)
   const most = only === undefined ? limit : 0
   const flows = { now: at, limit: most, leaseMs, limits, held, dialect, selectPlain, startJob }
-  const { started, ended, isSorted } = runScript(db, claimFlows(flows, db.get(flowHints, at) ?? {}))
+  const { started, ended, isSorted } = runScript(db, claimFlows(flows, db.get(flowHints, at) ?? {}), at)
   const lapsed = new Map<SqlValue, SqlValue>([...started].map(([seq, job]) => [seq, job['lapsed'] ?? null]))
   for (const [seq, fence] of claimPlain(db, { at, limit: limit - started.size, leaseMs, only })) lapsed.set(seq, fence)
   const claimed = db.all(selectClaimed, JSON.stringify([...lapsed.keys()]))
@@ -144,7 +144,7 @@ function requeueRunning(db: Database, expired: readonly Row[], at: number): void
       toGate(lane),
       seq,
     )
-    returnToFlow(db, seq)
+    returnToFlow(db, seq, at)
   }
   for (const { lane = null } of running) openLane(db, lane, at)
 }
@@ -161,7 +161,7 @@ export function report(db: Database, operation: OperationOf<'report'>): boolean 
     const ended = db.get('SELECT state FROM jobs WHERE id = ? AND fence = ? AND ended_at IS NOT NULL', id, fence)
     return ended?.['state'] === operation.outcome.kind
   }
-  settleSpending(db, { id, at }, operation.settled)
+  runScript(db, settleTurns(id, operation.settled, dialect), at)
   if (job['ending'] !== null) {
     endReported(db, operation, job)
     return false
@@ -201,17 +201,6 @@ export function endAsAsked(db: Database, { seq = null, lane = null }: Row, at: n
   openLane(db, lane, at)
 }
 
-/** Ends a queued job, given by `seq` and `lane`. */
-export function endQueued(
-  db: Database,
-  { seq = null, lane = null }: Row,
-  { ending, at }: { ending: Ending; at: number },
-): void {
-  const sql = 'UPDATE jobs SET state = ?, ended_at = ?, last_error = ?, ended_by = ? WHERE seq = ?'
-  db.run(sql, ending.state, at, ending.reason, ending.endedBy ?? null, seq)
-  openLane(db, lane, at)
-}
-
 function recordSteps(db: Database, operation: OperationOf<'report'>, job: Row): void {
   const { at, steps, events } = operation
   const { seq = null, delivery_id: deliveryId = null, agent_id: agentId = null, session_key: sessionKey = null } = job
@@ -236,7 +225,7 @@ function endAttempt(db: Database, { outcome, leaseMs }: OperationOf<'report'>, {
         toGate(lane),
         seq,
       )
-      returnToFlow(db, seq)
+      returnToFlow(db, seq, at)
       break
     case 'retry':
       db.run(
@@ -251,7 +240,7 @@ function endAttempt(db: Database, { outcome, leaseMs }: OperationOf<'report'>, {
         seq,
         ...(outcome.isDelay ? [] : [outcome.spentMs ?? null]),
       )
-      returnToFlow(db, seq)
+      returnToFlow(db, seq, at)
       break
     case 'done':
     case 'dead':
@@ -266,13 +255,4 @@ function endAttempt(db: Database, { outcome, leaseMs }: OperationOf<'report'>, {
       )
   }
   openLane(db, lane, at)
-}
-
-export function extend(db: Database, { jobs, until }: OperationOf<'extend'>): string[] {
-  const held = jobs.filter(
-    ({ id, fence }) =>
-      db.run(`UPDATE jobs SET locked_until = ? WHERE id = ? AND fence = ? AND state = 'running'`, until, id, fence)
-        .changes > 0,
-  )
-  return held.map(({ id }) => id)
 }

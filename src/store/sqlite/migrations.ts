@@ -2,13 +2,10 @@
 // migrations than this code has is refused.
 import { Problem } from '../../model/problem.ts'
 import type { Database } from './driver.ts'
-import { auditSchema } from './audit.ts'
 import { flowSchema } from './flow.ts'
-import { budgetsSchema } from './budgets.ts'
+import { auditSchema, budgetsSchema, quarantineSchema, repeatsSchema } from './tables.ts'
 import { nodesSchema } from './nodes.ts'
 import { catalogSchema, completeCatalog } from './catalog.ts'
-import { quarantineSchema } from './quarantine.ts'
-import { repeatsSchema } from './repeats.ts'
 import { dropStoredWaitingBytes, storedWaitingBytes } from './waiting-bytes.ts'
 
 /**

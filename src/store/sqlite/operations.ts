@@ -1,17 +1,15 @@
 // The operations that the main thread sends to the writer. Most records in them are JSON text, so that a batch is cheap to clone.
 import type { ProblemCode } from '../../model/problem.ts'
 import type { QuarantineBounds } from '../quarantine.ts'
-import type { Spending } from '../../model/spending.ts'
-import type { AuditRow, NewAuditEntry } from '../audit.ts'
-import type { AccountName, Reservation, ReserveResult, SettledTurn } from '../budgets.ts'
+import type { Reservation, ReserveResult, SettledTurn } from '../budgets.ts'
 import type { Row, SqlValue } from './driver.ts'
 import type { NodeInfo } from '../owners.ts'
 import type { SharedLimits } from '../../model/config/flow.ts'
-import type { Ending, Session } from '../../model/job.ts'
-import type { Appended, DedupeKey, EndedRun, FlowCancel, Hold, NewHold, Repetition, StoreHealth } from '../records.ts'
+import type { Ending } from '../../model/job.ts'
+import type { PlainWrite } from '../plain.ts'
+import type { Appended, DedupeKey, EndedRun, FlowCancel, StoreHealth } from '../records.ts'
 import type { CursorMove } from '../cursors.ts'
 import type { TranscriptBounds } from '../transcripts.ts'
-import type { TurnStart } from '../turns.ts'
 
 /** The columns of a settlement, in the order of its values. */
 export const settlementColumns = [
@@ -91,7 +89,14 @@ type AppendOperation = {
 /** `at` is the time of the call, by the clock of the main thread. */
 export type Operation =
   | AppendOperation
-  | { readonly kind: 'appendAll'; readonly appends: readonly AppendOperation[]; readonly moves: readonly CursorMove[] }
+  | {
+      readonly kind: 'appendAll'
+      readonly at: number
+      readonly appends: readonly AppendOperation[]
+      readonly moves: readonly CursorMove[]
+    }
+  /** A call that is a script of `createPlainWrites`. */
+  | { readonly kind: 'plain'; readonly at: number; readonly name: PlainWrite; readonly args: readonly unknown[] }
   | {
       readonly kind: 'settle'
       readonly at: number
@@ -103,17 +108,13 @@ export type Operation =
       readonly moves: readonly CursorMove[]
       readonly cancel: FlowCancel | undefined
     }
-  | { readonly kind: 'forget'; readonly hook: string; readonly key: string }
-  | ({ readonly kind: 'trim'; readonly bounds: TranscriptBounds } & Pick<Session, 'agentId' | 'sessionKey'>)
-  | { readonly kind: 'noteRepeats'; readonly repeats: readonly Repetition[] }
   | {
       readonly kind: 'quarantine'
+      readonly at: number
       /** The values of `quarantineColumns`. */
       readonly requests: readonly (readonly SqlValue[])[]
       readonly bounds: QuarantineBounds
     }
-  | { readonly kind: 'noteRefusals'; readonly refusals: readonly { requestId: string; refusal: string }[] }
-  | { readonly kind: 'release'; readonly requestIds: readonly string[] }
   | { readonly kind: 'drop'; readonly at: number; readonly id: string }
   | {
       readonly kind: 'addTask'
@@ -164,7 +165,6 @@ export type Operation =
           }
         | { readonly kind: 'dead'; readonly error: string; readonly counted: boolean }
     }
-  | { readonly kind: 'extend'; readonly until: number; readonly jobs: readonly { id: string; fence: number }[] }
   | {
       readonly kind: 'reserve'
       readonly at: number
@@ -172,19 +172,10 @@ export type Operation =
       readonly fence: number
       readonly reservations: readonly Reservation[]
     }
-  | ({ readonly kind: 'startTurn'; readonly at: number } & TurnStart)
-  | ({ readonly kind: 'raiseBudget'; readonly at: number; readonly by: Spending } & AccountName)
-  | { readonly kind: 'wakeBudgets'; readonly at: number }
-  | ({ readonly kind: 'noteBudgetAlert'; readonly percent: number } & AccountName)
-  | { readonly kind: 'audit'; readonly at: number; readonly entry: NewAuditEntry }
-  | { readonly kind: 'pruneAudit'; readonly before: number }
   | { readonly kind: 'join'; readonly at: number; readonly node: NodeInfo }
   | { readonly kind: 'leave'; readonly id: string }
   | { readonly kind: 'requeue'; readonly at: number; readonly id: string }
-  | { readonly kind: 'makeDue'; readonly at: number; readonly standsFor: string }
   | { readonly kind: 'end'; readonly at: number; readonly id: string; readonly ending: Ending }
-  | { readonly kind: 'hold'; readonly at: number; readonly hold: NewHold }
-  | { readonly kind: 'unhold'; readonly label: string; readonly hold: Hold['kind'] }
   | {
       readonly kind: 'sweep'
       readonly at: number
@@ -200,36 +191,19 @@ export type Operation =
 export type Results = {
   append: Appended
   appendAll: Appended[] | 'moved'
+  plain: unknown
   settle: boolean | 'moved'
-  forget: undefined
-  /** The number of messages deleted. */
-  trim: number
-  noteRepeats: undefined
   quarantine: undefined
-  noteRefusals: undefined
-  /** The number of requests deleted. */
-  release: number
   drop: boolean
   addTask: boolean
   /** `isSorted`: false if there is more to prepare before all due jobs can be claimed. */
   claim: { readonly rows: Row[]; readonly ended: readonly EndedRun[]; readonly isSorted: boolean }
   report: boolean
-  extend: string[]
   reserve: ReserveResult
-  startTurn: number | undefined
-  raiseBudget: undefined
-  wakeBudgets: boolean
-  noteBudgetAlert: boolean
-  audit: AuditRow
-  /** The number of entries deleted. */
-  pruneAudit: number
   join: undefined
   leave: undefined
   requeue: boolean
-  makeDue: boolean
   end: 'ended' | 'ending' | undefined
-  hold: undefined
-  unhold: boolean
   /** `after` is undefined at the end of the sweep. */
   sweep: { count: number; after: number | undefined }
   /** The number of rows deleted or ended. */

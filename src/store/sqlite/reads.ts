@@ -1,20 +1,17 @@
 // The read calls of the store, over a read-only connection.
 import type { Database, SqlValue } from './driver.ts'
-import { failedBy, selectAnswered } from './deliveries.ts'
-import { selectGathered, selectNextFlow } from '../flow.ts'
+import { failedBy } from './deliveries.ts'
+import { selectNextFlow } from '../flow.ts'
 import { selectProgress, toProgress } from '../progress.ts'
-import { selectWaitedFor } from '../rules.ts'
 import { findWake, whereBehind } from './catalog.ts'
 import { selectEndings } from './endings.ts'
 import { dialect, runScript } from './flow.ts'
-import { precededTasks, readHolds } from './holds.ts'
-import { countQueued, countWaits, noWaits, readWaits } from '../waits.ts'
+import { precededTasks } from './holds.ts'
+import { bindCalls, buildScript, createPlainReads, type PlainRead } from '../plain.ts'
+import { toTaskUsage } from '../accounts.ts'
 import { selectJob, selectWake } from './jobs.ts'
-import { readAudit } from './audit.ts'
-import { readAccounts, readTaskUsage } from './budgets.ts'
+import { selectTaskUsage } from './budgets.ts'
 import { findNode, readNodes } from './nodes.ts'
-import { findQuarantined, findSealed } from './quarantine.ts'
-import { readRepeats } from './repeats.ts'
 import { eventColumns, eventTables, findSession, findSessions } from './sessions.ts'
 import { sumWaitingBytes } from './waiting-bytes.ts'
 import type { ReadConnection } from './connection.ts'
@@ -29,10 +26,9 @@ import {
   toSession,
   toSessionWithState,
   toSystemEvent,
-  toTaskUsage,
   toWaitingEvents,
 } from '../rows.ts'
-import { toAnswered, toDeliveryRecord, toKeptDelivery, toKeptRequest, toOpenDelivery } from '../delivery-rows.ts'
+import { toDeliveryRecord, toKeptDelivery, toKeptRequest, toOpenDelivery } from '../delivery-rows.ts'
 import { deliveryStates } from '../../model/delivery.ts'
 import { earlyEnds, type Job } from '../../model/job.ts'
 import type { DeliveryRecord } from '../records.ts'
@@ -55,8 +51,6 @@ const selectJobs = `${selectJob} WHERE j.seq IN
     UNION ALL SELECT seq FROM jobs WHERE ${whereBehind('jobs')} AND delivery_seq IN (SELECT value FROM json_each(?1))) ORDER BY j.seq`
 const selectWakes = `${selectWake} WHERE seq IN (SELECT value FROM json_each(?)) AND wake_id IS NOT NULL`
 const selectEachProgress = selectProgress((id) => `${id} IN (SELECT value FROM json_each(?1))`, { parts: 'j' })
-const selectDeadJobs = `${selectJob} WHERE j.seq IN
-  (SELECT seq FROM jobs WHERE state = 'dead' AND seq < ? ORDER BY seq DESC LIMIT ?) ORDER BY j.seq`
 /** Reads ranges of the indexes of the ids, and the deliveries behind the catalog. */
 const selectIds = `SELECT id, id AS delivery_id FROM deliveries WHERE id >= ?1 AND id < ?2
   UNION ALL SELECT w.id, d.id FROM wake_ids w JOIN deliveries d ON d.seq = w.seq WHERE w.id >= ?1 AND w.id < ?2
@@ -75,8 +69,6 @@ const selectWaiting = `WITH waiting AS (SELECT seq, wakes FROM events
     (SELECT count(*) AS count, coalesce(max(wakes), 0) AS any_wakes FROM waiting) sums
     LEFT JOIN events e ON e.seq IN (SELECT seq FROM waiting ORDER BY seq LIMIT ?3)
     LEFT JOIN deliveries d ON d.seq = e.delivery_seq ORDER BY e.seq`
-const selectWoken = `SELECT at FROM events WHERE seq = (SELECT max(seq) FROM events
-  WHERE agent_id = ? AND session_key = ? AND wakes = 1 AND consumed_at IS NULL)`
 const ofSession = 'agent_id = ?1 AND session_key = ?2'
 /** The newest messages in the catalog, and the messages behind it. */
 const newestMessages = (catalog: string, condition: string) => `SELECT * FROM messages WHERE ${ofSession} AND seq IN (
@@ -127,8 +119,6 @@ const countDeliveries = selectCountsByState({
     deliveryStates.filter((state) => state !== 'accepted').map((state) => [state, selectCount(`'${state}'`)]),
   ),
 })
-const countParked = `SELECT count(*) AS count FROM deliveries INDEXED BY deliveries_waiting
-  WHERE state IN ('pending', 'parked') AND state = 'parked' AND waits_for = ?`
 const couldRun = `state = 'queued' AND gate = 0 AND ended_at IS NULL`
 const countJobs = selectCountsByState({
   all: `((SELECT count(*) FROM jobs) + (SELECT count(*) FROM wake_ids)
@@ -164,10 +154,20 @@ const longestDue = `SELECT min(run_at) AS run_at FROM (
     (SELECT seq FROM jobs WHERE ${couldRun} AND run_at = created_at ORDER BY seq LIMIT 1), (SELECT max(seq) FROM jobs)) UNION ALL
   SELECT min(run_at) ${waitsForRetry} AND run_at <= ?)`
 
+const plainReads = createPlainReads(dialect, selectJob)
+/** A file without a store has no rows. */
+const noStore = { all: () => [] }
+
 export function createReads(connection: ReadConnection, clock: Clock): Reads {
   const one = (sql: string, ...values: SqlValue[]) => connection.use(undefined, (db) => db.get(sql, ...values))
   const all = (sql: string, ...values: SqlValue[]) => connection.use([], (db) => db.all(sql, ...values))
+  const readPlain = async (name: PlainRead, args: readonly unknown[]) => {
+    const script = buildScript(plainReads, name, args)
+    const found = connection.use(undefined, (db) => ({ result: runScript(db, script, clock()) }))
+    return found === undefined ? runScript(noStore, script, clock()) : found.result
+  }
   return {
+    ...bindCalls(plainReads, readPlain),
     deliveries: async (query) => connection.use([], (db) => readRecords(db, findRows(db, query))),
     stepBack: async (query) => connection.use(undefined, (db) => stepBack(db, query)),
     delivery: async (id) => connection.use([], (db) => readRecords(db, db.all(selectDelivery, findSeq(db, id))))[0],
@@ -191,10 +191,6 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
     },
     waitingEvents: async ({ agentId, sessionKey, limit }) =>
       toWaitingEvents(all(selectWaiting, agentId, sessionKey, limit)),
-    wokenForMs: async ({ agentId, sessionKey }) => {
-      const at = one(selectWoken, agentId, sessionKey)?.['at']
-      return typeof at === 'number' ? Math.max(0, clock() - at) : undefined
-    },
     job: async (id) => {
       const row =
         one(`${selectJob} WHERE j.id = ?`, id) ??
@@ -207,21 +203,6 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
         id: String(id),
         deliveryId: typeof deliveryId === 'string' ? deliveryId : undefined,
       })),
-    deadJobs: async ({ limit, before }) => {
-      const place = before === undefined ? end : (one('SELECT seq FROM jobs WHERE id = ?', before)?.['seq'] ?? null)
-      return all(selectDeadJobs, place, limit).map(toJob)
-    },
-    taskAgeMs: async (standsFor) => {
-      const at = one('SELECT max(created_at) AS at FROM jobs WHERE stands_for = ?', standsFor)?.['at']
-      return typeof at === 'number' ? clock() - at : undefined
-    },
-    cursor: async (name) => {
-      const value = one('SELECT value FROM cursors WHERE name = ?', name)?.['value']
-      return typeof value === 'string' ? value : undefined
-    },
-    quarantinedRequests: async (query) => connection.use([], (db) => findQuarantined(db, query)),
-    sealedContent: async (requestId) => connection.use(undefined, (db) => findSealed(db, requestId)),
-    auditLog: async (query) => connection.use([], (db) => readAudit(db, query)),
     cursors: async (prefix) => all(selectCursors, prefix, `${prefix}\u{10ffff}`).map(toCursor),
     messages: async ({ agentId, sessionKey, limit, runId }) =>
       (runId === undefined
@@ -234,13 +215,7 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       deliveries: toDeliveryCounts(all(countDeliveries)),
       jobs: toJobCounts(all(countJobs)),
     }),
-    countParkedFor: async (name) => Number(one(countParked, name)?.['count'] ?? 0),
-    waitedFor: async () => all(selectWaitedFor).map(({ name }) => String(name)),
     waitingBytes: async () => connection.use(0, sumWaitingBytes),
-    findAnswer: async ({ hook, key }) => {
-      const row = one(selectAnswered, hook, key)
-      return row && toAnswered(row)
-    },
     openDeliveries: async ({ limit, waitsFor, state = null, id, after, notFailedBy = [] }) => {
       const seq = after === undefined ? 0 : one('SELECT seq FROM deliveries WHERE id = ?', after)?.['seq']
       if (seq === undefined) return []
@@ -259,33 +234,23 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       return typeof at === 'number' ? Math.max(0, now - at) : undefined
     },
     countInState: async (state) => Number(one(`SELECT ${selectCount('?1')} AS count`, state)?.['count'] ?? 0),
-    holds: async () => connection.use([], (db) => readHolds(db, clock())),
-    gatheredJobs: async (id, limit) => ({
-      jobs: all(
-        `${selectJob} WHERE j.seq IN (${selectGathered} ORDER BY j.seq LIMIT $2) ORDER BY j.seq`.replaceAll('$', '?'),
-        id,
-        limit,
-      ).map(toJob),
-      count: Number(one(`SELECT count(*) AS count FROM (${selectGathered})`.replaceAll('$', '?'), id)?.['count']),
-    }),
     jobsToEnd: async () => all(selectEndings).map(({ id, fence }) => ({ id: String(id), fence: Number(fence) })),
-    accounts: async (names) => connection.use([], (db) => readAccounts(db, names, { at: clock() })),
-    taskUsage: async (query) => connection.use(toTaskUsage(undefined), (db) => readTaskUsage(db, query, clock())),
+    taskUsage: async ({ names, withinMs }) =>
+      toTaskUsage(one(selectTaskUsage, JSON.stringify(names), clock() - withinMs)),
     nodes: async () => connection.use([], readNodes),
-    countQueuedOfKey: async (query) => connection.use(0, (db) => runScript(db, countQueued(query))),
-    waitCounts: async () => connection.use(noWaits, (db) => runScript(db, countWaits())),
-    waits: async (query) =>
-      connection.use([], (db) => runScript(db, readWaits({ ...query, now: clock(), texts: dialect.list }))),
     close: async () => connection.close(),
   }
 }
+
+const selectRepeats = 'SELECT times AS repeats, last_at AS repeated_at FROM repeats WHERE seq = ?'
 
 function readRecords(db: Database, rows: ReturnType<Database['all']>): DeliveryRecord[] {
   const jobs = new Map<SqlValue | undefined, Job[]>(rows.map(({ seq }) => [seq, []]))
   const seqs = JSON.stringify([...jobs.keys()])
   for (const row of [...db.all(selectWakes, seqs), ...db.all(selectJobs, seqs)])
     jobs.get(row['delivery_seq'])?.push(toJob(row))
-  return rows.map((row) =>
-    toDeliveryRecord({ ...row, ...readRepeats(db, row['seq']) }, jobs.get(row['seq']) ?? [], findNode(db, row['seq'])),
-  )
+  return rows.map((row) => {
+    const { seq = null } = row
+    return toDeliveryRecord({ ...row, ...db.get(selectRepeats, seq) }, jobs.get(seq) ?? [], findNode(db, seq))
+  })
 }

@@ -1,9 +1,10 @@
 // The operations on sessions: events, transcripts and runner states. They run inside the writer's transaction. The time of the last update of a
 // session follows from the rows of its events and messages: see catalog.ts.
-import { selectTouchedSessions, whereBehind } from './catalog.ts'
+import { selectTouchedSessions } from './catalog.ts'
 import type { Database, Row, SqlValue } from './driver.ts'
 import type { EventValues, OperationOf, WakeValues } from './operations.ts'
-import { deleteBeyond, type TranscriptBounds } from '../transcripts.ts'
+import { deleteMessages } from '../trim.ts'
+import { dialect, runScript } from './flow.ts'
 
 const insertEvent = `INSERT INTO events (agent_id, session_key, text, source, trusted, wakes, at, delivery_id)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
@@ -27,14 +28,6 @@ const touchSession = `INSERT INTO sessions (agent_id, session_key, updated_at) V
 const consume = `UPDATE events SET consumed_at = ?1 FROM json_each(?4)
   WHERE agent_id = ?2 AND session_key = ?3 AND consumed_at IS NULL AND seq = value ->> 0 AND at = value ->> 1`
 
-const deleteOldMessages = deleteBeyond({
-  ofSession: `seq IN (SELECT seq FROM transcripts WHERE agent_id = ?1 AND session_key = ?2 UNION ALL
-    SELECT seq FROM messages WHERE ${whereBehind('messages')} AND agent_id = ?1 AND session_key = ?2)`,
-  textBytes: 'length(CAST(text AS BLOB))',
-  maxMessages: '?3',
-  maxBytes: '?4',
-})
-
 /** The session of a turn. */
 type SessionId = { readonly agentId: SqlValue; readonly sessionKey: SqlValue }
 
@@ -55,7 +48,7 @@ export function insertWakeEvent(
 export function writeTurn(db: Database, operation: OperationOf<'report'>, { agentId, sessionKey }: SessionId): void {
   const { id, at, messages, keeps, consumed, runnerState, recipient } = operation
   for (const { role, text } of messages) db.run(insertMessage, agentId, sessionKey, at, role, id, text)
-  if (keeps !== undefined) deleteMessages(db, { agentId, sessionKey }, keeps)
+  if (keeps !== undefined) runScript(db, deleteMessages({ agentId, sessionKey }, keeps, dialect), at)
   if (consumed.length > 0) db.run(consume, at, agentId, sessionKey, JSON.stringify(consumed))
   if (runnerState !== undefined) {
     db.run(touchSession, agentId, sessionKey, at)
@@ -75,20 +68,6 @@ export function writeTurn(db: Database, operation: OperationOf<'report'>, { agen
       agentId,
     )
   }
-}
-
-function deleteMessages(
-  db: Database,
-  { agentId, sessionKey }: SessionId,
-  { messages, bytes }: TranscriptBounds,
-): number {
-  return db.run(deleteOldMessages, agentId, sessionKey, messages, bytes).changes
-}
-
-/** The catalog must be complete. */
-export function trimTranscript(db: Database, { agentId, sessionKey, bounds }: OperationOf<'trim'>): number {
-  db.run('UPDATE sessions SET runner_state = NULL WHERE agent_id = ? AND session_key = ?', agentId, sessionKey)
-  return deleteMessages(db, { agentId, sessionKey }, bounds)
 }
 
 const selectSession = 'SELECT * FROM sessions WHERE agent_id = ? AND session_key = ?'

@@ -13,7 +13,10 @@ import { openMemory } from './memory.ts'
 import type { Results, Writer } from './operations.ts'
 import { createWriterQueue, spawnWriter } from './queue.ts'
 import { createReads } from './reads.ts'
-import { toClaimedJob, toQuarantineValues } from '../rows.ts'
+import { bindCalls, createPlainWrites } from '../plain.ts'
+import { toQuarantineValues } from '../quarantine.ts'
+import { toClaimedJob } from '../rows.ts'
+import { dialect } from './flow.ts'
 import { toAddTask, toAppend, toAppendAll, toReport, toSettle } from './values.ts'
 
 /** The maximum number of rows that one operation of a sweep visits. */
@@ -123,6 +126,9 @@ function createStore({ connection, writer, clock, room, countOpenings = () => 1 
   return {
     ...reads,
     ...createSingleOwnerCalls(clock),
+    ...bindCalls(createPlainWrites(dialect), async (name, args) =>
+      writer.run({ kind: 'plain', at: clock(), name, args }),
+    ),
     ready: async () => {
       try {
         await writer.run({ kind: 'probe' })
@@ -135,23 +141,15 @@ function createStore({ connection, writer, clock, room, countOpenings = () => 1 
     claimsAppended: () => true,
     appendAll: async (deliveries, moves) => writer.run(toAppendAll(deliveries, moves, clock())),
     settle: async (id, settlement, moves) => writer.run(toSettle(id, settlement, { at: clock(), moves })),
-    noteRepeats: async (repeats) => writer.run({ kind: 'noteRepeats', repeats }),
     // the count that the writer keeps: a scrape must not visit every row that waits
     waitingBytes: async () => writer.state().waitingBytes ?? reads.waitingBytes(),
     quarantine: async (requests, { maxRequests, maxBytes, olderThan }) =>
       writer.run({
         kind: 'quarantine',
+        at: clock(),
         requests: requests.map(toQuarantineValues),
         bounds: { maxRequests, maxBytes, olderThan },
       }),
-    noteRefusals: async (refusals) =>
-      writer.run({
-        kind: 'noteRefusals',
-        refusals: refusals.map(({ requestId, refusal }) => ({ requestId, refusal })),
-      }),
-    deleteSealed: async (requestIds) => writer.run({ kind: 'release', requestIds }),
-    forget: async ({ hook, key }) => writer.run({ kind: 'forget', hook, key }),
-    trimTranscript: async (name, bounds) => writer.run({ kind: 'trim', bounds, ...name }),
     claim: async ({ limit, leaseMs, limits = {}, only, onEnded }) => {
       const jobs: ClaimedJob[] = []
       // new jobs of flows are sorted in small operations, so that appends can run in between
@@ -172,20 +170,9 @@ function createStore({ connection, writer, clock, room, countOpenings = () => 1 
     report: async (job, report) => writer.run(toReport(job, report, clock())),
     reserve: async ({ id, fence }, reservations) =>
       writer.run({ kind: 'reserve', at: clock(), id, fence, reservations }),
-    startTurn: async (start) => writer.run({ kind: 'startTurn', at: clock(), ...start }),
-    raiseBudget: async (account, by) => writer.run({ kind: 'raiseBudget', at: clock(), by, ...account }),
-    wakeBudgets: async () => writer.run({ kind: 'wakeBudgets', at: clock() }),
-    noteBudgetAlert: async (account, percent) => writer.run({ kind: 'noteBudgetAlert', percent, ...account }),
-    audit: async (entry) => writer.run({ kind: 'audit', at: clock(), entry }),
-    pruneAudit: async (olderThanMs) => writer.run({ kind: 'pruneAudit', before: clock() - olderThanMs }),
-    extend: async (jobs, leaseMs) =>
-      writer.run({ kind: 'extend', until: clock() + leaseMs, jobs: jobs.map(({ id, fence }) => ({ id, fence })) }),
     addTask: async (task) => writer.run(toAddTask(task, clock())),
     requeue: async (id) => writer.run({ kind: 'requeue', at: clock(), id }),
-    makeDue: async (standsFor) => writer.run({ kind: 'makeDue', at: clock(), standsFor }),
     endJob: async (id, ending) => writer.run({ kind: 'end', at: clock(), id, ending }),
-    hold: async (given) => writer.run({ kind: 'hold', at: clock(), hold: given }),
-    unhold: async ({ label, kind }) => writer.run({ kind: 'unhold', label, hold: kind }),
     drop: async (id) => writer.run({ kind: 'drop', at: clock(), id }),
     join: async (node) => {
       const describeJoin = () => JSON.stringify([node, countOpenings()])

@@ -1,6 +1,6 @@
 // Deletes old rows, a few hundred in one operation, so that a sweep does not delay appends.
 import { dropBySeq } from './deliveries.ts'
-import { pruneAccounts } from './budgets.ts'
+import { pruneAccounts } from '../accounts.ts'
 import type { Database } from './driver.ts'
 import { dropJobs } from './endings.ts'
 import type { OperationOf, Results } from './operations.ts'
@@ -66,7 +66,7 @@ export function prune(db: Database, operation: OperationOf<'prune'>): number {
     db.run(deleteOldStarts, at - longestPeriodMs, limit).changes +
     db.run(deleteOldTurns, at, limit).changes +
     db.run(deleteOldLines, before, at + clockSetBackMs, limit).changes +
-    pruneAccounts(db, before) +
+    db.run(pruneAccounts.replaceAll('$', '?'), before, limit).changes +
     db.run(deleteOldest('events'), at, before, limit).changes +
     db.run(deleteOldest('messages'), at, before, limit).changes +
     db.run(

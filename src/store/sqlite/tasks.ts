@@ -15,13 +15,6 @@ export function addTask(db: Database, task: OperationOf<'addTask'>): boolean {
   return db.run(insertTask, id, planned, lane, standsFor, at, unlessWithinMs, labels).changes > 0
 }
 
-/** A job that waits for an earlier one of its lane keeps its place. */
-export function makeDue(db: Database, { standsFor, at }: OperationOf<'makeDue'>): boolean {
-  const sql = `UPDATE jobs SET run_at = ?2, gate = CASE gate WHEN 2 THEN 0 ELSE gate END
-    WHERE stands_for = ?1 AND state = 'queued' AND run_at > ?2`
-  return db.run(sql, standsFor, at).changes > 0
-}
-
 const sentPosts = `(SELECT json_group_array(json(value) ORDER BY key) FROM json_each(posts) WHERE value ->> '$.state' = 'sent')`
 
 export function requeue(db: Database, { id, at }: OperationOf<'requeue'>): boolean {

@@ -176,6 +176,7 @@ export function toAppendAll(
 ): OperationOf<'appendAll'> {
   return {
     kind: 'appendAll',
+    at,
     appends: deliveries.map((delivery) => toAppend(delivery, at)),
     moves: listMoves(moves),
   }

@@ -41,7 +41,7 @@ function answer(operations: readonly Operation[]): BatchReply {
 /** The usual outcome needs no object in the reply. */
 function isStored(outcome: OperationResult): boolean {
   const { value } = outcome.ok ? outcome : {}
-  return typeof value === 'object' && 'kind' in value && value.kind === 'stored'
+  return typeof value === 'object' && value !== null && 'kind' in value && value.kind === 'stored'
 }
 
 function checkpoint(): void {

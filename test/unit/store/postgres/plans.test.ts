@@ -69,7 +69,7 @@ test.skipIf(whyNoPostgres)(
       await client.query('ANALYZE')
       const query = createQuery(client, slow)
       const now = `(extract(epoch FROM statement_timestamp()) * 1000)::bigint`
-      expect(await runScript(query, countQueued({ ring: 'pr', key: 'k', max: 100 }))).toBe(1)
+      expect(await runScript(query, countQueued({ ring: 'pr', key: 'k', max: 100 }), now)).toBe(1)
       const given = { limit: 3, leaseMs: 9_000, limits: {}, only: undefined, now }
       await client.query('BEGIN')
       const { jobs } = await claim(query, given, await query(selectHints(given)))

@@ -16,7 +16,7 @@ test('a claim holds back many jobs in small operations, so that deliveries can b
   const hold = { label: 'agent:a', kind: 'pause', reason: 'x', author: 'ada', forMs: undefined } as const
   const deliveries = [...held, free].map((job) => toAppend(newDelivery({ at: 1, jobs: [job] }), 1))
   const run = (operations: readonly Operation[]) => runBatch({ db, operations, isBulk: false }).outcomes
-  run([...deliveries, { kind: 'hold', at: 2, hold }])
+  run([...deliveries, { kind: 'plain', at: 2, name: 'hold', args: [hold] }])
   const countHeld = () => Number(db.get('SELECT count(*) AS count FROM jobs WHERE gate = 4')?.['count'])
   const claims: { readonly held: number; readonly ids: readonly unknown[] }[] = []
   for (let isDone = false; !isDone;) {
