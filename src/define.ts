@@ -1,13 +1,29 @@
 // The functions and types that transforms, presets, verifiers, channels and senders import. Nothing here has an effect.
-import type { ChannelDefinition } from './model/channel.ts'
+import type { ChannelDefinition, FullChannelDefinition, SimpleChannelDefinition } from './model/channel.ts'
 import type { JsonValue } from './base/json.ts'
+import { markPlugin } from './model/plugin.ts'
 import type { Preset } from './model/preset.ts'
 import { parsePayload, type PayloadSchema, schemaMark } from './model/refusal.ts'
 import type { SenderDefinition } from './model/sender.ts'
 import type { TransformFunction } from './model/transform.ts'
 import type { VerifierDefinition } from './model/verifier.ts'
 
-export type { ChannelDefinition, Outgoing, Probe, SendResult } from './model/channel.ts'
+export type {
+  ChannelDefinition,
+  ChannelHost,
+  ChannelKeys,
+  ChannelParts,
+  ChannelSettings,
+  CommitStatus,
+  FullChannelDefinition,
+  Outgoing,
+  Probe,
+  SendResult,
+  SimpleChannelDefinition,
+  TextFormat,
+  WebhookEvent,
+} from './model/channel.ts'
+export type { ChannelName, ChannelNames } from './model/action.ts'
 export type { JsonObject, JsonValue } from './base/json.ts'
 export type { MappingInput } from './model/config/mapping.ts'
 export type { Preset, PresetParts, PresetSetup } from './model/preset.ts'
@@ -63,11 +79,16 @@ export function defineVerifier(verifier: VerifierDefinition): VerifierDefinition
   return verifier
 }
 
-/** Declares a channel in code, for a chat without a built-in channel. */
+/**
+ * Declares a channel: where messages to people go. With `send`, the gateway splits a reply and writes its markup; with `create`, the code does,
+ * and keeps what it needs between two messages.
+ */
+export function defineChannel<Options>(channel: FullChannelDefinition<Options>): FullChannelDefinition<Options>
 export function defineChannel<Options = Readonly<Record<string, unknown>>>(
-  channel: ChannelDefinition<Options>,
-): ChannelDefinition<Options> {
-  return channel
+  channel: SimpleChannelDefinition<Options>,
+): SimpleChannelDefinition<Options>
+export function defineChannel<Options>(channel: ChannelDefinition<Options>): ChannelDefinition<Options> {
+  return markPlugin(channel, 'channel')
 }
 
 /** Declares a sender: how it is recognised, where its requests have their event and delivery id, and how it proves them. */

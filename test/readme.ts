@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { presets } from '../presets/index.ts'
 import { steps } from '../src/jobs/steps.ts'
-import { Config } from '../src/model/config/config.ts'
+import { ConfigSchema } from '../src/config/keys.ts'
 import { Mapping } from '../src/model/config/mapping.ts'
 import { exitCodes, problems } from '../src/model/problem.ts'
 import { Recover } from '../src/model/config/recover.ts'
@@ -36,7 +36,7 @@ export const tablePages: Readonly<Record<string, string>> = {
 /** Every generated table, by the name of its markers. */
 export function toReadmeTables(): Record<string, string> {
   return {
-    'config keys': toKeyTable(toSchema(Config), (path) => path !== '$schema'),
+    'config keys': toKeyTable(toSchema(ConfigSchema), (path) => path !== '$schema'),
     'mapping keys': toKeyTable(toSchema(Mapping), () => true),
     'verify keys': toKeyTable(toSchema(VerifySettings), () => true),
     'recover keys': toRecoverTable(),

@@ -11,7 +11,7 @@ import { parseEnv, renderEnvLine } from '../config/env.ts'
 import { configFile, envFile } from '../config/text.ts'
 import { codeMode, privateMode } from '../base/files.ts'
 import { reportUnwritable, writeFileAtomic } from '../config/config-file.ts'
-import { Config } from '../model/config/config.ts'
+import { ConfigSchema } from '../config/keys.ts'
 import { toStorePlace } from '../model/places.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { createMissingFile } from './scaffold/folder.ts'
@@ -129,7 +129,8 @@ function readServerFacts({ dir, env, note }: Context) {
   const parts = loadConfigParts({ dir, env })
   if (parts.problem !== undefined)
     note(`${describeWarning(parts.problem)} The files have the default ports, paths and limits.`)
-  const { server, hooks, agents } = parts.problem === undefined ? loadConfig({ dir, env }).config : Config.parse({})
+  const { server, hooks, agents } =
+    parts.problem === undefined ? loadConfig({ dir, env }).config : ConfigSchema.parse({})
   const place = toStorePlace(dir, parts)
   const workspaces = [agents.defaults, ...agents.list].flatMap(({ workspace }) =>
     workspace === undefined ? [] : [resolve(dir, workspace)],

@@ -1,7 +1,8 @@
 // The few keys that commands need while a gateway runs. They are read even if other keys of the configuration are invalid.
 import { parse } from 'jsonc-parser'
 import { isPostgresUrl } from '../base/postgres-url.ts'
-import { Config } from '../model/config/config.ts'
+import type { Config } from '../model/config/config.ts'
+import { ConfigSchema } from './keys.ts'
 import { readAt } from '../model/config/issue.ts'
 import { Problem } from '../model/problem.ts'
 import { loadConfig } from './config.ts'
@@ -32,7 +33,7 @@ function readParts(dir: string, env: Env): Omit<ConfigParts, 'problem'> {
   const all = { ...parseEnv(readIfPossible(dir, envFile)).values, ...env }
   // the parser continues after an error: it reads the keys before the error correctly, and often the keys after it
   const root: unknown = parse(readIfPossible(dir, configFile).replace(/^\uFEFF/, ''), [], { allowTrailingComma: true })
-  const { server } = Config.parse({})
+  const { server } = ConfigSchema.parse({})
   const port = readLeaf(root, ['server', 'adminPort'], all)
   const host = readFilledText(readLeaf(root, ['server', 'adminHost'], all))
   const given = readFilledText(readLeaf(root, ['store', 'url'], all))

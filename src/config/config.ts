@@ -1,7 +1,8 @@
 // Reads hookloom.jsonc and .env. Reports all problems at once, each on one line, which never shows a secret.
 import { join } from 'node:path'
 import { formatQuantity } from '../base/text.ts'
-import { Config } from '../model/config/config.ts'
+import type { Config } from '../model/config/config.ts'
+import { ConfigSchema, OpenConfigSchema } from './keys.ts'
 import { readMappingId } from '../model/config/mapping.ts'
 import { type ConfigIssue, type ConfigPath, toDottedPath } from '../model/config/issue.ts'
 import { findConfigIssues } from '../model/config/rules.ts'
@@ -100,7 +101,7 @@ function checkText(text: string, env: Env, options: LoadOptions = {}): ConfigRes
   const substituted = substituteEnv(root, env, options)
   const unset = substituted.issues
   const data = unset.reduce((rest, issue) => removeKey(rest, issue.path), substituted.value)
-  const result = Config.safeParse(data)
+  const result = chooseSchema(data).safeParse(data)
   if (result.success && unset.length === 0) {
     const issues = findConfigIssues(result.data)
     const passedOn = pickEnv(result.data.hooks.transforms.env, env)
@@ -115,6 +116,12 @@ function checkText(text: string, env: Env, options: LoadOptions = {}): ConfigRes
   return { config: undefined, problems: withoutRepeats([...first, ...findFurtherIssues(data, first)]) }
 }
 
+/** With plugins, which are loaded later, sections may be theirs. */
+function chooseSchema(data: unknown): typeof ConfigSchema {
+  const plugins: unknown = typeof data === 'object' && data !== null ? Reflect.get(data, 'plugins') : undefined
+  return Array.isArray(plugins) && plugins.length > 0 ? OpenConfigSchema : ConfigSchema
+}
+
 /** Removes the keys that have an issue already, and applies the rules to the rest of the configuration. Returns the further issues. */
 function findFurtherIssues(data: unknown, issues: readonly ConfigIssue[]): ConfigIssue[] {
   let rest = data
@@ -122,7 +129,7 @@ function findFurtherIssues(data: unknown, issues: readonly ConfigIssue[]): Confi
   // a removal can leave its parent incomplete, such as a transform without its module: then the parent is removed too
   for (let round = 0; round < 3; round++) {
     rest = paths.reduce(removeKey, rest)
-    const result = Config.safeParse(rest)
+    const result = chooseSchema(rest).safeParse(rest)
     if (result.success) {
       const isReported = ({ path, missingPath }: ConfigIssue) =>
         issues.some(

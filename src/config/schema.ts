@@ -1,15 +1,23 @@
 // The JSON Schema of the configuration, for editors and for suggestions in error messages.
 import { z } from 'zod'
-import { Config } from '../model/config/config.ts'
+import { channelMark, ownChannel } from '../model/action.ts'
+import { builtInChannels, ConfigSchema } from './keys.ts'
 
 type Schema = z.core.JSONSchema.BaseSchema
 
+const channelNames = ['last', ...builtInChannels.map(({ name }) => name)]
+
 /** The JSON Schema (draft-7) of `hookloom.jsonc`. */
 function buildConfigSchema(): Schema {
-  return z.toJSONSchema(Config, {
+  return z.toJSONSchema(ConfigSchema, {
     io: 'input',
     target: 'draft-7',
     override: ({ jsonSchema }) => {
+      // editors complete the names that are known
+      if (channelMark in jsonSchema) {
+        delete jsonSchema[channelMark]
+        jsonSchema.anyOf = [{ enum: channelNames }, { pattern: ownChannel.source }]
+      }
       // zod adds the integer limits of JavaScript, which are not limits of the key
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum

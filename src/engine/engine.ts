@@ -8,7 +8,7 @@ import { createOtherMethods, toAnswer } from '../http/other-methods.ts'
 import { readHookName, takeUrlSecret } from '../http/target.ts'
 import { createAdapters } from './adapters.ts'
 import type { Engine, EngineDecision, EngineOptions, EngineRequest } from './types.ts'
-import { Config } from '../model/config/config.ts'
+import { type Config, createConfig } from '../model/config/config.ts'
 import { readMappingId } from '../model/config/mapping.ts'
 import { findConfigIssues } from '../model/config/rules.ts'
 import { silentLog } from '../model/log.ts'
@@ -167,11 +167,14 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
   }
 }
 
+/** What the engine decides goes to the host, which has the channels. */
+const coreConfig = createConfig({ channels: undefined }, { takesOthers: false })
+
 /** Throws `config-invalid`. */
 function parseConfig({ mappings, path = '/hooks', token }: EngineOptions): Config {
   // a token that nobody knows closes the mappings without `verify`
   const hooks = { enabled: true, path, token: token ?? newId() + newId(), mappings }
-  const parsed = Config.safeParse({ hooks })
+  const parsed = coreConfig.safeParse({ hooks })
   const faults = parsed.success
     ? findConfigIssues(parsed.data).map(({ text }) => text)
     : parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`)

@@ -1,24 +1,11 @@
 // Builds the configured runners and channels of a configuration once, and a built-in runner when a turn first needs it.
 import { CommandRunnerConfig } from '../model/config/agents.ts'
-import type { Channel, OwnChannel } from '../model/channel.ts'
-import { type ChannelsConfig, channelSections } from '../model/config/channels.ts'
-import type { ConfiguredChannelName } from '../model/action.ts'
+import type { Channel, ChannelHost, ChannelKeys, OwnChannel, WriteReply } from '../model/channel.ts'
+import { type ChannelsConfig, readChannelKeys } from '../model/config/channels.ts'
 import type { Config } from '../model/config/config.ts'
 import type { Runner } from '../model/runner.ts'
-import { createConsoleChannel, type WriteReply } from '../channels/console.ts'
-import { createDiscordChannel } from '../channels/discord.ts'
-import { createGitHubChannel } from '../channels/github.ts'
-import { createGitLabChannel } from '../channels/gitlab.ts'
-import { createIMessageChannel } from '../channels/imessage.ts'
-import { createLinearChannel } from '../channels/linear.ts'
-import { createMattermostChannel } from '../channels/mattermost.ts'
-import { createMsTeamsChannel } from '../channels/msteams.ts'
-import { createOwnChannel } from '../channels/own.ts'
-import { createSignalChannel } from '../channels/signal.ts'
-import { createSlackChannel } from '../channels/slack.ts'
-import { createTelegramChannel } from '../channels/telegram.ts'
-import { createWebhookChannel } from '../channels/webhook.ts'
-import { createWhatsAppChannel } from '../channels/whatsapp.ts'
+import { channels as builtIn } from '../plugins/channels/index.ts'
+import { createOwnChannel } from '../plugins/channels/shared/own.ts'
 import { createAiRunner } from '../runners/ai.ts'
 import { createCommandRunner } from '../runners/command.ts'
 import { createEchoRunner } from '../runners/echo.ts'
@@ -70,9 +57,6 @@ function buildRunnersAndChannels(
   }
 }
 
-// as: the keys of a constant object
-const channelNames = Object.keys(channelSections) as readonly (keyof typeof channelSections)[]
-
 /** A section of `runners` replaces the built-in runner of its name. */
 function buildRunner(name: string, { models, runners }: Config, { env }: RunnerAndChannelParts): Runner | undefined {
   const section = Object.hasOwn(runners, name) ? runners[name] : undefined
@@ -91,39 +75,25 @@ function buildRunner(name: string, { models, runners }: Config, { env }: RunnerA
   }
 }
 
+/** A built-in channel is there if it has a section, or needs none. */
 function buildChannels(
   config: ChannelsConfig,
   own: readonly OwnChannel[],
   { write }: RunnerAndChannelParts,
 ): ReadonlyMap<string, Channel> {
-  const { telegram, discord, slack, mattermost, msteams, whatsapp, signal, imessage, webhook } = config
-  const { github, gitlab, linear } = config
-  const configured: Readonly<Record<ConfiguredChannelName, Channel | undefined>> = {
-    telegram: telegram && createTelegramChannel(telegram),
-    discord: discord && createDiscordChannel(discord),
-    slack: slack && createSlackChannel(slack),
-    mattermost: mattermost && createMattermostChannel(mattermost),
-    msteams: msteams && createMsTeamsChannel(msteams),
-    whatsapp: whatsapp && createWhatsAppChannel(whatsapp),
-    signal: signal && createSignalChannel(signal),
-    imessage: imessage && createIMessageChannel(imessage),
-    github: github && createGitHubChannel(github),
-    gitlab: gitlab && createGitLabChannel(gitlab),
-    linear: linear && createLinearChannel(linear),
-    webhook: webhook && createWebhookChannel(webhook),
-  }
+  const host: ChannelHost = { fetch: globalThis.fetch, clock: Date.now, write }
+  const configured = builtIn.flatMap((definition): Channel[] => {
+    const { name, options } = definition
+    const section = config[name]
+    if (options !== undefined && section === undefined) return []
+    const keys = readChannelKeys(config, name)
+    // as: the schema of the configuration has checked the section
+    const parts = definition.create(section as ChannelKeys, host)
+    return [{ ...parts, id: name, to: keys.to, repeatsUnknown: keys.onUnknown === 'repeat' }]
+  })
   const channels = [
-    createConsoleChannel({ write }),
-    ...Object.values(configured),
-    ...own.map((channel) => createOwnChannel(channel, config.own[channel.name]?.to)),
+    ...configured,
+    ...own.map((channel) => createOwnChannel(channel, readChannelKeys(config, channel.id), host)),
   ]
-  const repeating = new Set([
-    ...channelNames.filter((name) => config[name]?.onUnknown === 'repeat'),
-    ...own.filter(({ name }) => config.own[name]?.onUnknown === 'repeat').map(({ name }) => `own:${name}`),
-  ])
-  return new Map(
-    channels
-      .filter((channel) => channel !== undefined)
-      .map((channel) => [channel.id, { ...channel, repeatsUnknown: repeating.has(channel.id) }]),
-  )
+  return new Map(channels.map((channel) => [channel.id, channel]))
 }

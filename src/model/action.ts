@@ -6,25 +6,13 @@ import { fileNamePattern, nonBlank } from './values.ts'
 
 const wakeModes = ['now', 'next-heartbeat'] as const
 export const thinkingLevels = ['off', 'minimal', 'low', 'medium', 'high', 'xhigh'] as const
-const channelNames = [
-  'last',
-  'whatsapp',
-  'telegram',
-  'discord',
-  'slack',
-  'mattermost',
-  'signal',
-  'imessage',
-  'msteams',
-  'github',
-  'gitlab',
-  'linear',
-  'webhook',
-  'console',
-] as const
-
 /** The key of an agent's main session, which receives system events. Its turns are heartbeats and the runs that name this key. */
 export const mainSessionKey = 'main'
+
+/** Marks the name of a channel in a JSON Schema, whose writer puts the known names there. */
+export const channelMark = 'x-channel'
+/** The form of the id of a channel of `channels.own`. */
+export const ownChannel = new RegExp(fileNamePattern.source.replace('^', '^own:'))
 
 /** Aliases that senders use for two channels. */
 const channelAliases: Record<string, string> = { imsg: 'imessage', teams: 'msteams' }
@@ -33,31 +21,39 @@ export const WakeMode = z.enum(wakeModes)
 export type WakeMode = z.infer<typeof WakeMode>
 export const Thinking = z.enum(thinkingLevels)
 export type Thinking = z.infer<typeof Thinking>
-/** A channel that has a section in `channels`: the compiler asks for the section, and for the code that makes the channel. */
-export type ConfiguredChannelName = Exclude<(typeof channelNames)[number], 'last' | 'console'>
-/** `own:<name>` is a channel of `channels.own`, in the operator's code. */
-export type ChannelName = (typeof channelNames)[number] | `own:${string}`
-const ownChannel = new RegExp(fileNamePattern.source.replace('^', '^own:'))
-export const ChannelName = z.preprocess(
-  (name) => (typeof name === 'string' && Object.hasOwn(channelAliases, name) ? channelAliases[name] : name),
-  z
-    .string()
-    .check(({ value, issues }) => {
-      if (isChannelName(value)) return
-      issues.push({ code: 'invalid_value', values: [...channelNames], input: value })
-    })
-    // editors complete the names that are known
-    .meta({ anyOf: [{ enum: channelNames }, { pattern: ownChannel.source }] })
-    // as: the check above accepts only channel names
-    .transform((name) => name as ChannelName),
-)
-
-export function isOwnChannel(name: ChannelName): name is `own:${string}` {
-  return name.startsWith('own:')
+/**
+ * The names of channels that a result of code may have, for editors and the compiler. A plugin adds its own:
+ * `declare module 'hookloom' { interface ChannelNames { zulip: true } }`.
+ */
+export interface ChannelNames {
+  last: true
+  whatsapp: true
+  telegram: true
+  discord: true
+  slack: true
+  mattermost: true
+  signal: true
+  imessage: true
+  msteams: true
+  github: true
+  gitlab: true
+  linear: true
+  webhook: true
+  console: true
 }
+/** The id of a channel, `last`, or `own:<name>` for a channel of `channels.own`. */
+export type ChannelName = keyof ChannelNames | `own:${string}`
+/** Which channels there are depends on the plugins, so `findChannelFault` checks the name. */
+export const ChannelName = z
+  .preprocess(
+    (name) => (typeof name === 'string' && Object.hasOwn(channelAliases, name) ? channelAliases[name] : name),
+    // as: the rules of the configuration and of a request accept only channel names
+    z.string().transform((name) => name as ChannelName),
+  )
+  .meta({ [channelMark]: true })
 
-function isChannelName(name: string): name is ChannelName {
-  return ownChannel.test(name) || channelNames.some((known) => known === name)
+export function isOwnChannel(name: string): boolean {
+  return ownChannel.test(name)
 }
 
 /** The key of a channel's section in the configuration. */

@@ -93,13 +93,52 @@ export interface Channel {
   probe?(signal: AbortSignal): Promise<Probe>
 }
 
-/**
- * A channel in the operator's code, named after its file. It runs in the main thread of the gateway, so an endless loop stops the
- * gateway.
- */
-export type ChannelDefinition<Options = Readonly<Record<string, unknown>>> = {
-  /** The schema of `channels.own.<name>`, without `to`. Default: any keys. */
+/** What the code of a channel makes. The gateway adds the id, the recipient and `onUnknown` of its section. */
+export type ChannelParts = Omit<Channel, 'id' | 'to' | 'repeatsUnknown'>
+
+/** A reply on a terminal. `text` is for a terminal only. The other fields may be logged: `chars` is the length of the reply. */
+type PrintedReply = {
+  readonly text: string
+  readonly jobId: string
+  readonly agentId: string
+  readonly chars: number
+}
+/** Prints a reply, for example with `process.stdout.write`. */
+export type WriteReply = (reply: PrintedReply) => void
+
+/** What a channel gets from the gateway. */
+export type ChannelHost = {
+  /** Sends requests. Nothing in it is limited: the functions of `hookloom/channel` limit time and size. */
+  readonly fetch: typeof fetch
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number
+  readonly write: WriteReply
+}
+
+/** The keys that every section of a channel has. `timeoutMs`: the milliseconds in which the provider must answer one request. */
+export type ChannelKeys = {
+  readonly to?: string | undefined
+  readonly timeoutMs: number
+  readonly onUnknown: 'stop' | 'repeat'
+}
+/** The section of a channel, as its schema returns it. */
+export type ChannelSettings<Schema extends z.ZodType> = z.output<Schema> & ChannelKeys
+
+type ChannelFacts<Options> = {
+  /** The id of the channel, and the name of its section in `channels`. A file of hooks/channels is named by its file. */
+  readonly name?: string
+  /** One sentence for editors and pages: what it posts to, by which credential, and the form of `to`. */
+  readonly about?: string
+  /** The page of the provider that documents the API. */
+  readonly docs?: string
+  /** The schema of the section, without `to`, `timeoutMs` and `onUnknown`. Default: any keys. */
   readonly options?: z.ZodType<Options>
+  /** True: a message without `to` may have a recipient all the same, such as the issue of the event. Default: false. */
+  readonly findsRecipient?: boolean
+}
+
+/** A channel in code. It runs in the main thread of the gateway, so an endless loop stops the gateway. */
+export type SimpleChannelDefinition<Options = Readonly<Record<string, unknown>>> = ChannelFacts<Options> & {
   /** Maximum UTF-16 units of a piece. A longer reply is split into pieces, each valid Markdown. Default: 4,000. */
   readonly maxChars?: number
   /** True: the provider drops a repeated nonce, so an ambiguous attempt may be repeated. Default: false. */
@@ -115,17 +154,34 @@ export type ChannelDefinition<Options = Readonly<Record<string, unknown>>> = {
   probe?(options: Options, signal: AbortSignal): Probe | Promise<Probe>
 }
 
-/** A loaded channel of `channels.own`. `broken`: its messages wait until the code is corrected. */
-export type OwnChannel =
+/** A channel that writes its own markup, splits texts by its own measure, or keeps something between two messages. */
+export type FullChannelDefinition<Options = unknown> = ChannelFacts<Options> & {
+  readonly name: string
+  readonly about: string
+  /** Makes the channel of a section. It sends nothing yet. */
+  create(options: Options & ChannelKeys, host: ChannelHost): ChannelParts
+}
+
+export type ChannelDefinition<Options = Readonly<Record<string, unknown>>> =
+  | SimpleChannelDefinition<Options>
+  | FullChannelDefinition<Options>
+
+/** A loaded channel of an integrator. `broken`: its messages wait until the code is corrected. */
+export type OwnChannel = {
+  /** `own:<name>` for a file of hooks/channels. */
+  readonly id: string
+  /** The file of its code, for messages. */
+  readonly label: string
+} & (
   | {
       readonly kind: 'sound'
-      readonly name: string
       readonly definition: ChannelDefinition<unknown>
-      /** The options that the schema returned. */
+      /** The options that the schema returned, and the keys of the gateway. */
       readonly options: unknown
       /** The hash of its code. */
       readonly hash: string
       /** Describes an exception with its place: `a TypeError at zulip.ts:12`. */
       describeThrown(thrown: unknown): string
     }
-  | { readonly kind: 'broken'; readonly name: string; readonly problem: ProblemRecord }
+  | { readonly kind: 'broken'; readonly problem: ProblemRecord }
+)

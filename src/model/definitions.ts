@@ -1,13 +1,20 @@
 // Schemas of the exports that integrators' modules must have. They check a module when it is loaded, because the loader does not check its types.
 import { z } from 'zod'
-import type { ChannelDefinition } from './channel.ts'
+import type { SimpleChannelDefinition } from './channel.ts'
 import { toDottedPath, describeIssue } from './config/issue.ts'
+import { type PluginKind, type PluginPart, readPluginKind } from './plugin.ts'
 import type { Preset } from './preset.ts'
 import type { VerifierDefinition } from './verifier.ts'
 import { nonBlank, plainName } from './values.ts'
 
 const aFunction = z.custom<unknown>((value) => typeof value === 'function', 'must be a function')
 const headerNames = z.array(z.string().regex(/^[\w!#$%&'*+.^`|~-]+$/, 'must be the name of a header'))
+
+/** `channels.<name>` has these keys of its own. */
+const channelName = plainName.refine(
+  (name) => !['default', 'retry', 'own', 'last'].includes(name),
+  'must not be default, retry, own or last',
+)
 
 const VerifierShape = z.looseObject({
   scheme: plainName,
@@ -34,13 +41,21 @@ const PresetShape = z.looseObject({
 })
 
 const ChannelShape = z.looseObject({
+  name: channelName.optional(),
+  about: nonBlank.optional(),
   options: z.custom<unknown>(isSchema, 'must be a schema with safeParse, such as one of zod').optional(),
   maxChars: z.int().min(100).optional(),
   dedupes: z.boolean().optional(),
   whyNot: aFunction.optional(),
-  send: aFunction,
+  send: aFunction.optional(),
+  create: aFunction.optional(),
   probe: aFunction.optional(),
 })
+const OwnChannelShape = ChannelShape.extend({ send: aFunction })
+const PluginChannelShape = ChannelShape.extend({ name: channelName }).refine(
+  ({ send, create }) => (send === undefined) !== (create === undefined),
+  'must have send or create, and not both',
+)
 
 const PartsShape = z.looseObject({ mappings: z.array(z.unknown()), maxBodyBytes: z.int().positive().optional() })
 
@@ -59,9 +74,28 @@ export function safeParseVerifier(value: unknown): ParseResult<VerifierDefinitio
   return safeParseShape(VerifierShape, value, () => value as VerifierDefinition)
 }
 
-export function safeParseChannel(value: unknown): ParseResult<ChannelDefinition<unknown>> {
+export function safeParseChannel(value: unknown): ParseResult<SimpleChannelDefinition<unknown>> {
   // as: for the reason in `safeParsePreset`
-  return safeParseShape(ChannelShape, value, () => value as ChannelDefinition<unknown>)
+  return safeParseShape(OwnChannelShape, value, () => value as SimpleChannelDefinition<unknown>)
+}
+
+const shapes: Readonly<Record<PluginKind, z.ZodType>> = { channel: PluginChannelShape }
+
+/** The definitions of a plugin: its default export, or each entry of it. */
+export function safeParsePlugin(value: unknown): ParseResult<readonly PluginPart[]> {
+  const all: readonly unknown[] = Array.isArray(value) ? value : [value]
+  const faults: string[] = []
+  const parts = all.flatMap((definition, index) => {
+    const kind = readPluginKind(definition)
+    const at = Array.isArray(value) ? [index] : []
+    if (kind === undefined) faults.push(`${toDottedPath(at)} is not what defineChannel or its like returns`.trim())
+    const parsed = kind && shapes[kind].safeParse(definition)
+    if (parsed?.success === false) faults.push(...describeIssues(parsed.error, definition, at))
+    // as: for the reason in `safeParsePreset`
+    return parsed?.success === true ? [{ kind, definition } as PluginPart] : []
+  })
+  if (all.length === 0) faults.push('it is an empty list')
+  return faults.length === 0 ? { ok: true, value: parts } : { ok: false, faults }
 }
 
 /** The result of `build`. Its mappings are parsed one by one. */

@@ -51,6 +51,7 @@ export const problems = {
   'mapping-missing': { status: 500, kind: 'broken', title: 'No mapping takes an accepted delivery any more' },
   'verifier-failed': { status: 503, kind: 'broken', title: 'A verifier module is missing or does not load' },
   'channel-failed': { status: 503, kind: 'broken', title: 'A channel module is missing or does not load' },
+  'plugin-failed': { status: 503, kind: 'broken', title: 'A plugin is missing or does not load' },
   overloaded: { status: 503, kind: 'unavailable', title: 'Too many unverified request bodies arrive at once' },
   'queue-full': { status: 503, kind: 'unavailable', title: 'Too many runs with the same flow key are waiting' },
   'store-unavailable': { status: 503, kind: 'unavailable', title: 'The delivery could not be stored' },

@@ -1,5 +1,6 @@
 // Warns of mappings whose commit status or reply needs the place of the event, and whose requests cannot prove a place.
 import type { ChannelName } from '../model/action.ts'
+import { findChannelSection, readChannelKeys } from '../model/config/channels.ts'
 import type { CompiledMapping } from './compile.ts'
 import type { Generation } from './generation.ts'
 import type { SenderTable } from './senders.ts'
@@ -39,7 +40,7 @@ function findStatusFault(
   const source = able.find(({ name }) => name === provenSender?.source)?.name
   if (source === undefined)
     return `status is never set: verify has the scheme "${verify.scheme}", and only requests of ${joinWords(labels, 'and')} name a commit. Remove status.`
-  return findSection(channels, source) === undefined
+  return findChannelSection(channels, source) === undefined
     ? `status is never set: the requests are of ${source}, and channels.${source} is not configured. Set it.`
     : undefined
 }
@@ -59,7 +60,7 @@ function findReplyFault(
       target.to === undefined &&
       senders.find(target.channel)?.answers !== undefined &&
       target.channel !== provenSender?.source &&
-      findSection(channels, target.channel)?.to === undefined &&
+      readChannelKeys(channels, target.channel).to === undefined &&
       (channels.default?.channel !== target.channel || channels.default.to === undefined),
   )?.channel
   if (lost === undefined) return undefined
@@ -68,11 +69,6 @@ function findReplyFault(
       ? `its requests are not proved to be of ${lost}, because it has no verify`
       : `verify has the scheme "${verify.scheme}"`
   return `channel "${lost}" has no recipient: only requests that are proved to be of ${lost} name one, and ${why}. Set "to", or verify with a scheme of ${lost}.`
-}
-
-function findSection(channels: Channels, name: string): { readonly to?: string | undefined } | undefined {
-  // as: a channel that answers has a section with its name
-  return (channels as Readonly<Record<string, { readonly to?: string | undefined } | undefined>>)[name]
 }
 
 function joinWords(words: readonly string[], joint: 'and' | 'or'): string {

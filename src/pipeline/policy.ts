@@ -12,7 +12,8 @@ import {
   type PlannedAction,
   toChannelKey,
 } from '../model/action.ts'
-import { isChannelConfigured, isForwarded, findModelFault } from '../model/config/agents-rules.ts'
+import { findChannelFault, isChannelConfigured, isForwarded, findModelFault } from '../model/config/agents-rules.ts'
+import { readEndpoints } from '../model/config/channels.ts'
 import { type Config, findDefaultAgentId } from '../model/config/config.ts'
 import type { JobKeys, SessionMode } from '../model/config/job-keys.ts'
 import {
@@ -65,6 +66,8 @@ export function applyPolicy(given: Action, config: Config, input: PolicyInput): 
   const { delivery, jobKeys } = input
   const action = toWellFormed(given)
   const origin = toWellFormed(toOrigin(delivery))
+  const fault = action.kind === 'wake' ? undefined : findChannelFault(action.channel, config)
+  if (fault !== undefined) throw new Problem('payload-invalid', `channel: ${fault}.`)
   if (action.kind === 'wake') {
     return { kind: 'wake', action, agentId: findDefaultAgentId(config), sessionKey: mainSessionKey, origin }
   }
@@ -139,8 +142,7 @@ export function requireUsable(planned: PlannedAction, config: Config): void {
   const { channel, to, deliver } = action
   if (!deliver || isForwarded(agentId, config)) return
   if (isChannelConfigured(channel, config)) {
-    const { endpoints = {} } = config.channels.webhook ?? {}
-    if (channel !== 'webhook' || to === undefined || Object.hasOwn(endpoints, to)) return
+    if (channel !== 'webhook' || to === undefined || readEndpoints(config.channels).has(to)) return
     throw new Problem(
       'payload-invalid',
       'to: this recipient is not a name in channels.webhook.endpoints. Name one of them, or leave the field out.',

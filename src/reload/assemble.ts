@@ -18,11 +18,13 @@ import type { SenderTable } from '../pipeline/senders.ts'
 import { builtInSenders } from '../built-in.ts'
 import { type LoadedChannels, loadChannels } from './channels.ts'
 import { loadPacks, type Pack, reportPacks, describeUnknownPreset } from './packs.ts'
+import { loadPlugins, type LoadedPlugins, openPluginChannels } from './plugins.ts'
 import { checkShortSecrets } from './secret-issues.ts'
 import { type LoadedVerifiers, loadVerifiers } from './verifiers.ts'
 
 export type AssembledParts = LoadedVerifiers &
-  Pick<LoadedChannels, 'channels'> & {
+  Pick<LoadedChannels, 'channels'> &
+  Pick<LoadedPlugins, 'plugins'> & {
     readonly packs: readonly Pack[]
     readonly mappings: readonly NamedMapping[]
     readonly senders: SenderTable
@@ -55,10 +57,17 @@ export function createAssembler(dir: string): Assembler {
   const packDefinitions = createDefinitions()
   const verifierDefinitions = createDefinitions()
   const channelDefinitions = createDefinitions()
+  const pluginDefinitions = createDefinitions()
   return {
     async assemble(config, serving) {
       const own = await loadChannels({ dir, config, serving: serving?.channels ?? [] }, channelDefinitions)
-      checkRunnersAndChannels(config, own.channels)
+      const loaded = await loadPlugins(
+        { dir, names: config.plugins, serving: serving?.plugins ?? [] },
+        pluginDefinitions,
+      )
+      const { plugins } = loaded
+      const channels = [...own.channels, ...openPluginChannels(plugins, config)]
+      checkRunnersAndChannels(config, channels)
       const packs = await loadPacks(dir, listWantedPacks(config), packDefinitions)
       const senders = builtInSenders
       const mappings = buildMappings(config, packs, senders)
@@ -68,10 +77,11 @@ export function createAssembler(dir: string): Assembler {
         verifierDefinitions,
       )
       checkShortSecrets(config, mappings, { senders, verifiers })
-      const all = [...reportPacks(packs, serving?.packs), ...reports, ...own.reports]
-      return { packs, mappings, senders, verifiers, channels: own.channels, reports: all }
+      const all = [...reportPacks(packs, serving?.packs), ...reports, ...own.reports, ...loaded.reports]
+      return { packs, mappings, senders, verifiers, channels, plugins, reports: all }
     },
-    inputs: () => [...packDefinitions.inputs(), ...verifierDefinitions.inputs(), ...channelDefinitions.inputs()],
+    inputs: () =>
+      [packDefinitions, verifierDefinitions, channelDefinitions, pluginDefinitions].flatMap((each) => each.inputs()),
   }
 }
 

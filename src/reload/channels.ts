@@ -25,7 +25,7 @@ export async function loadChannels(
     return chooseVersion(
       module,
       checkChannel({ name, module, section: config.channels.own[name] ?? {} }, definition),
-      serving.find((channel) => channel.name === name),
+      serving.find((channel) => channel.id === `own:${name}`),
     )
   })
   return { channels: chosen.map(({ taken }) => taken), reports: chosen.map(({ report }) => report) }
@@ -40,18 +40,19 @@ function buildMissingProblem(module: string, name: string, known: readonly strin
 type Wanted = { readonly name: string; readonly module: string; readonly section: object }
 
 function checkChannel({ name, module, section }: Wanted, definition: Definition | Problem): OwnChannel {
-  if (definition instanceof Problem) return buildBrokenChannel(name, definition.message, definition.frame)
+  const about = { id: `own:${name}`, label: `hooks/channels/${name}` }
+  if (definition instanceof Problem) return buildBrokenChannel(about, definition.message, definition.frame)
   const { value, hash, describeThrown } = definition
   const parsed = safeParseChannel(value)
   if (!parsed.ok) {
     const frame = parsed.faults.map((fault) => `${module}: ${fault}.`).join('\n')
-    return buildBrokenChannel(name, `${module} must export a channel by default: defineChannel({ … }).`, frame)
+    return buildBrokenChannel(about, `${module} must export a channel by default: defineChannel({ … }).`, frame)
   }
   let options: z.ZodSafeParseResult<unknown> | undefined
   try {
     options = parsed.value.options?.safeParse(removeGatewayKeys(section))
   } catch (thrown) {
-    return buildBrokenChannel(name, `${module}: the schema of its options threw ${describeThrown(thrown)}.`)
+    return buildBrokenChannel(about, `${module}: the schema of its options threw ${describeThrown(thrown)}.`)
   }
   if (options?.success === false) {
     const where = ['channels', 'own', name]
@@ -60,12 +61,12 @@ function checkChannel({ name, module, section }: Wanted, definition: Definition 
     })
   }
   const given = options === undefined ? removeGatewayKeys(section) : options.data
-  return { kind: 'sound', name, definition: parsed.value, options: given, hash, describeThrown }
+  return { kind: 'sound', ...about, definition: parsed.value, options: given, hash, describeThrown }
 }
 
-function buildBrokenChannel(name: string, detail: string, frame?: string): OwnChannel {
+function buildBrokenChannel(about: { id: string; label: string }, detail: string, frame?: string): OwnChannel {
   const problem = new Problem('channel-failed', detail, frame === undefined ? {} : { frame })
-  return { kind: 'broken', name, problem: toProblemRecord(problem) }
+  return { kind: 'broken', ...about, problem: toProblemRecord(problem) }
 }
 
 function removeGatewayKeys(section: object): object {

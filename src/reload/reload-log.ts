@@ -78,7 +78,9 @@ export function listSavedFiles(dir: string, files: readonly string[], inputs: re
 }
 
 /** The folders with modules, below the config directory. */
-export const codeFolders = ['transforms', 'presets', 'verifiers', 'channels'].map((name) => join('hooks', name))
+export const codeFolders = ['transforms', 'presets', 'verifiers', 'channels', 'plugins'].map((name) =>
+  join('hooks', name),
+)
 
 /** The path below the config directory. A folder of modules may be a link. */
 function toPlaceLabel(dir: string, file: string): string {
@@ -164,6 +166,7 @@ function describeConsequence({ module, code }: FoundProblem, { modules, parked, 
   if (kind === 'live') return ' It is live anyway, because there is no better version.'
   if (kind !== 'broken') return ''
   if (code === 'channel-failed') return ' Its messages wait.'
+  if (code === 'plugin-failed') return ' What it brings waits.'
   return code === 'verifier-failed' ? ' Its deliveries are answered 503.' : ` Its deliveries park.${rest}`
 }
 

@@ -1,5 +1,5 @@
 // Uses a running OpenClaw gateway as a runner: it accepts the turn, performs it and delivers its reply. It reports only the acceptance.
-import { type AgentAction, type ChannelName, isOwnChannel } from '../model/action.ts'
+import type { AgentAction, ChannelName } from '../model/action.ts'
 import type { OpenClawRunnerConfig } from '../model/config/agents.ts'
 import { hopsHeader } from '../model/hops.ts'
 import { isJsonObject, type JsonObject, tryParseJson } from '../base/json.ts'
@@ -21,11 +21,11 @@ const maxNameChars = 500
 /** The maximum number of bytes of an answer, which is a run id or a sentence. */
 const maxAnswerBytes = 65_536
 
-const unknownToOpenClaw: readonly ChannelName[] = ['webhook', 'console', 'github', 'gitlab', 'linear']
+/** The channels that OpenClaw has too. */
+const knownToOpenClaw = 'last whatsapp telegram discord slack mattermost signal imessage msteams'.split(' ')
 
-/** Whether OpenClaw lacks this channel. */
 function isUnknownToOpenClaw(channel: ChannelName): boolean {
-  return unknownToOpenClaw.includes(channel) || isOwnChannel(channel)
+  return !knownToOpenClaw.includes(channel)
 }
 
 /**

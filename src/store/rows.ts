@@ -113,7 +113,7 @@ export function toSession(row: Row): Session {
 
 function toRecipient(row: Row): Recipient | undefined {
   const channel = optional<Recipient['channel']>(row, 'recipient_channel')
-  return channel && { channel, to: optional<string>(row, 'recipient_to') }
+  return channel === undefined ? undefined : { channel, to: optional<string>(row, 'recipient_to') }
 }
 
 export function toSessionWithState(row: Row): Session & { runnerState: JsonValue | undefined } {

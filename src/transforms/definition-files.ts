@@ -75,6 +75,19 @@ export async function findPresetFile(dir: string, name: string): Promise<PresetF
   return inFolder && toPresetFile(inFolder, join(inFolder.root, name))
 }
 
+/**
+ * The file of a plugin below hooks/, such as `./plugins/zulip.ts`, or the package of this name; undefined if there is none. Throws
+ * `config-invalid` for a link that is not followed.
+ */
+export async function findPluginFile(
+  dir: string,
+  name: string,
+): Promise<(ModuleFile & { readonly label: string }) | undefined> {
+  if (!name.startsWith('./')) return findPresetPackage(dir, name)
+  const found = await findFirst(dir, 'hooks', [join(name)])
+  return found && { ...found, label: toLabel(found) }
+}
+
 /** The package of this name in the node_modules of `hooks/`, or else of the config directory. Throws `config-invalid` if a link leads out. */
 export async function findPresetPackage(dir: string, name: string): Promise<PresetFile | undefined> {
   if (!packageName.test(name)) return undefined

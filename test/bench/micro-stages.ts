@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads'
 import { newId } from '../../src/base/id.ts'
 import type { JsonValue } from '../../src/base/json.ts'
-import { Config } from '../../src/model/config/config.ts'
+import { ConfigSchema } from '../../src/config/keys.ts'
 import { Mapping } from '../../src/model/config/mapping.ts'
 import { silentLog } from '../../src/model/log.ts'
 import { createGeneration } from '../../src/pipeline/generation.ts'
@@ -66,7 +66,7 @@ parentPort.on('message', ({ kind, operations }) => {
 export async function createStages(folder: string): Promise<Stage[]> {
   const clock = Date.now
   const dir = mkdtempSync(join(folder, 'store-'))
-  const config = Config.parse({ hooks: { enabled: true, token } })
+  const config = ConfigSchema.parse({ hooks: { enabled: true, token } })
   const mapping = { ...Mapping.parse(benchMapping), id: 'bench' }
   const generation = createGeneration({ senders: builtInSenders, config, mappings: [mapping], transforms: new Map() })
   const hook = generation.findHook('bench')

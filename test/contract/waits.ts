@@ -1,14 +1,14 @@
 // Why jobs wait: the sentence for each reason, the same on each engine.
 import { describe, expect, test } from 'vitest'
 import { readWaits } from '../../src/deliveries/waits.ts'
-import { Config } from '../../src/model/config/config.ts'
+import { ConfigSchema } from '../../src/config/keys.ts'
 import type { ClaimedJob } from '../../src/model/job.ts'
 import type { Hold, NewJob } from '../../src/store/records.ts'
 import { flowJob } from './flow.ts'
 import type { Stage } from './store.ts'
 import { newDelivery, newJob } from './stage.ts'
 
-const config = Config.parse({
+const config = ConfigSchema.parse({
   limits: {
     openai: { total: 2, perKey: 1 },
     slow: { starts: { limit: 6, period: '1h', burst: 2 } },

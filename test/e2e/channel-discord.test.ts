@@ -1,9 +1,8 @@
 // Replies on Discord, through a fake API on loopback that refuses what the real one refuses.
 import { REST } from '@discordjs/rest'
 import { describe, expect, it } from 'vitest'
-import { createDiscordChannel } from '../../src/channels/discord.ts'
-import { channelSections } from '../../src/model/config/channels.ts'
-import { toOutgoing } from '../unit/channels/stage.ts'
+import { discordChannel } from '../../src/plugins/channels/discord.ts'
+import { toOutgoing, openChannel, sectionOf } from '../unit/channels/stage.ts'
 import { testTroubles } from './channel-troubles.ts'
 import { refuse, startFakeDiscord, toDirectId } from './fakes/discord.ts'
 
@@ -11,11 +10,11 @@ const botToken = 'MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs'
 const room = '381870553235193857'
 const ada = '175928847299117063'
 const grace = '175928847299117064'
-const section = channelSections.discord.unwrap()
+const section = sectionOf(discordChannel)
 
 async function start(config: object = {}) {
   const fake = await startFakeDiscord({ botToken, channels: [room], users: [ada, grace], silent: [grace] })
-  const channel = createDiscordChannel(section.parse({ botToken, baseUrl: fake.baseUrl, ...config }))
+  const channel = openChannel(discordChannel, section.parse({ botToken, baseUrl: fake.baseUrl, ...config }))
   return { channel, fake, to: room, secret: botToken }
 }
 

@@ -1,14 +1,13 @@
 // Comments and commit statuses on GitHub, through a fake API on loopback that refuses what the real one refuses.
 import { describe, expect, it } from 'vitest'
 import { signNonce, toMarker } from '../../src/model/comment.ts'
-import { createGitHubChannel } from '../../src/channels/github.ts'
-import { channelSections } from '../../src/model/config/channels.ts'
-import { toOutgoing } from '../unit/channels/stage.ts'
+import { githubChannel } from '../../src/plugins/channels/github.ts'
+import { toOutgoing, openChannel, sectionOf } from '../unit/channels/stage.ts'
 import { testTroubles } from './channel-troubles.ts'
 import { githubApiToken, startFakeGitHub } from './fakes/github.ts'
 import { githubApp } from './fakes/github-deliveries.ts'
 
-const section = channelSections.github.unwrap()
+const section = sectionOf(githubChannel)
 const issue = 'acme/app#17'
 const commit = 'acme/app@0123456789abcdef0123456789abcdef01234567'
 const nonce = '0123456789abcdef012345678'
@@ -17,14 +16,14 @@ const privateKey = githubApp.privateKey.export({ type: 'pkcs8', format: 'pem' })
 
 async function start(config: object = {}) {
   const fake = await startFakeGitHub()
-  const channel = createGitHubChannel(section.parse({ token: githubApiToken, baseUrl: fake.url, ...config }))
+  const channel = openChannel(githubChannel, section.parse({ token: githubApiToken, baseUrl: fake.url, ...config }))
   return { channel, fake, to: issue, secret: githubApiToken }
 }
 
 async function startApp(clock: () => number = Date.now) {
   const fake = await startFakeGitHub({ clock })
   const config = section.parse({ appId: githubApp.id, privateKey, baseUrl: fake.url })
-  return { channel: createGitHubChannel(config, { clock }), fake }
+  return { channel: openChannel(githubChannel, config, { clock }), fake }
 }
 
 const pending = {
@@ -140,7 +139,7 @@ it('a GitHub App gets one token for an owner, keeps it until it expires, and fet
 
 it('the error for an App key that is not in PEM format names the key without showing it', async () => {
   const fake = await startFakeGitHub()
-  const channel = createGitHubChannel(section.parse({ appId: 1, privateKey: 'my-key', baseUrl: fake.url }))
+  const channel = openChannel(githubChannel, section.parse({ appId: 1, privateKey: 'my-key', baseUrl: fake.url }))
   const result = await channel.send(toOutgoing({ to: issue }))
   expect(result).toMatchObject({ kind: 'permanent', detail: expect.stringContaining('channels.github.privateKey') })
   expect(JSON.stringify(result)).not.toContain('my-key')
@@ -211,7 +210,7 @@ it('a probe says whether GitHub accepts the token', async () => {
   const { channel, fake } = await start()
   const { signal } = new AbortController()
   expect(await channel.probe?.(signal)).toEqual({ ok: true, detail: 'GitHub accepts the token.' })
-  const wrong = createGitHubChannel(section.parse({ token: 'ghp_wrong', baseUrl: fake.url }))
+  const wrong = openChannel(githubChannel, section.parse({ token: 'ghp_wrong', baseUrl: fake.url }))
   expect(await wrong.probe?.(signal)).toMatchObject({ ok: false, detail: expect.stringContaining('channels.github') })
 })
 

@@ -1,13 +1,12 @@
 // Comments and commit statuses on GitLab, through a fake API on loopback that refuses what the real one refuses.
 import { expect, it } from 'vitest'
 import { signNonce } from '../../src/model/comment.ts'
-import { createGitLabChannel } from '../../src/channels/gitlab.ts'
-import { channelSections } from '../../src/model/config/channels.ts'
-import { toOutgoing } from '../unit/channels/stage.ts'
+import { gitlabChannel } from '../../src/plugins/channels/gitlab.ts'
+import { toOutgoing, openChannel, sectionOf } from '../unit/channels/stage.ts'
 import { testTroubles } from './channel-troubles.ts'
 import { gitlabApiToken, startFakeGitLab } from './fakes/gitlab.ts'
 
-const section = channelSections.gitlab.unwrap()
+const section = sectionOf(gitlabChannel)
 const issue = 'acme/tools/app#17'
 const commit = 'acme/tools/app@0123456789abcdef0123456789abcdef01234567'
 const nonce = '0123456789abcdef012345678'
@@ -15,7 +14,7 @@ const mark = signNonce(nonce, gitlabApiToken)
 
 async function start(config: object = {}) {
   const fake = await startFakeGitLab()
-  const channel = createGitLabChannel(section.parse({ token: gitlabApiToken, baseUrl: fake.url, ...config }))
+  const channel = openChannel(gitlabChannel, section.parse({ token: gitlabApiToken, baseUrl: fake.url, ...config }))
   return { channel, fake, to: issue, secret: gitlabApiToken }
 }
 
@@ -129,7 +128,7 @@ it('a probe says whether GitLab accepts the token', async () => {
   const { channel, fake } = await start()
   const { signal } = new AbortController()
   expect(await channel.probe?.(signal)).toEqual({ ok: true, detail: 'GitLab accepts the token.' })
-  const other = createGitLabChannel(section.parse({ token: 'glpat-wrong', baseUrl: fake.url }))
+  const other = openChannel(gitlabChannel, section.parse({ token: 'glpat-wrong', baseUrl: fake.url }))
   expect(await other.probe?.(signal)).toMatchObject({
     ok: false,
     detail: expect.stringContaining('channels.gitlab.token'),

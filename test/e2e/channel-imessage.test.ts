@@ -1,8 +1,7 @@
 // Replies on iMessage, through a fake server that answers like BlueBubbles.
 import { describe, expect, it } from 'vitest'
-import { createIMessageChannel } from '../../src/channels/imessage.ts'
-import { channelSections } from '../../src/model/config/channels.ts'
-import { toOutgoing } from '../unit/channels/stage.ts'
+import { imessageChannel } from '../../src/plugins/channels/imessage.ts'
+import { toOutgoing, openChannel, sectionOf } from '../unit/channels/stage.ts'
 import { testTroubles } from './channel-troubles.ts'
 import { startFakeBlueBubbles } from './fakes/imessage.ts'
 
@@ -12,8 +11,8 @@ const to = `chat_guid:${chat}`
 
 async function start(config: object = {}, given: { chats?: readonly string[]; sending?: readonly string[] } = {}) {
   const fake = await startFakeBlueBubbles({ password, ...given })
-  const section = channelSections.imessage.unwrap()
-  const channel = createIMessageChannel(section.parse({ password, baseUrl: fake.url, ...config }))
+  const section = sectionOf(imessageChannel)
+  const channel = openChannel(imessageChannel, section.parse({ password, baseUrl: fake.url, ...config }))
   return { channel, fake, to, secret: 'p&ss' }
 }
 

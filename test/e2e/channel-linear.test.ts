@@ -1,18 +1,17 @@
 // Comments on Linear, through a fake of its GraphQL API on loopback.
 import { expect, it } from 'vitest'
-import { createLinearChannel } from '../../src/channels/linear.ts'
+import { linearChannel } from '../../src/plugins/channels/linear.ts'
 import { isOwnCommentId } from '../../src/model/comment.ts'
-import { channelSections } from '../../src/model/config/channels.ts'
-import { toOutgoing } from '../unit/channels/stage.ts'
+import { toOutgoing, openChannel, sectionOf } from '../unit/channels/stage.ts'
 import { testTroubles } from './channel-troubles.ts'
 import { linearApiKey, startFakeLinear, toLinearError } from './fakes/linear.ts'
 
-const section = channelSections.linear.unwrap()
+const section = sectionOf(linearChannel)
 const nonce = '0123456789abcdef012345678'
 
 async function start(config: object = {}) {
   const fake = await startFakeLinear()
-  const channel = createLinearChannel(section.parse({ apiKey: linearApiKey, baseUrl: fake.url, ...config }))
+  const channel = openChannel(linearChannel, section.parse({ apiKey: linearApiKey, baseUrl: fake.url, ...config }))
   return { channel, fake, to: 'ENG-17', secret: linearApiKey }
 }
 
@@ -94,7 +93,7 @@ it('Linear has no commit statuses, and a probe says whether it accepts the API k
   expect(channel.setStatus).toBeUndefined()
   const { signal } = new AbortController()
   expect(await channel.probe?.(signal)).toEqual({ ok: true, detail: 'Linear accepts the API key.' })
-  const other = createLinearChannel(section.parse({ apiKey: 'lin_api_wrong', baseUrl: fake.url }))
+  const other = openChannel(linearChannel, section.parse({ apiKey: 'lin_api_wrong', baseUrl: fake.url }))
   expect(await other.probe?.(signal)).toMatchObject({
     ok: false,
     detail: expect.stringContaining('channels.linear.apiKey'),

@@ -1,20 +1,19 @@
 // Replies on Mattermost, through a fake server on loopback that refuses what the real one refuses.
 import { Client4 } from '@mattermost/client'
 import { describe, expect, it } from 'vitest'
-import { createMattermostChannel } from '../../src/channels/mattermost.ts'
-import { channelSections } from '../../src/model/config/channels.ts'
-import { toOutgoing } from '../unit/channels/stage.ts'
+import { mattermostChannel } from '../../src/plugins/channels/mattermost.ts'
+import { toOutgoing, openChannel, sectionOf } from '../unit/channels/stage.ts'
 import { testTroubles } from './channel-troubles.ts'
 import { refuse, startFakeMattermost, toDirectId } from './fakes/mattermost.ts'
 
 const token = 'oi6k8wg3kfyjpx8kuz9e5u3jxo'
 const room = 'town'.padEnd(26, 'x')
 const ada = 'ada'.padEnd(26, 'x')
-const section = channelSections.mattermost.unwrap()
+const section = sectionOf(mattermostChannel)
 
 async function start(config: object = {}) {
   const fake = await startFakeMattermost({ token, channels: [room], users: { ada } })
-  const channel = createMattermostChannel(section.parse({ token, baseUrl: fake.baseUrl, ...config }))
+  const channel = openChannel(mattermostChannel, section.parse({ token, baseUrl: fake.baseUrl, ...config }))
   return { channel, fake, to: room, secret: token }
 }
 
@@ -86,7 +85,7 @@ it('a probe of Mattermost names the bot, or says that the token is wrong without
   const { channel, fake } = await start()
   const { signal } = new AbortController()
   expect(await channel.probe?.(signal)).toEqual({ ok: true, detail: 'Mattermost accepts the token of @hooks.' })
-  const wrong = createMattermostChannel(section.parse({ token: 'wrong-one', baseUrl: fake.baseUrl }))
+  const wrong = openChannel(mattermostChannel, section.parse({ token: 'wrong-one', baseUrl: fake.baseUrl }))
   const probe = await wrong.probe?.(signal)
   expect(probe).toMatchObject({ ok: false, detail: expect.stringContaining('channels.mattermost.token') })
   expect(probe?.detail).not.toContain('wrong-one')

@@ -1,8 +1,7 @@
 // Replies on Microsoft Teams, through a fake login and connector that check requests as documented.
 import { describe, expect, it } from 'vitest'
-import { createMsTeamsChannel } from '../../src/channels/msteams.ts'
-import { channelSections } from '../../src/model/config/channels.ts'
-import { toOutgoing } from '../unit/channels/stage.ts'
+import { msteamsChannel } from '../../src/plugins/channels/msteams.ts'
+import { toOutgoing, openChannel, sectionOf } from '../unit/channels/stage.ts'
 import { testTroubles } from './channel-troubles.ts'
 import { startFakeTeams } from './fakes/msteams.ts'
 
@@ -11,8 +10,9 @@ const to = '19:0a1b2c@thread.tacv2'
 
 async function start(config: object = {}) {
   const teams = await startFakeTeams({ ...credentials, tenantId: 'contoso', conversations: [to] })
-  const section = channelSections.msteams.unwrap()
-  const channel = createMsTeamsChannel(
+  const section = sectionOf(msteamsChannel)
+  const channel = openChannel(
+    msteamsChannel,
     section.parse({
       ...credentials,
       tenantId: 'contoso',

@@ -1,8 +1,7 @@
 // Replies on Signal, through a fake daemon that answers like signal-cli.
 import { describe, expect, it } from 'vitest'
-import { createSignalChannel } from '../../src/channels/signal.ts'
-import { channelSections } from '../../src/model/config/channels.ts'
-import { toOutgoing } from '../unit/channels/stage.ts'
+import { signalChannel } from '../../src/plugins/channels/signal.ts'
+import { toOutgoing, openChannel, sectionOf } from '../unit/channels/stage.ts'
 import { testTroubles } from './channel-troubles.ts'
 import { buildRpcError, startFakeSignal, toResult } from './fakes/signal.ts'
 
@@ -10,7 +9,7 @@ const to = '+15550100'
 
 async function start(config: object = {}, accounts?: readonly string[]) {
   const fake = await startFakeSignal(accounts && { accounts })
-  const channel = createSignalChannel(channelSections.signal.unwrap().parse({ baseUrl: fake.url, ...config }))
+  const channel = openChannel(signalChannel, sectionOf(signalChannel).parse({ baseUrl: fake.url, ...config }))
   // the daemon has no password, so every client that reaches it may send
   return { channel, fake, to, secret: 'no secret' }
 }

@@ -1,20 +1,19 @@
 // Replies on Slack, through a fake Web API on loopback that refuses what the real one refuses.
 import { WebClient } from '@slack/web-api'
 import { describe, expect, it } from 'vitest'
-import { createSlackChannel } from '../../src/channels/slack.ts'
-import { channelSections } from '../../src/model/config/channels.ts'
-import { toOutgoing } from '../unit/channels/stage.ts'
+import { slackChannel } from '../../src/plugins/channels/slack.ts'
+import { toOutgoing, openChannel, sectionOf } from '../unit/channels/stage.ts'
 import { testTroubles } from './channel-troubles.ts'
 import { refuse, startFakeSlack, toArguments } from './fakes/slack.ts'
 
 const botToken = 'xoxb-17653672481-19874698323-pdFZKVeTuE8sk7oOcBrzbqgy'
 const room = 'C024BE91L'
-const section = channelSections.slack.unwrap()
+const section = sectionOf(slackChannel)
 
 async function start(config: object = {}) {
   const users = { U024BE7LH: 'D024BFF1M' }
   const fake = await startFakeSlack({ botToken, channels: [room], others: ['C024BE92M'], users })
-  const channel = createSlackChannel(section.parse({ botToken, baseUrl: fake.baseUrl, ...config }))
+  const channel = openChannel(slackChannel, section.parse({ botToken, baseUrl: fake.baseUrl, ...config }))
   return { channel, fake, to: room, secret: botToken }
 }
 
@@ -116,7 +115,7 @@ it('a probe of Slack names the app, or says that the token is wrong without show
   const { channel, fake } = await start()
   const { signal } = new AbortController()
   expect(await channel.probe?.(signal)).toEqual({ ok: true, detail: 'Slack accepts the token of hooks in Example.' })
-  const wrong = createSlackChannel(section.parse({ botToken: 'xoxb-wrong', baseUrl: fake.baseUrl }))
+  const wrong = openChannel(slackChannel, section.parse({ botToken: 'xoxb-wrong', baseUrl: fake.baseUrl }))
   const probe = await wrong.probe?.(signal)
   expect(probe).toMatchObject({ ok: false, detail: expect.stringContaining('channels.slack.botToken') })
   expect(probe?.detail).not.toContain('xoxb')

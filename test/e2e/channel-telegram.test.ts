@@ -1,19 +1,18 @@
 // Replies on Telegram, through a fake Bot API on loopback that refuses what the real one refuses.
 import { Api } from 'grammy'
 import { describe, expect, it } from 'vitest'
-import { createTelegramChannel } from '../../src/channels/telegram.ts'
-import { channelSections } from '../../src/model/config/channels.ts'
-import { toOutgoing } from '../unit/channels/stage.ts'
+import { telegramChannel } from '../../src/plugins/channels/telegram.ts'
+import { toOutgoing, openChannel, sectionOf } from '../unit/channels/stage.ts'
 import { testTroubles } from './channel-troubles.ts'
 import { refuse, startFakeTelegram } from './fakes/telegram.ts'
 
 const botToken = '110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw'
 const group = -1_001_234_567_890
-const section = channelSections.telegram.unwrap()
+const section = sectionOf(telegramChannel)
 
 async function start(config: object = {}, chats: Partial<Parameters<typeof startFakeTelegram>[0]> = {}) {
   const fake = await startFakeTelegram({ botToken, chats: [group, 42, '@announcements'], ...chats })
-  const channel = createTelegramChannel(section.parse({ botToken, baseUrl: fake.baseUrl, ...config }))
+  const channel = openChannel(telegramChannel, section.parse({ botToken, baseUrl: fake.baseUrl, ...config }))
   return { channel, fake, to: String(group), secret: botToken }
 }
 
@@ -108,7 +107,7 @@ it('a probe of Telegram names the bot, or says that the token is wrong without s
   const { channel, fake } = await start()
   const { signal } = new AbortController()
   expect(await channel.probe?.(signal)).toEqual({ ok: true, detail: 'Telegram accepts the token of @hook_bot.' })
-  const wrong = createTelegramChannel(section.parse({ botToken: '1:wrong-one', baseUrl: fake.baseUrl }))
+  const wrong = openChannel(telegramChannel, section.parse({ botToken: '1:wrong-one', baseUrl: fake.baseUrl }))
   const probe = await wrong.probe?.(signal)
   expect(probe).toMatchObject({ ok: false, detail: expect.stringContaining('Check channels.telegram.botToken') })
   expect(probe?.detail).not.toContain('wrong-one')

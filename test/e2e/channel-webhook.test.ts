@@ -1,18 +1,17 @@
 // Replies to the operator's own receiver, verified by the reference library of Standard Webhooks.
 import { describe, expect, it } from 'vitest'
-import { createWebhookChannel } from '../../src/channels/webhook.ts'
-import { channelSections } from '../../src/model/config/channels.ts'
-import { toOutgoing } from '../unit/channels/stage.ts'
+import { webhookChannel } from '../../src/plugins/channels/webhook.ts'
+import { toOutgoing, openChannel, sectionOf } from '../unit/channels/stage.ts'
 import { testTroubles } from './channel-troubles.ts'
 import { startFakeReceiver } from './fakes/webhook.ts'
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
-const section = channelSections.webhook.unwrap()
+const section = sectionOf(webhookChannel)
 
 async function start(config: object = {}) {
   const fake = await startFakeReceiver({ secret })
   const endpoints = { ops: { url: `${fake.url}/in?key=1`, secret } }
-  return { channel: createWebhookChannel(section.parse({ endpoints, ...config })), fake, to: 'ops', secret }
+  return { channel: openChannel(webhookChannel, section.parse({ endpoints, ...config })), fake, to: 'ops', secret }
 }
 
 it('the reference library of Standard Webhooks accepts the signature of a reply', async () => {
@@ -27,7 +26,9 @@ it('the reference library of Standard Webhooks accepts the signature of a reply'
 it('a secret in plain text signs a reply too', async () => {
   const fake = await startFakeReceiver({ secret: 'correct horse battery', raw: true })
   const endpoints = { ops: { url: fake.url, secret: 'correct horse battery' } }
-  expect(await createWebhookChannel(section.parse({ endpoints })).send(toOutgoing())).toMatchObject({ kind: 'sent' })
+  expect(await openChannel(webhookChannel, section.parse({ endpoints })).send(toOutgoing())).toMatchObject({
+    kind: 'sent',
+  })
   expect(fake.posted).toHaveLength(1)
 })
 
@@ -46,7 +47,7 @@ it('an attempt with an unknown result is repeated under the same id, and the rec
 it('a wrong secret is a permanent failure, and the failure does not show the secret', async () => {
   const { fake } = await start()
   const endpoints = { ops: { url: fake.url, secret: 'whsec_AAAA' } }
-  const result = await createWebhookChannel(section.parse({ endpoints })).send(toOutgoing())
+  const result = await openChannel(webhookChannel, section.parse({ endpoints })).send(toOutgoing())
   expect(result).toMatchObject({ kind: 'permanent', detail: expect.stringContaining('secret') })
   expect(JSON.stringify(result)).not.toContain('AAAA')
 })

@@ -1,8 +1,7 @@
 // Replies on WhatsApp, through a fake Cloud API that checks requests as documented.
 import { describe, expect, it } from 'vitest'
-import { createWhatsAppChannel } from '../../src/channels/whatsapp.ts'
-import { channelSections } from '../../src/model/config/channels.ts'
-import { toOutgoing } from '../unit/channels/stage.ts'
+import { whatsappChannel } from '../../src/plugins/channels/whatsapp.ts'
+import { toOutgoing, openChannel, sectionOf } from '../unit/channels/stage.ts'
 import { testTroubles } from './channel-troubles.ts'
 import { startFakeWhatsApp } from './fakes/whatsapp.ts'
 
@@ -12,8 +11,11 @@ const to = '+1 555-0100'
 
 async function start(config: object = {}, closed: readonly string[] = []) {
   const fake = await startFakeWhatsApp({ accessToken, phoneNumberId, templates: ['agent_reply'], closed })
-  const section = channelSections.whatsapp.unwrap()
-  const channel = createWhatsAppChannel(section.parse({ accessToken, phoneNumberId, baseUrl: fake.baseUrl, ...config }))
+  const section = sectionOf(whatsappChannel)
+  const channel = openChannel(
+    whatsappChannel,
+    section.parse({ accessToken, phoneNumberId, baseUrl: fake.baseUrl, ...config }),
+  )
   return { channel, fake, to, secret: accessToken }
 }
 

@@ -115,7 +115,7 @@ describe('hookloom init --from openclaw.json', () => {
         },
       },
     })
-    expect(channels.telegram?.botToken).toBe('secret-of-telegram:1')
+    expect(channels).toMatchObject({ telegram: { botToken: 'secret-of-telegram:1' } })
   })
 
   test('an import writes the secrets that it takes over into .env only, and prints none', async () => {

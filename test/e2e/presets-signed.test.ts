@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { presets } from '../../presets/index.ts'
 import { type Sample, buildSample } from '../../src/cli/requests/sample.ts'
-import { Config } from '../../src/model/config/config.ts'
+import { ConfigSchema } from '../../src/config/keys.ts'
 import type { Preset } from '../../src/model/preset.ts'
 import { hookToken } from './gateway.ts'
 import { readStore, startInside } from './inside.ts'
@@ -54,7 +54,7 @@ function findFixture(preset: string) {
 function buildSignedSample(options: Options, { asStranger = false } = {}): Sample {
   const { file, headers, payload } = findFixture(options.name)
   if (options.name !== 'discord') {
-    const config = Config.parse({ hooks: { presets: [options] } })
+    const config = ConfigSchema.parse({ hooks: { presets: [options] } })
     const pack = { name: options.name, preset: findPreset(options.name), origin: undefined }
     return buildSample(config, pack, { word: file, now: Date.now(), known: { senders: builtInSenders } })
   }

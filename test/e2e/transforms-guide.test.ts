@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 import { parse } from 'jsonc-parser'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { createConfigFolder as makeConfigFolder } from '../../src/cli/scaffold/folder.ts'
-import { Config } from '../../src/model/config/config.ts'
+import { ConfigSchema } from '../../src/config/keys.ts'
 import { AgentResult, DeliverResult, WakeResult } from '../../src/model/transform.ts'
 import { runCommand, runProcess } from './command.ts'
 import { hookToken, makeFolder, toChildEnv, writeFiles } from './gateway.ts'
@@ -200,7 +200,7 @@ describe('contract of the guide', () => {
   })
 
   test('the guide prints the default values of the settings', () => {
-    const { hooks } = Config.parse({})
+    const { hooks } = ConfigSchema.parse({})
     for (const setting of ['timeoutMs', 'memoryMb'] as const) {
       expect(text).toMatch(
         new RegExp(`\\| ${hooks.transforms[setting]} \\w+ \\| \`hooks\\.transforms\\.${setting}\` \\|`),

@@ -1,9 +1,9 @@
 // A sender must not be able to choose how long the gateway works on a text: four times the text must be about four times the work.
-import { toStyledText } from '../../src/channels/signal.ts'
+import { toStyledText } from '../../src/plugins/channels/signal.ts'
 import { describe, expect, test } from 'vitest'
-import { splitMarkdown } from '../../src/channels/chunks.ts'
-import { plainText, safeMarkdown, slackMrkdwn, telegramHtml } from '../../src/channels/markup.ts'
-import { render } from '../../src/channels/markdown.ts'
+import { splitMarkdown } from '../../src/plugins/channels/shared/chunks.ts'
+import { plainText, safeMarkdown, slackMrkdwn, telegramHtml } from '../../src/plugins/channels/shared/markup.ts'
+import { render } from '../../src/plugins/channels/shared/markdown.ts'
 import { decodeWords, toMail } from '../../src/gmail/message.ts'
 import { tidyText, toVisibleText } from '../../src/gmail/html.ts'
 import { openBody, parseBody } from '../../src/model/body.ts'

@@ -1,9 +1,9 @@
 // The pieces of any text of a model fit the limit, are in order, lose only white space and leave no fence open.
 import { array, assert, constantFrom, integer, oneof, property, string } from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { findFenceAfter, splitMarkdown } from '../../src/channels/chunks.ts'
-import { safeMarkdown, slackMrkdwn, telegramHtml } from '../../src/channels/markup.ts'
-import { render } from '../../src/channels/markdown.ts'
+import { findFenceAfter, splitMarkdown } from '../../src/plugins/channels/shared/chunks.ts'
+import { safeMarkdown, slackMrkdwn, telegramHtml } from '../../src/plugins/channels/shared/markup.ts'
+import { render } from '../../src/plugins/channels/shared/markdown.ts'
 
 const word = oneof(
   constantFrom(

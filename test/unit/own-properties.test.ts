@@ -4,7 +4,7 @@ import { parseConfig } from '../../src/config/config.ts'
 import { pickEnv, substituteEnv } from '../../src/config/env.ts'
 import { checkRisks } from '../../src/config/warnings.ts'
 import { findModelConfig } from '../../src/model/config/agents-rules.ts'
-import { Config } from '../../src/model/config/config.ts'
+import { ConfigSchema } from '../../src/config/keys.ts'
 import { findConfigWarnings } from '../../src/model/config/warnings.ts'
 import { mergeResult } from '../../src/pipeline/merge.ts'
 import { listBundledRequests } from '../../src/replay/bundled.ts'
@@ -28,10 +28,10 @@ const mergeField = (name: string) =>
   mergeResult({ fields: { kind: 'wake' }, keyOrigin: 'operator', response: undefined }, toObject(name, 1), 'hooks/x.ts')
 
 const lookUps: Readonly<Record<string, (name: string) => unknown>> = {
-  'the model of a provider': (name) => findModelConfig(`${name}/m`, Config.parse({}).models) ?? 'none',
-  'the alias of a model': (name) => findModelConfig(name, Config.parse({}).models) ?? 'none',
+  'the model of a provider': (name) => findModelConfig(`${name}/m`, ConfigSchema.parse({}).models) ?? 'none',
+  'the alias of a model': (name) => findModelConfig(name, ConfigSchema.parse({}).models) ?? 'none',
   'the runner of an agent': (name) =>
-    checkRisks(Config.parse({ store, agents: { defaults: { runner: name } } }), { files: [] }),
+    checkRisks(ConfigSchema.parse({ store, agents: { defaults: { runner: name } } }), { files: [] }),
   'a variable of the configuration': (name) => substituteEnv({ a: `\${${name}}` }, {}),
   'a variable of the transforms': (name) => pickEnv([name], {}),
   'a field of a result': mergeField,
@@ -47,7 +47,7 @@ const lookUps: Readonly<Record<string, (name: string) => unknown>> = {
 
 const findShadowed = (header: string) =>
   findConfigWarnings(
-    Config.parse({
+    ConfigSchema.parse({
       hooks: {
         mappings: [
           { match: { path: 'a', headers: toObject(header, 'x') }, messageTemplate: 'x' },

@@ -138,7 +138,7 @@ function toVerifierFinding(verifier: DefinedVerifier): CheckFinding {
 }
 
 function toChannelFinding(channel: OwnChannel): CheckFinding {
-  const name = `channel own:${channel.name}`
+  const name = `channel ${channel.id}`
   if (channel.kind === 'sound') return { name, ok: true, detail: `builds and loads (${channel.hash.slice(0, 12)})` }
   return buildFailure(name, describeProblem(channel.problem), exitCodes.broken)
 }

@@ -1,12 +1,12 @@
 // Imports the channels of an openclaw.json, with only the keys that a reply needs. Rules for incoming chat messages cannot be imported.
 import { isJsonObject, type JsonObject } from '../../base/json.ts'
 import { describeFirstIssue } from '../../model/config/issue.ts'
-import { channelSections } from '../../model/config/channels.ts'
+import { builtInChannels } from '../../config/keys.ts'
 import { copyKeys, type Fields, moveSecret, type Tools } from './draft.ts'
 import { openSection, type Section, Variable } from './notes.ts'
 
 type Row = {
-  readonly to: keyof typeof channelSections
+  readonly to: string
   /** The key in OpenClaw, the key in Hookloom, and the variable in `.env`. */
   readonly secret: readonly [theirs: string, ours: string, variable: string] | undefined
   /** The key in OpenClaw and the key in Hookloom. */
@@ -108,8 +108,8 @@ function convertChannel(section: Section, { to, secret, plain }: Row, tools: Too
   }
   for (const key of ['enabled', 'name']) section.take(key)
   // placeholders, because the variables are not substituted yet
-  const parsed = channelSections[to].safeParse(withPlaceholders(channel))
-  if (!parsed.success) {
+  const parsed = builtInChannels.find(({ name }) => name === to)?.section?.safeParse(withPlaceholders(channel))
+  if (parsed?.success === false) {
     notes.add(section.path, `is not taken over: ${describeFirstIssue(parsed.error, channel)}. Set channels.${to}.`)
     return undefined
   }

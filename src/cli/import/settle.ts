@@ -1,7 +1,7 @@
 // Turns a draft into a configuration that the gateway accepts. Parts that it would refuse are left out and listed with the reason.
 import { substituteEnv, type Env } from '../../config/env.ts'
 import { toConfigIssues } from '../../config/issues.ts'
-import { Config } from '../../model/config/config.ts'
+import { ConfigSchema } from '../../config/keys.ts'
 import { readMappingId } from '../../model/config/mapping.ts'
 import { findConfigIssues } from '../../model/config/rules.ts'
 import { type ConfigIssue, type ConfigPath, toDottedPath } from '../../model/config/issue.ts'
@@ -75,7 +75,7 @@ function joinMappings(config: Fields, mappings: readonly DraftMapping[]): Fields
 function findIssues(whole: Fields, env: Env): readonly ConfigIssue[] {
   const { value, issues } = substituteEnv(whole, env)
   if (issues.length > 0) return issues
-  const parsed = Config.safeParse(value)
+  const parsed = ConfigSchema.safeParse(value)
   if (!parsed.success) return parsed.error.issues.flatMap((issue) => toConfigIssues(issue, value))
   const wrong = findConfigIssues(parsed.data)
   if (wrong.length > 0) return wrong

@@ -99,7 +99,7 @@ const findAgentId = (planned: Planned): string => ('agentId' in planned ? planne
 function findFailedOutlet({ planned, steps, posts }: Job, config: Config): Outlet | undefined {
   if (!steps.some(({ name }) => name === 'run')) return findUsedModel(planned, config)
   const name = posts.find(({ state }) => state !== 'sent')?.channel
-  return name && { kind: 'channel', name }
+  return name === undefined ? undefined : { kind: 'channel', name }
 }
 
 const maxDoctorMs = 60_000

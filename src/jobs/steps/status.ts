@@ -32,7 +32,7 @@ export const statusSteps = {
   pending: defineStep({
     ...shared,
     about:
-      'The commit status of the run becomes `pending`, unless the run has ended. See [Commit status](../channels/README.md#commit-status).',
+      'The commit status of the run becomes `pending`, unless the run has ended. See [Commit status](../plugins/channels/README.md#commit-status).',
     perform: setPending,
     isLogged: true,
   }),

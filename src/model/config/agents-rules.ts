@@ -1,8 +1,8 @@
 // Rules across `agents`, `models`, `runners` and `channels`: every name must refer to something that exists.
 import { type ChannelName, isOwnChannel } from '../action.ts'
-import { channelSections } from './channels.ts'
+import { findChannelSection, listKnownChannels } from './channels.ts'
 import type { Config } from './config.ts'
-import { type ConfigIssue, type ConfigPath, findDuplicateIssues, toIssue } from './issue.ts'
+import { type ConfigIssue, type ConfigPath, findDuplicateIssues, toIssue, toDottedPath } from './issue.ts'
 import { findNearest } from '../../base/text.ts'
 import type { ModelConfig } from '../prices.ts'
 import { isModelName, resolveModelName } from './permission.ts'
@@ -170,24 +170,26 @@ function findRunnerSectionIssues({ runners }: Config): ConfigIssue[] {
 }
 
 function findRouteIssues(config: Config): ConfigIssue[] {
-  return [
-    ...findChannelIssues(config.channels.default?.channel, config, ['channels', 'default', 'channel']),
-    ...findChannelIssues(config.hooks.alerts?.channel, config, ['hooks', 'alerts', 'channel']),
+  const named: readonly [ChannelName | undefined, ConfigPath][] = [
+    [config.channels.default?.channel, ['channels', 'default', 'channel']],
+    [config.hooks.alerts?.channel, ['hooks', 'alerts', 'channel']],
   ]
+  return named.flatMap(([name, at]) => [
+    ...findUnknownChannelIssues(name, config, at),
+    ...findChannelIssues(name, config, at),
+  ])
 }
 
 /** Whether a channel has a section, or needs none. */
 export function isChannelConfigured(name: ChannelName, { channels }: Pick<Config, 'channels'>): boolean {
   if (name === 'last' || name === 'console') return true
-  return isOwnChannel(name)
-    ? Object.hasOwn(channels.own, name.slice('own:'.length))
-    : Reflect.get(channels, name) !== undefined
+  return findChannelSection(channels, name) !== undefined
 }
 
 /** The channels that have a section, and those in code. */
 export function listChannelNames({ channels }: Config): readonly string[] {
-  const sections = Object.keys(channelSections).filter((name) => Reflect.get(channels, name) !== undefined)
-  return [...sections, ...Object.keys(channels.own).map((name) => `own:${name}`)]
+  const { default: _, retry: __, own, ...sections } = channels
+  return [...Object.keys(sections), ...Object.keys(own).map((name) => `own:${name}`)]
 }
 
 /** Whether no channel has a section or is in code, and `channels.default` does not name the console. Then replies cannot be delivered. */
@@ -199,9 +201,30 @@ export function hasNoChannel(config: Config): boolean {
 export const noChannelWarning =
   'no channel is configured: replies are kept and not sent. Set channels.default and the section of its channel.'
 
+/** Why there is no such channel, as the end of a sentence; undefined if there is one, with a section or without. */
+export function findChannelFault(name: ChannelName, config: Pick<Config, 'channels'>): string | undefined {
+  const names = listKnownChannels(config.channels)?.map((known) => known.name)
+  if (names === undefined || names.includes(name) || isOwnChannel(name) || isChannelConfigured(name, config))
+    return undefined
+  return `expected one of ${names.map((known) => `"${known}"`).join(', ')}, found a string`
+}
+
+/** Reports a name that no channel has. */
+export function findUnknownChannelIssues(name: ChannelName | undefined, config: Config, at: ConfigPath): ConfigIssue[] {
+  const fault = name === undefined ? undefined : findChannelFault(name, config)
+  if (name === undefined || fault === undefined) return []
+  // a text that is not similar to a name may be a secret in the wrong place
+  const near = findNearest(name, listKnownChannels(config.channels)?.map((known) => known.name) ?? [])
+  const found =
+    near === undefined
+      ? fault
+      : fault.replace(/found a string$/, `found ${JSON.stringify(name)}. Did you mean "${near}"?`)
+  return [{ path: at, text: `${toDottedPath(at)}: ${found}` }]
+}
+
 /** Reports a channel that has no section. */
 export function findChannelIssues(name: ChannelName | undefined, config: Config, at: ConfigPath): ConfigIssue[] {
-  if (name === undefined || isChannelConfigured(name, config)) return []
+  if (name === undefined || isChannelConfigured(name, config) || findChannelFault(name, config) !== undefined) return []
   const missingPath = isOwnChannel(name) ? ['channels', 'own', name.slice('own:'.length)] : ['channels', name]
   return [toIssue(at, `is "${name}", and ${missingPath.join('.')} is not set. Set it.`, missingPath)]
 }

@@ -56,7 +56,7 @@ export const JobKeys = z.object({
     .max(100)
     .optional()
     .describe(
-      'Name of a commit status, such as "review". The gateway sets it to pending, and at the end of the run to its result. Only for requests of GitHub or GitLab that `verify` proves, and whose payload names a commit. See [Channels](../channels/README.md#commit-status).',
+      'Name of a commit status, such as "review". The gateway sets it to pending, and at the end of the run to its result. Only for requests of GitHub or GitLab that `verify` proves, and whose payload names a commit. See [Channels](../plugins/channels/README.md#commit-status).',
     )
     .register(keyRules, { onlyForAgent: true, isLiteral: true }),
   callback: nonBlank

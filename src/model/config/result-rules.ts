@@ -1,6 +1,7 @@
 // Rules of a mapping about where the result of a run goes: its reply, its verdict, its commit status and its callback.
 import type { ChannelName } from '../action.ts'
-import { findChannelIssues, isForwarded } from './agents-rules.ts'
+import { findChannelIssues, findUnknownChannelIssues, isForwarded } from './agents-rules.ts'
+import { readEndpoints } from './channels.ts'
 import type { Config } from './config.ts'
 import { type ConfigIssue, type ConfigPath, toIssue } from './issue.ts'
 import type { Mapping } from './mapping.ts'
@@ -9,7 +10,12 @@ import type { Mapping } from './mapping.ts'
 type Place = { readonly config: Config; readonly at: ConfigPath }
 
 export function findResultIssues(mapping: Mapping, agentId: string, { config, at }: Place): ConfigIssue[] {
+  const targets = Array.isArray(mapping.to) ? mapping.to : []
   return [
+    ...findUnknownChannelIssues(mapping.channel, config, [...at, 'channel']),
+    ...targets.flatMap(({ channel }, index) =>
+      findUnknownChannelIssues(channel, config, [...at, 'to', index, 'channel']),
+    ),
     ...findReplyIssues(mapping, agentId, { config, at }),
     ...findVerdictIssues(mapping, agentId, { config, at }),
     ...findStatusIssues(mapping, config, at),
@@ -22,16 +28,16 @@ function findStatusIssues({ status, channel, verify }: Mapping, { channels }: Co
   if (status === undefined) return []
   if (verify?.scheme === 'linear' || channel === 'linear')
     return [toIssue([...at, 'status'], 'is for commits, and Linear has none. Remove it.')]
-  if (channels.github !== undefined || channels.gitlab !== undefined) return []
+  if (channels['github'] !== undefined || channels['gitlab'] !== undefined) return []
   const why = 'needs a channel that sets it. Set channels.github or channels.gitlab.'
   return [toIssue([...at, 'status'], why, ['channels'])]
 }
 
 /** Reports an endpoint that does not exist. */
 function findEndpointIssues(name: string | undefined, { channels }: Config, at: ConfigPath): ConfigIssue[] {
-  const { endpoints = {} } = channels.webhook ?? {}
-  if (name === undefined || Object.hasOwn(endpoints, name)) return []
-  const names = Object.keys(endpoints).map((name) => `"${name}"`)
+  const endpoints = readEndpoints(channels)
+  if (name === undefined || endpoints.has(name)) return []
+  const names = [...endpoints.keys()].map((each) => `"${each}"`)
   const next = names.length === 0 ? 'There are none: add it there.' : `It has ${names.join(', ')}.`
   const why = `is not a name in channels.webhook.endpoints. ${next}`
   return [toIssue(at, why, ['channels', 'webhook'])]
@@ -69,7 +75,7 @@ function findTargetIssues(
   config: Config,
   at: ConfigPath,
 ): ConfigIssue[] {
-  const isWebhook = channel === 'webhook' && config.channels.webhook !== undefined
+  const isWebhook = channel === 'webhook' && config.channels['webhook'] !== undefined
   return isWebhook
     ? findEndpointIssues(to, config, [...at, 'to'])
     : findChannelIssues(channel, config, [...at, 'channel'])

@@ -2,6 +2,7 @@
 import { isLoopbackHost } from '../../base/http.ts'
 import { findAgentIssues, findModelNameIssues, findAllowedModelIssues, findModelFault } from './agents-rules.ts'
 import { findBudgetIssues, findMappingBudgetIssues } from './budget-rules.ts'
+import { readEndpoints } from './channels.ts'
 import { type Config, findDefaultAgentId, listHookTokens } from './config.ts'
 import { type ConfigIssue, type ConfigPath, findDuplicateIssues, toDottedPath, toIssue } from './issue.ts'
 import { findFlowIssues, findLimitIssues } from './flow.ts'
@@ -174,13 +175,12 @@ function findAdminIssues({ server: { adminHost, adminNames }, gateway }: Config)
 
 /** Checks secrets that the operator chooses. Secrets of senders are checked where their schemes are known. */
 function findSecretIssues({ hooks, gateway, tokens, channels }: Config): ConfigIssue[] {
-  const endpoints = Object.entries(channels.webhook?.endpoints ?? {})
   const chosen: readonly [ConfigPath, string | undefined, SecretEncoding?][] = [
     [['hooks', 'token'], hooks.token],
     ...(hooks.tokens ?? []).map((token, index): [ConfigPath, string] => [['hooks', 'tokens', index], token]),
     [['gateway', 'token'], gateway.token],
     ...Object.entries(tokens).map(([name, { token }]): [ConfigPath, string] => [['tokens', name, 'token'], token]),
-    ...endpoints.map(([name, { secret }]): [ConfigPath, string, SecretEncoding] => [
+    ...[...readEndpoints(channels)].map(([name, { secret }]): [ConfigPath, string, SecretEncoding] => [
       ['channels', 'webhook', 'endpoints', name, 'secret'],
       secret,
       secret.startsWith('whsec_') ? 'base64' : 'utf8',

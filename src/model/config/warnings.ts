@@ -1,9 +1,9 @@
 // Reports parts of a valid configuration that have no effect or refer to nothing. These warnings do not stop a gateway.
 import { isJsonObject, isSameJson } from '../../base/json.ts'
 import { findNearest } from '../../base/text.ts'
-import { isOwnChannel } from '../action.ts'
 import { isForwarded, findChannelIssues, findModelNameIssues, findModelFault } from './agents-rules.ts'
 import { findBudgetWarnings } from './budget-rules.ts'
+import { findChannelSection, listKnownChannels } from './channels.ts'
 import type { Config } from './config.ts'
 import { type ConfigIssue, type ConfigPath, toIssue } from './issue.ts'
 import { findMappingAgentId } from './rules.ts'
@@ -48,15 +48,12 @@ function findUnknownProviderIssues({ model, agentId: named }: Mapping, config: C
   return findModelFault(model, agentId, config) === undefined ? findModelNameIssues(model, config, at) : []
 }
 
-/** Channels that need no recipient, or get it elsewhere. */
-const withoutRecipient = ['last', 'console', 'webhook', 'github', 'gitlab', 'linear']
-
 function findRecipientIssues({ channels }: Config): ConfigIssue[] {
   const { default: route } = channels
-  if (route === undefined || route.to !== undefined || withoutRecipient.includes(route.channel)) return []
-  const section: unknown = Reflect.get(channels, route.channel)
-  const isOwn = isOwnChannel(route.channel)
-  if (isOwn || typeof section !== 'object' || section === null || Reflect.get(section, 'to') !== undefined) return []
+  if (route === undefined || route.to !== undefined) return []
+  const channel = listKnownChannels(channels)?.find(({ name }) => name === route.channel)
+  const section = findChannelSection(channels, route.channel)
+  if (channel === undefined || channel.findsRecipient || section === undefined || 'to' in section) return []
   const next = `Set channels.default.to, or channels.${route.channel}.to.`
   return [toIssue(['channels', 'default'], `has no recipient. Replies that name no recipient cannot be sent. ${next}`)]
 }

@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { loadTransforms } from '../../inline-transforms.ts'
 import type { Action } from '../../../src/model/action.ts'
-import { Config } from '../../../src/model/config/config.ts'
+import { ConfigSchema } from '../../../src/config/keys.ts'
 import type { JsonValue } from '../../../src/base/json.ts'
 import { Mapping } from '../../../src/model/config/mapping.ts'
 import { Match } from '../../../src/model/config/match.ts'
@@ -38,7 +38,7 @@ export async function run(module: string, { headers, payload }: Request, match?:
   const path = toDocumentedMatch(module).path ?? ''
   const generation = createGeneration({
     senders: builtInSenders,
-    config: Config.parse({ hooks: { enabled: true, token: 'hook-secret', allowedSessionKeyPrefixes: ['hook:'] } }),
+    config: ConfigSchema.parse({ hooks: { enabled: true, token: 'hook-secret', allowedSessionKeyPrefixes: ['hook:'] } }),
     mappings: [{ ...Mapping.parse({ match: match ?? { path }, transform: { module } }), id: module }],
     transforms: await loading,
   })

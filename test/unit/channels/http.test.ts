@@ -3,7 +3,12 @@ import { type AddressInfo, createServer as createNet, type Server } from 'node:n
 import { createServer } from 'node:http'
 import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { type HttpOutcome, type HttpRequest, createFailureReader, sendJson } from '../../../src/channels/http.ts'
+import {
+  type HttpOutcome,
+  type HttpRequest,
+  createFailureReader,
+  sendJson,
+} from '../../../src/plugins/channels/shared/http.ts'
 
 const servers: Server[] = []
 afterEach(() => {

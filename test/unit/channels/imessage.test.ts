@@ -1,14 +1,13 @@
 import { expect, it } from 'vitest'
-import { createIMessageChannel } from '../../../src/channels/imessage.ts'
-import { channelSections } from '../../../src/model/config/channels.ts'
+import { imessageChannel } from '../../../src/plugins/channels/imessage.ts'
 import { refuse } from '../../e2e/fakes/imessage.ts'
-import { createFetch, toOutgoing } from './stage.ts'
+import { createFetch, toOutgoing, openChannel, sectionOf } from './stage.ts'
 
 const chat = 'chat_guid:iMessage;-;+15550100'
 
 function createChannel(fetch?: typeof globalThis.fetch) {
   const config = { password: 'p&ss word', baseUrl: 'http://mac.local:1234' }
-  return createIMessageChannel(channelSections.imessage.unwrap().parse(config), fetch && { fetch })
+  return openChannel(imessageChannel, sectionOf(imessageChannel).parse(config), fetch && { fetch })
 }
 
 it.each(['+15550100', '+1 (555) 01-00', 'Someone@example.com', chat, 'chat_guid:iMessage;+;chat831551415676550949'])(

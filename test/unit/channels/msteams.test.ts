@@ -1,8 +1,7 @@
 import { expect, it } from 'vitest'
-import { createMsTeamsChannel } from '../../../src/channels/msteams.ts'
-import { channelSections } from '../../../src/model/config/channels.ts'
+import { msteamsChannel } from '../../../src/plugins/channels/msteams.ts'
 import { refuse, refuseLogin } from '../../e2e/fakes/msteams.ts'
-import { toOutgoing } from './stage.ts'
+import { toOutgoing, openChannel, sectionOf } from './stage.ts'
 
 const to = '19:ab12@thread.tacv2'
 
@@ -19,8 +18,8 @@ function createStage({ login, connector }: { login?: () => Answer | Promise<Answ
     const answer = isLogin ? await (login?.() ?? granted) : (connector?.() ?? { status: 201, body: { id: 'activity' } })
     return new Response(JSON.stringify(answer.body ?? {}), { status: answer.status })
   }
-  const config = channelSections.msteams.unwrap().parse({ appId: 'app', appPassword: 'secret-of-app' })
-  const channel = createMsTeamsChannel(config, { fetch, clock: () => now })
+  const config = sectionOf(msteamsChannel).parse({ appId: 'app', appPassword: 'secret-of-app' })
+  const channel = openChannel(msteamsChannel, config, { fetch, clock: () => now })
   return { asked, channel, send: () => channel.send(toOutgoing({ to })), pass: (ms: number) => void (now += ms) }
 }
 

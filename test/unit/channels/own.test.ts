@@ -1,7 +1,7 @@
 // Channels in code: what their results and exceptions mean.
 import { describe, expect, test } from 'vitest'
-import { createOwnChannel } from '../../../src/channels/own.ts'
-import type { ChannelDefinition, Outgoing } from '../../../src/model/channel.ts'
+import { createOwnChannel } from '../../../src/plugins/channels/shared/own.ts'
+import type { SimpleChannelDefinition, Outgoing } from '../../../src/model/channel.ts'
 import { toProblemRecord, Problem } from '../../../src/model/problem.ts'
 
 const message: Outgoing = {
@@ -13,13 +13,24 @@ const message: Outgoing = {
   run: { id: 'r', agentId: 'main', name: 'CI', hops: 1 },
 }
 
-function open(definition: Omit<Partial<ChannelDefinition<unknown>>, 'send'> & { send?: unknown }) {
+const host = { fetch: globalThis.fetch, clock: Date.now, write() {} }
+
+function open(definition: Omit<Partial<SimpleChannelDefinition<unknown>>, 'send'> & { send?: unknown }) {
   const toThrown = (thrown: unknown) => (thrown instanceof Error ? `a ${thrown.name} at x.ts:1` : 'something')
   // as: authors may return anything
-  const given = { send: () => ({ kind: 'sent', id: '1' }), ...definition } as ChannelDefinition<unknown>
+  const given = { send: () => ({ kind: 'sent', id: '1' }), ...definition } as SimpleChannelDefinition<unknown>
   return createOwnChannel(
-    { kind: 'sound', name: 'x', definition: given, options: { token: 't' }, hash: 'h', describeThrown: toThrown },
-    undefined,
+    {
+      kind: 'sound',
+      id: 'own:x',
+      label: 'hooks/channels/x',
+      definition: given,
+      options: { token: 't' },
+      hash: 'h',
+      describeThrown: toThrown,
+    },
+    {},
+    host,
   )
 }
 
@@ -90,7 +101,11 @@ describe('a channel in code', () => {
 
   test('a reply to a channel in code that does not load waits until the code is fixed', async () => {
     const problem = toProblemRecord(new Problem('channel-failed', 'hooks/channels/x.ts does not build.'))
-    const channel = createOwnChannel({ kind: 'broken', name: 'x', problem }, 'harbour')
+    const channel = createOwnChannel(
+      { kind: 'broken', id: 'own:x', label: 'hooks/channels/x', problem },
+      { to: 'harbour' },
+      host,
+    )
     expect(channel).toMatchObject({ id: 'own:x', to: 'harbour' })
     expect(await channel.send(message)).toEqual({
       kind: 'rate-limited',

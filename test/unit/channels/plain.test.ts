@@ -1,21 +1,20 @@
 // Alerts: a name from a request is shown as it was written, and is no markup, link or mention in any channel.
 import { Lexer, type Token } from 'marked'
 import { describe, expect, test } from 'vitest'
-import { createDiscordChannel } from '../../../src/channels/discord.ts'
-import { createGitHubChannel } from '../../../src/channels/github.ts'
-import { createGitLabChannel } from '../../../src/channels/gitlab.ts'
-import { createIMessageChannel } from '../../../src/channels/imessage.ts'
-import { createLinearChannel } from '../../../src/channels/linear.ts'
-import { createMattermostChannel } from '../../../src/channels/mattermost.ts'
-import { createMsTeamsChannel } from '../../../src/channels/msteams.ts'
-import { createOwnChannel } from '../../../src/channels/own.ts'
-import { createSignalChannel } from '../../../src/channels/signal.ts'
-import { createSlackChannel } from '../../../src/channels/slack.ts'
-import { createTelegramChannel } from '../../../src/channels/telegram.ts'
-import { createWhatsAppChannel } from '../../../src/channels/whatsapp.ts'
+import { discordChannel } from '../../../src/plugins/channels/discord.ts'
+import { githubChannel } from '../../../src/plugins/channels/github.ts'
+import { gitlabChannel } from '../../../src/plugins/channels/gitlab.ts'
+import { imessageChannel } from '../../../src/plugins/channels/imessage.ts'
+import { linearChannel } from '../../../src/plugins/channels/linear.ts'
+import { mattermostChannel } from '../../../src/plugins/channels/mattermost.ts'
+import { msteamsChannel } from '../../../src/plugins/channels/msteams.ts'
+import { createOwnChannel } from '../../../src/plugins/channels/shared/own.ts'
+import { signalChannel } from '../../../src/plugins/channels/signal.ts'
+import { slackChannel } from '../../../src/plugins/channels/slack.ts'
+import { telegramChannel } from '../../../src/plugins/channels/telegram.ts'
+import { whatsappChannel } from '../../../src/plugins/channels/whatsapp.ts'
 import type { Channel } from '../../../src/model/channel.ts'
-import { channelSections } from '../../../src/model/config/channels.ts'
-import { toOutgoing } from './stage.ts'
+import { toOutgoing, openChannel, sectionOf } from './stage.ts'
 
 const names = [
   '[renew](http://evil.example/x)',
@@ -61,8 +60,6 @@ function readMarkdown(markdown: string): { seen: string; kinds: string[] } {
 
 const unbreak = (text: string) => text.replaceAll('\u200B', '')
 const decodeXml = (text: string) => text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
-const { discord, github, gitlab, imessage, linear, mattermost, msteams, signal, slack, telegram, whatsapp } =
-  channelSections
 
 /** No part is an address that a chat makes a link, or a mention. */
 function expectNoLink(text: string): void {
@@ -78,8 +75,8 @@ describe.each(names)('an alert that names %j', (name) => {
   const text = `Hookloom: the hook "${name}" is parked.`
 
   test('is in Slack text that is no mrkdwn', async () => {
-    const config = slack.unwrap().parse({ botToken: 't' })
-    const body = await post((fetch) => createSlackChannel(config, { fetch }), 'C024BE91L', text)
+    const config = sectionOf(slackChannel).parse({ botToken: 't' })
+    const body = await post((fetch) => openChannel(slackChannel, config, { fetch }), 'C024BE91L', text)
     expect(body).toMatchObject({ mrkdwn: false, unfurl_links: false })
     expect(unbreak(decodeXml(String(body['text'])))).toBe(text)
     expect(body['text']).not.toMatch(/[<>]/)
@@ -87,16 +84,16 @@ describe.each(names)('an alert that names %j', (name) => {
   })
 
   test('is in Telegram text without entities', async () => {
-    const config = telegram.unwrap().parse({ botToken: 't' })
-    const body = await post((fetch) => createTelegramChannel(config, { fetch }), '42', text)
+    const config = sectionOf(telegramChannel).parse({ botToken: 't' })
+    const body = await post((fetch) => openChannel(telegramChannel, config, { fetch }), '42', text)
     expect(unbreak(decodeXml(String(body['text'])))).toBe(text)
     expect(body['text']).not.toMatch(/[<>]/)
     expectNoMention(decodeXml(String(body['text'])).replaceAll(/<(?=[@!#/])/g, ''))
   })
 
   test('is in Teams plain text', async () => {
-    const config = msteams.unwrap().parse({ appId: 'a', appPassword: 'p', tenantId: 't' })
-    const body = await post((fetch) => createMsTeamsChannel(config, { fetch }), '19:x@thread.tacv2', text)
+    const config = sectionOf(msteamsChannel).parse({ appId: 'a', appPassword: 'p', tenantId: 't' })
+    const body = await post((fetch) => openChannel(msteamsChannel, config, { fetch }), '19:x@thread.tacv2', text)
     expect(body).toMatchObject({ textFormat: 'plain' })
     expect(unbreak(String(body['text']))).toBe(text)
     expectNoLink(String(body['text']))
@@ -105,20 +102,41 @@ describe.each(names)('an alert that names %j', (name) => {
   const bots: [string, (fetch: typeof globalThis.fetch) => Channel, string, string][] = [
     [
       'discord',
-      (fetch) => createDiscordChannel(discord.unwrap().parse({ botToken: 't' }), { fetch }),
+      (fetch) => openChannel(discordChannel, sectionOf(discordChannel).parse({ botToken: 't' }), { fetch }),
       '381870553235193857',
       'content',
     ],
     [
       'mattermost',
       (fetch) =>
-        createMattermostChannel(mattermost.unwrap().parse({ token: 't', baseUrl: 'https://chat.example' }), { fetch }),
+        openChannel(
+          mattermostChannel,
+          sectionOf(mattermostChannel).parse({ token: 't', baseUrl: 'https://chat.example' }),
+          {
+            fetch,
+          },
+        ),
       'abcdefghijklmnopqrstuvwxyz',
       'message',
     ],
-    ['github', (fetch) => createGitHubChannel(github.unwrap().parse({ token: 't' }), { fetch }), 'a/b#1', 'body'],
-    ['gitlab', (fetch) => createGitLabChannel(gitlab.unwrap().parse({ token: 't' }), { fetch }), 'a/b#1', 'body'],
-    ['linear', (fetch) => createLinearChannel(linear.unwrap().parse({ apiKey: 't' }), { fetch }), 'ENG-1', 'body'],
+    [
+      'github',
+      (fetch) => openChannel(githubChannel, sectionOf(githubChannel).parse({ token: 't' }), { fetch }),
+      'a/b#1',
+      'body',
+    ],
+    [
+      'gitlab',
+      (fetch) => openChannel(gitlabChannel, sectionOf(gitlabChannel).parse({ token: 't' }), { fetch }),
+      'a/b#1',
+      'body',
+    ],
+    [
+      'linear',
+      (fetch) => openChannel(linearChannel, sectionOf(linearChannel).parse({ apiKey: 't' }), { fetch }),
+      'ENG-1',
+      'body',
+    ],
   ]
 
   test.each(bots)('is in %s text without Markdown', async (channel, create, to, field) => {
@@ -138,8 +156,16 @@ describe.each(names)('an alert that names %j', (name) => {
       send: (given: { text: string; format: string }) => (sent.push(given), { kind: 'sent' as const, id: '1' }),
     }
     const describeThrown = () => 'something'
-    const own = { kind: 'sound' as const, name: 'x', definition, options: {}, hash: 'h', describeThrown }
-    await post(() => createOwnChannel(own, undefined), 'x', text)
+    const own = {
+      kind: 'sound' as const,
+      id: 'own:x',
+      label: 'hooks/channels/x',
+      definition,
+      options: {},
+      hash: 'h',
+      describeThrown,
+    }
+    await post(() => createOwnChannel(own, {}, { fetch: globalThis.fetch, clock: Date.now, write() {} }), 'x', text)
     expect(sent[0]?.format).toBe('markdown')
     expect(readMarkdown(sent[0]?.text ?? '').kinds).toEqual([])
   })
@@ -147,18 +173,28 @@ describe.each(names)('an alert that names %j', (name) => {
   test('is in Signal, iMessage and WhatsApp text without styles', async () => {
     const plain = [
       await post(
-        (fetch) => createSignalChannel(signal.unwrap().parse({ baseUrl: 'http://s.example' }), { fetch }),
+        (fetch) =>
+          openChannel(signalChannel, sectionOf(signalChannel).parse({ baseUrl: 'http://s.example' }), { fetch }),
         '+15550100',
         text,
       ),
       await post(
         (fetch) =>
-          createIMessageChannel(imessage.unwrap().parse({ baseUrl: 'http://b.example', password: 'p' }), { fetch }),
+          openChannel(
+            imessageChannel,
+            sectionOf(imessageChannel).parse({ baseUrl: 'http://b.example', password: 'p' }),
+            {
+              fetch,
+            },
+          ),
         'chat_guid:x',
         text,
       ),
       await post(
-        (fetch) => createWhatsAppChannel(whatsapp.unwrap().parse({ phoneNumberId: '1', accessToken: 'a' }), { fetch }),
+        (fetch) =>
+          openChannel(whatsappChannel, sectionOf(whatsappChannel).parse({ phoneNumberId: '1', accessToken: 'a' }), {
+            fetch,
+          }),
         '+15550100',
         text,
       ),
@@ -173,10 +209,10 @@ describe.each(names)('an alert that names %j', (name) => {
 })
 
 test('a reply keeps its markup in the same channels', async () => {
-  const config = slack.unwrap().parse({ botToken: 't' })
+  const config = sectionOf(slackChannel).parse({ botToken: 't' })
   const sent: string[] = []
   const fetch: typeof globalThis.fetch = async (_, init) => (sent.push(String(init?.body)), new Response('{}'))
-  await createSlackChannel(config, { fetch }).send(toOutgoing({ to: 'C024BE91L', text: '**bold**' }))
+  await openChannel(slackChannel, config, { fetch }).send(toOutgoing({ to: 'C024BE91L', text: '**bold**' }))
   expect(JSON.parse(sent[0] ?? '')).toMatchObject({ text: '*bold*' })
   expect(sent[0]).not.toContain('mrkdwn')
 })

@@ -1,14 +1,13 @@
 // The valid recipients of each channel, and the reason for each refusal.
 import { describe, expect, it } from 'vitest'
-import { createDiscordChannel } from '../../../src/channels/discord.ts'
-import { createGitLabChannel } from '../../../src/channels/gitlab.ts'
-import { createLinearChannel } from '../../../src/channels/linear.ts'
-import { createMattermostChannel } from '../../../src/channels/mattermost.ts'
-import { createSlackChannel } from '../../../src/channels/slack.ts'
-import { createTelegramChannel } from '../../../src/channels/telegram.ts'
+import { discordChannel } from '../../../src/plugins/channels/discord.ts'
+import { gitlabChannel } from '../../../src/plugins/channels/gitlab.ts'
+import { linearChannel } from '../../../src/plugins/channels/linear.ts'
+import { mattermostChannel } from '../../../src/plugins/channels/mattermost.ts'
+import { slackChannel } from '../../../src/plugins/channels/slack.ts'
+import { telegramChannel } from '../../../src/plugins/channels/telegram.ts'
 import type { Channel } from '../../../src/model/channel.ts'
-import { channelSections } from '../../../src/model/config/channels.ts'
-import { toOutgoing } from './stage.ts'
+import { toOutgoing, openChannel, sectionOf } from './stage.ts'
 
 const id26 = 'abcdefghijklmnopqrstuvwxyz'
 const never: typeof fetch = async () => {
@@ -16,20 +15,23 @@ const never: typeof fetch = async () => {
 }
 
 const createTelegram = (config: object) =>
-  createTelegramChannel(channelSections.telegram.unwrap().parse({ botToken: 't', ...config }), { fetch: never })
+  openChannel(telegramChannel, sectionOf(telegramChannel).parse({ botToken: 't', ...config }), { fetch: never })
 const createDiscord = (config: object) =>
-  createDiscordChannel(channelSections.discord.unwrap().parse({ botToken: 't', ...config }), { fetch: never })
+  openChannel(discordChannel, sectionOf(discordChannel).parse({ botToken: 't', ...config }), { fetch: never })
 const createSlack = (config: object) =>
-  createSlackChannel(channelSections.slack.unwrap().parse({ botToken: 't', ...config }), { fetch: never })
+  openChannel(slackChannel, sectionOf(slackChannel).parse({ botToken: 't', ...config }), { fetch: never })
 const createMattermost = (config: object) =>
-  createMattermostChannel(
-    channelSections.mattermost.unwrap().parse({ token: 't', baseUrl: 'https://chat.example', ...config }),
-    { fetch: never },
+  openChannel(
+    mattermostChannel,
+    sectionOf(mattermostChannel).parse({ token: 't', baseUrl: 'https://chat.example', ...config }),
+    {
+      fetch: never,
+    },
   )
 const createGitLab = (config: object) =>
-  createGitLabChannel(channelSections.gitlab.unwrap().parse({ token: 't', ...config }), { fetch: never })
+  openChannel(gitlabChannel, sectionOf(gitlabChannel).parse({ token: 't', ...config }), { fetch: never })
 const createLinear = (config: object) =>
-  createLinearChannel(channelSections.linear.unwrap().parse({ apiKey: 't', ...config }), { fetch: never })
+  openChannel(linearChannel, sectionOf(linearChannel).parse({ apiKey: 't', ...config }), { fetch: never })
 
 type Row = [name: string, create: (config: object) => Channel, good: string[], bad: string[]]
 const rows: Row[] = [

@@ -1,11 +1,10 @@
 import { expect, it } from 'vitest'
-import { createSignalChannel } from '../../../src/channels/signal.ts'
-import { channelSections } from '../../../src/model/config/channels.ts'
+import { signalChannel } from '../../../src/plugins/channels/signal.ts'
 import { buildRpcError, toResult } from '../../e2e/fakes/signal.ts'
-import { createFetch, toOutgoing } from './stage.ts'
+import { createFetch, toOutgoing, openChannel, sectionOf } from './stage.ts'
 
 function createChannel(fetch?: typeof globalThis.fetch) {
-  return createSignalChannel(channelSections.signal.unwrap().parse({}), fetch && { fetch })
+  return openChannel(signalChannel, sectionOf(signalChannel).parse({}), fetch && { fetch })
 }
 
 it.each([

@@ -1,16 +1,15 @@
 import { expect, it } from 'vitest'
-import { createWebhookChannel } from '../../../src/channels/webhook.ts'
-import { channelSections } from '../../../src/model/config/channels.ts'
-import { createFetch, toOutgoing } from './stage.ts'
+import { webhookChannel } from '../../../src/plugins/channels/webhook.ts'
+import { createFetch, toOutgoing, openChannel, sectionOf } from './stage.ts'
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
-const section = channelSections.webhook.unwrap()
+const section = sectionOf(webhookChannel)
 
 function createChannel(
   endpoints: Record<string, object>,
   { to, fetch }: { to?: string; fetch?: typeof globalThis.fetch } = {},
 ) {
-  return createWebhookChannel(section.parse({ endpoints, ...(to && { to }) }), fetch && { fetch })
+  return openChannel(webhookChannel, section.parse({ endpoints, ...(to && { to }) }), fetch && { fetch })
 }
 
 const ops = { url: 'https://ops.example.com/in?key=hidden', secret }

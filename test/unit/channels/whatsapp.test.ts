@@ -1,13 +1,12 @@
 import { expect, it } from 'vitest'
-import { createWhatsAppChannel } from '../../../src/channels/whatsapp.ts'
-import { channelSections } from '../../../src/model/config/channels.ts'
-import { createFetch, toOutgoing } from './stage.ts'
+import { whatsappChannel } from '../../../src/plugins/channels/whatsapp.ts'
+import { createFetch, toOutgoing, openChannel, sectionOf } from './stage.ts'
 
 const accessToken = 'EAAG-secret'
 
 function createChannel(fetch?: typeof globalThis.fetch, to?: string) {
-  const config = channelSections.whatsapp.unwrap().parse({ accessToken, phoneNumberId: '1065', ...(to && { to }) })
-  return createWhatsAppChannel(config, fetch && { fetch })
+  const config = sectionOf(whatsappChannel).parse({ accessToken, phoneNumberId: '1065', ...(to && { to }) })
+  return openChannel(whatsappChannel, config, fetch && { fetch })
 }
 
 it.each(['+15550100', '15550100', '+1 (555) 0100', 'whatsapp:+15550100', '+49 171.123-4567'])(

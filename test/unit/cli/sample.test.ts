@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { presets } from '../../../presets/index.ts'
 import { buildSample } from '../../../src/cli/requests/sample.ts'
-import { Config } from '../../../src/model/config/config.ts'
+import { ConfigSchema } from '../../../src/config/keys.ts'
 import type { Preset } from '../../../src/model/preset.ts'
 import { builtInSenders } from '../../../src/built-in.ts'
 
@@ -17,7 +17,7 @@ function buildRecorded(headers: readonly string[]) {
   const preset: Preset | undefined = presets.find(({ name }) => name === 'github')
   if (preset === undefined) throw new Error('there is a preset github')
   const origin = { label: '', fixtures, page: undefined, hash: '', describeThrown: String }
-  const config = Config.parse({ hooks: { presets: [{ name: 'github', secret: 'a'.repeat(32) }] } })
+  const config = ConfigSchema.parse({ hooks: { presets: [{ name: 'github', secret: 'a'.repeat(32) }] } })
   return buildSample(
     config,
     { name: 'github', preset, origin },

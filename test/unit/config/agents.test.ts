@@ -1,10 +1,10 @@
 // Agents, models, runners and channels: every name in a configuration must refer to something, or its key is reported.
 import { describe, expect, test } from 'vitest'
-import { Config } from '../../../src/model/config/config.ts'
+import { ConfigSchema } from '../../../src/config/keys.ts'
 import { findConfigIssues } from '../../../src/model/config/rules.ts'
 
 function findIssues(parts: object): string[] {
-  return findConfigIssues(Config.parse(parts)).map(({ text }) => text)
+  return findConfigIssues(ConfigSchema.parse(parts)).map(({ text }) => text)
 }
 
 const local = { providers: { local: { kind: 'openai-compatible', baseUrl: 'http://127.0.0.1:11434/v1' } } }
@@ -74,9 +74,11 @@ test.each([
   [10, 600_000],
   ['0', 0],
 ])('heartbeat.every %j is %d ms', (every, ms) => {
-  expect(Config.parse({ agents: { defaults: { heartbeat: { every } } } }).agents.defaults.heartbeat.every).toBe(ms)
+  expect(ConfigSchema.parse({ agents: { defaults: { heartbeat: { every } } } }).agents.defaults.heartbeat.every).toBe(
+    ms,
+  )
 })
 
 test.each(['soon', '-5m', '10 weeks', -1])('heartbeat.every %j is refused', (every) => {
-  expect(Config.safeParse({ agents: { defaults: { heartbeat: { every } } } }).success).toBe(false)
+  expect(ConfigSchema.safeParse({ agents: { defaults: { heartbeat: { every } } } }).success).toBe(false)
 })

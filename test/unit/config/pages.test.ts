@@ -3,8 +3,7 @@ import { parse, type ParseError } from 'jsonc-parser'
 import { expect, test } from 'vitest'
 import { parseConfig } from '../../../src/config/config.ts'
 import { CommandRunnerConfig } from '../../../src/model/config/agents.ts'
-import { ChannelsConfig } from '../../../src/model/config/channels.ts'
-import { Config } from '../../../src/model/config/config.ts'
+import { builtInChannels, ConfigSchema } from '../../../src/config/keys.ts'
 import { HooksConfig } from '../../../src/model/config/hooks.ts'
 import { Mapping } from '../../../src/model/config/mapping.ts'
 import { pages, readBlocks } from '../../pages.ts'
@@ -19,10 +18,13 @@ function toValue(name: string): string {
 
 /** Where a part of a configuration belongs, found by the schema that has all of its keys. */
 const places: readonly { readonly keys: readonly string[]; readonly put: (part: Part) => Part }[] = [
-  { keys: Object.keys(Config.shape), put: (part) => part },
+  { keys: Object.keys(ConfigSchema.shape), put: (part) => part },
   { keys: Object.keys(Mapping.shape), put: (part) => ({ hooks: { mappings: [part] } }) },
   { keys: Object.keys(HooksConfig.shape), put: (part) => ({ hooks: part }) },
-  { keys: Object.keys(ChannelsConfig.shape), put: (part) => ({ channels: part }) },
+  {
+    keys: ['default', 'retry', 'own', ...builtInChannels.map(({ name }) => name)],
+    put: (part) => ({ channels: part }),
+  },
   {
     keys: Object.keys(CommandRunnerConfig.shape),
     put: (part) => ({ runners: { mine: { kind: 'command', command: 'agent', ...part } } }),
@@ -54,7 +56,7 @@ test('the pages have configurations to check', () => {
 
 test.each(shown)('the example of $page under "$section" is a valid configuration', ({ text }) => {
   const filled = toConfig(text.replaceAll(/\$\{(\w+)\}/g, (_, name: string) => toValue(name)))
-  expect(Config.safeParse(filled).error?.issues).toBeUndefined()
+  expect(ConfigSchema.safeParse(filled).error?.issues).toBeUndefined()
   // a part of a configuration omits other parts, so only a whole one is parsed
   if (!isWhole(text)) return
   const named = [...text.matchAll(/\$\{(\w+)\}/g)].map(([, name = '']) => [name, toValue(name)])

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { describeDatabase } from '../../../src/base/postgres-url.ts'
 import { parseConfig } from '../../../src/config/config.ts'
 import { findBudgetWarnings } from '../../../src/model/config/budget-rules.ts'
-import { Config } from '../../../src/model/config/config.ts'
+import { ConfigSchema } from '../../../src/config/keys.ts'
 
 const token = 'a-token-of-the-hooks'
 const check = (data: object): readonly string[] => parseConfig(JSON.stringify(data), {}).problems
@@ -685,9 +685,9 @@ describe('rules for budgets', () => {
 
   test('a warning names a budget that no agent or mapping uses, and a budget whose use the runner reports too late or not at all', () => {
     const warn = (agents: object, runners: object = {}) =>
-      findBudgetWarnings(Config.parse({ budgets: { daily: { usd: 1 }, few: { turns: 2 } }, agents, runners })).map(
-        ({ text }) => text,
-      )
+      findBudgetWarnings(
+        ConfigSchema.parse({ budgets: { daily: { usd: 1 }, few: { turns: 2 } }, agents, runners }),
+      ).map(({ text }) => text)
     expect(warn({ defaults: { budgets: ['daily'] } })).toEqual([expect.stringMatching(/^budgets\.few limits nothing/)])
     const both = { budgets: ['daily', 'few'] }
     expect(warn({ defaults: both })).toEqual([])

@@ -3,20 +3,22 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type FileMode, readFileModes, checkRisks } from '../../../src/config/warnings.ts'
-import { Config } from '../../../src/model/config/config.ts'
+import { ConfigSchema } from '../../../src/config/keys.ts'
 
 const token = 'a-token-with-more-than-24-characters'
 const tight = { enabled: true, token, defaultSessionKey: 'hook:inbox', allowedSessionKeyPrefixes: ['hook:'] }
 type Parts = { hooks?: object; rest?: object; files?: FileMode[] }
 const channels = { default: { channel: 'console' } }
 const findFailing = ({ hooks = {}, rest = {}, files = [] }: Parts) =>
-  checkRisks(Config.parse({ channels, hooks: { ...tight, ...hooks }, ...rest }), { files }).filter(({ ok }) => !ok)
+  checkRisks(ConfigSchema.parse({ channels, hooks: { ...tight, ...hooks }, ...rest }), { files }).filter(
+    ({ ok }) => !ok,
+  )
 const listNames = (parts: Parts) => findFailing(parts).map(({ name }) => name)
 
 describe('findings of doctor', () => {
   test('doctor runs these checks, and a safe configuration passes all of them', () => {
     expect(listNames({})).toEqual([])
-    expect(checkRisks(Config.parse({ hooks: tight }), { files: [] }).map(({ name }) => name)).toEqual([
+    expect(checkRisks(ConfigSchema.parse({ hooks: tight }), { files: [] }).map(({ name }) => name)).toEqual([
       'token-length',
       'token-reuse',
       'trusted-proxies',
@@ -41,7 +43,7 @@ describe('findings of doctor', () => {
     ]
     const list = [{ id: 'main' }, { id: 'echo', runner: 'echo' }, { id: 'ops', maxTurnsPerHour: 7 }]
     const agents = { defaults: { runner: 'claude' }, list }
-    const findings = checkRisks(Config.parse({ channels, hooks: { ...tight, mappings }, agents }), { files: [] })
+    const findings = checkRisks(ConfigSchema.parse({ channels, hooks: { ...tight, mappings }, agents }), { files: [] })
     expect(findings.find(({ name }) => name === 'turns-per-hour')).toMatchObject({
       ok: true,
       detail: expect.stringContaining(
@@ -59,7 +61,7 @@ describe('findings of doctor', () => {
     ['with a section of a channel', { channels: { telegram } }, false],
     ['with a channel in code', { channels: { own: { ntfy: {} } } }, false],
   ])('doctor says whether a configuration %s has a channel for replies', (_, rest, isFound) => {
-    const found = checkRisks(Config.parse({ hooks: tight, ...rest }), { files: [] }).filter(({ ok }) => !ok)
+    const found = checkRisks(ConfigSchema.parse({ hooks: tight, ...rest }), { files: [] }).filter(({ ok }) => !ok)
     const expected = { name: 'channels', detail: expect.stringContaining('no channel is configured') }
     expect(found).toMatchObject(isFound ? [expected] : [])
   })
@@ -181,7 +183,7 @@ describe('findings of doctor', () => {
 
   test('a warning of doctor names the line of its key', () => {
     const text = '{\n  "hooks": {\n    "mappings": [\n      { "agentId": "x" }\n    ]\n  }\n}'
-    const [found] = checkRisks(Config.parse({ channels, hooks: { ...tight, mappings: [{ agentId: 'x' }] } }), {
+    const [found] = checkRisks(ConfigSchema.parse({ channels, hooks: { ...tight, mappings: [{ agentId: 'x' }] } }), {
       files: [],
       text,
     }).filter(({ ok }) => !ok)

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { createInbox } from '../../../src/deliveries/mailbox.ts'
 import { type GmailPayload, toMailKey } from '../../../src/gmail/mail.ts'
-import { Config } from '../../../src/model/config/config.ts'
+import { ConfigSchema } from '../../../src/config/keys.ts'
 import { silentLog } from '../../../src/model/log.ts'
 import { createGeneration } from '../../../src/pipeline/generation.ts'
 import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
@@ -33,7 +33,7 @@ const toPayload = (id: string): GmailPayload => ({
 function createStage(store = createMemoryStore({ clock: () => 5 }), fails: readonly string[] = []) {
   const generation = createGeneration({
     senders: builtInSenders,
-    config: Config.parse({}),
+    config: ConfigSchema.parse({}),
     mappings: [],
     transforms: new Map(),
   })

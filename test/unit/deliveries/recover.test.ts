@@ -6,7 +6,7 @@ import { createRecovery } from '../../../src/deliveries/recovery/recovery.ts'
 import { scanOutbox } from '../../../src/deliveries/recovery/scan.ts'
 import { createAlerts } from '../../../src/jobs/alerts.ts'
 import type { Outbox, SentAttempt } from '../../../src/recover/outbox.ts'
-import { Config } from '../../../src/model/config/config.ts'
+import { ConfigSchema } from '../../../src/config/keys.ts'
 import { Mapping, type MappingInput } from '../../../src/model/config/mapping.ts'
 import { silentLog } from '../../../src/model/log.ts'
 import { Problem } from '../../../src/model/problem.ts'
@@ -33,7 +33,7 @@ function createStage(
   const store = given ?? createMemoryStore({ clock })
   const secret = 'a-secret-of-sixteen-bytes'
   const mapping = Mapping.parse({ match: { path: 'in' }, verify: { scheme: 'github', secret }, recover })
-  const config = Config.parse({ hooks: { enabled: true, token: 'hook-secret-0123456789abcdefghij' } })
+  const config = ConfigSchema.parse({ hooks: { enabled: true, token: 'hook-secret-0123456789abcdefghij' } })
   const mappings = [{ ...mapping, id: 'one' }]
   const generation = createGeneration({ senders: builtInSenders, config, mappings, transforms: new Map() })
   const lines: string[] = []

@@ -1,7 +1,7 @@
 import { EventEmitter, once } from 'node:events'
 import { expect, onTestFinished, test } from 'vitest'
 import { createMetrics } from '../../../src/http/metrics.ts'
-import { Config } from '../../../src/model/config/config.ts'
+import { ConfigSchema } from '../../../src/config/keys.ts'
 import { findPeriod } from '../../../src/model/budgets.ts'
 import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
 import { createClock, newDelivery, newJob } from '../../contract/stage.ts'
@@ -14,7 +14,7 @@ test('the metrics show for each budget its spent and reserved amounts, its raise
   const clock = createClock()
   const store = createMemoryStore({ clock })
   onTestFinished(() => store.close())
-  let config = Config.parse({ budgets: { daily: { usd: 2, turns: 2 } } })
+  let config = ConfigSchema.parse({ budgets: { daily: { usd: 2, turns: 2 } } })
   const metrics = createMetrics({ store, config: () => config, clock })
   const { daily } = config.budgets
   if (daily === undefined) throw new Error('no budget')
@@ -53,7 +53,7 @@ test('the metrics show for each budget its spent and reserved amounts, its raise
   expect(next).toContain('hookloom_budget_reserved{budget="daily",unit="turns"} 0')
 
   // a budget that was removed is not shown with its last value
-  config = Config.parse({})
+  config = ConfigSchema.parse({})
   expect(await readBudgetLines(metrics)).toEqual([])
 })
 
@@ -61,7 +61,7 @@ test('two readers at the same time both see all gauges, however slowly the store
   const clock = createClock()
   const store = createMemoryStore({ clock })
   onTestFinished(() => store.close())
-  const config = Config.parse({ budgets: { daily: { turns: 2 } } })
+  const config = ConfigSchema.parse({ budgets: { daily: { turns: 2 } } })
   // the first reader waits for the pauses, and then the second reader waits for the budgets
   const answers = new EventEmitter()
   const [mayReadHolds, mayReadBudgets] = [once(answers, 'first'), once(answers, 'second')]
@@ -95,7 +95,7 @@ test('the metrics count the turns that wait for a budget', async () => {
   const clock = createClock()
   const store = createMemoryStore({ clock })
   onTestFinished(() => store.close())
-  const config = Config.parse({ budgets: { daily: { turns: 1 } } })
+  const config = ConfigSchema.parse({ budgets: { daily: { turns: 1 } } })
   const { daily } = config.budgets
   if (daily === undefined) throw new Error('no budget')
   const asked = { name: 'daily', ...findPeriod(daily, clock()), limits: { turns: 1 } }

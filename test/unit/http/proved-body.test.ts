@@ -1,7 +1,7 @@
 // No header changes the payload of a proved request.
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { Config } from '../../../src/model/config/config.ts'
+import { ConfigSchema } from '../../../src/config/keys.ts'
 import { Mapping } from '../../../src/model/config/mapping.ts'
 import { readPayload } from '../../../src/model/body.ts'
 import { Problem } from '../../../src/model/problem.ts'
@@ -14,7 +14,7 @@ import { builtInSenders } from '../../../src/built-in.ts'
 /** A hook whose deliveries are already proved: how a body is read does not depend on the scheme. */
 function buildHook(accept: ('text' | 'xml')[]) {
   const mapping = Mapping.parse({ match: { path: 'in' }, ...(accept.length > 0 && { accept }) })
-  const config = Config.parse({ hooks: { token: 'hook-secret' } })
+  const config = ConfigSchema.parse({ hooks: { token: 'hook-secret' } })
   return createGeneration({
     senders: builtInSenders,
     config,

@@ -1,6 +1,6 @@
 import Router from '@koa/router'
 import { expect, test } from 'vitest'
-import { Config } from '../../../src/model/config/config.ts'
+import { ConfigSchema } from '../../../src/config/keys.ts'
 import type { RefusedCalls, RefusedQuery } from '../../../src/deliveries/refused/calls.ts'
 import { addRefusalRoutes } from '../../../src/http/api/refusals.ts'
 import { Refusals } from '../../../src/http/refusals.ts'
@@ -13,7 +13,7 @@ async function startRefused({ list, find }: Partial<Pick<RefusedCalls, 'list' | 
   const router = new Router()
   const generation = createGeneration({
     senders: builtInSenders,
-    config: Config.parse({}),
+    config: ConfigSchema.parse({}),
     mappings: [],
     transforms: new Map(),
   })

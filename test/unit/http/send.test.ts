@@ -3,7 +3,7 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, expect, test, vi } from 'vitest'
 import { send } from '../../../src/http/api/send.ts'
-import { Config } from '../../../src/model/config/config.ts'
+import { ConfigSchema } from '../../../src/config/keys.ts'
 import { createGeneration } from '../../../src/pipeline/generation.ts'
 import { builtInSenders } from '../../../src/built-in.ts'
 
@@ -11,7 +11,7 @@ afterEach(() => void vi.restoreAllMocks())
 
 const generation = createGeneration({
   senders: builtInSenders,
-  config: Config.parse({}),
+  config: ConfigSchema.parse({}),
   mappings: [],
   transforms: new Map(),
 })

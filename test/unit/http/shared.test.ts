@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { createHandshakeSecrets } from '../../../src/http/handshake-secrets.ts'
 import { createSharing } from '../../../src/http/shared.ts'
-import { Config } from '../../../src/model/config/config.ts'
+import { ConfigSchema } from '../../../src/config/keys.ts'
 import { Mapping } from '../../../src/model/config/mapping.ts'
 import { silentLog } from '../../../src/model/log.ts'
 import { createGeneration } from '../../../src/pipeline/generation.ts'
@@ -30,7 +30,7 @@ function createStage() {
   const mapping = { ...Mapping.parse({ match: { path: 'a' }, verify: { scheme: 'asana' } }), id: 'a' }
   const generation = createGeneration({
     senders: builtInSenders,
-    config: Config.parse({}),
+    config: ConfigSchema.parse({}),
     mappings: [mapping],
     transforms: new Map(),
   })

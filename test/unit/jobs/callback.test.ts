@@ -1,7 +1,7 @@
 // The callback of a run: it is posted once the run has ended, whatever its end, and tried again until it arrives.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { createWebhookChannel } from '../../../src/channels/webhook.ts'
-import { channelSections } from '../../../src/model/config/channels.ts'
+import { webhookChannel } from '../../../src/plugins/channels/webhook.ts'
+import { openChannel, sectionOf } from '../channels/stage.ts'
 import type { RunResult } from '../../../src/model/runner.ts'
 import { Webhook } from 'standardwebhooks'
 import { planAgent, createStage, ok, pass, scriptChannel, scriptRunner } from './stage.ts'
@@ -38,10 +38,12 @@ function open(statuses: number[] = [], answer?: () => RunResult | undefined) {
     if (status === 0) throw new TypeError('fetch failed')
     return new Response(null, { status })
   }
-  const section = channelSections.webhook
-    .unwrap()
-    .parse({ endpoints: { ci: { url, secret }, other: { url: 'https://x.example', secret } } })
-  const channels = new Map([['webhook', createWebhookChannel(section, { fetch: request, clock: () => Date.now() })]])
+  const section = sectionOf(webhookChannel).parse({
+    endpoints: { ci: { url, secret }, other: { url: 'https://x.example', secret } },
+  })
+  const channels = new Map([
+    ['webhook', openChannel(webhookChannel, section, { fetch: request, clock: () => Date.now() })],
+  ])
   const { runner, turns } = scriptRunner(answer)
   stage.openWorker({ runner, channels })
   const accept = async (over: Parameters<typeof planAgent>[0] = {}) => {

@@ -1,6 +1,7 @@
 // The runner and the channel that need no account: echo and console.
 import { describe, expect, test } from 'vitest'
-import { createConsoleChannel } from '../../../src/channels/console.ts'
+import { consoleChannel } from '../../../src/plugins/channels/console.ts'
+import { openChannel } from '../channels/stage.ts'
 import { createEchoRunner } from '../../../src/runners/echo.ts'
 import type { RunRequest } from '../../../src/model/runner.ts'
 
@@ -55,7 +56,11 @@ describe('the echo runner', () => {
 
 async function print(text: string, name = 'CI'): Promise<string> {
   let written = ''
-  const channel = createConsoleChannel({ write: (reply) => void (written += reply.text) })
+  const channel = openChannel(
+    consoleChannel,
+    { timeoutMs: 1_000, onUnknown: 'stop' },
+    { write: (reply) => void (written += reply.text) },
+  )
   const run = { id: 'r', agentId: 'main', name, hops: 1 }
   const signal = new AbortController().signal
   const result = await channel.send({ to: undefined, text, format: 'markdown', nonce: 'n1', signal, run })

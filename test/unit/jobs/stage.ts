@@ -12,7 +12,8 @@ import type { AgentPlan } from '../../../src/jobs/plan.ts'
 import type { JobDependencies, JobSettings } from '../../../src/jobs/step.ts'
 import { createWorker, type Worker } from '../../../src/jobs/worker.ts'
 import { AgentAction, type PlannedAction, WakeAction } from '../../../src/model/action.ts'
-import { Config } from '../../../src/model/config/config.ts'
+import type { Config } from '../../../src/model/config/config.ts'
+import { ConfigSchema } from '../../../src/config/keys.ts'
 import type { Channel, Outgoing, SendResult } from '../../../src/model/channel.ts'
 import type { Job } from '../../../src/model/job.ts'
 import { silentLog } from '../../../src/model/log.ts'
@@ -107,7 +108,7 @@ const usualSettings: StageOptions['settings'] & { maxConcurrent: number } = {
 
 /** A configuration with the given keys and the defaults of all others. */
 export function buildConfig(parts: object = {}): Config {
-  return Config.parse(parts)
+  return ConfigSchema.parse(parts)
 }
 
 export type Stage = ReturnType<typeof createStage>

@@ -1,8 +1,8 @@
 // A commit whose status is set by runs, on a stage whose workers can be killed at any of their calls.
-import { createGitHubChannel } from '../../../src/channels/github.ts'
-import { createGitLabChannel } from '../../../src/channels/gitlab.ts'
+import { githubChannel } from '../../../src/plugins/channels/github.ts'
+import { openChannel, sectionOf } from '../channels/stage.ts'
+import { gitlabChannel } from '../../../src/plugins/channels/gitlab.ts'
 import type { AgentPlan } from '../../../src/jobs/plan.ts'
-import { channelSections } from '../../../src/model/config/channels.ts'
 import type { RunResult } from '../../../src/model/runner.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { createRandom } from '../../contract/interleaved.ts'
@@ -79,8 +79,8 @@ export function open(
 ) {
   const channel =
     forge === 'github'
-      ? createGitHubChannel(channelSections.github.unwrap().parse({ token: 'ghp_token' }), { fetch: request })
-      : createGitLabChannel(channelSections.gitlab.unwrap().parse({ token: 'glpat-token' }), { fetch: request })
+      ? openChannel(githubChannel, sectionOf(githubChannel).parse({ token: 'ghp_token' }), { fetch: request })
+      : openChannel(gitlabChannel, sectionOf(gitlabChannel).parse({ token: 'glpat-token' }), { fetch: request })
   const channels = new Map([[forge, channel]])
   const worker = stage.openWorker({
     runner: runner.runner,

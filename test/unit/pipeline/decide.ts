@@ -1,6 +1,6 @@
 // Builds a generation or a delivery in one line, for tests of the pure part of the pipe.
 import { toJsonBody } from '../../../src/model/body.ts'
-import { Config } from '../../../src/model/config/config.ts'
+import { ConfigSchema } from '../../../src/config/keys.ts'
 import type { Delivery } from '../../../src/model/delivery.ts'
 import type { JsonValue } from '../../../src/base/json.ts'
 import { Mapping, type MappingInput } from '../../../src/model/config/mapping.ts'
@@ -15,7 +15,10 @@ export function toGeneration(
   mappings: readonly MappingInput[],
   options: { config?: object; hooks?: object; transforms?: Record<string, (input: TransformInput) => unknown> } = {},
 ): Generation {
-  const config = Config.parse({ ...options.config, hooks: { enabled: true, token: 'hook-secret', ...options.hooks } })
+  const config = ConfigSchema.parse({
+    ...options.config,
+    hooks: { enabled: true, token: 'hook-secret', ...options.hooks },
+  })
   const named = mappings.map((mapping, index) => {
     const parsed = Mapping.parse(mapping)
     return { ...parsed, id: parsed.id ?? `mapping-${index + 1}` }

@@ -1,7 +1,7 @@
 // The flow that a mapping, the built-in hook or an agent gives to a request, and the flow sections that are refused.
 import { describe, expect, test } from 'vitest'
 import type { JsonValue } from '../../../src/base/json.ts'
-import { Config } from '../../../src/model/config/config.ts'
+import { ConfigSchema } from '../../../src/config/keys.ts'
 import { findConfigIssues } from '../../../src/model/config/rules.ts'
 import { decideOn, toGeneration, toTestDelivery } from './decide.ts'
 
@@ -118,7 +118,7 @@ describe('the flow of a run', () => {
 describe('a flow that cannot take effect is refused with the reason', () => {
   const find = (hooks: object, config: object = {}) =>
     findConfigIssues(
-      Config.parse({ limits, ...config, hooks: { enabled: true, token: 'hook-secret-0123456789', ...hooks } }),
+      ConfigSchema.parse({ limits, ...config, hooks: { enabled: true, token: 'hook-secret-0123456789', ...hooks } }),
     ).map(({ text }) => text)
   const toHooks = (flow: object, over: object = {}) => ({ mappings: [{ ...mapping, flow, ...over }] })
 

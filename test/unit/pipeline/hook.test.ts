@@ -1,6 +1,6 @@
 // The hooks that the credentials of a request open, and the rules for requests without a valid token, which are the same for every hook.
 import { expect, test } from 'vitest'
-import { Config } from '../../../src/model/config/config.ts'
+import { ConfigSchema } from '../../../src/config/keys.ts'
 import { Mapping, type MappingInput } from '../../../src/model/config/mapping.ts'
 import { createGeneration } from '../../../src/pipeline/generation.ts'
 import { findMapping } from '../../../src/pipeline/hook.ts'
@@ -10,7 +10,7 @@ import { builtInSenders } from '../../../src/built-in.ts'
 function findRules(mappings: readonly (MappingInput & { maxBodyBytes?: number })[], name = 'unknown') {
   const generation = createGeneration({
     senders: builtInSenders,
-    config: Config.parse({ hooks: { token: 'hook-secret' }, server: { maxBodyBytes: 1_000 } }),
+    config: ConfigSchema.parse({ hooks: { token: 'hook-secret' }, server: { maxBodyBytes: 1_000 } }),
     mappings: mappings.map(({ maxBodyBytes, ...mapping }, index) => ({
       ...Mapping.parse(mapping),
       id: `m-${index}`,

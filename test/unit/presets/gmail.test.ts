@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import gmail from '../../../presets/gmail/preset.ts'
 import { presets } from '../../../presets/index.ts'
-import { Config } from '../../../src/model/config/config.ts'
+import { ConfigSchema } from '../../../src/config/keys.ts'
 import type { Delivery } from '../../../src/model/delivery.ts'
 import { GmailPresetConfig } from '../../../src/model/config/gmail.ts'
 import type { JsonValue } from '../../../src/base/json.ts'
@@ -25,7 +25,7 @@ function toGeneration(options: object, config: object = {}) {
   const { mappings, maxBodyBytes } = gmail.build(gmail.options.parse(options))
   return createGeneration({
     senders: builtInSenders,
-    config: Config.parse({ hooks: { allowedSessionKeyPrefixes: ['hook:'] }, ...config }),
+    config: ConfigSchema.parse({ hooks: { allowedSessionKeyPrefixes: ['hook:'] }, ...config }),
     mappings: mappings.map((mapping) => ({ ...Mapping.parse(mapping), id: mapping.id ?? 'gmail', maxBodyBytes })),
     transforms: new Map(),
   })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { presets } from '../../../presets/index.ts'
-import { Config } from '../../../src/model/config/config.ts'
+import { ConfigSchema } from '../../../src/config/keys.ts'
 import { findMappingIssues } from '../../../src/model/config/rules.ts'
 import { isJsonObject, type JsonValue } from '../../../src/base/json.ts'
 import { Mapping } from '../../../src/model/config/mapping.ts'
@@ -36,7 +36,9 @@ function findPreset(name: string): Preset {
   return preset
 }
 
-const config = Config.parse({ hooks: { enabled: true, token: 'hook-secret', allowedSessionKeyPrefixes: ['hook:'] } })
+const config = ConfigSchema.parse({
+  hooks: { enabled: true, token: 'hook-secret', allowedSessionKeyPrefixes: ['hook:'] },
+})
 
 function mappingsOf(name: string, options: object = {}) {
   const preset = findPreset(name)

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { assemble } from '../../../src/reload/assemble.ts'
-import { Config } from '../../../src/model/config/config.ts'
+import { ConfigSchema } from '../../../src/config/keys.ts'
 
 let dir: string
 
@@ -18,18 +18,20 @@ afterAll(async () => {
 describe('invalid configurations', () => {
   test('a default recipient that its channel cannot address is refused', async () => {
     const channels = { telegram: { botToken: 't' }, default: { channel: 'telegram', to: 'nobody here' } }
-    await expect(assemble(dir, Config.parse({ channels }))).rejects.toThrow(/^channels\.default\.to: .*nobody here/)
+    await expect(assemble(dir, ConfigSchema.parse({ channels }))).rejects.toThrow(
+      /^channels\.default\.to: .*nobody here/,
+    )
     const sound = { ...channels, default: { channel: 'telegram', to: '42' } }
-    await expect(assemble(dir, Config.parse({ channels: sound }))).resolves.toBeDefined()
+    await expect(assemble(dir, ConfigSchema.parse({ channels: sound }))).resolves.toBeDefined()
   })
 
   test('a command runner that never gets its prompt is refused', async () => {
     const runners = { mine: { kind: 'command', command: 'agent', input: 'arg', args: ['--once'] } }
-    await expect(assemble(dir, Config.parse({ runners }))).rejects.toThrow(/runners\.mine/)
+    await expect(assemble(dir, ConfigSchema.parse({ runners }))).rejects.toThrow(/runners\.mine/)
   })
 
   test('an unknown option of a preset is refused, and the most similar option is suggested', async () => {
-    const assemblePreset = (entry: object) => assemble(dir, Config.parse({ hooks: { presets: [entry] } }))
+    const assemblePreset = (entry: object) => assemble(dir, ConfigSchema.parse({ hooks: { presets: [entry] } }))
     await expect(assemblePreset({ name: 'github', scret: 's' })).rejects.toMatchObject({
       frame: 'hooks.presets[0]: "scret" is not an option of this preset. Did you mean secret?',
     })
@@ -42,7 +44,7 @@ describe('invalid configurations', () => {
 
   test('two mappings without an id are refused if the same secret would open both', async () => {
     const asana = { match: { path: 'x' }, verify: { scheme: 'asana' } }
-    const assembleMappings = (...mappings: object[]) => assemble(dir, Config.parse({ hooks: { mappings } }))
+    const assembleMappings = (...mappings: object[]) => assemble(dir, ConfigSchema.parse({ hooks: { mappings } }))
     await expect(assembleMappings(asana, { ...asana, action: 'wake' })).rejects.toThrow(
       /"mapping-1" and "mapping-2".* an id\./,
     )
@@ -51,7 +53,7 @@ describe('invalid configurations', () => {
   })
 
   test('two mappings with the same id are refused: those of a preset that is listed twice, and a mapping with the name of a preset', async () => {
-    const assembleHooks = (hooks: object) => assemble(dir, Config.parse({ hooks }))
+    const assembleHooks = (hooks: object) => assemble(dir, ConfigSchema.parse({ hooks }))
     await expect(assembleHooks({ presets: ['gmail', 'gmail'] })).rejects.toThrow(
       /"gmail"\. hooks.presets has a preset twice/,
     )

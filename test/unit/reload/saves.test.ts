@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { Config } from '../../../src/model/config/config.ts'
+import { ConfigSchema } from '../../../src/config/keys.ts'
 import { silentLog } from '../../../src/model/log.ts'
 import { createGeneration } from '../../../src/pipeline/generation.ts'
 import { readSaves, rememberSaves } from '../../../src/reload/saves.ts'
@@ -11,7 +11,7 @@ import { builtInSenders } from '../../../src/built-in.ts'
 
 test('a remembered save has no secret of a newer configuration that is on disk when the files of the save are read', async () => {
   const dir = makeFolder()
-  const config = Config.parse({ hooks: { enabled: true, token: 'hook-secret-of-the-older-save' } })
+  const config = ConfigSchema.parse({ hooks: { enabled: true, token: 'hook-secret-of-the-older-save' } })
   const generation = createGeneration({ senders: builtInSenders, config, mappings: [], transforms: new Map() })
   const newer = { hooks: { enabled: true, token: 'hook-secret-of-the-newer-save' }, gateway: { token: '${A_TOKEN}' } }
   writeFileSync(join(dir, 'hookloom.jsonc'), JSON.stringify(newer))

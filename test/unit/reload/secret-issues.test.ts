@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { assemble } from '../../../src/reload/assemble.ts'
 import { parseConfig } from '../../../src/config/config.ts'
-import { Config } from '../../../src/model/config/config.ts'
+import { ConfigSchema } from '../../../src/config/keys.ts'
 import { Problem } from '../../../src/model/problem.ts'
 
 let dir: string
@@ -26,7 +26,7 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }))
 /** The reasons why the configuration is refused, one on each line; an empty text if it is valid. */
 async function findReasons(hooks: object): Promise<string> {
   try {
-    await assemble(dir, Config.parse({ hooks }))
+    await assemble(dir, ConfigSchema.parse({ hooks }))
     return ''
   } catch (error) {
     if (!(error instanceof Problem) || error.code !== 'config-invalid') throw error

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { type GenerationParts, runFixture } from '../../../src/replay/fixtures.ts'
 import { type FixtureFile, parseFixture, readFixtures, updateFixture } from '../../../src/replay/fixture-files.ts'
 import { loadTransforms } from '../../inline-transforms.ts'
-import { Config } from '../../../src/model/config/config.ts'
+import { ConfigSchema } from '../../../src/config/keys.ts'
 import { Mapping, type MappingInput } from '../../../src/model/config/mapping.ts'
 import { createConfigDir, writeFiles } from '../transforms/stage.ts'
 import { builtInSenders } from '../../../src/built-in.ts'
@@ -25,7 +25,7 @@ async function createParts(
     timeoutMs: 5000,
   })
   return {
-    config: Config.parse({ hooks: { enabled: true, token: 't', ...hooks } }),
+    config: ConfigSchema.parse({ hooks: { enabled: true, token: 't', ...hooks } }),
     mappings: named,
     transforms,
     senders: builtInSenders,

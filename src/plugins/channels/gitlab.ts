@@ -1,30 +1,35 @@
 // GitLab: comments on issues and merge requests, and commit statuses.
 // https://docs.gitlab.com/api/notes/ and https://docs.gitlab.com/api/commits/#commit-status
-import { takeStart } from '../base/text.ts'
 import { z } from 'zod'
-import { readRateLimitMs } from '../base/http.ts'
-import type { Channel, CommitStatus, SendResult } from '../model/channel.ts'
-import { signNonce } from '../model/comment.ts'
-import type { ChannelConfig } from '../model/config/channels.ts'
+import {
+  type ChannelHost,
+  type ChannelParts,
+  type ChannelSettings,
+  type CommitStatus,
+  type SendResult,
+  defineChannel,
+} from '../../define.ts'
 import {
   type CommentPage,
   maxClockSkewMs,
   findComment,
   pageSize,
+  signNonce,
   IdAnswer,
   splitComment,
   toCommentBody,
-} from './forge.ts'
+} from './shared/forge.ts'
 import {
-  type ChannelTools,
   createFailureReader,
   describeWrongRecipient,
   type HttpOutcome,
   readError,
+  readRateLimitMs,
   readSuccess,
   sendJson,
   toFailureBeforePost,
-} from './http.ts'
+} from './shared/http.ts'
+import { apiUrl, nonBlank, takeStart } from './shared/values.ts'
 
 const maxDescriptionChars = 255
 
@@ -68,7 +73,24 @@ const readFailure = createFailureReader({
 
 type Call = (method: 'GET' | 'POST', path: string, body?: object) => Promise<HttpOutcome>
 
-export function createGitLabChannel(config: ChannelConfig<'gitlab'>, { fetch }: ChannelTools = {}): Channel {
+const options = z.strictObject({
+  token: nonBlank.describe('Access token with the scope api, of a project, a group or a person.'),
+  baseUrl: apiUrl
+    .default('https://gitlab.com/api/v4')
+    .describe('URL of the API. Your own server: https://<host>/api/v4.'),
+})
+type Settings = ChannelSettings<typeof options>
+
+export const gitlabChannel = defineChannel({
+  name: 'gitlab',
+  about:
+    'Comments on GitLab, by an access token. `to`: <group>/<project>#<issue> or <group>/<project>!<merge request>.',
+  options,
+  findsRecipient: true,
+  create: createGitLabChannel,
+})
+
+function createGitLabChannel(config: Settings, { fetch }: ChannelHost): ChannelParts {
   const createCall =
     (signal: AbortSignal): Call =>
     (method, path, body) =>
@@ -83,10 +105,8 @@ export function createGitLabChannel(config: ChannelConfig<'gitlab'>, { fetch }: 
       })
 
   return {
-    id: 'gitlab',
     // a message that may have been posted is looked up by its marker
     dedupes: true,
-    to: config.to,
     whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : explainRecipient(to)),
     split: splitComment,
     async send({ to = config.to, text, format, nonce, maybeSince, signal }) {

@@ -1,12 +1,17 @@
 // A signed HTTP request to the operator's own receiver.
 // https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
-import { toWellFormed } from '../base/text.ts'
 import { createHmac } from 'node:crypto'
 import { z } from 'zod'
-import type { Channel, SendResult, WebhookEvent } from '../model/channel.ts'
-import type { ChannelConfig } from '../model/config/channels.ts'
-import { hopsHeader } from '../model/hops.ts'
-import { type ChannelTools, createFailureReader, describeWrongRecipient, sendJson } from './http.ts'
+import {
+  type ChannelHost,
+  type ChannelParts,
+  type ChannelSettings,
+  type SendResult,
+  type WebhookEvent,
+  defineChannel,
+} from '../../define.ts'
+import { createFailureReader, describeWrongRecipient, hopsHeader, sendJson } from './shared/http.ts'
+import { endpointUrl, nonBlank, toWellFormed } from './shared/values.ts'
 
 const hints = new Map([
   [401, 'It did not accept the signature. Check the secret of the endpoint on both sides.'],
@@ -15,13 +20,35 @@ const hints = new Map([
   [410, 'The endpoint no longer exists. Remove it from the configuration.'],
 ])
 
-type Endpoint = ChannelConfig<'webhook'>['endpoints'][string]
+type Endpoint = Settings['endpoints'][string]
+
+const options = z.strictObject({
+  endpoints: z
+    .record(
+      z.string(),
+      z.strictObject({
+        url: endpointUrl.describe('URL that receives the replies and the callbacks.'),
+        secret: nonBlank
+          .regex(/^(?!whsec_)|^whsec_[A-Za-z0-9+/]+={0,2}$/, 'must go on in base64 after whsec_')
+          .describe(
+            'Secret that signs each request by Standard Webhooks: whsec_… or plain text, of at least 16 bytes.',
+          ),
+      }),
+    )
+    .describe('The receivers, each under its name. No other URL is ever called.'),
+})
+type Settings = ChannelSettings<typeof options>
+
+export const webhookChannel = defineChannel({
+  name: 'webhook',
+  about: 'A signed HTTP request. `to`: the name of an endpoint.',
+  options,
+  findsRecipient: true,
+  create: createWebhookChannel,
+})
 
 /** Each attempt sends the same `webhook-id`, by which receivers drop repeats, so an ambiguous attempt may be repeated. */
-export function createWebhookChannel(
-  config: ChannelConfig<'webhook'>,
-  { fetch, clock = Date.now }: ChannelTools & { readonly clock?: () => number } = {},
-): Channel {
+function createWebhookChannel(config: Settings, { fetch, clock }: ChannelHost): ChannelParts {
   // a Map, because a name may come from a request: `constructor` must not be found
   const endpoints = new Map<string, Endpoint>(Object.entries(config.endpoints))
   const [only] = endpoints.size === 1 ? endpoints.values() : []
@@ -45,9 +72,7 @@ export function createWebhookChannel(
   }
 
   return {
-    id: 'webhook',
     dedupes: true,
-    to: config.to,
     whyNot: (to) => (findEndpoint(to) === undefined ? explainRecipient(to) : undefined),
     split: (markdown) => [markdown],
     async send({ to, text, nonce, signal, run }) {

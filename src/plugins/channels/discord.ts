@@ -1,19 +1,18 @@
 // Discord, through a bot. docs.discord.com/developers/resources/message#create-message
 import { z } from 'zod'
-import type { Channel } from '../model/channel.ts'
-import type { ChannelConfig } from '../model/config/channels.ts'
-import { splitMarkdown } from './chunks.ts'
+import { type ChannelHost, type ChannelParts, type ChannelSettings, defineChannel } from '../../define.ts'
+import { splitMarkdown } from './shared/chunks.ts'
 import {
-  type ChannelTools,
   createDirectMessages,
   readSuccess,
   describeWrongRecipient,
   createFailureReader,
   sendJson,
   toFailureBeforePost,
-} from './http.ts'
-import { safeMarkdown } from './markup.ts'
-import { render } from './markdown.ts'
+} from './shared/http.ts'
+import { safeMarkdown } from './shared/markup.ts'
+import { render } from './shared/markdown.ts'
+import { nonBlank, httpUrl } from './shared/values.ts'
 
 const limit = 2_000
 /** A message flag: no previews of links. */
@@ -38,8 +37,21 @@ const hints: Readonly<Record<string, string>> = {
   50278: 'The bot and the user share no server. Invite the bot to a server of the user, or name a channel.',
 }
 
+const options = z.strictObject({
+  botToken: nonBlank.describe('Token of the bot, from the Developer Portal.'),
+  baseUrl: httpUrl.default('https://discord.com/api/v10').describe('URL of the HTTP API. Change it only for a proxy.'),
+})
+type Settings = ChannelSettings<typeof options>
+
+export const discordChannel = defineChannel({
+  name: 'discord',
+  about: 'Discord, through a bot. `to`: a channel id, channel:<id> or user:<id>.',
+  options,
+  create: createDiscordChannel,
+})
+
 /** Discord drops a message with a nonce that the bot used in the past few minutes, so an ambiguous attempt may be repeated. */
-export function createDiscordChannel(config: ChannelConfig<'discord'>, { fetch }: ChannelTools = {}): Channel {
+function createDiscordChannel(config: Settings, { fetch }: ChannelHost): ChannelParts {
   const call = (path: string, body: object | undefined, signal: AbortSignal) =>
     sendJson({
       method: body === undefined ? 'GET' : 'POST',
@@ -62,10 +74,8 @@ export function createDiscordChannel(config: ChannelConfig<'discord'>, { fetch }
   })
 
   return {
-    id: 'discord',
     // enforce_nonce covers the last few minutes
     dedupes: 'briefly',
-    to: config.to,
     whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : explainRecipient(to)),
     split: (written, format) =>
       splitMarkdown(written, { limit, measure: (piece) => render(piece, safeMarkdown, format).length }),

@@ -1,29 +1,27 @@
 // GitHub: comments on issues and pull requests, and commit statuses.
 // https://docs.github.com/en/rest/issues/comments and https://docs.github.com/en/rest/commits/statuses
-import { takeStart } from '../base/text.ts'
 import { z } from 'zod'
-import type { Channel, SendResult } from '../model/channel.ts'
-import { signNonce } from '../model/comment.ts'
-import type { ChannelConfig } from '../model/config/channels.ts'
+import {
+  type ChannelHost,
+  type ChannelParts,
+  type ChannelSettings,
+  type SendResult,
+  defineChannel,
+} from '../../define.ts'
 import {
   type CommentPage,
   maxClockSkewMs,
   findComment,
   pageSize,
+  signNonce,
   IdAnswer,
   splitComment,
   toCommentBody,
-} from './forge.ts'
-import { readGitHubFailure, toGitHubHeaders } from './github-failure.ts'
-import { createGitHubCredential } from './github-token.ts'
-import {
-  type ChannelTools,
-  describeWrongRecipient,
-  type HttpOutcome,
-  readSuccess,
-  sendJson,
-  toFailureBeforePost,
-} from './http.ts'
+} from './shared/forge.ts'
+import { readGitHubFailure, toGitHubHeaders } from './shared/github-failure.ts'
+import { createGitHubCredential } from './shared/github-token.ts'
+import { describeWrongRecipient, type HttpOutcome, readSuccess, sendJson, toFailureBeforePost } from './shared/http.ts'
+import { apiUrl, nonBlank, senderId, takeStart } from './shared/values.ts'
 
 const maxDescriptionChars = 140
 
@@ -39,10 +37,33 @@ const RateLimit = z.object({ resources: z.object({}) })
 
 type Call = (method: 'GET' | 'POST', path: string, body?: object) => Promise<HttpOutcome>
 
-export function createGitHubChannel(
-  config: ChannelConfig<'github'>,
-  { fetch, clock = Date.now }: ChannelTools & { readonly clock?: () => number } = {},
-): Channel {
+const options = z
+  .strictObject({
+    token: nonBlank.optional().describe('Token that may write issues, pull requests and commit statuses.'),
+    appId: senderId.optional().describe('Id of a GitHub App, in place of `token`.'),
+    privateKey: nonBlank
+      .optional()
+      .describe('Private key of the GitHub App, in PEM format, such as "${file:/run/secrets/github-app.pem}".'),
+    baseUrl: apiUrl
+      .default('https://api.github.com')
+      .describe('URL of the API. GitHub Enterprise Server: https://<host>/api/v3.'),
+  })
+  .superRefine(({ token, appId, privateKey }, context) => {
+    const report = (key: string, message: string) => context.addIssue({ code: 'custom', path: [key], message })
+    if ((token === undefined) === (appId === undefined)) report('token', 'must be set, or appId: exactly one of them')
+    if (appId !== undefined && privateKey === undefined) report('privateKey', 'must be the private key of the App')
+  })
+type Settings = ChannelSettings<typeof options>
+
+export const githubChannel = defineChannel({
+  name: 'github',
+  about: 'Comments on GitHub, by a token or a GitHub App. `to`: <owner>/<repository>#<number>.',
+  options,
+  findsRecipient: true,
+  create: createGitHubChannel,
+})
+
+function createGitHubChannel(config: Settings, { fetch, clock }: ChannelHost): ChannelParts {
   const credential = createGitHubCredential(config, { fetch, clock })
 
   /** Calls `perform` with a function that calls the API of a repository. If GitHub refused a token of an App, the next attempt fetches a new one. */
@@ -73,10 +94,8 @@ export function createGitHubChannel(
   }
 
   return {
-    id: 'github',
     // a message that may have been posted is looked up by its marker
     dedupes: true,
-    to: config.to,
     whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : explainRecipient(to)),
     split: splitComment,
     async send({ to = config.to, text, format, nonce, maybeSince, signal }) {

@@ -1,12 +1,10 @@
 // Linear: comments on issues, by its GraphQL API.
 // https://linear.app/developers/graphql and https://linear.app/developers/rate-limiting
 import { z } from 'zod'
-import type { Channel } from '../model/channel.ts'
-import { signNonce, toCommentId } from '../model/comment.ts'
-import type { ChannelConfig } from '../model/config/channels.ts'
-import { splitMarkdown } from './chunks.ts'
+import { type ChannelHost, type ChannelParts, type ChannelSettings, defineChannel } from '../../define.ts'
+import { signNonce, toCommentId } from './shared/forge.ts'
+import { splitMarkdown } from './shared/chunks.ts'
 import {
-  type ChannelTools,
   createFailureReader,
   describeWrongRecipient,
   type ErrorMeaning,
@@ -15,9 +13,10 @@ import {
   type SendFailure,
   sendJson,
   toFailureBeforePost,
-} from './http.ts'
-import { render } from './markdown.ts'
-import { forgeMarkdown } from './markup.ts'
+} from './shared/http.ts'
+import { render } from './shared/markdown.ts'
+import { forgeMarkdown } from './shared/markup.ts'
+import { apiUrl, nonBlank } from './shared/values.ts'
 
 /** The maximum length of a piece. Linear documents no limit for a comment. */
 const limit = 20_000
@@ -74,7 +73,21 @@ function readFailure(outcome: HttpOutcome): SendFailure {
   return isAccepted ? readRefusalWith200(outcome) : readRefusal(outcome)
 }
 
-export function createLinearChannel(config: ChannelConfig<'linear'>, { fetch }: ChannelTools = {}): Channel {
+const options = z.strictObject({
+  apiKey: nonBlank.describe('API key that may create comments, lin_api_….'),
+  baseUrl: apiUrl.default('https://api.linear.app/graphql').describe('URL of the API. Change it only for a proxy.'),
+})
+type Settings = ChannelSettings<typeof options>
+
+export const linearChannel = defineChannel({
+  name: 'linear',
+  about: 'Comments on Linear, by an API key. `to`: the identifier of an issue, such as ENG-17, or its id.',
+  options,
+  findsRecipient: true,
+  create: createLinearChannel,
+})
+
+function createLinearChannel(config: Settings, { fetch }: ChannelHost): ChannelParts {
   const call = (query: string, variables: object, signal: AbortSignal) =>
     sendJson({
       url: config.baseUrl,
@@ -86,10 +99,8 @@ export function createLinearChannel(config: ChannelConfig<'linear'>, { fetch }: 
     })
 
   return {
-    id: 'linear',
     // each attempt sends the same comment id, and Linear makes no second comment with this id
     dedupes: true,
-    to: config.to,
     whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : explainRecipient(to)),
     split: (written, format) =>
       splitMarkdown(written, { limit, measure: (piece) => render(piece, forgeMarkdown, format).length }),

@@ -1,11 +1,14 @@
 // WhatsApp, through Meta's Cloud API. https://developers.facebook.com/docs/whatsapp/cloud-api/reference/messages
 import { z } from 'zod'
-import type { Channel, SendResult } from '../model/channel.ts'
-import type { ChannelConfig } from '../model/config/channels.ts'
-import { cut } from '../base/text.ts'
-import { splitMarkdown } from './chunks.ts'
 import {
-  type ChannelTools,
+  type ChannelHost,
+  type ChannelParts,
+  type ChannelSettings,
+  type SendResult,
+  defineChannel,
+} from '../../define.ts'
+import { splitMarkdown } from './shared/chunks.ts'
+import {
   type ErrorMeaning,
   type HttpOutcome,
   readSuccess,
@@ -13,9 +16,10 @@ import {
   describeWrongRecipient,
   createFailureReader,
   sendJson,
-} from './http.ts'
-import { plainText, whatsappText } from './markup.ts'
-import { render } from './markdown.ts'
+} from './shared/http.ts'
+import { plainText, whatsappText } from './shared/markup.ts'
+import { render } from './shared/markdown.ts'
+import { cut, nonBlank, httpUrl, pathPart } from './shared/values.ts'
 
 const maxLength = 4_096
 /** The maximum length of a template variable, not counting the ellipsis. */
@@ -24,7 +28,28 @@ const maxVariableLength = 1_023
 const SuccessAnswer = z.object({ messages: z.tuple([z.object({ id: z.string() })]).rest(z.unknown()) })
 const ErrorAnswer = z.object({ error: z.object({ code: z.number() }) })
 
-export function createWhatsAppChannel(config: ChannelConfig<'whatsapp'>, tools: ChannelTools = {}): Channel {
+const options = z.strictObject({
+  accessToken: nonBlank.describe('Token of a system user.'),
+  phoneNumberId: pathPart.describe('Id of the sending phone number, not the number itself.'),
+  baseUrl: httpUrl.default('https://graph.facebook.com/v25.0').describe('URL of the Graph API, with its version.'),
+  template: z
+    .strictObject({
+      name: nonBlank.describe('Name of an approved template with one variable in its body.'),
+      language: nonBlank.default('en').describe('Language code of the template, such as en_US.'),
+    })
+    .optional()
+    .describe('Message template for recipients who have not written for 24 hours.'),
+})
+type Settings = ChannelSettings<typeof options>
+
+export const whatsappChannel = defineChannel({
+  name: 'whatsapp',
+  about: 'WhatsApp, through the Cloud API. `to`: a phone number with country code.',
+  options,
+  create: createWhatsAppChannel,
+})
+
+function createWhatsAppChannel(config: Settings, tools: ChannelHost): ChannelParts {
   const { template, timeoutMs } = config
   const url = `${config.baseUrl}/${encodeURIComponent(config.phoneNumberId)}`
   const shared = { headers: { authorization: `Bearer ${config.accessToken}` }, timeoutMs, ...tools }
@@ -38,9 +63,7 @@ export function createWhatsAppChannel(config: ChannelConfig<'whatsapp'>, tools: 
     })
 
   return {
-    id: 'whatsapp',
     dedupes: false,
-    to: config.to,
     whyNot: (to = config.to) => (readPhoneNumber(to) === undefined ? explainRecipient(to) : undefined),
     split: (written, format) =>
       splitMarkdown(written, { limit: maxLength, measure: (piece) => render(piece, whatsappText, format).length }),

@@ -1,10 +1,14 @@
 // iMessage, through a BlueBubbles server on a Mac. https://documenter.getpostman.com/view/765844/UV5RnfwM
 import { z } from 'zod'
-import type { Channel, SendResult } from '../model/channel.ts'
-import type { ChannelConfig } from '../model/config/channels.ts'
-import { splitMarkdown } from './chunks.ts'
 import {
-  type ChannelTools,
+  type ChannelHost,
+  type ChannelParts,
+  type ChannelSettings,
+  type SendResult,
+  defineChannel,
+} from '../../define.ts'
+import { splitMarkdown } from './shared/chunks.ts'
+import {
   type ErrorMeaning,
   type HttpOutcome,
   readSuccess,
@@ -12,9 +16,10 @@ import {
   createFailureReader,
   sendJson,
   toFailureBeforePost,
-} from './http.ts'
-import { plainText } from './markup.ts'
-import { render } from './markdown.ts'
+} from './shared/http.ts'
+import { plainText } from './shared/markup.ts'
+import { render } from './shared/markdown.ts'
+import { nonBlank, httpUrl } from './shared/values.ts'
 
 /** The maximum length of a text. Apple's app Messages displays longer texts badly. */
 const maxLength = 4_000
@@ -37,11 +42,24 @@ const noIMessage = 22
 
 type Target = { readonly kind: 'chat'; readonly guid: string } | { readonly kind: 'person'; readonly address: string }
 
+const options = z.strictObject({
+  password: nonBlank.describe('Password of the BlueBubbles server.'),
+  baseUrl: httpUrl.describe('URL of the BlueBubbles server, such as http://mac.local:1234.'),
+})
+type Settings = ChannelSettings<typeof options>
+
+export const imessageChannel = defineChannel({
+  name: 'imessage',
+  about: 'iMessage, through BlueBubbles on a Mac. `to`: a phone number, a mail address or chat_guid:<guid>.',
+  options,
+  create: createIMessageChannel,
+})
+
 /**
  * Creates the channel. The server drops a message with a repeated `tempGuid` only while it still sends the earlier one, so `dedupes` is false.
  * The server requires the password in the query, so no detail shows a URL.
  */
-export function createIMessageChannel(config: ChannelConfig<'imessage'>, tools: ChannelTools = {}): Channel {
+function createIMessageChannel(config: Settings, tools: ChannelHost): ChannelParts {
   const { timeoutMs } = config
   const toUrl = (path: string) => `${config.baseUrl}/api/v1/${path}?password=${encodeURIComponent(config.password)}`
   const ask = (path: string, signal: AbortSignal) =>
@@ -50,9 +68,7 @@ export function createIMessageChannel(config: ChannelConfig<'imessage'>, tools: 
     sendJson({ url: toUrl(path), body, timeoutMs, signal, ...tools })
 
   return {
-    id: 'imessage',
     dedupes: false,
-    to: config.to,
     whyNot: (to = config.to) => (readTarget(to) === undefined ? explainRecipient(to) : undefined),
     split: (written, format) =>
       splitMarkdown(written, { limit: maxLength, measure: (piece) => render(piece, plainText, format).length }),

@@ -1,10 +1,12 @@
 // Sends one HTTP request to a provider and classifies the outcome. Never repeats a request or follows a redirect. No detail quotes more of an
 // answer than its error code, because an answer may contain the text of the message.
 import type { z } from 'zod'
-import { tryParseJson } from '../base/json.ts'
-import { readLimitedBody, readRetryAfterMs, toRetryWait } from '../base/http.ts'
-import type { SendResult } from '../model/channel.ts'
-import { cut, toPrintableLine, toWellFormed } from '../base/text.ts'
+import { tryParseJson } from '../../../base/json.ts'
+import { readLimitedBody, readRetryAfterMs, toRetryWait } from '../../../base/http.ts'
+import type { SendResult } from '../../../model/channel.ts'
+export { readRateLimitMs } from '../../../base/http.ts'
+export { hopsHeader } from '../../../model/hops.ts'
+import { cut, toPrintableLine, toWellFormed } from '../../../base/text.ts'
 
 /** The dependencies of a channel. */
 export type ChannelTools = { readonly fetch?: typeof fetch | undefined }

@@ -1,10 +1,8 @@
 // Mattermost, through a bot account. developers.mattermost.com/api-documentation/#/operations/CreatePost
 import { z } from 'zod'
-import type { Channel } from '../model/channel.ts'
-import type { ChannelConfig } from '../model/config/channels.ts'
-import { splitMarkdown } from './chunks.ts'
+import { type ChannelHost, type ChannelParts, type ChannelSettings, defineChannel } from '../../define.ts'
+import { splitMarkdown } from './shared/chunks.ts'
 import {
-  type ChannelTools,
   createDirectMessages,
   type DirectMessage,
   readSuccess,
@@ -12,9 +10,10 @@ import {
   createFailureReader,
   sendJson,
   toFailureBeforePost,
-} from './http.ts'
-import { safeMarkdown } from './markup.ts'
-import { render } from './markdown.ts'
+} from './shared/http.ts'
+import { safeMarkdown } from './shared/markup.ts'
+import { render } from './shared/markdown.ts'
+import { nonBlank, httpUrl } from './shared/values.ts'
 
 /** The maximum length that every server accepts: new servers allow 16,383 characters, but databases from before 5.0 only 4,000. */
 const limit = 4_000
@@ -31,8 +30,21 @@ const hints: Readonly<Record<number, string>> = {
   404: 'The channel or the user does not exist. Check the id, and baseUrl.',
 }
 
+const options = z.strictObject({
+  token: nonBlank.describe('Token of a bot account.'),
+  baseUrl: httpUrl.describe('URL of the server, such as https://chat.example.com.'),
+})
+type Settings = ChannelSettings<typeof options>
+
+export const mattermostChannel = defineChannel({
+  name: 'mattermost',
+  about: 'Mattermost, through a bot account. `to`: a channel id, channel:<id>, user:<id> or @name.',
+  options,
+  create: createMattermostChannel,
+})
+
 /** Only the server that accepted a post drops a repeat, and only for 30 seconds, so an ambiguous attempt is not repeated. */
-export function createMattermostChannel(config: ChannelConfig<'mattermost'>, { fetch }: ChannelTools = {}): Channel {
+function createMattermostChannel(config: Settings, { fetch }: ChannelHost): ChannelParts {
   const call = (path: string, body: object | undefined, signal: AbortSignal) =>
     sendJson({
       method: body === undefined ? 'GET' : 'POST',
@@ -62,9 +74,7 @@ export function createMattermostChannel(config: ChannelConfig<'mattermost'>, { f
   })
 
   return {
-    id: 'mattermost',
     dedupes: false,
-    to: config.to,
     whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : explainRecipient(to)),
     split: (written, format) =>
       splitMarkdown(written, { limit, measure: (piece) => render(piece, safeMarkdown, format).length }),

@@ -1,18 +1,11 @@
 // Telegram, through a bot. core.telegram.org/bots/api#sendmessage, #making-requests
 import { z } from 'zod'
-import type { Channel } from '../model/channel.ts'
-import type { ChannelConfig } from '../model/config/channels.ts'
-import { splitMarkdown } from './chunks.ts'
-import {
-  type ChannelTools,
-  readSuccess,
-  readError,
-  describeWrongRecipient,
-  createFailureReader,
-  sendJson,
-} from './http.ts'
-import { telegramHtml } from './markup.ts'
-import { render } from './markdown.ts'
+import { type ChannelHost, type ChannelParts, type ChannelSettings, defineChannel } from '../../define.ts'
+import { splitMarkdown } from './shared/chunks.ts'
+import { readSuccess, readError, describeWrongRecipient, createFailureReader, sendJson } from './shared/http.ts'
+import { telegramHtml } from './shared/markup.ts'
+import { render } from './shared/markdown.ts'
+import { httpUrl, pathPart } from './shared/values.ts'
 
 /** Telegram's documentation: "1-4096 characters after entities parsing". It counts UTF-16 units. */
 const limit = 4_096
@@ -26,7 +19,22 @@ const ErrorAnswer = z.object({
   parameters: z.object({ migrate_to_chat_id: z.int().optional(), retry_after: z.number().optional() }).default({}),
 })
 
-export function createTelegramChannel(config: ChannelConfig<'telegram'>, { fetch }: ChannelTools = {}): Channel {
+const options = z.strictObject({
+  botToken: pathPart.describe('Token of the bot, from @BotFather.'),
+  baseUrl: httpUrl
+    .default('https://api.telegram.org')
+    .describe('URL of the Bot API. Change it for a local Bot API server.'),
+})
+type Settings = ChannelSettings<typeof options>
+
+export const telegramChannel = defineChannel({
+  name: 'telegram',
+  about: 'Telegram, through a bot. `to`: a chat id, @name or <chat id>:topic:<n>.',
+  options,
+  create: createTelegramChannel,
+})
+
+function createTelegramChannel(config: Settings, { fetch }: ChannelHost): ChannelParts {
   const call = (method: string, body: object | undefined, signal: AbortSignal) =>
     sendJson({
       // the token is in the path, so this URL is never shown
@@ -38,9 +46,7 @@ export function createTelegramChannel(config: ChannelConfig<'telegram'>, { fetch
     })
 
   return {
-    id: 'telegram',
     dedupes: false,
-    to: config.to,
     whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : explainRecipient(to)),
     split: (written, format) =>
       splitMarkdown(written, { limit, measure: (piece) => stripTags(render(piece, telegramHtml, format)).length }),

@@ -1,9 +1,8 @@
 // The credential of a request to GitHub: a fixed token, or the token of the installation of a GitHub App.
 // https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/generating-an-installation-access-token-for-a-github-app
 import { z } from 'zod'
-import { type AccessToken, createTokenCache, type TokenCache } from '../base/access-token.ts'
-import { type GitHubAppKey, signGitHubAppToken } from '../base/github-app.ts'
-import type { ChannelConfig } from '../model/config/channels.ts'
+import { type AccessToken, createTokenCache, type TokenCache } from '../../../base/access-token.ts'
+import { type GitHubAppKey, signGitHubAppToken } from '../../../base/github-app.ts'
 import { type ChannelTools, type NoToken, readSuccess, sendJson, toFailureBeforePost } from './http.ts'
 import { readGitHubFailure, toGitHubHeaders } from './github-failure.ts'
 
@@ -11,6 +10,15 @@ const Installation = z.object({ id: z.int() })
 const TokenAnswer = z.object({ token: z.string().min(1), expires_at: z.iso.datetime({ offset: true }) })
 
 const maxInstallations = 100
+
+/** How the channel reaches GitHub. */
+type GitHubAccess = {
+  readonly token?: string | undefined
+  readonly appId?: string | undefined
+  readonly privateKey?: string | undefined
+  readonly baseUrl: string
+  readonly timeoutMs: number
+}
 
 export type GitHubCredential = {
   /** The token for a repository (`<owner>/<repository>`). */
@@ -20,7 +28,7 @@ export type GitHubCredential = {
 }
 
 export function createGitHubCredential(
-  config: ChannelConfig<'github'>,
+  config: GitHubAccess,
   tools: ChannelTools & { readonly clock: () => number },
 ): GitHubCredential {
   const { token = '', appId, privateKey } = config
@@ -53,7 +61,7 @@ export function createGitHubCredential(
 
 type AppTools = ChannelTools & {
   readonly app: GitHubAppKey
-  readonly config: ChannelConfig<'github'>
+  readonly config: GitHubAccess
   readonly clock: () => number
 }
 

@@ -1,6 +1,6 @@
 // Writes the Markdown of a reply in the markup of a channel. The model may have read an attacker's text, so only markup that is written
 // here becomes active. HTML and pictures are shown as text and links, never interpreted.
-import type { TextFormat } from '../model/channel.ts'
+import type { TextFormat } from '../../../model/channel.ts'
 import { Lexer, type MarkedToken, type Token, type Tokens } from 'marked'
 import { isMisleading, toSafeHref, toAddressWithoutUser, foldForReading } from './links.ts'
 import { decodeEntities, removeBidiControls } from './entities.ts'

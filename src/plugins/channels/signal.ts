@@ -1,19 +1,25 @@
 // Signal, through signal-cli as a daemon with --http. https://github.com/AsamK/signal-cli/blob/master/man/signal-cli-jsonrpc.5.adoc
 import { z } from 'zod'
-import type { Channel, SendResult, TextFormat } from '../model/channel.ts'
-import type { ChannelConfig } from '../model/config/channels.ts'
-import { splitMarkdown } from './chunks.ts'
 import {
-  type ChannelTools,
+  type ChannelHost,
+  type ChannelParts,
+  type ChannelSettings,
+  type SendResult,
+  type TextFormat,
+  defineChannel,
+} from '../../define.ts'
+import { splitMarkdown } from './shared/chunks.ts'
+import {
   type ErrorMeaning,
   type HttpOutcome,
   readSuccess,
   describeWrongRecipient,
   createFailureReader,
   sendJson,
-} from './http.ts'
-import { plainText } from './markup.ts'
-import { type Markup, render } from './markdown.ts'
+} from './shared/http.ts'
+import { plainText } from './shared/markup.ts'
+import { type Markup, render } from './shared/markdown.ts'
+import { nonBlank, httpUrl } from './shared/values.ts'
 
 /** The maximum number of bytes of a text. Signal sends a longer text as an attachment, which not every client shows. */
 const maxBytes = 2_000
@@ -28,13 +34,24 @@ type Recipient =
   | { readonly groupId: string }
   | { readonly username: readonly [string] }
 
-export function createSignalChannel(config: ChannelConfig<'signal'>, tools: ChannelTools = {}): Channel {
+const options = z.strictObject({
+  account: nonBlank.optional().describe('The sending phone number. Set it if the daemon has several accounts.'),
+  baseUrl: httpUrl.default('http://127.0.0.1:8080').describe('URL of signal-cli, which runs as a daemon with --http.'),
+})
+type Settings = ChannelSettings<typeof options>
+
+export const signalChannel = defineChannel({
+  name: 'signal',
+  about: 'Signal, through signal-cli. `to`: a phone number, uuid:<id>, username:<name> or group:<id>.',
+  options,
+  create: createSignalChannel,
+})
+
+function createSignalChannel(config: Settings, tools: ChannelHost): ChannelParts {
   const { account, baseUrl, timeoutMs } = config
 
   return {
-    id: 'signal',
     dedupes: false,
-    to: config.to,
     whyNot: (to = config.to) => (readRecipient(to) === undefined ? explainRecipient(to) : undefined),
     split: (written, format) =>
       splitMarkdown(written, {

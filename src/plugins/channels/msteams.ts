@@ -1,21 +1,26 @@
 // Microsoft Teams, through the Bot Connector.
 // https://learn.microsoft.com/azure/bot-service/rest-api/bot-framework-rest-connector-api-reference
 import { z } from 'zod'
-import type { Channel, SendResult } from '../model/channel.ts'
-import type { ChannelConfig } from '../model/config/channels.ts'
-import { splitMarkdown } from './chunks.ts'
 import {
-  type ChannelTools,
+  type ChannelHost,
+  type ChannelParts,
+  type ChannelSettings,
+  type SendResult,
+  defineChannel,
+} from '../../define.ts'
+import { splitMarkdown } from './shared/chunks.ts'
+import {
   type ErrorMeaning,
   type HttpOutcome,
   readSuccess,
   describeWrongRecipient,
   createFailureReader,
   sendJson,
-} from './http.ts'
-import { teamsMarkdown } from './markup.ts'
-import { render } from './markdown.ts'
-import { createTeamsToken } from './msteams-token.ts'
+} from './shared/http.ts'
+import { teamsMarkdown } from './shared/markup.ts'
+import { render } from './shared/markdown.ts'
+import { createTeamsToken } from './shared/msteams-token.ts'
+import { nonBlank, httpUrl, pathPart } from './shared/values.ts'
 
 /** Teams accepts activities of about 28 kB, and displays longer texts badly. */
 const maxLength = 4_000
@@ -43,16 +48,33 @@ const meanings = new Map<number, ErrorMeaning>([
   [504, { kind: 'transient', hint: 'The connector did not reach Teams in time.' }],
 ])
 
-export function createMsTeamsChannel(
-  config: ChannelConfig<'msteams'>,
-  { clock = Date.now, ...tools }: ChannelTools & { readonly clock?: () => number } = {},
-): Channel {
+const options = z.strictObject({
+  appId: nonBlank.describe('App id of the Azure bot.'),
+  appPassword: nonBlank.describe('Client secret of the Azure bot.'),
+  tenantId: pathPart
+    .default('botframework.com')
+    .describe('Tenant id of the Azure bot. Set it for a single-tenant bot.'),
+  baseUrl: httpUrl
+    .default('https://smba.trafficmanager.net/teams')
+    .describe('URL of the Bot Connector: the `serviceUrl` of the messages that the bot receives.'),
+  loginUrl: httpUrl
+    .default('https://login.microsoftonline.com')
+    .describe('URL that gives the access token. Change it for a national cloud.'),
+})
+type Settings = ChannelSettings<typeof options>
+
+export const msteamsChannel = defineChannel({
+  name: 'msteams',
+  about: 'Microsoft Teams, through a bot. `to`: a conversation id.',
+  options,
+  create: createMsTeamsChannel,
+})
+
+function createMsTeamsChannel(config: Settings, { clock, ...tools }: ChannelHost): ChannelParts {
   const tokens = createTeamsToken(config, { clock, ...tools })
 
   return {
-    id: 'msteams',
     dedupes: false,
-    to: config.to,
     whyNot: (to = config.to) => (readConversation(to) === undefined ? explainRecipient(to) : undefined),
     split: (written, format) =>
       splitMarkdown(written, { limit: maxLength, measure: (piece) => render(piece, teamsMarkdown, format).length }),

@@ -1,8 +1,9 @@
 // The parts that the channels for GitHub and GitLab share: the text of a comment with its hidden marker, and the search for this marker before a
 // second post.
 import { z } from 'zod'
-import type { Outgoing, SendResult, TextFormat } from '../model/channel.ts'
-import { toMarker } from '../model/comment.ts'
+import type { Outgoing, SendResult, TextFormat } from '../../../model/channel.ts'
+import { toMarker } from '../../../model/comment.ts'
+export { signNonce, toCommentId } from '../../../model/comment.ts'
 import { splitMarkdown } from './chunks.ts'
 import { render } from './markdown.ts'
 import { forgeMarkdown } from './markup.ts'

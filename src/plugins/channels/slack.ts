@@ -1,10 +1,8 @@
 // Slack, through an app. docs.slack.dev/reference/methods/chat.postMessage
 import { z } from 'zod'
-import type { Channel } from '../model/channel.ts'
-import type { ChannelConfig } from '../model/config/channels.ts'
-import { splitMarkdown } from './chunks.ts'
+import { type ChannelHost, type ChannelParts, type ChannelSettings, defineChannel } from '../../define.ts'
+import { splitMarkdown } from './shared/chunks.ts'
 import {
-  type ChannelTools,
   createDirectMessages,
   type ErrorMeaning,
   readSuccess,
@@ -12,9 +10,10 @@ import {
   createFailureReader,
   sendJson,
   toFailureBeforePost,
-} from './http.ts'
-import { slackMrkdwn } from './markup.ts'
-import { render } from './markdown.ts'
+} from './shared/http.ts'
+import { slackMrkdwn } from './shared/markup.ts'
+import { render } from './shared/markdown.ts'
+import { nonBlank, httpUrl } from './shared/values.ts'
 
 /** Slack's documentation of chat.postMessage: "For best results, limit the number of characters in the text field to 4,000 characters." */
 const limit = 4_000
@@ -27,7 +26,20 @@ const Direct = z.object({ ok: z.literal(true), channel: z.object({ id: z.string(
 const Me = z.object({ ok: z.literal(true), user: z.string(), team: z.string() })
 const ErrorAnswer = z.object({ ok: z.literal(false), error: z.string() })
 
-export function createSlackChannel(config: ChannelConfig<'slack'>, { fetch }: ChannelTools = {}): Channel {
+const options = z.strictObject({
+  botToken: nonBlank.describe('Bot token, xoxb-…, with the scope chat:write.'),
+  baseUrl: httpUrl.default('https://slack.com/api').describe('URL of the Web API. Change it only for a proxy.'),
+})
+type Settings = ChannelSettings<typeof options>
+
+export const slackChannel = defineChannel({
+  name: 'slack',
+  about: 'Slack, through an app. `to`: a channel id, channel:<id>, <channel id>:thread:<ts> or user:<id>.',
+  options,
+  create: createSlackChannel,
+})
+
+function createSlackChannel(config: Settings, { fetch }: ChannelHost): ChannelParts {
   const call = (method: string, body: object, signal: AbortSignal) =>
     sendJson({
       url: `${config.baseUrl}/${method}`,
@@ -45,9 +57,7 @@ export function createSlackChannel(config: ChannelConfig<'slack'>, { fetch }: Ch
   })
 
   return {
-    id: 'slack',
     dedupes: false,
-    to: config.to,
     whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : explainRecipient(to)),
     split: (written, format) =>
       splitMarkdown(written, { limit, measure: (piece) => render(piece, slackMrkdwn, format).length }),

@@ -1,8 +1,7 @@
 // The access token of a bot of Microsoft Teams.
 // https://learn.microsoft.com/azure/bot-service/rest-api/bot-framework-rest-connector-authentication
 import { z } from 'zod'
-import { createTokenCache, type TokenCache } from '../base/access-token.ts'
-import type { ChannelConfig } from '../model/config/channels.ts'
+import { createTokenCache, type TokenCache } from '../../../base/access-token.ts'
 import {
   type ChannelTools,
   type ErrorMeaning,
@@ -16,8 +15,16 @@ import {
 const TokenAnswer = z.object({ access_token: z.string().min(1), expires_in: z.coerce.number().positive() })
 const ErrorAnswer = z.object({ error: z.string() })
 
+type TeamsAccess = {
+  readonly appId: string
+  readonly appPassword: string
+  readonly tenantId: string
+  readonly loginUrl: string
+  readonly timeoutMs: number
+}
+
 export function createTeamsToken(
-  config: ChannelConfig<'msteams'>,
+  config: TeamsAccess,
   { clock, ...tools }: ChannelTools & { readonly clock: () => number },
 ): TokenCache<NoToken> {
   return createTokenCache<NoToken>(clock, async () => {

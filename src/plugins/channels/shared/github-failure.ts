@@ -1,7 +1,7 @@
 // Headers of requests to GitHub's REST API, and the reasons of its refusals.
 // https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
 import { z } from 'zod'
-import { readRateLimitMs } from '../base/http.ts'
+import { readRateLimitMs } from '../../../base/http.ts'
 import { createFailureReader } from './http.ts'
 
 export function toGitHubHeaders(token: string): Readonly<Record<string, string>> {

@@ -1,0 +1,21 @@
+// The schema of hookloom.jsonc, with the sections of the built-in plugins.
+import type { KnownChannel } from '../model/config/channels.ts'
+import { sharedChannelKeys } from '../model/config/channels.ts'
+import { createConfig } from '../model/config/config.ts'
+import type { FullChannelDefinition } from '../define.ts'
+import { channels } from '../plugins/channels/index.ts'
+import { z } from 'zod'
+
+/** The section of a built-in channel: the options of its plugin, and the keys that the gateway adds. */
+function toKnownChannel({ name, about, options, findsRecipient = false }: FullChannelDefinition): KnownChannel {
+  const section =
+    options instanceof z.ZodObject ? options.safeExtend(sharedChannelKeys).optional().describe(about) : undefined
+  return { name, section, findsRecipient }
+}
+
+export const builtInChannels: readonly KnownChannel[] = channels.map(toKnownChannel)
+const builtIn = { channels: builtInChannels }
+
+export const ConfigSchema = createConfig(builtIn, { takesOthers: false })
+/** Takes sections of plugins too, which are checked when the plugins are loaded. */
+export const OpenConfigSchema = createConfig(builtIn, { takesOthers: true })

@@ -1,0 +1,43 @@
+// The kinds of plugins. `defineChannel` and its like mark what they declare, so that one plugin can have several kinds.
+import type { FullChannelDefinition, SimpleChannelDefinition } from './channel.ts'
+import type { ProblemRecord } from './problem.ts'
+
+/** The definitions of each kind. Each has a name. */
+export type DefinitionByKind = {
+  readonly channel: FullChannelDefinition | (SimpleChannelDefinition & { readonly name: string })
+}
+export type PluginKind = keyof DefinitionByKind
+
+const kinds: Readonly<Record<PluginKind, true>> = { channel: true }
+
+const kindKey = Symbol.for('hookloom.plugin')
+
+/** Marks a definition with its kind. The mark is no field: a definition has the same keys as before. */
+export function markPlugin<Definition extends object>(definition: Definition, kind: PluginKind): Definition {
+  return Object.defineProperty(definition, kindKey, { value: kind, configurable: true })
+}
+
+/** The kind of a definition; undefined for a value that no function of `hookloom` has declared. */
+export function readPluginKind(value: unknown): PluginKind | undefined {
+  const kind: unknown = typeof value === 'object' && value !== null ? Reflect.get(value, kindKey) : undefined
+  // as: the keys of a constant object
+  return typeof kind === 'string' && Object.hasOwn(kinds, kind) ? (kind as PluginKind) : undefined
+}
+
+/** One definition of a plugin. */
+export type PluginPart = {
+  readonly [Kind in PluginKind]: { readonly kind: Kind; readonly definition: DefinitionByKind[Kind] }
+}[PluginKind]
+
+/** A plugin of the configuration. `name`: its entry in `plugins`. `label`: its file, for messages. */
+export type LoadedPlugin = { readonly name: string; readonly label: string } & (
+  | {
+      readonly kind: 'sound'
+      readonly definitions: readonly PluginPart[]
+      /** The hash of its code. */
+      readonly hash: string
+      /** Describes an exception with its place: `a TypeError at zulip.ts:12`. */
+      describeThrown(thrown: unknown): string
+    }
+  | { readonly kind: 'broken'; readonly problem: ProblemRecord }
+)

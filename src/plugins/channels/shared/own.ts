@@ -1,0 +1,143 @@
+// Channels in the code of integrators. An exception or an invalid result counts as `ambiguous`, unless the exception shows that the request
+// did not arrive.
+import { z } from 'zod'
+import type {
+  Channel,
+  ChannelHost,
+  ChannelKeys,
+  ChannelParts,
+  Outgoing,
+  OwnChannel,
+  SendResult,
+  SimpleChannelDefinition,
+} from '../../../model/channel.ts'
+import { cut, toPrintableLine } from '../../../base/text.ts'
+import { toRetryWait } from '../../../base/http.ts'
+import { splitMarkdown } from './chunks.ts'
+import { explainUnsent } from './http.ts'
+import { render } from './markdown.ts'
+import { safeMarkdown } from './markup.ts'
+
+/** The maximum length of a piece, if the module sets none. */
+const defaultMaxChars = 4_000
+/** The maximum length of a piece, if the code of the module is invalid, so that its limit is unknown. */
+const unknownMaxChars = 2_000
+const brokenRetryMs = 60_000
+const maxDetailChars = 500
+
+const detail = z.string().transform((text) => cut(toPrintableLine(text), maxDetailChars))
+const retryFields = { retryAfterMs: z.number().nonnegative().optional(), detail }
+const Result = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('sent'), id: z.string() }),
+  z.object({ kind: z.literal('rate-limited'), ...retryFields }),
+  z.object({ kind: z.literal('transient'), ...retryFields }),
+  z.object({ kind: z.literal('ambiguous'), detail }),
+  z.object({ kind: z.literal('permanent'), detail }),
+])
+const Pieces = z.array(z.string()).min(1)
+const ProbeResult = z.object({ ok: z.boolean(), detail })
+
+/** Makes the channel of a loaded definition. `keys`: those of its section. */
+export function createOwnChannel(own: OwnChannel, { to, onUnknown }: Partial<ChannelKeys>, host: ChannelHost): Channel {
+  const { id } = own
+  const repeatsUnknown = onUnknown === 'repeat'
+  if (own.kind === 'broken') return { ...createBrokenChannel(own.problem.detail), id, to, repeatsUnknown }
+  const { label, definition, options, describeThrown } = own
+  const describe = (what: string) => `The channel ${label} ${what}`
+  const describeException = (thrown: unknown) => describe(`threw ${describeThrown(thrown)}.`)
+  let parts: ChannelParts
+  try {
+    // as: the schema has returned the options, and the gateway has added its keys
+    parts = 'create' in definition ? definition.create(options as ChannelKeys, host) : toParts(definition, options)
+  } catch (thrown) {
+    return { ...createBrokenChannel(describeException(thrown)), id, to, repeatsUnknown }
+  }
+
+  async function send(message: Outgoing): Promise<SendResult> {
+    let given: unknown
+    try {
+      given = await parts.send(message)
+    } catch (thrown) {
+      const why = explainUnsent(thrown)
+      if (why !== undefined) return { kind: 'transient', detail: describe(`could not connect: ${why}.`) }
+      return { kind: 'ambiguous', detail: describeException(thrown) }
+    }
+    return toResult(given, describe)
+  }
+
+  return {
+    id,
+    to,
+    repeatsUnknown,
+    dedupes: parts.dedupes === true || parts.dedupes === 'briefly' ? parts.dedupes : false,
+    whyNot(recipient) {
+      try {
+        const why: unknown = parts.whyNot(recipient ?? to)
+        return typeof why === 'string' ? cut(toPrintableLine(why), maxDetailChars) : undefined
+      } catch (thrown) {
+        return describeException(thrown)
+      }
+    },
+    split(text, format) {
+      try {
+        const pieces = Pieces.safeParse(parts.split(text, format))
+        if (pieces.success) return pieces.data
+      } catch {
+        // a text must not be lost because of it
+      }
+      return splitMarkdown(text, { limit: unknownMaxChars })
+    },
+    send,
+    ...(parts.probe && {
+      async probe(signal) {
+        try {
+          const probed = ProbeResult.safeParse(await parts.probe?.(signal))
+          return probed.data ?? { ok: false, detail: describe('must return { ok, detail } from probe.') }
+        } catch (thrown) {
+          return { ok: false, detail: describeException(thrown) }
+        }
+      },
+    }),
+  }
+}
+
+function toParts(definition: SimpleChannelDefinition<unknown>, options: unknown): ChannelParts {
+  const { probe } = definition
+  return {
+    dedupes: definition.dedupes === true,
+    whyNot: (to) => definition.whyNot?.(to, options),
+    split: (markdown) => splitMarkdown(markdown, { limit: definition.maxChars ?? defaultMaxChars }),
+    send: async (message) => await definition.send({ ...message, ...toMarkdown(message) }, options),
+    ...(probe && { probe: async (signal) => await probe.call(definition, options, signal) }),
+  }
+}
+
+function toResult(given: unknown, describe: (what: string) => string): SendResult {
+  const { data: result } = Result.safeParse(given)
+  if (result === undefined) {
+    const expected = 'Return { kind: "sent", id }, or another kind with a detail, as SendResult defines it.'
+    return { kind: 'ambiguous', detail: `${describe('returned no valid result.')} ${expected}` }
+  }
+  if (result.kind !== 'rate-limited' && result.kind !== 'transient') return result
+  return { kind: result.kind, detail: result.detail, ...toRetryWait(result.retryAfterMs) }
+}
+
+/** The code of a channel is given Markdown only. */
+function toMarkdown({ text, format }: Outgoing): Pick<Outgoing, 'text' | 'format'> {
+  return { text: format === 'plain' ? render(text, safeMarkdown, format) : text, format: 'markdown' }
+}
+
+/** Replaces a channel whose code is invalid: replies wait until the code is fixed. */
+function createBrokenChannel(why: string): ChannelParts {
+  return {
+    dedupes: false,
+    whyNot: () => undefined,
+    split: (markdown) => splitMarkdown(markdown, { limit: unknownMaxChars }),
+    send: async () => ({
+      kind: 'rate-limited',
+      retryAfterMs: brokenRetryMs,
+      detail: `${why} The reply waits until it is fixed.`,
+    }),
+    probe: async () => ({ ok: false, detail: why }),
+  }
+}

@@ -1,0 +1,169 @@
+// Loads the plugins that `plugins` names: packages of the config directory, and files below hooks/. A plugin that does not load leaves its
+// last good version serving.
+import { findPluginFile } from '../transforms/definition-files.ts'
+import type { Definition, Definitions } from '../transforms/definitions.ts'
+import { describeIssues, safeParsePlugin } from '../model/definitions.ts'
+import type { ChannelKeys, OwnChannel } from '../model/channel.ts'
+import { findChannelSection, listKnownChannels, readChannelKeys } from '../model/config/channels.ts'
+import type { Config } from '../model/config/config.ts'
+import type { DefinitionByKind, LoadedPlugin, PluginKind } from '../model/plugin.ts'
+import { findNearest } from '../base/text.ts'
+import { Problem, toProblemRecord } from '../model/problem.ts'
+import { chooseVersion, type ModuleReport } from './gate.ts'
+
+export type LoadedPlugins = { readonly plugins: readonly LoadedPlugin[]; readonly reports: readonly ModuleReport[] }
+
+/** The last good version of a plugin in `serving` is kept if the new one is broken. */
+export async function loadPlugins(
+  { dir, names, serving }: { dir: string; names: readonly string[]; serving: readonly LoadedPlugin[] },
+  definitions: Definitions,
+): Promise<LoadedPlugins> {
+  const files = await Promise.all(names.map((name) => findPluginFile(dir, name)))
+  const there = files.flatMap((file) => file ?? [])
+  const loaded = await definitions.load(there)
+  const chosen = names.map((name, index) => {
+    const file = files[index]
+    const found = file && loaded[there.indexOf(file)]
+    const plugin = found === undefined ? buildMissingPlugin(name) : checkPlugin(name, file?.label ?? name, found)
+    return chooseVersion(
+      plugin.label,
+      plugin,
+      serving.find((other) => other.name === name),
+    )
+  })
+  const plugins = chosen.map(({ taken }) => taken)
+  checkClashes(plugins)
+  return { plugins, reports: chosen.map(({ report }) => report) }
+}
+
+/** The definitions of one kind, each with its plugin. */
+function listDefinitions<Kind extends PluginKind>(
+  plugins: readonly LoadedPlugin[],
+  kind: Kind,
+): { readonly plugin: Extract<LoadedPlugin, { kind: 'sound' }>; readonly definition: DefinitionByKind[Kind] }[] {
+  return plugins.flatMap((plugin) =>
+    plugin.kind === 'broken'
+      ? []
+      : plugin.definitions.flatMap((each) =>
+          // as: the kind names the type of the definition
+          each.kind === kind ? [{ plugin, definition: each.definition as DefinitionByKind[Kind] }] : [],
+        ),
+  )
+}
+
+/** Why a name is not there: the first plugin that does not load may bring it. */
+function findBrokenPlugin(plugins: readonly LoadedPlugin[]): Extract<LoadedPlugin, { kind: 'broken' }> | undefined {
+  return plugins.find((plugin) => plugin.kind === 'broken')
+}
+
+function buildMissingPlugin(name: string): LoadedPlugin {
+  const next = name.startsWith('.')
+    ? `Create hooks/${name.replace(/^\.\//, '')}`
+    : `Run "npm install ${name}" in the config directory`
+  return buildBrokenPlugin(name, name, `The plugin "${name}" does not exist. ${next}, or remove it from plugins.`)
+}
+
+function checkPlugin(name: string, label: string, found: Definition | Problem): LoadedPlugin {
+  if (found instanceof Problem) return buildBrokenPlugin(name, label, found.message, found.frame)
+  const { value, hash, describeThrown } = found
+  const parsed = safeParsePlugin(value)
+  if (parsed.ok) return { kind: 'sound', name, label, definitions: parsed.value, hash, describeThrown }
+  const expected = 'must export by default what defineChannel or its like returns, or a list of that.'
+  return buildBrokenPlugin(
+    name,
+    label,
+    `${label} ${expected}`,
+    parsed.faults.map((fault) => `${label}: ${fault}.`).join('\n'),
+  )
+}
+
+function buildBrokenPlugin(name: string, label: string, detail: string, frame?: string): LoadedPlugin {
+  const problem = new Problem('plugin-failed', detail, frame === undefined ? {} : { frame })
+  return { kind: 'broken', name, label, problem: toProblemRecord(problem) }
+}
+
+/** Throws `config-invalid` if two plugins bring something of the same kind and name. */
+function checkClashes(plugins: readonly LoadedPlugin[]): void {
+  const owners = new Map<string, string>()
+  for (const plugin of plugins) {
+    if (plugin.kind === 'broken') continue
+    for (const { kind, definition } of plugin.definitions) {
+      const what = `${kind} "${definition.name}"`
+      const other = owners.get(what)
+      if (other !== undefined)
+        throw new Problem(
+          'config-invalid',
+          `plugins: ${other} and ${plugin.label} both have the ${what}. Remove one of them.`,
+        )
+      owners.set(what, plugin.label)
+    }
+  }
+}
+
+/**
+ * The channels of plugins that have a section. Throws `config-invalid` for a section that no channel has, for invalid options, and for a channel
+ * with the name of a built-in one. While a plugin does not load, its sections are channels whose messages wait.
+ */
+export function openPluginChannels(plugins: readonly LoadedPlugin[], { channels }: Config): OwnChannel[] {
+  const builtIn = (listKnownChannels(channels) ?? []).map(({ name }) => name)
+  const found = listDefinitions(plugins, 'channel')
+  const replaced = found.find(({ definition }) => builtIn.includes(definition.name))
+  if (replaced !== undefined) {
+    const { plugin, definition } = replaced
+    throw new Problem(
+      'config-invalid',
+      `plugins: ${plugin.label} has the channel "${definition.name}", which is built in.`,
+    )
+  }
+  const { default: _, retry: __, own: ___, ...sections } = channels
+  return Object.keys(sections)
+    .filter((name) => !builtIn.includes(name))
+    .map((name) => {
+      const known = found.find(({ definition }) => definition.name === name)
+      if (known === undefined)
+        return buildUnknownChannel(name, { plugins, names: [...builtIn, ...found.map((one) => one.definition.name)] })
+      return openChannel(known.plugin, known.definition, channels)
+    })
+}
+
+function openChannel(
+  { label, hash, describeThrown }: Extract<LoadedPlugin, { kind: 'sound' }>,
+  definition: DefinitionByKind['channel'],
+  channels: Config['channels'],
+): OwnChannel {
+  const { name } = definition
+  const { to, onUnknown, timeoutMs, ...own } = readChannelKeys(channels, name)
+  const keys: ChannelKeys = { to, onUnknown, timeoutMs }
+  const about = { id: name, label }
+  let options: ReturnType<NonNullable<typeof definition.options>['safeParse']> | undefined
+  try {
+    options = definition.options?.safeParse(own)
+  } catch (thrown) {
+    const problem = new Problem(
+      'channel-failed',
+      `${label}: the schema of its options threw ${describeThrown(thrown)}.`,
+    )
+    return { kind: 'broken', ...about, problem: toProblemRecord(problem) }
+  }
+  if (options?.success === false) {
+    throw new Problem('config-invalid', `The options of channels.${name} are invalid for ${label}`, {
+      frame: describeIssues(options.error, findChannelSection(channels, name), ['channels', name]).join('\n'),
+    })
+  }
+  const given = { ...(options === undefined ? own : Object(options.data)), ...keys }
+  return { kind: 'sound', ...about, definition, options: given, hash, describeThrown }
+}
+
+function buildUnknownChannel(
+  name: string,
+  { plugins, names }: { plugins: readonly LoadedPlugin[]; names: readonly string[] },
+): OwnChannel {
+  const broken = findBrokenPlugin(plugins)
+  if (broken !== undefined) return { kind: 'broken', id: name, label: broken.label, problem: broken.problem }
+  const near = findNearest(name, names)
+  const next = near === undefined ? `Channels: ${names.join(', ')}.` : `Did you mean ${near}?`
+  throw new Problem(
+    'config-invalid',
+    `channels.${name} is of no channel that is built in or comes from a plugin. ${next}`,
+  )
+}

@@ -1,0 +1,172 @@
+// Plugins of outsiders: a package that is installed into the config directory, and a file below hooks/.
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { runCommand } from './command.ts'
+import { type Loopback, startLoopback } from './fakes/loopback.ts'
+import { gatewayToken, hookToken, makeConfigDir, writeFiles } from './gateway.ts'
+import { type Inside, readStore, startInside } from './inside.ts'
+
+/** A package with a channel that keeps a counter between two messages. */
+const channel = `import { defineChannel } from 'hookloom/define'
+import { z } from 'zod'
+
+export default defineChannel({
+  name: 'harbour',
+  about: 'The harbour. \`to\`: a quay.',
+  options: z.strictObject({ server: z.url(), token: z.string().min(8) }),
+  create({ server, token, to: own }, { fetch, clock }) {
+    let posts = 0
+    return {
+      dedupes: false,
+      whyNot: (to = own) => (to === undefined ? 'The harbour needs a quay.' : undefined),
+      split: (text) => [text],
+      async send({ to = own, text, signal }) {
+        posts += 1
+        const body = JSON.stringify({ text, posts, at: clock() })
+        const answer = await fetch(server + '/' + to, { method: 'POST', body, signal, headers: { authorization: token } })
+        if (answer.ok) return { kind: 'sent', id: String(posts) }
+        return { kind: 'transient', detail: 'The harbour answered ' + answer.status + '.' }
+      },
+      probe: async () => ({ ok: true, detail: 'The harbour is open.' }),
+    }
+  },
+})
+`
+
+/** Packs the sources as an author would, and installs the archive into a config directory. */
+function installPackage(dir: string, files: Readonly<Record<string, string>>): void {
+  const source = mkdtempSync(join(tmpdir(), 'hookloom-plugin-'))
+  const manifest = { name: '@acme/hookloom-harbour', version: '1.0.0', type: 'module', exports: './index.ts' }
+  writeFiles(source, { 'package.json': JSON.stringify(manifest), ...files })
+  execFileSync('npm', ['pack', '--silent'], { cwd: source })
+  const archive = join(source, readdirSync(source).find((name) => name.endsWith('.tgz')) ?? '')
+  writeFiles(dir, { 'package.json': '{"private":true}' })
+  execFileSync('npm', ['install', '--silent', '--no-audit', '--no-fund', '--offline', archive], { cwd: dir })
+}
+
+let server: Loopback
+
+beforeEach(async () => {
+  server = await startLoopback(() => ({ status: 200, body: {} }))
+})
+
+const file = 'hooks/plugins/harbour.ts'
+const toConfig = (section: object = {}, plugins: readonly string[] = ['./plugins/harbour.ts']) => ({
+  plugins,
+  channels: { harbour: { server: server.url, token: 'tk_0123456789', ...section } },
+})
+
+async function ask({ url }: Pick<Inside, 'url'>, payload: object = {}): Promise<Response> {
+  return fetch(`${url}/agent`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${hookToken}` },
+    body: JSON.stringify({ message: 'The tide is out.', channel: 'harbour', to: 'quay', ...payload }),
+  })
+}
+
+async function readNewestJob({ dir }: Pick<Inside, 'dir'>) {
+  const records = await readStore(dir, (store) => store.deliveries({ limit: 9 }))
+  return records.at(-1)?.jobs[0]
+}
+
+async function readDegradedBy({ adminUrl }: Inside): Promise<string[]> {
+  const answer = await fetch(`${adminUrl}/readyz`, { headers: { authorization: `Bearer ${gatewayToken}` } })
+  const { problems } = (await answer.json()) as { problems: { detail: string }[] }
+  return problems.map(({ detail }) => detail)
+}
+
+describe('a channel of an installed package', () => {
+  test('a channel of a package posts a reply, has its id in the store, and is in check and in doctor', async () => {
+    const dir = makeConfigDir({ config: toConfig({}, ['@acme/hookloom-harbour']) })
+    installPackage(dir, { 'index.ts': channel })
+    const checked = await runCommand(['check', '--json'], { dir })
+    expect(checked.json()).toContainEqual(
+      expect.objectContaining({
+        name: 'channel harbour',
+        ok: true,
+        detail: expect.stringMatching(/^builds and loads/),
+      }),
+    )
+    const probed = await runCommand(['doctor', '--json'], { dir })
+    expect(probed.json()).toContainEqual({
+      name: 'channel-harbour',
+      ok: true,
+      detail: expect.stringMatching(/^The harbour is open\. channels\.harbour\.onUnknown is "stop": /),
+    })
+    const gateway = await startInside({ dir })
+    expect((await ask(gateway)).status).toBe(200)
+    await expect.poll(() => server.received.map(({ path }) => path)).toEqual(['/quay'])
+    expect(server.received[0]?.headers.authorization).toBe('tk_0123456789')
+    await expect.poll(() => readNewestJob(gateway)).toMatchObject({ state: 'done' })
+    const steps = (await readNewestJob(gateway))?.steps
+    expect(steps?.find(({ name }) => name === 'deliver')?.detail).toBe('sent to harbour quay as 1')
+  })
+})
+
+describe('plugins below hooks/', () => {
+  test('a saved plugin goes live, and a broken save leaves the last good version serving', async () => {
+    const gateway = await startInside({ config: toConfig(), files: { [file]: channel } })
+    writeFiles(gateway.dir, { [file]: channel.replace('{ text, posts', "{ text: 'Ahoy! ' + text, posts") })
+    await expect
+      .poll(
+        async () => {
+          await ask(gateway)
+          return server.received.at(-1)?.text
+        },
+        { interval: 300 },
+      )
+      .toContain('Ahoy! ')
+    writeFiles(gateway.dir, { [file]: 'export default {' })
+    await expect.poll(() => readDegradedBy(gateway)).toEqual([expect.stringMatching(/does not build/)])
+    const before = server.received.length
+    await ask(gateway)
+    await expect.poll(() => server.received.length).toBeGreaterThan(before)
+    expect(server.received.at(-1)?.text).toContain('Ahoy! ')
+  })
+
+  test.each([
+    ['is missing', {}, /The plugin ".\/plugins\/harbour\.ts" does not exist\. Create hooks\/plugins\/harbour\.ts/],
+    ['does not build', { [file]: 'export default {' }, /does not build/],
+    ['declares nothing', { [file]: 'export default { name: 1 }' }, /must export by default what defineChannel/],
+  ])('a plugin that %s does not stop the gateway, and its replies wait', async (_, files, why) => {
+    const gateway = await startInside({ config: toConfig(), files })
+    expect((await ask(gateway)).status).toBe(200)
+    await expect.poll(async () => (await readNewestJob(gateway))?.lastError).toMatch(why)
+    expect(await readNewestJob(gateway)).toMatchObject({ state: 'queued', attempts: 0 })
+    expect(await readDegradedBy(gateway)).toEqual([expect.stringMatching(why)])
+  })
+
+  test.each([
+    ['a wrong option', { token: 7 }, {}, /channels\.harbour\.token/],
+    ['an unknown key', { tokn: 'x' }, {}, /channels\.harbour.*"tokn"/],
+    [
+      'a section that nothing has',
+      {},
+      { channels: { harbor: {} } },
+      /channels\.harbor is of no channel.*Did you mean harbour\?/,
+    ],
+  ])('%s is an error of the configuration that names the key', async (_, section, extra, why) => {
+    const dir = makeConfigDir({ config: { ...toConfig(section), ...extra }, files: { [file]: channel } })
+    const { code, json } = await runCommand(['check', '--json'], { dir })
+    expect(code).toBe(78)
+    const details = json().map(({ detail }) => detail)
+    expect(details.join('\n')).toMatch(why)
+  })
+
+  test('without plugins, a section of another name is an unknown key, as before', async () => {
+    const dir = makeConfigDir({ config: { channels: { harbour: {} } } })
+    const { code, stderr, stdout } = await runCommand(['check'], { dir })
+    expect(code).toBe(78)
+    expect(stdout + stderr).toContain('channels.harbour is an unknown key')
+  })
+
+  test('a plugin cannot have the name of a built-in channel', async () => {
+    const dir = makeConfigDir({ config: toConfig(), files: { [file]: channel.replace("'harbour'", "'slack'") } })
+    const { code, stderr, stdout } = await runCommand(['check'], { dir })
+    expect(code).toBe(78)
+    expect(stdout + stderr).toContain('has the channel "slack", which is built in')
+  })
+})
