@@ -9,7 +9,7 @@ import { gatewayToken, hookToken, makeConfigDir, post, startGateway, writeFiles 
 import { type Inside, readStore, startInside } from './inside.ts'
 
 const file = 'hooks/channels/ntfy.ts'
-const ntfy = readBlock('src/jobs/README.md', 'ts', 'defineChannel')
+const ntfy = readBlock('src/plugins/README.md', 'ts', 'defineChannel')
 
 let server: Loopback
 
@@ -44,7 +44,7 @@ async function readDegradedBy({ adminUrl }: Inside): Promise<string[]> {
 }
 
 describe('channels of integrators', () => {
-  test('the channel in the page about jobs posts the reply of a run in the built package', async () => {
+  test('the channel in the page about plugins posts the reply of a run in the built package', async () => {
     const gateway = await startGateway({ config: toConfig(), files: { [file]: ntfy } })
     expect(await ask(gateway)).toBe(200)
     await expect.poll(() => server.received.length).toBe(1)
