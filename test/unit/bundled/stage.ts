@@ -38,7 +38,9 @@ export async function run(module: string, { headers, payload }: Request, match?:
   const path = toDocumentedMatch(module).path ?? ''
   const generation = createGeneration({
     senders: builtInSenders,
-    config: ConfigSchema.parse({ hooks: { enabled: true, token: 'hook-secret', allowedSessionKeyPrefixes: ['hook:'] } }),
+    config: ConfigSchema.parse({
+      hooks: { enabled: true, token: 'hook-secret', allowedSessionKeyPrefixes: ['hook:'] },
+    }),
     mappings: [{ ...Mapping.parse({ match: match ?? { path }, transform: { module } }), id: module }],
     transforms: await loading,
   })
