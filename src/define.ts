@@ -44,7 +44,17 @@ export type {
   WakeResult,
 } from './model/transform.ts'
 export type { StateOptions, TransformState } from './model/transform-state.ts'
-export type { Verified, VerifierContext, VerifierDefinition, VerifyRequest } from './model/verifier.ts'
+export type {
+  Handshake,
+  HandshakeReply,
+  HandshakeTools,
+  PinRule,
+  RequestHead,
+  Verified,
+  VerifierContext,
+  VerifierDefinition,
+  VerifyRequest,
+} from './model/verifier.ts'
 export type { VerifySettings } from './model/config/verify.ts'
 
 /** A transform that checks its payload. */

@@ -1,4 +1,5 @@
 // The table of senders: what each scheme proves, in words, and the settings that it requires.
+import { metaHub, stravaHub } from '../src/plugins/senders/handshakes.ts'
 import { Problem } from '../src/model/problem.ts'
 import type { Verifier } from '../src/model/verifier.ts'
 import { type VerifyInput, VerifySettings } from '../src/model/config/verify.ts'
@@ -146,7 +147,8 @@ function toNeeded(scheme: Scheme): string {
   // the public URL may replace the audience, so neither of them is required alone
   if (scheme.kind === 'jwt' && scheme.forAccount === true) shown.push('`audience`')
   if (scheme.handsOver === true) shown.push('nothing: it hands its secret over; or `secret`')
-  if (scheme.handshakes?.some((name) => name === 'meta-hub' || name === 'strava-hub')) shown.push('`verifyToken`')
+  if (scheme.handshakes?.some((handshake) => handshake === metaHub || handshake === stravaHub))
+    shown.push('`verifyToken`')
   return shown.join(', ').replace(', or ', ' or ')
 }
 

@@ -4,7 +4,7 @@ import type { HandshakeAnswer } from '../model/verifier.ts'
 import type { CheckedHead } from '../pipeline/delivery.ts'
 import type { Answer } from '../pipeline/answer.ts'
 import type { Hook, SignedMapping } from '../pipeline/hook.ts'
-import { answerOrigin } from '../pipeline/verifiers/handshakes.ts'
+import { answerOrigin, toHandshakeAnswer } from '../pipeline/verifiers/handshakes.ts'
 import type { Admission } from './admission.ts'
 import type { HandshakeSecrets } from './handshake-secrets.ts'
 
@@ -27,7 +27,8 @@ export function createOtherMethods({ admission, handed }: OtherMethodParts) {
       if (typeof answer !== 'string') return toAnswer(answer)
       trace.push({ mappingId: mapping.id, matched: false, why: answer })
     }
-    const allowed = head.method === 'OPTIONS' && head.token === 'valid' && kind !== 'unknown' && answerOrigin(head)
+    const allowed =
+      head.method === 'OPTIONS' && head.token === 'valid' && kind !== 'unknown' && toHandshakeAnswer(answerOrigin(head))
     if (allowed) return toAnswer(allowed)
     if (trace.length === 0) throw new Problem('method-not-allowed', 'Hooks accept only POST.')
     try {

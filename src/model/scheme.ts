@@ -1,37 +1,6 @@
 // Schemes: how senders prove their requests. The scheme of a listed sender is a part of its row in the table of senders.
 import type { DigestEncoding, HmacAlgorithm, SecretEncoding, TimestampUnit } from './config/verify.ts'
-import type { VerifierDefinition } from './verifier.ts'
-
-/** The handshakes by name. `pipeline/verifiers/handshakes.ts` says what each one answers. */
-export type HandshakeName =
-  | 'head'
-  | 'get-challenge'
-  | 'meta-hub'
-  | 'strava-hub'
-  | 'okta-header'
-  | 'x-crc'
-  | 'proved-head'
-  | 'proved-get'
-  | 'webhook-origin'
-  | 'event-grid'
-  | 'slack-url'
-  | 'slack-ssl-check'
-  | 'slack-ssl-check-unsigned'
-  | 'mcp-verification'
-  | 'discord-ping'
-  | 'zoom-url'
-  | 'twitch-callback'
-  | 'front-header'
-  | 'intercom-ping'
-  | 'no-events'
-  | 'google-sync'
-  | 'sns-confirmation'
-  | 'monday-challenge'
-  | 'graph-token'
-  | 'woocommerce-ping'
-  | 'bitbucket-ping'
-  | 'asana-secret'
-  | 'notion-token'
+import type { Handshake, PinRule, VerifierDefinition } from './verifier.ts'
 
 /** The form of a header with signatures: one after a prefix, or a list of named entries of which any may match. */
 export type Syntax =
@@ -69,7 +38,7 @@ type Common = {
   readonly source: string | undefined
   /** The name that people read. Schemes outside the table have no such name. */
   readonly label?: string
-  readonly handshakes?: readonly HandshakeName[]
+  readonly handshakes?: readonly Handshake[]
   /** True: a request with an empty body is a delivery. */
   readonly acceptsEmpty?: true
   /** Further headers with a secret, in addition to the headers of the proof. */
@@ -146,6 +115,8 @@ export type X509Scheme = Common & {
   readonly toleranceSeconds: number
   /** The signed part of the body. `fields`: some fields, by name. `checksum`: a CRC-32, which another body can have too. */
   readonly signs: 'fields' | 'checksum'
+  /** The URLs of its certificates. */
+  readonly certificate: PinRule
 }
 
 export type JwtScheme = Common & {

@@ -1,5 +1,6 @@
 // A verifier proves the sender of a request. It reads raw bytes and headers, and no input from a sender makes it throw.
 import type { ProblemRecord } from './problem.ts'
+import type { JsonObject } from '../base/json.ts'
 import type { VerifySettings } from './config/verify.ts'
 
 /** A request whose sender must be verified. */
@@ -37,6 +38,49 @@ export type HandshakeAnswer = {
   readonly body: string
   /** The secret that the sender sent. It is stored, and the verifier uses it from now on. */
   readonly handedSecret?: string
+}
+
+/**
+ * The answer to a handshake, for `toHandshakeAnswer`. `text` and the values of `json` may come from the request: they are sent back only if they
+ * are numbers or plain texts of at most 1,024 characters; otherwise the request is no handshake. `status`: an answer without a body; 401 counts as a
+ * failed proof.
+ */
+export type HandshakeReply =
+  | { readonly text: unknown }
+  | { readonly json: Readonly<Record<string, unknown>> }
+  | {
+      readonly status: 200 | 204 | 401 | 503
+      readonly headers?: Readonly<Record<string, string>>
+      /** As in `HandshakeAnswer`. */
+      readonly handedSecret?: string
+    }
+
+/** The information that a handshake gets besides the request. */
+export type HandshakeTools = {
+  /** The section `verify` of the mapping. */
+  readonly settings: VerifySettings
+  readonly secrets: () => readonly string[]
+  readonly fetch: PinnedFetch
+  /** As in `HandshakeContext`: the operator allowed a new secret. */
+  readonly armed: boolean
+  /** The fields of the body, if it is a JSON object; otherwise none. */
+  readonly readFields: () => JsonObject
+}
+
+/** A request by which a sender checks a URL. */
+export type Handshake = {
+  readonly method: 'POST' | 'GET' | 'HEAD' | 'OPTIONS'
+  /** True: the handshake has the proof of the scheme, and is answered only if the proof is valid. */
+  readonly signed: boolean
+  /** Only for unsigned POSTs: whether the head may belong to a handshake. */
+  readonly isHandshakeHead?: (head: RequestHead) => boolean
+  /** True: the answer signs a word of the request with the secret. Then only a JSON object is a signed body. */
+  readonly signsWords?: true
+  /** Undefined: the request is not this handshake. */
+  readonly answer: (
+    request: VerifyRequest,
+    tools: HandshakeTools,
+  ) => HandshakeReply | undefined | Promise<HandshakeReply | undefined>
 }
 
 /** `verified`: the proof of this request is valid. `armed`: the operator allowed one new secret in the last ten minutes, and none has come since. */

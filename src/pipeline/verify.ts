@@ -9,7 +9,7 @@ import { createClientStateProof } from './verifiers/client-state.ts'
 import { createConcatHashProof } from './verifiers/concat-hash.ts'
 import { createBrokenVerifier, createCodeProof, toCodeScheme } from './verifiers/defined.ts'
 import { applyHeaderSettings, findUnlistedScheme } from './verifiers/generic.ts'
-import { isHandshakeDue, handshakes } from './verifiers/handshakes.ts'
+import { answerHandshake } from './verifiers/handshakes.ts'
 import { createHmacProof } from './verifiers/hmac.ts'
 import { createJwtProof } from './verifiers/jwt.ts'
 import { readSecrets } from './verifiers/keys.ts'
@@ -85,33 +85,24 @@ function createSchemeVerifier(scheme: Scheme, settings: VerifySettings, tools: V
   const secrets = createSecrets(scheme, settings, tools)
   const { fetch, now } = tools
   const proof = createProof(scheme, { settings, secrets, fetch, now })
-  const schemeHandshakes = (scheme.handshakes ?? [])
-    .map((name) => handshakes[name])
-    .filter(({ method }) => method !== 'GET' || !acceptsGet)
+  const handshakes = (scheme.handshakes ?? []).filter(({ method }) => method !== 'GET' || !acceptsGet)
   return {
     scheme: scheme.id,
     source: scheme.source,
     secretHeaders: [...new Set([...proof.secretHeaders, ...(scheme.secretHeaders ?? [])])],
     handsOver: scheme.handsOver === true,
-    handshakeMethods: [...new Set(schemeHandshakes.map(({ method }) => method))].filter((method) => method !== 'POST'),
+    handshakeMethods: [...new Set(handshakes.map(({ method }) => method))].filter((method) => method !== 'POST'),
     acceptsEmpty: scheme.acceptsEmpty === true || acceptsGet,
     acceptsGet,
     covers: proof.covers,
     isClaimed: proof.isClaimed,
     verify: proof.verify,
     isHandshakeHead: (head) =>
-      schemeHandshakes.some(
+      handshakes.some(
         ({ method, signed, isHandshakeHead }) =>
           !signed && method === head.method && (isHandshakeHead === undefined || isHandshakeHead(head)),
       ),
-    async handshake(request, context) {
-      for (const handshake of schemeHandshakes) {
-        if (!isHandshakeDue(handshake, request, context)) continue
-        const answer = await handshake.answer(request, { settings, secrets, fetch, armed: context.armed })
-        if (answer !== undefined) return answer
-      }
-      return undefined
-    },
+    handshake: (request, context) => answerHandshake(handshakes, request, { ...context, settings, secrets, fetch }),
     explain: (request) => proof.explain?.(request),
   }
 }

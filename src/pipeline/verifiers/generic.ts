@@ -1,6 +1,7 @@
 // Schemes for senders that are not listed. The settings describe generic-hmac; token and basic are a shared secret in a header.
 import type { VerifySettings } from '../../model/config/verify.ts'
 import { urlSecretHeader } from '../../model/delivery.ts'
+import { eventHandshakes, urlHandshakes } from './handshakes.ts'
 import { toSettingProblem, requireSetting } from './proof.ts'
 import type { HmacScheme, Scheme } from '../../model/scheme.ts'
 
@@ -8,14 +9,14 @@ const genericScheme = 'generic-hmac'
 
 const unlisted = { source: undefined, docs: '', confidence: 'verified' } as const
 const plainSchemes: readonly Scheme[] = [
-  { ...unlisted, id: 'token', kind: 'token', header: undefined, handshakes: ['webhook-origin', 'event-grid'] },
-  { ...unlisted, id: 'basic', kind: 'basic', handshakes: ['webhook-origin', 'event-grid'] },
+  { ...unlisted, id: 'token', kind: 'token', header: undefined, handshakes: eventHandshakes },
+  { ...unlisted, id: 'basic', kind: 'basic', handshakes: eventHandshakes },
   {
     ...unlisted,
     id: 'url-secret',
     kind: 'token',
     header: urlSecretHeader,
-    handshakes: ['proved-head', 'proved-get', 'webhook-origin', 'event-grid'],
+    handshakes: urlHandshakes,
   },
 ]
 

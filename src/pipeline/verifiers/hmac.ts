@@ -44,8 +44,8 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
   if (unknown !== undefined) throw toSettingProblem(settings, `has an unknown placeholder in its template: ${unknown}.`)
   const publicUrl = requirePublicUrl(settings, scheme.template ?? '')
   const signsForm = scheme.template?.includes('{form}') === true
-  // the handshake x-crc signs words for anybody, with the key for bodies: so a delivery must not be such a word
-  const signsWords = scheme.handshakes?.includes('x-crc') === true
+  // a handshake signs words for anybody, with the key for bodies: so a delivery must not be such a word
+  const signsWords = scheme.handshakes?.some((handshake) => handshake.signsWords) === true
   const toleranceSeconds = chooseTolerance(scheme, settings)
   const keys = createKeyring(secrets, (secret) =>
     parseSecretKey(secret, settings, { encoding: scheme.secretEncoding, prefix: scheme.secretPrefix }),

@@ -15,11 +15,11 @@ import {
   readHeader,
   refuseProof,
 } from './proof.ts'
-import { paypalCertificate, snsCertificate, markUseful } from './pinned-fetch.ts'
+import { markUseful } from './pinned-fetch.ts'
 import type { X509Scheme } from '../../model/scheme.ts'
 
 export function createX509Proof(scheme: X509Scheme, tools: ProofTools): Proof {
-  return scheme.id === 'paypal' ? createPaypalProof(scheme, tools) : createSnsProof(scheme, tools)
+  return scheme.signs === 'checksum' ? createPaypalProof(scheme, tools) : createSnsProof(scheme, tools)
 }
 
 /** The signed fields of each type of message. Subject is signed only if it is present. */
@@ -60,7 +60,7 @@ function createSnsProof(scheme: X509Scheme, { settings, fetch, now }: ProofTools
         .join('')
       return checkSignature(fetch, {
         certificateUrl: readField(body, 'SigningCertURL'),
-        rule: snsCertificate,
+        rule: scheme.certificate,
         hash: version === '1' ? 'sha1' : 'sha256',
         signed,
         signature: readField(body, 'Signature'),
@@ -92,7 +92,7 @@ function createPaypalProof(scheme: X509Scheme, { settings, fetch, now }: ProofTo
       const timeFault = findTimeFault(time, { unit: 'iso8601', now: at, toleranceSeconds })
       if (timeFault !== undefined) return refuseProof(timeFault)
       const signed = `${id}|${time}|${webhookId}|${crc32(request.rawBody)}`
-      return checkSignature(fetch, { certificateUrl, rule: paypalCertificate, hash: 'sha256', signed, signature, id })
+      return checkSignature(fetch, { certificateUrl, rule: scheme.certificate, hash: 'sha256', signed, signature, id })
     },
   }
 }

@@ -1,6 +1,16 @@
 // Chats and calls. Facts are from the senders' public documentation.
 import { defineSender } from '../../define.ts'
 import { userAgent, all, body, header, key, sent } from './shared.ts'
+import {
+  slackUrl,
+  slackSslCheck,
+  slackSslCheckUnsigned,
+  discordPing,
+  metaHub,
+  xCrc,
+  zoomUrl,
+  twitchCallback,
+} from './handshakes.ts'
 
 export const chatSenders = [
   defineSender({
@@ -22,7 +32,7 @@ export const chatSenders = [
         seconds: 300,
         docs: 'https://docs.slack.dev/authentication/verifying-requests-from-slack',
       },
-      handshakes: ['slack-url', 'slack-ssl-check', 'slack-ssl-check-unsigned'],
+      handshakes: [slackUrl, slackSslCheck, slackSslCheckUnsigned],
       confidence: 'verified',
     },
   }),
@@ -43,7 +53,7 @@ export const chatSenders = [
       toleranceSeconds: 900,
       retries: { time: 'first', seconds: 600, docs: 'https://docs.discord.com/developers/events/webhook-events' },
       textIsId: true,
-      handshakes: ['discord-ping'],
+      handshakes: [discordPing],
       confidence: 'verified',
     },
   }),
@@ -70,7 +80,7 @@ export const chatSenders = [
       kind: 'hmac',
       header: 'x-hub-signature-256',
       syntax: { prefix: 'sha256=' },
-      handshakes: ['meta-hub'],
+      handshakes: [metaHub],
       confidence: 'verified',
     },
   }),
@@ -97,7 +107,7 @@ export const chatSenders = [
       header: 'x-twitter-webhooks-signature',
       encoding: 'base64',
       syntax: { prefix: 'sha256=' },
-      handshakes: ['x-crc'],
+      handshakes: [xCrc],
       confidence: 'verified',
     },
   }),
@@ -135,7 +145,7 @@ export const chatSenders = [
         docs: 'https://devsupport.zoom.us/hc/en-us/articles/360059893812-Webhook-delays',
       },
       textIsId: true,
-      handshakes: ['zoom-url'],
+      handshakes: [zoomUrl],
       confidence: 'verified',
     },
   }),
@@ -159,7 +169,7 @@ export const chatSenders = [
         seconds: 600,
         docs: 'https://dev.twitch.tv/docs/eventsub/#guarding-against-replay-attacks',
       },
-      handshakes: ['twitch-callback'],
+      handshakes: [twitchCallback],
       confidence: 'verified',
     },
   }),

@@ -1,6 +1,8 @@
 // Clouds. Facts are from the senders' public documentation.
 import { defineSender, type SchemeRow } from '../../define.ts'
 import { userAgent, all, body, header, sent } from './shared.ts'
+import { snsCertificate } from './certificates.ts'
+import { snsSubscription, googleSync, graphToken } from './handshakes.ts'
 
 /** The token that Google adds to a push request. Its account and its audience are the operator's choice. */
 const googleToken = {
@@ -27,13 +29,14 @@ export const cloudSenders = [
       kind: 'x509',
       header: 'x-amz-sns-message-type',
       signs: 'fields',
+      certificate: snsCertificate,
       toleranceSeconds: 3_900,
       retries: {
         time: 'first',
         seconds: 3_600,
         docs: 'https://docs.aws.amazon.com/sns/latest/dg/sns-message-delivery-retries.html',
       },
-      handshakes: ['sns-confirmation'],
+      handshakes: [snsSubscription],
       confidence: 'verified',
     },
   }),
@@ -71,7 +74,7 @@ export const cloudSenders = [
     scheme: {
       kind: 'token',
       header: 'x-goog-channel-token',
-      handshakes: ['google-sync'],
+      handshakes: [googleSync],
       acceptsEmpty: true,
       confidence: 'verified',
     },
@@ -85,7 +88,7 @@ export const cloudSenders = [
       kind: 'client-state',
       list: 'value',
       field: 'clientState',
-      handshakes: ['graph-token'],
+      handshakes: [graphToken],
       confidence: 'verified',
     },
   }),

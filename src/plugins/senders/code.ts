@@ -1,6 +1,7 @@
 // Forges and builds. Facts are from the senders' public documentation.
 import { defineSender, type PayloadReader } from '../../define.ts'
 import { userAgent, body, header, joinPlace, sent } from './shared.ts'
+import { bitbucketPing } from './handshakes.ts'
 
 export const codeSenders = [
   defineSender({
@@ -142,7 +143,7 @@ export const codeSenders = [
       kind: 'hmac',
       header: 'x-hub-signature',
       syntax: { prefix: 'sha256=' },
-      handshakes: ['bitbucket-ping'],
+      handshakes: [bitbucketPing],
       confidence: 'verified',
     },
   }),

@@ -2,6 +2,7 @@
 // Facts are from the senders' public documentation.
 import { defineSender, type Retries, type SchemeRow } from '../../define.ts'
 import { all, body, header, sent } from './shared.ts'
+import { mcpVerification } from './handshakes.ts'
 
 const specification = 'https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md'
 /** "Every time an attempt is retried the timestamp of the attempt is updated": the convention requires it of every sender. */
@@ -132,7 +133,7 @@ export const conventionsSenders = [
     event: [body('type')],
     deliveryId: [header('webhook-id')],
     schemes: [
-      { id: 'standard-webhooks', ...standardHmac, handshakes: ['mcp-verification'] },
+      { id: 'standard-webhooks', ...standardHmac, handshakes: [mcpVerification] },
       {
         id: 'standard-webhooks-asym',
         variant: 'public key',

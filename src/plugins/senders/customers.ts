@@ -1,6 +1,7 @@
 // Customers and their accounts. Facts are from the senders' public documentation.
 import { defineSender } from '../../define.ts'
 import { userAgent, all, body, header, sent } from './shared.ts'
+import { anyHead, intercomPing, frontHeader, oktaHeader } from './handshakes.ts'
 
 export const customersSenders = [
   defineSender({
@@ -60,7 +61,7 @@ export const customersSenders = [
       header: 'x-hub-signature',
       algorithm: 'sha1',
       syntax: { prefix: 'sha1=' },
-      handshakes: ['head', 'intercom-ping'],
+      handshakes: [anyHead, intercomPing],
       confidence: 'verified',
     },
   }),
@@ -102,7 +103,7 @@ export const customersSenders = [
       toleranceSeconds: 300,
       retries: { time: 'limited', seconds: 300, docs: 'https://dev.frontapp.com/docs/security-1' },
       textIsId: true,
-      handshakes: ['front-header'],
+      handshakes: [frontHeader],
       confidence: 'medium',
     },
   }),
@@ -174,7 +175,7 @@ export const customersSenders = [
     scheme: {
       kind: 'token',
       header: 'authorization',
-      handshakes: ['okta-header'],
+      handshakes: [oktaHeader],
       confidence: 'verified',
     },
   }),

@@ -1,6 +1,7 @@
 // Mail. Facts are from the senders' public documentation.
 import { defineSender } from '../../define.ts'
 import { body, sent } from './shared.ts'
+import { getChallenge } from './handshakes.ts'
 
 export const mailSenders = [
   defineSender({
@@ -79,7 +80,7 @@ export const mailSenders = [
     scheme: {
       kind: 'hmac',
       header: 'x-nylas-signature',
-      handshakes: ['get-challenge'],
+      handshakes: [getChallenge],
       confidence: 'verified',
     },
   }),

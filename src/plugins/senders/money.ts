@@ -1,6 +1,8 @@
 // Payments and accounts. Facts are from the senders' public documentation.
 import { defineSender } from '../../define.ts'
 import { userAgent, all, body, header, sent } from './shared.ts'
+import { paypalCertificate } from './certificates.ts'
+import { noEvents } from './handshakes.ts'
 
 export const moneySenders = [
   defineSender({
@@ -47,6 +49,7 @@ export const moneySenders = [
       kind: 'x509',
       header: 'paypal-transmission-sig',
       signs: 'checksum',
+      certificate: paypalCertificate,
       // all attempts have the id and the time of the first; an id is accepted only once while deliveries are remembered, which is longer than this
       // tolerance
       toleranceSeconds: 259_500,
@@ -191,7 +194,7 @@ export const moneySenders = [
       kind: 'hmac',
       header: 'x-xero-signature',
       encoding: 'base64',
-      handshakes: ['no-events'],
+      handshakes: [noEvents],
       confidence: 'verified',
     },
   }),

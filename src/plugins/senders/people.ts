@@ -1,6 +1,7 @@
 // Forms, appointments, signatures, and what people do. Facts are from the senders' public documentation.
 import { defineSender } from '../../define.ts'
 import { all, body, sent } from './shared.ts'
+import { stravaHub } from './handshakes.ts'
 
 export const peopleSenders = [
   defineSender({
@@ -80,7 +81,7 @@ export const peopleSenders = [
       field: 'subscription_id',
       // a number, such as 120475: https://developers.strava.com/docs/webhooks/
       minSecretBytes: 1,
-      handshakes: ['strava-hub'],
+      handshakes: [stravaHub],
       confidence: 'verified',
     },
   }),

@@ -1,6 +1,7 @@
 // Shops. Facts are from the senders' public documentation.
 import { defineSender } from '../../define.ts'
 import { userAgent, body, header, sent } from './shared.ts'
+import { woocommercePing } from './handshakes.ts'
 
 export const shopsSenders = [
   defineSender({
@@ -27,7 +28,7 @@ export const shopsSenders = [
       kind: 'hmac',
       header: 'x-wc-webhook-signature',
       encoding: 'base64',
-      handshakes: ['woocommerce-ping'],
+      handshakes: [woocommercePing],
       confidence: 'verified',
     },
   }),

@@ -1,6 +1,7 @@
 // Planning, documents, tables, calendars and models. Facts are from the senders' public documentation.
 import { defineSender } from '../../define.ts'
 import { userAgent, all, body, header, sent } from './shared.ts'
+import { anyHead, asanaSecret, noEvents, mondayChallenge, notionToken, getChallenge } from './handshakes.ts'
 
 export const workSenders = [
   defineSender({
@@ -59,7 +60,7 @@ export const workSenders = [
       algorithm: 'sha1',
       encoding: 'base64',
       template: '{body}{url}',
-      handshakes: ['head'],
+      handshakes: [anyHead],
       confidence: 'verified',
     },
   }),
@@ -79,7 +80,7 @@ export const workSenders = [
     scheme: {
       kind: 'hmac',
       header: 'x-hook-signature',
-      handshakes: ['asana-secret', 'no-events'],
+      handshakes: [asanaSecret, noEvents],
       secretHeaders: ['x-hook-secret'],
       handsOver: true,
       confidence: 'verified',
@@ -107,7 +108,7 @@ export const workSenders = [
       header: 'authorization',
       bearer: false,
       algorithm: 'HS256',
-      handshakes: ['monday-challenge'],
+      handshakes: [mondayChallenge],
       confidence: 'verified',
     },
   }),
@@ -122,7 +123,7 @@ export const workSenders = [
       kind: 'hmac',
       header: 'x-notion-signature',
       syntax: { prefix: 'sha256=' },
-      handshakes: ['notion-token'],
+      handshakes: [notionToken],
       handsOver: true,
       confidence: 'verified',
     },
@@ -181,7 +182,7 @@ export const workSenders = [
       header: 'x-dropbox-signature',
       // the app secret: https://github.com/gitleaks/gitleaks/blob/master/cmd/generate/config/rules/dropbox.go
       minSecretBytes: 15,
-      handshakes: ['get-challenge'],
+      handshakes: [getChallenge],
       confidence: 'verified',
     },
   }),

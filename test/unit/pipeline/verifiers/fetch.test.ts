@@ -2,15 +2,13 @@ import { createServer } from 'node:net'
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import {
-  paypalCertificate,
-  snsCertificate,
-  snsConfirmation,
   createPinnedFetch,
   isPrivateAddress,
   markUseful,
   overHttps,
   type Transport,
 } from '../../../../src/pipeline/verifiers/pinned-fetch.ts'
+import { paypalCertificate, snsCertificate, snsConfirmation } from '../../../../src/plugins/senders/certificates.ts'
 
 const rule = { ...snsCertificate }
 const good = 'https://sns.us-east-1.amazonaws.com/SimpleNotificationService-0123abcd.pem'
