@@ -1,12 +1,12 @@
 // The parts of a gateway, and the order in which they start. They stop in the reverse order.
 import { randomBytes, randomUUID } from 'node:crypto'
-import { createEffects, type EffectsOptions } from './jobs/jobs.ts'
+import { createJobs, type JobsOptions } from './jobs/jobs.ts'
 import { buildPrompt } from './jobs/prompt.ts'
 import { createHookBench, type MakeTransform } from './replay/bench.ts'
 import { createMappingWarner } from './replay/path-warnings.ts'
 import { createReplayer } from './replay/replayer.ts'
 import { createShadows } from './replay/shadow.ts'
-import { createLive } from './reload/reload.ts'
+import { createReload } from './reload/reload.ts'
 import { rememberSaves } from './reload/saves.ts'
 import type { Live } from './reload/live-types.ts'
 import { loadConfig } from './config/config.ts'
@@ -79,7 +79,7 @@ export type HookloomOptions = {
   /** Makes a transform from a request, for the page. Default: the page makes no transforms. */
   readonly makeTransform?: MakeTransform | undefined
   /** Prints the replies of the console channel. Default: on standard output. */
-  readonly write?: EffectsOptions['write']
+  readonly write?: JobsOptions['write']
 }
 
 export type Hookloom = Pick<Live, 'status' | 'reload'> & {
@@ -150,7 +150,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   stops.add('what gateways share', () => share.stop())
   const handed = share.handed(createHandshakeSecrets({ file: toHandedSecretsFile(dir), clock }))
   const fetchPinned = createPinnedFetch({ now: clock, ...(options.transport && { transport: options.transport }) })
-  const live = createLive({
+  const live = createReload({
     dir,
     env,
     load: async (wanted) => ({ transforms: await runtime.load(wanted), inputs: runtime.inputs() }),
@@ -170,7 +170,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   runtime.serve(generation().transforms)
 
   // 3. The parts that run jobs, waiting deliveries and the mailbox.
-  const effects = createEffects({
+  const jobs = createJobs({
     duties,
     dir,
     config: () => generation().config,
@@ -183,14 +183,14 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     meter,
     log,
   })
-  const { onAccepted, onParked, reportSecret, alert, testAlert, lookForJobs, slots } = effects
+  const { onAccepted, onParked, reportSecret, alert, testAlert, lookForJobs, slots } = jobs
   const keepByDefault = development ? keptInDevelopment : false
   const stopping = new AbortController()
   const readState: StateReader = (name) => rerunner.state.read(name)
   const shadows = createShadows({ dir, generation, readState, clock, newId, meter, log })
   stops.add('the shadows of the transforms', () => shadows.stop())
   const stored = { generation, acquire, store, leases, clock, newId, keepByDefault, log }
-  const rerunnerParts = { ...stored, lookForNew: effects.lookForNew, onAccepted, onParked, onDecided: shadows.note }
+  const rerunnerParts = { ...stored, lookForNew: jobs.lookForNew, onAccepted, onParked, onDecided: shadows.note }
   const rerunner = new Rerunner({ ...rerunnerParts, stopping: stopping.signal })
   const { createReplayThreads: createThreads } = runtime
   const disk = { current: generation, edited: live.requireEdited, reload: live.reload }
@@ -215,7 +215,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const shapes = createShapeLearner({ store, development, watched: { generation, alert }, onShapeWritten, log })
   const inboxParts = { dir, env: settings, generation, store, rerunner, repeats, clock, newId, log }
   const pushGate = (proxies: readonly string[]) => ({ ...signers, clientOf: createClientLookup(proxies) })
-  const recovery = createRecovery({ ...inboxParts, duty: duties.recovery, alert: effects.reportRecovery })
+  const recovery = createRecovery({ ...inboxParts, duty: duties.recovery, alert: jobs.reportRecovery })
   const mailbox = createMailbox({ ...inboxParts, duty: duties.mailbox, pushGate })
 
   // 4. The work when a new generation goes live, and when a module may be called again.
@@ -225,7 +225,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     level = next.config.server.log
     maxWaitingBytes = next.config.store.maxWaitingBytes
     runtime.serve(next.transforms)
-    effects.refresh()
+    jobs.refresh()
     mailbox.apply(next.config)
     recovery.apply()
     void node.join()
@@ -235,8 +235,8 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   })
 
   // 5. The start: first jobs, then the ports, then waiting deliveries.
-  effects.start()
-  stops.add('the jobs', () => effects.stop({ graceMs }), { limitMs: 2 * graceMs })
+  jobs.start()
+  stops.add('the jobs', () => jobs.stop({ graceMs }), { limitMs: 2 * graceMs })
   stops.add('the duties of this gateway', () => node.stop())
   stops.add('the parked deliveries', () => drain.stop())
   // the next two stop after the hook port, which records repetitions and refusals
@@ -286,7 +286,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   stops.add('the balancers', () => readiness.retire(graceMs), { limitMs: 2 * graceMs })
   stops.add('the requests that wait', receiver.stopWaiting)
   void drain.resume()
-  node.start({ effects, drain, recovery, mailbox: { apply: () => mailbox.apply(generation().config) } })
+  node.start({ jobs, drain, recovery, mailbox: { apply: () => mailbox.apply(generation().config) } })
   noteStartAndSaves(auditor, info(), live)
   await live.watch()
   const { status, reload } = live

@@ -59,8 +59,8 @@ const phrase = 'EXTERNALUNTRUSTEDCONTENT'
 const markerTail = />+|LD[^<>]{0,200}>+|[^<>]{0,40}>{2,}/y
 
 /** Keeps only letters, digits and angle brackets; 0 becomes O, 1 and I become L. */
-function decodeLetters(signs: string): string {
-  return signs.replace(noLetters, '').replaceAll('0', 'O').replace(/[1I]/g, 'L')
+function decodeLetters(characters: string): string {
+  return characters.replace(noLetters, '').replaceAll('0', 'O').replace(/[1I]/g, 'L')
 }
 
 /**
@@ -68,9 +68,9 @@ function decodeLetters(signs: string): string {
  * and angle brackets.
  */
 function findMarkers(skeleton: Skeleton): Span[] {
-  const letters = decodeLetters(skeleton.signs)
+  const letters = decodeLetters(skeleton.characters)
   if (!letters.includes(phrase)) return []
-  const places = Array.from(skeleton.signs.matchAll(letter), (match) => match.index)
+  const places = Array.from(skeleton.characters.matchAll(letter), (match) => match.index)
   const spans: Span[] = []
   for (let at = letters.indexOf(phrase); at !== -1; at = letters.indexOf(phrase, at + phrase.length)) {
     const words = letters.endsWith('END', at) ? at - 3 : at
@@ -101,7 +101,7 @@ const token = new RegExp(
 const index = /^\[[a-z_]+\]$/
 
 function findTokens(text: string, skeleton: Skeleton): Span[] {
-  return Array.from(skeleton.signs.matchAll(token), (match) =>
+  return Array.from(skeleton.characters.matchAll(token), (match) =>
     toSpan(skeleton, match.index, match.index + match[0].length - 1, tokenRemoved),
   ).filter(({ start, end }) => !index.test(text.slice(start, end)))
 }

@@ -1,12 +1,17 @@
-// Reads JSON and HTML escapes at the end of a list of signs. It looks back over a limited number of signs.
+// Reads JSON and HTML escapes at the end of a list of characters. It looks back over a limited number of characters.
 
-/** An unescaped sign, and the part of the text that it was read from. `depth`: how often that part was unescaped. */
-export type Sign = { readonly sign: string; readonly start: number; readonly end: number; readonly depth: number }
+/** An unescaped character, and the part of the text that it was read from. `depth`: how often that part was unescaped. */
+export type Character = {
+  readonly character: string
+  readonly start: number
+  readonly end: number
+  readonly depth: number
+}
 
-/** The last `length` signs are an escape of the code point `code`. */
+/** The last `length` characters are an escape of the code point `code`. */
 export type Escape = { readonly length: number; readonly code: number }
 
-// The names are in capitals, because the signs are. Only signs that can be part of a marker or a token, or can hide one, are listed.
+// The names are in capitals, because the characters are. Only characters that can be part of a marker or a token, or can hide one, are listed.
 const entities: Record<string, string> = {
   LT: '<',
   GT: '>',
@@ -64,25 +69,25 @@ function toEscape(length: number, code: number | undefined): Escape | undefined 
   return code === undefined ? undefined : { length, code }
 }
 
-export function joinLast(signs: readonly Sign[], count: number): string {
-  return signs
+export function joinLast(characters: readonly Character[], count: number): string {
+  return characters
     .slice(-count)
-    .map(({ sign }) => sign)
+    .map(({ character }) => character)
     .join('')
 }
 
-/** The text after the nearest `first`, up to the newest sign. Undefined if `first` is too far away, or if a sign between them ends an escape. */
-function joinSince(signs: readonly Sign[], first: string): string | undefined {
+/** The text after the nearest `first`, up to the newest character. Undefined if `first` is too far away, or if a character between them ends an escape. */
+function joinSince(characters: readonly Character[], first: string): string | undefined {
   for (let back = 2; back <= longestEscape; back += 1) {
-    const sign = signs.at(-back)?.sign
-    if (sign === first) return joinLast(signs, back).slice(1)
-    if (sign === undefined || !/[A-Z0-9#]/.test(sign)) return undefined
+    const character = characters.at(-back)?.character
+    if (character === first) return joinLast(characters, back).slice(1)
+    if (character === undefined || !/[A-Z0-9#]/.test(character)) return undefined
   }
   return undefined
 }
 
-function findEntityAtEnd(signs: readonly Sign[]): Escape | undefined {
-  const name = joinSince(signs, '&')?.slice(0, -1)
+function findEntityAtEnd(characters: readonly Character[]): Escape | undefined {
+  const name = joinSince(characters, '&')?.slice(0, -1)
   if (name === undefined) return undefined
   const length = name.length + 2
   if (name.startsWith('#X')) return toEscape(length, readCode(name.slice(2), 16))
@@ -90,14 +95,14 @@ function findEntityAtEnd(signs: readonly Sign[]): Escape | undefined {
   return Object.hasOwn(entities, name) ? toEscape(length, entities[name]?.codePointAt(0)) : undefined
 }
 
-function findBracedAtEnd(signs: readonly Sign[]): Escape | undefined {
-  const digits = joinSince(signs, '{')?.slice(0, -1)
-  if (digits === undefined || !joinLast(signs, digits.length + 4).startsWith('\\U{')) return undefined
+function findBracedAtEnd(characters: readonly Character[]): Escape | undefined {
+  const digits = joinSince(characters, '{')?.slice(0, -1)
+  if (digits === undefined || !joinLast(characters, digits.length + 4).startsWith('\\U{')) return undefined
   return toEscape(digits.length + 4, readCode(digits, 16))
 }
 
 /** HTML reads these names without a semicolon too. */
-const bareEntities: readonly (readonly [name: string, sign: string])[] = [
+const bareEntities: readonly (readonly [name: string, character: string])[] = [
   ['&LT', '<'],
   ['&GT', '>'],
   ['&AMP', '&'],
@@ -108,85 +113,88 @@ const hexDigits = new Set('0123456789ABCDEF')
 
 /**
  * The numeric escape without a semicolon that ends before `next`, such as `&#60` in `&#60b`. Undefined before `&` or a backslash, which may begin the
- * escape of another digit. `next`: the sign that follows; `''` at the end of the text.
+ * escape of another digit. `next`: the character that follows; `''` at the end of the text.
  */
-export function findNumberBefore(signs: readonly Sign[], next: string): Escape | undefined {
-  if (!hexDigits.has(signs.at(-1)?.sign ?? '') || next === '&' || next === '\\' || next === ';') return undefined
-  const name = joinSince(signs, '&') ?? ''
+export function findNumberBefore(characters: readonly Character[], next: string): Escape | undefined {
+  if (!hexDigits.has(characters.at(-1)?.character ?? '') || next === '&' || next === '\\' || next === ';')
+    return undefined
+  const name = joinSince(characters, '&') ?? ''
   const isHex = name.startsWith('#X')
   if (!name.startsWith('#') || (isHex ? /[0-9A-F]/ : /[0-9]/).test(next)) return undefined
   return toEscape(name.length + 1, isHex ? readCode(name.slice(2), 16) : readCode(name.slice(1), 10))
 }
 
-function findBareEntityAtEnd(signs: readonly Sign[]): Escape | undefined {
-  const [name = '', sign = ''] = bareEntities.find(([each]) => joinLast(signs, each.length) === each) ?? []
-  return toEscape(name.length, sign.codePointAt(0))
+function findBareEntityAtEnd(characters: readonly Character[]): Escape | undefined {
+  const [name = '', character = ''] = bareEntities.find(([each]) => joinLast(characters, each.length) === each) ?? []
+  return toEscape(name.length, character.codePointAt(0))
 }
 
 /** The octal escape of an ASCII character from space on: `\74`, `\074`. */
-function findOctalAtEnd(signs: readonly Sign[]): Escape | undefined {
-  const [, digits = ''] = /\\(0?[4-7][0-7]|1[0-7][0-7])$/.exec(joinLast(signs, 4)) ?? []
+function findOctalAtEnd(characters: readonly Character[]): Escape | undefined {
+  const [, digits = ''] = /\\(0?[4-7][0-7]|1[0-7][0-7])$/.exec(joinLast(characters, 4)) ?? []
   return toEscape(digits.length + 1, readCode(digits, 8))
 }
 
-/** The percent-encoded character that the newest sign completes: `%3C`. Only ASCII, because no sign of a marker needs more than one byte. */
-function findPercentAtEnd(signs: readonly Sign[]): Escape | undefined {
-  const [, digits = ''] = /%([2-7][0-9A-F])$/.exec(joinLast(signs, 3)) ?? []
+/** The percent-encoded character that the newest character completes: `%3C`. Only ASCII, because no character of a marker needs more than one byte. */
+function findPercentAtEnd(characters: readonly Character[]): Escape | undefined {
+  const [, digits = ''] = /%([2-7][0-9A-F])$/.exec(joinLast(characters, 3)) ?? []
   return toEscape(3, readCode(digits, 16))
 }
 
 /**
- * The escape that the newest sign completes: `\"`, `\n`, `\x3C`, `\u003C`, `\U0000003C`, `\u{3C}`, `\74`, `\074`, `%3C`, `&lt;`, `&lt`, `&#60;`,
+ * The escape that the newest character completes: `\"`, `\n`, `\x3C`, `\u003C`, `\U0000003C`, `\u{3C}`, `\74`, `\074`, `%3C`, `&lt;`, `&lt`, `&#60;`,
  * `&#x3C;`.
  */
-export function findEscapeAtEnd(signs: readonly Sign[], text: string): Escape | undefined {
-  const newest = signs.at(-1)?.sign ?? ''
-  if (newest === ';') return findEntityAtEnd(signs)
-  if (newest === '}') return findBracedAtEnd(signs)
+export function findEscapeAtEnd(characters: readonly Character[], text: string): Escape | undefined {
+  const newest = characters.at(-1)?.character ?? ''
+  if (newest === ';') return findEntityAtEnd(characters)
+  if (newest === '}') return findBracedAtEnd(characters)
   if (newest === 'T' || newest === 'P') {
-    const escape = findBareEntityAtEnd(signs)
+    const escape = findBareEntityAtEnd(characters)
     if (escape !== undefined) return escape
   }
   if (hexDigits.has(newest)) {
-    const escape = findPercentAtEnd(signs) ?? findOctalAtEnd(signs)
+    const escape = findPercentAtEnd(characters) ?? findOctalAtEnd(characters)
     if (escape !== undefined) return escape
   }
-  if (signs.at(-2)?.sign === '\\') {
+  if (characters.at(-2)?.character === '\\') {
     if (/["'/`]/.test(newest)) return toEscape(2, newest.codePointAt(0))
     return /[NTRBF]/.test(newest) ? toEscape(2, 0x20) : undefined
   }
   // `\U` is followed by eight digits
-  const isLong = (back: number) => signs.at(-back)?.sign === 'U' && text[signs.at(-back)?.start ?? 0] === 'U'
-  if (signs.at(-10)?.sign === '\\' && isLong(9)) return toEscape(10, readCode(joinLast(signs, 8), 16))
-  if (signs.at(-6)?.sign === '\\' && signs.at(-5)?.sign === 'U') {
-    const digits = joinLast(signs, 4)
+  const isLong = (back: number) =>
+    characters.at(-back)?.character === 'U' && text[characters.at(-back)?.start ?? 0] === 'U'
+  if (characters.at(-10)?.character === '\\' && isLong(9)) return toEscape(10, readCode(joinLast(characters, 8), 16))
+  if (characters.at(-6)?.character === '\\' && characters.at(-5)?.character === 'U') {
+    const digits = joinLast(characters, 4)
     // after a `\U`, these may be the first four of eight digits: the highest code point is 0010FFFF
     return isLong(5) && /^00(?:0.|10)$/.test(digits) ? undefined : toEscape(6, readCode(digits, 16))
   }
-  if (signs.at(-4)?.sign === '\\' && signs.at(-3)?.sign === 'X') return toEscape(4, readCode(joinLast(signs, 2), 16))
+  if (characters.at(-4)?.character === '\\' && characters.at(-3)?.character === 'X')
+    return toEscape(4, readCode(joinLast(characters, 2), 16))
   return undefined
 }
 
-/** Removes an escape from the signs. Returns its code point, and the part of the text that it covered. */
-export function removeEscape(signs: Sign[], escape: Escape): { code: number; start: number; depth: number } {
-  const taken = signs.splice(-escape.length)
+/** Removes an escape from the characters. Returns its code point, and the part of the text that it covered. */
+export function removeEscape(characters: Character[], escape: Escape): { code: number; start: number; depth: number } {
+  const taken = characters.splice(-escape.length)
   let start = taken[0]?.start ?? 0
   let code = escape.code
-  const depth = Math.max(...taken.map((sign) => sign.depth))
+  const depth = Math.max(...taken.map((character) => character.depth))
   // Text that was escaped several times has a run of 1, 3, 7 … backslashes. A backslash that was itself an escape belongs to the run only if the
   // other backslashes were escapes too: in \u005c\u0075…, it begins an escape of the next depth.
-  if (taken[0]?.sign === '\\') {
-    for (let top = signs.at(-1); top?.sign === '\\' && top.depth <= depth; top = signs.at(-1)) {
+  if (taken[0]?.character === '\\') {
+    for (let top = characters.at(-1); top?.character === '\\' && top.depth <= depth; top = characters.at(-1)) {
       start = top.start
-      signs.pop()
+      characters.pop()
     }
   }
-  const before = signs.at(-1)
-  const high = before?.sign.charCodeAt(0) ?? 0
+  const before = characters.at(-1)
+  const high = before?.character.charCodeAt(0) ?? 0
   if (before !== undefined && isLowSurrogate(code) && isHighSurrogate(high)) {
     code = (high - 0xd800) * 0x400 + (code - 0xdc00) + 0x10000
     start = before.start
-    signs.pop()
+    characters.pop()
   }
   return { code, start, depth: depth + 1 }
 }

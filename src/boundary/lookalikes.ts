@@ -1,10 +1,10 @@
-// Maps a code point to the plain signs that a careless reader takes it for. The tables follow confusables.txt of Unicode (UTS #39), for the
-// signs of boundary markers and chat-template tokens only.
+// Maps a code point to the plain characters that a careless reader takes it for. The tables follow confusables.txt of Unicode (UTS #39), for the
+// characters of boundary markers and chat-template tokens only.
 
 /** Replaces a letter or digit that looks like none of A–Z and 0–9. */
 export const foreignLetter = '\uFFFD'
-/** Replaces any other sign: an emoji, a currency, a bullet. */
-const otherSign = '~'
+/** Replaces any other character: an emoji, a currency, a bullet. */
+const otherCharacter = '~'
 
 /**
  * Small and capital forms differ on purpose: `η` looks like n, but `Η` like H. If a letter resembles two letters, the letter that occurs in a
@@ -38,7 +38,7 @@ const letters: Record<string, string> = {
   Z: 'ΖζᴢᏃꓜ',
 }
 
-const signs: Record<string, string> = {
+const characters: Record<string, string> = {
   '<': '‹«〈《⟨⟪❬❮❰⦉⦑⦓⧼⧀˂ᐸᗏ≪⋘⋖⪡⫷≺⊰⊲◁◀◄⍃\u{1D236}',
   '>': '›»〉》⟩⟫❭❯❱⦊⦒⦔⧽⧁˃ᐳᗒ≫⋙⋗⪢⫸≻⊱⊳▷▶►⍄\u{1D237}',
   '[': '【〔〖⟦⁅❲〚',
@@ -52,15 +52,15 @@ const signs: Record<string, string> = {
 }
 
 const table = new Map<number, string>()
-for (const [sign, forms] of [...Object.entries(letters), ...Object.entries(signs)]) {
-  for (const form of forms) table.set(form.codePointAt(0) ?? 0, sign)
+for (const [character, forms] of [...Object.entries(letters), ...Object.entries(characters)]) {
+  for (const form of forms) table.set(form.codePointAt(0) ?? 0, character)
 }
 
 // Compatibility forms of `<`, `[`, `&`, `\` and of the brackets above: wide, small, upright, negated, or combined with letters.
 const openerForms = '＜﹤≮⊀⋪\u2329︿︽［﹇︻︹︗\uFE5D\u{1F12A}\u{1F240}-\u{1F248}＆﹠＼﹨'
 
 /** Finds each character that can begin a marker, a token or an escape. A text without such a character contains no marker, token or escape. */
-export const opener = new RegExp(`[<\\[&\\\\${signs['<']}${signs['[']}${openerForms}]`, 'u')
+export const opener = new RegExp(`[<\\[&\\\\${characters['<']}${characters['[']}${openerForms}]`, 'u')
 
 /**
  * The first code points of letters in a dark circle or square and of regional indicators: each range is A–Z in order, and has no compatibility
@@ -68,17 +68,17 @@ export const opener = new RegExp(`[<\\[&\\\\${signs['<']}${signs['[']}${openerFo
  */
 const enclosedStarts = [0x1f150, 0x1f170, 0x1f1e6]
 
-/** The maximum number of signs for one character. No ligature of Latin letters has more letters. A single Arabic sign (U+FDFA) would unfold to eighteen letters. */
+/** The maximum number of characters for one code point. No ligature of Latin letters has more letters. A single Arabic character (U+FDFA) would unfold to eighteen letters. */
 const maxUnfolded = 4
 
 const invisible = /^[\p{C}\p{M}\p{Default_Ignorable_Code_Point}]$/u
 const blank = /^[\s\p{Z}]$/u
 
 const ascii = Array.from({ length: 0x80 }, (_, code) => {
-  const sign = String.fromCharCode(code)
-  if (blank.test(sign)) return ' '
-  if (invisible.test(sign)) return ''
-  return sign === '-' ? '_' : sign.toUpperCase()
+  const character = String.fromCharCode(code)
+  if (blank.test(character)) return ' '
+  if (invisible.test(character)) return ''
+  return character === '-' ? '_' : character.toUpperCase()
 })
 
 function foldPlain(char: string): string {
@@ -88,11 +88,11 @@ function foldPlain(char: string): string {
   if (invisible.test(char)) return ''
   if (blank.test(char)) return ' '
   if (/^[\p{Pd}\p{Pc}]$/u.test(char)) return '_'
-  return /^[\p{L}\p{N}]$/u.test(char) ? foreignLetter : otherSign
+  return /^[\p{L}\p{N}]$/u.test(char) ? foreignLetter : otherCharacter
 }
 
 /**
- * The signs that a code point looks like: capitals A–Z, digits, ASCII punctuation, `' '` for white space, `_` for a sign that joins words,
+ * The characters that a code point looks like: capitals A–Z, digits, ASCII punctuation, `' '` for white space, `_` for a character that joins words,
  * an empty text for an invisible character or an accent, and the two replacements above.
  */
 export function foldCodePoint(code: number): string {

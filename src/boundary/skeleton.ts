@@ -1,21 +1,21 @@
-// A text as it looks to a reader who undoes JSON and HTML escapes, to any depth and in any mixture, and folds every character to the sign that
-// it resembles. Each sign keeps its position in the text. It takes one pass, which is linear in the length of the text.
+// A text as it looks to a reader who undoes JSON and HTML escapes, to any depth and in any mixture, and folds every character to the one that
+// it resembles. Each character keeps its position in the text. It takes one pass, which is linear in the length of the text.
 import {
   findEscapeAtEnd,
   type Escape,
   isHighSurrogate,
   longestEscape,
   findNumberBefore,
-  type Sign,
+  type Character,
   removeEscape,
 } from './escapes.ts'
 import { foldCodePoint } from './lookalikes.ts'
 import { createSequenceFilter, hasSequences, type Terminal, terminalCodes } from './sequences.ts'
 
-/** `places`: the place in the text of each unit of `signs`. */
+/** `places`: the place in the text of each unit of `characters`. */
 export type Skeleton = {
-  readonly signs: string
-  readonly places: readonly Pick<Sign, 'start' | 'end'>[]
+  readonly characters: string
+  readonly places: readonly Pick<Character, 'start' | 'end'>[]
   /** Whether the text has a character that may begin a terminal sequence. */
   readonly hasSequences: boolean
 }
@@ -31,44 +31,45 @@ function fold(code: number, known: Map<number, string>): string {
 }
 
 /**
- * The skeleton of a text. An escape is undone as soon as its last sign is read, and its character becomes the newest sign, which may complete another
+ * The skeleton of a text. An escape is undone as soon as its last character is read, and its character becomes the newest character, which may complete another
  * escape: so `&amp;lt;`, `\u0026lt;` and `\u005cu003c` all become `<`, without a second pass.
  */
 export function toSkeleton(text: string, terminal: Terminal = 'none'): Skeleton {
-  const signs: Sign[] = []
+  const characters: Character[] = []
   const known = new Map<number, string>()
   if (terminal !== 'none') for (const code of terminalCodes) known.set(code, String.fromCharCode(code))
-  const sequences = createSequenceFilter(signs, terminal)
+  const sequences = createSequenceFilter(characters, terminal)
   // The latest position where an escape may have begun; far behind it, no search is needed
   let escapeAt = -longestEscape
-  /** Signs that are not read yet, the next one last: an unescaped sign comes before the rest of the text. */
-  const waiting: Sign[] = []
-  const enqueue = (code: number, place: Omit<Sign, 'sign'>) => {
+  /** Characters that are not read yet, the next one last: an unescaped character comes before the rest of the text. */
+  const waiting: Character[] = []
+  const enqueue = (code: number, place: Omit<Character, 'character'>) => {
     const folded = fold(code, known)
-    for (let at = folded.length - 1; at >= 0; at -= 1) waiting.push({ sign: folded.charAt(at), ...place })
+    for (let at = folded.length - 1; at >= 0; at -= 1) waiting.push({ character: folded.charAt(at), ...place })
   }
   const undoEscape = (escape: Escape, end: number) => {
-    const { code, start, depth } = removeEscape(signs, escape)
-    escapeAt = signs.length
+    const { code, start, depth } = removeEscape(characters, escape)
+    escapeAt = characters.length
     enqueue(code, { start, end, depth })
   }
   const readWaiting = () => {
     for (let next = waiting.at(-1); next !== undefined; next = waiting.at(-1)) {
-      const before = signs.at(-1)
-      const number = signs.length - escapeAt > longestEscape ? undefined : findNumberBefore(signs, next.sign)
+      const before = characters.at(-1)
+      const number =
+        characters.length - escapeAt > longestEscape ? undefined : findNumberBefore(characters, next.character)
       if (before !== undefined && number !== undefined) {
         undoEscape(number, before.end)
         continue
       }
       waiting.pop()
       // drops the semicolon of `&lt;`, because this escape was already complete without it
-      if (next.sign === ';' && before !== undefined && before.depth > 0 && /[<>&"]/.test(before.sign)) {
-        signs[signs.length - 1] = { ...before, end: next.end }
+      if (next.character === ';' && before !== undefined && before.depth > 0 && /[<>&"]/.test(before.character)) {
+        characters[characters.length - 1] = { ...before, end: next.end }
         continue
       }
-      if (next.sign === '\\' || next.sign === '&' || next.sign === '%') escapeAt = signs.length
-      signs.push(next)
-      const escape = signs.length - escapeAt > longestEscape ? undefined : findEscapeAtEnd(signs, text)
+      if (next.character === '\\' || next.character === '&' || next.character === '%') escapeAt = characters.length
+      characters.push(next)
+      const escape = characters.length - escapeAt > longestEscape ? undefined : findEscapeAtEnd(characters, text)
       if (escape === undefined) sequences.drop()
       else undoEscape(escape, next.end)
     }
@@ -81,9 +82,9 @@ export function toSkeleton(text: string, terminal: Terminal = 'none'): Skeleton 
     enqueue(code, { start, end, depth: 0 })
     readWaiting()
   }
-  const number = findNumberBefore(signs, '')
+  const number = findNumberBefore(characters, '')
   if (number !== undefined) undoEscape(number, end)
   readWaiting()
-  const all = signs.map(({ sign }) => sign).join('')
-  return { signs: all, places: signs, hasSequences: hasSequences(all, known) }
+  const all = characters.map(({ character }) => character).join('')
+  return { characters: all, places: characters, hasSequences: hasSequences(all, known) }
 }

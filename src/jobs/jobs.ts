@@ -22,7 +22,7 @@ import { sleepUntilAborted } from '../base/time.ts'
 /** The pause after the store failed to wake the turns that wait for a budget. */
 const wakeRetryMs = 5_000
 
-export type EffectsOptions = RunnerAndChannelParts & {
+export type JobsOptions = RunnerAndChannelParts & {
   /** The config directory: relative workspaces start there. */
   readonly dir: string
   readonly config: () => Config
@@ -37,7 +37,7 @@ export type EffectsOptions = RunnerAndChannelParts & {
   readonly log: Log
 }
 
-export type Effects = {
+export type Jobs = {
   start(): void
   /** Looks for the jobs of a new delivery, or of one that waited before. `cancel`: whether the delivery ends the jobs of a key. */
   lookForNew(jobs: readonly NewJob[], cancel?: FlowCancel): void
@@ -65,7 +65,7 @@ export type Effects = {
   stop(options: { graceMs: number }): Promise<void>
 }
 
-export function createEffects(options: EffectsOptions): Effects {
+export function createJobs(options: JobsOptions): Jobs {
   const { dir, config, ownChannels, store, clock, newId, log } = options
   const findRunnersAndChannels = createRunnersAndChannels(options)
   const worker = createWorker({

@@ -1,5 +1,5 @@
 // One of several gateways on a store: its duties for all of them, and the signals of the others.
-import type { Effects } from './jobs.ts'
+import type { Jobs } from './jobs.ts'
 import type { Log } from '../model/log.ts'
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
@@ -11,7 +11,7 @@ const joinEveryMs = 10_000
 
 /** The parts that act when this gateway gets or loses a duty, or when another gateway sends a signal. */
 type NodeActors = {
-  readonly effects: Pick<Effects, 'lookForJobs' | 'lookForWakes' | 'reloadSchedules'>
+  readonly jobs: Pick<Jobs, 'lookForJobs' | 'lookForWakes' | 'reloadSchedules'>
   readonly mailbox: { apply(): void }
   readonly drain: { look(): void }
   readonly recovery: { apply(): void }
@@ -58,7 +58,7 @@ export function createNode(parts: {
     id,
     leases,
     duties: {
-      heartbeats: leases.duty('heartbeats', () => actors?.effects.reloadSchedules()),
+      heartbeats: leases.duty('heartbeats', () => actors?.jobs.reloadSchedules()),
       mailbox: leases.duty('mailbox', () => actors?.mailbox.apply()),
       retention: leases.duty('retention', () => {}),
       recovery: leases.duty('recovery', () => actors?.recovery.apply()),
@@ -67,16 +67,16 @@ export function createNode(parts: {
     join,
     start(given) {
       actors = given
-      const { effects, mailbox, drain, recovery } = given
+      const { jobs, mailbox, drain, recovery } = given
       timer = setInterval(() => void join(), joinEveryMs).unref()
       // the duties may have been acquired before the start
-      effects.reloadSchedules()
+      jobs.reloadSchedules()
       mailbox.apply()
       recovery.apply()
       unsubscribe = store.subscribe((signal) => {
-        if (signal === 'jobs') effects.lookForJobs()
+        if (signal === 'jobs') jobs.lookForJobs()
         if (signal === 'waiting') drain.look()
-        if (signal === 'wakes') void effects.lookForWakes()
+        if (signal === 'wakes') void jobs.lookForWakes()
       })
     },
     stop: () => (stopping ??= stop()),

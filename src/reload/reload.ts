@@ -55,7 +55,7 @@ type State =
   | (Loaded & { readonly kind: 'serving' })
   | (Loaded & { readonly kind: 'waiting'; readonly waiting: Candidate })
 
-export function createLive({ log, clock, meter, parkedFor, compareKept, onReload, ...options }: LiveOptions): Live {
+export function createReload({ log, clock, meter, parkedFor, compareKept, onReload, ...options }: LiveOptions): Live {
   const refcount = createGenerationRefcount()
   const saves = createSaveTracker()
   const assembler = createAssembler(options.dir)

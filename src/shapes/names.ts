@@ -6,7 +6,7 @@ import { unreadableNames } from '../model/api/path.ts'
 const fieldName =
   /^(?:[a-z][a-z\d-]*(?:\.[a-z][a-z\d-]*)+\/)?[@#]?[\p{L}_$][\p{L}\p{M}\p{N}_$.:-]*(?:\[[\p{L}\p{M}\p{N}_$.:-]*\])*$/u
 const maxNameChars = 64
-/** The longest part of a name, between two signs or capital letters: words are shorter, and tokens are longer. */
+/** The longest part of a name, between two punctuation characters or capital letters: words are shorter, and tokens are longer. */
 const maxPartChars = 32
 
 /** Whether a key reads like the name of a field. Ids, numbers, addresses, URLs and texts with spaces do not. */

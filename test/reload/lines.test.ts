@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { createLive } from '../../src/reload/reload.ts'
+import { createReload } from '../../src/reload/reload.ts'
 import { silentLog } from '../../src/model/log.ts'
 import { baseConfig, createStage, says } from './stage.ts'
 
@@ -52,7 +52,7 @@ test('a build that takes longer than 300 ms is logged while it runs', async () =
   let finish = () => {}
   const building = new Promise<void>((resolve) => (onBegin = resolve))
   const built = new Promise<void>((resolve) => (finish = resolve))
-  const live = createLive({
+  const live = createReload({
     dir,
     env: {},
     load: async () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { silentLog } from '../../src/model/log.ts'
 import type { CompareKept } from '../../src/reload/recent.ts'
-import { createLive } from '../../src/reload/reload.ts'
+import { createReload } from '../../src/reload/reload.ts'
 import { emptyReplay } from '../../src/replay/replay.ts'
 
 const buildConfig = (text: string) => ({
@@ -18,7 +18,7 @@ async function createStage(compareKept: CompareKept = async () => ({ ...emptyRep
   const write = (text: string) => writeFile(join(dir, 'hookloom.jsonc'), text)
   await write(JSON.stringify(buildConfig('one')))
   const time = { now: 1_000 }
-  const live = createLive({
+  const live = createReload({
     dir,
     env: {},
     meter: () => {},

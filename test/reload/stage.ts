@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { createLive } from '../../src/reload/reload.ts'
+import { createReload } from '../../src/reload/reload.ts'
 import type { Live } from '../../src/reload/live-types.ts'
 import { createTransformRuntime } from '../../src/transforms/runtime.ts'
 import type { JsonValue } from '../../src/base/json.ts'
@@ -57,7 +57,7 @@ export async function createStage(
   const lines: Line[] = []
   const listeners = new Set<() => void>()
   const runtime = createTransformRuntime({ clock: Date.now, log: silentLog })
-  const live = createLive({
+  const live = createReload({
     meter: () => {},
     parkedFor,
     dir,

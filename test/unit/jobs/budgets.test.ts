@@ -7,7 +7,7 @@ import type { RunRequest, RunResult } from '../../../src/model/runner.ts'
 import { findPeriod } from '../../../src/model/budgets.ts'
 import { toKnownUsage } from '../../../src/model/job.ts'
 import { toAgent } from '../../../src/jobs/agents.ts'
-import { createEffects } from '../../../src/jobs/jobs.ts'
+import { createJobs } from '../../../src/jobs/jobs.ts'
 import { silentLog } from '../../../src/model/log.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { planAgent, buildConfig, createStage, ok, pass, scriptChannel, scriptRunner, listSteps } from './stage.ts'
@@ -311,10 +311,10 @@ describe('a budget that the configuration raises', () => {
   const duty = { isHeld: () => true, stop: async () => {} }
 
   /** The parts of a gateway that run jobs, with a configuration that can change. */
-  function openEffects(store: Store, config: () => ReturnType<typeof buildConfig>) {
+  function openJobs(store: Store, config: () => ReturnType<typeof buildConfig>) {
     const dir = mkdtempSync(join(tmpdir(), 'hookloom-budgets-'))
     onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
-    return createEffects({
+    return createJobs({
       dir,
       config,
       ownChannels: () => [],
@@ -343,33 +343,33 @@ describe('a budget that the configuration raises', () => {
 
   test('no turn waits for a budget after the start of a gateway, if its limit was raised while no gateway ran', async () => {
     const { store, countWaiting } = await openWaiting()
-    const effects = openEffects(store, () => priced({ turns: 5 }))
-    effects.start()
+    const jobs = openJobs(store, () => priced({ turns: 5 }))
+    jobs.start()
     await pass(0)
     expect(await countWaiting()).toBe(0)
-    await effects.stop({ graceMs: 0 })
+    await jobs.stop({ graceMs: 0 })
   })
 
   test('no turn waits for a raised budget when the store works again, if it failed at the start of the gateway', async () => {
     const { store, countWaiting } = await openWaiting()
-    const effects = openEffects(store, () => priced({ turns: 5 }))
+    const jobs = openJobs(store, () => priced({ turns: 5 }))
     const failing = vi.spyOn(store, 'wakeBudgets').mockRejectedValue(new Error('database is locked'))
-    effects.start()
+    jobs.start()
     await pass(60_000)
     expect(await countWaiting()).toBe(1)
     failing.mockRestore()
     await pass(5_000)
     expect(await countWaiting()).toBe(0)
-    await effects.stop({ graceMs: 0 })
+    await jobs.stop({ graceMs: 0 })
   })
 
   test('a gateway that stops does not try again to wake the turns that wait for a budget', async () => {
     const { store } = await openWaiting()
-    const effects = openEffects(store, () => priced({ turns: 5 }))
+    const jobs = openJobs(store, () => priced({ turns: 5 }))
     const failing = vi.spyOn(store, 'wakeBudgets').mockRejectedValue(new Error('database is locked'))
-    effects.start()
+    jobs.start()
     await pass(0)
-    await effects.stop({ graceMs: 0 })
+    await jobs.stop({ graceMs: 0 })
     const { length: calls } = failing.mock.calls
     await pass(60_000)
     expect(failing.mock.calls).toHaveLength(calls)
@@ -378,16 +378,16 @@ describe('a budget that the configuration raises', () => {
   test('no turn waits for a budget after the next save, if the store failed at the save that raised its limit', async () => {
     const { store, countWaiting } = await openWaiting()
     let config = priced({ turns: 1 })
-    const effects = openEffects(store, () => config)
+    const jobs = openJobs(store, () => config)
     const failing = vi.spyOn(store, 'wakeBudgets').mockRejectedValue(new Error('disk full'))
     config = priced({ turns: 5 })
-    effects.refresh()
+    jobs.refresh()
     await pass(0)
     expect(await countWaiting()).toBe(1)
     failing.mockRestore()
-    effects.refresh()
+    jobs.refresh()
     await pass(0)
     expect(await countWaiting()).toBe(0)
-    await effects.stop({ graceMs: 0 })
+    await jobs.stop({ graceMs: 0 })
   })
 })

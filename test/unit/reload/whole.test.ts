@@ -2,7 +2,7 @@ import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createLive } from '../../../src/reload/reload.ts'
+import { createReload } from '../../../src/reload/reload.ts'
 import type { LiveOptions } from '../../../src/reload/live-types.ts'
 import type { BuildInput } from '../../../src/transforms/read.ts'
 import { silentLog } from '../../../src/model/log.ts'
@@ -35,7 +35,7 @@ async function createStage(
     await onRead?.(loads, file)
     return { transforms: new Map([['x.ts', transform]]), inputs: [input] }
   }
-  const live = createLive({ dir, env: {}, load, log: silentLog, clock: Date.now, meter: () => {} })
+  const live = createReload({ dir, env: {}, load, log: silentLog, clock: Date.now, meter: () => {} })
   await live.start()
   return { live, serving: () => [...live.current().transforms.values()].map(({ hash }) => hash) }
 }
