@@ -103,5 +103,5 @@ export function defineChannel<Options>(channel: ChannelDefinition<Options>): Cha
 
 /** Declares a sender: how it is recognised, where its requests have their event and delivery id, and how it proves them. */
 export function defineSender(sender: SenderDefinition): SenderDefinition {
-  return sender
+  return markPlugin(sender, 'sender')
 }

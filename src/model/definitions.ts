@@ -5,10 +5,8 @@ import { toDottedPath, describeIssue } from './config/issue.ts'
 import { type PluginKind, type PluginPart, readPluginKind } from './plugin.ts'
 import type { Preset } from './preset.ts'
 import type { VerifierDefinition } from './verifier.ts'
-import { nonBlank, plainName } from './values.ts'
-
-const aFunction = z.custom<unknown>((value) => typeof value === 'function', 'must be a function')
-const headerNames = z.array(z.string().regex(/^[\w!#$%&'*+.^`|~-]+$/, 'must be the name of a header'))
+import { CodeShape, SenderShape } from './sender-shape.ts'
+import { aFunction, nonBlank, plainName } from './values.ts'
 
 /** `channels.<name>` has these keys of its own. */
 const channelName = plainName.refine(
@@ -16,15 +14,7 @@ const channelName = plainName.refine(
   'must not be default, retry, own or last',
 )
 
-const VerifierShape = z.looseObject({
-  scheme: plainName,
-  source: nonBlank.optional(),
-  headers: headerNames,
-  secretHeaders: headerNames.optional(),
-  minSecretBytes: z.int().positive().optional(),
-  verify: aFunction,
-  sign: aFunction.optional(),
-})
+const VerifierShape = CodeShape.extend({ scheme: plainName, source: nonBlank.optional() })
 
 const PresetShape = z.looseObject({
   name: nonBlank,
@@ -79,7 +69,7 @@ export function safeParseChannel(value: unknown): ParseResult<SimpleChannelDefin
   return safeParseShape(OwnChannelShape, value, () => value as SimpleChannelDefinition<unknown>)
 }
 
-const shapes: Readonly<Record<PluginKind, z.ZodType>> = { channel: PluginChannelShape }
+const shapes: Readonly<Record<PluginKind, z.ZodType>> = { channel: PluginChannelShape, sender: SenderShape }
 
 /** The definitions of a plugin: its default export, or each entry of it. */
 export function safeParsePlugin(value: unknown): ParseResult<readonly PluginPart[]> {

@@ -1,14 +1,16 @@
 // The kinds of plugins. `defineChannel` and its like mark what they declare, so that one plugin can have several kinds.
 import type { FullChannelDefinition, SimpleChannelDefinition } from './channel.ts'
 import type { ProblemRecord } from './problem.ts'
+import type { SenderDefinition } from './sender.ts'
 
 /** The definitions of each kind. Each has a name. */
 export type DefinitionByKind = {
   readonly channel: FullChannelDefinition | (SimpleChannelDefinition & { readonly name: string })
+  readonly sender: SenderDefinition
 }
 export type PluginKind = keyof DefinitionByKind
 
-const kinds: Readonly<Record<PluginKind, true>> = { channel: true }
+const kinds: Readonly<Record<PluginKind, true>> = { channel: true, sender: true }
 
 const kindKey = Symbol.for('hookloom.plugin')
 

@@ -9,6 +9,8 @@ export const parsedJson = z.custom<SentValue>((value) => value !== undefined, 'i
 /** A text that is not blank. */
 export const nonBlank = z.string().refine((text) => text.trim() !== '', 'must not be blank')
 
+export const aFunction = z.custom<unknown>((value) => typeof value === 'function', 'must be a function')
+
 /** The path of a file, a folder or a program. It has no control characters, because service files and terminals would obey them. */
 export const filePath = nonBlank.refine((text) => !/\p{Cc}/u.test(text), 'must not have control characters')
 

@@ -13,7 +13,7 @@ import type { SenderTable } from './senders.ts'
 import type { VerifierTools } from './verify.ts'
 
 export type Generation = {
-  /** Hash of the configuration, the mappings, the environment of transforms, and the code of every transform and verifier. */
+  /** Hash of the configuration, the mappings, the environment of transforms, and the code of every transform, sender and verifier. */
   readonly id: string
   readonly config: Config
   /** The `process.env` of its transforms. */
@@ -58,7 +58,7 @@ export function createGeneration(parts: {
   const { flow } = config.hooks.agent
   const agentFlow = flow && compileAgentFlow(flow)
   return {
-    id: toGenerationId({ config, env, mappings, transforms, verifiers }),
+    id: toGenerationId({ config, env, mappings, transforms, senders, verifiers }),
     config,
     env,
     tokens: createTokenSet(listConfigTokens(listHookTokens(config.hooks), config.tokens)),
@@ -80,9 +80,14 @@ function toGenerationId({
   env,
   mappings,
   transforms,
+  senders,
   verifiers,
-}: Pick<Generation, 'config' | 'env' | 'transforms' | 'verifiers'> & { mappings: readonly NamedMapping[] }): string {
-  const hash = createHash('sha256').update(JSON.stringify([config, env, mappings]))
+}: Pick<Generation, 'config' | 'env' | 'transforms' | 'senders' | 'verifiers'> & {
+  mappings: readonly NamedMapping[]
+}): string {
+  const hash = createHash('sha256')
+    .update(JSON.stringify([config, env, mappings]))
+    .update(senders.hash)
   for (const key of [...transforms.keys()].toSorted()) hash.update(`\0${key}\0${transforms.get(key)?.hash ?? ''}`)
   for (const verifier of verifiers) {
     hash.update(`\0${verifier.scheme}\0${verifier.kind === 'sound' ? verifier.hash : ''}`)

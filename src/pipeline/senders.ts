@@ -9,7 +9,9 @@ import { unlistedNames } from './verifiers/generic.ts'
 type Headers = Delivery['headers']
 
 export type SenderTable = {
-  readonly rows: readonly SenderFacts[]
+  readonly rows: readonly SenderDefinition[]
+  /** The hash of their code; empty if all are built in. */
+  readonly hash: string
   /** The schemes of all senders, in the order of the senders. */
   readonly schemes: readonly Scheme[]
   /** Every name for `verify.scheme`, except those of modules in `hooks/verifiers`. */
@@ -40,10 +42,10 @@ export type KnownSchemes = {
 }
 
 /**
- * The order of the rows is the priority of detection. Throws `config-invalid` if two senders, or two schemes, have the same name: a plugin cannot
+ * The order of the rows is the priority of detection. `hash`: that of the plugins whose rows are in the list. Throws `config-invalid` if two senders, or two schemes, have the same name: a plugin cannot
  * replace a sender that is built in.
  */
-export function createSenders(rows: readonly SenderDefinition[]): SenderTable {
+export function createSenders(rows: readonly SenderDefinition[], hash = ''): SenderTable {
   const schemes = rows.flatMap(listSchemes)
   const byName = indexByName(rows, ({ name }) => name, 'senders')
   const byId = indexByName(schemes, ({ id }) => id, 'schemes')
@@ -66,6 +68,7 @@ export function createSenders(rows: readonly SenderDefinition[]): SenderTable {
 
   return {
     rows,
+    hash,
     schemes,
     schemeNames: [...byId.keys(), ...unlistedNames],
     proofHeaders: new Set(schemes.flatMap(listProofHeaders)),
@@ -82,7 +85,8 @@ export function createSenders(rows: readonly SenderDefinition[]): SenderTable {
   }
 }
 
-function listSchemes({ name, label, docs, scheme, schemes: several }: SenderDefinition): readonly Scheme[] {
+/** The schemes of a sender, each with its names. */
+export function listSchemes({ name, label, docs, scheme, schemes: several }: SenderDefinition): readonly Scheme[] {
   if (docs === undefined) return []
   return (several ?? [scheme]).map(({ id = name, variant, ...row }) => ({
     ...row,
@@ -94,7 +98,8 @@ function listSchemes({ name, label, docs, scheme, schemes: several }: SenderDefi
 }
 
 function listProofHeaders(scheme: Scheme): readonly string[] {
-  if (scheme.kind === 'code') return [...scheme.code.headers, ...(scheme.code.secretHeaders ?? [])]
+  if (scheme.kind === 'code')
+    return [...scheme.code.headers, ...(scheme.code.secretHeaders ?? [])].map((name) => name.toLowerCase())
   return 'header' in scheme && scheme.kind !== 'x509' && scheme.header !== undefined ? [scheme.header] : []
 }
 

@@ -18,7 +18,7 @@ import type { SenderTable } from '../pipeline/senders.ts'
 import { builtInSenders } from '../built-in.ts'
 import { type LoadedChannels, loadChannels } from './channels.ts'
 import { loadPacks, type Pack, reportPacks, describeUnknownPreset } from './packs.ts'
-import { loadPlugins, type LoadedPlugins, openPluginChannels } from './plugins.ts'
+import { loadPlugins, type LoadedPlugins, openPluginChannels, openPluginSenders } from './plugins.ts'
 import { checkShortSecrets } from './secret-issues.ts'
 import { type LoadedVerifiers, loadVerifiers } from './verifiers.ts'
 
@@ -69,11 +69,11 @@ export function createAssembler(dir: string): Assembler {
       const channels = [...own.channels, ...openPluginChannels(plugins, config)]
       checkRunnersAndChannels(config, channels)
       const packs = await loadPacks(dir, listWantedPacks(config), packDefinitions)
-      const senders = builtInSenders
+      const senders = openPluginSenders(plugins, builtInSenders)
       const mappings = buildMappings(config, packs, senders)
       const before = serving?.verifiers ?? []
       const { verifiers, reports } = await loadVerifiers(
-        { dir, mappings, packs, senders, serving: before },
+        { dir, mappings, packs, plugins, senders, serving: before },
         verifierDefinitions,
       )
       checkShortSecrets(config, mappings, { senders, verifiers })

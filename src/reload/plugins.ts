@@ -6,6 +6,8 @@ import { describeIssues, safeParsePlugin } from '../model/definitions.ts'
 import type { ChannelKeys, OwnChannel } from '../model/channel.ts'
 import { findChannelSection, listKnownChannels, readChannelKeys } from '../model/config/channels.ts'
 import type { Config } from '../model/config/config.ts'
+import type { SchemeRow, SenderDefinition } from '../model/sender.ts'
+import { createSenders, listSchemes, type SenderTable } from '../pipeline/senders.ts'
 import type { DefinitionByKind, LoadedPlugin, PluginKind } from '../model/plugin.ts'
 import { findNearest } from '../base/text.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
@@ -52,7 +54,9 @@ function listDefinitions<Kind extends PluginKind>(
 }
 
 /** Why a name is not there: the first plugin that does not load may bring it. */
-function findBrokenPlugin(plugins: readonly LoadedPlugin[]): Extract<LoadedPlugin, { kind: 'broken' }> | undefined {
+export function findBrokenPlugin(
+  plugins: readonly LoadedPlugin[],
+): Extract<LoadedPlugin, { kind: 'broken' }> | undefined {
   return plugins.find((plugin) => plugin.kind === 'broken')
 }
 
@@ -124,6 +128,31 @@ export function openPluginChannels(plugins: readonly LoadedPlugin[], { channels 
         return buildUnknownChannel(name, { plugins, names: [...builtIn, ...found.map((one) => one.definition.name)] })
       return openChannel(known.plugin, known.definition, channels)
     })
+}
+
+/**
+ * The senders of the package and of plugins. Throws `config-invalid` for a sender or a scheme with the name of another one. A plugin that does not
+ * load brings none: requests with its schemes are refused so that their senders repeat them.
+ */
+export function openPluginSenders(plugins: readonly LoadedPlugin[], builtIn: SenderTable): SenderTable {
+  const found = listDefinitions(plugins, 'sender')
+  if (found.length === 0) return builtIn
+  for (const { plugin, definition } of found) {
+    const own = listSchemes(definition).find(({ id }) => builtIn.schemeNames.includes(id))
+    const what =
+      builtIn.find(definition.name) === undefined ? own && `scheme "${own.id}"` : `sender "${definition.name}"`
+    if (what !== undefined)
+      throw new Problem('config-invalid', `plugins: ${plugin.label} has the ${what}, which is built in.`)
+  }
+  const rows = found.map(({ plugin, definition }) => nameThrown(definition, plugin.describeThrown))
+  return createSenders([...builtIn.rows, ...rows], found.map(({ plugin }) => plugin.hash).join())
+}
+
+/** The sender, whose code names an exception and its place. */
+function nameThrown(sender: SenderDefinition, describeThrown: (thrown: unknown) => string): SenderDefinition {
+  const name = <Row extends SchemeRow>(row: Row): Row => (row.kind === 'code' ? { ...row, describeThrown } : row)
+  if (sender.scheme !== undefined) return { ...sender, scheme: name(sender.scheme) }
+  return sender.schemes === undefined ? sender : { ...sender, schemes: sender.schemes.map(name) }
 }
 
 function openChannel(

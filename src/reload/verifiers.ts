@@ -5,11 +5,13 @@ import { type Definition, type Definitions, loadNamedModules } from '../transfor
 import { safeParseVerifier } from '../model/definitions.ts'
 import { findNearest } from '../base/text.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
+import type { LoadedPlugin } from '../model/plugin.ts'
 import type { DefinedVerifier } from '../model/verifier.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
 import type { SenderTable } from '../pipeline/senders.ts'
 import { type ModuleReport, chooseVersion } from './gate.ts'
 import type { Pack } from './packs.ts'
+import { findBrokenPlugin } from './plugins.ts'
 
 export type LoadedVerifiers = {
   readonly verifiers: readonly DefinedVerifier[]
@@ -18,7 +20,8 @@ export type LoadedVerifiers = {
 
 /**
  * Loads the schemes. Throws `config-invalid` for the name of a built-in scheme, and for a name that two schemes have. A name that is similar to
- * that of a built-in scheme is reported as unknown: it is a typo, not a missing module. `serving` has the last good version of each scheme, in
+ * that of a built-in scheme is reported as unknown: it is a typo, not a missing module. While a plugin does not load, it may have any scheme that is
+ * missing. `serving` has the last good version of each scheme, in
  * case the new one is broken.
  */
 export async function loadVerifiers(
@@ -26,12 +29,14 @@ export async function loadVerifiers(
     dir,
     mappings,
     packs,
+    plugins,
     senders,
     serving,
   }: {
     dir: string
     mappings: readonly NamedMapping[]
     packs: readonly Pack[]
+    plugins: readonly LoadedPlugin[]
     senders: SenderTable
     serving: readonly DefinedVerifier[]
   },
@@ -51,9 +56,14 @@ export async function loadVerifiers(
   const known = new Set([...schemeNames, ...ofPacks.map(({ scheme }) => scheme)])
   const wanted = [...named].filter((scheme) => !known.has(scheme) && isPlainName(scheme)).toSorted()
   const loaded = await loadNamedModules(definitions, { dir, kind: 'verifier', names: wanted })
+  const broken = findBrokenPlugin(plugins)
+  const waiting = wanted.flatMap((scheme, index): DefinedVerifier[] =>
+    broken === undefined || loaded[index] !== undefined ? [] : [{ kind: 'broken', scheme, problem: broken.problem }],
+  )
   const results = wanted.flatMap((scheme, index) => {
     const found = loaded[index]
     if (found !== undefined) return [buildVerifier(scheme, found.label, found.definition)]
+    if (broken !== undefined) return []
     return findNearest(scheme, schemeNames) === undefined ? [buildMissingVerifier(scheme, own)] : []
   })
   const chosen = results.map(({ module, verifier }) =>
@@ -64,7 +74,7 @@ export async function loadVerifiers(
     ),
   )
   return {
-    verifiers: [...ofPacks, ...chosen.map(({ taken }) => taken)],
+    verifiers: [...ofPacks, ...waiting, ...chosen.map(({ taken }) => taken)],
     reports: chosen.map(({ report }) => report),
   }
 }

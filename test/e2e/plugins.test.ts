@@ -1,5 +1,6 @@
 // Plugins of outsiders: a package that is installed into the config directory, and a file below hooks/.
 import { execFileSync } from 'node:child_process'
+import { createHmac } from 'node:crypto'
 import { mkdtempSync, readdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -168,5 +169,96 @@ describe('plugins below hooks/', () => {
     const { code, stderr, stdout } = await runCommand(['check'], { dir })
     expect(code).toBe(78)
     expect(stdout + stderr).toContain('has the channel "slack", which is built in')
+  })
+})
+
+describe('a sender of a plugin', () => {
+  const toSenderConfig = (plugins: readonly string[]) => ({
+    plugins,
+    hooks: {
+      mappings: [
+        {
+          id: 'tide',
+          match: { path: 'tide', source: 'harbour', event: 'ebb' },
+          verify: { scheme: 'harbour', secret: 'a secret of the harbour' },
+          messageTemplate: 'The tide is out.',
+        },
+      ],
+    },
+  })
+  const sender = `import { createHmac } from 'node:crypto'
+import { defineSender } from 'hookloom/define'
+
+const toProof = (body, secret) => createHmac('sha512', secret).update(body).digest('hex')
+
+export default defineSender({
+  name: 'harbour',
+  label: 'The harbour',
+  docs: 'https://harbour.example/webhooks',
+  marks: [{ header: 'x-harbour-event' }],
+  event: [{ in: 'header', name: 'x-harbour-event' }],
+  deliveryId: [{ in: 'body', path: ['tide'] }],
+  scheme: {
+    kind: 'code',
+    confidence: 'verified',
+    code: {
+      headers: ['x-harbour-proof'],
+      verify: ({ headers, rawBody }, { secrets }) =>
+        secrets.some((secret) => headers['x-harbour-proof'] === toProof(rawBody, secret))
+          ? { ok: true }
+          : { ok: false, fault: 'sender', reason: 'The proof is of other bytes.' },
+    },
+  },
+})
+`
+  const body = '{"tide":"t-1"}'
+  const post = ({ url }: Pick<Inside, 'url'>, secret = 'a secret of the harbour') =>
+    fetch(`${url}/tide`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        'x-harbour-event': 'ebb',
+        'x-harbour-proof': createHmac('sha512', secret).update(body).digest('hex'),
+      },
+      body,
+    })
+
+  test('a sender of a package proves its requests by own code, and its deliveries have its name, event and id', async () => {
+    const dir = makeConfigDir({ config: toSenderConfig(['@acme/hookloom-harbour']) })
+    installPackage(dir, { 'index.ts': sender })
+    expect((await runCommand(['check'], { dir })).code).toBe(0)
+    const gateway = await startInside({ dir })
+    expect((await post(gateway, 'another secret of the harbour')).status).toBe(401)
+    expect((await post(gateway)).status).toBe(200)
+    expect((await post(gateway)).status).toBe(200)
+    const records = await readStore(dir, (store) => store.deliveries({ limit: 9 }))
+    expect(records).toMatchObject([{ source: 'harbour', event: 'ebb', mappingId: 'tide' }])
+  })
+
+  test('a broken save leaves the last good version serving, and a version that never loaded asks the sender to repeat', async () => {
+    const gateway = await startInside({ config: toSenderConfig(['./plugins/harbour.ts']), files: { [file]: sender } })
+    writeFiles(gateway.dir, { [file]: sender.replace('label', 'lable') })
+    await expect
+      .poll(() => readDegradedBy(gateway))
+      .toEqual([expect.stringContaining('must export by default what defineChannel')])
+    expect((await post(gateway)).status).toBe(200)
+    const never = await startInside({
+      config: toSenderConfig(['./plugins/harbour.ts']),
+      files: { [file]: 'export default 7' },
+    })
+    expect((await post(never)).status).toBe(503)
+    writeFiles(never.dir, { [file]: sender })
+    await expect.poll(async () => (await post(never)).status).toBe(200)
+  })
+
+  test.each([
+    ['sender', 'github'],
+    ['scheme', 'gitlab-token'],
+  ])('a plugin cannot have the name of a built-in %s', async (what, name) => {
+    const files = { [file]: sender.replace("'harbour'", `'${name}'`) }
+    const dir = makeConfigDir({ config: toSenderConfig(['./plugins/harbour.ts']), files })
+    const { code, stderr, stdout } = await runCommand(['check'], { dir })
+    expect(code).toBe(78)
+    expect(stdout + stderr).toContain(`has the ${what} "${name}", which is built in`)
   })
 })

@@ -8,13 +8,13 @@ const headerName = z
   .regex(/^[\w!#$%&'*+.^`|~-]+$/, 'must be the name of a header')
   .transform((name) => name.toLowerCase())
 
-const timestampUnits = ['s', 'ms', 'iso8601'] as const
+export const timestampUnits = ['s', 'ms', 'iso8601'] as const
 export type TimestampUnit = (typeof timestampUnits)[number]
-const hmacAlgorithms = ['sha1', 'sha256', 'sha384', 'sha512'] as const
+export const hmacAlgorithms = ['sha1', 'sha256', 'sha384', 'sha512'] as const
 export type HmacAlgorithm = (typeof hmacAlgorithms)[number]
-const digestEncodings = ['hex', 'base64', 'base64url'] as const
+export const digestEncodings = ['hex', 'base64', 'base64url'] as const
 export type DigestEncoding = (typeof digestEncodings)[number]
-const secretEncodings = ['utf8', 'base64', 'hex'] as const
+export const secretEncodings = ['utf8', 'base64', 'hex'] as const
 export type SecretEncoding = (typeof secretEncodings)[number]
 
 /** `createVerifier` knows the schemes, and checks which of these keys a scheme needs. */
