@@ -1,23 +1,15 @@
 // Sends a test alert through the running gateway, and says whether it arrived.
-import { z } from 'zod'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { askAdmin } from './gateway/gateway.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { cutLine } from './terminal/print.ts'
 
-const Answer = z.object({
-  jobId: z.string(),
-  state: z.enum(['running', 'delivered', 'failed']),
-  detail: z.string(),
-})
-
 export async function alert(context: Context, { test = false }: { readonly test?: boolean }): Promise<number> {
   if (!test) throw new Problem('usage-invalid', 'Give --test to send a test alert.')
   const { jobId, state, detail } = await withProgress(context, 'Waiting for the chat', async () => {
-    let answer = await askAdmin(context, { method: 'POST', path: '/api/alerts/test', answer: Answer })
+    let answer = await askAdmin(context, 'POST /api/alerts/test')
     while (answer.state === 'running') {
-      const path = `/api/alerts/test/${encodeURIComponent(answer.jobId)}`
-      answer = await askAdmin(context, { method: 'GET', path, answer: Answer })
+      answer = await askAdmin(context, 'GET /api/alerts/test/{id}', { params: { id: answer.jobId } })
     }
     return answer
   })

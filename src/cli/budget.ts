@@ -1,7 +1,6 @@
 // Lists the budgets, or adds an amount to a budget until its period ends.
-import { z } from 'zod'
 import { loadConfig } from '../config/config.ts'
-import { BudgetFields, type MeasureFields } from '../model/api/operations.ts'
+import type { BudgetFields, MeasureFields } from '../model/api/operations.ts'
 import { formatSpending, type Measure, toNanos } from '../model/spending.ts'
 import { readBudgets } from '../deliveries/budgets.ts'
 import { askAdmin } from './gateway/gateway.ts'
@@ -36,8 +35,6 @@ function listRows(shown: BudgetFields): string[][] {
   })
 }
 
-const Raised = z.object({ budget: BudgetFields })
-
 export type RaiseOptions = { readonly usd?: string; readonly tokens?: string; readonly turns?: string }
 
 /** Throws the gateway's refusal if an amount or the name is wrong. */
@@ -45,11 +42,8 @@ export async function raiseBudget(
   context: Context,
   { name, usd, tokens, turns }: RaiseOptions & { readonly name: string },
 ): Promise<number> {
-  const amounts = Object.entries({ usd, tokens, turns }).flatMap(([unit, amount]): [string, string][] =>
-    amount === undefined ? [] : [[unit, amount]],
-  )
-  const path = `/api/budgets/${encodeURIComponent(name)}/raise?${new URLSearchParams(amounts)}`
-  const { budget: raised } = await askAdmin(context, { method: 'POST', path, answer: Raised })
+  const asked = { params: { name }, query: { usd, tokens, turns } }
+  const { budget: raised } = await askAdmin(context, 'POST /api/budgets/{name}/raise', asked)
   if (context.json) context.printJson(raised)
   else printTable(context, heads, listRows(raised))
   return 0

@@ -9,7 +9,7 @@ import { readVersion } from '../base/package.ts'
 import { findNearest } from '../base/text.ts'
 import { loadConfig } from '../config/config.ts'
 import { isJsonObject } from '../base/json.ts'
-import type { WrittenFile } from '../model/api/audit.ts'
+import type { Asked } from '../model/api/ask.ts'
 import { describeFirstIssue } from '../model/config/issue.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { check } from './check.ts'
@@ -104,9 +104,9 @@ async function runTool(context: Context, tool: Tool, input: Readonly<Record<stri
 }
 
 /** Adds an entry to the audit log. Returns why that failed; undefined if it succeeded. */
-async function recordWrite(context: Context, body: z.infer<typeof WrittenFile>): Promise<string | undefined> {
+async function recordWrite(context: Context, body: Asked<'POST /api/writes'>['body']): Promise<string | undefined> {
   try {
-    await askAdmin(context, { method: 'POST', path: '/api/writes', body, answer: z.object({}) })
+    await askAdmin(context, 'POST /api/writes', { body })
     return undefined
   } catch (error) {
     if (error instanceof Problem) return error.message

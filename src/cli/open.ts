@@ -2,17 +2,14 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { z } from 'zod'
 import { writeStateFile } from '../base/files.ts'
 import type { Env } from '../config/env.ts'
 import { exitCodes } from '../model/problem.ts'
 import type { Context } from './terminal/context.ts'
 import { askAdmin, findAdmin } from './gateway/gateway.ts'
 
-const Issued = z.object({ code: z.string(), until: z.string() })
-
 export async function open(context: Context, { browser }: { browser: boolean }): Promise<number> {
-  const { code, until } = await issueCode(context)
+  const { code, until } = await askAdmin(context, 'POST /api/page/code')
   const url = toLink(context, code)
   const command = browser ? findBrowser(context.env) : undefined
   if (context.json) context.printJson({ url, until, opened: command !== undefined })
@@ -25,11 +22,7 @@ export async function open(context: Context, { browser }: { browser: boolean }):
 
 /** A link to the page of the running gateway. The link works once, within a minute. */
 export async function createPageLink(context: Context): Promise<string> {
-  return toLink(context, (await issueCode(context)).code)
-}
-
-function issueCode(context: Context) {
-  return askAdmin(context, { method: 'POST', path: '/api/page/code', answer: Issued })
+  return toLink(context, (await askAdmin(context, 'POST /api/page/code')).code)
 }
 
 function toLink(context: Context, code: string): string {

@@ -1,21 +1,11 @@
 // Pauses runs, resumes them, and lists the pauses.
-import { z } from 'zod'
+import type { PauseFields } from '../model/api/operations.ts'
 import { Problem } from '../model/problem.ts'
 import { duration } from '../model/values.ts'
 import type { Context } from './terminal/context.ts'
 import { askAdmin } from './gateway/gateway.ts'
 import { cutLine, formatTime, printTable } from './terminal/print.ts'
 import { readUser } from './terminal/user.ts'
-
-const Pause = z.object({
-  what: z.string(),
-  kind: z.string(),
-  by: z.string().nullable(),
-  reason: z.string().nullable(),
-  since: z.string(),
-  until: z.string().nullable(),
-})
-type Pause = z.infer<typeof Pause>
 
 export type PauseOptions = { readonly until?: string; readonly reason?: string }
 
@@ -29,8 +19,7 @@ export async function pause(context: Context, what: string | undefined, options:
     by: readUser(),
     until: until === undefined ? undefined : parseUntil('--until', until, Date.now()),
   }
-  const answer = z.object({ pause: Pause.nullable() })
-  const { pause: made } = await askAdmin(context, { method: 'POST', path: '/api/pauses', body, answer })
+  const { pause: made } = await askAdmin(context, 'POST /api/pauses', { body })
   if (context.json) context.printJson({ pause: made })
   else
     context.print(`${cutLine(made?.what ?? what, 200)} is paused${describeEnd(made)}. Requests are accepted and wait.`)
@@ -38,9 +27,7 @@ export async function pause(context: Context, what: string | undefined, options:
 }
 
 export async function resume(context: Context, what: string, { reason }: { reason?: string }): Promise<number> {
-  const answer = z.object({ what: z.string() })
-  const body = { what, reason, by: readUser() }
-  const resumed = await askAdmin(context, { method: 'POST', path: '/api/resume', body, answer })
+  const resumed = await askAdmin(context, 'POST /api/resume', { body: { what, reason, by: readUser() } })
   if (context.json) context.printJson({ what: resumed.what })
   else context.print(`${cutLine(resumed.what, 200)} runs again.`)
   return 0
@@ -50,15 +37,14 @@ async function printPauses(context: Context, options: PauseOptions): Promise<num
   if (Object.keys(options).some((name) => name === 'until' || name === 'reason')) {
     throw new Problem('usage-invalid', 'Say what to pause: a mapping, an agent, a source, a limit, a session, or all.')
   }
-  const answer = z.object({ pauses: z.array(Pause) })
-  const { pauses } = await askAdmin(context, { method: 'GET', path: '/api/pauses', answer })
+  const { pauses } = await askAdmin(context, 'GET /api/pauses')
   if (context.json) for (const each of pauses) context.printJson(each)
   else if (pauses.length === 0) context.print('Nothing is paused.')
   else printTable(context, ['what', 'since', 'until', 'by', 'reason'], pauses.map(listCells))
   return 0
 }
 
-function listCells({ what, by, reason, since, until }: Pause): string[] {
+function listCells({ what, by, reason, since, until }: PauseFields): string[] {
   const formatIsoTime = (time: string) => formatTime(Date.parse(time))
   return [
     what,
@@ -69,7 +55,7 @@ function listCells({ what, by, reason, since, until }: Pause): string[] {
   ]
 }
 
-function describeEnd(made: Pause | null): string {
+function describeEnd(made: PauseFields | null): string {
   return made?.until == null ? '' : ` until ${formatTime(Date.parse(made.until))}`
 }
 

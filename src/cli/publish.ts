@@ -2,7 +2,6 @@
 import { existsSync } from 'node:fs'
 import { copyFile, readFile, rm } from 'node:fs/promises'
 import { extname, join } from 'node:path'
-import { z } from 'zod'
 import { codeMode, privateMode } from '../base/files.ts'
 import { loadConfig, parseConfig } from '../config/config.ts'
 import { editConfig, reportUnwritable, writeFileAtomic } from '../config/config-file.ts'
@@ -13,14 +12,10 @@ import { resolveModule, resolveTransformsRoot, toModuleLabel } from '../transfor
 import { askAdmin } from './gateway/gateway.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 
-const Published = z.object({ generation: z.string() })
-
 /** `mappingId`: publishes the shadow of this mapping. Without it, publishes the waiting save, and throws `conflict` if no save waits. */
 export async function publish(context: Context, { mappingId }: { mappingId: string | undefined }): Promise<number> {
   if (mappingId !== undefined) return publishShadow(context, mappingId)
-  const published = await withProgress(context, 'Waiting for the gateway', () =>
-    askAdmin(context, { method: 'POST', path: '/api/publish', answer: Published }),
-  )
+  const published = await withProgress(context, 'Waiting for the gateway', () => askAdmin(context, 'POST /api/publish'))
   if (context.json) context.printJson(published)
   else context.print(`The files on disk are live, as generation ${published.generation}.`)
   return 0

@@ -1,36 +1,22 @@
 // Lets the running gateway ask senders for their failed deliveries.
-import { z } from 'zod'
 import { describeReport } from '../deliveries/recovery/recovery.ts'
 import { exitCodes } from '../model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { askAdmin } from './gateway/gateway.ts'
-
-const Report = z.object({
-  sender: z.string(),
-  hook: z.string(),
-  missing: z.number(),
-  recovered: z.number(),
-  failed: z.number(),
-  gone: z.number(),
-  refused: z.number(),
-  begins: z.boolean(),
-  problem: z.string().nullable(),
-})
-const Answer = z.object({ running: z.boolean(), reports: z.array(Report) })
 
 /** `since`: milliseconds since the epoch. */
 export type RecoverOptions = { readonly since?: number; readonly dryRun?: boolean }
 
 export async function recover(context: Context, name: string | undefined, options: RecoverOptions): Promise<number> {
   const { since, dryRun = false } = options
-  const query = new URLSearchParams({
-    ...(name === undefined ? {} : { name }),
-    ...(since === undefined ? {} : { since: new Date(since).toISOString() }),
-    ...(dryRun ? { dryRun: 'true' } : {}),
-  })
+  const query = {
+    name,
+    since: since === undefined ? undefined : new Date(since).toISOString(),
+    dryRun: dryRun ? 'true' : undefined,
+  }
   const reports = await withProgress(context, 'Asking the senders', async () => {
-    let answer = await askAdmin(context, { method: 'POST', path: `/api/recover?${query}`, answer: Answer })
-    while (answer.running) answer = await askAdmin(context, { method: 'GET', path: '/api/recover', answer: Answer })
+    let answer = await askAdmin(context, 'POST /api/recover', { query })
+    while (answer.running) answer = await askAdmin(context, 'GET /api/recover')
     return answer.reports
   })
   if (context.json) for (const report of reports) context.printJson(report)

@@ -4,21 +4,20 @@ import type { KeptQuery } from '../store/queries.ts'
 import { readFile } from 'node:fs/promises'
 import { relative, resolve } from 'node:path'
 import colors from 'picocolors'
-import { z } from 'zod'
 import { newId } from '../base/id.ts'
 import { formatCommand } from '../base/shell.ts'
 import { renderMarkdown } from '../replay/markdown.ts'
 import { createRecordingReader, parseRecording } from '../replay/recording.ts'
 import { emptyReplay, matchMappings, replay as replayKept, runAll } from '../replay/replay.ts'
-import { ReplayReportSchema, toReplayReport } from '../replay/replay-report.ts'
+import { toReplayReport } from '../replay/replay-report.ts'
 import { envFile, readConfigText } from '../config/text.ts'
 import { describeReadFault, type Env, parseEnv } from '../config/env.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
-import { defaultReplays } from '../model/replay.ts'
+import { defaultReplays } from '../model/api/replay-limits.ts'
 import { toModuleLabel } from '../transforms/root.ts'
 import { createGeneration } from '../pipeline/generation.ts'
 import type { Outcome } from '../replay/outcome.ts'
-import type { ChangeFields, GroupFields, ReplayClass } from '../model/api/replay.ts'
+import type { ChangeFields, GroupFields, ReplayClass, ReplayReport } from '../model/api/replay.ts'
 import { createBench } from './checks/bench.ts'
 import { askAdmin } from './gateway/gateway.ts'
 import { findRunning } from './gateway/running.ts'
@@ -63,7 +62,7 @@ export async function replay(context: Context, options: ReplayOptions): Promise<
   return mustFail(report, failOn) ? exitCodes.broken : exitCodes.ok
 }
 
-function describeBase({ dir }: Context, { compared }: ReplayReportSchema): string {
+function describeBase({ dir }: Context, { compared }: ReplayReport): string {
   const near = relative(process.cwd(), dir) || '.'
   const names = { live: 'the live code', recorded: 'what was recorded', base: near.startsWith('..') ? dir : near }
   return names[compared]
@@ -71,10 +70,7 @@ function describeBase({ dir }: Context, { compared }: ReplayReportSchema): strin
 
 /** Whether the command fails: if a change has a class in `failOn`, or if the outcome of a request is unknown, because it was too large to be kept,
  * the time was up or its module does not load. Never fails if `failOn` is empty. */
-function mustFail(
-  { tooLarge, notRun, problems, counts, total }: ReplayReportSchema,
-  failOn: readonly Change[],
-): boolean {
+function mustFail({ tooLarge, notRun, problems, counts, total }: ReplayReport, failOn: readonly Change[]): boolean {
   if (failOn.length === 0) return false
   const isCompared = tooLarge.length + notRun === 0 && problems.every(({ notCompared }) => notCompared === 0)
   const failing = failOn.includes('changed') ? total - counts.same : failOn.reduce((sum, name) => sum + counts[name], 0)
@@ -89,7 +85,7 @@ async function replayRecording(
   context: Context,
   query: KeptQuery,
   { file, from }: { file: string; from: string | undefined },
-): Promise<ReplayReportSchema> {
+): Promise<ReplayReport> {
   if (from === undefined) {
     throw new Problem(
       'usage-invalid',
@@ -125,14 +121,8 @@ async function readText(file: string): Promise<string> {
   }
 }
 
-function askReplay(context: Context, { limit, hook, source, since }: KeptQuery): Promise<ReplayReportSchema> {
-  const query = new URLSearchParams({
-    last: String(limit),
-    ...(hook === undefined ? {} : { hook }),
-    ...(source === undefined ? {} : { source }),
-    ...(since === undefined ? {} : { since: String(since) }),
-  })
-  return askAdmin(context, { method: 'POST', path: `/api/replay?${query}`, answer: ReplayReportSchema })
+function askReplay(context: Context, { limit, hook, source, since }: KeptQuery): Promise<ReplayReport> {
+  return askAdmin(context, 'POST /api/replay', { query: { last: limit, hook, source, since } })
 }
 
 /** Runs the edit in this process. The base is the live code of the running gateway; without a gateway, the recorded outcomes. */
@@ -140,7 +130,7 @@ async function replayHere(
   context: Context,
   query: KeptQuery,
   { from, isRunning }: { from: string | undefined; isRunning: boolean },
-): Promise<ReplayReportSchema> {
+): Promise<ReplayReport> {
   const env = from === undefined ? context.env : { ...readEnv(context.dir), ...context.env }
   const bench = createBench({ dir: resolve(from ?? context.dir), env })
   try {
@@ -173,21 +163,19 @@ function readEnv(dir: string): Env {
   return parseEnv(readConfigText(dir, envFile) ?? '').values
 }
 
-const Live = z.object({ outcomes: z.record(z.string(), z.custom<Outcome>()) })
-
 async function askLive(context: Context, ids: readonly string[]): Promise<ReadonlyMap<string, Outcome>> {
-  const path = `/api/replay/live?ids=${ids.join(',')}`
-  const { outcomes } = await askAdmin(context, { method: 'POST', path, answer: Live })
-  return new Map(Object.entries(outcomes))
+  const { outcomes } = await askAdmin(context, 'POST /api/replay/live', { query: { ids: ids.join(',') } })
+  // as: the gateway decides with the same code
+  return new Map(Object.entries(outcomes as Record<string, Outcome>))
 }
 
 /** Prints a line for each delivery, and a last line with the rest of the report. */
-function printJson(context: Context, { deliveries, ...rest }: ReplayReportSchema): void {
+function printJson(context: Context, { deliveries, ...rest }: ReplayReport): void {
   for (const delivery of deliveries) context.printJson(delivery)
   context.printJson(rest)
 }
 
-function print(context: Context, report: ReplayReportSchema, names: { base: string; edit: string }): void {
+function print(context: Context, report: ReplayReport, names: { base: string; edit: string }): void {
   const { total, groups, unstable, drift, tooLarge, notRun, problems } = report
   for (const { detail, frame } of problems) {
     context.note(`${colors.yellow('!')} ${cutLine(detail, 500)}${frame === null ? '' : `\n${indent(frame)}`}`)
@@ -234,7 +222,7 @@ function renderChange({ path, before, after, recorded }: ChangeFields): string[]
   return [`  ${path}`, ...[...renderDiff(before, after), ...record].map((line) => `    ${line}`)]
 }
 
-function formatCounts({ counts, total }: ReplayReportSchema): string {
+function formatCounts({ counts, total }: ReplayReport): string {
   const parts = Object.entries(counts).filter(([name, count]) => count > 0 || name === 'same')
   return parts
     .map(([name, count]) => `${count} ${name} (${Math.round((count / Math.max(1, total)) * 100)} %)`)

@@ -1,16 +1,13 @@
 // Runs parked deliveries and refused requests again, or queues dead jobs again: those of one delivery, or all.
-import { z } from 'zod'
 import { formatQuantity } from '../base/text.ts'
 import { formatCommand } from '../base/shell.ts'
+import type { RetryFields } from '../model/api/answers.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'
-import { askAdmin, rerunOrDropParked, rerunOrDropRefused, type Target } from './gateway/gateway.ts'
+import { askAdmin, askInParts, type Target, toRefusedQuery } from './gateway/gateway.ts'
 import { findId } from './gateway/ids.ts'
 import { readStore } from './gateway/stored.ts'
 import { cutLine } from './terminal/print.ts'
-
-const Retried = z.object({ deliveryId: z.string().nullable(), state: z.string(), jobs: z.array(z.string()) })
-type Retried = z.infer<typeof Retried>
 
 /** The maximum number of dead jobs that one command reads. */
 const maxDeadJobs = 10_000
@@ -64,13 +61,11 @@ async function retryDead(context: Context): Promise<number> {
   return 0
 }
 
-const RetriedParked = z.object({ settled: z.number(), stillParked: z.number(), next: z.string().optional() })
-
 async function retryParked(context: Context, hook: string | undefined): Promise<number> {
   let settled = 0
   let stillParked = 0
   await withProgress(context, 'Waiting for the gateway', async () => {
-    for await (const part of rerunOrDropParked(context, { what: 'retry', hook, answer: RetriedParked })) {
+    for await (const part of askInParts(context, 'POST /api/parked/retry', { hook })) {
       settled += part.settled
       stillParked += part.stillParked
     }
@@ -87,9 +82,8 @@ async function retryParked(context: Context, hook: string | undefined): Promise<
   return 0
 }
 
-function askRetry(context: Context, id: string): Promise<Retried> {
-  const path = `/api/deliveries/${encodeURIComponent(id)}/retry`
-  return askAdmin(context, { method: 'POST', path, answer: Retried })
+function askRetry(context: Context, id: string): Promise<RetryFields> {
+  return askAdmin(context, 'POST /api/deliveries/{id}/retry', { params: { id } })
 }
 
 /** Returns undefined if another command has already retried the run, or if retention has deleted it. */
@@ -106,14 +100,6 @@ function describeDeadRuns(jobs: number): string {
   return jobs === 1 ? 'One dead run is' : `${jobs} dead runs are`
 }
 
-const RetriedRefused = z.object({
-  ran: z.number(),
-  repeated: z.number(),
-  stillRefused: z.number(),
-  reasons: z.array(z.object({ reason: z.string(), count: z.number() })),
-  next: z.number().optional(),
-})
-
 async function retryRefused(
   context: Context,
   { isDry, hook, since }: Extract<Target, { kind: 'refused' }>,
@@ -121,13 +107,8 @@ async function retryRefused(
   const total = { ran: 0, repeated: 0, stillRefused: 0 }
   const reasons = new Map<string, number>()
   await withProgress(context, 'Waiting for the gateway', async () => {
-    for await (const part of rerunOrDropRefused(context, {
-      what: 'retry',
-      isDry,
-      hook,
-      since,
-      answer: RetriedRefused,
-    })) {
+    const query = toRefusedQuery({ hook, since, isDry })
+    for await (const part of askInParts(context, 'POST /api/refusals/retry', query)) {
       total.ran += part.ran
       total.repeated += part.repeated
       total.stillRefused += part.stillRefused

@@ -1,17 +1,14 @@
 // Shows how the results of shadows differ from those of the live code.
-import { z } from 'zod'
-import { ShadowFields } from '../model/api/replay.ts'
+import type { ShadowFields } from '../model/api/replay.ts'
 import { askAdmin } from './gateway/gateway.ts'
 import type { Context } from './terminal/context.ts'
 import { cutLine, formatTime, indent, renderTable } from './terminal/print.ts'
-
-const Shadows = z.object({ shadows: z.array(ShadowFields) })
 
 const maxShown = 10
 
 /** `mappingId`: shows only the shadow of this mapping, with all differences that the gateway lists. */
 export async function shadow(context: Context, { mappingId }: { mappingId: string | undefined }): Promise<number> {
-  const { shadows } = await askAdmin(context, { method: 'GET', path: '/api/shadows', answer: Shadows })
+  const { shadows } = await askAdmin(context, 'GET /api/shadows')
   const found = shadows.filter((each) => mappingId === undefined || each.mappingId === mappingId)
   if (context.json) for (const each of found) context.printJson(each)
   else if (found.length === 0) {

@@ -1,5 +1,4 @@
 // The values that transforms store with `context.state`: lists them, shows one, or deletes some.
-import { z } from 'zod'
 import { formatQuantity } from '../base/text.ts'
 import { listModuleState, measureState, type StateValue } from '../deliveries/module-state.ts'
 import { toIsoTime } from '../deliveries/records.ts'
@@ -69,15 +68,12 @@ function buildMissingProblem(key: string): Problem {
   )
 }
 
-const Dropped = z.object({ dropped: z.number() })
-
 /** Deletes one value through the running gateway; without a key, all values of the module. */
 export async function dropModuleState(
   context: Context,
   { module, key }: { module: string; key: string | undefined },
 ): Promise<number> {
-  const query = new URLSearchParams({ module, ...(key !== undefined && { key }) })
-  const { dropped } = await askAdmin(context, { method: 'POST', path: `/api/state/drop?${query}`, answer: Dropped })
+  const { dropped } = await askAdmin(context, 'POST /api/state/drop', { query: { module, key } })
   if (context.json) context.printJson({ dropped })
   else if (dropped > 0) context.print(`${formatQuantity(dropped, 'value is', 'values are')} deleted.`)
   else if (key === undefined) context.print(describeEmptyModule(module))

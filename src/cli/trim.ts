@@ -1,6 +1,5 @@
 // Deletes the older messages of a session, or all of them.
 import { formatQuantity } from '../base/text.ts'
-import { TrimmedSession } from '../model/api/sessions.ts'
 import type { Context } from './terminal/context.ts'
 import { askAdmin } from './gateway/gateway.ts'
 import { cutLine } from './terminal/print.ts'
@@ -12,9 +11,8 @@ export async function trim(
   context: Context,
   { key, keep, agent }: TrimOptions & { readonly key: string },
 ): Promise<number> {
-  const query = new URLSearchParams({ keep: String(keep), ...(agent !== undefined && { agentId: agent }) })
-  const path = `/api/sessions/${encodeURIComponent(key)}/trim?${query}`
-  const { deleted, isRunning, ...session } = await askAdmin(context, { method: 'POST', path, answer: TrimmedSession })
+  const asked = { params: { key }, query: { keep, agentId: agent } }
+  const { deleted, isRunning, ...session } = await askAdmin(context, 'POST /api/sessions/{key}/trim', asked)
   if (context.json) return (context.printJson({ ...session, deleted, isRunning }), 0)
   context.print(`${formatQuantity(deleted, 'message')} of the session ${cutLine(session.sessionKey, 60)} deleted.`)
   if (isRunning)

@@ -3,7 +3,6 @@ import colors from 'picocolors'
 import { isJsonObject, type JsonObject, tryParseJson } from '../base/json.ts'
 import type { TriedDraft } from '../model/api/bench.ts'
 import { Problem } from '../model/problem.ts'
-import { TriedDraftSchema } from '../replay/drafts.ts'
 import { nothingKept } from './replay.ts'
 import { askAdmin } from './gateway/gateway.ts'
 import type { Context } from './terminal/context.ts'
@@ -23,7 +22,9 @@ export async function tryTemplate(
 ): Promise<number> {
   const match = { ...(hook === undefined ? {} : { path: hook }), ...parseMatch(given) }
   const body = { last, hook, draft: { template, match } }
-  const { tried, empty } = await askAdmin(context, { method: 'POST', path: '/api/try', body, answer: TriedDraftSchema })
+  const answer = await askAdmin(context, 'POST /api/try', { body })
+  if (!('tried' in answer)) throw new Error('the answer is not that of a draft')
+  const { tried, empty } = answer
   if (context.json) for (const one of tried) context.printJson(one)
   else print(context, tried, { match, template })
   for (const { path, count, near } of context.json ? [] : empty) {

@@ -20,12 +20,9 @@ import { askAdmin } from './gateway/gateway.ts'
 import { fetchRefused } from './requests/refused.ts'
 import { indent, printTable } from './terminal/print.ts'
 
-const Armed = z.object({ mappingId: z.string(), until: z.string() })
-
 /** Lets a mapping of the running gateway accept one secret from its sender within ten minutes. */
 export async function arm(context: Context, { mappingId }: { mappingId: string }): Promise<number> {
-  const path = `/api/mappings/${encodeURIComponent(mappingId)}/arm`
-  const armed = await askAdmin(context, { method: 'POST', path, answer: Armed })
+  const armed = await askAdmin(context, 'POST /api/mappings/{id}/arm', { params: { id: mappingId } })
   if (context.json) context.printJson({ mappingId: armed.mappingId, until: armed.until })
   else
     context.print(`${armed.mappingId} accepts one secret until ${armed.until}. Create the webhook at the sender now.`)

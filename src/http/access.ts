@@ -1,6 +1,7 @@
 // Who may do what: the tokens of the configuration and those of the store, on both ports.
 import { isRunPath } from '../model/delivery.ts'
-import { type AdminRight, findAdminRight, maySend } from '../model/config/tokens.ts'
+import type { AdminRight } from '../model/api/rights.ts'
+import { findAdminRight, maySend } from '../model/config/tokens.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { createTokenSet, type Token, type TokenSet, toTokenDigest } from '../pipeline/tokens.ts'
 import type { Clock } from '../store/store.ts'

@@ -9,29 +9,30 @@ import { Problem } from '../model/problem.ts'
 import type { CompiledMapping } from '../pipeline/compile.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { createActRecorder } from './api/acts.ts'
-import { addAuditRoutes } from './api/audit.ts'
-import { addDeliveryRoutes } from './api/deliveries.ts'
-import { addBenchRoutes, type AdminBench } from './api/bench.ts'
-import { addBudgetRoutes } from './api/budgets.ts'
-import { addAlertRoutes } from './api/alerts.ts'
-import { addStateRoutes } from './api/state.ts'
-import { addAttentionRoute } from './api/attention.ts'
-import { addHealthRoutes, toSlotFields } from './api/health.ts'
-import { addOutletRoutes } from './api/outlets.ts'
-import type { ApiParts } from './api/parts.ts'
-import { addOpenApiRoute } from './api/openapi.ts'
-import { addParkedRoutes } from './api/parked.ts'
-import { addPauseRoutes, listPauses } from './api/pauses.ts'
-import { addRecoverRoutes } from './api/recover.ts'
-import { addReplayRoutes, type AdminReplayer } from './api/replays.ts'
-import { addRefusalRoutes } from './api/refusals.ts'
+import { handleAlerts } from './api/alerts.ts'
 import { answerJson } from './api/answer.ts'
-import { addSessionRoutes } from './api/sessions.ts'
-import { addShapeRoutes } from './api/shapes.ts'
+import { handleAttention } from './api/attention.ts'
+import { handleAudit } from './api/audit.ts'
+import { handleBench, type AdminBench } from './api/bench.ts'
+import { handleBudgets } from './api/budgets.ts'
+import { handleDeliveries } from './api/deliveries.ts'
+import { addRoutes, type Handlers } from './api/handlers.ts'
+import { handleHealth, toSlotFields } from './api/health.ts'
+import { addOpenApiRoute } from './api/openapi.ts'
+import { handleOutlets } from './api/outlets.ts'
 import { createPageKeys } from './api/page-keys.ts'
-import { addPageRoutes } from './api/page.ts'
-import { addTokenRoutes } from './api/tokens.ts'
-import { addStreamRoute } from './api/streams.ts'
+import { addPageFiles, handlePage } from './api/page.ts'
+import { handleParked } from './api/parked.ts'
+import type { ApiParts } from './api/parts.ts'
+import { handlePauses, listPauses } from './api/pauses.ts'
+import { handleRecover } from './api/recover.ts'
+import { handleRefusals } from './api/refusals.ts'
+import { handleReplays, type AdminReplayer } from './api/replays.ts'
+import { handleSessions } from './api/sessions.ts'
+import { handleShapes } from './api/shapes.ts'
+import { handleState } from './api/state.ts'
+import { handleStream } from './api/streams.ts'
+import { handleTokens } from './api/tokens.ts'
 import type { ParkedCalls } from '../deliveries/parked-calls.ts'
 import type { RefusedCalls } from '../deliveries/refused/calls.ts'
 import type { Recovery } from '../deliveries/recovery/recovery.ts'
@@ -41,7 +42,7 @@ import type { HandshakeSecrets } from './handshake-secrets.ts'
 import type { UnnamedProxies } from './client.ts'
 import type { Metrics } from './metrics.ts'
 import type { Readiness } from './readiness.ts'
-import { createGuards, createOperatorCheck } from './operator.ts'
+import { anyReader, createGuard, createOperatorCheck } from './operator.ts'
 import { describeGenerationDifference } from '../deliveries/records.ts'
 import { sendAnswer, createRequestListener } from './server.ts'
 
@@ -70,7 +71,7 @@ export function createAdminApp(parts: AdminParts): RequestListener {
   const token = () => generation().config.gateway.token
   const keys = createPageKeys({ token, clock: parts.clock })
   const operators = createOperatorCheck({ generation, access: parts.access, keys, clock: parts.clock })
-  const guards = createGuards({ operators, token, acts: createActRecorder(parts) })
+  const guard = createGuard({ operators, token, acts: createActRecorder(parts) })
 
   const isLocal = isLoopbackHost(parts.adminHost)
   const names = () => generation().config.server.adminNames
@@ -85,41 +86,44 @@ export function createAdminApp(parts: AdminParts): RequestListener {
     const shown = showsAll ? state : isExposed() ? { ok: state.ok } : toOutline(state)
     answerJson(ctx, shown, state.ok ? 200 : 503)
   })
-  const guardExposed = (ctx: Context, next: Next) => (isExposed() ? guards.read(ctx, next) : next())
-  router.get('/metrics', guardExposed, async (ctx) => {
-    const body = await parts.metrics.renderPage()
-    sendAnswer(ctx, {
-      status: 200,
-      body,
-      headers: { 'cache-control': 'no-store', 'content-type': parts.metrics.contentType },
-    })
+  router.get('/metrics', async (ctx) => {
+    const sendMetrics = async () => {
+      const body = await parts.metrics.renderPage()
+      const headers = { 'cache-control': 'no-store', 'content-type': parts.metrics.contentType }
+      sendAnswer(ctx, { status: 200, body, headers })
+    }
+    await (isExposed() ? guard(ctx, anyReader, sendMetrics) : sendMetrics())
   })
-  addRefusalRoutes(router, guards, parts)
-  addDeliveryRoutes(router, guards, parts)
-  addParkedRoutes(router, guards, parts)
-  addSessionRoutes(router, guards, parts)
-  addPauseRoutes(router, guards, parts)
-  addBudgetRoutes(router, guards, parts)
-  addStateRoutes(router, guards, parts)
-  addOpenApiRoute(router, guards, parts)
-  addTokenRoutes(router, guards, { ...parts, tokens: parts.access.tokens })
-  addHealthRoutes(router, guards, parts)
-  addOutletRoutes(router, guards, parts)
-  addAlertRoutes(router, guards, parts)
-  addAttentionRoute(router, guards, parts)
-  addStreamRoute(router, guards, { ...parts, operators })
-  addPageRoutes(router, guards, { ...parts, keys })
-  addAuditRoutes(router, guards, parts)
-  addReplayRoutes(router, guards, parts)
-  addBenchRoutes(router, guards, parts)
-  addShapeRoutes(router, guards, parts)
-  addRecoverRoutes(router, guards, parts)
-  router.post('/api/mappings/:id/arm', guards.admin, async (ctx) => {
-    const { id: mappingId, identity } = findHandoverMapping(generation(), ctx.params['id'] ?? '')
-    const until = new Date(await parts.handed.arm(identity.secretsName)).toISOString()
-    parts.log.info({ mappingId, until }, `The mapping "${mappingId}" accepts a secret of its sender until ${until}.`)
-    answerJson(ctx, { mappingId, until })
-  })
+  addPageFiles(router)
+  addOpenApiRoute(router, guard, parts)
+  const handlers: Handlers = {
+    ...handleDeliveries(parts),
+    ...handleParked(parts),
+    ...handleRefusals(parts),
+    ...handleSessions(parts),
+    ...handlePauses(parts),
+    ...handleBudgets(parts),
+    ...handleState(parts),
+    ...handleTokens({ ...parts, tokens: parts.access.tokens }),
+    ...handleAudit(parts),
+    ...handleHealth(parts),
+    ...handleOutlets(parts),
+    ...handleAlerts(parts),
+    ...handleAttention(parts),
+    ...handleStream({ ...parts, operators }),
+    ...handlePage({ keys, auditor: parts.auditor }),
+    ...handleReplays(parts),
+    ...handleBench(parts),
+    ...handleShapes(parts),
+    ...handleRecover(parts),
+    'POST /api/mappings/{id}/arm': async ({ params }) => {
+      const { id: mappingId, identity } = findHandoverMapping(generation(), params.id)
+      const until = new Date(await parts.handed.arm(identity.secretsName)).toISOString()
+      parts.log.info({ mappingId, until }, `The mapping "${mappingId}" accepts a secret of its sender until ${until}.`)
+      return { mappingId, until }
+    },
+  }
+  addRoutes(router, handlers, { guard, generation })
   router.all('/{*path}', () => {
     throw new Problem(
       'not-found',

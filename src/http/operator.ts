@@ -1,8 +1,10 @@
 // Access to the admin API: the gateway token opens all calls, and other tokens open the calls that their rights include. Guesses are throttled
 // like guesses of the hook token. The guards also write the audit log of the calls that change something.
 import type { IncomingMessage } from 'node:http'
-import type { Middleware } from 'koa'
-import { type AdminRight, includesRight } from '../model/config/tokens.ts'
+import type { Context } from 'koa'
+import type { Call } from '../model/api/call.ts'
+import type { AdminRight } from '../model/api/rights.ts'
+import { includesRight } from '../model/config/tokens.ts'
 import { Problem } from '../model/problem.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import type { Clock } from '../store/store.ts'
@@ -17,13 +19,12 @@ import { createThrottle } from './throttle.ts'
 /** Who calls the admin port. `name`: a name for people, never the token itself. */
 type Operator = { readonly kind: 'token' | 'page'; readonly name: string; readonly right: AdminRight }
 
-/** The checks before the routes of the admin API, one for each right. */
-export type Guards = {
-  readonly [Right in AdminRight]: Middleware
-} & {
-  /** Requires a token with the right `admin`. The key that a browser has for the page is not enough. */
-  readonly adminToken: Middleware
-}
+/** What a guard must know of a call. */
+type GuardedCall = Pick<Call, 'right' | 'rightWithBody' | 'isForTokens' | 'act' | 'query' | 'body'>
+/** A route that is no call, for a token with the right `read`. */
+export const anyReader: GuardedCall = { right: 'read', act: null, query: {} }
+/** Runs a call if it needs no token, or if the token of its request has the right to it. */
+export type Guard = (ctx: Context, call: GuardedCall, run: () => Promise<void>) => Promise<void>
 
 export type OperatorCheck = {
   /**
@@ -105,37 +106,36 @@ type GuardParts = {
   readonly acts: ActRecorder
 }
 
-export function createGuards({ operators, token, acts }: GuardParts): Guards {
-  const createGuard = (needed: AdminRight, isAccepted: (operator: Operator) => boolean = () => true): Middleware => {
-    return async (ctx, next) => {
-      if (token() === undefined) throw new Problem('unauthorized', 'Set gateway.token to use the admin API.')
-      let operator: Operator | undefined
-      try {
-        operator = operators.require(ctx.req, needed)
-      } catch (error) {
-        // a client that is locked out must not fill the audit log
-        const known =
-          error instanceof Problem && error.code === 'unauthorized' ? operators.findRefused(ctx.req) : undefined
-        if (known !== undefined) acts.refuse(ctx, known, `The token has expired, or has not the right "${needed}".`)
-        throw error
-      }
-      if (operator !== undefined && !isAccepted(operator)) {
-        acts.refuse(ctx, operator, 'A key of the page may not do this.')
-        throw new Problem('unauthorized', 'A key of the page may not do this. Send a token with the right "admin".')
-      }
-      if (operator === undefined) {
-        throw new Problem(
-          'unauthorized',
-          'The gateway token is missing. Send it as "Authorization: Bearer <gateway.token>".',
-        )
-      }
-      await acts.perform(ctx, operator, next)
+export function createGuard({ operators, token, acts }: GuardParts): Guard {
+  return async (ctx, call, run) => {
+    if (call.right === 'none') return run()
+    if (token() === undefined) throw new Problem('unauthorized', 'Set gateway.token to use the admin API.')
+    const needed = (hasBody(ctx) ? call.rightWithBody : undefined) ?? call.right
+    let operator: Operator | undefined
+    try {
+      operator = operators.require(ctx.req, needed)
+    } catch (error) {
+      // a client that is locked out must not fill the audit log
+      const known =
+        error instanceof Problem && error.code === 'unauthorized' ? operators.findRefused(ctx.req) : undefined
+      if (known !== undefined) acts.refuse(ctx, call, known, `The token has expired, or has not the right "${needed}".`)
+      throw error
     }
+    if (operator === undefined) {
+      throw new Problem(
+        'unauthorized',
+        'The gateway token is missing. Send it as "Authorization: Bearer <gateway.token>".',
+      )
+    }
+    if (call.isForTokens === true && operator.kind !== 'token') {
+      acts.refuse(ctx, call, operator, 'A key of the page may not do this.')
+      throw new Problem('unauthorized', 'A key of the page may not do this. Send a token with the right "admin".')
+    }
+    await acts.perform(ctx, call, operator, run)
   }
-  return {
-    read: createGuard('read'),
-    operate: createGuard('operate'),
-    admin: createGuard('admin'),
-    adminToken: createGuard('admin', ({ kind }) => kind === 'token'),
-  }
+}
+
+/** A chunked body counts, even if it is empty. */
+function hasBody({ req: { headers } }: Context): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }

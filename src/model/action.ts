@@ -2,7 +2,8 @@
 import { z } from 'zod'
 import type { PlannedFlow } from './config/flow.ts'
 import { type JobKeys, SessionMode } from './config/job-keys.ts'
-import { fileNamePattern, nonBlank } from './values.ts'
+import { fileNamePattern } from './api/names.ts'
+import { nonBlank } from './values.ts'
 
 const wakeModes = ['now', 'next-heartbeat'] as const
 export const thinkingLevels = ['off', 'minimal', 'low', 'medium', 'high', 'xhigh'] as const

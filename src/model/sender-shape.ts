@@ -2,7 +2,8 @@
 import { types } from 'node:util'
 import { z } from 'zod'
 import { digestEncodings, hmacAlgorithms, secretEncodings, timestampUnits } from './config/verify.ts'
-import { aFunction, nonBlank, plainName } from './values.ts'
+import { plainName } from './api/names.ts'
+import { aFunction, nonBlank } from './values.ts'
 
 const headerNames = z.array(z.string().regex(/^[\w!#$%&'*+.^`|~-]+$/, 'must be the name of a header'))
 

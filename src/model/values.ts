@@ -14,11 +14,6 @@ export const aFunction = z.custom<unknown>((value) => typeof value === 'function
 /** The path of a file, a folder or a program. It has no control characters, because service files and terminals would obey them. */
 export const filePath = nonBlank.refine((text) => !/\p{Cc}/u.test(text), 'must not have control characters')
 
-/** A valid file name that cannot lead to another folder. */
-export const fileNamePattern = /^[A-Za-z\d][\w.-]{0,99}$/
-/** A name that files, commands and URLs can have. */
-export const plainName = z.string().regex(fileNamePattern, 'must be made of letters, digits, ".", "_" and "-"')
-
 /** Why a URL cannot be requested; undefined if it can. The reason does not show the URL. */
 function findUrlFault(text: string): string | undefined {
   if (!URL.canParse(text)) return 'must be an http or https URL'

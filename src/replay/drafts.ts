@@ -1,5 +1,4 @@
 // Tries an unsaved template and unsaved conditions with kept requests. Runs no transform, stores and sends nothing.
-import { z } from 'zod'
 import type { SentValue } from '../base/json.ts'
 import { yieldToEventLoop } from '../base/serial.ts'
 import { cut } from '../base/text.ts'
@@ -21,26 +20,6 @@ import { findPath } from '../shapes/places.ts'
 import { createShape, learn } from '../shapes/shape.ts'
 import type { StoreReader } from '../store/store.ts'
 import { streamKeptPages } from './kept.ts'
-
-/** The schema of `TriedDraft` in `model/api/bench.ts`. */
-export const TriedDraftSchema = z.object({
-  tried: z.array(
-    z.object({
-      deliveryId: z.string(),
-      receivedAt: z.string(),
-      hook: z.string(),
-      source: z.string().nullable(),
-      event: z.string().nullable(),
-      takenBy: z.string().nullable(),
-      provenBy: z.string().nullable(),
-      matches: z.boolean(),
-      why: z.string(),
-      message: z.string().nullable(),
-      problem: z.string().nullable(),
-    }),
-  ),
-  empty: z.array(z.object({ path: z.string(), count: z.number(), near: z.string().nullable() })),
-}) satisfies z.ZodType<api.TriedDraft>
 
 /** `match`: the conditions, as in a mapping. */
 export type Draft = { readonly template: string; readonly match: object }

@@ -1,56 +1,10 @@
 // The report of a replay for `--json` and the admin port: counts, groups with one example each, and a line for each delivery.
-import { z } from 'zod'
 import { type ShownChange, groupChanges, listPaths } from './comparison.ts'
 import { describeOutcome } from './outcome.ts'
-import * as api from '../model/api/replay.ts'
+import type * as api from '../model/api/replay.ts'
 import type { GenerationParts } from './fixtures.ts'
 import { toIsoTime } from '../deliveries/records.ts'
 import type { Replay, ReplayedDelivery } from './replay.ts'
-
-const GroupFields = z.object({
-  paths: z.array(z.string()),
-  count: z.number(),
-  percent: z.number(),
-  deliveryIds: z.array(z.string()),
-  example: z.object({
-    deliveryId: z.string(),
-    hook: z.string(),
-    before: z.string(),
-    after: z.string(),
-    changes: z.array(
-      z.object({ path: z.string(), before: z.unknown(), after: z.unknown(), recorded: z.unknown().optional() }),
-    ),
-  }),
-})
-
-/** The schema must match `ReplayReport` in `model/api/replay.ts`. */
-export const ReplayReportSchema = z.object({
-  compared: z.enum(['live', 'recorded', 'base']),
-  total: z.number(),
-  counts: z.record(api.ReplayClass, z.number()),
-  groups: z.array(GroupFields.extend({ class: api.ReplayClass })),
-  unstable: z.array(z.object({ path: z.string(), count: z.number() })),
-  drift: z.array(GroupFields),
-  tooLarge: z.array(z.string()),
-  notRun: z.number(),
-  problems: z.array(
-    z.object({ module: z.string(), detail: z.string(), frame: z.string().nullable(), notCompared: z.number() }),
-  ),
-  deliveries: z.array(
-    z.object({
-      deliveryId: z.string(),
-      receivedAt: z.string(),
-      hook: z.string(),
-      source: z.string().nullable(),
-      event: z.string().nullable(),
-      class: api.ReplayClass,
-      paths: z.array(z.string()),
-      unstable: z.array(z.string()),
-      drift: z.array(z.string()),
-    }),
-  ),
-}) satisfies z.ZodType<api.ReplayReport>
-export type ReplayReportSchema = api.ReplayReport
 
 /** The maximum number of characters of a value, and how many of them are shown before the first difference. */
 const maxValueChars = 2_000
@@ -59,7 +13,7 @@ const lead = 200
 export function toReplayReport(
   { deliveries, tooLarge, notRun, notLoaded }: Replay,
   { compared, transforms }: Pick<api.ReplayReport, 'compared'> & Pick<GenerationParts, 'transforms'>,
-): ReplayReportSchema {
+): api.ReplayReport {
   const total = deliveries.length
   const changed = deliveries.filter((one) => one.class !== 'same')
   const drifted = deliveries.flatMap((one): ReplayedDelivery[] => {
@@ -107,7 +61,7 @@ function countClasses(deliveries: readonly ReplayedDelivery[]): Record<api.Repla
   return counts
 }
 
-function countPaths(deliveries: readonly ReplayedDelivery[]): ReplayReportSchema['unstable'] {
+function countPaths(deliveries: readonly ReplayedDelivery[]): api.ReplayReport['unstable'] {
   const counts = new Map<string, number>()
   for (const { unstable } of deliveries) {
     for (const path of listPaths(unstable.map((one) => ({ path: one })))) counts.set(path, (counts.get(path) ?? 0) + 1)
@@ -159,7 +113,7 @@ function cutPart(text: string, from: number): string {
   return `${from > 0 ? '…' : ''}${part}${from + part.length < text.length ? '…' : ''}`
 }
 
-function toLine(one: ReplayedDelivery): ReplayReportSchema['deliveries'][number] {
+function toLine(one: ReplayedDelivery): api.ReplayReport['deliveries'][number] {
   return {
     deliveryId: one.deliveryId,
     receivedAt: toIsoTime(one.receivedAt),

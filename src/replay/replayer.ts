@@ -8,7 +8,7 @@ import type { Generation } from '../pipeline/generation.ts'
 import { createSerialQueue } from '../base/serial.ts'
 import type { Outcome } from './outcome.ts'
 import type { KeptDelivery } from '../store/records.ts'
-import type { CapturedFields, UpdatedFixtures } from '../model/api/replay.ts'
+import type { CapturedFields, ReplayReport, UpdatedFixtures } from '../model/api/replay.ts'
 import type { CoverageFields } from '../model/api/shapes.ts'
 import type { StoreReader } from '../store/store.ts'
 import { measureModule } from './coverage.ts'
@@ -16,7 +16,7 @@ import { capture, findModuleOf, type CapturableRequest, buildCaptureSource } fro
 import { readFixtures } from './fixture-files.ts'
 import { rewriteFixture, runFixture } from './fixtures.ts'
 import { emptyReplay, type Replay, replay, runAll, matchMappings, withTransforms } from './replay.ts'
-import { type ReplayReportSchema, toReplayReport } from './replay-report.ts'
+import { toReplayReport } from './replay-report.ts'
 
 export type Replayer = {
   /**
@@ -24,7 +24,7 @@ export type Replayer = {
    * Throws `config-invalid` if the configuration on disk is invalid, and `conflict` if the client has left before the replay begins. `ids`:
    * only these deliveries. All their requests are in memory at once, so their number must be small.
    */
-  replay(query: KeptQuery & Named, isWanted?: () => boolean): Promise<ReplayReportSchema>
+  replay(query: KeptQuery & Named, isWanted?: () => boolean): Promise<ReplayReport>
   /** The outcomes of kept deliveries in the live code. Unknown ids, and deliveries whose request is not kept, are left out. */
   decideLive(ids: readonly string[]): Promise<Readonly<Record<string, Outcome>>>
   /**

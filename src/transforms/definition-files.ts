@@ -4,7 +4,7 @@ import { readdir, realpath, stat } from 'node:fs/promises'
 import { extname, join, sep } from 'node:path'
 import { explainUntrustedLink } from '../base/links.ts'
 import { Problem } from '../model/problem.ts'
-import { fileNamePattern } from '../model/values.ts'
+import { fileNamePattern } from '../model/api/names.ts'
 import type { ModuleFile } from './modules/build.ts'
 import { followLinks, isInside, isMissing, moduleExtensions, resolveRealPath } from './root.ts'
 

@@ -3,7 +3,7 @@ import { cpSync, readFileSync, rmSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import type { ReplayReportSchema } from '../../src/replay/replay-report.ts'
+import type { ReplayReport } from '../../src/model/api/replay.ts'
 import { runCommand } from './command.ts'
 import { gatewayToken, hookToken, makeFolder, post as send, writeFiles } from './gateway.ts'
 import { readStore, startInside } from './inside.ts'
@@ -50,7 +50,7 @@ const expected = {
 function check(report: Record<string, unknown> | undefined, compared: string): void {
   expect(report).toMatchObject({ ...expected, compared })
   // as: the last line of `replay --json`
-  const { groups, unstable } = report as ReplayReportSchema
+  const { groups, unstable } = report as ReplayReport
   expect(groups.map((group) => [group.class, group.paths, group.count])).toEqual([
     ['changed', ['actions[].message'], 2],
     ['now works', ['decision'], 1],

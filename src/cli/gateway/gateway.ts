@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { type Config, listHookTokens } from '../../model/config/config.ts'
 import { toCallableUrl, toLocalUrl } from '../../base/http.ts'
 import { tryParseJson } from '../../base/json.ts'
+import { type AnyAsked, type Asked, type CallAnswer, type CallName, toRequest } from '../../model/api/ask.ts'
 import { Problem, type ProblemCode, problems } from '../../model/problem.ts'
 import { type ConfigParts, loadConfigParts } from '../../config/config-parts.ts'
 import type { Context } from '../terminal/context.ts'
@@ -42,7 +43,7 @@ type GatewayAnswer = { readonly status: number; readonly text: string; readonly 
 /** Sends one request. Throws `gateway-unreachable` if no answer comes. */
 export async function callGateway(
   url: string,
-  request: { method: 'GET' | 'POST'; headers?: Readonly<Record<string, string>>; body?: string },
+  request: { method: string; headers?: Readonly<Record<string, string>>; body?: string },
 ): Promise<GatewayAnswer> {
   try {
     const response = await fetch(toCallableUrl(url), {
@@ -57,20 +58,26 @@ export async function callGateway(
   }
 }
 
-/** Sends one request to the admin API, with the gateway token. Throws the gateway's refusal as a Problem. */
-export async function askAdmin<T>(
+/** Calls the admin API, with the gateway token. Throws the gateway's refusal as a Problem. */
+export async function askAdmin<Name extends CallName>(
   context: Context,
-  { method, path, body, answer }: { method: 'GET' | 'POST'; path: string; body?: object; answer: z.ZodType<T> },
-): Promise<T> {
+  name: Name,
+  ...[asked]: {} extends Asked<Name> ? [asked?: Asked<Name>] : [asked: Asked<Name>]
+): Promise<CallAnswer<Name>> {
+  // as: an answer that fits the schema of the call
+  return (await askAnyCall(context, name, asked)) as CallAnswer<Name>
+}
+
+/** Like `askAdmin`, for a call whose name is not known to the compiler. */
+export async function askAnyCall(context: Context, name: CallName, asked: AnyAsked = {}): Promise<unknown> {
   const { adminUrl, token } = findAdmin(context)
-  const { status, text } = await callGateway(`${adminUrl}${path}`, {
-    method,
-    headers: { authorization: `Bearer ${token}` },
-    ...(body && { body: JSON.stringify(body) }),
-  })
+  const { target, ...request } = toRequest(name, asked)
+  const headers = { authorization: `Bearer ${token}` }
+  const { status, text } = await callGateway(`${adminUrl}${target}`, { ...request, headers })
   if (status !== 200) throw toGatewayProblem(status, text)
-  const parsed = answer.safeParse(tryParseJson(text))
-  if (parsed.success) return parsed.data
+  const { calls } = await import('../../model/api/calls.ts')
+  const parsed = calls[name].answer?.safeParse(tryParseJson(text))
+  if (parsed?.success === true) return parsed.data
   throw new Problem('gateway-unreachable', `The program at ${adminUrl} is not a Hookloom gateway of this version.`)
 }
 
@@ -105,23 +112,6 @@ export function findAdmin(context: Context): { adminUrl: string; token: string }
   return { adminUrl: findAdminUrl(context.dir, parts), token }
 }
 
-/** Runs or drops the parked deliveries, of all hooks or of one, in as many requests as the gateway needs. */
-export async function* rerunOrDropParked<T extends { readonly next?: string | undefined }>(
-  context: Context,
-  { what, hook, answer }: { what: 'retry' | 'drop'; hook: string | undefined; answer: z.ZodType<T> },
-): AsyncGenerator<T> {
-  let after: string | undefined
-  do {
-    const query = new URLSearchParams({
-      ...(hook === undefined ? {} : { hook }),
-      ...(after === undefined ? {} : { after }),
-    })
-    const part = await askAdmin(context, { method: 'POST', path: `/api/parked/${what}?${query}`, answer })
-    yield part
-    after = part.next
-  } while (after !== undefined)
-}
-
 /** The deliveries, dead jobs or refused requests on which `retry` and `drop` act. No `hook` means all hooks. `since`: in milliseconds since the
  * epoch. */
 export type Target =
@@ -132,24 +122,28 @@ export type Target =
 
 export type RefusedFilters = { readonly hook: string | undefined; readonly since: number | undefined }
 
-/** Runs or drops refused requests that are kept, in as many requests as the gateway needs. `isDry`: changes nothing. */
-export async function* rerunOrDropRefused<T extends { readonly next?: number | undefined }>(
+type CallInParts = `POST /api/${'parked' | 'refusals'}/${'retry' | 'drop'}`
+type Part<Name extends CallInParts> = CallAnswer<Name> & { readonly next?: string | number | undefined }
+
+/** Runs or drops parked deliveries or refused requests, in as many requests as the gateway needs. */
+export async function* askInParts<Name extends CallInParts>(
   context: Context,
-  asked: RefusedFilters & { what: 'retry' | 'drop'; isDry?: boolean; answer: z.ZodType<T> },
-): AsyncGenerator<T> {
-  const { what, hook, since, isDry = false, answer } = asked
-  let after: number | undefined
+  name: Name,
+  query: NonNullable<Asked<Name>['query']>,
+): AsyncGenerator<Part<Name>> {
+  let after: string | number | undefined
   do {
-    const query = new URLSearchParams({
-      ...(hook === undefined ? {} : { hook }),
-      ...(since === undefined ? {} : { since: new Date(since).toISOString() }),
-      ...(isDry ? { dryRun: 'true' } : {}),
-      ...(after === undefined ? {} : { after: String(after) }),
-    })
-    const part = await askAdmin(context, { method: 'POST', path: `/api/refusals/${what}?${query}`, answer })
+    // as: see `askAdmin`
+    const part = (await askAnyCall(context, name, { query: { ...query, after } })) as Part<Name>
     yield part
     after = part.next
   } while (after !== undefined)
+}
+
+/** The query of a call about refused requests. `isDry`: changes nothing. */
+export function toRefusedQuery({ hook, since, isDry = false }: RefusedFilters & { readonly isDry?: boolean }) {
+  const from = since === undefined ? undefined : new Date(since).toISOString()
+  return { hook, since: from, dryRun: isDry ? 'true' : undefined }
 }
 
 /** The Problem that the body of a refusal describes; `gateway-unreachable` if the body is not from a gateway. */

@@ -1,6 +1,5 @@
 // The refusals that the running gateway remembers, with the reasons for the operator. The sender got only a part of these reasons.
-import { z } from 'zod'
-import { RefusalFields } from '../../model/api/refusals.ts'
+import type { RefusalFields } from '../../model/api/refusals.ts'
 import { describeTrace, isProofUnchecked } from '../../deliveries/refused/reasons.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Context } from '../terminal/context.ts'
@@ -10,10 +9,8 @@ import { findIdAmong } from './ids.ts'
 import { formatCommand } from '../../base/shell.ts'
 
 /** The refusals, the oldest first. `hook`: only those of this hook. */
-export async function fetchRefusals(context: Context, hook?: string): Promise<RefusalFields[]> {
-  const answer = z.object({ refusals: z.array(RefusalFields) })
-  const query = hook === undefined ? '' : `?${new URLSearchParams({ hook })}`
-  return (await askAdmin(context, { method: 'GET', path: `/api/refusals${query}`, answer })).refusals
+export async function fetchRefusals(context: Context, hook?: string): Promise<readonly RefusalFields[]> {
+  return (await askAdmin(context, 'GET /api/refusals', { query: { hook } })).refusals
 }
 
 /** The refusal whose request id begins with `given`. Undefined if there is none, or if no gateway answers. Throws `conflict` if there are

@@ -1,9 +1,11 @@
 // The tools of `hookloom mcp` that ask the running gateway. Each is one call of its API, with the parameters and the body of that call.
 import { z } from 'zod'
-import { calls } from '../../http/api/calls.ts'
-import { TryKeptBody } from '../../http/api/bench.ts'
 import { findId } from '../gateway/ids.ts'
-import { askAdmin } from '../gateway/gateway.ts'
+import { askAnyCall } from '../gateway/gateway.ts'
+import type { CallName } from '../../model/api/ask.ts'
+import { TryKeptBody } from '../../model/api/bodies.ts'
+import type { Call } from '../../model/api/call.ts'
+import { calls } from '../../model/api/calls.ts'
 import { ReplayReport } from '../../model/api/replay.ts'
 import type { Context } from '../terminal/context.ts'
 
@@ -23,7 +25,7 @@ export type Tool = {
 export const id = z.string().min(1).max(200).describe('The id of a delivery, a unique prefix of one, or "last".')
 
 type Row = Pick<Tool, 'name' | 'rest'> & {
-  readonly call: `${'get' | 'post'} /api/${string}`
+  readonly call: CallName
   readonly isWriting?: boolean
   /** Replaces the summary of the call. */
   readonly description?: string
@@ -40,23 +42,23 @@ type Row = Pick<Tool, 'name' | 'rest'> & {
 const rows: readonly Row[] = [
   {
     name: 'list',
-    call: 'get /api/deliveries',
+    call: 'GET /api/deliveries',
     description:
       'Lists deliveries, the newest last. "state" is pending, parked (its transform failed), accepted, skipped, dropped or dead (a run failed for good).',
     rest: 'Give a smaller "limit", and "before" for older rows.',
   },
   {
     name: 'refused',
-    call: 'get /api/refusals',
+    call: 'GET /api/refusals',
     description:
       'Lists the requests that were refused, such as those without a valid proof of their sender, with the reason.',
     defaults: { limit: '20' },
     rest: 'Give a "hook", or a smaller "limit".',
   },
-  { name: 'show', call: 'get /api/deliveries/{id}', rest: '"hookloom show <id> --json" prints all of it.' },
+  { name: 'show', call: 'GET /api/deliveries/{id}', rest: '"hookloom show <id> --json" prints all of it.' },
   {
     name: 'health',
-    call: 'get /api/health',
+    call: 'GET /api/health',
     description:
       'Shows what is live: whether a save waits to be published ("held"), which modules are broken ("problems"), and what waits.',
     rest: '"hookloom doctor" prints what is wrong.',
@@ -64,7 +66,7 @@ const rows: readonly Row[] = [
   },
   {
     name: 'try',
-    call: 'post /api/try',
+    call: 'POST /api/try',
     description:
       'Shows what a "messageTemplate" and conditions ("match") of a mapping that is not saved make of the newest kept requests. Stores and sends nothing.',
     // the keys of a mapping, so that what was tried can be saved as it is
@@ -77,7 +79,7 @@ const rows: readonly Row[] = [
   },
   {
     name: 'replay',
-    call: 'post /api/replay',
+    call: 'POST /api/replay',
     description:
       'Runs kept requests through the live code and through the files on disk, and shows the requests whose outcome differs. Stores and sends nothing.',
     rest: 'Give a smaller "last", or a "hook".',
@@ -85,7 +87,7 @@ const rows: readonly Row[] = [
   },
   {
     name: 'capture',
-    call: 'post /api/deliveries/{id}/capture',
+    call: 'POST /api/deliveries/{id}/capture',
     isWriting: true,
     description:
       'Makes a fixture of a kept request, without its secrets. It expects what the code on disk makes of it now. "module" is by default that of its mapping.',
@@ -93,19 +95,19 @@ const rows: readonly Row[] = [
   },
   {
     name: 'update',
-    call: 'post /api/fixtures/update',
+    call: 'POST /api/fixtures/update',
     isWriting: true,
     description: 'Writes what the code on disk makes of the fixtures of a module as what they expect.',
     rest: '',
   },
   {
     name: 'publish',
-    call: 'post /api/publish',
+    call: 'POST /api/publish',
     isWriting: true,
     description: 'Makes the files on disk live, if the gateway holds them back because they change recent deliveries.',
     rest: '',
   },
-  { name: 'retry', call: 'post /api/deliveries/{id}/retry', isWriting: true, rest: '' },
+  { name: 'retry', call: 'POST /api/deliveries/{id}/retry', isWriting: true, rest: '' },
 ]
 
 export const apiTools: readonly Tool[] = rows.map(buildTool)
@@ -121,12 +123,11 @@ function buildTool({
   rest,
   show = (answer) => answer,
 }: Row): Tool {
-  const call = calls.find(({ method, path }) => asked === `${method} ${path}`)
-  if (call?.answer === undefined) throw new Error(`The API has no call ${asked}`)
-  const { method, path, query = {}, answer } = call
-  const given = body ?? call.body
+  const call: Call = calls[asked]
+  const { query } = call
+  const given = body ?? call.body?.schema
   const parts = given instanceof z.ZodObject ? given : z.object({})
-  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, part = '']) => part)
+  const names = [...asked.matchAll(/\{(\w+)\}/g)].map(([, part = '']) => part)
   const text = z.union([z.string().max(500), z.number()])
   const input = z.strictObject({
     ...Object.fromEntries(names.map((part) => [part, id])),
@@ -141,19 +142,16 @@ function buildTool({
     rest,
     async run(context, values) {
       const own = typeof values['id'] === 'string' ? await findId(context, values['id']) : ''
-      const search = new URLSearchParams(
-        Object.keys(query).flatMap((part) => {
-          const value = values[part] ?? defaults[part]
-          return value === undefined ? [] : [[part, String(value)] as [string, string]]
-        }),
-      )
+      const texts = Object.keys(query).flatMap((part) => {
+        const value = values[part] ?? defaults[part]
+        return value === undefined ? [] : [[part, String(value)] as const]
+      })
       const fields = Object.keys(parts.shape).flatMap((part) =>
         values[part] === undefined ? [] : [[part, values[part]] as const],
       )
-      const found = await askAdmin(context, {
-        method: method === 'get' ? 'GET' : 'POST',
-        path: `${path.replace('{id}', encodeURIComponent(own))}${search.size === 0 ? '' : `?${search}`}`,
-        answer,
+      const found = await askAnyCall(context, asked, {
+        params: { id: own },
+        query: Object.fromEntries(texts),
         ...(fields.length > 0 && { body: toBody(Object.fromEntries(fields)) }),
       })
       return typeof found === 'object' && found !== null ? show(found) : found

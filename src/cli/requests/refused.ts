@@ -3,7 +3,6 @@ import { z } from 'zod'
 import { Problem } from '../../model/problem.ts'
 import type { VerifyRequest } from '../../model/verifier.ts'
 import { askAdmin } from '../gateway/gateway.ts'
-import { RefusalFields } from '../../model/api/refusals.ts'
 import { describeKept, fetchRefusals } from '../gateway/refusals.ts'
 import { findIdAmong } from '../gateway/ids.ts'
 import type { Context } from '../terminal/context.ts'
@@ -20,12 +19,8 @@ const Remembered = z.object({
 /** `given`: a request id, its beginning, or "last". Throws `not-found` if the gateway has no such refusal, or not its request. */
 export async function fetchRefused(context: Context, given: string): Promise<RememberedRequest> {
   const ids = (await fetchRefusals(context)).map(({ requestId }) => requestId)
-  const path = `/api/refusals/${encodeURIComponent(findIdAmong(ids, given))}`
-  const answer = z.object({
-    refusal: RefusalFields.pick({ receivedAt: true, hook: true, isKept: true }),
-    request: Remembered.nullable(),
-  })
-  const { refusal, request } = await askAdmin(context, { method: 'GET', path, answer })
+  const id = findIdAmong(ids, given)
+  const { refusal, request } = await askAdmin(context, 'GET /api/refusals/{id}', { params: { id } })
   const { receivedAt, hook, isKept } = refusal
   if (request === null) {
     throw new Problem(
@@ -35,6 +30,6 @@ export async function fetchRefused(context: Context, given: string): Promise<Rem
         : 'The gateway does not have this request. Under "hookloom dev", it has the last refused ones whose bodies it read; it reads none of a request that shows no credential.',
     )
   }
-  const { method, url, headers, body } = request
+  const { method, url, headers, body } = Remembered.parse(request)
   return { method, url, headers, rawBody: Buffer.from(body, 'base64'), receivedAt, hook }
 }

@@ -1,12 +1,10 @@
 // POST /api/alerts/test: queues a test alert like any other alert, so that the operator can see whether alerts arrive.
 import { setTimeout as sleep } from 'node:timers/promises'
-import type Router from '@koa/router'
 import type { Job } from '../../model/job.ts'
 import type { ApiParts } from './parts.ts'
 import { Problem } from '../../model/problem.ts'
-import type { Guards } from '../operator.ts'
+import type { Handlers } from './handlers.ts'
 import type { TestAlertFields } from '../../model/api/operations.ts'
-import { answerJson } from './answer.ts'
 
 type AlertParts = Pick<ApiParts, 'store'> & {
   /** Queues a test alert. Resolves to the id of its job. */
@@ -17,18 +15,18 @@ type AlertParts = Pick<ApiParts, 'store'> & {
 const waitMs = 20_000
 const readEveryMs = 200
 
-export function addAlertRoutes(router: Router, guards: Guards, { store, testAlert }: AlertParts): void {
+export function handleAlerts({ store, testAlert }: AlertParts) {
   /** The ids of the jobs of the tests that run: the job itself does not show that its alert is a test. */
   const tests = new Set<string>()
 
-  router.post('/api/alerts/test', guards.operate, async (ctx) => {
-    const jobId = await testAlert()
-    tests.add(jobId)
-    answerJson(ctx, await readTest(jobId))
-  })
-  router.get('/api/alerts/test/:id', guards.read, async (ctx) =>
-    answerJson(ctx, await readTest(ctx.params['id'] ?? '')),
-  )
+  return {
+    'POST /api/alerts/test': async () => {
+      const jobId = await testAlert()
+      tests.add(jobId)
+      return readTest(jobId)
+    },
+    'GET /api/alerts/test/{id}': ({ params }) => readTest(params.id),
+  } satisfies Partial<Handlers>
 
   async function readTest(jobId: string): Promise<TestAlertFields> {
     for (const startedAt = performance.now(); ;) {

@@ -1,12 +1,10 @@
 // GET /api/attention: problems that need a person, grouped by cause.
-import type Router from '@koa/router'
 import { describeContent, isFailing, readFirstLine, toIsoTime } from '../../deliveries/records.ts'
 import type { AttentionFields, AttentionGroup } from '../../model/api/operations.ts'
 import { isStranger } from '../refusals.ts'
 import { findReason } from '../../deliveries/refused/reasons.ts'
 import type { ApiParts } from './parts.ts'
-import type { Guards } from '../operator.ts'
-import { answerJson } from './answer.ts'
+import type { Handlers } from './handlers.ts'
 import { findPlace } from './rows.ts'
 
 /** The maximum number of parked deliveries that are read for one answer, and of dead jobs. */
@@ -28,8 +26,8 @@ export type Case = Pick<AttentionGroup, 'kind' | 'title' | 'place' | 'code'> & {
   readonly cause: string
 }
 
-export function addAttentionRoute(router: Router, guards: Guards, parts: AttentionParts): void {
-  router.get('/api/attention', guards.read, async (ctx) => answerJson(ctx, groupCases(await readCases(parts))))
+export function handleAttention(parts: AttentionParts) {
+  return { 'GET /api/attention': async () => groupCases(await readCases(parts)) } satisfies Partial<Handlers>
 }
 
 /** Deliveries and refusals that need a person, not sorted. */

@@ -1,9 +1,5 @@
 // Routes of the admin API for the hooks and their bench, which tries a typed request, sends it, or makes a fixture or a transform of it.
 import { join } from 'node:path'
-import type Router from '@koa/router'
-import type { Context } from 'koa'
-import { z } from 'zod'
-import { tryParseJson } from '../../base/json.ts'
 import type {
   HookCounts,
   HookFields,
@@ -24,14 +20,12 @@ import { resolveTransformsRoot } from '../../transforms/root.ts'
 import type { CapturedFields, ShadowFields } from '../../model/api/replay.ts'
 import type { LearntPaths, ShapeFields } from '../../model/api/shapes.ts'
 import type { AdminReplayer } from './replays.ts'
-import { maxReplays } from '../../model/replay.ts'
 import type { KeptQuery } from '../../store/queries.ts'
 import type { HandshakeSecrets } from '../handshake-secrets.ts'
 import { type Case, readCases } from './attention.ts'
 import type { ApiParts } from './parts.ts'
-import { countMostBytes, readParameter, readRequestText } from './query.ts'
-import type { Guards } from '../operator.ts'
-import { answerJson } from './answer.ts'
+import type { Handlers } from './handlers.ts'
+import { readParameter } from './query.ts'
 import { send } from './send.ts'
 
 type Draft = { readonly mappingId?: string | undefined; readonly template: string }
@@ -64,95 +58,46 @@ type BenchParts = Pick<ApiParts, 'generation' | 'store' | 'refusals' | 'clock' |
   readonly hookCounts: (name: string) => HookCounts
 }
 
-const maxTemplateChars = 100_000
-const texts = z.record(z.string().max(200), z.string().max(20_000))
-export const TypedBody = z.strictObject({
-  hook: z.string().min(1).max(512),
-  headers: texts.default({}),
-  query: texts.default({}),
-  body: z.string(),
-})
-const DraftFields = z.strictObject({
-  mappingId: z.string().max(500).optional(),
-  template: z.string().min(1).max(maxTemplateChars),
-})
-const TryBody = TypedBody.extend({ draft: DraftFields.optional() })
-const KeptDraft = z.strictObject({
-  template: z.string().min(1).max(maxTemplateChars),
-  match: z.record(z.string(), z.unknown()).default({}),
-})
-export const TryKeptBody = z.strictObject({
-  last: z.number().int().min(1).max(maxReplays),
-  hook: z.string().max(512).optional(),
-  source: z.string().max(512).optional(),
-  draft: KeptDraft,
-})
-/** With `last`, a draft is tried with kept requests. */
-export const AnyTryBody = z.union([TryKeptBody, TryBody])
-export const FixtureBody = TypedBody.extend({
-  name: z.string().max(200).optional(),
-  module: z.string().max(500).optional(),
-})
-export const TemplateBody = DraftFields.extend({ hook: z.string().min(1).max(512) })
-
-export function addBenchRoutes(router: Router, guards: Guards, parts: BenchParts): void {
+export function handleBench(parts: BenchParts) {
   const { bench } = parts
-  router.get('/api/hooks', guards.read, async (ctx) => answerJson(ctx, await readHooks(parts)))
-  router.get('/api/samples', guards.read, async (ctx) => {
-    const hook = readParameter(ctx, 'hook')
-    if (hook === undefined) throw new Problem('usage-invalid', 'hook must be the name of a hook.')
-    answerJson(ctx, { samples: await bench.samples(hook) })
-  })
-  router.post('/api/try', guards.operate, async (ctx) => {
-    const body = await readBody(parts, ctx, AnyTryBody)
-    if ('last' in body) {
-      const { draft, last: limit, ...filter } = body
-      return answerJson(ctx, await bench.tryKept(draft, { ...filter, limit }))
-    }
-    const { draft, ...request } = body
-    const isConnected = () => !ctx.res.destroyed
-    answerJson(ctx, await bench.try(request, draft, isConnected))
-  })
-  router.post('/api/send', guards.admin, async (ctx) =>
-    answerJson(ctx, await send(parts, await readBody(parts, ctx, TypedBody))),
-  )
-  router.post('/api/fixtures', guards.admin, async (ctx) => {
-    const { name, module, ...request } = await readBody(parts, ctx, FixtureBody)
-    const { file, module: made, removed, decision, note } = await bench.capture(request, { name, module })
-    answerJson(ctx, { file, module: made, removed, decision, note })
-  })
-  router.post('/api/mappings', guards.admin, async (ctx) => {
-    const template = await readBody(parts, ctx, TemplateBody)
-    if (bench.saveTemplate === undefined) {
-      throw new Problem('conflict', 'Only a gateway of "hookloom dev" changes its configuration. Copy the mapping.')
-    }
-    bench.checkDraft(template.hook, template)
-    answerJson(ctx, await bench.saveTemplate(template))
-  })
-  router.post('/api/transforms', guards.admin, async (ctx) => {
-    const request = await readBody(parts, ctx, TypedBody)
-    if (bench.makeTransform === undefined) {
-      throw new Problem('conflict', 'Only a gateway of "hookloom dev" makes transforms. Use "hookloom new".')
-    }
-    answerJson(ctx, await bench.makeTransform(request))
-  })
-}
-
-/** Throws `usage-invalid` and `body-too-large`. */
-async function readBody<T>({ generation }: BenchParts, ctx: Context, schema: z.ZodType<T>): Promise<T> {
-  const { server } = generation().config
-  const text = await readRequestText(ctx, countMostBytes(server))
-  if (text === undefined)
-    throw new Problem('body-too-large', `The request is over server.maxBodyBytes (${server.maxBodyBytes}).`)
-  const parsed = schema.safeParse(tryParseJson(text))
-  if (parsed.success) return parsed.data
-  const [issue] = parsed.error.issues
-  const wrong = issue?.code === 'invalid_union' ? issue.errors.at(-1)?.[0] : issue
-  const where = wrong?.path.join('.') ?? ''
-  throw new Problem(
-    'usage-invalid',
-    `The body must be {"hook": "<name>", "headers": {}, "query": {}, "body": "<text>"}. Wrong: ${where === '' ? 'its form' : where}.`,
-  )
+  return {
+    'GET /api/hooks': () => readHooks(parts),
+    'GET /api/samples': async ({ query }) => {
+      const hook = readParameter(query, 'hook')
+      if (hook === undefined) throw new Problem('usage-invalid', 'hook must be the name of a hook.')
+      return { samples: await bench.samples(hook) }
+    },
+    'POST /api/try': async ({ body, ctx }) => {
+      const asked = await body()
+      if ('last' in asked) {
+        const { draft, last: limit, ...filter } = asked
+        return bench.tryKept(draft, { ...filter, limit })
+      }
+      const { draft, ...request } = asked
+      return bench.try(request, draft, () => !ctx.res.destroyed)
+    },
+    'POST /api/send': async ({ body }) => send(parts, await body()),
+    'POST /api/fixtures': async ({ body }) => {
+      const { name, module, ...request } = await body()
+      const { deliveryId: _, ...made } = await bench.capture(request, { name, module })
+      return made
+    },
+    'POST /api/mappings': async ({ body }) => {
+      const template = await body()
+      if (bench.saveTemplate === undefined) {
+        throw new Problem('conflict', 'Only a gateway of "hookloom dev" changes its configuration. Copy the mapping.')
+      }
+      bench.checkDraft(template.hook, template)
+      return bench.saveTemplate(template)
+    },
+    'POST /api/transforms': async ({ body }) => {
+      const request = await body()
+      if (bench.makeTransform === undefined) {
+        throw new Problem('conflict', 'Only a gateway of "hookloom dev" makes transforms. Use "hookloom new".')
+      }
+      return bench.makeTransform(request)
+    },
+  } satisfies Partial<Handlers>
 }
 
 async function readHooks(parts: BenchParts): Promise<HooksFields> {

@@ -1,8 +1,6 @@
 // /api/deliveries: the list, one delivery with its request, and the changes that the operator makes to it.
 import { join } from 'node:path'
-import type Router from '@koa/router'
-import type { Context, Middleware } from 'koa'
-import { z } from 'zod'
+import type { Context } from 'koa'
 import { tryParseJson } from '../../base/json.ts'
 import { cut } from '../../base/text.ts'
 import { resolveTransformsRoot } from '../../transforms/root.ts'
@@ -19,50 +17,45 @@ import { toJobFields, toShownFields } from '../../deliveries/records.ts'
 import { toPendingSettlement, toDeliveryRow } from '../../deliveries/settlement.ts'
 import { toWaitingAnswer } from '../../deliveries/answers.ts'
 import { listDeliveries } from './delivery-list.ts'
-import { maxEscaped, readRequestText, type RouteContext } from './query.ts'
-import type { Guards } from '../operator.ts'
-import { answerJson } from './answer.ts'
+import { maxEscaped, readRequestText } from './query.ts'
+import type { Handlers } from './handlers.ts'
 import { readJobWaits, toSourceName } from './rows.ts'
 import type { JobFields, MadeBy, RequestFields, RetryFields, ShownDelivery } from '../../model/api/answers.ts'
+import { editedBody } from '../../model/api/bodies.ts'
 
 type DeliveryParts = Pick<ApiParts, 'store' | 'generation' | 'dir' | 'rerunner' | 'clock' | 'newId' | 'lookForJobs'>
 
-export function addDeliveryRoutes(router: Router, guards: Guards, parts: DeliveryParts): void {
+export function handleDeliveries(parts: DeliveryParts) {
   const { store } = parts
-  router.get('/api/deliveries', guards.read, async (ctx) => answerJson(ctx, await listDeliveries(parts, ctx)))
-  router.get('/api/deliveries/:id', guards.read, async (ctx) =>
-    answerJson(ctx, await readShownDelivery(parts, await findDelivery(store, ctx))),
-  )
-  router.get('/api/deliveries/:id/request', guards.read, async (ctx) => {
-    const record = await findDelivery(store, ctx)
-    const { mappings } = parts.generation().findHook(record.hook)
-    answerJson(ctx, toRequestFields(await findRequest(store, record), mappings))
-  })
-  router.post('/api/deliveries/:id/retry', guards.operate, async (ctx) => {
-    const task = await findTask(store, ctx)
-    answerJson(
-      ctx,
-      task === undefined ? await retryDelivery(parts, await findDelivery(store, ctx)) : await retryTask(parts, task),
-    )
-  })
-  router.post('/api/deliveries/:id/drop', guards.operate, async (ctx) => {
-    const { deliveryId, state } = await findDelivery(store, ctx)
-    if (!(await store.drop(deliveryId))) {
+  return {
+    'GET /api/deliveries': (request) => listDeliveries(parts, request),
+    'GET /api/deliveries/{id}': async ({ params }) => readShownDelivery(parts, await findDelivery(store, params)),
+    'GET /api/deliveries/{id}/request': async ({ params }) => {
+      const record = await findDelivery(store, params)
+      const { mappings } = parts.generation().findHook(record.hook)
+      return toRequestFields(await findRequest(store, record), mappings)
+    },
+    'POST /api/deliveries/{id}/retry': async ({ params }) => {
+      const job = await store.job(params.id)
+      // a job that no delivery caused, such as a heartbeat or an alert
+      if (job !== undefined && job.deliveryId === undefined) return retryTask(parts, job)
+      return retryDelivery(parts, await findDelivery(store, params))
+    },
+    'POST /api/deliveries/{id}/drop': async ({ params }) => {
+      const { deliveryId, state } = await findDelivery(store, params)
+      if (await store.drop(deliveryId)) return { deliveryId, state: 'dropped' }
       throw new Problem(
         'conflict',
         `The delivery ${deliveryId} cannot be dropped: its state is ${state}. It must be pending or parked, or have a queued or dead run.`,
       )
-    }
-    answerJson(ctx, { deliveryId, state: 'dropped' })
-  })
-  // another body under the name of the sender would be a forgery
-  const again: Middleware = (ctx, next) => (hasBody(ctx) ? guards.admin : guards.operate)(ctx, next)
-  router.post('/api/deliveries/:id/again', again, async (ctx: RouteContext) => {
-    const record = await findDelivery(store, ctx)
-    const request = await findRequest(store, record)
-    const body = await readEditedBody(ctx, parts.generation())
-    answerJson(ctx, await sendAgain(parts, body === undefined ? request : toEdited(request, body)))
-  })
+    },
+    'POST /api/deliveries/{id}/again': async ({ params, ctx }) => {
+      const record = await findDelivery(store, params)
+      const request = await findRequest(store, record)
+      const body = await readEditedBody(ctx, parts.generation())
+      return sendAgain(parts, body === undefined ? request : toEdited(request, body))
+    },
+  } satisfies Partial<Handlers>
 }
 
 async function readShownDelivery(parts: DeliveryParts, record: DeliveryRecord): Promise<ShownDelivery> {
@@ -128,8 +121,7 @@ export async function findLineInFile(
   return { file: join(root, module), line }
 }
 
-export async function findDelivery(store: Store, ctx: RouteContext): Promise<DeliveryRecord> {
-  const { id = '' } = ctx.params
+export async function findDelivery(store: Store, { id }: { readonly id: string }): Promise<DeliveryRecord> {
   const record = await store.delivery(id)
   if (record === undefined)
     throw new Problem('not-found', `No delivery or run has the id "${cut(id, 60)}". "hookloom list" shows the ids.`)
@@ -166,12 +158,6 @@ function toRequestFields({ head, body }: KeptRequest, mappings: Generation['mapp
   }
 }
 
-/** Finds a job that no delivery caused, such as a heartbeat or an alert. */
-async function findTask(store: Store, ctx: RouteContext): Promise<Job | undefined> {
-  const job = await store.job(ctx.params['id'] ?? '')
-  return job?.deliveryId === undefined ? job : undefined
-}
-
 /** Runs a pending or parked delivery again, or queues the dead jobs of an accepted one again. */
 async function retryDelivery(
   { store, rerunner, lookForJobs }: DeliveryParts,
@@ -198,27 +184,20 @@ async function retryTask({ store, lookForJobs }: DeliveryParts, { id, state }: J
   return { deliveryId: null, state: 'queued', jobs: [id] }
 }
 
-export const EditedBody = z.strictObject({ body: z.string() })
-
 /** The new body of `{"body": "…"}`; undefined if the request has no body. Throws `body-too-large` and `usage-invalid`. */
-async function readEditedBody(ctx: RouteContext, { config }: Generation): Promise<Uint8Array | undefined> {
+async function readEditedBody(ctx: Context, { config }: Generation): Promise<Uint8Array | undefined> {
   const { maxBodyBytes } = config.server
   const text = await readRequestText(ctx, maxEscaped * maxBodyBytes + 1_024)
   if (text === '') return undefined
-  const edited = EditedBody.safeParse(tryParseJson(text ?? ''))
+  const edited = editedBody.schema.safeParse(tryParseJson(text ?? ''))
   if (text !== undefined && !edited.success) {
-    throw new Problem('usage-invalid', 'The body must be {"body": "<text>"}, or empty to send the same again.')
+    throw new Problem('usage-invalid', editedBody.form)
   }
   const bytes = Buffer.from(edited.data?.body ?? '')
   if (text === undefined || bytes.byteLength > maxBodyBytes) {
     throw new Problem('body-too-large', `The body is over server.maxBodyBytes (${maxBodyBytes}).`)
   }
   return bytes
-}
-
-/** A chunked body counts, even if it is empty. */
-function hasBody({ req: { headers } }: Context): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 
 /** The request with another body. Its proofs open its mappings, but they do not prove this body. */

@@ -6,7 +6,8 @@ import { toIsoTime } from '../../deliveries/records.ts'
 import { Problem } from '../../model/problem.ts'
 import type { DeliveryRecord } from '../../store/records.ts'
 import type { Store } from '../../store/store.ts'
-import { readLimit, readMoment, readParameter, readStateParameter, type RouteContext } from './query.ts'
+import type { CallRequest } from './handlers.ts'
+import { readLimit, readMoment, readParameter, readStateParameter } from './query.ts'
 import { readRows, type RowParts } from './rows.ts'
 import type { DeliveryPage } from '../../model/api/answers.ts'
 
@@ -24,15 +25,18 @@ const clockMs = 3_600_000
 
 type ListParts = RowParts & { readonly store: Store }
 
-export async function listDeliveries(parts: ListParts, ctx: RouteContext): Promise<DeliveryPage> {
+export async function listDeliveries(
+  parts: ListParts,
+  { query: given }: Pick<CallRequest<'GET /api/deliveries'>, 'query'>,
+): Promise<DeliveryPage> {
   const { store } = parts
-  const [limit, state, before] = [readLimit(ctx), readStateParameter(ctx), readParameter(ctx, 'before')]
+  const [limit, state, before] = [readLimit(given), readStateParameter(given), readParameter(given, 'before')]
   const filters = {
-    hook: readParameter(ctx, 'hook'),
-    source: readParameter(ctx, 'source'),
-    text: readParameter(ctx, 'q'),
-    since: readMoment(ctx, 'since'),
-    until: readMoment(ctx, 'until'),
+    hook: readParameter(given, 'hook'),
+    source: readParameter(given, 'source'),
+    text: readParameter(given, 'q'),
+    since: readMoment(given, 'since'),
+    until: readMoment(given, 'until'),
   }
   if (before !== undefined && (await store.delivery(before)) === undefined) {
     throw new Problem('not-found', 'before must be the id of a delivery. "hookloom list" shows the ids.')

@@ -1,13 +1,11 @@
 // GET /api/health: the live generation, the problems, the queues, and the last hour. GET /api/senders: the last request of every sender, and
 // which senders are refused or silent.
-import type Router from '@koa/router'
 import type { ApiParts } from './parts.ts'
 import { hasNoChannel, noChannelWarning } from '../../model/config/agents-rules.ts'
 import { describeGenerationDifference, toIsoTime } from '../../deliveries/records.ts'
 import { listSenders } from '../../deliveries/senders/list.ts'
 import { findLineInFile } from './deliveries.ts'
-import type { Guards } from '../operator.ts'
-import { answerJson } from './answer.ts'
+import type { Handlers } from './handlers.ts'
 import type { Slots } from '../../model/runner.ts'
 import type { ProblemFields, HealthFields, SlotFields } from '../../model/api/health.ts'
 
@@ -16,11 +14,11 @@ const shownLanes = 20
 
 type HealthParts = Pick<ApiParts, 'store' | 'generation' | 'status' | 'dir' | 'hooksUrl' | 'minutes' | 'slots'>
 
-export function addHealthRoutes(router: Router, guards: Guards, parts: HealthParts): void {
-  router.get('/api/health', guards.read, async (ctx) => answerJson(ctx, await readHealth(parts)))
-  router.get('/api/senders', guards.read, async (ctx) =>
-    answerJson(ctx, { senders: await listSenders(parts.store, parts.generation().senders) }),
-  )
+export function handleHealth(parts: HealthParts) {
+  return {
+    'GET /api/health': () => readHealth(parts),
+    'GET /api/senders': async () => ({ senders: await listSenders(parts.store, parts.generation().senders) }),
+  } satisfies Partial<Handlers>
 }
 
 async function readHealth(parts: HealthParts): Promise<HealthFields> {

@@ -3,26 +3,33 @@ import type Router from '@koa/router'
 import { z } from 'zod'
 import { readVersion } from '../../base/package.ts'
 import { Refused } from '../../model/api/run.ts'
-import type { Guards } from '../operator.ts'
+import type { Call } from '../../model/api/call.ts'
+import { anyReader, type Guard } from '../operator.ts'
 import { sendAnswer } from '../server.ts'
-import type { Call } from './calls.ts'
 import type { ApiParts } from './parts.ts'
 
 type OpenApiParts = Pick<ApiParts, 'hooksUrl' | 'generation'>
 
-export function addOpenApiRoute(router: Router, guards: Guards, parts: OpenApiParts): void {
-  router.get('/api/openapi.json', guards.read, async (ctx) => {
-    // loaded at the first request, because few gateways get one, and the schemas take time to load
-    const [{ calls }, { namedSchemas }] = await Promise.all([import('./calls.ts'), import('./named-schemas.ts')])
-    const { hooks } = parts.generation().config
-    const hooksUrl = parts.hooksUrl() ?? hooks.path
-    const body = JSON.stringify(buildDocument({ calls, named: { ...namedSchemas, Refused }, hooksUrl }))
-    sendAnswer(ctx, { status: 200, body, headers: { 'cache-control': 'no-store' } })
-  })
+export function addOpenApiRoute(router: Router, guard: Guard, parts: OpenApiParts): void {
+  router.get('/api/openapi.json', (ctx) =>
+    guard(ctx, anyReader, async () => {
+      // loaded at the first request, because the schemas take time to load
+      const [{ calls, runCalls }, { namedSchemas }] = await Promise.all([
+        import('../../model/api/calls.ts'),
+        import('./named-schemas.ts'),
+      ])
+      const hooksUrl = parts.hooksUrl() ?? parts.generation().config.hooks.path
+      const named = { ...namedSchemas, Refused }
+      const body = JSON.stringify(buildDocument({ calls: { ...runCalls, ...calls }, named, hooksUrl }))
+      sendAnswer(ctx, { status: 200, body, headers: { 'cache-control': 'no-store' } })
+    }),
+  )
 }
 
+type DocumentedCall = Pick<Call, 'summary' | 'query' | 'body' | 'answer'> & { readonly right: string }
+
 type DocumentParts = {
-  readonly calls: readonly Call[]
+  readonly calls: Readonly<Record<string, DocumentedCall>>
   readonly named: Readonly<Record<string, z.ZodType>>
   readonly hooksUrl: string
 }
@@ -30,21 +37,21 @@ type DocumentParts = {
 function buildDocument({ calls, named, hooksUrl }: DocumentParts): object {
   const registry = z.registry<{ id: string }>()
   for (const [id, schema] of Object.entries(named)) registry.add(schema, { id })
-  calls.forEach(({ answer, body }, index) => {
-    if (answer !== undefined && !registry.has(answer)) registry.add(answer, { id: `answer ${index}` })
-    if (body !== undefined && !registry.has(body)) registry.add(body, { id: `body ${index}` })
-  })
+  const all = Object.entries(calls)
+  for (const [name, { answer, body }] of all) {
+    if (answer !== undefined && !registry.has(answer)) registry.add(answer, { id: `answer of ${name}` })
+    if (body !== undefined && !registry.has(body.schema)) registry.add(body.schema, { id: `body of ${name}` })
+  }
   const schemas = convertSchemas(registry)
+  const find = (schema: z.ZodType): object => {
+    const id = registry.get(schema)?.id ?? ''
+    return Object.hasOwn(named, id) ? { $ref: toRef(id) } : (schemas[id] ?? {})
+  }
   const paths: Record<string, Record<string, object>> = {}
-  for (const call of calls) {
-    const find = (schema: z.ZodType): object => {
-      const id = registry.get(schema)?.id ?? ''
-      return Object.hasOwn(named, id) ? { $ref: toRef(id) } : (schemas[id] ?? {})
-    }
-    const { port, path, method } = call
-    paths[path] ??= port === 'hooks' ? { servers: [{ url: hooksUrl }] as object } : {}
-    const item = paths[path]
-    if (item !== undefined) item[method] = buildOperation(call, find)
+  for (const [name, call] of all) {
+    const [method = '', path = ''] = name.split(' ')
+    const item = (paths[path] ??= call.right === 'runs' ? { servers: [{ url: hooksUrl }] } : {})
+    item[method.toLowerCase()] = buildOperation({ ...call, method: method.toLowerCase(), path }, find)
   }
   return {
     openapi: '3.1.0',
@@ -86,8 +93,10 @@ function convertSchemas(registry: z.core.$ZodRegistry<{ id: string }>): Record<s
   )
 }
 
-function buildOperation(call: Call, find: (schema: z.ZodType) => object): object {
-  const { port, method, path, summary, right, query = {}, body, isBodyOptional = false, answer } = call
+function buildOperation(
+  { method, path, summary, right, query, body, answer }: DocumentedCall & { method: string; path: string },
+  find: (schema: z.ZodType) => object,
+): object {
   const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
   const words = path
     .replace(/^\/api\//, '')
@@ -114,12 +123,12 @@ function buildOperation(call: Call, find: (schema: z.ZodType) => object): object
         description,
         schema: { type: 'string' },
       })),
-      ...(port === 'hooks' && method === 'get' ? [waitParameter] : []),
+      ...(right === 'runs' && method === 'get' ? [waitParameter] : []),
     ],
-    ...(body && { requestBody: { required: !isBodyOptional, content: json(find(body)) } }),
+    ...(body && { requestBody: { required: body.isOptional !== true, content: json(find(body.schema)) } }),
     responses: {
       200: success,
-      ...(port === 'hooks' && method === 'delete'
+      ...(right === 'runs' && method === 'delete'
         ? { 202: { ...success, description: 'The turn is being stopped.' } }
         : {}),
       default: { description: 'A refusal.', content: json({ $ref: toRef('Refused') }) },

@@ -2,12 +2,11 @@
 // used. POST /api/doctor: the findings of `hookloom doctor`.
 import { execFile } from 'node:child_process'
 import { createRequire } from 'node:module'
-import type Router from '@koa/router'
 import { z } from 'zod'
 import { tryParseJson } from '../../base/json.ts'
 import { readHeartbeatUsage } from '../../deliveries/heartbeats.ts'
 import { isFailing, readFirstLine, toIsoTime } from '../../deliveries/records.ts'
-import type { FindingFields, OutletFields, OutletsFields } from '../../model/api/health.ts'
+import type { FindingFields, OutletFields } from '../../model/api/health.ts'
 import type { Planned } from '../../model/action.ts'
 import { chooseRunner, listChannelNames } from '../../model/config/agents-rules.ts'
 import type { Config } from '../../model/config/config.ts'
@@ -15,30 +14,30 @@ import { resolveModelName } from '../../model/config/permission.ts'
 import type { Job } from '../../model/job.ts'
 import { Problem } from '../../model/problem.ts'
 import type { DeliveryRecord } from '../../store/records.ts'
-import type { Guards } from '../operator.ts'
+import type { Handlers } from './handlers.ts'
 import type { ApiParts } from './parts.ts'
-import { answerJson } from './answer.ts'
 
 /** The number of newest deliveries whose runs are read. */
 const maxRead = 200
 
 type OutletParts = Pick<ApiParts, 'store' | 'generation' | 'dir'>
 
-export function addOutletRoutes(router: Router, guards: Guards, { store, generation, dir }: OutletParts): void {
+export function handleOutlets({ store, generation, dir }: OutletParts) {
   let examining: Promise<FindingFields[]> | undefined
-  router.get('/api/outlets', guards.read, async (ctx) => {
-    const { config } = generation()
-    const [records, heartbeats] = await Promise.all([
-      store.deliveries({ limit: maxRead }),
-      readHeartbeatUsage(store, config),
-    ])
-    const answer: OutletsFields = { heartbeats, read: records.length, outlets: listOutlets(records, config) }
-    answerJson(ctx, answer)
-  })
-  router.post('/api/doctor', guards.admin, async (ctx) => {
-    examining ??= runDoctor(dir).finally(() => (examining = undefined))
-    answerJson(ctx, { findings: await examining })
-  })
+  return {
+    'GET /api/outlets': async () => {
+      const { config } = generation()
+      const [records, heartbeats] = await Promise.all([
+        store.deliveries({ limit: maxRead }),
+        readHeartbeatUsage(store, config),
+      ])
+      return { heartbeats, read: records.length, outlets: listOutlets(records, config) }
+    },
+    'POST /api/doctor': async () => {
+      examining ??= runDoctor(dir).finally(() => (examining = undefined))
+      return { findings: await examining }
+    },
+  } satisfies Partial<Handlers>
 }
 
 type Outlet = Pick<OutletFields, 'kind' | 'name'>

@@ -3,17 +3,13 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type Router from '@koa/router'
 import type { Context } from 'koa'
-import { z } from 'zod'
-import { tryParseJson } from '../../base/json.ts'
 import { Problem } from '../../model/problem.ts'
 import { readToken } from '../admission.ts'
 import { toIsoTime } from '../../deliveries/records.ts'
 import { sendAnswer } from '../server.ts'
 import type { Auditor } from '../audit.ts'
 import { nameKey, type PageKeys } from './page-keys.ts'
-import { readRequestText } from './query.ts'
-import type { Guards } from '../operator.ts'
-import { answerJson } from './answer.ts'
+import type { Handlers } from './handlers.ts'
 
 /** The content security policy: no other origin, nothing inline, no frame around the page, and no text that becomes markup. */
 const policy = [
@@ -39,40 +35,37 @@ const files: Readonly<Record<string, readonly [file: string, type: string]>> = {
 
 type PageParts = { readonly keys: PageKeys; readonly auditor: Pick<Auditor, 'note'> }
 
-/** Only a token gets a code: if a key of the page could make further keys, access would never expire. */
-export function addPageRoutes(router: Router, guards: Guards, { keys, auditor }: PageParts): void {
+export function addPageFiles(router: Router): void {
   for (const [path, [file, type]] of Object.entries(files)) {
     router.get(path, (ctx) => sendFile(ctx, file, type))
   }
-  router.post('/api/page/code', guards.adminToken, (ctx) => {
-    const { text, until } = keys.issueCode()
-    answerJson(ctx, { code: text, until: toIsoTime(until) })
-  })
-  router.post('/api/page/key', (ctx) => {
-    const given = readToken(ctx.req.rawHeaders)
-    const issued = given.kind === 'token' ? keys.exchange(given.token) : undefined
-    if (issued === undefined) {
-      throw new Problem(
-        'unauthorized',
-        'This link was used already, or is older than a minute. "hookloom open" makes another one.',
-      )
-    }
-    const by = { kind: 'code', name: 'hookloom open' } as const
-    auditor.note({ by, act: 'page.key', target: nameKey(issued.text), outcome: 'done' })
-    answerJson(ctx, { key: issued.text, until: toIsoTime(issued.until) })
-  })
-  router.post('/api/page/proof', async (ctx) => {
-    const asked = ProofQuestion.safeParse(tryParseJson((await readRequestText(ctx, maxQuestionBytes)) ?? ''))
-    if (!asked.success) {
-      throw new Problem('usage-invalid', 'The body must be {"key": "<32 hex digits>", "challenge": "<64 hex digits>"}.')
-    }
-    answerJson(ctx, { proof: keys.prove(Buffer.from(asked.data.key, 'hex'), asked.data.challenge) })
-  })
 }
 
-/** `key`: the public part of a key. */
-export const ProofQuestion = z.strictObject({ key: z.hex().length(32), challenge: z.hex().length(64) })
-const maxQuestionBytes = 1_024
+export function handlePage({ keys, auditor }: PageParts) {
+  return {
+    'POST /api/page/code': () => {
+      const { text, until } = keys.issueCode()
+      return { code: text, until: toIsoTime(until) }
+    },
+    'POST /api/page/key': ({ ctx }) => {
+      const given = readToken(ctx.req.rawHeaders)
+      const issued = given.kind === 'token' ? keys.exchange(given.token) : undefined
+      if (issued === undefined) {
+        throw new Problem(
+          'unauthorized',
+          'This link was used already, or is older than a minute. "hookloom open" makes another one.',
+        )
+      }
+      const by = { kind: 'code', name: 'hookloom open' } as const
+      auditor.note({ by, act: 'page.key', target: nameKey(issued.text), outcome: 'done' })
+      return { key: issued.text, until: toIsoTime(issued.until) }
+    },
+    'POST /api/page/proof': async ({ body }) => {
+      const { key, challenge } = await body()
+      return { proof: keys.prove(Buffer.from(key, 'hex'), challenge) }
+    },
+  } satisfies Partial<Handlers>
+}
 
 const pageFiles = new Map<string, string>()
 

@@ -1,11 +1,9 @@
 // /api/pauses and /api/cancel: jobs that an operator keeps back or cancels, for all gateways on the store. Each change leaves an event in the
 // main session of the default agent, with who made the change and why.
-import type Router from '@koa/router'
-import type { Context } from 'koa'
-import { z } from 'zod'
+import type { z } from 'zod'
 import { cut, toPrintableLine } from '../../base/text.ts'
-import { tryParseJson } from '../../base/json.ts'
 import { toIsoTime } from '../../deliveries/records.ts'
+import type { askedChange, askedPause } from '../../model/api/bodies.ts'
 import type { CancelledFields, PauseFields } from '../../model/api/operations.ts'
 import { mainSessionKey } from '../../model/action.ts'
 import { findDefaultAgentId } from '../../model/config/config.ts'
@@ -17,49 +15,46 @@ import type { Hold } from '../../store/records.ts'
 import { toSessionLabel } from '../../store/rules.ts'
 import type { ApiParts } from './parts.ts'
 import { findPauseTarget, isFromRequest, nameLabel, type PauseTarget } from './pause-targets.ts'
-import { readRequestText, type RouteContext } from './query.ts'
-import type { Guards } from '../operator.ts'
-import { answerJson } from './answer.ts'
+import type { Handlers } from './handlers.ts'
 
 export type PauseParts = Pick<ApiParts, 'store' | 'generation' | 'newId' | 'lookForJobs' | 'clock'> & {
   readonly log: Log
 }
 
-const maxBytes = 16_384
 const maxChars = 500
-
-/** One line, so that a terminal and a log can show it. */
-const line = z.string().trim().min(1).transform(toShownName)
 
 /** A name as lists and alerts show it, so that what they show can be resumed. */
 function toShownName(name: string): string {
   return cut(toPrintableLine(name), maxChars)
 }
 
-const asked = { what: line, reason: line.optional(), by: line.default('the admin API') }
-export const AskedPause = z.strictObject({ ...asked, until: z.iso.datetime({ offset: true }).optional() })
-export const AskedChange = z.strictObject(asked)
-type AskedChange = z.infer<typeof AskedChange>
+type AskedPause = z.output<typeof askedPause.schema> & { readonly by: string }
+type AskedChange = z.output<typeof askedChange.schema> & { readonly by: string }
+
+/** Who asks, if nobody says it, and each text as one line, so that a terminal and a log can show it. */
+function toLines<Change extends object>(asked: Change): Change & { readonly by: string } {
+  const texts = Object.entries<string | undefined>({ by: 'the admin API', ...asked })
+  // as: the same texts, shortened
+  return Object.fromEntries(texts.map(([name, text]) => [name, text && toShownName(text)])) as ReturnType<
+    typeof toLines<Change>
+  >
+}
 
 /** The kinds of holds that `resume` ends. A budget is raised instead. */
 const resumed = ['pause', 'turns', 'provider'] as const satisfies readonly Hold['kind'][]
 
-export function addPauseRoutes(router: Router, guards: Guards, parts: PauseParts): void {
-  router.get('/api/pauses', guards.read, async (ctx) => answerJson(ctx, { pauses: await listPauses(parts) }))
-  router.post('/api/pauses', guards.operate, async (ctx) =>
-    answerJson(ctx, await pause(parts, await readBody(ctx, AskedPause))),
-  )
-  router.post('/api/resume', guards.operate, async (ctx) =>
-    answerJson(ctx, await resume(parts, await readBody(ctx, AskedChange))),
-  )
-  router.post('/api/cancel', guards.operate, async (ctx) =>
-    answerJson(ctx, await cancel(parts, await readBody(ctx, AskedChange))),
-  )
-  router.delete('/api/runs/:id', guards.operate, async (ctx: RouteContext) => {
-    // many clients send no body with DELETE, and proxies may drop it, so the query counts too
-    const change = await readBody(ctx, AskedChange.omit({ what: true }), JSON.stringify(ctx.query))
-    answerJson(ctx, await cancel(parts, { ...change, what: ctx.params['id'] ?? '' }))
-  })
+export function handlePauses(parts: PauseParts) {
+  return {
+    'GET /api/pauses': async () => ({ pauses: await listPauses(parts) }),
+    'POST /api/pauses': async ({ body }) => pause(parts, toLines(await body())),
+    'POST /api/resume': async ({ body }) => resume(parts, toLines(await body())),
+    'POST /api/cancel': async ({ body }) => cancel(parts, toLines(await body())),
+    'DELETE /api/runs/{id}': async ({ params, query, body }) => {
+      // many clients send no body with DELETE, and proxies may drop it, so the query counts too
+      const change = await body(JSON.stringify(query))
+      return cancel(parts, { ...toLines(change), what: params.id })
+    },
+  } satisfies Partial<Handlers>
 }
 
 export async function listPauses({ store, generation }: Pick<PauseParts, 'store' | 'generation'>) {
@@ -78,7 +73,7 @@ function buildPauses(holds: readonly Hold[], generation: Generation): PauseField
   }))
 }
 
-async function pause(parts: PauseParts, asked: z.infer<typeof AskedPause>): Promise<{ pause: PauseFields | null }> {
+async function pause(parts: PauseParts, asked: AskedPause): Promise<{ pause: PauseFields | null }> {
   const { store, generation } = parts
   const { what, reason = '', by, until } = asked
   const forMs = until === undefined ? undefined : Date.parse(until) - Date.now()
@@ -176,14 +171,4 @@ async function noteChange({ store, generation, newId, lookForJobs, log }: PauseP
   const planned = { kind: 'alert', agentId, sessionKey: mainSessionKey, text, event: true } as const
   await store.addTask({ id, planned, lane: `alert/${id}`, standsFor: `change/${id}` })
   lookForJobs()
-}
-
-async function readBody<T>(ctx: Context, schema: z.ZodType<T>, ifEmpty = ''): Promise<T> {
-  const text = await readRequestText(ctx, maxBytes)
-  const parsed = schema.safeParse(tryParseJson(text === '' ? ifEmpty : (text ?? '')))
-  if (parsed.success) return parsed.data
-  throw new Problem(
-    'usage-invalid',
-    'The body must be JSON such as {"what": "mapping:github", "reason": "The repository moves.", "by": "ada"}, and of a pause also "until", a time such as 2026-01-02T03:04:05Z.',
-  )
 }

@@ -3,25 +3,28 @@
 import type { IncomingMessage } from 'node:http'
 import type { Context } from 'koa'
 import { readLimitedBody } from '../../base/http.ts'
+import { tryParseJson } from '../../base/json.ts'
+import type { CallBody } from '../../model/api/bodies.ts'
 import { deliveryStates, type DeliveryState } from '../../model/delivery.ts'
 import { Problem } from '../../model/problem.ts'
 import { dropRest } from '../body.ts'
 
-export type RouteContext = Context & { readonly params: Record<string, string> }
+/** Parameters as they came. */
+export type QueryTexts<Name extends string> = { readonly [Each in Name]?: string | readonly string[] | undefined }
 
 const maxRows = 500
 const usualRows = 100
 
 /** A parameter that came once; undefined if it is missing or blank. Throws `usage-invalid` for one that came twice. */
-export function readParameter({ query }: Context, name: string): string | undefined {
+export function readParameter<Name extends string>(query: QueryTexts<Name>, name: Name): string | undefined {
   const value = query[name]
-  if (Array.isArray(value)) throw new Problem('usage-invalid', `The parameter "${name}" came twice.`)
-  return value === undefined || value.trim() === '' ? undefined : value
+  if (value === undefined || typeof value === 'string') return value?.trim() === '' ? undefined : value
+  throw new Problem('usage-invalid', `The parameter "${name}" came twice.`)
 }
 
 /** `limit`, from 1 to 500; `usual` if it is not given. */
-export function readLimit(ctx: Context, usual = usualRows): number {
-  const text = readParameter(ctx, 'limit')
+export function readLimit(query: QueryTexts<'limit'>, usual = usualRows): number {
+  const text = readParameter(query, 'limit')
   if (text === undefined) return usual
   const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0
   if (limit >= 1 && limit <= maxRows) return limit
@@ -29,8 +32,8 @@ export function readLimit(ctx: Context, usual = usualRows): number {
 }
 
 /** A moment in ISO 8601; the result is in milliseconds since the epoch. */
-export function readMoment(ctx: Context, name: string): number | undefined {
-  const text = readParameter(ctx, name)
+export function readMoment<Name extends string>(query: QueryTexts<Name>, name: Name): number | undefined {
+  const text = readParameter(query, name)
   if (text === undefined) return undefined
   const at = /^\d{4}-\d\d-\d\dT/.test(text) ? Date.parse(text) : Number.NaN
   if (!Number.isNaN(at)) return at
@@ -38,8 +41,8 @@ export function readMoment(ctx: Context, name: string): number | undefined {
 }
 
 /** `dead`: deliveries with a dead job. */
-export function readStateParameter(ctx: Context): DeliveryState | 'dead' | undefined {
-  const text = readParameter(ctx, 'state')
+export function readStateParameter(query: QueryTexts<'state'>): DeliveryState | 'dead' | undefined {
+  const text = readParameter(query, 'state')
   if (text === undefined || text === 'dead') return text
   const state = deliveryStates.find((each) => each === text)
   if (state !== undefined) return state
@@ -67,4 +70,23 @@ export async function readRequestText({ req, res }: Context, maxBytes: number): 
   // called now: the audit log is written before the answer, and by then Node no longer shows that a part was not read
   if (text === undefined) dropRest(req, res)
   return text !== undefined && Buffer.byteLength(text) > maxBytes ? undefined : text
+}
+
+/** The body of a call, parsed. Throws `usage-invalid`, with the form of the body, and `body-too-large`. */
+export async function readCallBody(
+  ctx: Context,
+  { schema, form, maxBytes, isOptional = false }: CallBody,
+  server: { readonly maxBodyBytes: number },
+  ifEmpty = isOptional ? '{}' : '',
+): Promise<unknown> {
+  const hasRequest = maxBytes === 'request'
+  const text = await readRequestText(ctx, hasRequest ? countMostBytes(server) : maxBytes)
+  if (text === undefined && hasRequest)
+    throw new Problem('body-too-large', `The request is over server.maxBodyBytes (${server.maxBodyBytes}).`)
+  const parsed = schema.safeParse(tryParseJson(text === '' ? ifEmpty : (text ?? '')))
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  const wrong = issue?.code === 'invalid_union' ? issue.errors.at(-1)?.[0] : issue
+  const where = wrong?.path.join('.') || 'its form'
+  throw new Problem('usage-invalid', hasRequest ? `${form} Wrong: ${where}.` : form)
 }

@@ -1,17 +1,14 @@
 // Routes of the admin API for kept requests: replays, and fixtures made from them.
 import type { KeptQuery } from '../../store/queries.ts'
-import type Router from '@koa/router'
-import type { Context } from 'koa'
-import { z } from 'zod'
-import { tryParseJson } from '../../base/json.ts'
+import type { z } from 'zod'
+import type { fixtureOptions } from '../../model/api/bodies.ts'
 import { Problem } from '../../model/problem.ts'
-import { maxReplays, defaultReplays } from '../../model/replay.ts'
+import { maxReplays, defaultReplays } from '../../model/api/replay-limits.ts'
 import type { DeliveryRecord, KeptRequest } from '../../store/records.ts'
 import type { Store } from '../../store/store.ts'
 import { findDelivery, findRequest } from './deliveries.ts'
-import { readParameter, readRequestText } from './query.ts'
-import type { Guards } from '../operator.ts'
-import { answerJson } from './answer.ts'
+import { type QueryTexts, readParameter } from './query.ts'
+import type { Handlers } from './handlers.ts'
 import type { CapturedFields, ReplayReport, ShadowFields, UpdatedFixtures } from '../../model/api/replay.ts'
 import type { CoverageFields } from '../../model/api/shapes.ts'
 
@@ -29,87 +26,66 @@ export type AdminReplayer = {
   updateFixtures(module: string): Promise<UpdatedFixtures>
   /** The lines of a module that its fixtures and kept requests run. */
   coverage(module: string, isWanted: () => boolean): Promise<CoverageFields>
-  decideLive(ids: readonly string[]): Promise<object>
+  decideLive(ids: readonly string[]): Promise<Readonly<Record<string, object>>>
   /** Writes a fixture. */
   capture(
     stored: { record: Pick<DeliveryRecord, 'deliveryId' | 'receivedAt' | 'mappingId'>; request: KeptRequest },
-    options: z.infer<typeof FixtureOptions>,
+    options: z.output<typeof fixtureOptions.schema>,
   ): Promise<CapturedFields>
   /** Mappings whose transform has a shadow. */
   shadows(): ShadowFields[]
   /** Publishes the saves that `hooks.transforms.hold` held back. */
-  publish(): Promise<object>
+  publish(): Promise<{ readonly generation: string }>
 }
 
-export const FixtureOptions = z.strictObject({
-  name: z.string().max(200).optional(),
-  module: z.string().max(500).optional(),
-})
-const maxOptionBytes = 4_096
+type ReplayParts = { readonly store: Store; readonly replayer: AdminReplayer }
 
-export function addReplayRoutes(
-  router: Router,
-  guards: Guards,
-  { store, replayer }: { readonly store: Store; readonly replayer: AdminReplayer },
-): void {
-  router.post('/api/replay', guards.operate, async (ctx) => {
-    const isConnected = () => !ctx.res.destroyed
-    const ids = readIds(ctx, maxReplayed)
-    const query = ids.length === 0 ? readKeptQuery(ctx) : { limit: ids.length, ids }
-    answerJson(ctx, await replayer.replay(query, isConnected))
-  })
-  router.post('/api/fixtures/update', guards.admin, async (ctx) => {
-    const { module } = await readFixtureOptions(ctx)
-    if (module === undefined) throw new Problem('usage-invalid', 'The body must be {"module": "<module>"}.')
-    answerJson(ctx, await replayer.updateFixtures(module))
-  })
-  router.post('/api/coverage', guards.operate, async (ctx) => {
-    const module = readParameter(ctx, 'module')
-    if (module === undefined) throw new Problem('usage-invalid', 'module must be a module that a mapping names.')
-    answerJson(ctx, await replayer.coverage(module, () => !ctx.res.destroyed))
-  })
-  router.get('/api/shadows', guards.read, (ctx) => answerJson(ctx, { shadows: replayer.shadows() }))
-  router.post('/api/publish', guards.admin, async (ctx) => answerJson(ctx, await replayer.publish()))
-  router.post('/api/deliveries/:id/capture', guards.admin, async (ctx) => {
-    const options = await readFixtureOptions(ctx)
-    const record = await findDelivery(store, ctx)
-    const request = await findRequest(store, record)
-    answerJson(ctx, await replayer.capture({ record, request }, options))
-  })
-  router.post('/api/replay/live', guards.operate, async (ctx) =>
-    answerJson(ctx, { outcomes: await replayer.decideLive(readIds(ctx, maxIds)) }),
-  )
-}
-
-/** Throws `usage-invalid`. */
-async function readFixtureOptions(ctx: Context): Promise<z.infer<typeof FixtureOptions>> {
-  const text = await readRequestText(ctx, maxOptionBytes)
-  const options = FixtureOptions.safeParse(text === '' ? {} : tryParseJson(text ?? ''))
-  if (options.success) return options.data
-  throw new Problem(
-    'usage-invalid',
-    'The body must be empty, or {"name": "<file name>", "module": "<module>"}, each optional.',
-  )
+export function handleReplays({ store, replayer }: ReplayParts) {
+  return {
+    'POST /api/replay': ({ query, ctx }) => {
+      const ids = readIds(query, maxReplayed)
+      const kept = ids.length === 0 ? readKeptQuery(query) : { limit: ids.length, ids }
+      return replayer.replay(kept, () => !ctx.res.destroyed)
+    },
+    'POST /api/fixtures/update': async ({ body }) => {
+      const { module } = await body('{}')
+      if (module === undefined) throw new Problem('usage-invalid', 'The body must be {"module": "<module>"}.')
+      return replayer.updateFixtures(module)
+    },
+    'POST /api/coverage': ({ query, ctx }) => {
+      const module = readParameter(query, 'module')
+      if (module === undefined) throw new Problem('usage-invalid', 'module must be a module that a mapping names.')
+      return replayer.coverage(module, () => !ctx.res.destroyed)
+    },
+    'GET /api/shadows': () => ({ shadows: replayer.shadows() }),
+    'POST /api/publish': () => replayer.publish(),
+    'POST /api/deliveries/{id}/capture': async ({ params, body }) => {
+      const options = await body()
+      const record = await findDelivery(store, params)
+      return replayer.capture({ record, request: await findRequest(store, record) }, options)
+    },
+    'POST /api/replay/live': async ({ query }) => ({ outcomes: await replayer.decideLive(readIds(query, maxIds)) }),
+  } satisfies Partial<Handlers>
 }
 
 /** Reads the ids in `?ids=`, separated by commas. Throws `usage-invalid` for more than `max` ids. */
-function readIds(ctx: Context, max: number): string[] {
-  const ids = readParameter(ctx, 'ids')?.split(',') ?? []
+function readIds(query: QueryTexts<'ids'>, max: number): string[] {
+  const ids = readParameter(query, 'ids')?.split(',') ?? []
   if (ids.length <= max) return ids
   throw new Problem('usage-invalid', `ids: expected at most ${max} ids, found ${ids.length}.`)
 }
 
 /** `last`, `hook`, `source`, and `since`: milliseconds since the epoch, or ISO 8601. Throws `usage-invalid`. */
-function readKeptQuery(ctx: Context): KeptQuery {
-  const last = Number(readParameter(ctx, 'last') ?? defaultReplays)
+function readKeptQuery(query: QueryTexts<'last' | 'hook' | 'source' | 'since'>): KeptQuery {
+  const last = Number(readParameter(query, 'last') ?? defaultReplays)
   if (!Number.isInteger(last) || last < 1 || last > maxReplays) {
     throw new Problem('usage-invalid', `last: expected a whole number from 1 to ${maxReplays}.`)
   }
   return {
     limit: last,
-    hook: readParameter(ctx, 'hook'),
-    source: readParameter(ctx, 'source'),
-    since: readSince(readParameter(ctx, 'since')),
+    hook: readParameter(query, 'hook'),
+    source: readParameter(query, 'source'),
+    since: readSince(readParameter(query, 'since')),
   }
 }
 

@@ -1,16 +1,14 @@
 // /api/sessions, /api/events and /api/runs: the conversations of the agents.
-import type Router from '@koa/router'
 import { findDefaultAgentId } from '../../model/config/config.ts'
 import type { Job, Session } from '../../model/job.ts'
 import { Problem } from '../../model/problem.ts'
 import type { ApiParts } from './parts.ts'
 import { toEventFields, toJobFields, toIsoTime, toSessionFields, toSessionHead } from '../../deliveries/records.ts'
-import { readLimit, readMoment, readParameter, type RouteContext } from './query.ts'
-import type { Guards } from '../operator.ts'
-import { answerJson } from './answer.ts'
+import { type QueryTexts, readLimit, readMoment, readParameter } from './query.ts'
+import type { Handlers, CallRequest } from './handlers.ts'
 import { readJobWaits } from './rows.ts'
 import type { RunFields } from '../../model/api/answers.ts'
-import type { EventPage, SessionPage, SessionRow, ShownSession, TrimmedSession } from '../../model/api/sessions.ts'
+import type { SessionRow, ShownSession, TrimmedSession } from '../../model/api/sessions.ts'
 
 const shownMessages = 200
 const shownEvents = 100
@@ -21,40 +19,39 @@ const maxLanes = 100_000
 
 type SessionParts = Pick<ApiParts, 'store' | 'generation' | 'clock'>
 
-export function addSessionRoutes(router: Router, guards: Guards, parts: SessionParts): void {
+export function handleSessions(parts: SessionParts) {
   const { store } = parts
   const readRow = createRowReader(store)
-  router.get('/api/sessions', guards.read, async (ctx) => {
-    const { rows, next } = await readPage(ctx, store.sessions, ({ updatedAt }) => updatedAt)
-    const page: SessionPage = { sessions: await Promise.all(rows.map(readRow)), next }
-    answerJson(ctx, page)
-  })
-  router.get('/api/sessions/:key', guards.read, async (ctx) => answerJson(ctx, await readSession(parts, ctx)))
-  router.post('/api/sessions/:key/trim', guards.operate, async (ctx) => answerJson(ctx, await trimSession(parts, ctx)))
-  router.get('/api/events', guards.read, async (ctx) => {
-    const { rows, next } = await readPage(ctx, store.events, ({ at }) => at)
-    const page: EventPage = { events: rows.map(toEventFields), next }
-    answerJson(ctx, page)
-  })
-  router.get('/api/runs/:id', guards.read, async (ctx) => {
-    const job = await store.job(ctx.params['id'] ?? '')
-    if (job === undefined || job.planned.kind === 'wake')
+  return {
+    'GET /api/sessions': async ({ query }) => {
+      const { rows, next } = await readPage(query, store.sessions, ({ updatedAt }) => updatedAt)
+      return { sessions: await Promise.all(rows.map(readRow)), next }
+    },
+    'GET /api/sessions/{key}': (request) => readSession(parts, request),
+    'POST /api/sessions/{key}/trim': (request) => trimSession(parts, request),
+    'GET /api/events': async ({ query }) => {
+      const { rows, next } = await readPage(query, store.events, ({ at }) => at)
+      return { events: rows.map(toEventFields), next }
+    },
+    'GET /api/runs/{id}': async ({ params }) => {
+      const job = await store.job(params.id)
+      if (job !== undefined && job.planned.kind !== 'wake') return readRunFields(parts, job)
       throw new Problem(
         'not-found',
         'No run has this id. "hookloom list" shows the deliveries, "hookloom show" their runs.',
       )
-    answerJson(ctx, await readRunFields(parts, job))
-  })
+    },
+  } satisfies Partial<Handlers>
 }
 
 /** Rows ordered by time; `toAt` reads the time of a row. `next`: the time of the oldest row; null if there are no older rows. */
 async function readPage<Row>(
-  ctx: RouteContext,
+  query: QueryTexts<'limit' | 'before'>,
   read: (query: { limit: number; before: number | undefined }) => Promise<readonly Row[]>,
   toAt: (row: Row) => number,
 ): Promise<{ rows: readonly Row[]; next: string | null }> {
-  const limit = readLimit(ctx)
-  const rows = await read({ limit, before: readMoment(ctx, 'before') })
+  const limit = readLimit(query)
+  const rows = await read({ limit, before: readMoment(query, 'before') })
   const [oldest] = rows
   return { rows, next: rows.length < limit || oldest === undefined ? null : toIsoTime(toAt(oldest)) }
 }
@@ -82,21 +79,29 @@ function createRowReader(store: SessionParts['store']): (session: Session) => Pr
   }
 }
 
+type SessionRequest = CallRequest<'GET /api/sessions/{key}'>
+
 /** The session of the agent that `?agentId=` names, or of the default agent. */
-async function findSession({ store, generation }: SessionParts, ctx: RouteContext): Promise<Session> {
-  const agentId = readParameter(ctx, 'agentId') ?? findDefaultAgentId(generation().config)
-  const session = await store.session({ agentId, sessionKey: ctx.params['key'] ?? '' })
+async function findSession(
+  { store, generation }: SessionParts,
+  { params, query }: Pick<SessionRequest, 'params' | 'query'>,
+): Promise<Session> {
+  const agentId = readParameter(query, 'agentId') ?? findDefaultAgentId(generation().config)
+  const session = await store.session({ agentId, sessionKey: params.key })
   if (session !== undefined) return session
   throw new Problem('not-found', 'No session of this agent has this key. "hookloom sessions" shows the keys.')
 }
 
 /** Keeps the newest `?keep=` exchanges. Events that wait stay: no turn has read them yet. */
-async function trimSession(parts: SessionParts, ctx: RouteContext): Promise<TrimmedSession> {
+async function trimSession(
+  parts: SessionParts,
+  { params, query }: CallRequest<'POST /api/sessions/{key}/trim'>,
+): Promise<TrimmedSession> {
   const { store } = parts
-  const text = readParameter(ctx, 'keep') ?? ''
+  const text = readParameter(query, 'keep') ?? ''
   if (!/^\d{1,6}$/.test(text))
     throw new Problem('usage-invalid', 'keep must be a number of exchanges, such as 10, or 0.')
-  const { agentId, sessionKey } = await findSession(parts, ctx)
+  const { agentId, sessionKey } = await findSession(parts, { params, query })
   const lanes = await store.lanes({ limit: maxLanes })
   const isRunning = lanes.some(({ lane, running }) => running && lane === `${agentId}/${sessionKey}`)
   const bounds = { messages: 2 * Number(text), bytes: Number.MAX_SAFE_INTEGER }
@@ -104,9 +109,9 @@ async function trimSession(parts: SessionParts, ctx: RouteContext): Promise<Trim
 }
 
 /** A session with its newest messages and its waiting events. */
-async function readSession(parts: SessionParts, ctx: RouteContext): Promise<ShownSession> {
+async function readSession(parts: SessionParts, request: SessionRequest): Promise<ShownSession> {
   const { store } = parts
-  const session = await findSession(parts, ctx)
+  const session = await findSession(parts, request)
   const { agentId, sessionKey } = session
   const messages = await store.messages({ agentId, sessionKey, limit: shownMessages })
   const { events } = await store.waitingEvents({ agentId, sessionKey, limit: shownEvents })

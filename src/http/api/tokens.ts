@@ -1,52 +1,44 @@
 // /api/tokens: the tokens with few rights, of the configuration and of the store. Only the call that makes a token returns it.
-import type Router from '@koa/router'
-import type { Context } from 'koa'
-import { z } from 'zod'
-import { tryParseJson } from '../../base/json.ts'
+import type { z } from 'zod'
 import { toIsoTime } from '../../deliveries/records.ts'
 import type { TokenFields } from '../../model/api/operations.ts'
-import { Rights, TokenName } from '../../model/config/tokens.ts'
+import type { newToken } from '../../model/api/bodies.ts'
 import type { Log } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
-import type { Guards } from '../operator.ts'
+import type { Handlers } from './handlers.ts'
 import type { StoredTokens } from '../stored-tokens.ts'
 import type { ApiParts } from './parts.ts'
-import { readRequestText, type RouteContext } from './query.ts'
-import { answerJson } from './answer.ts'
 
 export type TokenParts = Pick<ApiParts, 'generation' | 'clock'> & { readonly tokens: StoredTokens; readonly log: Log }
 
-export const NewToken = z.strictObject({
-  name: TokenName,
-  may: Rights,
-  expiresAt: z.iso.datetime({ offset: true }).optional(),
-})
-const maxBytes = 65_536
-
-export function addTokenRoutes(router: Router, guards: Guards, parts: TokenParts): void {
+export function handleTokens(parts: TokenParts) {
   const { tokens, log } = parts
-  router.get('/api/tokens', guards.read, async (ctx) => answerJson(ctx, { tokens: await listTokens(parts) }))
-  // a key of the page must not make a token that outlives it
-  router.post('/api/tokens', guards.adminToken, async (ctx) => {
-    const { name, may, expiresAt } = await readNewToken(ctx, parts)
-    const token = await tokens.add({
-      name,
-      may,
-      expiresAt: expiresAt === undefined ? undefined : Date.parse(expiresAt),
-    })
-    log.info({ token: name, may }, `the token "${name}" was made`)
-    answerJson(ctx, { token, ...(await findToken(parts, name)) })
-  })
-  router.post('/api/tokens/:name/revoke', guards.admin, async (ctx: RouteContext) => {
-    const name = ctx.params['name'] ?? ''
-    const isStored = (await tokens.list()).some((token) => token.name === name)
-    if (!isStored && Object.hasOwn(parts.generation().config.tokens, name)) {
-      throw new Problem('conflict', `The token "${name}" is in the configuration. Remove it from "tokens" there.`)
-    }
-    await tokens.revoke(name)
-    log.info({ token: name }, `the token "${name}" was revoked`)
-    answerJson(ctx, { name })
-  })
+  return {
+    'GET /api/tokens': async () => ({ tokens: await listTokens(parts) }),
+    'POST /api/tokens': async ({ body }) => {
+      const asked = await body()
+      checkNewToken(asked, parts)
+      const { name, may, expiresAt } = asked
+      const token = await tokens.add({
+        name,
+        may,
+        expiresAt: expiresAt === undefined ? undefined : Date.parse(expiresAt),
+      })
+      log.info({ token: name, may }, `the token "${name}" was made`)
+      const made = (await listTokens(parts)).findLast((each) => each.name === name)
+      if (made === undefined) throw new Problem('conflict', `The token "${name}" was revoked at once.`)
+      return { token, ...made }
+    },
+    'POST /api/tokens/{name}/revoke': async ({ params: { name } }) => {
+      const isStored = (await tokens.list()).some((token) => token.name === name)
+      if (!isStored && Object.hasOwn(parts.generation().config.tokens, name)) {
+        throw new Problem('conflict', `The token "${name}" is in the configuration. Remove it from "tokens" there.`)
+      }
+      await tokens.revoke(name)
+      log.info({ token: name }, `the token "${name}" was revoked`)
+      return { name }
+    },
+  } satisfies Partial<Handlers>
 }
 
 /** The tokens of the configuration, then those that the API made, which are in the store. */
@@ -70,24 +62,11 @@ function describeExpiry(end: number | undefined, now: number): Pick<TokenFields,
   return { expiresAt: end === undefined ? null : toIsoTime(end), expired: end !== undefined && now >= end }
 }
 
-async function findToken(parts: TokenParts, name: string): Promise<TokenFields | undefined> {
-  return (await listTokens(parts)).findLast((each) => each.name === name)
-}
-
-async function readNewToken(ctx: Context, { generation, clock }: TokenParts): Promise<z.infer<typeof NewToken>> {
-  const parsed = NewToken.safeParse(tryParseJson((await readRequestText(ctx, maxBytes)) ?? ''))
-  if (!parsed.success) {
-    throw new Problem(
-      'usage-invalid',
-      'The body must be JSON such as {"name": "ci", "may": ["send:deploy", "runs"], "expiresAt": "2027-01-31T12:00:00Z"}. A right is read, operate, admin, runs, or send:<hook>.',
-    )
-  }
-  const { name, expiresAt } = parsed.data
+function checkNewToken({ name, expiresAt }: z.output<typeof newToken.schema>, { generation, clock }: TokenParts): void {
   if (Object.hasOwn(generation().config.tokens, name)) {
     throw new Problem('conflict', `The configuration has a token "${name}". Choose another name.`)
   }
   if (expiresAt !== undefined && Date.parse(expiresAt) <= clock()) {
     throw new Problem('usage-invalid', 'expiresAt must be in the future.')
   }
-  return parsed.data
 }

@@ -42,9 +42,6 @@ export const AuditFields = object({
 })
 export type AuditFields = z.infer<typeof AuditFields>
 
-/** A change that a tool of `hookloom mcp --write` made. `what`: the path of a file below the config directory, or one name for several files. */
-export const WrittenFile = object({ what: string().min(1).max(1_000), tool: string().min(1).max(100) })
-
 export const AuditPage = object({
   entries: z.array(AuditFields).readonly(),
   /** `before` of the next older page; null if there is none. */

@@ -1,7 +1,8 @@
 // `channels` of the configuration: one section for each channel. A channel without a section is not configured, except console.
 import { z } from 'zod'
 import { ChannelName, isOwnChannel } from '../action.ts'
-import { nonBlank, plainName, RetryConfig } from '../values.ts'
+import { plainName } from '../api/names.ts'
+import { nonBlank, RetryConfig } from '../values.ts'
 
 /** The keys that the gateway adds to the section of each channel. */
 export const sharedChannelKeys = {

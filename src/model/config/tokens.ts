@@ -1,27 +1,11 @@
 // Tokens with few rights, and their rights on the hook port and on the admin port.
 import { z } from 'zod'
-import { nonBlank, plainName } from '../values.ts'
-
-/** Rights on the admin port. Each right includes the rights before it. */
-const adminRights = ['read', 'operate', 'admin'] as const
-export type AdminRight = (typeof adminRights)[number]
+import { plainName } from '../api/names.ts'
+import { type AdminRight, adminRights, Rights } from '../api/rights.ts'
+import { nonBlank } from '../values.ts'
 
 const sendPrefix = 'send:'
-const sendForm = /^send:(?!\/)[^\s?#]{1,512}(?<!\/)$/
 
-/**
- * `send:<pattern>` and `runs` are rights on the hook port: to send to the hooks whose names match, and to see and cancel the runs that the token
- * itself started.
- */
-const Right = z
-  .string()
-  .refine(
-    (text) => text === 'runs' || adminRights.some((right) => right === text) || sendForm.test(text),
-    'must be read, operate, admin, runs, or send:<hook> such as send:deploy or send:ci-*',
-  )
-
-export const TokenName = plainName
-export const Rights = z.array(Right).min(1).max(100)
 const ExpiresAt = z.union([z.iso.date(), z.iso.datetime({ offset: true })], {
   error: 'must be a date such as 2027-01-31, or a time such as 2027-01-31T12:00:00Z',
 })
@@ -38,7 +22,7 @@ const TokenConfig = z.strictObject({
 type TokenConfig = z.infer<typeof TokenConfig>
 
 export const TokensConfig = z
-  .record(TokenName, TokenConfig)
+  .record(plainName, TokenConfig)
   .default({})
   .describe(
     'Tokens that may do less than `hooks.token` and `gateway.token`, by name. `hookloom token new` makes one without a change of this file.',

@@ -1,9 +1,8 @@
-import Router from '@koa/router'
 import { expect, test } from 'vitest'
-import { addAlertRoutes } from '../../../src/http/api/alerts.ts'
+import { handleAlerts } from '../../../src/http/api/alerts.ts'
 import type { Job } from '../../../src/model/job.ts'
 import type { Store } from '../../../src/store/store.ts'
-import { openGuards, startRoutes } from './routes.ts'
+import { startRoutes } from './routes.ts'
 
 async function startAlerts() {
   const ended: string[] = []
@@ -13,10 +12,9 @@ async function startAlerts() {
     job: async (id) => ({ id, planned, state: 'queued', ...rest }) as unknown as Job,
     endJob: async (id) => (ended.push(id), 'ended'),
   }
-  const router = new Router()
   // as: the routes use only these two calls
-  addAlertRoutes(router, openGuards, { store: store as Store, testAlert: async () => 'a-test' })
-  return { ended, call: await startRoutes(router) }
+  const handlers = handleAlerts({ store: store as Store, testAlert: async () => 'a-test' })
+  return { ended, call: await startRoutes(handlers) }
 }
 
 test('a test alert that could not be sent is ended, so that it is not tried again', async () => {

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import { listDeliveries } from '../../../src/http/api/delivery-list.ts'
-import type { RouteContext } from '../../../src/http/api/query.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { toGeneration } from '../pipeline/decide.ts'
 
@@ -24,9 +23,7 @@ function createStage(dead: number) {
   }
   // as: a list of dead deliveries uses only these calls
   const parts = { store: store as unknown as Store, generation: () => toGeneration([]), clock: () => 0 }
-  // as: only the query is read
-  const list = (query: object) =>
-    listDeliveries(parts, { query: { state: 'dead', ...query } } as unknown as RouteContext)
+  const list = (query: object) => listDeliveries(parts, { query: { state: 'dead', ...query } })
   return { list }
 }
 

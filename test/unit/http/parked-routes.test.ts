@@ -1,19 +1,17 @@
-import Router from '@koa/router'
 import { expect, test } from 'vitest'
 import type { ParkedQuery } from '../../../src/deliveries/parked-calls.ts'
-import { addParkedRoutes } from '../../../src/http/api/parked.ts'
-import { openGuards, startRoutes } from './routes.ts'
+import { handleParked } from '../../../src/http/api/parked.ts'
+import { startRoutes } from './routes.ts'
 
 async function startParked() {
   const queries: ParkedQuery[] = []
-  const router = new Router()
-  addParkedRoutes(router, openGuards, {
+  const handlers = handleParked({
     drain: {
       retryParked: async (query) => (queries.push(query), { settled: 0, stillParked: 0, next: undefined }),
       dropParked: async (query) => (queries.push(query), { dropped: 0, next: undefined }),
     },
   })
-  return { queries, call: await startRoutes(router) }
+  return { queries, call: await startRoutes(handlers) }
 }
 
 test.each(['retry', 'drop'])(

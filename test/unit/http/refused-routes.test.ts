@@ -1,23 +1,21 @@
-import Router from '@koa/router'
 import { expect, test } from 'vitest'
 import { ConfigSchema } from '../../../src/config/keys.ts'
 import type { RefusedCalls, RefusedQuery } from '../../../src/deliveries/refused/calls.ts'
-import { addRefusalRoutes } from '../../../src/http/api/refusals.ts'
+import { handleRefusals } from '../../../src/http/api/refusals.ts'
 import { Refusals } from '../../../src/http/refusals.ts'
 import { createGeneration } from '../../../src/pipeline/generation.ts'
-import { openGuards, startRoutes } from './routes.ts'
+import { startRoutes } from './routes.ts'
 import { builtInSenders } from '../../../src/built-in.ts'
 
 async function startRefused({ list, find }: Partial<Pick<RefusedCalls, 'list' | 'find'>> = {}) {
   const queries: RefusedQuery[] = []
-  const router = new Router()
   const generation = createGeneration({
     senders: builtInSenders,
     config: ConfigSchema.parse({}),
     mappings: [],
     transforms: new Map(),
   })
-  addRefusalRoutes(router, openGuards, {
+  const handlers = handleRefusals({
     generation: () => generation,
     refusals: new Refusals(false),
     refused: {
@@ -31,7 +29,7 @@ async function startRefused({ list, find }: Partial<Pick<RefusedCalls, 'list' | 
       drop: async (query) => (queries.push(query), { dropped: 0, next: undefined }),
     },
   })
-  return { queries, call: await startRoutes(router) }
+  return { queries, call: await startRoutes(handlers) }
 }
 
 test.each(['retry', 'drop'])('%s refuses a blank or repeated filter, instead of ignoring it', async (what) => {

@@ -1,20 +1,17 @@
-import Router from '@koa/router'
 import { expect, test } from 'vitest'
-import { addReplayRoutes, type AdminReplayer } from '../../../src/http/api/replays.ts'
+import { handleReplays, type AdminReplayer } from '../../../src/http/api/replays.ts'
 import type { Store } from '../../../src/store/store.ts'
-import { openGuards, startRoutes } from './routes.ts'
+import { startRoutes } from './routes.ts'
 
 async function startReplays() {
   const asked: object[] = []
-  const router = new Router()
   const replayer = {
     replay: async (query: object) => (asked.push(query), {}),
     decideLive: async (ids: readonly string[]) => (asked.push(ids), {}),
   }
   // as: these routes use no store and no other call
   const parts = { store: {} as Store, replayer: replayer as unknown as AdminReplayer }
-  addReplayRoutes(router, openGuards, parts)
-  return { asked, call: await startRoutes(router) }
+  return { asked, call: await startRoutes(handleReplays(parts)) }
 }
 
 const listIds = (count: number) => Array.from({ length: count }, (_, index) => `id-${index}`)

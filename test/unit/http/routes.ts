@@ -1,17 +1,20 @@
 // Starts routes of the admin API on loopback, without their guards.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type Router from '@koa/router'
-import type { Middleware } from 'koa'
+import Router from '@koa/router'
+import { addRoutes, type Handlers } from '../../../src/http/api/handlers.ts'
 import { createRequestListener } from '../../../src/http/server.ts'
+import { ConfigSchema } from '../../../src/config/keys.ts'
 import { silentLog } from '../../../src/model/log.ts'
 import { onFileEnd } from '../../file-end.ts'
 
-const pass: Middleware = (_, next) => next()
-export const openGuards = { read: pass, operate: pass, admin: pass, adminToken: pass }
-
 /** Returns a function that calls a route and returns the status of the answer. */
-export async function startRoutes(router: Router): Promise<(method: string, path: string) => Promise<number>> {
+export async function startRoutes(
+  handlers: Partial<Handlers>,
+): Promise<(method: string, path: string) => Promise<number>> {
+  const router = new Router()
+  const generation = () => ({ config: ConfigSchema.parse({}) })
+  addRoutes(router, handlers, { guard: (_ctx, _call, run) => run(), generation })
   const server = createServer(createRequestListener(router.routes(), { newId: () => 'id', log: silentLog }))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
