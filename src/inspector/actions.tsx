@@ -1,13 +1,13 @@
 // The actions of an operator on a delivery. Each action shows its result.
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { RequestFields, RetryFields, ShownDelivery } from '../model/api/answers.ts'
-import { post } from './api.ts'
+import type { RequestFields, ShownDelivery } from '../model/api/answers.ts'
+import { call } from './api.ts'
 import { isCopyable, toCurl } from './curl.ts'
 import { markUnseen } from './format.ts'
 import { formatJson, readJson } from './json.ts'
 import { go } from './place.ts'
-import { captureFixture, copyText, describeException, nothingSaid, type Said, toCapturePath } from './said.ts'
+import { captureDelivery, copyText, describeException, nothingSaid, type Said } from './said.ts'
 
 /** How long a drop can be undone. The page sends the drop only after this time, because the gateway then deletes the request. */
 export const undoMs = 5_000
@@ -27,7 +27,7 @@ export function Actions({ delivery, request, hooksUrl, said, onSay, onDone }: Ac
   const [edited, setEdited] = useState<string>()
   const [isNaming, setNaming] = useState(false)
   const menu = useRef<HTMLDetailsElement>(null)
-  const path = `/api/deliveries/${encodeURIComponent(deliveryId)}`
+  const params = { id: deliveryId }
   const isOpen = state === 'parked' || state === 'pending'
   const canRetry = isOpen || jobs.some((job) => job.state === 'dead')
   const canDrop = isOpen || jobs.some((job) => job.state === 'queued' || job.state === 'dead')
@@ -58,19 +58,22 @@ export function Actions({ delivery, request, hooksUrl, said, onSay, onDone }: Ac
 
   const retry = () =>
     act(async () => {
-      const { state: now, jobs: queued } = await post<RetryFields>(`${path}/retry`)
+      const { state: now, jobs: queued } = await call('POST /api/deliveries/{id}/retry', { params })
       return queued.length > 0 ? `${queued.length} queued again.` : `It ran again and is ${now}.`
     })
   const runAgain = (body?: string) =>
     act(async () => {
-      const made = await post<RetryFields>(`${path}/again`, body === undefined ? undefined : { body })
+      const made = await call('POST /api/deliveries/{id}/again', {
+        params,
+        ...(body !== undefined && { body: { body } }),
+      })
       setEdited(undefined)
       go({ id: made.deliveryId ?? '' })
       return `The new delivery is ${made.state}.`
     })
   const capture = (name: string) =>
     act(async () => {
-      const made = await captureFixture(toCapturePath(deliveryId), name === '' ? {} : { name })
+      const made = await captureDelivery(deliveryId, name === '' ? {} : { name })
       setNaming(false)
       // the form that had the focus no longer exists
       menu.current?.querySelector('summary')?.focus()
@@ -145,7 +148,7 @@ export function Actions({ delivery, request, hooksUrl, said, onSay, onDone }: Ac
             </button>
           </div>
         </details>
-        {canDrop && <Drop key={deliveryId} path={path} onSay={onSay} onDone={onDone} />}
+        {canDrop && <Drop key={deliveryId} id={deliveryId} onSay={onSay} onDone={onDone} />}
       </div>
       <p class={said.isBad ? 'said bad' : 'said'} role="status">
         {markUnseen(said.text)}
@@ -156,16 +159,16 @@ export function Actions({ delivery, request, hooksUrl, said, onSay, onDone }: Ac
   )
 }
 
-type DropProps = { readonly path: string; readonly onSay: (said: Said) => void; readonly onDone: () => void }
+type DropProps = { readonly id: string; readonly onSay: (said: Said) => void; readonly onDone: () => void }
 
 /** The button that drops a delivery. The drop happens after some seconds, or at once when the delivery is closed. */
-function Drop({ path, onSay, onDone }: DropProps): JSX.Element {
+function Drop({ id, onSay, onDone }: DropProps): JSX.Element {
   const [isWaiting, setWaiting] = useState(false)
   const isWanted = useRef(false)
 
   async function drop(): Promise<void> {
     isWanted.current = false
-    const said = await post(`${path}/drop`).then(
+    const said = await call('POST /api/deliveries/{id}/drop', { params: { id } }).then(
       () => ({ text: 'It is dropped.', isBad: false }),
       (error: unknown) => ({ text: describeException(error), isBad: true }),
     )
@@ -181,7 +184,11 @@ function Drop({ path, onSay, onDone }: DropProps): JSX.Element {
     const timer = setTimeout(() => void (isWanted.current && drop()), undoMs)
     return () => clearTimeout(timer)
   }, [isWaiting])
-  useEffect(() => () => void (isWanted.current && post(`${path}/drop`).catch(() => undefined)), [])
+  useEffect(
+    () => () =>
+      void (isWanted.current && call('POST /api/deliveries/{id}/drop', { params: { id } }).catch(() => undefined)),
+    [],
+  )
 
   if (!isWaiting) {
     return (

@@ -1,4 +1,5 @@
 // The admin API, called with the key of this tab.
+import { type AnyAsked, type Asked, type CallAnswer, type CallName, toRequest } from '../model/api/ask.ts'
 import { forgetKey, verifyGateway, readKey } from './key.ts'
 
 /** A refusal by the gateway, with the message of the gateway. */
@@ -67,20 +68,19 @@ function readError(text: string): string | undefined {
   }
 }
 
-export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
-  const answer = await callApi(path, signal === undefined ? {} : { signal })
-  // as: the gateway that serves this page sends the answers that model/api describes
-  return (await answer.json()) as T
-}
+type Signal = { readonly signal?: AbortSignal | undefined }
 
-export async function post<T>(path: string, body?: object, signal?: AbortSignal): Promise<T> {
-  const answer = await callApi(path, {
-    method: 'POST',
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    ...(signal === undefined ? {} : { signal }),
-  })
-  // as: see `get`
-  return (await answer.json()) as T
+/** Blank query parameters are left out. */
+export async function call<Name extends CallName>(
+  name: Name,
+  ...[given]: {} extends Asked<Name> ? [given?: Asked<Name> & Signal] : [given: Asked<Name> & Signal]
+): Promise<CallAnswer<Name>> {
+  const { signal, query = {}, ...asked }: AnyAsked & Signal = given ?? {}
+  const filled = Object.fromEntries(new URLSearchParams(toQuery(query)))
+  const { target, ...init } = toRequest(name, { ...asked, query: filled })
+  const answer = await callApi(target, { ...init, ...(signal && { signal }) })
+  // as: the gateway that serves this page sends the answers that model/api declares
+  return (await answer.json()) as CallAnswer<Name>
 }
 
 /** A query string without its blank parameters. */

@@ -2,13 +2,13 @@
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { AttentionFields, AttentionGroup } from '../model/api/operations.ts'
-import { get, post } from './api.ts'
+import { call } from './api.ts'
 import { actOnAll, DropAll } from './bulk.tsx'
 import { formatCount, isRecent, markUnseen } from './format.ts'
 import { go, type PagePlace } from './place.ts'
 import { useThrottled } from './polled.ts'
 import { glyphs } from './rows.ts'
-import { captureFixture, describeException, toCapturePath } from './said.ts'
+import { captureDelivery, describeException } from './said.ts'
 import { Ago, Line, useNow } from './text.tsx'
 
 const everyMs = 15_000
@@ -25,7 +25,7 @@ export function useAttention(version: number): AttentionFields | undefined {
   const gathered = useThrottled(version, gatherMs)
   useEffect(() => {
     const ended = new AbortController()
-    void get<AttentionFields>('/api/attention', ended.signal).then(setAttention, () => undefined)
+    void call('GET /api/attention', { signal: ended.signal }).then(setAttention, () => undefined)
     const next = setTimeout(() => setRound(round + 1), everyMs)
     return () => {
       clearTimeout(next)
@@ -80,7 +80,7 @@ function Group({ group, chosen, now, saved }: GroupProps): JSX.Element {
 
   async function capture(): Promise<void> {
     setBusy(true)
-    setSaid(await captureFixture(toCapturePath(first)).catch((error: unknown) => describeException(error)))
+    setSaid(await captureDelivery(first).catch((error: unknown) => describeException(error)))
     setBusy(false)
   }
 
@@ -159,9 +159,9 @@ function RetryPreview({ ids, saved }: RetryPreviewProps): JSX.Element {
 }
 
 async function countWorking(ids: readonly string[], signal: AbortSignal): Promise<string> {
-  const path = `/api/replay/live?ids=${ids.map(encodeURIComponent).join(',')}`
-  const { outcomes } = await post<{ outcomes: Readonly<Record<string, { decision: string }>> }>(path, undefined, signal)
-  const tried = Object.values(outcomes)
+  const { outcomes } = await call('POST /api/replay/live', { query: { ids: ids.join(',') }, signal })
+  // as: every outcome has its decision
+  const tried = Object.values(outcomes) as readonly { readonly decision: string }[]
   const works = tried.filter(({ decision }) => decision === 'accept' || decision === 'skip').length
   return `${formatCount(works)} of ${formatCount(tried.length)} would work now`
 }

@@ -2,12 +2,12 @@
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { HookFields, HooksFields, SentFields, TriedFields } from '../model/api/bench.ts'
-import type { RequestFields } from '../model/api/answers.ts'
-import { get, post } from './api.ts'
+import type { Asked } from '../model/api/ask.ts'
+import { call } from './api.ts'
 import { toCurl } from './curl.ts'
 import { markUnseen } from './format.ts'
 import { go } from './place.ts'
-import { captureFixture, copyText, describeException, useSaid } from './said.ts'
+import { copyText, describeException, describeFixture, useSaid } from './said.ts'
 import { TriedView } from './tried.tsx'
 import { CoverageView } from './coverage.tsx'
 import { Payloads } from './payloads.tsx'
@@ -140,7 +140,7 @@ export function BenchView({ hook, from, saved, all }: BenchProps): JSX.Element {
 }
 
 async function readKept(id: string): Promise<BenchInput> {
-  const request = await get<RequestFields>(`/api/deliveries/${encodeURIComponent(id)}/request`)
+  const request = await call('GET /api/deliveries/{id}/request', { params: { id } })
   if (request.encoding !== 'utf8') throw new Error('The body of this delivery is not text, so it cannot be edited.')
   if (request.body.length > maxBodyChars) throw new Error('The body of this delivery is too long to be edited.')
   return toBenchInput(request)
@@ -167,10 +167,11 @@ function useTried(hook: string, typed: BenchInput | undefined, saved: string) {
     }
   }, [hook, typed, saved])
 
-  async function run(request: object, signal: AbortSignal): Promise<void> {
+  async function run(body: Asked<'POST /api/try'>['body'], signal: AbortSignal): Promise<void> {
     setBusy(true)
     try {
-      setTried(await post<TriedFields>('/api/try', request, signal))
+      const answer = await call('POST /api/try', { body, signal })
+      if ('decision' in answer) setTried(answer)
       setProblem('')
     } catch (error) {
       // the result is not needed, because a newer request has begun
@@ -226,7 +227,7 @@ function Acts({ hook, hooksUrl, typed, mappings, report }: ActsProps): JSX.Eleme
   const hasCode = mappings.some(({ transform }) => transform !== null)
 
   const send = async () => {
-    const answer = await post<SentFields>('/api/send', request)
+    const answer = await call('POST /api/send', { body: request })
     setSent({ ...answer, at: new Date().toISOString() })
     return answer.note ?? ''
   }
@@ -244,7 +245,7 @@ function Acts({ hook, hooksUrl, typed, mappings, report }: ActsProps): JSX.Eleme
         send it for real
       </button>
       {hasCode && (
-        <button type="button" onClick={() => report(captureFixture('/api/fixtures', request))}>
+        <button type="button" onClick={() => report(describeFixture(call('POST /api/fixtures', { body: request })))}>
           save as fixture
         </button>
       )}

@@ -1,9 +1,8 @@
 // The actions on several deliveries: retry, drop, and run again.
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { RetryFields } from '../model/api/answers.ts'
 import { undoMs } from './actions.tsx'
-import { post } from './api.ts'
+import { call } from './api.ts'
 import { formatCount } from './format.ts'
 
 /** Sends the requests one by one, so that a large group does not slow down the gateway. */
@@ -15,8 +14,8 @@ export async function actOnAll(
   const results = new Map<string, number>()
   for (const [at, id] of ids.entries()) {
     onSay(`${at + 1} of ${ids.length} …`)
-    const result = await post<RetryFields>(`/api/deliveries/${encodeURIComponent(id)}/${what}`).then(
-      ({ state, jobs = [] }) => (what === 'drop' ? 'dropped' : jobs.length > 0 ? 'queued again' : `now ${state}`),
+    const result = await call(`POST /api/deliveries/{id}/${what}`, { params: { id } }).then(
+      (made) => (!('jobs' in made) ? 'dropped' : made.jobs.length > 0 ? 'queued again' : `now ${made.state}`),
       // without their ids, the messages of the same failure are equal, and are counted together
       (error: unknown) => (error instanceof Error ? error.message.replaceAll(id, 'of this id') : 'failed'),
     )

@@ -3,7 +3,7 @@
 import type { JSX, RefObject, TargetedKeyboardEvent } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { LearntPaths } from '../model/api/shapes.ts'
-import { get, toQuery } from './api.ts'
+import { call } from './api.ts'
 import { choosePaths, findOpenPath, findRestOfPath, type OpenPath } from './paths.ts'
 import { Line } from './text.tsx'
 
@@ -26,9 +26,8 @@ export function TemplateField({ hook, mappingId, value, box, onChange }: Templat
   useEffect(() => document.getElementById(`path-${active}`)?.scrollIntoView({ block: 'nearest' }), [active])
 
   function readPaths(): void {
-    const query = toQuery({ hook, ...(mappingId !== undefined && { mappingId }) })
     // if the paths cannot be read, the field completes nothing
-    void get<LearntPaths>(`/api/paths?${query}`).then(setLearnt, () => undefined)
+    void call('GET /api/paths', { query: { hook, mappingId } }).then(setLearnt, () => undefined)
   }
   function updateOpenPath({ value: text, selectionStart }: HTMLTextAreaElement): void {
     setOpen(findOpenPath(text, selectionStart))

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { CoverageFields, ModuleCoverageFields } from '../model/api/shapes.ts'
-import { post, toQuery } from './api.ts'
+import { call } from './api.ts'
 import { formatCount, markUnseen } from './format.ts'
 import { Example, nameEvent } from './payloads.tsx'
 import { toEditorUrl } from './pipe.tsx'
@@ -29,7 +29,7 @@ export function CoverageView({ module, file, saved }: CoverageProps): JSX.Elemen
   }, [module, saved])
   function measure(): void {
     setSaid({ text: 'Running the fixtures …', isBad: false })
-    report(post<CoverageFields>(`/api/coverage?${toQuery({ module })}`).then((found) => (setMeasured(found), '')))
+    report(call('POST /api/coverage', { query: { module } }).then((found) => (setMeasured(found), '')))
   }
   const coverage = measured?.coverage
   return (

@@ -3,7 +3,7 @@ import type { JSX } from 'preact'
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks'
 import type { JobFields, RequestFields, RunFields, ShownDelivery } from '../model/api/answers.ts'
 import { Actions } from './actions.tsx'
-import { ApiError, get } from './api.ts'
+import { ApiError, call } from './api.ts'
 import { formatDuration } from './format.ts'
 import { Headers, Part, Payload, Replies, Texts } from './parts.tsx'
 import { Pipe } from './pipe.tsx'
@@ -237,16 +237,18 @@ async function readOpened(id: string, isRefusal: boolean, signal: AbortSignal): 
 }
 
 async function readRefusal(id: string, signal: AbortSignal): Promise<Opened> {
-  const found = await get<OpenedRefusal>(`/api/refusals/${encodeURIComponent(id)}`, signal)
-  return { kind: 'refusal', id, ...found }
+  const { refusal, request } = await call('GET /api/refusals/{id}', { params: { id }, signal })
+  // as: see `OpenedRefusal`
+  return { kind: 'refusal', id, refusal, request: request as OpenedRefusal['request'] }
 }
 
 async function readDelivery(id: string, signal: AbortSignal): Promise<Opened> {
-  const delivery = await get<ShownDelivery>(`/api/deliveries/${encodeURIComponent(id)}`, signal)
+  const params = { id }
+  const delivery = await call('GET /api/deliveries/{id}', { params, signal })
   const request = delivery.isRequestKept
-    ? await get<RequestFields>(`/api/deliveries/${encodeURIComponent(id)}/request`, signal).catch(() => undefined)
+    ? await call('GET /api/deliveries/{id}/request', { params, signal }).catch(() => undefined)
     : undefined
   const ids = delivery.jobs.flatMap(({ runId }) => runId ?? []).slice(0, maxRuns)
-  const runs = await Promise.all(ids.map((run) => get<RunFields>(`/api/runs/${encodeURIComponent(run)}`, signal)))
+  const runs = await Promise.all(ids.map((run) => call('GET /api/runs/{id}', { params: { id: run }, signal })))
   return { kind: 'delivery', id, delivery, request, runs }
 }

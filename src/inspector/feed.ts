@@ -1,8 +1,8 @@
 // The rows that the list shows, kept up to date by the stream. While the list is paused, changes are counted, and applied on resume.
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { DeliveryPage, DeliveryRow, StatusFields } from '../model/api/answers.ts'
+import type { DeliveryRow, StatusFields } from '../model/api/answers.ts'
 import type { RefusalFields } from '../model/api/refusals.ts'
-import { get, ApiError, toQuery } from './api.ts'
+import { call, ApiError, toQuery } from './api.ts'
 import { type Filters, matchesFilters, mergeRows, maxRows, type ListRow, toRefusalRow, toListRow } from './rows.ts'
 import { describeException } from './said.ts'
 import { followChanges } from './stream.ts'
@@ -132,7 +132,7 @@ export function useFeed({ state, hook, source, q, since, until }: Filters): Feed
     setLoading(true)
     try {
       const hasRefusals = (state === '' || state === 'refused') && source === ''
-      const refusals = hasRefusals ? (await get<{ refusals: RefusalFields[] }>('/api/refusals', signal)).refusals : []
+      const refusals = hasRefusals ? (await call('GET /api/refusals', { signal })).refusals : []
       now.current.olderRefusals = refusals.map(toRefusalRow)
       let next: string | null = null
       let count = 0
@@ -176,9 +176,9 @@ export function useFeed({ state, hook, source, q, since, until }: Filters): Feed
     if (apiState === undefined) return noRows
     const times = { since: toIsoTime(wanted.since), until: toIsoTime(wanted.until) }
     const words = { hook: wanted.hook, source: wanted.source, q: wanted.q }
-    const query = toQuery({ state: apiState, ...words, ...times, before: before ?? undefined, limit: pageRows })
+    const query = { state: apiState, ...words, ...times, before: before ?? undefined, limit: pageRows }
     try {
-      const page = await get<DeliveryPage>(`/api/deliveries?${query}`, signal)
+      const page = await call('GET /api/deliveries', { query, signal })
       const searched = page.searchedTo === null ? undefined : Date.parse(page.searchedTo)
       return { rows: page.deliveries.map(toListRow), next: page.next, searchedTo: searched }
     } catch (error) {

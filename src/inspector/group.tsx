@@ -1,13 +1,13 @@
 // The deliveries that an edit changes in the same way. Shows the changes of one delivery at a time.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import type { ChangeFields, GroupFields, ReplayReport } from '../model/api/replay.ts'
-import { post } from './api.ts'
+import type { ChangeFields, GroupFields } from '../model/api/replay.ts'
+import { call } from './api.ts'
 import { actOnAll } from './bulk.tsx'
 import { Diff } from './diff.tsx'
 import { markUnseen } from './format.ts'
 import { go } from './place.ts'
-import { captureFixture, describeException, toCapturePath } from './said.ts'
+import { captureDelivery, describeException } from './said.ts'
 import { Line } from './text.tsx'
 
 const maxChanges = 20
@@ -92,8 +92,7 @@ function useMember({ example }: GroupFields, id: string): { shown: readonly Chan
     if (isExample) return
     const ended = new AbortController()
     const read = async () => {
-      const path = `/api/replay?ids=${encodeURIComponent(id)}`
-      const { groups: found } = await post<ReplayReport>(path, undefined, ended.signal)
+      const { groups: found } = await call('POST /api/replay', { query: { ids: id }, signal: ended.signal })
       setOther({ id, changes: found[0]?.example.changes ?? [] })
       setSaid(found.length === 0 ? 'This delivery does not differ any more.' : '')
     }
@@ -120,9 +119,7 @@ function GroupTools({ shown, ids }: GroupToolsProps): JSX.Element {
     setBusy(false)
   }
   const capture = () =>
-    act(async () =>
-      setSaid(await captureFixture(toCapturePath(shown)).catch((error: unknown) => describeException(error))),
-    )
+    act(async () => setSaid(await captureDelivery(shown).catch((error: unknown) => describeException(error))))
   return (
     <>
       <div class="tools">

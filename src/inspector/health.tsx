@@ -2,7 +2,7 @@
 import type { JSX } from 'preact'
 import type { AttentionFields } from '../model/api/operations.ts'
 import type { HealthFields } from '../model/api/health.ts'
-import { get } from './api.ts'
+import { call } from './api.ts'
 import { Budgets, type Operations, Pauses, Senders } from './held.tsx'
 import { useHooks } from './hooks.tsx'
 import { toEditorUrl } from './pipe.tsx'
@@ -19,7 +19,7 @@ const everyMs = 5_000
 
 /** Reads the health every five seconds while the page is visible, and at once when `version` changes. */
 export function useHealth(version: string): HealthFields | undefined {
-  return usePolled((signal) => get<HealthFields>('/api/health', signal), { everyMs, version })
+  return usePolled((signal) => call('GET /api/health', { signal }), { everyMs, version })
 }
 
 type HealthProps = {

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { BudgetFields, MeasureFields, PauseFields, SenderFields } from '../model/api/operations.ts'
-import { get, post } from './api.ts'
+import { call } from './api.ts'
 import { formatClock, formatCount, formatDuration, formatTimes, isRecent, markUnseen } from './format.ts'
 import { go } from './place.ts'
 import { usePolled } from './polled.ts'
@@ -25,9 +25,9 @@ export function useOperations(version: string): Operations {
   const [round, setRound] = useState(0)
   const read = async (signal: AbortSignal) => {
     const [{ pauses }, { budgets }, { senders }] = await Promise.all([
-      get<Pick<Operations, 'pauses'>>('/api/pauses', signal),
-      get<Pick<Operations, 'budgets'>>('/api/budgets', signal),
-      get<Pick<Operations, 'senders'>>('/api/senders', signal),
+      call('GET /api/pauses', { signal }),
+      call('GET /api/budgets', { signal }),
+      call('GET /api/senders', { signal }),
     ])
     return { pauses, budgets, senders }
   }
@@ -53,7 +53,7 @@ export function Pauses({
   if (isShort && pauses.length === 0) return null
   async function resume(what: string): Promise<void> {
     setSaid(
-      await post('/api/resume', { what, by: 'the page' }).then(
+      await call('POST /api/resume', { body: { what, by: 'the page' } }).then(
         () => `${what} is resumed.`,
         (error: unknown) => describeException(error),
       ),

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { HookFields, HooksFields } from '../model/api/bench.ts'
-import { get } from './api.ts'
+import { call } from './api.ts'
 import { BenchView } from './bench.tsx'
 import { formatCount } from './format.ts'
 import { toEditorUrl } from './pipe.tsx'
@@ -23,7 +23,7 @@ export function useHooks(version: string): { readonly hooks: HooksFields | undef
 
   async function read(signal: AbortSignal): Promise<void> {
     try {
-      setHooks(await get<HooksFields>('/api/hooks', signal))
+      setHooks(await call('GET /api/hooks', { signal }))
       setProblem('')
     } catch (error) {
       if (!signal.aborted) setProblem(describeException(error, 'The hooks could not be read.'))

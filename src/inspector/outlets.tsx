@@ -2,7 +2,7 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { FindingFields, OutletsFields } from '../model/api/health.ts'
-import { get, post } from './api.ts'
+import { call } from './api.ts'
 import { formatCount, markUnseen } from './format.ts'
 import { go } from './place.ts'
 import { usePolled } from './polled.ts'
@@ -15,7 +15,7 @@ const everyMs = 15_000
 /** `version`: when it changes, the models and channels are read again. While the page is visible, they are also read at an interval. */
 export function Outlets({ version }: { version: string }): JSX.Element | null {
   const now = useNow(0)
-  const found = usePolled((signal) => get<OutletsFields>('/api/outlets', signal), { everyMs, version })
+  const found = usePolled((signal) => call('GET /api/outlets', { signal }), { everyMs, version })
   if (found === undefined || found.outlets.length === 0) return null
   const { heartbeats, read, outlets } = found
   return (
@@ -78,7 +78,7 @@ export function Doctor(): JSX.Element {
     setBusy(true)
     setSaid('Examining …')
     try {
-      setFindings((await post<{ findings: readonly FindingFields[] }>('/api/doctor')).findings)
+      setFindings((await call('POST /api/doctor')).findings)
       setSaid('')
     } catch (error) {
       setSaid(describeException(error))

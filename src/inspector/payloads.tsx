@@ -2,10 +2,10 @@
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { ShapeFields } from '../model/api/shapes.ts'
-import { get, toQuery } from './api.ts'
+import { call } from './api.ts'
 import { formatCount, markUnseen } from './format.ts'
 import { go } from './place.ts'
-import { captureFixture, toCapturePath, useSaid } from './said.ts'
+import { captureDelivery, useSaid } from './said.ts'
 import { Ago, Line, useNow } from './text.tsx'
 
 /** The maximum number of changes that are shown, the newest ones. */
@@ -21,7 +21,7 @@ export function Payloads({ hook, hasCode }: PayloadsProps): JSX.Element | null {
   const now = useNow(0)
   useEffect(() => {
     const ended = new AbortController()
-    void get<{ shapes: readonly ShapeFields[] }>(`/api/shapes?${toQuery({ hook })}`, ended.signal).then(
+    void call('GET /api/shapes', { query: { hook }, signal: ended.signal }).then(
       (found) => setShapes(found.shapes),
       () => undefined,
     )
@@ -80,7 +80,7 @@ export function Example({ id, hasCode, report }: ExampleProps): JSX.Element {
         show one
       </button>{' '}
       {hasCode && (
-        <button type="button" onClick={() => (report ?? reportHere)(captureFixture(toCapturePath(id)))}>
+        <button type="button" onClick={() => (report ?? reportHere)(captureDelivery(id))}>
           make it a fixture
         </button>
       )}{' '}

@@ -1,8 +1,9 @@
 // One refused request: who sent it, and why it was refused. With `hookloom dev`, also its body.
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
+import type { CallAnswer } from '../model/api/ask.ts'
 import type { RefusalFields } from '../model/api/refusals.ts'
-import { post, toQuery } from './api.ts'
+import { call } from './api.ts'
 import { markUnseen } from './format.ts'
 import { go } from './place.ts'
 import { copyText, useSaid } from './said.ts'
@@ -106,22 +107,14 @@ export function RefusalView({ refusal, request }: OpenedRefusal): JSX.Element {
   )
 }
 
-type Retried = {
-  readonly ran: number
-  readonly repeated: number
-  readonly stillRefused: number
-  readonly reasons: readonly { readonly reason: string; readonly count: number }[]
-  readonly next?: number | undefined
-}
-
 /** Verifies the kept requests of a hook again and runs the valid ones, in as many calls as needed. `isDry`: runs none. */
 async function retryRefused(hook: string | undefined, isDry: boolean): Promise<string> {
   const sum = { ran: 0, repeated: 0, stillRefused: 0 }
   const reasons = new Set<string>()
   let after: number | undefined
   do {
-    const query = toQuery({ hook, dryRun: isDry ? 'true' : undefined, after })
-    const part = await post<Retried>(`/api/refusals/retry?${query}`)
+    const query = { hook, dryRun: isDry ? 'true' : undefined, after }
+    const part: CallAnswer<'POST /api/refusals/retry'> = await call('POST /api/refusals/retry', { query })
     sum.ran += part.ran
     sum.repeated += part.repeated
     sum.stillRefused += part.stillRefused

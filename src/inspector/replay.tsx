@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { ReplayReport, UpdatedFixtures } from '../model/api/replay.ts'
 import type { StatusFields } from '../model/api/answers.ts'
 import type { HealthFields } from '../model/api/health.ts'
-import { post, toQuery } from './api.ts'
+import { call, toQuery } from './api.ts'
 import { markUnseen } from './format.ts'
 import { go, type PagePlace } from './place.ts'
 import { countRequests } from './group.tsx'
@@ -118,7 +118,7 @@ function useReplay(query: string, wanted: string, isConnected: boolean) {
       const { key, query: asked } = current
       setBusy(true)
       try {
-        const answer = await post<ReplayReport>(`/api/replay?${asked}`, undefined, signal)
+        const answer = await call('POST /api/replay', { query: Object.fromEntries(new URLSearchParams(asked)), signal })
         current.done = key
         if (asked !== current.query) continue
         setReport(answer)
@@ -167,7 +167,7 @@ function FailingFixtures({ problems, report }: FailingProps): JSX.Element {
   const failing = problems.filter(({ module }) => module !== undefined && !notLoaded.has(module))
   const update = async (module = '') => {
     setSaid(
-      await post<UpdatedFixtures>('/api/fixtures/update', { module }).then(describeUpdate, (error: unknown) =>
+      await call('POST /api/fixtures/update', { body: { module } }).then(describeUpdate, (error: unknown) =>
         describeException(error),
       ),
     )
@@ -203,7 +203,7 @@ function describeUpdate({ updated, failing: [first] }: UpdatedFixtures): string 
 /** The save that waits because of `hooks.transforms.hold`. */
 function HeldSave(): JSX.Element {
   const [said, setSaid] = useState('')
-  const publish = () => void post('/api/publish').catch((error: unknown) => setSaid(describeException(error)))
+  const publish = () => void call('POST /api/publish').catch((error: unknown) => setSaid(describeException(error)))
   return (
     <section class="problem" aria-label="A save that waits">
       <p>

@@ -1,7 +1,7 @@
 // The sentence that the page shows after a click on a button: the result of the work, or why it failed.
 import { useState } from 'preact/hooks'
 import type { CapturedFields } from '../model/api/replay.ts'
-import { post } from './api.ts'
+import { call } from './api.ts'
 
 export type Said = { readonly text: string; readonly isBad: boolean }
 
@@ -31,13 +31,15 @@ export function copyText(what: string, text: string): Promise<string> {
   )
 }
 
-/** Writes a request as a fixture of its transform. `path`: the API path for a kept delivery or for a typed request. */
-export async function captureFixture(path: string, request: object = {}): Promise<string> {
-  const { file, decision, removed, note } = await post<CapturedFields>(path, request)
+/** A sentence about a fixture that is being written. */
+export async function describeFixture(writing: Promise<Omit<CapturedFields, 'deliveryId'>>): Promise<string> {
+  const { file, decision, removed, note } = await writing
   const without = removed.length === 0 ? '' : ` Removed: ${removed.join(', ')}.`
   const failing = note === null ? '' : ` It fails until the code is fixed: ${note}`
   return `Created ${file}. It expects the decision ${decision}.${without}${failing}`
 }
 
-/** The API path that writes a kept delivery as a fixture. */
-export const toCapturePath = (deliveryId: string) => `/api/deliveries/${encodeURIComponent(deliveryId)}/capture`
+/** Writes a kept delivery as a fixture of its transform. */
+export function captureDelivery(id: string, body: { readonly name?: string } = {}): Promise<string> {
+  return describeFixture(call('POST /api/deliveries/{id}/capture', { params: { id }, body }))
+}

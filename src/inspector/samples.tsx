@@ -2,7 +2,7 @@
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { SampleFields } from '../model/api/bench.ts'
-import { get, toQuery } from './api.ts'
+import { call } from './api.ts'
 import { markUnseen } from './format.ts'
 
 /** Reads the samples of a hook again after each save. */
@@ -10,7 +10,7 @@ export function useSamples(hook: string, saved: string): readonly SampleFields[]
   const [samples, setSamples] = useState<readonly SampleFields[]>()
   useEffect(() => {
     const ended = new AbortController()
-    void get<{ samples: readonly SampleFields[] }>(`/api/samples?${toQuery({ hook })}`, ended.signal)
+    void call('GET /api/samples', { query: { hook }, signal: ended.signal })
       .then((found) => setSamples(found.samples))
       .catch(() => !ended.signal.aborted && setSamples([]))
     return () => ended.abort()

@@ -1,16 +1,8 @@
 // The list of sessions, and one session as a chat: its prompts, its replies and its recent events, with a mark on those that wait for its next turn.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import type {
-  EventFields,
-  MessageFields,
-  EventPage,
-  SessionPage,
-  SessionFields,
-  SessionRow,
-  ShownSession,
-} from '../model/api/sessions.ts'
-import { get, toQuery } from './api.ts'
+import type { EventFields, MessageFields, SessionFields, SessionRow, ShownSession } from '../model/api/sessions.ts'
+import { call } from './api.ts'
 import { Markdown } from './markdown.tsx'
 import { Prompt } from './parts.tsx'
 import { go, type PagePlace } from './place.ts'
@@ -40,13 +32,13 @@ export function Sessions({ place, version }: { place: PagePlace; version: number
   }, [place.session, gathered])
 
   async function read(signal: AbortSignal): Promise<void> {
-    const page = await get<SessionPage>('/api/sessions?limit=200', signal)
+    const page = await call('GET /api/sessions', { query: { limit: 200 }, signal })
     setSessions(page.sessions.toReversed())
     setProblem('')
     if (slash < 0) return setShown(undefined)
-    const path = `/api/sessions/${encodeURIComponent(sessionKey)}?${toQuery({ agentId })}`
-    const session = await get<ShownSession>(path, signal)
-    const recent = await get<EventPage>('/api/events?limit=500', signal)
+    const asked = { params: { key: sessionKey }, query: { agentId }, signal }
+    const session = await call('GET /api/sessions/{key}', asked)
+    const recent = await call('GET /api/events', { query: { limit: 500 }, signal })
     const own = recent.events.filter((event) => event.agentId === agentId && event.sessionKey === sessionKey)
     setShown({ session, events: own })
   }

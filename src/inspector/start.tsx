@@ -1,8 +1,8 @@
 // The view of a gateway that has received no request yet: where to send a request, and a button that sends one.
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import type { HooksFields, SampleFields, SentFields } from '../model/api/bench.ts'
-import { get, post, toQuery } from './api.ts'
+import type { HooksFields } from '../model/api/bench.ts'
+import { call } from './api.ts'
 import { markUnseen } from './format.ts'
 import { useHooks } from './hooks.tsx'
 import { go } from './place.ts'
@@ -29,12 +29,12 @@ function FirstSteps({ all: { hooks, hooksUrl } }: { all: HooksFields }): JSX.Ele
   ].join('\n')
 
   async function send(): Promise<string> {
-    const { samples } = await get<{ samples: readonly SampleFields[] }>(`/api/samples?${toQuery({ hook })}`)
+    const { samples } = await call('GET /api/samples', { query: { hook } })
     const sample = samples.find(({ kind }) => kind !== 'kept')
     const mappings = hooks.find(({ name }) => name === hook)?.mappings ?? []
     const typed = { hook, headers: {}, query: {}, body: buildPayload(mappings) }
     const request = sample === undefined || sample.kind === 'kept' ? typed : sample.request
-    const { status, body } = await post<SentFields>('/api/send', request)
+    const { status, body } = await call('POST /api/send', { body: request })
     if (status >= 400) throw new Error(`The hook answered ${status}: ${body.slice(0, 300)}`)
     return 'It is sent.'
   }

@@ -1,8 +1,8 @@
 // The draft of a template on the bench of a hook. It is tried at once, and saved after a click.
 import type { JSX } from 'preact'
 import { useRef } from 'preact/hooks'
-import type { HookFields, MadeTransformFields, SavedMappingFields } from '../model/api/bench.ts'
-import { post } from './api.ts'
+import type { HookFields } from '../model/api/bench.ts'
+import { call } from './api.ts'
 import { TemplateField } from './completion.tsx'
 import { copyText } from './said.ts'
 import { Line } from './text.tsx'
@@ -49,22 +49,15 @@ export function TemplateBox({
     current.focus()
   }
   const save = async () => {
-    const {
-      file,
-      mappingId: saved,
-      shadowedBy,
-    } = await post<SavedMappingFields>('/api/mappings', {
-      hook,
-      template,
-      ...(mappingId === undefined ? {} : { mappingId }),
-    })
+    const made = await call('POST /api/mappings', { body: { hook, template: template ?? '', mappingId } })
+    const { file, mappingId: saved, shadowedBy } = made
     onChange({ mappingId: saved })
     const shadow =
       shadowedBy === null ? '' : ` But the mapping "${shadowedBy}" comes first and may take the same requests.`
     return `The mapping "${saved}" is saved in ${file}.${shadow}`
   }
   const makeTransform = async (button: HTMLButtonElement) => {
-    const { file } = await post<MadeTransformFields>('/api/transforms', toTypedRequest(hook, typed))
+    const { file } = await call('POST /api/transforms', { body: toTypedRequest(hook, typed) })
     // the new mapping removes the button
     if (document.activeElement === button) focusLater('edit-template')
     onChange({ template: undefined, mappingId: undefined })
