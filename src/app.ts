@@ -7,34 +7,43 @@ import { createMappingWarner } from './replay/path-warnings.ts'
 import { createReplayer } from './replay/replayer.ts'
 import { createShadows } from './replay/shadow.ts'
 import { createReload } from './reload/reload.ts'
-import { rememberSaves } from './reload/saves.ts'
-import type { Live } from './reload/live-types.ts'
+import { createSaveMemory } from './reload/saves.ts'
+import type { Live, SwapListener } from './reload/live-types.ts'
 import { loadConfig } from './config/config.ts'
 import { createConfigMemory } from './config/config-memory.ts'
 import { createTransformRuntime } from './transforms/runtime.ts'
 import { toLocalUrl } from './base/http.ts'
 import { newId } from './base/id.ts'
+import { notifyAll } from './base/listeners.ts'
 import { type Log, silentLog, withLevel, withoutQuotes } from './model/log.ts'
 import { toHandedSecretsFile, describeStorePlace, toStorePlace } from './model/places.ts'
 import type { Generation } from './pipeline/generation.ts'
-import type { StateReader } from './pipeline/state.ts'
 import { createPinnedFetch, type Transport } from './pipeline/verifiers/pinned-fetch.ts'
 import { writeAddress } from './config/address.ts'
 import { createAdminApp } from './http/admin.ts'
 import { openAccess } from './http/stored-tokens.ts'
-import { createAuditor, noteStartAndSaves, noteSecret, noteStop } from './http/audit.ts'
+import { createAuditor, noteReload, noteStart, noteSecret, noteStop } from './http/audit.ts'
 import { createAdmission } from './http/admission.ts'
 import { createChanges, withChanges } from './store/changes.ts'
 import { createClientLookup, createPeerLookup, createUnnamedProxies } from './http/client.ts'
 import { createMetrics } from './http/metrics.ts'
+import { createArrivals } from './deliveries/arrivals.ts'
 import { createDrain } from './deliveries/drain.ts'
+import { countStored, type OnDecided, type OnRepeated, type OnStored, reportParked } from './deliveries/listeners.ts'
+import { logStored } from './deliveries/log-lines.ts'
+import { createModuleState } from './deliveries/module-state.ts'
+import { createSettler } from './deliveries/settle.ts'
 import { createHandshakeSecrets, withSaveListener } from './http/handshake-secrets.ts'
 import { createMailbox } from './deliveries/mailbox.ts'
 import { createNode } from './jobs/node.ts'
 import { createReadiness } from './http/readiness.ts'
 import { createRecovery } from './deliveries/recovery/recovery.ts'
+import { createEntry } from './http/entry.ts'
 import { createReceiver } from './http/receive.ts'
-import { createRepeats } from './deliveries/repeats.ts'
+import { createRefuser, describeRefusal, logInternalError, type OnRefused } from './http/refuse.ts'
+import { createRuns } from './http/runs.ts'
+import { recordRefusal } from './http/spans.ts'
+import { createRepeats, toRepeatedDelivery } from './deliveries/repeats.ts'
 import { createQuarantine } from './deliveries/refused/quarantine.ts'
 import { createRefusedCalls } from './deliveries/refused/calls.ts'
 import { createSealKeys } from './deliveries/refused/seal.ts'
@@ -141,35 +150,39 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const auditor = createAuditor({ store, gateway: node.id, isLoggedAsInfo: !development, log })
   stops.add('the audit log', () => auditor.stop())
   const metrics = createMetrics({ store, config: () => generation().config, clock, version: options.version })
-  const { meter, minutes, hookCounts } = metrics
+  const { meter } = metrics
 
   // 2. The first generation: configuration, mappings and modules.
   const runtime = createTransformRuntime({ clock, log })
   stops.add('the threads of the transforms', () => runtime.close())
   const share = engine === 'postgres' ? createSharing({ store, clock, log, generation: () => generation() }) : noSharing
   stops.add('what gateways share', () => share.stop())
-  const handed = share.handed(createHandshakeSecrets({ file: toHandedSecretsFile(dir), clock }))
+  const sharedSecrets = share.handed(createHandshakeSecrets({ file: toHandedSecretsFile(dir), clock }))
   const fetchPinned = createPinnedFetch({ now: clock, ...(options.transport && { transport: options.transport }) })
   const live = createReload({
     dir,
     env,
     load: async (wanted) => ({ transforms: await runtime.load(wanted), inputs: runtime.inputs() }),
     onConfig: createConfigMemory({ dir, env }),
-    verifierTools: (secretsName) => ({ fetch: fetchPinned, now: clock, handed: () => handed.find(secretsName) }),
+    verifierTools: (secretsName) => ({ fetch: fetchPinned, now: clock, handed: () => sharedSecrets.find(secretsName) }),
     log,
     clock,
     meter,
     parkedFor: (module) => store.countParkedFor(module),
     compareKept: (...generations) => replayer.compareGenerations(...generations),
     onReload: () => void shadows.refresh(),
+    onSwap: (next, swap) => onSwap(next, swap),
+    onReport: (report) => noteReload(auditor, report),
   })
   stops.add('the watcher of the configuration', () => live.close())
   await live.start()
   const { current: generation, acquire } = live
-  stops.add('the remembered saves', rememberSaves(live, { dir, clock, log }))
+  const saves = createSaveMemory(live, { dir, clock, log })
+  stops.add('the remembered saves', () => saves.stop())
+  saves.remember()
   runtime.serve(generation().transforms)
 
-  // 3. The parts that run jobs, waiting deliveries and the mailbox.
+  // 3. The parts that run jobs, and those that are told of deliveries.
   const jobs = createJobs({
     duties,
     dir,
@@ -183,58 +196,143 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     meter,
     log,
   })
-  const { onAccepted, onParked, reportSecret, alert, testAlert, lookForJobs, slots } = jobs
-  const keepByDefault = development ? keptInDevelopment : false
-  const stopping = new AbortController()
-  const readState: StateReader = (name) => rerunner.state.read(name)
-  const shadows = createShadows({ dir, generation, readState, clock, newId, meter, log })
+  const { alert, lookForJobs } = jobs
+  const state = createModuleState({ store, clock, log })
+  const shadows = createShadows({ dir, generation, readState: state.read, clock, newId, meter, log })
   stops.add('the shadows of the transforms', () => shadows.stop())
-  const stored = { generation, acquire, store, leases, clock, newId, keepByDefault, log }
-  const rerunnerParts = { ...stored, lookForNew: jobs.lookForNew, onAccepted, onParked, onDecided: shadows.note }
-  const rerunner = new Rerunner({ ...rerunnerParts, stopping: stopping.signal })
-  const { createReplayThreads: createThreads } = runtime
-  const disk = { current: generation, edited: live.requireEdited, reload: live.reload }
-  const replayParts = { dir, ...disk, createThreads, store, newId }
-  const replayer = createReplayer(replayParts)
-  // one id for all prompts, so that a shown prompt does not change at each keystroke; no agent reads these prompts
-  const boundaryId = randomBytes(8).toString('hex')
-  const { capture } = replayer
-  const benchParts = { ...replayParts, env, savesTemplates: development, makeTransform, capture, clock }
-  const bench = createHookBench({
-    ...benchParts,
-    renderPrompt: (planned) =>
-      planned.kind === 'agent' ? buildPrompt({ planned, newBoundaryId: () => boundaryId }) : undefined,
-  })
-  stops.add('the bench', () => bench.close())
-  const drain = createDrain({ store, rerunner, generation, leases, log })
-  const throttle = (scope: string) => share.throttle(scope, createThrottle({ clock }))
-  const signers = throttle('signers')
-  const unnamedProxies = createUnnamedProxies(() => generation().config.server.trustedProxies)
   const repeats = createRepeats({ store, clock, meter, log })
   const senders = createSenderWatch({ store, generation, clock, duty: duties.senders, alert, log })
   const shapes = createShapeLearner({ store, development, watched: { generation, alert }, onShapeWritten, log })
-  const inboxParts = { dir, env: settings, generation, store, rerunner, repeats, clock, newId, log }
-  const pushGate = (proxies: readonly string[]) => ({ ...signers, clientOf: createClientLookup(proxies) })
-  const recovery = createRecovery({ ...inboxParts, duty: duties.recovery, alert: jobs.reportRecovery })
-  const mailbox = createMailbox({ ...inboxParts, duty: duties.mailbox, pushGate })
+  const refusals = new Refusals(development)
+  const refusalLog = createRefusalLog(log)
 
-  // 4. The work when a new generation goes live, and when a module may be called again.
-  live.onSwap(createMappingWarner({ dir, store, log }))
+  // 4. The listeners, in the order of their calls. Those of the stop are in `stops`, in the reverse order.
+  const onStored: OnStored = notifyAll(log, [
+    (stored) => countStored(stored, meter),
+    (stored) => logStored(stored, log),
+    (stored) => reportParked(stored, jobs.onParked),
+    senders.onStored,
+    ({ kind, delivery, hook }) => kind === 'new' && shapes.note(delivery, hook),
+    ({ settlement }) => jobs.onAccepted(settlement.jobs),
+  ])
+  const onDecided: OnDecided = notifyAll(log, [shadows.note])
+  const onRepeated: OnRepeated = notifyAll(log, [
+    senders.onRepeated,
+    ({ delivery, hook, first }) => repeats.note(toRepeatedDelivery(delivery, hook, first)),
+  ])
+  const onRefused: OnRefused = notifyAll(log, [
+    ({ problem, label }) => meter('refusals', { code: problem.code, hook: label }),
+    recordRefusal,
+    ({ refusal }) => refusals.add(refusal),
+    ({ refusal, headers, generation: current }) => senders.noteRefused(refusal, headers, current),
+    (refused) => (development ? log.info({}, describeRefusal(refused)) : refusalLog.count(refused.refusal)),
+    (refused) => logInternalError(refused, log),
+  ])
+  const onSwap = notifyAll<Parameters<SwapListener>>(log, [
+    saves.remember,
+    createMappingWarner({ dir, store, log }),
+    (next) => {
+      level = next.config.server.log
+      maxWaitingBytes = next.config.store.maxWaitingBytes
+    },
+    (next) => runtime.serve(next.transforms),
+    jobs.refresh,
+    (next) => mailbox.apply(next.config),
+    () => recovery.apply(),
+    () => void node.join(),
+    (_next, { retryable, retired }) => {
+      void drain.drain(retryable)
+      // the last requests of the previous generation may have parked deliveries too
+      void retired.then(() => drain.drain(retryable))
+    },
+  ])
+
+  // 5. The parts that settle deliveries, also those that wait or come from elsewhere.
+  const stopping = new AbortController()
+  const settler = createSettler({
+    store,
+    state,
+    clock,
+    newId,
+    keepByDefault: development ? keptInDevelopment : false,
+    lookForNew: jobs.lookForNew,
+    onStored,
+    onDecided,
+  })
+  const rerunner = new Rerunner({
+    generation,
+    acquire,
+    store,
+    settler,
+    leases,
+    clock,
+    newId,
+    stopping: stopping.signal,
+    log,
+  })
+  const drain = createDrain({ store, rerunner, generation, leases, log })
   runtime.onRetry((module) => void drain.drain([module], { again: true }))
-  live.onSwap((next, { retryable, retired }) => {
-    level = next.config.server.log
-    maxWaitingBytes = next.config.store.maxWaitingBytes
-    runtime.serve(next.transforms)
-    jobs.refresh()
-    mailbox.apply(next.config)
-    recovery.apply()
-    void node.join()
-    void drain.drain(retryable)
-    // the last requests of the previous generation may have parked deliveries too
-    void retired.then(() => drain.drain(retryable))
+  const signers = share.throttle('signers', createThrottle({ clock }))
+  const recovery = createRecovery({
+    generation,
+    store,
+    rerunner,
+    duty: duties.recovery,
+    alert: jobs.reportRecovery,
+    clock,
+    newId,
+    log,
+  })
+  const mailbox = createMailbox({
+    dir,
+    env: settings,
+    generation,
+    store,
+    rerunner,
+    repeats,
+    duty: duties.mailbox,
+    pushGate: (proxies) => ({
+      clientOf: createClientLookup(proxies),
+      readLockSeconds: signers.readLockSeconds,
+      fail: signers.fail,
+    }),
+    clock,
+    newId,
+    log,
   })
 
-  // 5. The start: first jobs, then the ports, then waiting deliveries.
+  // 6. The parts that run code without jobs.
+  const createThreads = runtime.createReplayThreads
+  const edited = live.requireEdited
+  const replayer = createReplayer({
+    dir,
+    current: generation,
+    edited,
+    reload: live.reload,
+    createThreads,
+    store,
+    newId,
+  })
+  // one id for all prompts, so that a shown prompt does not change at each keystroke; no agent reads these prompts
+  const boundaryId = randomBytes(8).toString('hex')
+  const bench = createHookBench({
+    dir,
+    env,
+    current: generation,
+    edited,
+    createThreads,
+    store,
+    savesTemplates: development,
+    makeTransform,
+    capture: replayer.capture,
+    renderPrompt: (planned) =>
+      planned.kind === 'agent' ? buildPrompt({ planned, newBoundaryId: () => boundaryId }) : undefined,
+    clock,
+    newId,
+  })
+  stops.add('the bench', () => bench.close())
+
+  // 7. The start: first jobs, then the ports, then waiting deliveries.
   jobs.start()
   stops.add('the jobs', () => jobs.stop({ graceMs }), { limitMs: 2 * graceMs })
   stops.add('the duties of this gateway', () => node.stop())
@@ -244,33 +342,94 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   stops.add('the watch of the senders', senders.start())
   stops.add('the mailbox', () => mailbox.stop())
   stops.add('the questions to senders', () => recovery.stop())
-  const [refusals, keys] = [new Refusals(development), createSealKeys()]
+  const keys = createSealKeys()
   const quarantine = createQuarantine({ store, generation, keys, clock, log })
   stops.add('the refused requests that are kept', () => quarantine.stop())
-  const saved = withSaveListener(handed, (name) => reportSecret(noteSecret(auditor, generation(), name)))
-  const known = { refusals, repeats, quarantine, handed: saved }
-  const shared = { ...rerunnerParts, rerunner, ...known, senders, shapes, lookForJobs, auditor }
-  const { port = config.server.port, adminPort = config.server.adminPort } = options
-  const edge = { bodyTimeoutMs, keepAliveTimeoutMs, ports: { hooks: port, admin: adminPort }, log }
-  const replays = { ...replayer, publish: live.publish, shadows: shadows.list }
-  const shown = { dir, testAlert, changes, replayer: replays, bench, minutes, hookCounts, slots, hooksUrl: () => url }
-  const peerOf = createPeerLookup(() => generation().config.server.trustedProxies)
-  const readiness = createReadiness({ store, peerOf, log })
-  const watched = { drain, recovery, metrics, unnamedProxies, readiness, status: readStatus }
+  const handed = withSaveListener(sharedSecrets, (name) => jobs.reportSecret(noteSecret(auditor, generation(), name)))
   const access = await openAccess({ store, clock, log })
   stops.add('the tokens of the store', () => access.tokens.stop())
-  const admission = createAdmission({ access, tokens: throttle('tokens'), signers, unnamedProxies })
-  const refusalLog = createRefusalLog(log)
+  const tokens = share.throttle('tokens', createThrottle({ clock }))
+  const unnamedProxies = createUnnamedProxies(() => generation().config.server.trustedProxies)
+  const admission = createAdmission({ access, tokens, signers, unnamedProxies })
   stops.add('the log of refusals', () => refusalLog.stop())
-  const receiver = createReceiver({ ...shared, access, meter, admission, refusalLog, development })
-  const token = () => generation().config.gateway.token
-  const refused = createRefusedCalls({ store, keys, token, quarantine, receiveRefused: receiver.receiveRefused })
-  const adminApp = createAdminApp({ ...shared, ...shown, ...watched, access, refused, adminHost })
-  const admin = await listen(adminApp, { host: adminHost, port: adminPort, ...edge })
+  const runs = createRuns({ store, access, auditor, generation, lookForJobs, clock, log })
+  const receiver = createReceiver({
+    generation,
+    acquire,
+    entry: createEntry({ admission, handed, refusals, quarantine }),
+    arrivals: createArrivals({ store, settler, rerunner, onRepeated, clock, newId, development }),
+    runs,
+    refuse: createRefuser({ admission, quarantine, onRefused, clock, development }),
+    refusals,
+    quarantine,
+  })
+  const peerOf = createPeerLookup(() => generation().config.server.trustedProxies)
+  const readiness = createReadiness({ store, peerOf, log })
+  const adminApp = createAdminApp({
+    dir,
+    adminHost,
+    generation,
+    status: readStatus,
+    store,
+    changes,
+    slots: jobs.slots,
+    minutes: metrics.minutes,
+    hookCounts: metrics.hookCounts,
+    metrics,
+    hooksUrl: () => url,
+    refusals,
+    refused: createRefusedCalls({
+      store,
+      keys,
+      token: () => generation().config.gateway.token,
+      quarantine,
+      receiveRefused: receiver.receiveRefused,
+    }),
+    rerunner,
+    drain,
+    recovery,
+    access,
+    auditor,
+    handed,
+    unnamedProxies,
+    readiness,
+    replayer: {
+      replay: replayer.replay,
+      decideLive: replayer.decideLive,
+      capture: replayer.capture,
+      updateFixtures: replayer.updateFixtures,
+      coverage: replayer.coverage,
+      publish: live.publish,
+      shadows: shadows.list,
+    },
+    bench,
+    testAlert: jobs.testAlert,
+    lookForJobs,
+    clock,
+    newId,
+    log,
+  })
+  const ports = { hooks: options.port ?? config.server.port, admin: options.adminPort ?? config.server.adminPort }
+  const admin = await listen(adminApp, {
+    host: adminHost,
+    port: ports.admin,
+    ports,
+    bodyTimeoutMs,
+    keepAliveTimeoutMs,
+    log,
+  })
   stops.add('the admin port', () => admin.close(0))
   await node.join()
   const hookApp = createHookApp({ receive: receiver.receive, readiness, newId: randomUUID, log })
-  const hooks = await listen(hookApp, { host, port, peerOf, ...edge })
+  const hooks = await listen(hookApp, {
+    host,
+    port: ports.hooks,
+    ports,
+    peerOf,
+    bodyTimeoutMs,
+    keepAliveTimeoutMs,
+    log,
+  })
   stops.add('the hook port', () => hooks.close(graceMs), { limitMs: 2 * graceMs })
   url = `http://${host.includes(':') ? `[${host}]` : host}:${hooks.port}${config.hooks.path}`
   void node.join()
@@ -284,17 +443,18 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   stops.add('the deletion of old deliveries', () => retention.stop())
   // added last, so stopped first: a balancer must know of the stop before the hook port closes, and no waiting request may delay it
   stops.add('the balancers', () => readiness.retire(graceMs), { limitMs: 2 * graceMs })
-  stops.add('the requests that wait', receiver.stopWaiting)
+  stops.add('the requests that wait', runs.stopWaiting)
   void drain.resume()
   node.start({ jobs, drain, recovery, mailbox: { apply: () => mailbox.apply(generation().config) } })
-  noteStartAndSaves(auditor, info(), live)
+  noteStart(auditor, info())
   await live.watch()
   const { status, reload } = live
   return { url, adminUrl, generation, status, reload, stop: (signal) => noteStop(auditor, signal, stops.run) }
 
   /** The state of the saved files, and the problems of the mailbox. */
   function readStatus() {
-    const [status, troubles] = [live.status(), mailbox.problems()]
-    return { ...status, degraded: status.degraded || troubles.length > 0, problems: [...status.problems, ...troubles] }
+    const saved = live.status()
+    const troubles = mailbox.problems()
+    return { ...saved, degraded: saved.degraded || troubles.length > 0, problems: [...saved.problems, ...troubles] }
   }
 }

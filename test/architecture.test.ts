@@ -146,6 +146,28 @@ describe('the rooms of src/ and their floors', () => {
   })
 })
 
+describe('the parts of a part', () => {
+  /** The keys of a type of the source that has no other braces, such as `ReceiverParts`. */
+  function keysOf(file: string, type: string): string[] {
+    const text = readFileSync(join(root, file), 'utf8')
+    const [, fields = ''] = new RegExp(`^type ${type} = \\{\\n([^]*?)^\\}`, 'm').exec(text) ?? []
+    return [...fields.matchAll(/^ {2}readonly (\w+)\??:/gm)].map(([, key = '']) => key)
+  }
+
+  // what is told of deliveries is in a list of listeners, and no part of those that handle them
+  test.each([
+    ['src/http/receive.ts', 'ReceiverParts'],
+    ['src/http/refuse.ts', 'RefuserParts'],
+    ['src/deliveries/arrivals.ts', 'ArrivalsParts'],
+    ['src/deliveries/settle.ts', 'SettlerParts'],
+    ['src/deliveries/rerun.ts', 'RerunnerParts'],
+  ])('%s gets at most ten parts', (file, type) => {
+    const keys = keysOf(file, type)
+    expect(keys.length).toBeGreaterThan(3)
+    expect(keys.slice(10)).toEqual([])
+  })
+})
+
 describe('exported names', () => {
   const texts = files.map((file) => [file, readFileSync(join(root, file), 'utf8')] as const)
   const exported = /^export (?:async )?(?:function|const|let|class|type|interface) (\w+)/gm

@@ -16,7 +16,7 @@ import {
 const name = 'hookloom'
 
 /** Whether an SDK is registered. It may be registered after the gateway starts. */
-export function isTraced(): boolean {
+function isTraced(): boolean {
   const provider = trace.getTracerProvider()
   return !(provider instanceof ProxyTracerProvider) || provider.getDelegateTracer(name) !== undefined
 }

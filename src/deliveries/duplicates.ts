@@ -75,7 +75,7 @@ type DedupeHandlers = {
 }
 
 /** `rerunsRedeliveries`: a redelivery of a sender is a new delivery, so that developers can edit and redeliver. */
-export function createDeduplicator(store: Store, rerunsRedeliveries: boolean) {
+export function createDeduplicator(store: Pick<Store, 'findAnswer' | 'forget'>, rerunsRedeliveries: boolean) {
   const inFlight = new Map<string, Promise<unknown>>()
 
   return async function once({ key, isDeliveryId }: Dedupe, handlers: DedupeHandlers): Promise<Answer> {

@@ -1,7 +1,40 @@
-// What the parts of a gateway are told of deliveries.
+// What the parts of a gateway are told of deliveries. The lists of listeners are in `app.ts`, in the order of their calls. No listener delays an answer.
 import type { Delivery } from '../model/delivery.ts'
+import { hopsHeader, readHops } from '../model/hops.ts'
+import type { Meter } from '../model/log.ts'
 import type { Decision } from '../pipeline/decision.ts'
 import type { Generation } from '../pipeline/generation.ts'
+import { type Hook, toHookLabel } from '../pipeline/hook.ts'
+import type { DeliveryAnswer, Settlement } from '../store/records.ts'
+
+/** A delivery that was stored, or whose outcome was stored. `at`: the time after the commit, in milliseconds since the epoch. */
+export type StoredDelivery = NewRow | SettledRow
+
+type Stored = { readonly hook: Hook; readonly settlement: Settlement; readonly at: number }
+/** `isLate`: the request was refused when it arrived. */
+type NewRow = Stored & {
+  readonly kind: 'new'
+  readonly delivery: Delivery
+  readonly client: string
+  readonly isLate: boolean
+}
+/** `before`: the state of the delivery until now. */
+type SettledRow = Stored & {
+  readonly kind: 'settled'
+  readonly delivery: NamedDelivery
+  readonly before: 'pending' | 'parked'
+}
+export type NamedDelivery = Pick<Delivery, 'id' | 'method' | 'path' | 'headers' | 'source' | 'event' | 'receivedAt'>
+
+export type OnStored = (stored: StoredDelivery) => void
+
+/** Called when a request repeats the delivery `first`. */
+export type OnRepeated = (
+  repeated: Pick<NewRow, 'delivery' | 'hook' | 'client' | 'isLate'> & { readonly first: DeliveryAnswer },
+) => void
+
+/** Called when a decision is stored, or refuses the request. If the delivery has no answer yet, the call comes before the answer. */
+export type OnDecided = (delivery: Delivery, decision: Decision, generation: Generation) => void
 
 /** Called when a delivery becomes parked. */
 export type OnParked = (parked: {
@@ -11,8 +44,23 @@ export type OnParked = (parked: {
   readonly hops: number
 }) => void
 
-/**
- * Called when the decision of a mapping with code is stored or refuses the request; for other decisions, it may be called. If the delivery has no
- * answer yet, the call comes before the answer. Must not throw.
- */
-export type OnDecided = (delivery: Delivery, decision: Decision, generation: Generation) => void
+/** Whether a delivery became parked, and was not parked before. */
+export function isParkedNow(stored: StoredDelivery): boolean {
+  const { state, problem } = stored.settlement
+  return state === 'parked' && problem !== undefined && !(stored.kind === 'settled' && stored.before === 'parked')
+}
+
+export function reportParked(stored: StoredDelivery, onParked: OnParked): void {
+  if (!isParkedNow(stored)) return
+  const { delivery, settlement } = stored
+  const { id: deliveryId, path: hook, headers } = delivery
+  onParked({ deliveryId, hook, waitsFor: settlement.waitsFor, hops: readHops(headers[hopsHeader] ?? '') })
+}
+
+/** Counts a new delivery, and measures the time of its request. */
+export function countStored(stored: StoredDelivery, meter: Meter): void {
+  if (stored.kind !== 'new') return
+  const { delivery, hook, settlement, isLate, at } = stored
+  const seconds = isLate ? undefined : (at - delivery.receivedAt) / 1_000
+  meter('deliveries', { outcome: settlement.state, hook: toHookLabel(hook, delivery.path) }, seconds)
+}

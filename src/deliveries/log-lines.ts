@@ -1,48 +1,35 @@
 // The log line of a delivery. It never quotes a payload.
 import { formatCommand } from '../base/shell.ts'
-import type { Settlement } from '../store/records.ts'
 import type { Delivery } from '../model/delivery.ts'
-import { hopsHeader, readHops } from '../model/hops.ts'
 import type { Log } from '../model/log.ts'
-import type { OnParked } from './listeners.ts'
 import type { Hook } from '../pipeline/hook.ts'
+import { isParkedNow, type StoredDelivery } from './listeners.ts'
 
-/** Writes the log line of a delivery, and reports a parked one. `before`: its state until now; undefined for a new one. */
-export function logDelivery(
-  { log, onParked }: { readonly log: Log; readonly onParked?: OnParked | undefined },
-  delivery: Pick<Delivery, 'id' | 'method' | 'path' | 'headers' | 'source' | 'event' | 'receivedAt'>,
-  settlement: Settlement,
-  {
-    now,
-    before,
-    hook,
-  }: { now: number; before?: 'pending' | 'parked' | 'refused' | undefined; hook: Pick<Hook, 'mappings' | 'senders'> },
-): void {
+/** Writes the log line of a delivery that was stored. A delivery that is parked again has none: it was reported when it was parked. */
+export function logStored(stored: StoredDelivery, log: Log): void {
+  const { delivery, hook, settlement, at } = stored
   const { id: deliveryId, method, path } = delivery
   const { source, event } = findKnownWords(delivery, hook)
   const { state, problem, mappingId, warning } = settlement
   if (state === 'parked' && problem !== undefined) {
-    // a delivery that was parked before was reported when it was parked
-    if (before === 'parked') return
+    if (!isParkedNow(stored)) return
     const text = `parked: ${problem.detail} "${formatCommand`hookloom show ${deliveryId}`}" shows the details.`
     log.error({ deliveryId, hook: path }, text)
-    onParked?.({
-      deliveryId,
-      hook: path,
-      waitsFor: settlement.waitsFor,
-      hops: readHops(delivery.headers[hopsHeader] ?? ''),
-    })
     return
   }
   if (warning !== undefined) log.warn({ deliveryId, hook: path, mappingId }, `${mappingId}: ${warning}`)
   const actions = settlement.jobs.filter(({ planned }) => 'action' in planned).map(({ planned }) => planned.kind)
   const outcome = actions.length > 3 ? `${actions.length} actions` : actions.join(', ') || state
-  const tookMs = now - delivery.receivedAt
-  const took = before === 'parked' || before === 'refused' ? `was ${before}` : `${tookMs} ms`
+  const tookMs = at - delivery.receivedAt
   log.info(
     { deliveryId, delivery: { method, hook: path, source, event, state, mappingId, actions, tookMs } },
-    `${method} ${path}${event === undefined ? '' : ` ${event}`} → ${outcome}  ${took}  ${deliveryId}`,
+    `${method} ${path}${event === undefined ? '' : ` ${event}`} → ${outcome}  ${describeTime(stored, tookMs)}  ${deliveryId}`,
   )
+}
+
+function describeTime(stored: StoredDelivery, tookMs: number): string {
+  if (stored.kind === 'new') return stored.isLate ? 'was refused' : `${tookMs} ms`
+  return stored.before === 'parked' ? 'was parked' : `${tookMs} ms`
 }
 
 /**

@@ -48,11 +48,6 @@ export async function writeDecision<Written>(
   }
 }
 
-/** Whether a decision moves cursors. Any other decision is stored in one statement. */
-export function movesCursors(decision: Decision): boolean {
-  return (decision.kind === 'accept' && decision.once !== undefined) || listStateChanges(decision).length > 0
-}
-
 function readTaken(value: string | undefined): Taken | undefined {
   const [, until, deliveryId] = /^(\d+) (.+)$/.exec(value ?? '') ?? []
   return until === undefined || deliveryId === undefined ? undefined : { until: Number(until), deliveryId }

@@ -124,6 +124,8 @@ export function readAuditEntry({ number, entry, hash }: AuditRow): AuditFields {
   )
 }
 
+type AuditNotes = Pick<Auditor, 'note'>
+
 /** The parts of a reload that an entry shows: those of `ReloadReport`, and the saved files. */
 type Reload = {
   readonly generation: string
@@ -135,14 +137,12 @@ type Reload = {
 }
 
 /** Notes a save, unless it changed nothing and was valid. */
-function noteReload({ note }: Pick<Auditor, 'note'>, { generation, swapped, held, files, why }: Reload): void {
+export function noteReload({ note }: AuditNotes, { generation, swapped, held, files, why }: Reload): void {
   if (!swapped && why === undefined && !held) return
   const by = { kind: 'save', name: files.length === 0 ? 'the config directory' : files.join(', ') } as const
   const reason = held ? 'The save is held back until somebody publishes it.' : (why ?? null)
   note({ by, act: 'reload', target: generation, outcome: swapped ? 'done' : 'refused', reason })
 }
-
-type AuditNotes = Pick<Auditor, 'note'>
 
 /** Notes that a sender gave its secret, and returns the id of the mapping; if the mapping was removed, the name of its secrets. */
 export function noteSecret(
@@ -162,14 +162,8 @@ const program = { kind: 'command', name: `process ${process.pid}` } as const
 
 type Started = { readonly generation: string; readonly version: string }
 
-/** Notes that the program started, and notes each save from then on. */
-export function noteStartAndSaves(
-  { note }: AuditNotes,
-  { generation, version }: Started,
-  { onReload }: { onReload(listener: (reload: Reload) => void): void },
-): void {
+export function noteStart({ note }: AuditNotes, { generation, version }: Started): void {
   note({ by: program, act: 'start', target: generation, details: { version }, outcome: 'done' })
-  onReload((reload) => noteReload({ note }, reload))
 }
 
 /** Notes who ends the program, then calls `run`, which ends it. */

@@ -2,10 +2,11 @@
 import type { Generation } from '../pipeline/generation.ts'
 import { type Admission, readToken, toHeaders } from './admission.ts'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type DeliveryHead, isRunPath } from '../model/delivery.ts'
+import { isRunPath } from '../model/delivery.ts'
 import { Problem, toProblem, type TraceEntry } from '../model/problem.ts'
-import { type Hook, isHookOpen, type SignedMapping } from '../pipeline/hook.ts'
+import { isHookOpen, type SignedMapping } from '../pipeline/hook.ts'
 import { checkProofs, listSigned, openRequest } from '../pipeline/proofs.ts'
+import type { AdmittedRequest } from '../deliveries/arrivals.ts'
 import type { Quarantine } from '../deliveries/refused/quarantine.ts'
 import { unclaimedReason } from '../deliveries/refused/reasons.ts'
 import type { RawRequest } from '../deliveries/refused/seal.ts'
@@ -30,17 +31,11 @@ export type Incoming = {
 
 /** A request that was admitted, with its inflated body; the answer to a sender's handshake; or a request for a run. */
 export type EntryResult =
-  | {
-      readonly kind: 'delivery'
-      readonly hook: Hook
-      readonly head: DeliveryHead
-      readonly body: Uint8Array<ArrayBuffer>
-      /** The result of each proof. */
-      readonly trace: readonly TraceEntry[]
-      readonly client: string
-    }
+  | (AdmittedRequest & { readonly kind: 'delivery' })
   | { readonly kind: 'handshake'; readonly answer: Answer }
   | RunCall
+
+export type Entry = ReturnType<typeof createEntry>
 
 type EntryParts = {
   readonly admission: Admission

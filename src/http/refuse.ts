@@ -1,8 +1,8 @@
-// Refuses a request: counts, lists and logs the refusal for the operator, keeps the request if the operator can correct the cause, and answers.
+// Refuses a request: keeps it if the operator can correct the cause, says so to the listeners, and answers.
+import type { IncomingMessage } from 'node:http'
 import { toPrintableLine, takeStart } from '../base/text.ts'
 import { formatCommand } from '../base/shell.ts'
-import { recordRefusal } from './spans.ts'
-import type { Log, Meter } from '../model/log.ts'
+import type { Log } from '../model/log.ts'
 import type { Problem } from '../model/problem.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { toHookLabel } from '../pipeline/hook.ts'
@@ -10,15 +10,26 @@ import { findSignature } from '../pipeline/verifiers/signature.ts'
 import type { Clock } from '../store/store.ts'
 import { describeKeptReason, type Quarantine } from '../deliveries/refused/quarantine.ts'
 import { describeTrace, isProofUnchecked } from '../deliveries/refused/reasons.ts'
-import type { SenderWatch } from '../deliveries/senders/watch.ts'
 import { type Answer, toRefusalAnswer } from '../pipeline/answer.ts'
 import { type Admission, toHeaders } from './admission.ts'
 import type { Incoming } from './entry.ts'
 import { readHookName, toUrlPath } from './target.ts'
-import { type Refusal, type RefusalLog, type Refusals, toRefusalFields } from './refusals.ts'
+import { type Refusal, toRefusalFields } from './refusals.ts'
+
+/** A refused request. `label`: see `toHookLabel`; empty outside the prefix of the hooks. */
+export type RefusedHttpRequest = {
+  readonly refusal: Refusal
+  readonly problem: Problem
+  readonly label: string
+  readonly req: IncomingMessage
+  readonly headers: Readonly<Record<string, string>>
+  readonly generation: Generation
+}
+/** Called before a refused request is answered. */
+export type OnRefused = (refused: RefusedHttpRequest) => void
 
 /** The line of a refusal on the terminal of `hookloom dev`. */
-function describeRefusal(refusal: Refusal, generation: Generation): string {
+export function describeRefusal({ refusal, generation }: Pick<RefusedHttpRequest, 'refusal' | 'generation'>): string {
   const { hook, path, status, code, error, requestId, trace } = refusal
   const { nearestHook, signature } = toRefusalFields(refusal, generation)
   const reasons = [
@@ -30,31 +41,34 @@ function describeRefusal(refusal: Refusal, generation: Generation): string {
   return toPrintableLine(`${takeStart(hook ?? path, 80)} → ${status} ${code}: ${error} ${reasons.join(' ')}`)
 }
 
-type RefuserParts = {
-  readonly admission: Pick<Admission, 'findCaller'>
-  readonly refusals: Refusals
-  readonly refusalLog: RefusalLog
-  readonly quarantine: Quarantine
-  readonly senders: Pick<SenderWatch, 'noteRefused'>
-  readonly clock: Clock
-  readonly development: boolean
-  readonly meter: Meter
-  readonly log: Log
+/** A failure of the gateway is logged with its cause. Any other refusal says all in its problem. */
+export function logInternalError(
+  { problem, refusal }: Pick<RefusedHttpRequest, 'problem' | 'refusal'>,
+  log: Log,
+): void {
+  if (problem.code !== 'internal-error') return
+  log.error({ err: problem.cause, requestId: refusal.requestId }, 'a request failed inside the gateway')
 }
 
-/** Returns the function that answers every refusal of the hook port. */
-export function createRefuser(parts: RefuserParts) {
-  const { clock, development } = parts
+type RefuserParts = {
+  readonly admission: Pick<Admission, 'findCaller'>
+  readonly quarantine: Pick<Quarantine, 'note'>
+  readonly onRefused: OnRefused
+  readonly clock: Clock
+  readonly development: boolean
+}
 
-  return function answerRefusal(problem: Problem, { req, requestId, body }: Incoming, generation: Generation): Answer {
+/** Answers a refusal of the hook port. */
+export type Refuser = (problem: Problem, incoming: Incoming, generation: Generation) => Answer
+
+export function createRefuser({ admission, quarantine, onRefused, clock, development }: RefuserParts): Refuser {
+  return (problem, { req, requestId, body }, generation) => {
     const { code, status, trace } = problem
     // the sender may read the names of fields of its own request in its answer; the list of refusals must not show them to the operator
     const error = !development && code === 'payload-invalid' ? describeKeptReason(problem) : problem.message
     const url = req.url ?? '/'
     const hook = readHookName(url, generation.config.hooks.path)
     const label = hook === undefined ? '' : toHookLabel(generation.findHook(hook), hook)
-    parts.meter('refusals', { code, hook: label })
-    recordRefusal(problem, { requestId, method: req.method, hook: label, traceparent: req.headers['traceparent'] })
     const headers = toHeaders(req.rawHeaders)
     const signature =
       code === 'unauthorized' && isProofUnchecked(trace) ? findSignature(headers, generation.senders) : undefined
@@ -63,7 +77,7 @@ export function createRefuser(parts: RefuserParts) {
       receivedAt: clock(),
       hook,
       path: toUrlPath(url),
-      ...parts.admission.findCaller(req, generation),
+      ...admission.findCaller(req, generation),
       status,
       code,
       error,
@@ -71,14 +85,8 @@ export function createRefuser(parts: RefuserParts) {
       ...(signature && { signature }),
     }
     const raw = body && { method: req.method ?? '', url, rawHeaders: req.rawHeaders, client: facts.client, body }
-    const isKept =
-      hook !== undefined && raw !== undefined && parts.quarantine.note(facts, generation.findHook(hook), raw)
-    parts.refusals.add({ ...facts, isKept })
-    parts.senders.noteRefused(facts, headers, generation)
-    if (!development) parts.refusalLog.count(facts)
-    else parts.log.info({}, describeRefusal({ ...facts, isKept }, generation))
-    if (code === 'internal-error')
-      parts.log.error({ err: problem.cause, requestId }, 'a request failed inside the gateway')
+    const isKept = hook !== undefined && raw !== undefined && quarantine.note(facts, generation.findHook(hook), raw)
+    onRefused({ refusal: { ...facts, isKept }, problem, label, req, headers, generation })
     return toRefusalAnswer(problem, development)
   }
 }

@@ -1,69 +1,20 @@
-// The spans of requests: one for each decision on a delivery, and one for each refusal. Without an SDK of OpenTelemetry, no attribute is computed.
-import { recordSpan, runInSpan } from '../base/trace.ts'
-import type { Delivery } from '../model/delivery.ts'
-import type { Problem } from '../model/problem.ts'
-import { findKnownWords } from '../deliveries/log-lines.ts'
-import type { Answer } from '../pipeline/answer.ts'
-import { findMapping, type Hook } from '../pipeline/hook.ts'
-
-/** Handles a delivery in its span. The trace has the id of the delivery. */
-export function runInRequestSpan(
-  { delivery, hook }: { readonly delivery: Delivery; readonly hook: Hook },
-  work: () => Promise<Answer>,
-): Promise<Answer> {
-  const { id, path, method, headers } = delivery
-  const describeStart = () => {
-    const { source, event } = findKnownWords(delivery, hook)
-    return {
-      'http.request.method': method,
-      'hookloom.hook': path,
-      'hookloom.source': source,
-      'hookloom.event': event,
-    }
-  }
-  const describeResult = (answer: Answer) => ({
-    attributes: {
-      'http.response.status_code': answer.status,
-      // the body was read by now, so the conditions of the mappings cannot throw
-      'hookloom.mapping': findMapping(hook, delivery).mapping?.id,
-      'hookloom.outcome': describeOutcome(answer),
-    },
-    isFailed: false,
-  })
-  const options = {
-    traceId: id,
-    kind: 'server' as const,
-    traceparent: headers['traceparent'],
-    describeStart,
-    describeResult,
-  }
-  return runInSpan('hook', options, work)
-}
-
-function describeOutcome({ status, body = '' }: Answer): string {
-  if (status === 204) return 'skipped'
-  return /^\{"ok":true,"deliveryId":"[^"]*","status":"(parked|pending)"/.exec(body)?.[1] ?? 'accepted'
-}
+// The spans of refused requests. Without an SDK of OpenTelemetry, no attribute is computed.
+import { recordSpan } from '../base/trace.ts'
+import type { RefusedHttpRequest } from './refuse.ts'
 
 /** A refused request has no delivery: its trace has the request id, which `hookloom show` takes. Its path is not recorded. */
-export function recordRefusal(
-  { code, status }: Pick<Problem, 'code' | 'status'>,
-  request: {
-    readonly requestId: string
-    readonly method: string | undefined
-    readonly hook: string
-    readonly traceparent: string | string[] | undefined
-  },
-): void {
-  const { requestId, method, hook, traceparent } = request
+export function recordRefusal({ refusal, problem, label, req }: RefusedHttpRequest): void {
+  const { requestId } = refusal
+  const { code, status } = problem
+  const traceparent = req.headers['traceparent']
   recordSpan('hook', {
     traceId: requestId,
     kind: 'server',
     traceparent: typeof traceparent === 'string' ? traceparent : undefined,
     describeStart: () => ({
-      'http.request.method': method,
+      'http.request.method': req.method,
       'http.response.status_code': status,
-      'hookloom.hook': hook,
+      'hookloom.hook': label,
       'hookloom.outcome': 'refused',
       'hookloom.problem': code,
     }),

@@ -52,7 +52,7 @@ function toSentBody({ headers, admitted }: DeliveryHead, bytes: Uint8Array): Sen
 }
 
 /** A request that was admitted, with its inflated body. */
-type InflatedRequest = { readonly head: DeliveryHead; readonly body: Uint8Array<ArrayBuffer> }
+export type InflatedRequest = { readonly head: DeliveryHead; readonly body: Uint8Array<ArrayBuffer> }
 
 /**
  * Converts a multipart form, and a form with fields of JSON, to a request with JSON, and a body in another charset to UTF-8, so that it is read, stored and repeated like any other

@@ -18,6 +18,10 @@ export type LiveOptions = CandidateSource & {
   readonly compareKept?: CompareKept
   /** Called after each reload, whether it changed something or not, and after each `publish`. */
   readonly onReload?: () => void
+  /** Called when another generation has taken the place of the serving one. */
+  readonly onSwap?: SwapListener
+  /** Called when a reload has ended. */
+  readonly onReport?: ReportListener
 }
 
 export type LiveStatus = {
@@ -52,7 +56,7 @@ type Swap = { readonly retryable: readonly string[]; readonly retired: Promise<v
  * `why`: the reason why a part of the save is not live. `held`: whether the save waits for `publish`. `files`: the saved files, as in
  * `LiveStatus`.
  */
-export type ReloadListener = (
+type ReportListener = (
   report: Pick<ReloadReport, 'generation' | 'swapped'> & {
     readonly files: readonly string[]
     readonly held: boolean
@@ -78,8 +82,6 @@ export type Live = {
   publish(): Promise<{ readonly generation: string }>
   /** Which generation is live, and why a saved file is not. */
   status(): LiveStatus
-  onSwap(listener: SwapListener): void
-  onReload(listener: ReloadListener): void
   /** Marks the generation as used by a request until the returned function is called: `retired` waits for it. */
   acquire(generation: Generation): () => void
   close(): Promise<void>

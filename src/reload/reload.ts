@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { createAssembler } from './assemble.ts'
 import { type Candidate, isSameAsServing, buildCandidate, listRetryableModules } from './candidate.ts'
 import { createGenerationRefcount } from './generation-refcount.ts'
-import type { Live, LiveOptions, LiveStatus, ReloadListener, ReloadReport, SwapListener } from './live-types.ts'
+import type { Live, LiveOptions, LiveStatus, ReloadReport } from './live-types.ts'
 import { compareRecent, logRecent, mustWait, logWaiting, type RecentChanges } from './recent.ts'
 import { buildStable, createSaveTracker, logLongBuild } from './stable-build.ts'
 import {
@@ -55,12 +55,20 @@ type State =
   | (Loaded & { readonly kind: 'serving' })
   | (Loaded & { readonly kind: 'waiting'; readonly waiting: Candidate })
 
-export function createReload({ log, clock, meter, parkedFor, compareKept, onReload, ...options }: LiveOptions): Live {
+export function createReload({
+  log,
+  clock,
+  meter,
+  parkedFor,
+  compareKept,
+  onReload,
+  onSwap,
+  onReport,
+  ...options
+}: LiveOptions): Live {
   const refcount = createGenerationRefcount()
   const saves = createSaveTracker()
   const assembler = createAssembler(options.dir)
-  const listeners: SwapListener[] = []
-  const reloadListeners: ReloadListener[] = []
   const closing = new AbortController()
   const inOrder = createSerialQueue()
   let state: State = { kind: 'empty' }
@@ -82,7 +90,7 @@ export function createReload({ log, clock, meter, parkedFor, compareKept, onRelo
 
   const current = (): Generation => requireLoaded().serving.generation
 
-  /** The transition to `serving` with another generation. The `retired` of listeners resolves when nothing uses the previous generation. */
+  /** The transition to `serving` with another generation. The `retired` of `onSwap` resolves when nothing uses the previous generation. */
   function swap(built: Candidate): void {
     const before = state
     state = { kind: 'serving', serving: built, release: refcount.add(built.generation), newest: built }
@@ -92,7 +100,7 @@ export function createReload({ log, clock, meter, parkedFor, compareKept, onRelo
     before.release()
     const retryable = listRetryableModules(before.serving, built)
     logSettings(log, generation, built.generation)
-    for (const listener of listeners) listener(built.generation, { retryable, retired })
+    onSwap?.(built.generation, { retryable, retired })
   }
 
   /** The transitions after a save that does not go live, or not yet. */
@@ -154,7 +162,7 @@ export function createReload({ log, clock, meter, parkedFor, compareKept, onRelo
     const problem = built instanceof Problem ? toProblemRecord(built) : undefined
     const fresh = problems.find(({ since }) => since === health.lastReloadAt)
     const details = { files: saved.map(({ label }) => label), held: waits, why: fresh?.detail }
-    for (const listener of reloadListeners) listener({ generation: current().id, swapped, ...details })
+    onReport?.({ generation: current().id, swapped, ...details })
     return { generation: current().id, swapped, tookMs, modules, problem }
   }
 
@@ -252,8 +260,6 @@ export function createReload({ log, clock, meter, parkedFor, compareKept, onRelo
       held: state.kind === 'waiting',
       ...health,
     }),
-    onSwap: (listener) => void listeners.push(listener),
-    onReload: (listener) => void reloadListeners.push(listener),
     acquire: refcount.acquire,
     async close() {
       closing.abort()

@@ -29,14 +29,20 @@ const maxSaveBytes = 8_000_000
 const folder = 'hooks'
 const isLeftOut = (name: string) => name === 'node_modules' || name.startsWith('.') || name.endsWith('.fixtures')
 
-/** Remembers the files on disk, now and after each swap, if all of them are live. The returned function resolves when the last save is written. */
-export function rememberSaves(
-  live: Pick<Live, 'current' | 'status' | 'onSwap'>,
+export type SaveMemory = {
+  /** Remembers the files on disk, if all of them are live. Call it at the start and after each swap. */
+  remember(): void
+  /** Resolves when the last save is written. */
+  stop(): Promise<void>
+}
+
+export function createSaveMemory(
+  live: Pick<Live, 'current' | 'status'>,
   { dir, clock, log }: { dir: string; clock: () => number; log: Log },
-): () => Promise<void> {
+): SaveMemory {
   const inOrder = createSerialQueue()
   let isSaid = false
-  const remember = () => {
+  function remember(): void {
     // while a module keeps its last good version, the serving code is not that of the files on disk
     if (live.status().degraded) return
     const { config, mappings } = live.current()
@@ -53,9 +59,7 @@ export function rememberSaves(
       }
     })
   }
-  remember()
-  live.onSwap(remember)
-  return () => inOrder(() => {})
+  return { remember, stop: () => inOrder(() => {}) }
 }
 
 /** The remembered saves, the oldest first. A file that cannot be read is left out. */

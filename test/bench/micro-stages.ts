@@ -4,6 +4,7 @@ import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads'
 import { newId } from '../../src/base/id.ts'
+import { notifyAll } from '../../src/base/listeners.ts'
 import type { JsonValue } from '../../src/base/json.ts'
 import { ConfigSchema } from '../../src/config/keys.ts'
 import { Mapping } from '../../src/model/config/mapping.ts'
@@ -17,14 +18,21 @@ import { buildDelivery, buildAdmittedHead } from '../../src/pipeline/delivery.ts
 import { readDedupe } from '../../src/deliveries/duplicates.ts'
 import { createHandshakeSecrets } from '../../src/http/handshake-secrets.ts'
 import { createMetrics } from '../../src/http/metrics.ts'
+import { createEntry } from '../../src/http/entry.ts'
 import { createReceiver } from '../../src/http/receive.ts'
+import { createRefuser } from '../../src/http/refuse.ts'
+import { createRuns } from '../../src/http/runs.ts'
 import { createSenderWatch } from '../../src/deliveries/senders/watch.ts'
 import { createShapeLearner } from '../../src/deliveries/shapes/learner.ts'
 import { createQuarantine } from '../../src/deliveries/refused/quarantine.ts'
 import { createSealKeys } from '../../src/deliveries/refused/seal.ts'
-import { createRepeats } from '../../src/deliveries/repeats.ts'
-import { createRefusalLog, Refusals } from '../../src/http/refusals.ts'
+import { Refusals } from '../../src/http/refusals.ts'
+import { createArrivals } from '../../src/deliveries/arrivals.ts'
+import { countStored, type OnStored } from '../../src/deliveries/listeners.ts'
+import { logStored } from '../../src/deliveries/log-lines.ts'
+import { createModuleState } from '../../src/deliveries/module-state.ts'
 import { Rerunner } from '../../src/deliveries/rerun.ts'
+import { createSettler } from '../../src/deliveries/settle.ts'
 import { createHookApp } from '../../src/http/server.ts'
 import { toDeliveryRow, toSettlement } from '../../src/deliveries/settlement.ts'
 import { toFirstAnswer } from '../../src/deliveries/answers.ts'
@@ -234,42 +242,52 @@ export async function createStages(folder: string): Promise<Stage[]> {
   /** All work before the answer, with a store that is ready at once. */
   function createWholePipe() {
     const stored = { ...createMemoryStore({ clock }), append: async () => ({ kind: 'stored' }) as const }
-    const kept = { store: stored, keepByDefault: false }
-    const shared = { generation: () => generation, acquire: () => () => {}, ...kept, clock, newId, log: silentLog }
-    const { meter } = createMetrics({ store: stored, config: () => generation.config, clock })
-    const accepted = () => {}
-    const quarantine = createQuarantine({
-      store: stored,
+    const shared = {
       generation: () => generation,
-      keys: createSealKeys(),
+      acquire: () => () => {},
+      store: stored,
       clock,
+      newId,
+      log: silentLog,
+    }
+    const { meter } = createMetrics({ store: stored, config: () => generation.config, clock })
+    const keys = createSealKeys()
+    const quarantine = createQuarantine({ store: stored, generation: () => generation, keys, clock, log: silentLog })
+    const senders = createSenderWatch({
+      store: stored,
+      generation: shared.generation,
+      clock,
+      duty: { isHeld: () => true },
+      alert: async () => true,
       log: silentLog,
     })
+    const shapes = createShapeLearner({ store: stored, development: false, log: silentLog })
+    const settler = createSettler({
+      ...shared,
+      state: createModuleState(shared),
+      keepByDefault: false,
+      lookForNew: () => {},
+      onStored: notifyAll<Parameters<OnStored>>(silentLog, [
+        (stored) => countStored(stored, meter),
+        (stored) => logStored(stored, silentLog),
+        senders.onStored,
+        ({ kind, delivery, hook: of }) => kind === 'new' && shapes.note(delivery, of),
+      ]),
+      onDecided: () => {},
+    })
+    const rerunner = new Rerunner({ ...shared, settler })
+    const refusals = new Refusals(false)
+    const admitting = { checkHead, ...admission }
+    const handed = createHandshakeSecrets({ file: join(dir, 'handed.json'), clock })
+    const auditor = { perform: <Result>(_act: unknown, work: () => Promise<Result>) => work() }
     return createReceiver({
       ...shared,
-      access,
-      auditor: { perform: (_act, work) => work() },
+      entry: createEntry({ admission: admitting, handed, refusals, quarantine }),
+      arrivals: createArrivals({ ...shared, settler, rerunner, onRepeated: () => {}, development: false }),
+      runs: createRuns({ ...shared, access, auditor, lookForJobs: () => {} }),
+      refuse: createRefuser({ admission: admitting, quarantine, onRefused: () => {}, clock, development: false }),
+      refusals,
       quarantine,
-      senders: createSenderWatch({
-        store: stored,
-        generation: shared.generation,
-        clock,
-        duty: { isHeld: () => true },
-        alert: async () => true,
-        log: silentLog,
-      }),
-      shapes: createShapeLearner({ store: stored, development: false, log: silentLog }),
-      admission: { checkHead, ...admission },
-      handed: createHandshakeSecrets({ file: join(dir, 'handed.json'), clock }),
-      refusals: new Refusals(false),
-      refusalLog: createRefusalLog(silentLog),
-      rerunner: new Rerunner({ ...shared, lookForNew: accepted, onAccepted: accepted }),
-      repeats: createRepeats({ store: stored, clock, meter, log: silentLog }),
-      lookForNew: accepted,
-      onAccepted: accepted,
-      lookForJobs: accepted,
-      development: false,
-      meter,
     }).receive
   }
 

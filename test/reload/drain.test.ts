@@ -3,9 +3,9 @@ import { describe, expect, test } from 'vitest'
 import { silentLog } from '../../src/model/log.ts'
 import { toDeliveryHead } from '../../src/model/delivery.ts'
 import { createDrain } from '../../src/deliveries/drain.ts'
-import { Rerunner } from '../../src/deliveries/rerun.ts'
 import { createMemoryStore } from '../../src/store/sqlite/sqlite.ts'
 import type { Store } from '../../src/store/store.ts'
+import { createTestRerunner } from '../unit/deliveries/rerun-stage.ts'
 import { createStage, says, type Stage } from './stage.ts'
 
 let ids = 0
@@ -17,15 +17,12 @@ async function createParked(stage: Stage, count: number) {
   const store = createMemoryStore({ clock: () => now })
   for (let n = 1; n <= count; n += 1) await park(store, n, stage.live.current().id)
   now += 100_000
-  const rerunner = new Rerunner({
+  const rerunner = createTestRerunner({
     generation: stage.live.current,
     acquire: stage.live.acquire,
     store,
     clock: () => now,
     newId,
-    keepByDefault: false,
-    lookForNew: () => {},
-    onAccepted: () => {},
     log: silentLog,
   })
   const drain = createDrain({ store, rerunner, generation: stage.live.current, log: silentLog })
@@ -89,7 +86,7 @@ describe('parked deliveries of a module', () => {
     const stage = await createStage({ 'x.ts': 'export default (' })
     const { store, drain } = await createParked(stage, 5)
     const drained = new Promise((done) => {
-      stage.live.onSwap((_generation, { retryable }) => done(drain.drain(retryable)))
+      stage.onSwap((_generation, { retryable }) => done(drain.drain(retryable)))
     })
     await stage.write({ 'x.ts': renderEcho('`of ${payload.n}`') })
     expect(await drained).toEqual({ settled: 5, stillParked: 0 })

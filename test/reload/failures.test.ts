@@ -65,7 +65,7 @@ describe('a broken save', () => {
     const stage = await createStage({ 'x.ts': 'export default (' })
     expect(await stage.answer('x')).toMatch(/^park/)
     const swaps: unknown[] = []
-    stage.live.onSwap((_generation, { retryable }) => swaps.push(retryable))
+    stage.onSwap((_generation, { retryable }) => swaps.push(retryable))
     await stage.write({ 'x.ts': says('mended') })
     await stage.waitForAnswer('x', 'mended')
     expect(swaps).toEqual([['x.ts']])

@@ -20,7 +20,7 @@ describe('settings of transforms', () => {
   test('an edit of .env alone reaches transforms, names the modules whose parked deliveries may run, and logs a line without the value', async () => {
     const stage = await createStage({ 'x.ts': reads }, { config: buildConfig({ env: ['WORD'] }) })
     const mended: unknown[] = []
-    stage.live.onSwap((_generation, swap) => mended.push(swap.retryable))
+    stage.onSwap((_generation, swap) => mended.push(swap.retryable))
     await writeFile(join(stage.dir, '.env'), 'WORD=hidden\n')
     await stage.waitForAnswer('x', 'hidden,hidden,1')
     await stage.waitForLine(/the environment of transforms is live/)

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { createReload } from '../../src/reload/reload.ts'
-import type { Live } from '../../src/reload/live-types.ts'
+import type { Live, SwapListener } from '../../src/reload/live-types.ts'
 import { createTransformRuntime } from '../../src/transforms/runtime.ts'
 import type { JsonValue } from '../../src/base/json.ts'
 import { type Log, silentLog } from '../../src/model/log.ts'
@@ -19,6 +19,8 @@ export type Stage = {
   readonly root: string
   readonly live: Live
   readonly lines: readonly Line[]
+  /** Calls the listener at each swap from now on. */
+  onSwap(listener: SwapListener): void
   write(files: Readonly<Record<string, string>>): Promise<void>
   /** Decides a delivery of this hook with the live generation. */
   decide(hook: string, payload?: JsonValue): Promise<Decision>
@@ -56,6 +58,7 @@ export async function createStage(
   await write(files)
   const lines: Line[] = []
   const listeners = new Set<() => void>()
+  const swapListeners: SwapListener[] = [(next) => runtime.serve(next.transforms)]
   const runtime = createTransformRuntime({ clock: Date.now, log: silentLog })
   const live = createReload({
     meter: () => {},
@@ -71,13 +74,15 @@ export async function createStage(
       const transforms = await runtime.load({ ...wanted, settings: { ...settings, workers: 1 } })
       return { transforms, inputs: runtime.inputs() }
     },
+    onSwap: (next, swap) => {
+      for (const listener of swapListeners) listener(next, swap)
+    },
   })
   onTestFinished(async () => {
     await live.close()
     await runtime.close()
     await rm(dir, { recursive: true, force: true })
   })
-  live.onSwap((next) => runtime.serve(next.transforms))
   await live.start()
   runtime.serve(live.current().transforms)
   if (watch) await live.watch()
@@ -87,6 +92,7 @@ export async function createStage(
     root,
     live,
     lines,
+    onSwap: (listener) => void swapListeners.push(listener),
     write,
     decide: (hook, payload = {}) => decideNow(live, hook, payload),
     answer: async (hook, payload) => toAnswer(await stage.decide(hook, payload)),

@@ -6,8 +6,10 @@ import { yieldToEventLoop } from '../../base/serial.ts'
 import type { Alerts } from '../../jobs/alerts.ts'
 import type { Log } from '../../model/log.ts'
 import type { Generation } from '../../pipeline/generation.ts'
+import { toHookLabel } from '../../pipeline/hook.ts'
 import type { Duty } from '../../store/named-leases.ts'
 import type { Clock, Store } from '../../store/store.ts'
+import type { OnRepeated, OnStored } from '../listeners.ts'
 import type { Period } from './rhythm.ts'
 import { type JudgeFacts, judge, toSenderKey } from './judge.ts'
 import { createSenderNotes, type SenderNotes } from './notes.ts'
@@ -30,6 +32,8 @@ const watchCursor = 'senders/watch'
 const looksBeforeCut = 60
 
 export type SenderWatch = Pick<SenderNotes, 'noteAccepted' | 'noteRefused'> & {
+  readonly onStored: OnStored
+  readonly onRepeated: OnRepeated
   /** Adds the notes to the records in the store and judges all records. Runs once a minute after `start`. Never rejects. */
   look(): Promise<void>
   /** Returns a function that writes the notes and ends the watch. */
@@ -189,6 +193,16 @@ export function createSenderWatch({ store, generation, clock, duty, alert, log }
   return {
     noteAccepted: notes.noteAccepted,
     noteRefused: notes.noteRefused,
+    // a request that was refused when it arrived is no sign that its sender is let in
+    onStored(stored) {
+      if (stored.kind !== 'new' || stored.isLate) return
+      const { delivery, hook, client, settlement } = stored
+      const label = toHookLabel(hook, delivery.path)
+      notes.noteAccepted(delivery, { hook, label, client, mappingId: settlement.mappingId })
+    },
+    onRepeated({ delivery, hook, client, isLate }) {
+      if (!isLate) notes.noteAccepted(delivery, { hook, label: toHookLabel(hook, delivery.path), client })
+    },
     look,
     start() {
       void loadRecords().catch(() => undefined)

@@ -4,11 +4,12 @@ import type { Decision } from '../../../src/pipeline/decision.ts'
 import type { MappingInput } from '../../../src/model/config/mapping.ts'
 import { Problem } from '../../../src/model/problem.ts'
 import { silentLog } from '../../../src/model/log.ts'
-import { Rerunner } from '../../../src/deliveries/rerun.ts'
+import { logStored } from '../../../src/deliveries/log-lines.ts'
 import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { toGeneration, toTestDelivery, toTestId } from '../pipeline/decide.ts'
-import type { OnParked } from '../../../src/deliveries/listeners.ts'
+import { createTestRerunner } from './rerun-stage.ts'
+import { type OnParked, type OnStored, reportParked } from '../../../src/deliveries/listeners.ts'
 import { toDeliveryRow, toPendingSettlement } from '../../../src/deliveries/settlement.ts'
 
 const generation = toGeneration([{ match: { path: 'in' }, messageTemplate: 'Say {{text}}' }])
@@ -71,15 +72,11 @@ async function createStage(
   const parts = { generation: readGeneration, acquire: () => () => {}, store, clock: Date.now, newId: toTestId }
   const parked: string[] = []
   const onParked: OnParked = ({ deliveryId }) => void parked.push(deliveryId)
-  const rerunner = new Rerunner({
-    ...parts,
-    keepByDefault: false,
-    lookForNew() {},
-    onAccepted() {},
-    onParked,
-    stopping: stopping.signal,
-    log,
-  })
+  const onStored: OnStored = (stored) => {
+    logStored(stored, log)
+    reportParked(stored, onParked)
+  }
+  const rerunner = createTestRerunner({ ...parts, onStored, stopping: stopping.signal, log })
   const readState = async (id: string) => (await waiting.delivery(id))?.state
   return {
     rerunner,
@@ -226,15 +223,12 @@ test('a batch whose gateway ended while it was split is split again, and each it
       if (stopping.signal.aborted) throw new Error('the process has ended')
       return store.append(row)
     }
-    const rerunner = new Rerunner({
+    const rerunner = createTestRerunner({
       generation: () => batch,
       acquire: () => () => {},
       store: new Proxy(store, { get: (target, name) => (name === 'append' ? append : Reflect.get(target, name)) }),
       clock: Date.now,
       newId: randomUUID,
-      keepByDefault: false,
-      lookForNew() {},
-      onAccepted() {},
       stopping: stopping.signal,
       log: silentLog,
     })

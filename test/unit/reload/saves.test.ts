@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { ConfigSchema } from '../../../src/config/keys.ts'
 import { silentLog } from '../../../src/model/log.ts'
 import { createGeneration } from '../../../src/pipeline/generation.ts'
-import { readSaves, rememberSaves } from '../../../src/reload/saves.ts'
+import { createSaveMemory, readSaves } from '../../../src/reload/saves.ts'
 import { makeFolder } from '../../e2e/gateway.ts'
 import { builtInSenders } from '../../../src/built-in.ts'
 
@@ -16,9 +16,10 @@ test('a remembered save has no secret of a newer configuration that is on disk w
   const newer = { hooks: { enabled: true, token: 'hook-secret-of-the-newer-save' }, gateway: { token: '${A_TOKEN}' } }
   writeFileSync(join(dir, 'hookloom.jsonc'), JSON.stringify(newer))
   // as: only this field of the status is read
-  const status = () => ({ degraded: false }) as ReturnType<Parameters<typeof rememberSaves>[0]['status']>
-  const live = { current: () => generation, status, onSwap: () => {} }
-  await rememberSaves(live, { dir, clock: () => 1, log: silentLog })()
+  const status = () => ({ degraded: false }) as ReturnType<Parameters<typeof createSaveMemory>[0]['status']>
+  const saves = createSaveMemory({ current: () => generation, status }, { dir, clock: () => 1, log: silentLog })
+  saves.remember()
+  await saves.stop()
   const [save] = await readSaves(dir)
   expect(save?.files['hookloom.jsonc']).toContain('"token":"${REMOVED_SECRET_')
   expect(save?.files['hookloom.jsonc']).toContain('${A_TOKEN}')

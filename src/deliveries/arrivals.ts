@@ -1,0 +1,191 @@
+// A request that was let in becomes a delivery: recognised if it repeats another one, decided, stored, and answered. If the code takes longer than
+// its sender waits, the delivery is stored as pending, and settled after the answer.
+import { within } from '../base/time.ts'
+import { toProblem, type TraceEntry } from '../model/problem.ts'
+import type { Answer } from '../pipeline/answer.ts'
+import type { Decision } from '../pipeline/decision.ts'
+import { buildDelivery, checkBody, checkBodyLate, convertRequest, type InflatedRequest } from '../pipeline/delivery.ts'
+import type { Generation } from '../pipeline/generation.ts'
+import { findMapping, type Hook } from '../pipeline/hook.ts'
+import { decide } from '../pipeline/pipeline.ts'
+import type { Settlement } from '../store/records.ts'
+import type { Clock, Store } from '../store/store.ts'
+import { toFirstAnswer } from './answers.ts'
+import { createDeduplicator, readDedupe, toRefusedDedupe } from './duplicates.ts'
+import { createHeldSessions } from './held-sessions.ts'
+import type { OnRepeated } from './listeners.ts'
+import { createQueues } from './queues.ts'
+import type { Rerunner } from './rerun.ts'
+import type { Deciding, Settler, Settling } from './settle.ts'
+import { isRefused, toPendingSettlement } from './settlement.ts'
+import { runInRequestSpan } from './spans.ts'
+import { isUnmatched } from './unmatched.ts'
+import { createNewWriter, createParkedWriter, type DeliveryWriter } from './writers.ts'
+
+type ArrivalsParts = {
+  readonly store: Pick<Store, 'findAnswer' | 'forget' | 'countQueuedOfKey' | 'holds'>
+  readonly settler: Settler
+  readonly rerunner: Pick<Rerunner, 'claim' | 'release' | 'settleLate'>
+  readonly onRepeated: OnRepeated
+  readonly clock: Clock
+  readonly newId: () => string
+  /** `hookloom dev`: answers contain the operator's problems, and a redelivery of a sender runs again. */
+  readonly development: boolean
+}
+
+/** A request that was admitted. `trace`: the result of each proof. */
+export type AdmittedRequest = InflatedRequest & {
+  readonly hook: Hook
+  readonly client: string
+  readonly trace: readonly TraceEntry[]
+}
+
+/** A request that was refused when it arrived. */
+type EarlierRefusal = { readonly requestId: string; readonly receivedAt: number }
+
+export type Arrivals = {
+  /**
+   * Answers a request. Throws its refusal. `refused`: the request was refused before. If it has no dedupe key, its request id becomes one, so that it
+   * runs only once.
+   */
+  answer(request: AdmittedRequest, generation: Generation, refused?: EarlierRefusal): Promise<ArrivalAnswer>
+  /** Decides on a request that was refused before, and stores nothing. Throws if it would be refused again. */
+  preview(request: AdmittedRequest, generation: Generation, refused: EarlierRefusal): Promise<'ran' | 'repeated'>
+}
+
+/** `deliveryId`: the delivery that the request became, or repeats. */
+type ArrivalAnswer = { readonly answer: Answer; readonly deliveryId: string }
+
+/** A delivery that is decided, and how its outcome is stored. */
+type Arrival = Deciding & { readonly writer: DeliveryWriter }
+
+export function createArrivals(parts: ArrivalsParts): Arrivals {
+  const { store, settler, rerunner, clock, newId, development } = parts
+  const once = createDeduplicator(store, development)
+  const onceAfterRefusal = createDeduplicator(store, false)
+  const { storeIfNotFull: inQueue } = createQueues(store)
+  const addWait = createHeldSessions({ store, clock })
+
+  function build(request: AdmittedRequest, receivedAt: number) {
+    const { hook } = request
+    const { head, body } = convertRequest(request, hook)
+    return buildDelivery(head, body, { hook, id: newId(), receivedAt })
+  }
+
+  async function preview(request: AdmittedRequest, generation: Generation, { receivedAt }: EarlierRefusal) {
+    const delivery = build(request, receivedAt)
+    const dedupe = readDedupe(delivery)
+    if (dedupe !== undefined && (await store.findAnswer(dedupe.key)) !== undefined) return 'repeated'
+    const decision = await decide(delivery, { hook: request.hook, config: generation.config, newId })
+    if (decision.kind !== 'accept') checkBody(delivery)
+    if (isRefused(decision, generation)) throw decision.problem.withTrace(decision.trace)
+    return 'ran'
+  }
+
+  async function answer(
+    request: AdmittedRequest,
+    generation: Generation,
+    refused?: EarlierRefusal,
+  ): Promise<ArrivalAnswer> {
+    const { hook, client } = request
+    const receivedAt = refused?.receivedAt ?? clock()
+    const isLate = refused !== undefined
+    try {
+      const delivery = build(request, receivedAt)
+      const dedupe = readDedupe(delivery) ?? (refused && toRefusedDedupe(delivery, refused.requestId))
+      const arriving = { delivery, hook, client, dedupe: dedupe?.key, isLate }
+      const runFirst = () => decideAndStore({ delivery, hook, generation, writer: createNewWriter(parts, arriving) })
+      let deliveryId = delivery.id
+      if (dedupe === undefined) return { answer: await runFirst(), deliveryId }
+      const given = await (isLate ? onceAfterRefusal : once)(dedupe, {
+        onKnown: () => checkBody(delivery),
+        onRepeat: (first) => {
+          deliveryId = first.deliveryId
+          parts.onRepeated({ delivery, hook, client, isLate, first })
+        },
+        runFirst,
+        // a parked delivery that its sender repeats runs under its old id, so that it stays one delivery
+        rerunParked: (id, firstAnswer) => {
+          deliveryId = id
+          const again = { ...delivery, id }
+          const writer = createParkedWriter(parts, { delivery: again, hook, firstAnswer })
+          return decideAndStore({ delivery: again, hook, generation, writer })
+        },
+      })
+      return { answer: given, deliveryId }
+    } catch (error) {
+      const problem = toProblem(error)
+      throw problem.trace.length > 0 ? problem : problem.withTrace(request.trace)
+    }
+  }
+
+  return { answer, preview }
+
+  function decideAndStore(arrival: Arrival): Promise<Answer> {
+    return runInRequestSpan(arrival, () => {
+      const deciding = settler.decide(arrival)
+      return deciding instanceof Promise ? storeInTime(deciding, arrival) : storeDecision(deciding, arrival)
+    })
+  }
+
+  /** Stores a decision of code, which may take longer than the sender waits. */
+  async function storeInTime(deciding: Promise<Decision>, arrival: Arrival): Promise<Answer> {
+    const decision = await waitForCode(deciding, arrival.generation, arrival.generation.config.hooks.answerWithinMs)
+    return decision === undefined ? storePending(deciding, arrival) : storeDecision(decision, arrival)
+  }
+
+  /** Stores a delivery whose transform still runs when the time for the answer is over. */
+  async function storePending(deciding: Promise<Decision>, arrival: Arrival): Promise<Answer> {
+    const { delivery, hook, generation, writer } = arrival
+    checkBodyLate(delivery, deciding)
+    // before its row is stored, because other gateways see the row at once
+    await rerunner.claim([delivery.id])
+    const pending = toPendingSettlement(delivery, generation.id, findMapping(hook, delivery).mapping?.id)
+    const { outcome, isStored } = await writer.storePending(pending).catch(async (error: unknown) => {
+      await rerunner.release([delivery.id])
+      throw error
+    })
+    // the delivery is on disk, and is settled when the transform ends
+    if (isStored) void rerunner.settleLate(deciding, delivery, generation, writer.before)
+    else await rerunner.release([delivery.id])
+    return outcome
+  }
+
+  function storeDecision(decision: Decision, arrival: Arrival): Promise<Answer> {
+    // the parts of a long list are stored after the answer
+    if ('splits' in decision) return storePending(Promise.resolve(decision), arrival)
+    return settler.settle(decision, toSettling(arrival))
+  }
+
+  function toSettling(arrival: Arrival): Settling<Answer> {
+    const { delivery, hook, generation, writer } = arrival
+    return {
+      delivery,
+      hook,
+      generation,
+      inQueue,
+      review(decision) {
+        // a body that only code reads was parsed for certain if the code returned an action; after another decision it may still be unparsed
+        if (decision.kind !== 'accept') checkBody(delivery)
+        if (isRefused(decision, generation)) return decision.problem.withTrace(decision.trace)
+        if (writer.ifUnmatched !== undefined && isUnmatched(decision)) return { outcome: writer.ifUnmatched }
+        return decision
+      },
+      async write(settlement: Settlement, decision, moves) {
+        const first = toFirstAnswer(decision, delivery.id, await addWait(settlement), development)
+        return writer.write(settlement, first, moves)
+      },
+      // if the code takes longer than the sender waits, it continues after the answer
+      async again(deciding) {
+        const leftMs = Math.max(0, delivery.receivedAt + generation.config.hooks.answerWithinMs - clock())
+        const decision = await waitForCode(deciding, generation, leftMs)
+        return decision ?? { outcome: await storePending(deciding, arrival) }
+      },
+    }
+  }
+}
+
+/** The decision of code; undefined after `ms` milliseconds, unless a failure of the code refuses the request. */
+function waitForCode(deciding: Promise<Decision>, { config }: Generation, ms: number): Promise<Decision | undefined> {
+  return config.hooks.onTransformError === 'reject' ? deciding : within(ms, deciding)
+}
