@@ -187,7 +187,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     duties,
     dir,
     config: () => generation().config,
-    ownChannels: live.ownChannels,
+    ownParts: live.ownParts,
     store,
     write: options.write ?? (({ text }) => void process.stdout.write(text)),
     env: settings,

@@ -1,6 +1,7 @@
 // The functions and types that transforms, presets, verifiers, channels and senders import. Nothing here has an effect.
 import type { ChannelDefinition, FullChannelDefinition, SimpleChannelDefinition } from './model/channel.ts'
 import type { JsonValue } from './base/json.ts'
+import type { RunnerDefinition } from './model/runner.ts'
 import { markPlugin } from './model/plugin.ts'
 import type { Preset } from './model/preset.ts'
 import { parsePayload, type PayloadSchema, schemaMark } from './model/refusal.ts'
@@ -27,6 +28,7 @@ export type { ChannelName, ChannelNames } from './model/action.ts'
 export type { JsonObject, JsonValue } from './base/json.ts'
 export type { MappingInput } from './model/config/mapping.ts'
 export type { Preset, PresetParts, PresetSetup } from './model/preset.ts'
+export type { RunIO, Runner, RunnerDefinition, RunnerHost, RunnerParts, RunRequest, RunResult } from './model/runner.ts'
 export type { PayloadSchema } from './model/refusal.ts'
 export type { Retries } from './model/scheme.ts'
 export type { AnswerFacts, Fact, Mark, PayloadReader, SchemeRow, SenderDefinition } from './model/sender.ts'
@@ -104,4 +106,9 @@ export function defineChannel<Options>(channel: ChannelDefinition<Options>): Cha
 /** Declares a sender: how it is recognised, where its requests have their event and delivery id, and how it proves them. */
 export function defineSender(sender: SenderDefinition): SenderDefinition {
   return markPlugin(sender, 'sender')
+}
+
+/** Declares a kind of runner: what performs the turns of an agent. */
+export function defineRunner<Options>(runner: RunnerDefinition<Options>): RunnerDefinition<Options> {
+  return markPlugin(runner, 'runner')
 }

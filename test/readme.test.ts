@@ -10,7 +10,7 @@ const update = process.env['UPDATE_README'] === '1'
 
 const generated = [
   ...Object.entries(toReadmeTables()).map(([name, text]) => [tablePages[name] ?? 'README.md', name, text] as const),
-  ...Object.entries(toRunnerTables()).map(([name, text]) => ['src/runners/README.md', name, text] as const),
+  ...Object.entries(toRunnerTables()).map(([name, text]) => ['src/plugins/runners/README.md', name, text] as const),
 ]
 
 test.each(generated)(

@@ -2,7 +2,9 @@
 import type { KnownChannel } from '../model/config/channels.ts'
 import { sharedChannelKeys } from '../model/config/channels.ts'
 import { createConfig } from '../model/config/config.ts'
-import type { FullChannelDefinition } from '../define.ts'
+import type { KnownRunner } from '../model/config/agents.ts'
+import type { FullChannelDefinition, RunnerDefinition } from '../define.ts'
+import { runners } from '../plugins/runners/index.ts'
 import { channels } from '../plugins/channels/index.ts'
 import { z } from 'zod'
 
@@ -14,7 +16,17 @@ function toKnownChannel({ name, about, options, findsRecipient = false }: FullCh
 }
 
 export const builtInChannels: readonly KnownChannel[] = channels.map(toKnownChannel)
-const builtIn = { channels: builtInChannels }
+/** The section of a kind of runner: `kind`, and the options of its plugin. */
+function toKnownRunner({ name, about, options }: RunnerDefinition): KnownRunner {
+  const kind = z.literal(name).describe(about)
+  return { name, section: options instanceof z.ZodObject ? z.strictObject({ kind, ...options.shape }) : undefined }
+}
+
+const knownRunners = runners.map(toKnownRunner)
+/** The kinds that a section of `runners` may have. */
+export const builtInRunnerKinds = knownRunners.flatMap(({ name, section }) => (section === undefined ? [] : [name]))
+
+const builtIn = { channels: builtInChannels, runners: knownRunners }
 
 export const ConfigSchema = createConfig(builtIn, { takesOthers: false })
 /** Takes sections of plugins too, which are checked when the plugins are loaded. */

@@ -168,7 +168,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
 }
 
 /** What the engine decides goes to the host, which has the channels. */
-const coreConfig = createConfig({ channels: undefined }, { takesOthers: false })
+const coreConfig = createConfig({ channels: undefined, runners: [] }, { takesOthers: false })
 
 /** Throws `config-invalid`. */
 function parseConfig({ mappings, path = '/hooks', token }: EngineOptions): Config {

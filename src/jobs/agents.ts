@@ -67,7 +67,7 @@ export function findHeartbeatConfig(config: Config, id: string): HeartbeatSettin
   const heartbeat = agents.list.find((agent) => agent.id === id)?.heartbeat ?? agents.defaults.heartbeat
   const name = chooseRunner(config, id)
   const runner = Object.hasOwn(runners, name) ? runners[name] : undefined
-  const isScript = runner?.kind === 'command' && runner.profile === undefined
+  const isScript = runner?.kind === 'command' && runner['profile'] === undefined
   return { ...heartbeat, every: heartbeat.every ?? (isScript ? 0 : defaultEveryMs) }
 }
 

@@ -1,6 +1,6 @@
 // Connects the worker, the heartbeats and the alerts with the live configuration.
 import { randomBytes } from 'node:crypto'
-import type { OwnChannel } from '../model/channel.ts'
+import type { OwnParts } from '../model/plugin.ts'
 import { hasNoChannel, noChannelWarning } from '../model/config/agents-rules.ts'
 import type { Config } from '../model/config/config.ts'
 import type { Log, Meter } from '../model/log.ts'
@@ -14,7 +14,7 @@ import { type Alerts, createAlerts } from './alerts.ts'
 import { createBudgetWatch } from './budget-watch.ts'
 import { createHeartbeats, type Heartbeats } from './heartbeats.ts'
 import { createRunnersAndChannels, type RunnerAndChannelParts } from './runners-and-channels.ts'
-import { createWorkspaceReader } from '../runners/workspace.ts'
+import { createWorkspaceReader } from '../plugins/runners/shared/workspace.ts'
 import { createWorker } from './worker.ts'
 import { toErrorName } from '../base/exceptions.ts'
 import { sleepUntilAborted } from '../base/time.ts'
@@ -27,7 +27,7 @@ export type JobsOptions = RunnerAndChannelParts & {
   readonly dir: string
   readonly config: () => Config
   /** The live channels that are written in code. */
-  readonly ownChannels: () => readonly OwnChannel[]
+  readonly ownParts: () => OwnParts
   readonly store: Store
   /** `heartbeats`: to queue the regular heartbeats. `senders`: to watch the senders and to ping the outside monitor. */
   readonly duties: Readonly<Record<'heartbeats' | 'senders', Duty>>
@@ -66,7 +66,7 @@ export type Jobs = {
 }
 
 export function createJobs(options: JobsOptions): Jobs {
-  const { dir, config, ownChannels, store, clock, newId, log } = options
+  const { dir, config, ownParts, store, clock, newId, log } = options
   const findRunnersAndChannels = createRunnersAndChannels(options)
   const worker = createWorker({
     store,
@@ -77,7 +77,7 @@ export function createJobs(options: JobsOptions): Jobs {
       return {
         config: current,
         agent: (id) => toAgent(current, id, dir),
-        ...findRunnersAndChannels(current, ownChannels()),
+        ...findRunnersAndChannels(current, ownParts()),
       }
     },
     onWake: (agentId) => heartbeats.wake(agentId),
@@ -114,7 +114,7 @@ export function createJobs(options: JobsOptions): Jobs {
   const pings = createAlertHeartbeat({
     store,
     config,
-    channels: () => findRunnersAndChannels(config(), ownChannels()).channels,
+    channels: () => findRunnersAndChannels(config(), ownParts()).channels,
     isPinging: options.duties.senders.isHeld,
     clock,
     log,

@@ -1,15 +1,14 @@
 // Builds the configured runners and channels of a configuration once, and a built-in runner when a turn first needs it.
-import { CommandRunnerConfig } from '../model/config/agents.ts'
 import type { Channel, ChannelHost, ChannelKeys, OwnChannel, WriteReply } from '../model/channel.ts'
 import { type ChannelsConfig, readChannelKeys } from '../model/config/channels.ts'
 import type { Config } from '../model/config/config.ts'
-import type { Runner } from '../model/runner.ts'
-import { channels as builtIn } from '../plugins/channels/index.ts'
+import type { OwnParts } from '../model/plugin.ts'
+import type { OwnRunner, Runner, RunnerHost } from '../model/runner.ts'
+import { channels as builtInChannels } from '../plugins/channels/index.ts'
 import { createOwnChannel } from '../plugins/channels/shared/own.ts'
-import { createAiRunner } from '../runners/ai.ts'
-import { createCommandRunner } from '../runners/command.ts'
-import { createEchoRunner } from '../runners/echo.ts'
-import { createOpenClawRunner } from '../runners/openclaw.ts'
+import { runners as builtInRunners } from '../plugins/runners/index.ts'
+import { createOwnRunner } from '../plugins/runners/shared/own.ts'
+import { fetchWithoutTimeout } from '../plugins/runners/shared/ai/fetch.ts'
 
 export type RunnersAndChannels = {
   /** The runner of this name; undefined if there is none. */
@@ -25,12 +24,14 @@ export type RunnerAndChannelParts = {
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
+const noOwnParts: OwnParts = { channels: [], runners: [] }
+
 /** Returns the same object for the same configuration and channels in code. */
 export function createRunnersAndChannels(
   tools: RunnerAndChannelParts,
-): (config: Config, own?: readonly OwnChannel[]) => RunnersAndChannels {
-  const cache = new WeakMap<Config, RunnersAndChannels & { readonly own: readonly OwnChannel[] }>()
-  return (config, own = []) => {
+): (config: Config, own?: OwnParts) => RunnersAndChannels {
+  const cache = new WeakMap<Config, RunnersAndChannels & { readonly own: OwnParts }>()
+  return (config, own = noOwnParts) => {
     const known = cache.get(config)
     if (known?.own === own) return known
     const runnersAndChannels = { ...buildRunnersAndChannels(config, own, tools), own }
@@ -39,40 +40,37 @@ export function createRunnersAndChannels(
   }
 }
 
-function buildRunnersAndChannels(
-  config: Config,
-  own: readonly OwnChannel[],
-  tools: RunnerAndChannelParts,
-): RunnersAndChannels {
+function buildRunnersAndChannels(config: Config, own: OwnParts, tools: RunnerAndChannelParts): RunnersAndChannels {
   // each section is built at once, so that a load reports its faults; the built-in runners need no section
   const runners = new Map<string, Runner | undefined>(
-    Object.keys(config.runners).map((name) => [name, buildRunner(name, config, tools)]),
+    Object.keys(config.runners).map((name) => [name, buildRunner(name, config, own.runners, tools)]),
   )
   return {
     runner(name) {
-      if (!runners.has(name)) runners.set(name, buildRunner(name, config, tools))
+      if (!runners.has(name)) runners.set(name, buildRunner(name, config, own.runners, tools))
       return runners.get(name)
     },
-    channels: buildChannels(config.channels, own, tools),
+    channels: buildChannels(config.channels, own.channels, tools),
   }
 }
 
-/** A section of `runners` replaces the built-in runner of its name. */
-function buildRunner(name: string, { models, runners }: Config, { env }: RunnerAndChannelParts): Runner | undefined {
-  const section = Object.hasOwn(runners, name) ? runners[name] : undefined
-  if (section?.kind === 'openclaw') return createOpenClawRunner(name, section)
-  if (section !== undefined) return createCommandRunner(name, section, { env })
-  switch (name) {
-    case 'echo':
-      return createEchoRunner()
-    case 'ai':
-      return createAiRunner({ models })
-    case 'claude':
-    case 'codex':
-      return createCommandRunner(name, CommandRunnerConfig.parse({ kind: 'command', profile: name }), { env })
-    default:
-      return undefined
-  }
+/** A section of `runners` replaces the runner of its name that needs none. */
+function buildRunner(
+  id: string,
+  { models, runners }: Config,
+  own: readonly OwnRunner[],
+  { env }: RunnerAndChannelParts,
+): Runner | undefined {
+  const host: RunnerHost = { id, models, env, fetch: fetchWithoutTimeout, clock: Date.now }
+  const ofPlugin = own.find(({ name }) => name === id)
+  if (ofPlugin !== undefined) return createOwnRunner(ofPlugin, host)
+  const section = Object.hasOwn(runners, id) ? runners[id] : undefined
+  const found = builtInRunners.find(({ name, ready = {} }) =>
+    section === undefined ? Object.hasOwn(ready, id) : name === section.kind,
+  )
+  if (found === undefined) return undefined
+  const { kind: _, ...options } = section ?? { kind: undefined, ...found.ready?.[id] }
+  return { ...found.create(found.options?.parse(options), host), id }
 }
 
 /** A built-in channel is there if it has a section, or needs none. */
@@ -82,7 +80,7 @@ function buildChannels(
   { write }: RunnerAndChannelParts,
 ): ReadonlyMap<string, Channel> {
   const host: ChannelHost = { fetch: globalThis.fetch, clock: Date.now, write }
-  const configured = builtIn.flatMap((definition): Channel[] => {
+  const configured = builtInChannels.flatMap((definition): Channel[] => {
     const { name, options } = definition
     const section = config[name]
     if (options !== undefined && section === undefined) return []

@@ -14,7 +14,7 @@ import type { RunEnd } from './plan.ts'
 import type { RetryPolicy, StepOutcome } from './retry.ts'
 import type { RunnersAndChannels } from './runners-and-channels.ts'
 import type { CrowdedSession } from './turns.ts'
-import type { WorkspaceReader } from '../runners/workspace.ts'
+import type { WorkspaceReader } from '../plugins/runners/shared/workspace.ts'
 
 /** The dependencies of all jobs that stay the same while the gateway runs. */
 export type JobDependencies = {

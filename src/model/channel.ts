@@ -1,5 +1,6 @@
 // Channels post messages to people. A channel makes one attempt and returns its result; the worker decides about retries.
-import type { z } from 'zod'
+import { z } from 'zod'
+import { cut, toPrintableLine } from '../base/text.ts'
 import type { ProblemRecord } from './problem.ts'
 
 /**
@@ -61,6 +62,12 @@ export type CommitStatus = {
 
 /** Whether the provider answers and accepts the credential. `detail` is one sentence, without a secret. */
 export type Probe = { readonly ok: boolean; readonly detail: string }
+
+/** Checks what the code of an integrator returns as a probe. */
+export const ProbeResult = z.object({
+  ok: z.boolean(),
+  detail: z.string().transform((text) => cut(toPrintableLine(text), 500)),
+})
 
 /** `id`: has no dot, and is the same for every attempt. `hops`: see `Outgoing`. */
 export type WebhookEvent = {

@@ -48,6 +48,14 @@ const PluginChannelShape = ChannelShape.extend({ name: channelName }).refine(
   'must have send or create, and not both',
 )
 
+const RunnerShape = z.looseObject({
+  name: plainName,
+  about: nonBlank,
+  options: z.custom<unknown>(isSchema, 'must be a schema with safeParse, such as one of zod').optional(),
+  ready: z.record(z.string(), z.looseObject({})).optional(),
+  create: aFunction,
+})
+
 const PartsShape = z.looseObject({ mappings: z.array(z.unknown()), maxBodyBytes: z.int().positive().optional() })
 
 type ParseResult<T> =
@@ -70,7 +78,11 @@ export function safeParseChannel(value: unknown): ParseResult<SimpleChannelDefin
   return safeParseShape(OwnChannelShape, value, () => value as SimpleChannelDefinition<unknown>)
 }
 
-const shapes: Readonly<Record<PluginKind, z.ZodType>> = { channel: PluginChannelShape, sender: SenderShape }
+const shapes: Readonly<Record<PluginKind, z.ZodType>> = {
+  channel: PluginChannelShape,
+  runner: RunnerShape,
+  sender: SenderShape,
+}
 
 /** The definitions of a plugin: its default export, or each entry of it. */
 export function safeParsePlugin(value: unknown): ParseResult<readonly PluginPart[]> {

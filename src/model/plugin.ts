@@ -1,16 +1,18 @@
 // The kinds of plugins. `defineChannel` and its like mark what they declare, so that one plugin can have several kinds.
-import type { FullChannelDefinition, SimpleChannelDefinition } from './channel.ts'
+import type { FullChannelDefinition, OwnChannel, SimpleChannelDefinition } from './channel.ts'
+import type { OwnRunner, RunnerDefinition } from './runner.ts'
 import type { ProblemRecord } from './problem.ts'
 import type { SenderDefinition } from './sender.ts'
 
 /** The definitions of each kind. Each has a name. */
 export type DefinitionByKind = {
   readonly channel: FullChannelDefinition | (SimpleChannelDefinition & { readonly name: string })
+  readonly runner: RunnerDefinition
   readonly sender: SenderDefinition
 }
 export type PluginKind = keyof DefinitionByKind
 
-const kinds: Readonly<Record<PluginKind, true>> = { channel: true, sender: true }
+const kinds: Readonly<Record<PluginKind, true>> = { channel: true, runner: true, sender: true }
 
 const kindKey = Symbol.for('hookloom.plugin')
 
@@ -43,3 +45,6 @@ export type LoadedPlugin = { readonly name: string; readonly label: string } & (
     }
   | { readonly kind: 'broken'; readonly problem: ProblemRecord }
 )
+
+/** What the plugins and the modules of an integrator add to a configuration. */
+export type OwnParts = { readonly channels: readonly OwnChannel[]; readonly runners: readonly OwnRunner[] }

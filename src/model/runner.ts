@@ -1,8 +1,11 @@
 // Runners perform agent turns. A runner gets a finished prompt and returns the result; the worker decides about retries, timeouts and
 // records.
 import type { AgentAction, Thinking } from './action.ts'
+import type { z } from 'zod'
 import type { Probe } from './channel.ts'
+import type { ModelsConfig } from './config/agents.ts'
 import type { Message, RunVerdict, Usage } from './job.ts'
+import type { ProblemRecord } from './problem.ts'
 import type { JsonValue } from '../base/json.ts'
 
 export type RunRequest = {
@@ -79,6 +82,50 @@ export interface Runner {
   /** Checks whether a turn could run, without a call that costs money. */
   probe?(signal: AbortSignal): Promise<Probe>
 }
+
+/** What the code of a runner makes. */
+export type RunnerParts = Omit<Runner, 'id'>
+
+/** What a runner gets from the gateway. */
+export type RunnerHost = {
+  /** The name in `runners` or, of a runner without a section, the name that agents use. */
+  readonly id: string
+  /** `models` of the configuration. */
+  readonly models: ModelsConfig
+  /** The environment variables that a program may get. */
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Sends a request whose body is text. It follows no redirect, and has no time limit: a model may think for minutes. */
+  readonly fetch: (input: Request | URL | string, init?: RequestInit) => Promise<Response>
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number
+}
+
+/** A kind of runner: what performs the turns of an agent. It runs in the main thread of the gateway. */
+export type RunnerDefinition<Options = unknown> = {
+  /** The value of `kind` in a section of `runners`. */
+  readonly name: string
+  /** One sentence for editors and pages. */
+  readonly about: string
+  /** The page that documents the other side. */
+  readonly docs?: string
+  /** The schema of a section without `kind`: a strict object of zod. Undefined: it has no section. */
+  readonly options?: z.ZodType<Options>
+  /** Runners of this kind that need no section, by the name that agents use, with their options. */
+  readonly ready?: Readonly<Record<string, object>>
+  /** Makes the runner of a section. Throws an error whose message names the key if the options cannot work. */
+  create(options: Options, host: RunnerHost): RunnerParts
+}
+
+/** A loaded runner of a plugin. `broken`: its turns wait until the code is corrected. */
+export type OwnRunner = { readonly name: string; readonly label: string } & (
+  | {
+      readonly kind: 'sound'
+      readonly definition: RunnerDefinition
+      readonly options: unknown
+      describeThrown(thrown: unknown): string
+    }
+  | { readonly kind: 'broken'; readonly problem: ProblemRecord }
+)
 
 export type RunFailure = Exclude<RunResult, { status: 'ok' | 'forwarded' }>
 

@@ -7,7 +7,7 @@ import type { PayloadReader } from '../model/sender.ts'
 import type { SentValue } from '../base/json.ts'
 import { isNumber } from '../base/sent-number.ts'
 import { readPayload } from '../model/body.ts'
-import { readPath } from './path.ts'
+import { readPath } from '../model/path.ts'
 
 /** A part of the marker in the text of each comment that has one, in every encoding. A request without it need not be parsed. */
 const mark = Buffer.from('hookloom')

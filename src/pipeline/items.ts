@@ -4,7 +4,7 @@ import { stringify } from '../base/sent-json.ts'
 import { readPayload } from '../model/body.ts'
 import { type Delivery, type DeliveryHead, toDeliveryHead, withContentType } from '../model/delivery.ts'
 import { Problem } from '../model/problem.ts'
-import { parsePath, type Path, readPath } from './path.ts'
+import { parsePath, type Path, readPath } from '../model/path.ts'
 
 /** A list of a payload. `count`: its items. */
 export type ItemsList = { readonly text: string; readonly path: Path; readonly count: number }

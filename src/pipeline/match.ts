@@ -8,7 +8,7 @@ import { normalizeHookName } from '../model/config/mapping-rules.ts'
 import { readPayload } from '../model/body.ts'
 import { Problem, type TraceEntry } from '../model/problem.ts'
 import { compileComparison, quote } from './condition.ts'
-import { parseConditionPath, readValues } from './path.ts'
+import { parseConditionPath, readValues } from '../model/path.ts'
 
 /** The fields of a delivery that are one word. A condition compares the word. */
 const words = ['source', 'event'] as const

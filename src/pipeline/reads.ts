@@ -4,7 +4,7 @@ import type { Alternative, ConditionValue } from '../model/config/match.ts'
 import type { NamedMapping } from './compile.ts'
 import { compileComparison, isTests } from './condition.ts'
 import { parseItemsPath } from './items.ts'
-import { parseConditionPath } from './path.ts'
+import { parseConditionPath } from '../model/path.ts'
 import { listReadPaths, type ReadPath } from './template.ts'
 
 /** `field`: the key of the mapping, such as `messageTemplate` or `match.payload`. */

@@ -7,7 +7,7 @@ import { isJsonObject, type SentValue } from '../base/json.ts'
 import { isNumber } from '../base/sent-number.ts'
 import { readPayload } from '../model/body.ts'
 import type { Fact, RecognisedSender, SenderFacts } from '../model/sender.ts'
-import { readPath, type Path } from './path.ts'
+import { readPath, type Path } from '../model/path.ts'
 
 type Headers = Delivery['headers']
 

@@ -1,7 +1,7 @@
 // Templates. They are parsed once and rendered in linear time. Text in a value is never rendered again.
 import { cut } from '../base/text.ts'
 import { Problem } from '../model/problem.ts'
-import { matchAt, type Path, type PathFault, parsePath, readPath, toExcerpt } from './path.ts'
+import { matchAt, type Path, type PathFault, parsePath, readPath, toExcerpt } from '../model/path.ts'
 import type { SentValue } from '../base/json.ts'
 import { stringify } from '../base/sent-json.ts'
 import { SentNumber } from '../base/sent-number.ts'

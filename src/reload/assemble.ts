@@ -3,7 +3,7 @@
 import { createRunnersAndChannels } from '../jobs/runners-and-channels.ts'
 import { createDefinitions } from '../transforms/definitions.ts'
 import type { BuildInput } from '../transforms/read.ts'
-import type { OwnChannel } from '../model/channel.ts'
+import type { LoadedPlugin, OwnParts } from '../model/plugin.ts'
 import type { Config } from '../model/config/config.ts'
 import { findMappingIssues } from '../model/config/rules.ts'
 import { safeParsePresetParts, describeIssues } from '../model/definitions.ts'
@@ -16,19 +16,19 @@ import type { NamedMapping } from '../pipeline/compile.ts'
 import { toIdentity } from '../pipeline/identity.ts'
 import type { SenderTable } from '../pipeline/senders.ts'
 import { builtInSenders } from '../built-in.ts'
-import { type LoadedChannels, loadChannels } from './channels.ts'
+import { loadChannels } from './channels.ts'
 import { loadPacks, type Pack, reportPacks, describeUnknownPreset } from './packs.ts'
-import { loadPlugins, type LoadedPlugins, openPluginChannels, openPluginSenders } from './plugins.ts'
+import { loadPlugins, openPluginChannels, openPluginRunners, openPluginSenders } from './plugins.ts'
 import { checkShortSecrets } from './secret-issues.ts'
 import { type LoadedVerifiers, loadVerifiers } from './verifiers.ts'
 
-export type AssembledParts = LoadedVerifiers &
-  Pick<LoadedChannels, 'channels'> &
-  Pick<LoadedPlugins, 'plugins'> & {
-    readonly packs: readonly Pack[]
-    readonly mappings: readonly NamedMapping[]
-    readonly senders: SenderTable
-  }
+export type AssembledParts = LoadedVerifiers & {
+  readonly plugins: readonly LoadedPlugin[]
+  readonly own: OwnParts
+  readonly packs: readonly Pack[]
+  readonly mappings: readonly NamedMapping[]
+  readonly senders: SenderTable
+}
 
 export type Assembler = {
   /**
@@ -43,7 +43,7 @@ export type Assembler = {
 const buildRunnersAndChannels = createRunnersAndChannels({ write() {}, env: {} })
 
 /** Creates the runners and channels once, so that a wrong setting or an impossible recipient makes the configuration invalid. */
-function checkRunnersAndChannels(config: Config, own: readonly OwnChannel[]): void {
+function checkRunnersAndChannels(config: Config, own: OwnParts): void {
   const { channels } = buildRunnersAndChannels(config, own)
   const routes = { 'channels.default': config.channels.default, 'hooks.alerts': config.hooks.alerts }
   for (const [key, route] of Object.entries(routes)) {
@@ -60,14 +60,17 @@ export function createAssembler(dir: string): Assembler {
   const pluginDefinitions = createDefinitions()
   return {
     async assemble(config, serving) {
-      const own = await loadChannels({ dir, config, serving: serving?.channels ?? [] }, channelDefinitions)
+      const ofFiles = await loadChannels({ dir, config, serving: serving?.own.channels ?? [] }, channelDefinitions)
       const loaded = await loadPlugins(
         { dir, names: config.plugins, serving: serving?.plugins ?? [] },
         pluginDefinitions,
       )
       const { plugins } = loaded
-      const channels = [...own.channels, ...openPluginChannels(plugins, config)]
-      checkRunnersAndChannels(config, channels)
+      const own = {
+        channels: [...ofFiles.channels, ...openPluginChannels(plugins, config)],
+        runners: openPluginRunners(plugins, config),
+      }
+      checkRunnersAndChannels(config, own)
       const packs = await loadPacks(dir, listWantedPacks(config), packDefinitions)
       const senders = openPluginSenders(plugins, builtInSenders)
       const mappings = buildMappings(config, packs, senders)
@@ -77,8 +80,8 @@ export function createAssembler(dir: string): Assembler {
         verifierDefinitions,
       )
       checkShortSecrets(config, mappings, { senders, verifiers })
-      const all = [...reportPacks(packs, serving?.packs), ...reports, ...own.reports, ...loaded.reports]
-      return { packs, mappings, senders, verifiers, channels, plugins, reports: all }
+      const all = [...reportPacks(packs, serving?.packs), ...reports, ...ofFiles.reports, ...loaded.reports]
+      return { packs, mappings, senders, verifiers, own, plugins, reports: all }
     },
     inputs: () =>
       [packDefinitions, verifierDefinitions, channelDefinitions, pluginDefinitions].flatMap((each) => each.inputs()),

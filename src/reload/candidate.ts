@@ -91,8 +91,8 @@ async function buildFrom(
 
 /** Whether the candidate equals the serving generation. The reasons of placeholders are compared too, because answers show them in development. */
 export function isSameAsServing(one: Candidate, serving: Candidate): boolean {
-  const [its, theirs] = [one, serving].map(({ generation: { id, problems }, assembled: { channels, plugins } }) => {
-    const codes = [...channels, ...plugins].map((part) => (part.kind === 'sound' ? part.hash : part.problem))
+  const [its, theirs] = [one, serving].map(({ generation: { id, problems }, assembled: { own, plugins } }) => {
+    const codes = [...own.channels, ...plugins].map((part) => (part.kind === 'sound' ? part.hash : part.problem))
     return [id, problems, codes]
   })
   return isSameJson(its, theirs)

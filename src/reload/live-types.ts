@@ -1,5 +1,5 @@
 // The types of the live generation, for all parts of a gateway.
-import type { OwnChannel } from '../model/channel.ts'
+import type { OwnParts } from '../model/plugin.ts'
 import type { Log, Meter } from '../model/log.ts'
 import type { ProblemRecord } from '../model/problem.ts'
 import type { Generation } from '../pipeline/generation.ts'
@@ -70,8 +70,8 @@ export type Live = {
   current(): Generation
   /** The generation of the files on disk at the latest load, live or not. Throws the problem of an invalid configuration. */
   requireEdited(): Generation
-  /** The channels in code of the serving generation. */
-  ownChannels(): readonly OwnChannel[]
+  /** What the plugins and the modules of integrators add to the serving generation. */
+  ownParts(): OwnParts
   /** Loads the first generation, which then serves. Throws `config-missing` or `config-invalid`, but not for a module that does not load. */
   start(): Promise<void>
   /** Starts to watch. Resolves when all saves since the start were loaded, and every later save will be noticed. */

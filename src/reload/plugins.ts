@@ -3,7 +3,10 @@
 import { findPluginFile } from '../transforms/definition-files.ts'
 import type { Definition, Definitions } from '../transforms/definitions.ts'
 import { describeIssues, safeParsePlugin } from '../model/definitions.ts'
-import type { ChannelKeys, OwnChannel } from '../model/channel.ts'
+import type { z } from 'zod'
+import { builtInRunnerKinds } from '../config/keys.ts'
+import type { OwnChannel } from '../model/channel.ts'
+import type { OwnRunner } from '../model/runner.ts'
 import { findChannelSection, listKnownChannels, readChannelKeys } from '../model/config/channels.ts'
 import type { Config } from '../model/config/config.ts'
 import type { SchemeRow, SenderDefinition } from '../model/sender.ts'
@@ -42,7 +45,7 @@ export async function loadPlugins(
 function listDefinitions<Kind extends PluginKind>(
   plugins: readonly LoadedPlugin[],
   kind: Kind,
-): { readonly plugin: Extract<LoadedPlugin, { kind: 'sound' }>; readonly definition: DefinitionByKind[Kind] }[] {
+): { readonly plugin: SoundPlugin; readonly definition: DefinitionByKind[Kind] }[] {
   return plugins.flatMap((plugin) =>
     plugin.kind === 'broken'
       ? []
@@ -51,13 +54,6 @@ function listDefinitions<Kind extends PluginKind>(
           each.kind === kind ? [{ plugin, definition: each.definition as DefinitionByKind[Kind] }] : [],
         ),
   )
-}
-
-/** Why a name is not there: the first plugin that does not load may bring it. */
-export function findBrokenPlugin(
-  plugins: readonly LoadedPlugin[],
-): Extract<LoadedPlugin, { kind: 'broken' }> | undefined {
-  return plugins.find((plugin) => plugin.kind === 'broken')
 }
 
 function buildMissingPlugin(name: string): LoadedPlugin {
@@ -124,9 +120,10 @@ export function openPluginChannels(plugins: readonly LoadedPlugin[], { channels 
     .filter((name) => !builtIn.includes(name))
     .map((name) => {
       const known = found.find(({ definition }) => definition.name === name)
-      if (known === undefined)
-        return buildUnknownChannel(name, { plugins, names: [...builtIn, ...found.map((one) => one.definition.name)] })
-      return openChannel(known.plugin, known.definition, channels)
+      if (known !== undefined) return openChannel(known.plugin, known.definition, channels)
+      const names = [...builtIn, ...found.map(({ definition }) => definition.name)]
+      const broken = requireBrokenPlugin(plugins, { what: `channels.${name}`, word: name, names })
+      return { kind: 'broken', id: name, label: broken.label, problem: broken.problem }
     })
 }
 
@@ -156,43 +153,104 @@ function nameThrown(sender: SenderDefinition, describeThrown: (thrown: unknown) 
 }
 
 function openChannel(
-  { label, hash, describeThrown }: Extract<LoadedPlugin, { kind: 'sound' }>,
+  plugin: SoundPlugin,
   definition: DefinitionByKind['channel'],
   channels: Config['channels'],
 ): OwnChannel {
   const { name } = definition
-  const { to, onUnknown, timeoutMs, ...own } = readChannelKeys(channels, name)
-  const keys: ChannelKeys = { to, onUnknown, timeoutMs }
+  const { label, hash, describeThrown } = plugin
+  const { to, onUnknown, timeoutMs, ...given } = readChannelKeys(channels, name)
+  const read = readOptions(plugin, {
+    definition,
+    given,
+    at: ['channels', name],
+    section: findChannelSection(channels, name),
+  })
   const about = { id: name, label }
-  let options: ReturnType<NonNullable<typeof definition.options>['safeParse']> | undefined
-  try {
-    options = definition.options?.safeParse(own)
-  } catch (thrown) {
-    const problem = new Problem(
-      'channel-failed',
-      `${label}: the schema of its options threw ${describeThrown(thrown)}.`,
-    )
-    return { kind: 'broken', ...about, problem: toProblemRecord(problem) }
+  if (read instanceof Problem) return { kind: 'broken', ...about, problem: toProblemRecord(read) }
+  return {
+    kind: 'sound',
+    ...about,
+    definition,
+    options: { ...Object(read.options), to, onUnknown, timeoutMs },
+    hash,
+    describeThrown,
   }
-  if (options?.success === false) {
-    throw new Problem('config-invalid', `The options of channels.${name} are invalid for ${label}`, {
-      frame: describeIssues(options.error, findChannelSection(channels, name), ['channels', name]).join('\n'),
-    })
-  }
-  const given = { ...(options === undefined ? own : Object(options.data)), ...keys }
-  return { kind: 'sound', ...about, definition, options: given, hash, describeThrown }
 }
 
-function buildUnknownChannel(
-  name: string,
-  { plugins, names }: { plugins: readonly LoadedPlugin[]; names: readonly string[] },
-): OwnChannel {
-  const broken = findBrokenPlugin(plugins)
-  if (broken !== undefined) return { kind: 'broken', id: name, label: broken.label, problem: broken.problem }
-  const near = findNearest(name, names)
-  const next = near === undefined ? `Channels: ${names.join(', ')}.` : `Did you mean ${near}?`
-  throw new Problem(
-    'config-invalid',
-    `channels.${name} is of no channel that is built in or comes from a plugin. ${next}`,
-  )
+/**
+ * The sections of `runners` whose kind comes from a plugin. Throws `config-invalid` for a kind that nothing has, and for invalid options. While a
+ * plugin does not load, its sections are runners whose turns wait.
+ */
+export function openPluginRunners(plugins: readonly LoadedPlugin[], { runners }: Config): OwnRunner[] {
+  const builtIn = builtInRunnerKinds
+  const found = listDefinitions(plugins, 'runner')
+  const replaced = found.find(({ definition }) => builtIn.includes(definition.name))
+  if (replaced !== undefined) {
+    const { plugin, definition } = replaced
+    throw new Problem(
+      'config-invalid',
+      `plugins: ${plugin.label} has the runner "${definition.name}", which is built in.`,
+    )
+  }
+  return Object.entries(runners).flatMap(([name, { kind, ...given }]): OwnRunner[] => {
+    if (builtIn.includes(kind)) return []
+    const known = found.find(({ definition }) => definition.name === kind)
+    if (known === undefined) {
+      const names = [...builtIn, ...found.map(({ definition }) => definition.name)]
+      const broken = requireBrokenPlugin(plugins, {
+        what: `runners.${name}.kind is "${kind}", which`,
+        word: kind,
+        names,
+      })
+      return [{ kind: 'broken', name, label: broken.label, problem: broken.problem }]
+    }
+    const { plugin, definition } = known
+    const { label, describeThrown } = plugin
+    const read = readOptions(plugin, { definition, given, at: ['runners', name], section: runners[name] })
+    if (read instanceof Problem) return [{ kind: 'broken', name, label, problem: toProblemRecord(read) }]
+    return [{ kind: 'sound', name, label, definition, options: read.options, describeThrown }]
+  })
+}
+
+type SoundPlugin = Extract<LoadedPlugin, { kind: 'sound' }>
+
+/**
+ * The options that the schema of a definition returns; a Problem if the schema throws. Throws `config-invalid` for invalid options. `section`: the
+ * section with the keys of the gateway, for messages.
+ */
+function readOptions(
+  { label, describeThrown }: SoundPlugin,
+  input: {
+    readonly definition: { readonly options?: { safeParse(value: unknown): z.ZodSafeParseResult<unknown> } }
+    readonly given: object
+    readonly at: readonly string[]
+    readonly section: object | undefined
+  },
+): { readonly options: unknown } | Problem {
+  const { definition, given, at, section } = input
+  let parsed: z.ZodSafeParseResult<unknown> | undefined
+  try {
+    parsed = definition.options?.safeParse(given)
+  } catch (thrown) {
+    return new Problem('plugin-failed', `${label}: the schema of its options threw ${describeThrown(thrown)}.`)
+  }
+  if (parsed?.success === false) {
+    throw new Problem('config-invalid', `The options of ${at.join('.')} are invalid for ${label}`, {
+      frame: describeIssues(parsed.error, section, at).join('\n'),
+    })
+  }
+  return { options: parsed === undefined ? given : parsed.data }
+}
+
+/** The plugin that does not load, and so may bring a name that is missing. Throws `config-invalid` if all plugins load. */
+function requireBrokenPlugin(
+  plugins: readonly LoadedPlugin[],
+  { what, word, names }: { readonly what: string; readonly word: string; readonly names: readonly string[] },
+): Extract<LoadedPlugin, { kind: 'broken' }> {
+  const broken = plugins.find((plugin) => plugin.kind === 'broken')
+  if (broken !== undefined) return broken
+  const near = findNearest(word, names)
+  const next = near === undefined ? `Known: ${names.join(', ')}.` : `Did you mean ${near}?`
+  throw new Problem('config-invalid', `${what} is neither built in nor comes from a plugin. ${next}`)
 }

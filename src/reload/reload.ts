@@ -207,7 +207,7 @@ export function createReload({
       if (newest instanceof Problem) throw newest
       return newest.edited
     },
-    ownChannels: () => (state.kind === 'empty' ? [] : state.serving.assembled.channels),
+    ownParts: () => (state.kind === 'empty' ? { channels: [], runners: [] } : state.serving.assembled.own),
     async start() {
       const built = await logLongBuild(log, listFreshFiles, build)
       recordProblems(built)

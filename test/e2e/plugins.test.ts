@@ -37,6 +37,25 @@ export default defineChannel({
 })
 `
 
+/** A runner that answers with what it was asked, and reports what that cost. */
+const runner = `import { defineRunner } from 'hookloom/define'
+import { z } from 'zod'
+
+export default defineRunner({
+  name: 'parrot',
+  about: 'Repeats the message.',
+  options: z.strictObject({ greeting: z.string().min(2), state: z.boolean().default(true) }),
+  create: ({ greeting }, { id, clock }) => ({
+    async run({ message, history, signal }) {
+      if (message.includes('break')) throw new TypeError('no')
+      if (message.includes('nothing')) return { status: 'fine' }
+      return { status: 'ok', text: greeting + ' from ' + id + ': ' + message, usage: { inputTokens: 3, outputTokens: 4 } }
+    },
+    probe: async () => ({ ok: clock() > 0, detail: 'The parrot is awake.' }),
+  }),
+})
+`
+
 /** Packs the sources as an author would, and installs the archive into a config directory. */
 function installPackage(dir: string, files: Readonly<Record<string, string>>): void {
   const source = mkdtempSync(join(tmpdir(), 'hookloom-plugin-'))
@@ -147,7 +166,7 @@ describe('plugins below hooks/', () => {
       'a section that nothing has',
       {},
       { channels: { harbor: {} } },
-      /channels\.harbor is of no channel.*Did you mean harbour\?/,
+      /channels\.harbor is neither built in nor comes from a plugin\. Did you mean harbour\?/,
     ],
   ])('%s is an error of the configuration that names the key', async (_, section, extra, why) => {
     const dir = makeConfigDir({ config: { ...toConfig(section), ...extra }, files: { [file]: channel } })
@@ -260,5 +279,69 @@ export default defineSender({
     const { code, stderr, stdout } = await runCommand(['check'], { dir })
     expect(code).toBe(78)
     expect(stdout + stderr).toContain(`has the ${what} "${name}", which is built in`)
+  })
+})
+
+describe('a runner of a plugin', () => {
+  const place = 'hooks/plugins/parrot.ts'
+  const toRunners = (section: object = {}) => ({
+    plugins: ['./plugins/parrot.ts'],
+    runners: { polly: { kind: 'parrot', greeting: 'Ahoy', ...section } },
+    agents: { defaults: { runner: 'polly', heartbeat: { every: 0 } } },
+  })
+  const say = (gateway: Inside, message: string) => ask(gateway, { message, channel: 'last', deliver: false })
+
+  test('a runner of a plugin performs a turn, and is in check and in doctor', async () => {
+    const written: string[] = []
+    const write = ({ text }: { text: string }) => void written.push(text)
+    const gateway = await startInside({ config: toRunners(), files: { [place]: runner }, write })
+    await ask(gateway, { channel: 'console' })
+    await expect.poll(() => written.join('')).toContain('Ahoy from polly: The tide is out.')
+    const checked = await runCommand(['check', '--json'], { dir: gateway.dir })
+    expect(checked.json()).toContainEqual(
+      expect.objectContaining({
+        name: 'plugin ./plugins/parrot.ts',
+        ok: true,
+        detail: expect.stringMatching(/: runner parrot$/),
+      }),
+    )
+    const probed = await runCommand(['doctor', '--json'], { dir: gateway.dir })
+    expect(probed.json()).toContainEqual({ name: 'runner-polly', ok: true, detail: 'The parrot is awake.' })
+  })
+
+  test('an exception and an invalid result of a runner are failures that name the plugin', async () => {
+    const gateway = await startInside({ config: toRunners(), files: { [place]: runner } })
+    await say(gateway, 'break')
+    await expect
+      .poll(async () => (await readNewestJob(gateway))?.lastError)
+      .toContain('hooks/plugins/parrot.ts threw a TypeError at')
+    await say(gateway, 'nothing')
+    await expect
+      .poll(async () => (await readNewestJob(gateway))?.lastError)
+      .toContain('hooks/plugins/parrot.ts returned no valid result')
+  })
+
+  test('while a runner of a plugin is broken its turns wait, and a mended save starts them', async () => {
+    const gateway = await startInside({ config: toRunners(), files: { [place]: 'export default {' } })
+    await say(gateway, 'The tide is out.')
+    await expect
+      .poll(async () => (await readNewestJob(gateway))?.lastError)
+      .toMatch(/does not build.*The turn waits until it is fixed/)
+    expect(await readNewestJob(gateway)).toMatchObject({ state: 'queued', attempts: 0 })
+    writeFiles(gateway.dir, { [place]: runner })
+    await expect.poll(() => readDegradedBy(gateway)).toEqual([])
+    await say(gateway, 'The tide is in.')
+    await expect.poll(() => readNewestJob(gateway)).toMatchObject({ state: 'done' })
+  })
+
+  test.each([
+    ['a wrong option', { greeting: 7 }, /runners\.polly\.greeting/],
+    ['a kind that nothing has', { kind: 'parot' }, /runners\.polly\.kind is "parot".*Did you mean parrot\?/],
+  ])('%s is an error of the configuration that names the key', async (_, section, why) => {
+    const dir = makeConfigDir({ config: toRunners(section), files: { [place]: runner } })
+    const { code, json } = await runCommand(['check', '--json'], { dir })
+    expect(code).toBe(78)
+    const details = json().map(({ detail }) => detail)
+    expect(details.join('\n')).toMatch(why)
   })
 })

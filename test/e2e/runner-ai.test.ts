@@ -1,6 +1,7 @@
 // The runner `ai` with the real packages of each provider, against fakes of their APIs.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { createAiRunner } from '../../src/runners/ai.ts'
+import { aiRunner } from '../../src/plugins/runners/ai.ts'
+import { createRunner } from '../unit/runners/stage.ts'
 import { thinkingLevels } from '../../src/model/action.ts'
 import { anthropic } from './fakes/anthropic.ts'
 import { chatCompletions } from './fakes/chat-completions.ts'
@@ -243,7 +244,7 @@ describe.each([openai, anthropic, google, chatCompletions])('the API $kind', (ap
   })
 
   test('a probe of a model asks for the list of models, with the key', async () => {
-    const runner = createAiRunner({ models: toModels(api, fake) })
+    const runner = createRunner(aiRunner, {}, { models: toModels(api, fake) })
     const { signal } = new AbortController()
     expect(await runner.probe?.(signal)).toEqual({ ok: true, detail: 'mine answers.' })
     fake.answer = refuseWith(401)

@@ -3,8 +3,9 @@ import { chmodSync, readFileSync, realpathSync, symlinkSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { dirname, join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
-import { createCommandRunner } from '../../src/runners/command.ts'
-import { CommandRunnerConfig } from '../../src/model/config/agents.ts'
+import { commandRunner } from '../../src/plugins/runners/command.ts'
+import { createRunner } from '../unit/runners/stage.ts'
+import { CommandOptions } from '../../src/plugins/runners/shared/command/options.ts'
 import type { RunIO } from '../../src/model/runner.ts'
 import { onFileEnd } from '../file-end.ts'
 import { makeFolder as makeTemporary } from './gateway.ts'
@@ -30,11 +31,12 @@ function makePath(): string {
   return [bin, dirname(process.execPath), '/usr/bin', '/bin'].join(':')
 }
 
-type Settings = Partial<CommandRunnerConfig> & { readonly vars?: Readonly<Record<string, string>> }
+type Settings = Partial<CommandOptions> & { readonly vars?: Readonly<Record<string, string>> }
 
 /** A runner with the name `mine`. */
 export function openRunner({ vars = {}, ...config }: Settings) {
-  return createCommandRunner('mine', CommandRunnerConfig.parse({ kind: 'command', ...config }), {
+  return createRunner(commandRunner, CommandOptions.parse(config), {
+    id: 'mine',
     env: { PATH: makePath(), HOME: makeFolder(), LANG: 'C.UTF-8', ...vars },
   })
 }

@@ -1,8 +1,8 @@
 // OpenClaw as a runner, with a fake that accepts only what OpenClaw documents.
 import { describe, expect, test } from 'vitest'
-import { createOpenClawRunner } from '../../src/runners/openclaw.ts'
+import { openclawRunner } from '../../src/plugins/runners/openclaw.ts'
+import { createRunner } from '../unit/runners/stage.ts'
 import { AgentAction } from '../../src/model/action.ts'
-import { OpenClawRunnerConfig } from '../../src/model/config/agents.ts'
 import { isJsonObject } from '../../src/base/json.ts'
 import { type Misbehaviour, type Received, type Reply, startLoopback } from './fakes/loopback.ts'
 import { createIO, timeIsUp } from './runner-command-stage.ts'
@@ -39,8 +39,8 @@ function answerAsOpenClaw({ path, headers, body }: Received): Reply {
 }
 
 function openRunner(baseUrl: string, config: object = {}, fetch = globalThis.fetch) {
-  const parsed = OpenClawRunnerConfig.parse({ kind: 'openclaw', baseUrl, token, ...config })
-  return createOpenClawRunner('claw', parsed, { fetch })
+  const options = { baseUrl, token, timeoutMs: 15_000, ...config }
+  return createRunner(openclawRunner, options, { id: 'claw', fetch })
 }
 
 function toRun(action: Partial<AgentAction> = {}) {

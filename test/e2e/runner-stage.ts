@@ -1,5 +1,6 @@
 // A run of the runner `ai` against a fake provider.
-import { createAiRunner } from '../../src/runners/ai.ts'
+import { aiRunner } from '../../src/plugins/runners/ai.ts'
+import { createRunner } from '../unit/runners/stage.ts'
 import { ModelsConfig, type ProviderConfig } from '../../src/model/config/agents.ts'
 import type { RunRequest, RunResult } from '../../src/model/runner.ts'
 import { type Api, apiKey, type FakeProvider } from './fakes/provider.ts'
@@ -32,7 +33,7 @@ export async function run({
   signal?: AbortSignal
 }): Promise<RunOutcome> {
   const lines: string[] = []
-  const runner = createAiRunner({ models: toModels(api, fake, provider), now: () => 1_700_000_000_000 })
+  const runner = createRunner(aiRunner, {}, { models: toModels(api, fake, provider), clock: () => 1_700_000_000_000 })
   const result = await runner.run(toRunRequest({ model: `mine/${api.model}`, ...request }), {
     signal,
     log: (line) => lines.push(line),

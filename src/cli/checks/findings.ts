@@ -5,6 +5,7 @@ import { atStart, type FixtureCounts, chooseTransforms } from '../../reload/gate
 import { formatPlacedIssue, type LoadedConfig, loadConfig, placeProblem } from '../../config/config.ts'
 import { readFileModes, checkRisks } from '../../config/warnings.ts'
 import type { OwnChannel } from '../../model/channel.ts'
+import type { LoadedPlugin } from '../../model/plugin.ts'
 import type { Config } from '../../model/config/config.ts'
 import { readMappingId } from '../../model/config/mapping.ts'
 import { toIssue } from '../../model/config/issue.ts'
@@ -83,7 +84,7 @@ export async function checkMappings(
     id: readMappingId(mapping, index),
   }))
   try {
-    const { senders, verifiers, channels } = await assembling
+    const { senders, verifiers, own, plugins } = await assembling
     const templates = mappings.map((mapping) => checkTemplates(loaded, mapping, { senders, verifiers }))
     const sound = mappings.filter((_, index) => templates[index]?.ok === true)
     // mappings that do not parse are left out, so that one mistake does not hide the others
@@ -91,7 +92,8 @@ export async function checkMappings(
     return [
       ...templates,
       ...verifiers.map(toVerifierFinding),
-      ...channels.map(toChannelFinding),
+      ...plugins.map(toPluginFinding),
+      ...own.channels.map(toChannelFinding),
       ...(await checkTransforms(context, sane, loaded)),
     ]
   } catch (error) {
@@ -135,6 +137,13 @@ function toVerifierFinding(verifier: DefinedVerifier): CheckFinding {
   const name = `verifier ${verifier.scheme}`
   if (verifier.kind === 'sound') return { name, ok: true, detail: `builds and loads (${verifier.hash.slice(0, 12)})` }
   return buildFailure(name, describeProblem(verifier.problem), exitCodes.broken)
+}
+
+function toPluginFinding(plugin: LoadedPlugin): CheckFinding {
+  const name = `plugin ${plugin.name}`
+  if (plugin.kind === 'broken') return buildFailure(name, describeProblem(plugin.problem), exitCodes.broken)
+  const parts = plugin.definitions.map(({ kind, definition }) => `${kind} ${definition.name}`)
+  return { name, ok: true, detail: `builds and loads (${plugin.hash.slice(0, 12)}): ${parts.join(', ')}` }
 }
 
 function toChannelFinding(channel: OwnChannel): CheckFinding {

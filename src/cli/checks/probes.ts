@@ -3,7 +3,7 @@ import { type Agent, toAgent, listAgentIds } from '../../jobs/agents.ts'
 import { toErrorName } from '../../base/exceptions.ts'
 import { withDeadline } from '../../base/time.ts'
 import { createRunnersAndChannels } from '../../jobs/runners-and-channels.ts'
-import { readWorkspaceFile } from '../../runners/workspace.ts'
+import { readWorkspaceFile } from '../../plugins/runners/shared/workspace.ts'
 import type { AssembledParts } from '../../reload/assemble.ts'
 import type { Channel, Probe } from '../../model/channel.ts'
 import type { Runner, RunResult } from '../../model/runner.ts'
@@ -23,9 +23,9 @@ export async function checkRunnersAndChannels(
   { env, assembling, isAsking }: { env: Context['env']; assembling: Promise<AssembledParts>; isAsking: boolean },
 ): Promise<CheckFinding[]> {
   const own = await assembling.then(
-    ({ channels }) => channels,
+    (parts) => parts.own,
     // `checkMappings` reports the failure
-    () => [],
+    () => undefined,
   )
   const { runner, channels } = createRunnersAndChannels({ write: () => {}, env })(config, own)
   const agents = listAgentIds(config).map((id) => toAgent(config, id, dir))

@@ -26,7 +26,7 @@ import { type AgentPlan, readPlannedHops } from '../plan.ts'
 import { createPacedRunner, createTracedRunner, holdIfCrowded, runWithFallbacks } from '../turns.ts'
 import { createVerdictRunner } from '../verdicts.ts'
 import { defineStep, type JobContext, type StepInput } from '../step.ts'
-import { prepareWorkspace, type WorkspaceReader } from '../../runners/workspace.ts'
+import { prepareWorkspace, type WorkspaceReader } from '../../plugins/runners/shared/workspace.ts'
 
 /** The time that a run has to end after its time limit, in milliseconds. A command may have a minute between SIGTERM and SIGKILL. */
 const endingMs = 66_000

@@ -164,7 +164,7 @@ function findRunnerSectionIssues({ runners }: Config): ConfigIssue[] {
   return Object.entries(runners).flatMap(([name, runner]) => {
     if (name === 'ai' || name === 'echo')
       return [toIssue(['runners', name], 'is built in. Give this runner another name.')]
-    const isBare = runner.kind === 'command' && runner.profile === undefined && runner.command === undefined
+    const isBare = runner.kind === 'command' && runner['profile'] === undefined && runner['command'] === undefined
     return isBare ? [toIssue(['runners', name, 'command'], 'is required without a profile.')] : []
   })
 }

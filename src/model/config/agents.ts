@@ -191,72 +191,27 @@ export const ModelsConfig = z.strictObject({
 })
 export type ModelsConfig = z.infer<typeof ModelsConfig>
 
-export const CommandRunnerConfig = z.strictObject({
-  kind: z.literal('command').describe('A program that runs one turn.'),
-  profile: z
-    .enum(['claude', 'codex'])
-    .optional()
-    .describe('Built-in settings for a known program. Keys that you set here win.'),
-  command: filePath
-    .refine(
-      (command) => /^([^/\\]+|\/.+|[a-z]:\\.+)$/i.test(command),
-      'must be the name of a program or an absolute path',
-    )
-    .optional()
-    .describe('The program: a name in PATH, or an absolute path. It never runs through a shell.'),
-  args: z
-    .array(z.string())
-    .optional()
-    .describe(
-      'Arguments of a first turn. {prompt} {sessionId} {provider} {model} {thinking} {system} are replaced. An argument ' +
-        'without a value is left out, together with the flag before it, unless it is a flag itself (--model={model}).',
-    ),
-  resumeArgs: z
-    .array(z.string())
-    .optional()
-    .describe('Arguments of a later turn of a persistent session. Without them, every turn is a first turn.'),
-  input: z
-    .enum(['stdin', 'arg'])
-    .optional()
-    .describe(
-      'How the program gets the prompt. arg: as the argument {prompt}; stdin: on standard input. Default: arg if `args` contains {prompt}, else stdin.',
-    ),
-  output: z
-    .enum(['text', 'json', 'jsonl'])
-    .optional()
-    .describe('What the program prints: plain text, one JSON document, or JSON lines.'),
-  textField: nonBlank.optional().describe('Path of the reply in the JSON output.'),
-  sessionField: nonBlank
-    .optional()
-    .describe('Path of the session id in the JSON output. Set it if the program makes the id.'),
-  env: z
-    .array(nonBlank)
-    .optional()
-    .describe('Names of environment variables that the program can read, in addition to PATH, HOME, LANG and TMPDIR.'),
-  killAfterMs: z
-    .int()
-    .positive()
-    .max(60_000)
-    .default(5_000)
-    .describe('Milliseconds between SIGTERM and SIGKILL when the program must end.'),
-})
-export type CommandRunnerConfig = z.infer<typeof CommandRunnerConfig>
+/** What the configuration knows of a kind of runner. `section`: the schema of a section of this kind; undefined if it has none. */
+export type KnownRunner = { readonly name: string; readonly section: z.ZodObject | undefined }
 
-export const OpenClawRunnerConfig = z.strictObject({
-  kind: z.literal('openclaw').describe('A running OpenClaw gateway. It performs the turn and delivers the reply.'),
-  baseUrl: httpUrl.describe('URL of its hooks, such as http://127.0.0.1:18789/hooks.'),
-  token: nonBlank.describe('The hook token of OpenClaw.'),
-  timeoutMs: z
-    .int()
-    .positive()
-    .max(60_000)
-    .default(15_000)
-    .describe('Milliseconds in which OpenClaw must accept a run.'),
-})
-export type OpenClawRunnerConfig = z.infer<typeof OpenClawRunnerConfig>
+/** `runners` of the configuration. The plugin of its kind has checked each section. */
+export type RunnersConfig = Readonly<Record<string, { readonly kind: string; readonly [key: string]: unknown }>>
 
-export const RunnersConfig = z
-  .record(z.string(), z.discriminatedUnion('kind', [CommandRunnerConfig, OpenClawRunnerConfig]))
-  .default({})
-  .describe('Commands and OpenClaw gateways that perform turns, each under the name that agents use in `runner`.')
-export type RunnersConfig = z.infer<typeof RunnersConfig>
+/** The schema of `runners`. `takesOthers`: a section of another kind belongs to a plugin that is not loaded yet. */
+export function createRunnersConfig(
+  runners: readonly KnownRunner[],
+  { takesOthers }: { readonly takesOthers: boolean },
+): z.ZodType<RunnersConfig> {
+  const sections = runners.flatMap(({ section }) => section ?? [])
+  const names = runners.flatMap(({ name, section }) => (section === undefined ? [] : [name]))
+  const other = z.looseObject({ kind: nonBlank.refine((kind) => !names.includes(kind)) })
+  const [first, ...rest] = sections
+  // as: each section is an object with another kind, so that the one that fits is known
+  const known = z.discriminatedUnion('kind', [first, ...rest] as unknown as [
+    z.ZodObject<{ kind: z.ZodLiteral<string> }>,
+  ])
+  return z
+    .record(z.string(), takesOthers ? z.union([known, other]) : known)
+    .default({})
+    .describe('Commands and OpenClaw gateways that perform turns, each under the name that agents use in `runner`.')
+}

@@ -117,7 +117,7 @@ export function findBudgetWarnings(config: Config): ConfigIssue[] {
       if (name === undefined || runner === 'ai' || runner === 'echo') return []
       const isKnown = builtInRunners.some((each) => each === runner) && !Object.hasOwn(runners, runner)
       const section = Object.hasOwn(runners, runner) ? runners[runner] : undefined
-      const reports = isKnown || (section?.kind === 'command' && section.profile !== undefined)
+      const reports = isKnown || (section?.kind === 'command' && section['profile'] !== undefined)
       const what = reports
         ? 'reports its usage only after a turn, so the turns that run together may exceed the budget'
         : 'reports no usage, so only the turns count. Set turns in the budget'

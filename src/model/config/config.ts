@@ -2,7 +2,7 @@
 // pages.
 import { isPostgresUrl } from '../../base/postgres-url.ts'
 import { z } from 'zod'
-import { AgentsConfig, ModelsConfig, RunnersConfig } from './agents.ts'
+import { AgentsConfig, createRunnersConfig, type KnownRunner, ModelsConfig } from './agents.ts'
 import { BudgetsConfig } from '../budgets.ts'
 import { createChannelsConfig, type KnownChannel } from './channels.ts'
 import { SharedLimits } from './flow.ts'
@@ -23,10 +23,11 @@ export function listHookTokens({ token, tokens }: Pick<HooksConfig, 'token' | 't
 export type KnownPlugins = {
   /** Undefined: any name may be a channel. */
   readonly channels: readonly KnownChannel[] | undefined
+  readonly runners: readonly KnownRunner[]
 }
 
 /** The schema of the configuration. `takesOthers`: it may have sections of plugins that are not loaded yet. */
-export function createConfig({ channels }: KnownPlugins, options: { readonly takesOthers: boolean }) {
+export function createConfig({ channels, runners }: KnownPlugins, options: { readonly takesOthers: boolean }) {
   return z.strictObject({
     $schema: z
       .string()
@@ -110,7 +111,7 @@ export function createConfig({ channels }: KnownPlugins, options: { readonly tak
     limits: SharedLimits,
     agents: AgentsConfig.prefault({}).describe('The agents that run the turns.'),
     models: ModelsConfig.prefault({}).describe('The models that agents can use, and the APIs behind them.'),
-    runners: RunnersConfig,
+    runners: createRunnersConfig(runners, options),
     budgets: BudgetsConfig,
     channels: createChannelsConfig(channels, options).prefault({}).describe('The channels that replies go to.'),
     store: z

@@ -2,7 +2,7 @@
 import { parse, type ParseError } from 'jsonc-parser'
 import { expect, test } from 'vitest'
 import { parseConfig } from '../../../src/config/config.ts'
-import { CommandRunnerConfig } from '../../../src/model/config/agents.ts'
+import { CommandOptions } from '../../../src/plugins/runners/shared/command/options.ts'
 import { builtInChannels, ConfigSchema, OpenConfigSchema } from '../../../src/config/keys.ts'
 import { HooksConfig } from '../../../src/model/config/hooks.ts'
 import { Mapping } from '../../../src/model/config/mapping.ts'
@@ -26,7 +26,7 @@ const places: readonly { readonly keys: readonly string[]; readonly put: (part: 
     put: (part) => ({ channels: part }),
   },
   {
-    keys: Object.keys(CommandRunnerConfig.shape),
+    keys: Object.keys(CommandOptions.shape),
     put: (part) => ({ runners: { mine: { kind: 'command', command: 'agent', ...part } } }),
   },
 ]

@@ -317,7 +317,7 @@ describe('a budget that the configuration raises', () => {
     return createJobs({
       dir,
       config,
-      ownChannels: () => [],
+      ownParts: () => ({ channels: [], runners: [] }),
       store,
       write: () => {},
       env: {},

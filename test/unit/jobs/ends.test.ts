@@ -2,7 +2,8 @@
 import { describe, expect, test } from 'vitest'
 import { consoleChannel } from '../../../src/plugins/channels/console.ts'
 import { openChannel } from '../channels/stage.ts'
-import { createEchoRunner } from '../../../src/runners/echo.ts'
+import { echoRunner } from '../../../src/plugins/runners/echo.ts'
+import { createRunner } from '../runners/stage.ts'
 import type { RunRequest } from '../../../src/model/runner.ts'
 
 async function runEcho(request: Partial<RunRequest>): Promise<string> {
@@ -24,7 +25,7 @@ async function runEcho(request: Partial<RunRequest>): Promise<string> {
     deadline: 0,
     ...request,
   }
-  const result = await createEchoRunner().run(full, { signal: new AbortController().signal, log() {} })
+  const result = await createRunner(echoRunner, {}).run(full, { signal: new AbortController().signal, log() {} })
   if (result.status !== 'ok') throw new Error(`the echo runner ended ${result.status}`)
   expect(result.simulated).toBe(true)
   return result.text

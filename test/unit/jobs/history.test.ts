@@ -1,6 +1,7 @@
 // What a heartbeat and a persistent session carry along: it does not grow with the number of webhooks, and no event is left unheard.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { createEchoRunner } from '../../../src/runners/echo.ts'
+import { echoRunner } from '../../../src/plugins/runners/echo.ts'
+import { createRunner } from '../runners/stage.ts'
 import type { RunRequest } from '../../../src/model/runner.ts'
 import { buildConfig, createStage, ok, pass, planAgent, planWake, scriptRunner, type Stage } from './stage.ts'
 
@@ -65,7 +66,7 @@ describe('the story of 500 webhooks with the defaults', () => {
   test('the same is true for echo, which asks no model', async () => {
     const stage = createStage(buildConfig())
     const asked: RunRequest[] = []
-    const echo = createEchoRunner()
+    const echo = createRunner(echoRunner, {})
     const runner: typeof echo = { ...echo, run: (request, io) => (asked.push(request), echo.run(request, io)) }
     stage.openWorker({ runner })
     await stage.openHeartbeats()

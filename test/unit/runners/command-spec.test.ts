@@ -1,10 +1,9 @@
 import { expect, describe, test } from 'vitest'
-import { buildCommandSpec } from '../../../src/runners/command/spec.ts'
-import { profiles } from '../../../src/runners/command/profiles.ts'
-import { CommandRunnerConfig } from '../../../src/model/config/agents.ts'
+import { buildCommandSpec } from '../../../src/plugins/runners/shared/command/spec.ts'
+import { profiles } from '../../../src/plugins/runners/shared/command/profiles.ts'
+import { CommandOptions } from '../../../src/plugins/runners/shared/command/options.ts'
 
-const specOf = (config: object) =>
-  buildCommandSpec('mine', CommandRunnerConfig.parse({ kind: 'command', ...config }), {})
+const specOf = (config: object) => buildCommandSpec('mine', CommandOptions.parse(config), {})
 
 describe('a command runner', () => {
   test.each([
@@ -19,14 +18,14 @@ describe('a command runner', () => {
   test.each(['./agent', 'bin/agent', '../agent', '~/agent', ' '])(
     'a program that depends on the working directory is refused: %j',
     (command) => {
-      expect(CommandRunnerConfig.safeParse({ kind: 'command', command }).success).toBe(false)
+      expect(CommandOptions.safeParse({ command }).success).toBe(false)
     },
   )
 
   test.each(['agent', '/opt/my agent/bin/agent', 'C:\\agents\\agent.exe'])(
     'the program name %j is accepted',
     (command) => {
-      expect(CommandRunnerConfig.safeParse({ kind: 'command', command }).success).toBe(true)
+      expect(CommandOptions.safeParse({ command }).success).toBe(true)
     },
   )
 })

@@ -1,9 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { toConversation } from '../../../src/runners/ai/call.ts'
-import { chooseModel } from '../../../src/runners/ai/providers.ts'
-import { createAiRunner } from '../../../src/runners/ai.ts'
+import { toConversation } from '../../../src/plugins/runners/shared/ai/call.ts'
+import { createRunner } from './stage.ts'
+import { chooseModel } from '../../../src/plugins/runners/shared/ai/providers.ts'
+import { aiRunner } from '../../../src/plugins/runners/ai.ts'
 import { ModelsConfig } from '../../../src/model/config/agents.ts'
 import type { Message } from '../../../src/model/job.ts'
 import { toRunRequest } from '../../e2e/runner-request.ts'
@@ -43,7 +44,7 @@ describe('the choice of a model', () => {
     ['nowhere/qwen3', 'models.providers.nowhere.baseUrl is missing'],
     ['pasted/gemini-3-flash', 'models.providers.pasted.apiKey'],
   ])('the model name %s is refused with the key of the configuration to check', async (asked, words) => {
-    const result = await createAiRunner({ models }).run(toRunRequest({ model: asked }), {
+    const result = await createRunner(aiRunner, {}, { models }).run(toRunRequest({ model: asked }), {
       signal: new AbortController().signal,
       log() {},
     })
@@ -64,14 +65,16 @@ describe('the choice of a model', () => {
       asked.push(String(url))
       return new Response('{}', { status: 404 })
     }
-    const probe = await createAiRunner({ models, fetch }).probe?.(new AbortController().signal)
+    const probe = await createRunner(aiRunner, {}, { models, fetch }).probe?.(new AbortController().signal)
     expect(asked).toEqual(['http://127.0.0.1:11434/v1/models', 'https://api.openai.com/v1/models'])
     expect(probe?.ok).toBe(false)
     for (const name of Object.keys(models.providers)) expect(probe?.detail).toContain(`models.providers.${name}.`)
   })
 
   test('a probe without a provider says that there is no model to ask', async () => {
-    const probe = await createAiRunner({ models: ModelsConfig.parse({}) }).probe?.(new AbortController().signal)
+    const probe = await createRunner(aiRunner, {}, { models: ModelsConfig.parse({}) }).probe?.(
+      new AbortController().signal,
+    )
     expect(probe).toMatchObject({ ok: false, detail: expect.stringContaining('models.providers is empty') })
   })
 })
@@ -109,7 +112,7 @@ describe('a conversation', () => {
 })
 
 test('the packages of the providers are loaded by the first run, not by the start', () => {
-  const folder = resolve(import.meta.dirname, '../../../src/runners')
+  const folder = resolve(import.meta.dirname, '../../../src/plugins/runners')
   const eager = readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts'))
     .filter((name) =>

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { thinkingRows, toThinkingOptions } from '../../../src/runners/ai/thinking.ts'
+import { thinkingRows, toThinkingOptions } from '../../../src/plugins/runners/shared/ai/thinking.ts'
 import { thinkingLevels } from '../../../src/model/action.ts'
 
 const kinds = ['openai', 'anthropic', 'google', 'openai-compatible'] as const

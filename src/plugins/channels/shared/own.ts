@@ -11,6 +11,7 @@ import type {
   SendResult,
   SimpleChannelDefinition,
 } from '../../../model/channel.ts'
+import { ProbeResult } from '../../../model/channel.ts'
 import { cut, toPrintableLine } from '../../../base/text.ts'
 import { toRetryWait } from '../../../base/http.ts'
 import { splitMarkdown } from './chunks.ts'
@@ -35,7 +36,6 @@ const Result = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('permanent'), detail }),
 ])
 const Pieces = z.array(z.string()).min(1)
-const ProbeResult = z.object({ ok: z.boolean(), detail })
 
 /** Makes the channel of a loaded definition. `keys`: those of its section. */
 export function createOwnChannel(own: OwnChannel, { to, onUnknown }: Partial<ChannelKeys>, host: ChannelHost): Channel {

@@ -1,7 +1,7 @@
 // Describes for the operator why a command gave no reply, and decides whether a retry may help.
-import { cut, toPrintableLine } from '../../base/text.ts'
+import { cut, toPrintableLine } from '../../../../base/text.ts'
 import type { ChildEnd } from './child.ts'
-import { type RunFailure, permanentFailure, retryableFailure, unavailableFailure } from '../../model/runner.ts'
+import { type RunFailure, permanentFailure, retryableFailure, unavailableFailure } from '../../../../model/runner.ts'
 
 /** The failed runner, its program, and the values of its environment that must not be shown. */
 type FailedCommand = { readonly id: string; readonly command: string; readonly secrets: readonly string[] }

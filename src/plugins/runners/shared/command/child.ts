@@ -4,7 +4,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
-import { findErrorCode } from '../../base/exceptions.ts'
+import { findErrorCode } from '../../../../base/exceptions.ts'
 import { readdir, readFile } from 'node:fs/promises'
 
 /** The time for output that is still in the pipes after the exit. A process that keeps them open longer is killed. */

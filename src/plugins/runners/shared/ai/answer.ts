@@ -1,9 +1,9 @@
 // Two of the forms in which a model gives a reply with a verdict: structured output, and the call of a tool. In both, the schema allows only the
 // listed words, but not every server enforces it.
 import type { JSONSchema7 } from 'ai'
-import { isJsonObject, type JsonObject, tryParseJson } from '../../base/json.ts'
-import type { VerdictForm } from '../../model/job.ts'
-import { matchVerdict } from '../../model/verdict.ts'
+import { isJsonObject, type JsonObject, tryParseJson } from '../../../../base/json.ts'
+import type { VerdictForm } from '../../../../model/job.ts'
+import { matchVerdict } from '../../../../model/verdict.ts'
 
 /** The form of the answer that a call requests. */
 export type AnswerForm = { readonly form: VerdictForm; readonly words: readonly string[] }

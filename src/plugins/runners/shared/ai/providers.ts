@@ -1,12 +1,12 @@
 // Chooses the provider and the model of a turn, and checks that a provider answers and accepts its key.
 import type { wrapLanguageModel } from 'ai'
-import type { ModelsConfig, ProviderConfig } from '../../model/config/agents.ts'
-import { cut, findNearest } from '../../base/text.ts'
-import { isModelName, resolveModelName } from '../../model/config/permission.ts'
-import { toLine } from '../../boundary/boundary.ts'
+import type { ModelsConfig, ProviderConfig } from '../../../../model/config/agents.ts'
+import { cut, findNearest } from '../../../../base/text.ts'
+import { isModelName, resolveModelName } from '../../../../model/config/permission.ts'
+import { toLine } from '../../../../boundary/boundary.ts'
 import type { Fetch } from './fetch.ts'
-import type { Probe } from '../../model/channel.ts'
-import { findErrorCode } from '../../base/exceptions.ts'
+import type { Probe } from '../../../../model/channel.ts'
+import { findErrorCode } from '../../../../base/exceptions.ts'
 
 type Kind = ProviderConfig['kind']
 

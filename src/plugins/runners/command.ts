@@ -1,20 +1,26 @@
 // Runs an agent that is a program, without a shell: once for each turn, and again if the program no longer knows the session.
+import {
+  defineRunner,
+  type Probe,
+  type RunIO,
+  type RunnerHost,
+  type RunnerParts,
+  type RunRequest,
+} from '../../define.ts'
+import { cut, type RunResult, toPrintableLine } from './shared/kit.ts'
+import { CommandOptions } from './shared/command/options.ts'
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { z } from 'zod'
-import type { CommandRunnerConfig } from '../model/config/agents.ts'
-import type { Probe } from '../model/channel.ts'
-import { cut, toPrintableLine } from '../base/text.ts'
-import type { RunIO, Runner, RunRequest, RunResult } from '../model/runner.ts'
-import { runInWorkspace } from './workspace.ts'
+import { runInWorkspace } from './shared/workspace.ts'
 import {
   type ArgumentValues,
   type CommandSpec,
   fillArguments,
   hasPlaceholder,
   buildCommandSpec,
-} from './command/spec.ts'
-import { type ChildEnd, runChild } from './command/child.ts'
+} from './shared/command/spec.ts'
+import { type ChildEnd, runChild } from './shared/command/child.ts'
 import {
   isSessionGone,
   toRunFailure,
@@ -24,8 +30,8 @@ import {
   toJsonFailure,
   toStartFailure,
   toStopFailure,
-} from './command/failure.ts'
-import { type PrintedResult, PrintedUsage, toTurnUsage } from './command/printed.ts'
+} from './shared/command/failure.ts'
+import { type PrintedResult, PrintedUsage, toTurnUsage } from './shared/command/printed.ts'
 
 /** The maximum number of bytes of a reply, or of the document with the reply. */
 const maxReplyBytes = 1_048_576
@@ -50,18 +56,21 @@ type Execution = {
 
 type Turn = { readonly spec: CommandSpec; readonly request: RunRequest; readonly io: RunIO; readonly folder: string }
 
+export const commandRunner = defineRunner({
+  name: 'command',
+  about: 'A program that runs one turn.',
+  options: CommandOptions,
+  ready: { claude: { profile: 'claude' }, codex: { profile: 'codex' } },
+  create: createCommandRunner,
+})
+
 /**
  * Throws `config-invalid` if the configuration cannot work. Without a workspace, a turn runs in an empty folder and its session is not
  * continued, because commands keep their sessions by folder.
  */
-export function createCommandRunner(
-  id: string,
-  config: CommandRunnerConfig,
-  { env }: { readonly env: Readonly<Record<string, string | undefined>> },
-): Runner {
+function createCommandRunner(config: CommandOptions, { id, env }: RunnerHost): RunnerParts {
   const spec = buildCommandSpec(id, config, env)
   return {
-    id,
     run: (request, io) => runInWorkspace(request.workspace, (folder) => run({ spec, request, io, folder })),
     probe: (signal) => runInWorkspace(undefined, (folder) => probe(spec, signal, folder)),
   }

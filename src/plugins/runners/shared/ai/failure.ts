@@ -1,10 +1,10 @@
 // Turns the failure of a model into a result: whether and when to retry, and the advice for the operator. The provider's words are matched but
 // never repeated, because they may quote the prompt or the key; only its error codes are shown.
 import { z } from 'zod'
-import { tryParseJson } from '../../base/json.ts'
-import { readRetryAfterMs, toRetryWait } from '../../base/http.ts'
-import { findErrorCode, toErrorName } from '../../base/exceptions.ts'
-import { type RunFailure, permanentFailure, retryableFailure, unavailableFailure } from '../../model/runner.ts'
+import { tryParseJson } from '../../../../base/json.ts'
+import { readRetryAfterMs, toRetryWait } from '../../../../base/http.ts'
+import { findErrorCode, toErrorName } from '../../../../base/exceptions.ts'
+import { type RunFailure, permanentFailure, retryableFailure, unavailableFailure } from '../../../../model/runner.ts'
 import { type Provider, toShownName } from './providers.ts'
 
 /** `begun`: the provider had accepted the call and begun its reply. */

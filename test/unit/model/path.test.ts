@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { JsonValue } from '../../../src/base/json.ts'
 import { Problem } from '../../../src/model/problem.ts'
 import { anyItem, formatPath, formatPlaceholder, type ConditionPath } from '../../../src/model/api/path.ts'
-import { parseConditionPath, parsePath, readPath, readValues } from '../../../src/pipeline/path.ts'
+import { parseConditionPath, parsePath, readPath, readValues } from '../../../src/model/path.ts'
 import { listReadPaths } from '../../../src/pipeline/template.ts'
 
 const payload: JsonValue = JSON.parse(`{

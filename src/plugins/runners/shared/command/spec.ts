@@ -1,7 +1,7 @@
 // The settings of a command runner (its configuration and the defaults of its profile), and the arguments of one run.
-import type { Thinking } from '../../model/action.ts'
-import type { CommandRunnerConfig } from '../../model/config/agents.ts'
-import { Problem } from '../../model/problem.ts'
+import type { Thinking } from '../../../../model/action.ts'
+import type { CommandOptions } from './options.ts'
+import { Problem } from '../../../../model/problem.ts'
 import { createPrintedReader, type PrintedReader } from './printed.ts'
 import { profiles } from './profiles.ts'
 
@@ -33,7 +33,7 @@ const minSecretLength = 8
 /** Throws `config-invalid` with the name of the key. */
 export function buildCommandSpec(
   id: string,
-  config: CommandRunnerConfig,
+  config: CommandOptions,
   env: Readonly<Record<string, string | undefined>>,
 ): CommandSpec {
   const profile = config.profile === undefined ? undefined : profiles[config.profile]

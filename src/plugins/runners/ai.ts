@@ -1,27 +1,35 @@
 // The runner that calls a model over HTTP with the AI SDK. It does not retry, because the worker does. It asks again only if the provider refuses
 // the form of a verdict.
 import type { LanguageModelUsage } from 'ai'
-import type { Thinking } from '../model/action.ts'
-import { firstByteDefaults, type ModelsConfig, type ProviderConfig } from '../model/config/agents.ts'
-import type { Usage, VerdictForm } from '../model/job.ts'
-import { isJsonObject, type JsonObject } from '../base/json.ts'
+import { defineRunner, type RunIO, type RunnerHost, type RunnerParts, type RunRequest } from '../../define.ts'
 import {
+  cut,
+  firstByteDefaults,
+  isJsonObject,
+  type JsonObject,
   permanentFailure,
+  type ProviderConfig,
   retryableFailure,
-  type RunIO,
-  type Runner,
-  type RunRequest,
   type RunResult,
+  type Thinking,
+  toLine,
   unavailableFailure,
-} from '../model/runner.ts'
-import { toLine } from '../boundary/boundary.ts'
-import { cut } from '../base/text.ts'
-import { type AnswerForm, readVerdictReply } from './ai/answer.ts'
-import { callModel, type ModelReply, parseIncompleteJson, toConversation } from './ai/call.ts'
-import { describeCutConnection, isFormRefused, toModelFailure } from './ai/failure.ts'
-import { chooseModel, openModel, optionNames, probeProviders, type Provider, toShownName } from './ai/providers.ts'
-import { limitFetch, limitSilence, type Fetch, keepPlainAnswer, fetchWithoutTimeout } from './ai/fetch.ts'
-import { toThinkingOptions } from './ai/thinking.ts'
+  type Usage,
+  type VerdictForm,
+} from './shared/kit.ts'
+import { type AnswerForm, readVerdictReply } from './shared/ai/answer.ts'
+import { callModel, type ModelReply, parseIncompleteJson, toConversation } from './shared/ai/call.ts'
+import { describeCutConnection, isFormRefused, toModelFailure } from './shared/ai/failure.ts'
+import {
+  chooseModel,
+  openModel,
+  optionNames,
+  probeProviders,
+  type Provider,
+  toShownName,
+} from './shared/ai/providers.ts'
+import { limitFetch, limitSilence, type Fetch, keepPlainAnswer } from './shared/ai/fetch.ts'
+import { toThinkingOptions } from './shared/ai/thinking.ts'
 
 /**
  * The maximum size of an answer: enough for the longest reply of any model with its reasoning. A stream takes a few hundred bytes for each
@@ -33,20 +41,18 @@ const betweenBytesMs = 300_000
 /** The maximum size of a reply, the same as for a command. */
 const maxReplyBytes = 1_048_576
 
-type AiRunnerParts = {
-  readonly models: ModelsConfig
-  /** Replaces `fetchWithoutTimeout`. */
-  readonly fetch?: Fetch
-  readonly now?: () => number
-}
-
 /** The forms of a reply with a verdict, in the order in which they are tried. Every model can write the verdict in its last line. */
 const answerForms = ['structured-output', 'tool-call', 'last-line'] as const satisfies readonly VerdictForm[]
 
-export function createAiRunner({ models, fetch = fetchWithoutTimeout, now = Date.now }: AiRunnerParts): Runner {
-  return {
-    id: 'ai',
+export const aiRunner = defineRunner({
+  name: 'ai',
+  about: 'Calls a model of `models`.',
+  ready: { ai: {} },
+  create: createAiRunner,
+})
 
+function createAiRunner(_: unknown, { models, fetch, clock: now }: RunnerHost): RunnerParts {
+  return {
     async run(request, io) {
       const choice = chooseModel(request.model, models)
       if (!choice.ok) return permanentFailure(choice.reason)

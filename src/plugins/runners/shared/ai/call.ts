@@ -1,7 +1,7 @@
 // Calls a model once with the AI SDK, streamed or not, and returns the result in the same form.
 import type { LanguageModelUsage, TextStreamPart, ToolSet } from 'ai'
-import type { JsonObject } from '../../base/json.ts'
-import type { Message } from '../../model/job.ts'
+import type { JsonObject } from '../../../../base/json.ts'
+import type { Message } from '../../../../model/job.ts'
 import type { OpenModel } from './providers.ts'
 import { type AnswerForm, answerTool, toAnswerSchema } from './answer.ts'
 

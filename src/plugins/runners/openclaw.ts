@@ -1,21 +1,28 @@
 // Uses a running OpenClaw gateway as a runner: it accepts the turn, performs it and delivers its reply. It reports only the acceptance.
-import type { AgentAction, ChannelName } from '../model/action.ts'
-import type { OpenClawRunnerConfig } from '../model/config/agents.ts'
-import { hopsHeader } from '../model/hops.ts'
-import { isJsonObject, type JsonObject, tryParseJson } from '../base/json.ts'
-import { readLimitedBody, readRetryAfterMs, toRetryWait } from '../base/http.ts'
+import { z } from 'zod'
+import { defineRunner, type RunnerHost, type RunnerParts, type RunRequest } from '../../define.ts'
 import {
-  type RunFailure,
+  type AgentAction,
+  type ChannelName,
+  cut,
+  findErrorCode,
+  hopsHeader,
+  httpUrl,
+  isJsonObject,
+  type JsonObject,
+  nonBlank,
   permanentFailure,
+  readLimitedBody,
+  readRetryAfterMs,
   retryableFailure,
-  type Runner,
-  type RunRequest,
+  type RunFailure,
   type RunResult,
+  toLine,
+  toPrintableLine,
+  toRetryWait,
+  tryParseJson,
   unavailableFailure,
-} from '../model/runner.ts'
-import { toLine } from '../boundary/boundary.ts'
-import { cut, toPrintableLine } from '../base/text.ts'
-import { findErrorCode } from '../base/exceptions.ts'
+} from './shared/kit.ts'
 
 const maxNameChars = 500
 /** The maximum number of bytes of an answer, which is a run id or a sentence. */
@@ -28,15 +35,30 @@ function isUnknownToOpenClaw(channel: ChannelName): boolean {
   return !knownToOpenClaw.includes(channel)
 }
 
+const options = z.strictObject({
+  baseUrl: httpUrl.describe('URL of its hooks, such as http://127.0.0.1:18789/hooks.'),
+  token: nonBlank.describe('The hook token of OpenClaw.'),
+  timeoutMs: z
+    .int()
+    .positive()
+    .max(60_000)
+    .default(15_000)
+    .describe('Milliseconds in which OpenClaw must accept a run.'),
+})
+type Settings = z.infer<typeof options>
+
+export const openclawRunner = defineRunner({
+  name: 'openclaw',
+  about: 'A running OpenClaw gateway. It performs the turn and delivers the reply.',
+  options,
+  create: createOpenClawRunner,
+})
+
 /**
  * `POST {baseUrl}/agent`, and `/wake` for a heartbeat, with the run id as `Idempotency-Key`: for five minutes, a repeated request does not start
  * a second run. A session key is never sent, because OpenClaw refuses it by default, and the system text is not sent either.
  */
-export function createOpenClawRunner(
-  id: string,
-  config: OpenClawRunnerConfig,
-  { fetch = globalThis.fetch }: { readonly fetch?: typeof globalThis.fetch } = {},
-): Runner {
+function createOpenClawRunner(config: Settings, { id, fetch }: RunnerHost): RunnerParts {
   async function post(
     path: '/agent' | '/wake',
     { body, run, signal }: { body: JsonObject; run?: Pick<RunRequest, 'runId' | 'hops'>; signal: AbortSignal },
@@ -57,7 +79,6 @@ export function createOpenClawRunner(
   }
 
   return {
-    id,
     async run(request, { signal }) {
       const { action, prompt } = request
       const call =
@@ -173,11 +194,7 @@ const remedies: Readonly<Record<number, string>> = {
   413: 'The prompt is too long for OpenClaw. Shorten the message of the mapping.',
 }
 
-function toRefusalFailure(
-  id: string,
-  { token }: OpenClawRunnerConfig,
-  { status, headers, body }: OpenClawAnswer,
-): RunFailure {
+function toRefusalFailure(id: string, { token }: Settings, { status, headers, body }: OpenClawAnswer): RunFailure {
   const said = typeof body?.['error'] === 'string' ? body['error'].replaceAll(token, '[hidden]') : ''
   const words = said === '' ? '' : `: ${cut(toPrintableLine(said), maxWords)}`
   const answered = `OpenClaw (runners.${id}) answered ${status}${words}`
@@ -208,7 +225,7 @@ function toAnswerFailure(
 /** The failure if there was no answer. A repeat within five minutes is safe: with the same idempotency key, OpenClaw starts no second run. */
 function toNetworkFailure(
   id: string,
-  { baseUrl, timeoutMs }: OpenClawRunnerConfig,
+  { baseUrl, timeoutMs }: Settings,
   { thrown, isStopped }: { thrown: unknown; isStopped: boolean },
 ): RunFailure {
   const gateway = `OpenClaw at ${toOrigin(baseUrl)} (runners.${id})`

@@ -1,6 +1,6 @@
 // The known command-line agents, as data. Both may only read, because outsiders wrote their input.
-import type { Thinking } from '../../model/action.ts'
-import type { CommandRunnerConfig } from '../../model/config/agents.ts'
+import type { Thinking } from '../../../../model/action.ts'
+import type { CommandOptions } from './options.ts'
 
 /** A place in the output of a command: a path, in the last event that has this path and matches all of `where`. */
 export type Field = { readonly path: string; readonly where?: Readonly<Record<string, string | boolean>> }
@@ -57,7 +57,7 @@ const codexArgs: readonly string[] = [
   ['--model', '{model}', '-c', 'model_reasoning_effort={thinking}'],
 ].flat()
 
-export const profiles: Readonly<Record<NonNullable<CommandRunnerConfig['profile']>, Profile>> = {
+export const profiles: Readonly<Record<NonNullable<CommandOptions['profile']>, Profile>> = {
   claude: {
     command: 'claude',
     args: [...claudeArgs, '--session-id', '{sessionId}'],

@@ -1,8 +1,8 @@
 // The provider options of a thinking level for each model, as data: the first row whose pattern matches applies. The table of the README is
 // generated from these rows.
-import type { Thinking } from '../../model/action.ts'
-import type { ProviderConfig } from '../../model/config/agents.ts'
-import type { JsonObject } from '../../base/json.ts'
+import type { Thinking } from '../../../../model/action.ts'
+import type { ProviderConfig } from '../../../../model/config/agents.ts'
+import type { JsonObject } from '../../../../base/json.ts'
 
 /** Provider options of the AI SDK by level. A level that a model lacks has the options of the nearest level. */
 type Levels = Readonly<Record<Thinking, JsonObject>>

@@ -1,19 +1,16 @@
 // The default runner until a model is configured. It uses no network and no model, and its reply says so. Its runs are marked as simulated.
-import type { Runner, RunRequest } from '../model/runner.ts'
-import { toLine } from '../boundary/boundary.ts'
-import { cut } from '../base/text.ts'
+import { defineRunner, type RunRequest } from '../../define.ts'
+import { cut, toLine } from './shared/kit.ts'
 
 const maxLines = 5
 const maxLineChars = 200
 
-export function createEchoRunner(): Runner {
-  return {
-    id: 'echo',
-    async run(request) {
-      return { status: 'ok', text: formatEcho(request), simulated: true }
-    },
-  }
-}
+export const echoRunner = defineRunner({
+  name: 'echo',
+  about: 'Asks no model, and says so.',
+  ready: { echo: {} },
+  create: () => ({ run: async (request) => ({ status: 'ok', text: formatEcho(request), simulated: true }) }),
+})
 
 function formatEcho({ agentId, sessionKey, model, thinking, prompt, message, action }: RunRequest): string {
   const settings = [

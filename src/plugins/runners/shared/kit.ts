@@ -1,0 +1,18 @@
+// What runners share with the rest of the package.
+export { findErrorCode } from '../../../base/exceptions.ts'
+export { readLimitedBody, readRetryAfterMs, toRetryWait } from '../../../base/http.ts'
+export { isJsonObject, type JsonObject, tryParseJson } from '../../../base/json.ts'
+export { cut, toPrintableLine } from '../../../base/text.ts'
+export { toLine } from '../../../boundary/boundary.ts'
+export type { AgentAction, ChannelName, Thinking } from '../../../model/action.ts'
+export { firstByteDefaults, type ModelsConfig, type ProviderConfig } from '../../../model/config/agents.ts'
+export { hopsHeader } from '../../../model/hops.ts'
+export type { Usage, VerdictForm } from '../../../model/job.ts'
+export {
+  permanentFailure,
+  retryableFailure,
+  type RunFailure,
+  type RunResult,
+  unavailableFailure,
+} from '../../../model/runner.ts'
+export { httpUrl, nonBlank } from '../../../model/values.ts'

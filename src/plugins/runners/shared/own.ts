@@ -1,0 +1,85 @@
+// Runners in the code of integrators. An exception or an invalid result counts as a failure that a retry may fix.
+import { z } from 'zod'
+import { cut, toPrintableLine } from '../../../base/text.ts'
+import { ProbeResult } from '../../../model/channel.ts'
+import {
+  type OwnRunner,
+  retryableFailure,
+  type Runner,
+  type RunnerHost,
+  type RunnerParts,
+  unavailableFailure,
+} from '../../../model/runner.ts'
+
+const brokenRetryMs = 60_000
+const maxDetailChars = 500
+
+const detail = z.string().transform((text) => cut(toPrintableLine(text), maxDetailChars))
+const count = z.int().nonnegative()
+const usage = z.object({
+  inputTokens: count,
+  outputTokens: count,
+  cachedInputTokens: count.exactOptional(),
+  cacheWriteTokens: count.exactOptional(),
+  reasoningTokens: count.exactOptional(),
+  costUsd: z.number().nonnegative().exactOptional(),
+})
+const failure = { detail, usage: usage.exactOptional(), mayCost: z.literal(true).exactOptional() }
+const wait = { retryAfterMs: z.number().nonnegative().exactOptional() }
+const Result = z.discriminatedUnion('status', [
+  z.object({
+    status: z.literal('ok'),
+    text: z.string(),
+    model: z.string().exactOptional(),
+    usage: usage.exactOptional(),
+    state: z.json().exactOptional(),
+  }),
+  z.object({ status: z.literal('error'), retryable: z.boolean(), ...failure, ...wait }),
+  z.object({ status: z.literal('unavailable'), ...failure, ...wait }),
+  z.object({ status: z.enum(['timeout', 'too-long']), ...failure }),
+])
+
+/** Makes the runner of a loaded definition. While the code is broken, its turns wait. */
+export function createOwnRunner(own: OwnRunner, host: RunnerHost): Runner {
+  const { id } = host
+  if (own.kind === 'broken') return { ...createBrokenRunner(own.problem.detail), id }
+  const { label, definition, options, describeThrown } = own
+  const describe = (what: string) => `The runner ${label} ${what}`
+  let parts: RunnerParts
+  try {
+    parts = definition.create(options, host)
+  } catch (thrown) {
+    return { ...createBrokenRunner(describe(`threw ${describeThrown(thrown)}.`)), id }
+  }
+  return {
+    id,
+    async run(request, io) {
+      try {
+        const result = Result.safeParse(await parts.run(request, io))
+        if (result.success) return 'detail' in result.data ? { ...result.data, quotes: true } : result.data
+        return retryableFailure(
+          describe('returned no valid result. Return { status: "ok", text }, or a failure with a detail.'),
+        )
+      } catch (thrown) {
+        return retryableFailure(describe(`threw ${describeThrown(thrown)}.`))
+      }
+    },
+    ...(parts.probe && {
+      async probe(signal) {
+        try {
+          const probed = ProbeResult.safeParse(await parts.probe?.(signal))
+          return probed.data ?? { ok: false, detail: describe('must return { ok, detail } from probe.') }
+        } catch (thrown) {
+          return { ok: false, detail: describe(`threw ${describeThrown(thrown)}.`) }
+        }
+      },
+    }),
+  }
+}
+
+function createBrokenRunner(why: string): RunnerParts {
+  return {
+    run: async () => unavailableFailure(`${why} The turn waits until it is fixed.`, { retryAfterMs: brokenRetryMs }),
+    probe: async () => ({ ok: false, detail: why }),
+  }
+}
