@@ -214,6 +214,7 @@ export function openPluginRunners(plugins: readonly LoadedPlugin[], { runners }:
 }
 
 type SoundPlugin = Extract<LoadedPlugin, { kind: 'sound' }>
+type BrokenPlugin = Extract<LoadedPlugin, { kind: 'broken' }>
 
 /**
  * The options that the schema of a definition returns; a Problem if the schema throws. Throws `config-invalid` for invalid options. `section`: the
@@ -243,12 +244,17 @@ function readOptions(
   return { options: parsed === undefined ? given : parsed.data }
 }
 
+/** The first plugin that does not load: it may bring a name that is missing. */
+export function findBrokenPlugin(plugins: readonly LoadedPlugin[]): BrokenPlugin | undefined {
+  return plugins.find((plugin) => plugin.kind === 'broken')
+}
+
 /** The plugin that does not load, and so may bring a name that is missing. Throws `config-invalid` if all plugins load. */
 function requireBrokenPlugin(
   plugins: readonly LoadedPlugin[],
   { what, word, names }: { readonly what: string; readonly word: string; readonly names: readonly string[] },
-): Extract<LoadedPlugin, { kind: 'broken' }> {
-  const broken = plugins.find((plugin) => plugin.kind === 'broken')
+): BrokenPlugin {
+  const broken = findBrokenPlugin(plugins)
   if (broken !== undefined) return broken
   const near = findNearest(word, names)
   const next = near === undefined ? `Known: ${names.join(', ')}.` : `Did you mean ${near}?`
