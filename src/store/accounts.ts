@@ -157,7 +157,3 @@ export function* noteBudgetAlert({ name, startsAt }: AccountName, percent: numbe
   const sql = 'UPDATE accounts SET alerted = $3 WHERE name = $1 AND starts_at = $2 AND alerted < $3'
   return (yield* countChanged(sql, name, startsAt, percent)) > 0
 }
-
-/** Deletes the accounts of old periods, and never the newest one of a budget. */
-export const pruneAccounts = `DELETE FROM accounts WHERE (name, starts_at) IN (SELECT name, starts_at FROM accounts a
-  WHERE starts_at < $1 AND EXISTS (SELECT 1 FROM accounts n WHERE n.name = a.name AND n.starts_at > a.starts_at) LIMIT $2)`

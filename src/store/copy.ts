@@ -11,167 +11,60 @@ export type CopiedTable = {
   readonly columns: Readonly<Record<string, ColumnType>>
 }
 
-const events = { seq: 'integer', at: 'integer', agent_id: 'text', session_key: 'text', text: 'text' } as const
+type ColumnNames = { readonly [Type in ColumnType]?: string }
+
+/** The columns are named by their types, and those of the key come first. */
+function declareTable(name: string, key: string, names: ColumnNames): CopiedTable {
+  const place = key.split(' ')
+  const columns = new Map<string, ColumnType>()
+  // as: Object.entries loses the type of the names
+  for (const [type, list] of Object.entries(names) as [ColumnType, string][])
+    for (const column of list.split(' ')) columns.set(column, type)
+  const ordered = [...columns].toSorted(([one], [other]) => Number(place.includes(other)) - Number(place.includes(one)))
+  return { name, key: place, columns: Object.fromEntries(ordered) }
+}
 
 /**
  * The tables in an order that satisfies their foreign keys. The other tables are not copied, such as those of named leases, gateways, reservations and
  * the keys of flows: the next owner fills them anew.
  */
 export const copiedTables: readonly CopiedTable[] = [
-  {
-    name: 'deliveries',
-    key: ['seq'],
-    columns: {
-      seq: 'integer',
-      id: 'text',
-      received_at: 'integer',
-      settled_at: 'integer',
-      state: 'text',
-      hook: 'text',
-      source: 'text',
-      event: 'text',
-      mapping_id: 'text',
-      generation: 'text',
-      transform_hash: 'text',
-      waits_for: 'text',
-      failed_by: 'text',
-      node: 'text',
-      dedupe_key: 'text',
-      body_hash: 'text',
-      body_differed: 'integer',
-      answer_status: 'integer',
-      answer_body: 'text',
-      recovered: 'integer',
-      problem: 'text',
-      trace: 'text',
-      log: 'text',
-      head: 'text',
-      body: 'bytes',
-    },
-  },
-  { name: 'rings', key: ['seq'], columns: { seq: 'integer', mapping_id: 'text' } },
-  { name: 'repeats', key: ['seq'], columns: { seq: 'integer', times: 'integer', last_at: 'integer' } },
-  {
-    name: 'jobs',
-    key: ['seq'],
-    columns: {
-      seq: 'integer',
-      id: 'text',
-      delivery_seq: 'integer',
-      lane: 'text',
-      state: 'text',
-      created_at: 'integer',
-      run_at: 'integer',
-      locked_until: 'integer',
-      failing_since: 'integer',
-      failures: 'text',
-      ended_at: 'integer',
-      fence: 'integer',
-      attempts: 'integer',
-      stands_for: 'text',
-      last_error: 'text',
-      ended_by: 'text',
-      labels: 'text',
-      flow: 'integer',
-      queued_again: 'integer',
-      budget: 'text',
-      steps: 'text',
-      posts: 'text',
-      planned: 'text',
-    },
-  },
-  {
-    name: 'events',
-    key: ['seq'],
-    columns: {
-      ...events,
-      consumed_at: 'integer',
-      trusted: 'integer',
-      wakes: 'integer',
-      source: 'text',
-      delivery_id: 'text',
-    },
-  },
-  {
-    name: 'sessions',
-    key: ['agent_id', 'session_key'],
-    columns: {
-      agent_id: 'text',
-      session_key: 'text',
-      updated_at: 'integer',
-      recipient_channel: 'text',
-      recipient_to: 'text',
-      runner_state: 'text',
-    },
-  },
-  { name: 'messages', key: ['seq'], columns: { ...events, run_id: 'text', role: 'text' } },
-  {
-    name: 'holds',
-    key: ['label', 'kind'],
-    columns: { label: 'text', kind: 'text', at: 'integer', until: 'integer', author: 'text', reason: 'text' },
-  },
-  {
-    name: 'endings',
-    key: ['job_seq'],
-    columns: { job_seq: 'integer', at: 'integer', state: 'text', ended_by: 'text', reason: 'text' },
-  },
-  {
-    name: 'job_flow',
-    key: ['job_seq'],
-    columns: {
-      job_seq: 'integer',
-      delivery_seq: 'integer',
-      ring: 'text',
-      key: 'text',
-      lane: 'text',
-      expires_at: 'integer',
-      settings: 'text',
-    },
-  },
-  {
-    name: 'flow_counts',
-    key: ['seq'],
-    columns: { seq: 'integer', name: 'text', at: 'integer' },
-  },
-  {
-    name: 'flow_cancels',
-    key: ['delivery_seq'],
-    columns: { delivery_seq: 'integer', ring: 'text', key: 'text', reason: 'text' },
-  },
-  {
-    name: 'quarantine',
-    key: ['seq'],
-    columns: {
-      seq: 'integer',
-      id: 'text',
-      received_at: 'integer',
-      hook: 'text',
-      label: 'text',
-      network: 'text',
-      known: 'integer',
-      bytes: 'integer',
-      key_id: 'text',
-      refusal: 'text',
-      sealed: 'bytes',
-    },
-  },
-  {
-    name: 'accounts',
-    key: ['name', 'starts_at'],
-    columns: {
-      name: 'text',
-      starts_at: 'integer',
-      nanos: 'integer',
-      tokens: 'integer',
-      turns: 'integer',
-      raised_nanos: 'integer',
-      raised_tokens: 'integer',
-      raised_turns: 'integer',
-      alerted: 'integer',
-    },
-  },
-  { name: 'cursors', key: ['name'], columns: { name: 'text', value: 'text' } },
-  { name: 'audit', key: ['number'], columns: { number: 'integer', at: 'integer', hash: 'text', entry: 'text' } },
+  declareTable('deliveries', 'seq', {
+    integer: 'seq received_at settled_at body_differed answer_status recovered',
+    text: 'id state hook source event mapping_id generation transform_hash waits_for failed_by node dedupe_key body_hash answer_body problem trace log head',
+    bytes: 'body',
+  }),
+  declareTable('rings', 'seq', { integer: 'seq', text: 'mapping_id' }),
+  declareTable('repeats', 'seq', { integer: 'seq times last_at' }),
+  declareTable('jobs', 'seq', {
+    integer: 'seq delivery_seq created_at run_at locked_until failing_since ended_at fence attempts flow queued_again',
+    text: 'id lane state failures stands_for last_error ended_by labels budget steps posts planned',
+  }),
+  declareTable('events', 'seq', {
+    integer: 'seq at consumed_at trusted wakes',
+    text: 'agent_id session_key text source delivery_id',
+  }),
+  declareTable('sessions', 'agent_id session_key', {
+    integer: 'updated_at',
+    text: 'agent_id session_key recipient_channel recipient_to runner_state',
+  }),
+  declareTable('messages', 'seq', { integer: 'seq at', text: 'agent_id session_key text run_id role' }),
+  declareTable('holds', 'label kind', { integer: 'at until', text: 'label kind author reason' }),
+  declareTable('endings', 'job_seq', { integer: 'job_seq at', text: 'state ended_by reason' }),
+  declareTable('job_flow', 'job_seq', { integer: 'job_seq delivery_seq expires_at', text: 'ring key lane settings' }),
+  declareTable('flow_counts', 'seq', { integer: 'seq at', text: 'name' }),
+  declareTable('flow_cancels', 'delivery_seq', { integer: 'delivery_seq', text: 'ring key reason' }),
+  declareTable('quarantine', 'seq', {
+    integer: 'seq received_at known bytes',
+    text: 'id hook label network key_id refusal',
+    bytes: 'sealed',
+  }),
+  declareTable('accounts', 'name starts_at', {
+    integer: 'starts_at nanos tokens turns raised_nanos raised_tokens raised_turns alerted',
+    text: 'name',
+  }),
+  declareTable('cursors', 'name', { text: 'name value' }),
+  declareTable('audit', 'number', { integer: 'number at', text: 'hash entry' }),
 ]
 
 /** A store to which no gateway writes until the end of the copy. */

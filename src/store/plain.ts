@@ -6,7 +6,7 @@ import { selectGathered } from './flow.ts'
 import { hold, readHolds, unhold } from './holds.ts'
 import { deleteSealed, findQuarantined, findSealed, noteRefusals } from './quarantine.ts'
 import { noteRepeats } from './repeats.ts'
-import { type Row, toJob } from './rows.ts'
+import { type Row, toCursor, toJob } from './rows.ts'
 import { selectWaitedFor } from './rules.ts'
 import { countChanged, type Dialect, run, type Script } from './script.ts'
 import type { Store } from './store.ts'
@@ -75,10 +75,12 @@ export type PlainRead =
   | 'countParkedFor'
   | 'countQueuedOfKey'
   | 'cursor'
+  | 'cursors'
   | 'deadJobs'
   | 'findAnswer'
   | 'gatheredJobs'
   | 'holds'
+  | 'jobsToEnd'
   | 'quarantinedRequests'
   | 'sealedContent'
   | 'taskAgeMs'
@@ -103,6 +105,10 @@ export function createPlainReads(dialect: Dialect, selectJob: string): Scripts<P
       const [row] = yield* run('SELECT value FROM cursors WHERE name = $1', name)
       return row && String(row['value'])
     },
+    *cursors(prefix) {
+      const sql = 'SELECT name, value FROM cursors WHERE name >= $1 AND name < $2 ORDER BY name'
+      return (yield* run(sql, prefix, `${prefix}\u{10ffff}`)).map(toCursor)
+    },
     *deadJobs({ limit, before }) {
       const first =
         before === undefined
@@ -126,6 +132,11 @@ export function createPlainReads(dialect: Dialect, selectJob: string): Scripts<P
       return { jobs: jobs.map(toJob), count: Number(counted?.['count'] ?? 0) }
     },
     holds: readHolds,
+    *jobsToEnd() {
+      // not a join: SQLite would read all jobs, and look up each
+      const ending = `SELECT id, fence FROM jobs WHERE seq IN (SELECT job_seq FROM endings) AND state = 'running'`
+      return (yield* run(ending)).map(({ id, fence }) => ({ id: String(id), fence: Number(fence) }))
+    },
     quarantinedRequests: findQuarantined,
     sealedContent: findSealed,
     *taskAgeMs(standsFor) {

@@ -1,6 +1,5 @@
 // Changes of stored deliveries, appends that move cursors, and the deletion of old rows. Each function runs in a transaction of its caller.
 import { type Appended, type NewDelivery, type Settlement } from '../records.ts'
-import { pruneAccounts } from '../accounts.ts'
 import { type CursorMoves, listMoves, expiringPrefixes, moveCursors, restoreCursors } from '../cursors.ts'
 import {
   appendBatch,
@@ -14,10 +13,10 @@ import {
   insertCancel,
 } from './append.ts'
 import type { Row } from '../rows.ts'
-import { clockSetBackMs, failedBySql, longestPeriodMs } from '../rules.ts'
-import { whereTurnIsOld } from '../turns.ts'
+import { pruneRows } from '../prune.ts'
+import { failedBySql } from '../rules.ts'
 import { readyColumns } from '../flow-script.ts'
-import { lockFlows, runScript } from './flow.ts'
+import { dialect, lockFlows, runScript } from './flow.ts'
 import { reviewFlows } from './holds.ts'
 import type { Query } from './pool.ts'
 
@@ -210,25 +209,15 @@ export async function pruneStep(query: Query, before: number, now: string): Prom
       WHERE stands_for IS NOT NULL AND created_at < $1 AND ended_at < $1 LIMIT $2) RETURNING seq`,
     `DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE at < $1 LIMIT $2) RETURNING seq`,
     `DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE at < $1 LIMIT $2) RETURNING seq`,
-    `DELETE FROM sessions WHERE (agent_id, session_key) IN
-      (SELECT agent_id, session_key FROM sessions WHERE updated_at < $1 LIMIT $2) RETURNING agent_id`,
     `DELETE FROM cursors WHERE name IN (SELECT name FROM cursors
       WHERE CASE WHEN ${expiringPrefixes.map((prefix) => `starts_with(name, '${prefix}')`).join(' OR ')}
         THEN split_part(value, ' ', 1)::bigint < ${now} ELSE false END LIMIT $2) AND $1::bigint > 0 RETURNING name`,
-    `${pruneAccounts} RETURNING name`,
-    `DELETE FROM flow_counts WHERE seq IN (SELECT seq FROM flow_counts WHERE at < ${now} - ${longestPeriodMs} ORDER BY at LIMIT $2)
-      AND $1::bigint > 0 RETURNING seq`,
-    `DELETE FROM flow_counts WHERE seq IN (SELECT seq FROM flow_counts WHERE ${whereTurnIsOld(now)} LIMIT $2)
-      AND $1::bigint > 0 RETURNING seq`,
     `DELETE FROM leases WHERE name IN (SELECT name FROM leases WHERE until < $1 LIMIT $2) RETURNING name`,
     `DELETE FROM nodes WHERE id IN (SELECT id FROM nodes WHERE seen_at < $1 LIMIT $2) RETURNING id`,
     `DELETE FROM task_names WHERE stands_for IN (SELECT stands_for FROM task_names t
       WHERE NOT EXISTS (SELECT 1 FROM jobs j WHERE j.stands_for = t.stands_for) LIMIT $2) AND $1::bigint > 0 RETURNING stands_for`,
-    // a claim locks several rows of this table, one after the other, so this statement must not wait for one of them
-    `DELETE FROM flow_lines WHERE line IN (SELECT line FROM flow_lines
-      WHERE served_at < $1 OR served_at > ${now} + ${clockSetBackMs} LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING line`,
   ]
-  let changed = 0
+  let changed = await runScript(query, pruneRows({ before, limit: sweepRows }, dialect), now)
   for (const sql of statements) changed += (await query(sql, before, sweepRows)).length
   return changed
 }

@@ -37,5 +37,3 @@ export const endAsAskedSql = (
     AND j.state = 'running' AND ${which} RETURNING e.*)
   UPDATE jobs SET state = gone.state, ended_at = ${now}, locked_until = NULL, last_error = gone.reason, ended_by = gone.ended_by
   FROM gone WHERE jobs.seq = gone.job_seq`
-
-export const selectEndings = `SELECT j.id, j.fence FROM endings e JOIN jobs j ON j.seq = e.job_seq WHERE j.state = 'running'`

@@ -5,7 +5,6 @@ import type { Job } from '../../model/job.ts'
 import {
   type Row,
   type SqlValue,
-  toCursor,
   toDeliveryCounts,
   toJob,
   toJobCounts,
@@ -23,7 +22,6 @@ import type { Store, StoreReader } from '../store.ts'
 import { selectProgress, toProgress } from '../progress.ts'
 import { bindCalls, buildScript, createPlainReads } from '../plain.ts'
 import { selectNextFlow } from '../flow.ts'
-import { selectEndings } from './holds.ts'
 import { readTaskUsage } from './budgets.ts'
 import type { Query } from './pool.ts'
 import { dialect, runScript } from './flow.ts'
@@ -159,10 +157,6 @@ export function createReads(
         id: String(id),
         deliveryId: typeof deliveryId === 'string' ? deliveryId : undefined,
       })),
-    cursors: async (prefix) => {
-      const sql = 'SELECT name, value FROM cursors WHERE starts_with(name, $1) ORDER BY name COLLATE "C"'
-      return (await query(sql, prefix)).map(toCursor)
-    },
     messages: async ({ agentId, sessionKey, limit, runId }) => {
       const sql = `SELECT * FROM messages WHERE agent_id = $1 AND session_key = $2 AND ($3::text IS NULL OR run_id = $3)`
       return (await query(selectNewestRows(sql, 'seq', '$4'), agentId, sessionKey, runId, limit)).map(toMessage)
@@ -177,8 +171,6 @@ export function createReads(
       deliveries: toDeliveryCounts(await patientQuery(selectCountsByState('deliveries', 'accepted'))),
       jobs: toJobCounts(await patientQuery(selectCountsByState('jobs', 'done'))),
     }),
-    jobsToEnd: async () =>
-      (await query(selectEndings)).map(({ id, fence }) => ({ id: String(id), fence: Number(fence) })),
     taskUsage: (given) => readTaskUsage(patientQuery, given, now()),
     nodes: async () => {
       const sql = `SELECT * FROM nodes WHERE seen_at > ${now()} - ${aliveMs} ORDER BY id`

@@ -11,10 +11,6 @@ export function endJob(db: Database, { id, ending, at }: OperationOf<'end'>): Re
   return result
 }
 
-/** The running jobs that must end, with the fences of their leases. CROSS JOIN: otherwise SQLite would read all jobs, and look up each. */
-export const selectEndings = `SELECT j.id, j.fence FROM endings n
-  CROSS JOIN jobs j ON j.seq = n.job_seq WHERE j.state = 'running'`
-
 /** Drops queued or dead jobs, given by `seq` and `lane`; jobs of deliveries also by `state` and `readyColumns`. */
 export function dropJobs(db: Database, jobs: readonly Row[], at: number): void {
   for (const { seq = null } of jobs) db.run(`UPDATE jobs SET state = 'dropped', ended_at = ? WHERE seq = ?`, at, seq)

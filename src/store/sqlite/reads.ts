@@ -4,7 +4,6 @@ import { failedBy } from './deliveries.ts'
 import { selectNextFlow } from '../flow.ts'
 import { selectProgress, toProgress } from '../progress.ts'
 import { findWake, whereBehind } from './catalog.ts'
-import { selectEndings } from './endings.ts'
 import { dialect, runScript } from './flow.ts'
 import { precededTasks } from './holds.ts'
 import { bindCalls, buildScript, createPlainReads, type PlainRead } from '../plain.ts'
@@ -17,7 +16,6 @@ import { sumWaitingBytes } from './waiting-bytes.ts'
 import type { ReadConnection } from './connection.ts'
 import { end, findRows, recordColumns, stepBack, findSeq } from './search.ts'
 import {
-  toCursor,
   toDeliveryCounts,
   toJob,
   toJobCounts,
@@ -57,7 +55,6 @@ const selectIds = `SELECT id, id AS delivery_id FROM deliveries WHERE id >= ?1 A
   UNION ALL SELECT wake_id, id FROM deliveries WHERE ${whereBehind('deliveries')} AND wake_id >= ?1 AND wake_id < ?2
   UNION ALL SELECT j.id, d.id FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq WHERE j.id >= ?1 AND j.id < ?2
   ORDER BY id LIMIT ?3`
-const selectCursors = 'SELECT name, value FROM cursors WHERE name >= ? AND name < ? ORDER BY name'
 /** The newest rows before a moment: at least `?2`, and all rows of the oldest moment among them. */
 const selectEvents = `SELECT ${eventColumns} FROM ${eventTables}
   WHERE e.at < ?1 AND e.at >= (SELECT min(at) FROM (SELECT at FROM events WHERE at < ?1 ORDER BY at DESC LIMIT ?2))
@@ -203,7 +200,6 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
         id: String(id),
         deliveryId: typeof deliveryId === 'string' ? deliveryId : undefined,
       })),
-    cursors: async (prefix) => all(selectCursors, prefix, `${prefix}\u{10ffff}`).map(toCursor),
     messages: async ({ agentId, sessionKey, limit, runId }) =>
       (runId === undefined
         ? all(selectMessages, agentId, sessionKey, limit)
@@ -234,7 +230,6 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       return typeof at === 'number' ? Math.max(0, now - at) : undefined
     },
     countInState: async (state) => Number(one(`SELECT ${selectCount('?1')} AS count`, state)?.['count'] ?? 0),
-    jobsToEnd: async () => all(selectEndings).map(({ id, fence }) => ({ id: String(id), fence: Number(fence) })),
     taskUsage: async ({ names, withinMs }) =>
       toTaskUsage(one(selectTaskUsage, JSON.stringify(names), clock() - withinMs)),
     nodes: async () => connection.use([], readNodes),

@@ -1,12 +1,11 @@
 // Deletes old rows, a few hundred in one operation, so that a sweep does not delay appends.
 import { dropBySeq } from './deliveries.ts'
-import { pruneAccounts } from '../accounts.ts'
 import type { Database } from './driver.ts'
 import { dropJobs } from './endings.ts'
 import type { OperationOf, Results } from './operations.ts'
 import { expiringPrefixes } from '../cursors.ts'
-import { clockSetBackMs, longestPeriodMs } from '../rules.ts'
-import { whereTurnIsOld } from '../turns.ts'
+import { pruneRows } from '../prune.ts'
+import { dialect, runScript } from './flow.ts'
 
 /**
  * Visits deliveries in order of arrival, from `after` on. Deletes those that ended before `before`, with their jobs, and drops
@@ -43,17 +42,6 @@ const deleteOldest = (table: string) => `DELETE FROM ${table} WHERE at < ?2
 const deleteExpiredCursors = `DELETE FROM cursors WHERE name IN (SELECT name FROM cursors
   WHERE (${expiringPrefixes.map((prefix) => `name GLOB '${prefix}*'`).join(' OR ')}) AND CAST(value AS INTEGER) < ?1 LIMIT ?2)`
 
-const deleteOldStarts =
-  'DELETE FROM flow_counts WHERE seq IN (SELECT seq FROM flow_counts WHERE at < ? ORDER BY at LIMIT ?)'
-const deleteOldTurns = `DELETE FROM flow_counts WHERE seq IN (SELECT seq FROM flow_counts WHERE ${whereTurnIsOld('?1')} LIMIT ?2)`
-
-/**
- * The last turn of a line only delays jobs that are older than this turn, and `sweep` has dropped such jobs. A last turn in the future, from before
- * the clock was set back, would delay all jobs of the line.
- */
-const deleteOldLines = `DELETE FROM flow_lines WHERE line IN
-  (SELECT line FROM flow_lines WHERE served_at < ?1 OR served_at > ?2 LIMIT ?3)`
-
 /**
  * Deletes old tasks, events, messages, sessions, accounts and rows of flows, and expired cursors. Returns how many rows it changed; call it until
  * it returns 0.
@@ -63,18 +51,9 @@ export function prune(db: Database, operation: OperationOf<'prune'>): number {
   return (
     pruneTasks(db, operation) +
     db.run(deleteExpiredCursors, at, limit).changes +
-    db.run(deleteOldStarts, at - longestPeriodMs, limit).changes +
-    db.run(deleteOldTurns, at, limit).changes +
-    db.run(deleteOldLines, before, at + clockSetBackMs, limit).changes +
-    db.run(pruneAccounts.replaceAll('$', '?'), before, limit).changes +
     db.run(deleteOldest('events'), at, before, limit).changes +
     db.run(deleteOldest('messages'), at, before, limit).changes +
-    db.run(
-      `DELETE FROM sessions WHERE (agent_id, session_key) IN
-        (SELECT agent_id, session_key FROM sessions WHERE updated_at < ? ORDER BY updated_at LIMIT ?)`,
-      before,
-      limit,
-    ).changes
+    runScript(db, pruneRows({ before, limit }, dialect), at)
   )
 }
 
