@@ -82,8 +82,9 @@ export function toQuarantineValues(request: SealedRequest): SqlValue[] {
   return [requestId, receivedAt, hook, hookLabel, network, isKnown ? 1 : 0, bytes, keyId, refusal, sealed]
 }
 
+/** Without a lock, no order: SQLite would read the table instead of an index that has no bodies. */
 const deleteWhere = (condition: string, { skipLocked }: Dialect) =>
-  `DELETE FROM quarantine WHERE seq IN (SELECT seq FROM quarantine WHERE ${condition} ORDER BY seq ${skipLocked})`
+  `DELETE FROM quarantine WHERE seq IN (SELECT seq FROM quarantine WHERE ${condition} ${skipLocked && `ORDER BY seq ${skipLocked}`})`
 
 /** Deletes the requests beyond the bounds. */
 export function* limitSealed({ maxRequests, maxBytes, olderThan }: QuarantineBounds, dialect: Dialect): Script<void> {

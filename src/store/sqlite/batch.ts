@@ -73,43 +73,33 @@ function performAlone(db: Database, operation: Operation): OperationResult {
   }
 }
 
-function perform(db: Database, operation: Operation): Results[Operation['kind']] {
-  switch (operation.kind) {
-    case 'append':
-      return append(db, operation)
-    case 'appendAll':
-      return appendAll(db, operation)
-    case 'settle':
-      return settle(db, operation)
-    case 'plain':
-      return performPlain(db, operation)
-    case 'quarantine':
-      return quarantine(db, operation)
-    case 'drop':
-      return drop(db, operation)
-    case 'addTask':
-      return addTask(db, operation)
-    case 'claim':
-      return claim(db, operation)
-    case 'report':
-      return report(db, operation)
-    case 'requeue':
-      return requeue(db, operation)
-    case 'end':
-      return endJob(db, operation)
-    case 'reserve':
-      return reserve(db, operation)
-    case 'join':
-      return join(db, operation)
-    case 'leave':
-      return leave(db, operation)
-    case 'sweep':
-      return deleteRows(db, () => sweep(db, operation))
-    case 'prune':
-      return deleteRows(db, () => prune(db, operation))
-    case 'probe':
-      return void db.exec(`PRAGMA user_version = ${Number(db.get('PRAGMA user_version')?.['user_version'])}`)
-  }
+type Performers = {
+  readonly [Kind in Operation['kind']]: (db: Database, operation: OperationOf<Kind>) => Results[Kind]
+}
+
+const performers: Performers = {
+  append,
+  appendAll,
+  settle,
+  plain: performPlain,
+  quarantine,
+  drop,
+  addTask,
+  claim,
+  report,
+  requeue,
+  end: endJob,
+  reserve,
+  join,
+  leave,
+  sweep: (db, operation) => deleteRows(db, () => sweep(db, operation)),
+  prune: (db, operation) => deleteRows(db, () => prune(db, operation)),
+  probe: (db) => void db.exec(`PRAGMA user_version = ${Number(db.get('PRAGMA user_version')?.['user_version'])}`),
+}
+
+function perform<Kind extends Operation['kind']>(db: Database, operation: OperationOf<Kind>): Results[Kind] {
+  // as: TypeScript does not see that an operation of a kind has this kind
+  return performers[operation.kind as Kind](db, operation)
 }
 
 const plainWrites = createPlainWrites(dialect)
