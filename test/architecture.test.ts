@@ -108,6 +108,15 @@ describe('the rooms of src/ and their floors', () => {
     expect(beyond).toEqual([])
   })
 
+  test('the mapping engine imports neither the schema of the configuration nor a plugin, not even by way of another file', () => {
+    const reached = new Set(files.filter((file) => /^src\/(pipeline|transforms)\//.test(file)))
+    for (const file of reached) for (const target of graph.get(file) ?? []) reached.add(target)
+    expect(reached.size).toBeGreaterThan(100)
+    expect([...reached].filter((file) => file === 'src/model/config/config.ts' || roomOf(file) === 'plugins/')).toEqual(
+      [],
+    )
+  })
+
   test('a plugin imports nothing of src/ but define.ts and its own kind', () => {
     const beyond = [...graph]
       .filter(([file]) => file.startsWith('src/plugins/') && !file.includes('/shared/'))

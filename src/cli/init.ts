@@ -1,11 +1,11 @@
 // Creates a config directory, with new tokens and a sample transform.
-import { listHookTokens } from '../model/config/config.ts'
 import { loadConfig } from '../config/config.ts'
 import { configFile } from '../config/text.ts'
 import { Problem } from '../model/problem.ts'
 import { type Context, formatInvocation } from './terminal/context.ts'
 import { createConfigFolder } from './scaffold/folder.ts'
 import { renderFields } from './terminal/print.ts'
+import { listHookTokens } from '../model/config/plan-settings.ts'
 
 /** Throws `config-invalid` if all files exist already. Never overwrites a file. */
 export async function init(context: Context, { from }: { from?: string | undefined } = {}): Promise<number> {

@@ -3,12 +3,13 @@ import { statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { isLoopbackHost } from '../base/http.ts'
 import { quoteShellWord } from '../base/shell.ts'
-import { chooseRunner, hasNoChannel, noChannelWarning } from '../model/config/agents-rules.ts'
+import { hasNoChannel, noChannelWarning } from '../model/config/agents-rules.ts'
 import { findConfigWarnings } from '../model/config/warnings.ts'
-import { type Config, listHookTokens } from '../model/config/config.ts'
+import type { Config } from '../model/config/config.ts'
 import { findMappingAgentId } from '../model/config/rules.ts'
 import { formatPlacedIssue } from './config.ts'
 import { toDottedPath } from '../model/config/issue.ts'
+import { chooseRunner, listHookTokens } from '../model/config/plan-settings.ts'
 
 export type ConfigFinding = { readonly name: string; readonly ok: boolean; readonly detail: string }
 /** `mode`: the permission bits, e.g. 0o600. */

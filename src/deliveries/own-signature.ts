@@ -3,7 +3,7 @@ import { newId } from '../base/id.ts'
 import { stringify, tryParseSentJson } from '../base/sent-json.ts'
 import { urlSecretHeader } from '../model/delivery.ts'
 import { Problem } from '../model/problem.ts'
-import type { Generation } from '../pipeline/generation.ts'
+import type { Generation } from '../generation.ts'
 import { signRequest, stampPayload } from '../pipeline/verifiers/sign.ts'
 import { buildDelivery, toLocalHead } from '../pipeline/delivery.ts'
 

@@ -1,5 +1,5 @@
 // Lets a request in: by the hook token, or by a proof that a mapping requires. Raw bytes are verified before they are parsed.
-import type { Generation } from '../pipeline/generation.ts'
+import type { Generation } from '../generation.ts'
 import { type Admission, readToken, toHeaders } from './admission.ts'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isRunPath } from '../model/delivery.ts'

@@ -2,9 +2,9 @@
 import { resolve } from 'node:path'
 import type { Thinking } from '../model/action.ts'
 import type { HeartbeatConfig, HistoryConfig } from '../model/config/agents.ts'
-import { chooseRunner } from '../model/config/agents-rules.ts'
-import { type Config, findDefaultAgentId } from '../model/config/config.ts'
+import type { Config } from '../model/config/config.ts'
 import { resolveModelName } from '../model/config/permission.ts'
+import { chooseRunner, findDefaultAgentId } from '../model/config/plan-settings.ts'
 
 export type Agent = {
   readonly id: string

@@ -2,7 +2,6 @@
 // one message an hour for each cause. An alert is a job, so it survives a crash, and waits for a channel that is down.
 import { createHash } from 'node:crypto'
 import type { Config } from '../model/config/config.ts'
-import { findDefaultAgentId } from '../model/config/config.ts'
 import { toErrorName } from '../base/exceptions.ts'
 import { type Alert, mainSessionKey, type Planned } from '../model/action.ts'
 import { missingMappingModule } from '../model/delivery.ts'
@@ -13,6 +12,7 @@ import { cut, formatQuantity } from '../base/text.ts'
 import { formatCommand } from '../base/shell.ts'
 import type { Clock, Store } from '../store/store.ts'
 import type { CrowdedSession } from './turns.ts'
+import { findDefaultAgentId } from '../model/config/plan-settings.ts'
 
 /**
  * `why` is safe for a log: it has no payload and no recipient. `quotes`: whether the reason quotes outside text; then `why` only names the

@@ -10,7 +10,7 @@ import type { CompiledMapping } from './compile.ts'
 import { mergeResult, renderDraft, splitTargets, toTemplateScope } from './merge.ts'
 import type { Decision } from './decision.ts'
 import { decide } from './pipeline.ts'
-import type { Generation } from './generation.ts'
+import type { GenerationOf } from './generation.ts'
 import type { Hook } from './hook.ts'
 import type { Template } from './template.ts'
 
@@ -26,7 +26,7 @@ export type Explanation = {
 }
 
 /** Decides as the gateway would, and records the reasons. */
-export async function explain(generation: Generation, delivery: Delivery, newId: () => string): Promise<Explanation> {
+export async function explain(generation: GenerationOf, delivery: Delivery, newId: () => string): Promise<Explanation> {
   const results: unknown[] = []
   let taken: CompiledMapping | undefined
   const hook = generation.findHook(delivery.path)

@@ -1,7 +1,7 @@
 // Evaluates the section `flow` of a mapping, or of the built-in hook `agent`, for one delivery.
 import { takeStart } from '../base/text.ts'
 import type { PlannedAction } from '../model/action.ts'
-import type { Config } from '../model/config/config.ts'
+import type { PlanSettings } from '../model/config/plan-settings.ts'
 import { Flow, type SharedLimits, type PlannedFlow, toFlowSettings, findRefusalCount } from '../model/config/flow.ts'
 import { Problem } from '../model/problem.ts'
 import { compileTemplate, type Template, type TemplateScope } from './template.ts'
@@ -86,7 +86,7 @@ export function planFlow(
     readonly returned?: Flow | undefined
     readonly ring: string
     readonly scope: TemplateScope
-    readonly config: Pick<Config, 'agents' | 'limits'>
+    readonly config: Pick<PlanSettings, 'agents' | 'limits'>
   },
 ): PlannedFlow | undefined {
   const { flow, returned, ring, scope, config } = given

@@ -1,6 +1,5 @@
 // One consistent set of configuration, mappings, templates and transforms. A request keeps the one that it began with.
 import { createHash } from 'node:crypto'
-import { type Config, listHookTokens } from '../model/config/config.ts'
 import type { ProblemRecord } from '../model/problem.ts'
 import { type Transform, toTransformKey } from '../model/transform.ts'
 import type { DefinedVerifier } from '../model/verifier.ts'
@@ -11,11 +10,13 @@ import { createRouter, type Router } from './match.ts'
 import { createTokenSet, listConfigTokens, type TokenSet } from './tokens.ts'
 import type { SenderTable } from './senders.ts'
 import type { VerifierTools } from './verify.ts'
+import { listHookTokens, type PlanSettings } from '../model/config/plan-settings.ts'
 
-export type Generation = {
+/** `Settings`: the configuration of the host, which has more keys than the pipeline reads. */
+export type GenerationOf<Settings extends PlanSettings = PlanSettings> = {
   /** Hash of the configuration, the mappings, the environment of transforms, and the code of every transform, sender and verifier. */
   readonly id: string
-  readonly config: Config
+  readonly config: Settings
   /** The `process.env` of its transforms. */
   readonly env: Readonly<Record<string, string>>
   /** The tokens of the configuration. */
@@ -34,16 +35,16 @@ export type Generation = {
 }
 
 /** Throws `config-invalid` if a mapping or `hooks.agent.flow` is invalid. */
-export function createGeneration(parts: {
-  config: Config
-  env?: Generation['env'] | undefined
+export function createGeneration<Settings extends PlanSettings>(parts: {
+  config: Settings
+  env?: GenerationOf['env'] | undefined
   mappings: readonly NamedMapping[]
   transforms: ReadonlyMap<string, Transform>
   senders: SenderTable
   verifiers?: readonly DefinedVerifier[] | undefined
   /** The clock, the fetch and the secrets of verifiers. */
   verifierTools?: ((secretsName: string) => VerifierTools) | undefined
-}): Generation {
+}): GenerationOf<Settings> {
   const { config, env = {}, mappings, transforms, senders, verifiers = [], verifierTools } = parts
   const known = { senders, verifiers }
   const compiled = mappings.map((mapping) =>
@@ -82,7 +83,7 @@ function toGenerationId({
   transforms,
   senders,
   verifiers,
-}: Pick<Generation, 'config' | 'env' | 'transforms' | 'senders' | 'verifiers'> & {
+}: Pick<GenerationOf, 'config' | 'env' | 'transforms' | 'senders' | 'verifiers'> & {
   mappings: readonly NamedMapping[]
 }): string {
   const hash = createHash('sha256')

@@ -2,7 +2,7 @@
 import { toHeldValue } from '../base/sent-json.ts'
 import { type PlannedAction, type Action, AgentRequest, WakePayload } from '../model/action.ts'
 import { Problem, type TraceEntry } from '../model/problem.ts'
-import type { Config } from '../model/config/config.ts'
+import type { PlanSettings } from '../model/config/plan-settings.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { describeFirstIssue } from '../model/config/issue.ts'
 import { JobKeys } from '../model/config/job-keys.ts'
@@ -44,7 +44,7 @@ type NewId = () => string
 /** The input of a decision besides the delivery. */
 type DecisionInput = {
   readonly hook: Hook
-  readonly config: Config
+  readonly config: PlanSettings
   readonly newId: NewId
   /** Set if the decision is carried out. Absent: the call of a transform says that it serves no delivery. */
   readonly serves?: true
@@ -80,7 +80,7 @@ function decideBuiltIn(delivery: Delivery, { hook, config, newId }: DecisionInpu
   }
 }
 
-function parseBuiltInAction({ path, body }: Delivery, config: Config): { action: Action; jobKeys: JobKeys } {
+function parseBuiltInAction({ path, body }: Delivery, config: PlanSettings): { action: Action; jobKeys: JobKeys } {
   // the fields become an action, and its numbers are ours
   const payload = toHeldValue(readPayload(body))
   if (!isJsonObject(payload)) {

@@ -2,10 +2,10 @@
 import type { ChannelName } from '../model/action.ts'
 import { findChannelSection, readChannelKeys } from '../model/config/channels.ts'
 import type { CompiledMapping } from './compile.ts'
-import type { Generation } from './generation.ts'
+import type { GenerationOf } from './generation.ts'
 import type { SenderTable } from './senders.ts'
 
-type WarnedGeneration = Pick<Generation, 'mappings' | 'config' | 'senders'>
+type WarnedGeneration = Pick<GenerationOf, 'mappings' | 'config' | 'senders'>
 
 type PlaceWarning = { readonly mappingId: string; readonly text: string }
 
@@ -19,7 +19,7 @@ export function findPlaceWarnings({ mappings, config, senders }: WarnedGeneratio
   })
 }
 
-type Channels = Generation['config']['channels']
+type Channels = GenerationOf['config']['channels']
 
 function findStatusFault(
   { mapping, provenSender }: CompiledMapping,

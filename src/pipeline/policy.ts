@@ -12,13 +12,10 @@ import {
   type PlannedAction,
   toChannelKey,
 } from '../model/action.ts'
-import { findChannelFault, isChannelConfigured, isForwarded, findModelFault } from '../model/config/agents-rules.ts'
 import { readEndpoints } from '../model/config/channels.ts'
-import { type Config, findDefaultAgentId } from '../model/config/config.ts'
 import type { JobKeys, SessionMode } from '../model/config/job-keys.ts'
 import {
   isAgentAllowed,
-  isModelAllowed,
   isPlainSessionKey,
   isSessionKeyAllowed,
   type KeyOrigin,
@@ -28,6 +25,15 @@ import { Problem } from '../model/problem.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { readPlace } from './event-place.ts'
 import { toOrigin } from './merge.ts'
+import {
+  findChannelFault,
+  isChannelConfigured,
+  isForwarded,
+  findModelFault,
+  findDefaultAgentId,
+  isModelAllowed,
+  type PlanSettings,
+} from '../model/config/plan-settings.ts'
 
 type PolicyInput = {
   readonly keyOrigin: KeyOrigin
@@ -43,7 +49,7 @@ type PolicyInput = {
  */
 export function chooseSessionMode(
   { sessionMode, sessionKey }: AgentRequest,
-  { hooks }: Config,
+  { hooks }: PlanSettings,
   configured: SessionMode,
 ): SessionMode {
   if (sessionMode !== 'persistent') return sessionMode ?? configured
@@ -62,7 +68,7 @@ export function chooseSessionMode(
 }
 
 /** Returns the action with its final agent and key. Throws `session-key-denied`, `agent-denied` or `model-denied`. */
-export function applyPolicy(given: Action, config: Config, input: PolicyInput): PlannedAction {
+export function applyPolicy(given: Action, config: PlanSettings, input: PolicyInput): PlannedAction {
   const { delivery, jobKeys } = input
   const action = toWellFormed(given)
   const origin = toWellFormed(toOrigin(delivery))
@@ -104,7 +110,7 @@ export function applyPolicy(given: Action, config: Config, input: PolicyInput): 
 /** The place of the event, if a reply or a message without a recipient goes to the channel of the sender, or if a status is set. */
 function findPlace(
   { deliver, channel, to, alsoTo = [] }: Pick<AgentAction, 'deliver' | 'channel' | 'to' | 'alsoTo'>,
-  { channels }: Config,
+  { channels }: PlanSettings,
   { delivery, jobKeys }: PolicyInput,
 ): Pick<Origin, 'place'> {
   const isReply =
@@ -126,7 +132,7 @@ function toRecipientKey({ channel, to }: DeliverAction): string {
 }
 
 /** Throws `payload-invalid` if a direct call names a model, a channel or an endpoint that cannot be used. The message quotes nothing of the request. */
-export function requireUsable(planned: PlannedAction, config: Config): void {
+export function requireUsable(planned: PlannedAction, config: PlanSettings): void {
   if (planned.kind !== 'agent') return
   const { agentId, action } = planned
   const why = action.model === undefined ? undefined : findModelFault(action.model, agentId, config)
@@ -155,7 +161,7 @@ export function requireUsable(planned: PlannedAction, config: Config): void {
   )
 }
 
-function resolveAgent(action: AgentAction, config: Config): string {
+function resolveAgent(action: AgentAction, config: PlanSettings): string {
   const fallback = findDefaultAgentId(config)
   if (action.agentId === undefined) return fallback
   const named = action.agentId.trim()
@@ -169,7 +175,7 @@ function resolveAgent(action: AgentAction, config: Config): string {
 }
 
 /** The model, with its alias resolved; undefined if the action names none. */
-function resolveModel(action: AgentAction, config: Config): string | undefined {
+function resolveModel(action: AgentAction, config: PlanSettings): string | undefined {
   if (action.model === undefined) return undefined
   if (!isModelAllowed(action.model, config)) {
     throw new Problem(
@@ -182,7 +188,7 @@ function resolveModel(action: AgentAction, config: Config): string | undefined {
 
 function resolveSession(
   action: AgentAction,
-  config: Config,
+  config: PlanSettings,
   { keyOrigin, newId }: PolicyInput,
 ): { sessionKey: string; sharesSession: boolean; isKeyChosen: boolean } {
   const { hooks } = config

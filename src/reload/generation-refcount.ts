@@ -1,5 +1,5 @@
 // Counts the references to generations. A generation is in use while it serves, or while a request uses it.
-import type { Generation } from '../pipeline/generation.ts'
+import type { Generation } from '../generation.ts'
 
 type GenerationRefcount = {
   /** Starts to count the references to a generation, beginning with one reference. The returned function releases it. */

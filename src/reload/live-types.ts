@@ -2,7 +2,7 @@
 import type { OwnParts } from '../model/plugin.ts'
 import type { Log, Meter } from '../model/log.ts'
 import type { ProblemRecord } from '../model/problem.ts'
-import type { Generation } from '../pipeline/generation.ts'
+import type { Generation } from '../generation.ts'
 import type { CandidateSource } from './candidate.ts'
 import type { ModuleReport } from './gate.ts'
 import type { CompareKept } from './recent.ts'

@@ -9,7 +9,7 @@ import type { BuildInput } from '../transforms/read.ts'
 import { isInside } from '../transforms/root.ts'
 import { findRealPath } from './file-state.ts'
 import type { Log } from '../model/log.ts'
-import type { Generation } from '../pipeline/generation.ts'
+import type { Generation } from '../generation.ts'
 import { type Problem, type ProblemRecord, toProblemRecord } from '../model/problem.ts'
 
 /** `module` is undefined for a problem of the configuration. `since`: milliseconds since the epoch. */

@@ -26,7 +26,7 @@ import { createWatcher, type Watcher } from './watch.ts'
 import { createSerialQueue } from '../base/serial.ts'
 import { toStoreFiles } from '../model/places.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
-import type { Generation } from '../pipeline/generation.ts'
+import type { Generation } from '../generation.ts'
 
 /** The time limits of a comparison with recent deliveries: before a swap that may have to wait, and for a log line. */
 const beforeSwapMs = 5_000

@@ -1,4 +1,5 @@
 // Tries an unsaved template and unsaved conditions with kept requests. Runs no transform, stores and sends nothing.
+import type { Config } from '../model/config/config.ts'
 import type { SentValue } from '../base/json.ts'
 import { yieldToEventLoop } from '../base/serial.ts'
 import { cut } from '../base/text.ts'
@@ -10,7 +11,8 @@ import { describeFirstIssue } from '../model/config/issue.ts'
 import { Mapping } from '../model/config/mapping.ts'
 import { readPayload } from '../model/body.ts'
 import { Problem } from '../model/problem.ts'
-import { createGeneration, type Generation } from '../pipeline/generation.ts'
+import type { Generation } from '../generation.ts'
+import { createGeneration } from '../pipeline/generation.ts'
 import { readPath } from '../model/path.ts'
 import { decide } from '../pipeline/pipeline.ts'
 import type { KeptQuery } from '../store/queries.ts'
@@ -80,7 +82,7 @@ export function parseDraft(fields: Parameters<typeof describeFirstIssue>[1]): Ma
 }
 
 /** Builds the generation with the draft. A `config-invalid` becomes `usage-invalid`: all other parts were loaded before, so the draft is invalid. */
-export function createGenerationWithDraft(parts: Parameters<typeof createGeneration>[0]): Generation {
+export function createGenerationWithDraft(parts: Parameters<typeof createGeneration<Config>>[0]): Generation {
   try {
     return createGeneration(parts)
   } catch (error) {

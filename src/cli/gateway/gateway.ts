@@ -1,6 +1,6 @@
 // How a command finds a running gateway and asks its admin port.
 import { z } from 'zod'
-import { type Config, listHookTokens } from '../../model/config/config.ts'
+import type { Config } from '../../model/config/config.ts'
 import { toCallableUrl, toLocalUrl } from '../../base/http.ts'
 import { tryParseJson } from '../../base/json.ts'
 import { type AnyAsked, type Asked, type CallAnswer, type CallName, toRequest } from '../../model/api/ask.ts'
@@ -9,6 +9,7 @@ import { type ConfigParts, loadConfigParts } from '../../config/config-parts.ts'
 import type { Context } from '../terminal/context.ts'
 import { describeWarning } from '../terminal/print.ts'
 import { findRunning, type RunningGateway } from './running.ts'
+import { listHookTokens } from '../../model/config/plan-settings.ts'
 
 type GatewayAddress = Pick<RunningGateway, 'url' | 'adminUrl'>
 

@@ -2,7 +2,7 @@
 import type { Delivery, DeliveryHead, SignedId } from '../../model/delivery.ts'
 import { Problem } from '../../model/problem.ts'
 import type { CompiledMapping } from '../../pipeline/compile.ts'
-import type { Generation } from '../../pipeline/generation.ts'
+import type { Generation } from '../../generation.ts'
 import type { Hook, SignedMapping } from '../../pipeline/hook.ts'
 import { readSignedId } from '../../pipeline/sources.ts'
 import type { SentRequest } from '../../recover/outbox.ts'

@@ -8,7 +8,7 @@ import { readHeartbeatUsage } from '../../deliveries/heartbeats.ts'
 import { isFailing, readFirstLine, toIsoTime } from '../../deliveries/records.ts'
 import type { FindingFields, OutletFields } from '../../model/api/health.ts'
 import type { Planned } from '../../model/action.ts'
-import { chooseRunner, listChannelNames } from '../../model/config/agents-rules.ts'
+import { listChannelNames } from '../../model/config/agents-rules.ts'
 import type { Config } from '../../model/config/config.ts'
 import { resolveModelName } from '../../model/config/permission.ts'
 import type { Job } from '../../model/job.ts'
@@ -16,6 +16,7 @@ import { Problem } from '../../model/problem.ts'
 import type { DeliveryRecord } from '../../store/records.ts'
 import type { Handlers } from './handlers.ts'
 import type { ApiParts } from './parts.ts'
+import { chooseRunner } from '../../model/config/plan-settings.ts'
 
 /** The number of newest deliveries whose runs are read. */
 const maxRead = 200

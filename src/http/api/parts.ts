@@ -1,6 +1,6 @@
 // The parts of the gateway that the admin API uses.
 import type { Slots } from '../../model/runner.ts'
-import type { Generation } from '../../pipeline/generation.ts'
+import type { Generation } from '../../generation.ts'
 import type { Clock, Store } from '../../store/store.ts'
 import type { Refusals } from '../refusals.ts'
 import type { Rerunner } from '../../deliveries/rerun.ts'

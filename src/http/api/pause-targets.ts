@@ -1,8 +1,8 @@
 // The targets that an operator can pause, by name, and the label by which the store finds the jobs of each.
 import { cut, findNearest } from '../../base/text.ts'
-import { findDefaultAgentId } from '../../model/config/config.ts'
 import { Problem } from '../../model/problem.ts'
-import type { Generation } from '../../pipeline/generation.ts'
+import type { Generation } from '../../generation.ts'
+import { findDefaultAgentId } from '../../model/config/plan-settings.ts'
 
 /** `name`: a name that people type, such as `mapping:github`. */
 export type PauseTarget = { readonly label: string; readonly name: string }

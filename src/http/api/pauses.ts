@@ -6,16 +6,16 @@ import { toIsoTime } from '../../deliveries/records.ts'
 import type { askedChange, askedPause } from '../../model/api/bodies.ts'
 import type { CancelledFields, PauseFields } from '../../model/api/operations.ts'
 import { mainSessionKey } from '../../model/action.ts'
-import { findDefaultAgentId } from '../../model/config/config.ts'
 import type { Job } from '../../model/job.ts'
 import type { Log } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
-import type { Generation } from '../../pipeline/generation.ts'
+import type { Generation } from '../../generation.ts'
 import type { Hold } from '../../store/records.ts'
 import { toSessionLabel } from '../../store/rules.ts'
 import type { ApiParts } from './parts.ts'
 import { findPauseTarget, isFromRequest, nameLabel, type PauseTarget } from './pause-targets.ts'
 import type { Handlers } from './handlers.ts'
+import { findDefaultAgentId } from '../../model/config/plan-settings.ts'
 
 export type PauseParts = Pick<ApiParts, 'store' | 'generation' | 'newId' | 'lookForJobs' | 'clock'> & {
   readonly log: Log

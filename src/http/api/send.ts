@@ -4,11 +4,11 @@ import { signAsSender } from '../../deliveries/own-signature.ts'
 import { toCallableUrl } from '../../base/http.ts'
 import { isJsonObject, tryParseJson } from '../../base/json.ts'
 import type { SentFields, TypedRequest } from '../../model/api/bench.ts'
-import { listHookTokens } from '../../model/config/config.ts'
 import { normalizeHookName } from '../../model/config/mapping-rules.ts'
 import { Problem } from '../../model/problem.ts'
 import type { HandshakeSecrets } from '../handshake-secrets.ts'
 import type { ApiParts } from './parts.ts'
+import { listHookTokens } from '../../model/config/plan-settings.ts'
 
 type SendParts = Pick<ApiParts, 'generation' | 'hooksUrl'> & { readonly handed: Pick<HandshakeSecrets, 'find'> }
 

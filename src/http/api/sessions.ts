@@ -1,5 +1,4 @@
 // /api/sessions, /api/events and /api/runs: the conversations of the agents.
-import { findDefaultAgentId } from '../../model/config/config.ts'
 import type { Job, Session } from '../../model/job.ts'
 import { Problem } from '../../model/problem.ts'
 import type { ApiParts } from './parts.ts'
@@ -9,6 +8,7 @@ import type { Handlers, CallRequest } from './handlers.ts'
 import { readJobWaits } from './rows.ts'
 import type { RunFields } from '../../model/api/answers.ts'
 import type { SessionRow, ShownSession, TrimmedSession } from '../../model/api/sessions.ts'
+import { findDefaultAgentId } from '../../model/config/plan-settings.ts'
 
 const shownMessages = 200
 const shownEvents = 100

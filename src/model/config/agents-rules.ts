@@ -1,11 +1,12 @@
 // Rules across `agents`, `models`, `runners` and `channels`: every name must refer to something that exists.
 import { type ChannelName, isOwnChannel } from '../action.ts'
-import { findChannelSection, listKnownChannels } from './channels.ts'
+import { listKnownChannels } from './channels.ts'
 import type { Config } from './config.ts'
 import { type ConfigIssue, type ConfigPath, findDuplicateIssues, toIssue, toDottedPath } from './issue.ts'
 import { findNearest } from '../../base/text.ts'
 import type { ModelConfig } from '../prices.ts'
 import { isModelName, resolveModelName } from './permission.ts'
+import { findChannelFault, isChannelConfigured, readProviderName } from './plan-settings.ts'
 
 /** Runners that need no section in the configuration. */
 export const builtInRunners = ['ai', 'claude', 'codex', 'echo'] as const
@@ -99,37 +100,6 @@ export function findModelConfig(
   return providers[provider]?.models.find(({ id }) => id === name.slice(provider.length + 1))
 }
 
-function readProviderName(model: string): string {
-  return model.slice(0, model.indexOf('/'))
-}
-
-/** The runner of an agent's turns. If neither a runner nor a model is configured, it is `echo`, which calls no model. */
-export function chooseRunner({ agents: { defaults, list } }: Pick<Config, 'agents'>, agentId: string): string {
-  const own = list.find(({ id }) => id === agentId)
-  const model = own?.model ?? defaults.model
-  return own?.runner ?? defaults.runner ?? (model === undefined ? 'echo' : 'ai')
-}
-
-/**
- * Why no turn of an agent can use a model. Undefined if a turn can, and for commands and OpenClaw, which have their own model names. The runner
- * `echo` calls no model, so for it a missing provider is a fault only if other providers are configured.
- */
-export function findModelFault(model: string, agentId: string, config: Config): 'name' | 'provider' | undefined {
-  const runner = chooseRunner(config, agentId)
-  if (runner !== 'ai' && runner !== 'echo') return undefined
-  const { aliases, providers } = config.models
-  const name = resolveModelName(model, aliases)
-  if (!isModelName(name)) return 'name'
-  if (runner === 'echo' && Object.keys(providers).length === 0) return undefined
-  return Object.hasOwn(providers, readProviderName(name)) ? undefined : 'provider'
-}
-
-/** Whether another gateway runs the turns of an agent and delivers the replies through its own channels. */
-export function isForwarded(agentId: string, config: Config): boolean {
-  const runner = chooseRunner(config, agentId)
-  return Object.hasOwn(config.runners, runner) && config.runners[runner]?.kind === 'openclaw'
-}
-
 /**
  * Reports a model of the configuration, such as an allowed model or the target of an alias, without a configured provider. Reports nothing if no
  * provider or another runner than `ai` is configured: a command has its own model names.
@@ -180,12 +150,6 @@ function findRouteIssues(config: Config): ConfigIssue[] {
   ])
 }
 
-/** Whether a channel has a section, or needs none. */
-export function isChannelConfigured(name: ChannelName, { channels }: Pick<Config, 'channels'>): boolean {
-  if (name === 'last' || name === 'console') return true
-  return findChannelSection(channels, name) !== undefined
-}
-
 /** The channels that have a section, and those in code. */
 export function listChannelNames({ channels }: Config): readonly string[] {
   const { default: _, retry: __, own, ...sections } = channels
@@ -200,14 +164,6 @@ export function hasNoChannel(config: Config): boolean {
 
 export const noChannelWarning =
   'no channel is configured: replies are kept and not sent. Set channels.default and the section of its channel.'
-
-/** Why there is no such channel, as the end of a sentence; undefined if there is one, with a section or without. */
-export function findChannelFault(name: ChannelName, config: Pick<Config, 'channels'>): string | undefined {
-  const names = listKnownChannels(config.channels)?.map((known) => known.name)
-  if (names === undefined || names.includes(name) || isOwnChannel(name) || isChannelConfigured(name, config))
-    return undefined
-  return `expected one of ${names.map((known) => `"${known}"`).join(', ')}, found a string`
-}
 
 /** Reports a name that no channel has. */
 export function findUnknownChannelIssues(name: ChannelName | undefined, config: Config, at: ConfigPath): ConfigIssue[] {

@@ -1,12 +1,13 @@
 // Rules of the configuration about budgets: every name must exist, and a budget in dollars needs the prices of its models.
-import { builtInRunners, chooseRunner, findModelConfig } from './agents-rules.ts'
+import { builtInRunners, findModelConfig } from './agents-rules.ts'
 import { type BudgetConfig, toLimits } from '../budgets.ts'
 import { formatSpending } from '../spending.ts'
-import { type Config, findDefaultAgentId } from './config.ts'
+import type { Config } from './config.ts'
 import { type ConfigIssue, type ConfigPath, toIssue } from './issue.ts'
 import type { Mapping } from './mapping.ts'
 import { findNearest } from '../../base/text.ts'
 import { defaultMaxTokens, toMaxNanos } from '../prices.ts'
+import { chooseRunner, findDefaultAgentId } from './plan-settings.ts'
 
 type Budgets = Pick<Config['agents']['defaults'], 'budgets' | 'model'>
 

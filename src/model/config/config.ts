@@ -14,11 +14,6 @@ import { filePath, hostName, nonBlank, network } from '../values.ts'
 const port = z.int().min(0).max(65_535)
 const milliseconds = z.int().positive()
 
-/** The valid hook tokens; commands send the first one. */
-export function listHookTokens({ token, tokens }: Pick<HooksConfig, 'token' | 'tokens'>): readonly string[] {
-  return tokens ?? (token === undefined ? [] : [token])
-}
-
 /** The plugins whose sections a configuration may have. */
 export type KnownPlugins = {
   /** Undefined: any name may be a channel. */
@@ -156,9 +151,3 @@ export function createConfig({ channels, runners }: KnownPlugins, options: { rea
   })
 }
 export type Config = z.infer<ReturnType<typeof createConfig>>
-
-/** The agent of runs that name no agent: the agent with `default`, or the first agent, or `main`. */
-export function findDefaultAgentId(config: Config): string {
-  const { list } = config.agents
-  return (list.find((agent) => agent.default) ?? list[0])?.id ?? 'main'
-}

@@ -1,6 +1,5 @@
 // Which agents, session keys and models a hook may choose. The rules of the configuration and the policy of a delivery share these checks.
 import { mainSessionKey } from '../action.ts'
-import type { Config } from './config.ts'
 
 const maxKeyChars = 512
 
@@ -54,12 +53,4 @@ export function resolveModelName(nameOrAlias: string, aliases: Readonly<Record<s
   if (name.includes('/')) return name
   const folded = name.toLowerCase()
   return Object.entries(aliases).find(([alias]) => alias.toLowerCase() === folded)?.[1] ?? name
-}
-
-/** Whether `agents.defaults.models` lists the model. The list and the model may use aliases. Without a list, any model is allowed. */
-export function isModelAllowed(nameOrAlias: string, { agents, models }: Pick<Config, 'agents' | 'models'>): boolean {
-  const allowed = agents.defaults.models
-  if (allowed === undefined) return true
-  const model = resolveModelName(nameOrAlias, models.aliases)
-  return allowed.some((name) => resolveModelName(name, models.aliases) === model)
 }

@@ -1,24 +1,19 @@
 // Rules of a configuration beyond the types of its keys. Pure: templates, presets and modules are checked where they are loaded.
 import { isLoopbackHost } from '../../base/http.ts'
-import { findAgentIssues, findModelNameIssues, findAllowedModelIssues, findModelFault } from './agents-rules.ts'
+import { findAgentIssues, findModelNameIssues, findAllowedModelIssues } from './agents-rules.ts'
 import { findBudgetIssues, findMappingBudgetIssues } from './budget-rules.ts'
 import { readEndpoints } from './channels.ts'
-import { type Config, findDefaultAgentId, listHookTokens } from './config.ts'
+import type { Config } from './config.ts'
 import { type ConfigIssue, type ConfigPath, findDuplicateIssues, toDottedPath, toIssue } from './issue.ts'
 import { findFlowIssues, findLimitIssues } from './flow.ts'
 import type { Mapping } from './mapping.ts'
 import { findConditionIssues, normalizeHookName, findKeyUseIssues } from './mapping-rules.ts'
 import { findResultIssues } from './result-rules.ts'
-import {
-  isAgentAllowed,
-  isBeginningAllowed,
-  isModelAllowed,
-  isPlainSessionKey,
-  isSessionKeyAllowed,
-} from './permission.ts'
+import { isAgentAllowed, isBeginningAllowed, isPlainSessionKey, isSessionKeyAllowed } from './permission.ts'
 import { decodeSecret, explainShortSecret } from './secret-length.ts'
 import { findAdminRight } from './tokens.ts'
 import type { SecretEncoding } from './verify.ts'
+import { findModelFault, findDefaultAgentId, listHookTokens, isModelAllowed } from './plan-settings.ts'
 
 const builtInHooks = ['wake', 'agent']
 

@@ -1,7 +1,7 @@
 // Reports parts of a valid configuration that have no effect or refer to nothing. These warnings do not stop a gateway.
 import { isJsonObject, isSameJson } from '../../base/json.ts'
 import { findNearest } from '../../base/text.ts'
-import { isForwarded, findChannelIssues, findModelNameIssues, findModelFault } from './agents-rules.ts'
+import { findChannelIssues, findModelNameIssues } from './agents-rules.ts'
 import { findBudgetWarnings } from './budget-rules.ts'
 import { findChannelSection, listKnownChannels } from './channels.ts'
 import type { Config } from './config.ts'
@@ -9,6 +9,7 @@ import { type ConfigIssue, type ConfigPath, toIssue } from './issue.ts'
 import { findMappingAgentId } from './rules.ts'
 import type { Mapping } from './mapping.ts'
 import { normalizeHookName } from './mapping-rules.ts'
+import { isForwarded, findModelFault } from './plan-settings.ts'
 
 /** An unknown name is a warning, not an error: a request or a transform may still choose another one. */
 export function findConfigWarnings(config: Config): ConfigIssue[] {
