@@ -20,14 +20,12 @@ const Fault = z.object({
   detail: z.string(),
   frame: z.string().optional(),
 })
-type Fault = z.infer<typeof Fault>
 
 export const TriedMapping = z.object({
   mappingId: z.string(),
   matched: z.boolean(),
   why: z.string(),
 })
-type TriedMapping = z.infer<typeof TriedMapping>
 
 export const DeliverySummary = z.object({
   deliveryId: z.string(),
@@ -108,7 +106,6 @@ const StepFields = z.object({
     })
     .optional(),
 })
-type StepFields = z.infer<typeof StepFields>
 
 const PostFields = z.object({
   step: z.string().describe('The step that sends it: `deliver`, or for a further recipient `deliver-2` and so on.'),
@@ -125,7 +122,6 @@ const PostFields = z.object({
     .nullable()
     .describe('Only for one of several recipients: why only `hookloom retry` sends it again.'),
 })
-type PostFields = z.infer<typeof PostFields>
 
 /** Only for a run whose mapping has `verdicts`. */
 export const VerdictFields = z.object({

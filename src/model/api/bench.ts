@@ -1,6 +1,6 @@
 // The answers of the admin API about hooks and their bench. Times are ISO 8601.
 import { z } from 'zod'
-import { AnyObject, readonlyList } from './answers.ts'
+import { AnyObject, readonlyList, TriedMapping } from './answers.ts'
 
 /** A mapping of a hook. Lists have the order in which mappings are tried. */
 const HookMapping = z.object({
@@ -29,7 +29,6 @@ const HookMapping = z.object({
     'Each names a path of its templates and conditions that no known request has.',
   ),
 })
-type HookMapping = z.infer<typeof HookMapping>
 
 export const HookCounts = z.object({
   deliveries: z.number(),
@@ -93,13 +92,7 @@ export const TriedFields = z.object({
   decision: z.enum(['accept', 'skip', 'park', 'refuse']),
   why: z.string().nullable().describe('The reason for a skip.'),
   mappingId: z.string().nullable(),
-  trace: readonlyList(
-    z.object({
-      mappingId: z.string(),
-      matched: z.boolean(),
-      why: z.string(),
-    }),
-  ),
+  trace: readonlyList(TriedMapping),
   log: readonlyList(z.string()),
   count: z.number().describe('The number of actions. `actions` has the first of them.'),
   actions: readonlyList(
