@@ -7,59 +7,29 @@ import { planOnce } from './naming.ts'
 import type { Param, Query } from './pool.ts'
 import { setDurable } from './settings.ts'
 
-const deliveryColumns = [
-  ['id', 'text'],
-  ['received_at', 'bigint'],
-  ['hook', 'text'],
-  ['source', 'text'],
-  ['event', 'text'],
-  ['dedupe_key', 'text'],
-  ['body_hash', 'text'],
-  ['answer_status', 'integer'],
-  ['answer_body', 'text'],
-  ['recovered', 'smallint'],
-  ['state', 'text'],
-  ['mapping_id', 'text'],
-  ['generation', 'text'],
-  ['transform_hash', 'text'],
-  ['waits_for', 'text'],
-  ['problem', 'text'],
-  ['trace', 'text'],
-  ['log', 'text'],
-  ['bytes', 'bigint'],
-] as const
-
-const jobColumns = [
-  ['delivery_id', 'text'],
-  ['id', 'text'],
-  ['lane', 'text'],
-  ['state', 'text'],
-  ['agent_id', 'text'],
-  ['session_key', 'text'],
-  ['bytes', 'bigint'],
-  ['planned', 'text'],
-  ['steps', 'text'],
-  ['step_name', 'text'],
-  ['labels', 'text'],
-  ['ring', 'text'],
-  ['flow_key', 'text'],
-  ['flow_lane', 'text'],
-  ['expires_ms', 'bigint'],
-  ['settings', 'text'],
-  ['stands_for', 'text'],
-] as const
-
-const eventColumns = [
-  ['delivery_id', 'text'],
-  ['agent_id', 'text'],
-  ['session_key', 'text'],
-  ['text', 'text'],
-  ['source', 'text'],
-  ['trusted', 'smallint'],
-  ['wakes', 'smallint'],
-] as const
-
 type Columns = readonly (readonly [name: string, type: string])[]
+
+/** The columns of a table, as SQL declares them. */
+function declareColumns(text: string): Columns {
+  return text.split(/,\s+/).map((column) => {
+    const [name = '', type = ''] = column.split(' ')
+    return [name, type]
+  })
+}
+
+const deliveryColumns =
+  declareColumns(`id text, received_at bigint, hook text, source text, event text, dedupe_key text, body_hash text,
+  answer_status integer, answer_body text, recovered smallint, state text, mapping_id text, generation text,
+  transform_hash text, waits_for text, problem text, trace text, log text, bytes bigint`)
+
+const jobColumns =
+  declareColumns(`delivery_id text, id text, lane text, state text, agent_id text, session_key text, bytes bigint, planned text,
+  steps text, step_name text, labels text, ring text, flow_key text, flow_lane text, expires_ms bigint,
+  settings text, stands_for text`)
+
+const eventColumns = declareColumns(
+  `delivery_id text, agent_id text, session_key text, text text, source text, trusted smallint, wakes smallint`,
+)
 
 const names = (columns: Columns) => columns.map(([name]) => name).join(', ')
 const unnest = (columns: Columns, first: number) =>

@@ -12,37 +12,16 @@ import type { CursorMove } from '../cursors.ts'
 import type { TranscriptBounds } from '../transcripts.ts'
 
 /** The columns of a settlement, in the order of its values. */
-export const settlementColumns = [
-  'state',
-  'mapping_id',
-  'generation',
-  'transform_hash',
-  'waits_for',
-  'problem',
-  'trace',
-  'log',
-  'settled_at',
-  'plan',
-  'wake_id',
-  'wake_steps',
-  'head',
-  'body',
-] as const
+export const settlementColumns =
+  'state mapping_id generation transform_hash waits_for problem trace log settled_at plan wake_id wake_steps head body'.split(
+    ' ',
+  )
 
 /** The columns of a new delivery, in the order of its values. */
 export const deliveryColumns = [
-  'id',
-  'received_at',
-  'hook',
-  'source',
-  'event',
-  'dedupe_key',
-  'body_hash',
-  'answer_status',
-  'answer_body',
-  'recovered',
+  ...'id received_at hook source event dedupe_key body_hash answer_status answer_body recovered'.split(' '),
   ...settlementColumns,
-] as const
+]
 
 /**
  * The event of a wake that is done when its delivery is accepted: agentId, sessionKey, trusted and wakes (0 or 1). The wake is in the row
