@@ -205,11 +205,10 @@ export function createRunnersConfig(
   const sections = runners.flatMap(({ section }) => section ?? [])
   const names = runners.flatMap(({ name, section }) => (section === undefined ? [] : [name]))
   const other = z.looseObject({ kind: nonBlank.refine((kind) => !names.includes(kind)) })
-  const [first, ...rest] = sections
   // as: each section is an object with another kind, so that the one that fits is known
-  const known = z.discriminatedUnion('kind', [first, ...rest] as unknown as [
-    z.ZodObject<{ kind: z.ZodLiteral<string> }>,
-  ])
+  const kinds = sections as unknown as [z.ZodObject<{ kind: z.ZodLiteral<string> }>]
+  // the engine has no runner, and so no section
+  const known = sections.length === 0 ? z.never() : z.discriminatedUnion('kind', kinds)
   return z
     .record(z.string(), takesOthers ? z.union([known, other]) : known)
     .default({})
