@@ -14,7 +14,8 @@ import { findConfigIssues } from '../model/config/rules.ts'
 import { silentLog } from '../model/log.ts'
 import { Problem, toProblem } from '../model/problem.ts'
 import { buildDelivery, checkBody, convertRequest } from '../pipeline/delivery.ts'
-import { builtInSenders } from '../built-in.ts'
+import { createSenders } from '../pipeline/senders.ts'
+import { senderRows } from '../plugins/senders/index.ts'
 import type { Generation } from '../generation.ts'
 import { createGeneration } from '../pipeline/generation.ts'
 import { type Hook, isHookOpen } from '../pipeline/hook.ts'
@@ -34,7 +35,7 @@ import { resolveTransformsRoot } from '../transforms/root.ts'
 export type { MappingInput } from '../model/config/mapping.ts'
 export type { ModuleReport } from '../reload/gate.ts'
 export type { AcceptedRequest, Engine, EngineDecision, EngineOptions, EngineRequest } from './types.ts'
-export { Problem }
+export { Problem, senderRows }
 
 /** Hands no secret over: a host cannot arm a mapping. */
 const noHanded: HandedSecrets = {
@@ -44,7 +45,8 @@ const noHanded: HandedSecrets = {
 
 /** Throws `config-invalid` for an invalid mapping, but not for a transform that does not load: its requests are parked. */
 export async function createEngine(options: EngineOptions): Promise<Engine> {
-  const { env = {}, log = silentLog, watch = true, onAccept, senders = builtInSenders } = options
+  const { env = {}, log = silentLog, watch = true, onAccept } = options
+  const senders = createSenders(options.senders ?? senderRows)
   const dir = resolve(options.dir ?? '.')
   const config = parseConfig(options)
   const mappings = config.hooks.mappings.map((mapping, index) => ({ ...mapping, id: readMappingId(mapping, index) }))

@@ -6,7 +6,7 @@ import type { Log } from '../model/log.ts'
 import type { Problem } from '../model/problem.ts'
 import type { SenderResponse } from '../model/response.ts'
 import type { Answer } from '../pipeline/answer.ts'
-import type { SenderTable } from '../pipeline/senders.ts'
+import type { SenderDefinition } from '../model/sender.ts'
 import type { ModuleReport } from '../reload/gate.ts'
 
 /** A request as it was sent. `url`: the path with the query. `headers`: with lower-case names. */
@@ -46,8 +46,8 @@ export type EngineOptions = {
   readonly token?: string
   /** The `process.env` of the transforms. Default: empty. */
   readonly env?: Readonly<Record<string, string>>
-  /** The senders that mappings can name and whose requests are recognised. Default: those of the package. */
-  readonly senders?: SenderTable
+  /** The senders that mappings can name and whose requests are recognised; the first one that fits counts. Default: `senderRows`. */
+  readonly senders?: readonly SenderDefinition[]
   /** Whether saved transforms go live. Default: true. */
   readonly watch?: boolean
   /** Called by the adapters with each accepted request. The sender gets its 200 when this has resolved, and 500 if it rejects. */

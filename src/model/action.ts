@@ -125,11 +125,11 @@ export const Action = z.discriminatedUnion('kind', [WakeAction, AgentAction, Del
 export type Action = z.infer<typeof Action>
 
 /**
- * The place of the event of a request, for a reply on the channel of its sender. `to`: the issue, pull request or merge request, as a recipient
+ * The place of the event of a request, for a reply on the channel with the name of its sender. `to`: the issue, pull request or merge request, as a recipient
  * of that channel. `commit`: the commit, in the form of the channel.
  */
 export type EventPlace = {
-  readonly channel: 'github' | 'gitlab' | 'linear'
+  readonly channel: string
   readonly to?: string | undefined
   readonly commit?: string | undefined
 }

@@ -17,11 +17,10 @@ const mark = Buffer.from('hookloom')
  * repository that the credential of the channel can write to.
  */
 export function readPlace({ sender, body }: Pick<Delivery, 'sender' | 'body'>): EventPlace | undefined {
-  const { answers, name } = sender?.facts ?? {}
-  if (sender?.shownBy !== 'proof' || answers === undefined) return undefined
+  if (sender?.shownBy !== 'proof' || sender.facts.answers === undefined) return undefined
+  const { answers, name } = sender.facts
   const read = createReader(readPayload(body))
-  // as: the senders with `answers` are the channels of places
-  return { channel: name as EventPlace['channel'], to: answers.place(read), commit: answers.commit?.(read) }
+  return { channel: name, to: answers.place(read), commit: answers.commit?.(read) }
 }
 
 /** Whether the request is about a comment that a channel of Hookloom posted. It needs no proof, because an agent must not wake itself without end. */

@@ -10,7 +10,14 @@ import express from 'express'
 import { Hono } from 'hono'
 import Koa from 'koa'
 import { afterEach, describe, expect, test } from 'vitest'
-import { type AcceptedRequest, createEngine, type Engine, type EngineOptions } from '../../src/engine/engine.ts'
+import { defineSender } from '../../src/define.ts'
+import {
+  type AcceptedRequest,
+  createEngine,
+  type Engine,
+  type EngineOptions,
+  senderRows,
+} from '../../src/engine/engine.ts'
 
 const secret = 'a secret of the sender, long enough'
 const mappings: EngineOptions['mappings'] = [
@@ -216,4 +223,24 @@ test('an invalid mapping is refused with its place', async () => {
   // as: what a program in JavaScript may pass
   const wrong = [{ mesageTemplate: 'x' }] as unknown as EngineOptions['mappings']
   await expect(createEngine({ mappings: wrong })).rejects.toThrow(/hooks\.mappings\.0.*mesageTemplate/)
+})
+
+test('the host adds a sender, or takes the place of all senders of the package', async () => {
+  const harbour = defineSender({
+    name: 'harbour',
+    label: 'The harbour',
+    docs: 'https://harbour.example/webhooks',
+    event: [{ in: 'header', name: 'x-harbour-event' }],
+    scheme: { kind: 'token', header: 'x-harbour-token', confidence: 'verified' },
+  })
+  const own: EngineOptions['mappings'] = [
+    { id: 'tide', match: { path: 'tide', event: 'ebb' }, verify: { scheme: 'harbour', secret }, messageTemplate: 'm' },
+  ]
+  const added = await startEngine({ mappings: [...mappings, ...own], senders: [...senderRows, harbour] })
+  const headers = { 'content-type': 'application/json', 'x-harbour-event': 'ebb', 'x-harbour-token': secret }
+  const request = { method: 'POST', url: '/hooks/tide', headers, body: Buffer.from('{}') }
+  expect(await added.engine.decide(request)).toMatchObject({ kind: 'accept', mappingId: 'tide' })
+  const wrong = { ...request, headers: { ...headers, 'x-harbour-token': 'wrong' } }
+  expect(await added.engine.decide(wrong)).toMatchObject({ kind: 'refuse', problem: { code: 'unauthorized' } })
+  await expect(startEngine({ senders: [harbour] })).rejects.toThrow('The scheme "github" does not exist.')
 })
