@@ -1,32 +1,21 @@
 // The last refusals, in memory, so that the operator can find the reasons. In development, the refused requests are kept too.
+import type { RefusalRecord } from '../deliveries/refused/quarantine.ts'
 import { findReason } from '../deliveries/refused/reasons.ts'
 import { findNearest, formatQuantity } from '../base/text.ts'
 import type { Log } from '../model/log.ts'
 import { normalizeHookName } from '../model/config/mapping-rules.ts'
-import type { ProblemCode, TraceEntry } from '../model/problem.ts'
+import type { ProblemCode } from '../model/problem.ts'
 import { credentialHeaders, urlSecretHeader } from '../model/delivery.ts'
 import type { VerifyRequest } from '../model/verifier.ts'
 import type { Generation } from '../generation.ts'
 import { buildSignatureHint, type Signature } from '../pipeline/verifiers/signature.ts'
-import type { Caller } from './admission.ts'
 import type { RefusalFields } from '../model/api/refusals.ts'
 
 /**
  * A refusal for the operator. Its sender sees only `requestId`, `status`, `code` and `error` in the answer. In production, `error` hides
  * names in an invalid payload that the answer shows.
  */
-export type Refusal = Caller & {
-  readonly requestId: string
-  readonly receivedAt: number
-  readonly hook: string | undefined
-  /** Path of the URL, without its query. */
-  readonly path: string
-  readonly status: number
-  readonly code: ProblemCode
-  readonly error: string
-  readonly trace: readonly TraceEntry[]
-  /** The signature that the headers of the request show, if no proof was tried. */
-  readonly signature?: Signature | undefined
+export type Refusal = RefusalRecord & {
   /** Whether the request is kept, sealed, so that `hookloom retry --refused` can run it. */
   readonly isKept: boolean
   /** The id of the delivery that the request became, or repeats, when it was retried. */

@@ -47,6 +47,7 @@ export type RefusalRecord = {
     | 'wrong-token'
     | 'denied-token'
     | 'hook-token'
+  /** Path of the URL, without its query. */
   readonly path: string
   readonly status: number
   readonly code: ProblemCode
