@@ -44,6 +44,20 @@ function isPlain(value: object): boolean {
   return prototype === Object.prototype || prototype === null
 }
 
+/** Where to cut two texts so that both show their first difference: `lead` characters before it. 0 if none has more than `max` characters. */
+export function findDivergence(one: string, other: string, { max, lead }: { max: number; lead: number }): number {
+  if (Math.max(one.length, other.length) <= max) return 0
+  let same = 0
+  while (same < one.length && one[same] === other[same]) same += 1
+  return Math.max(0, same - lead)
+}
+
+/** At most `max` characters, beginning at `from`, with … in place of what is left out. */
+export function cutFrom(text: string, from: number, max: number): string {
+  const part = text.slice(from, from + max)
+  return `${from > 0 ? '…' : ''}${part}${from + part.length < text.length ? '…' : ''}`
+}
+
 /** A number with its noun, and verb if given: `1 request`, `2 requests`. `many`: without it, `one` with an s. */
 export function formatQuantity(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`

@@ -18,8 +18,7 @@ import { matchMappings, pauseBetweenRuns, runAll } from '../replay/replay.ts'
 import { readSaves, type Save } from '../reload/saves.ts'
 import type { KeptDelivery } from '../store/records.ts'
 import { createBench } from './checks/bench.ts'
-import { findId } from './gateway/ids.ts'
-import { readStore } from './gateway/stored.ts'
+import { readDelivery } from './requests/kept.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { renderDiff } from './terminal/diff.ts'
 import { cutLine, formatTime } from './terminal/print.ts'
@@ -126,14 +125,7 @@ function createSaveRunner(context: Context, kept: KeptDelivery) {
 
 /** Throws `not-found`, and `conflict` if the request of the delivery is not kept. */
 async function readKeptDelivery(context: Context, given: string): Promise<KeptDelivery> {
-  const id = await findId(context, given)
-  const found = await readStore(context, undefined, async (store) => {
-    const record = (await store.delivery(id)) ?? undefined
-    return record && { ...record, request: await store.request(id) }
-  })
-  if (found === undefined) {
-    throw new Problem('not-found', `No delivery has the id "${cutLine(id, 60)}". "hookloom list" shows the ids.`)
-  }
+  const found = await readDelivery(context, given)
   if (found.request === undefined) {
     throw new Problem(
       'conflict',

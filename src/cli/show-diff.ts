@@ -2,11 +2,9 @@
 import { stringify, tryParseSentJson } from '../base/sent-json.ts'
 import { isJsonObject, isSameJson, type SentValue } from '../base/json.ts'
 import { readRecorded } from '../replay/replay.ts'
-import { Problem } from '../model/problem.ts'
 import { type Change, listChanges } from '../replay/outcome.ts'
 import type { KeptDelivery } from '../store/records.ts'
-import { findId } from './gateway/ids.ts'
-import { readStore } from './gateway/stored.ts'
+import { readDelivery } from './requests/kept.ts'
 import type { Context } from './terminal/context.ts'
 import { renderDiff } from './terminal/diff.ts'
 import { cutLine } from './terminal/print.ts'
@@ -35,16 +33,6 @@ export async function showDiff(context: Context, ids: readonly [string, string])
     }
   }
   return 0
-}
-
-async function readDelivery(context: Context, given: string): Promise<KeptDelivery> {
-  const id = await findId(context, given)
-  const found = await readStore(context, undefined, async (store) => {
-    const record = await store.delivery(id)
-    return record && { ...record, request: await store.request(id) }
-  })
-  if (found !== undefined) return found
-  throw new Problem('not-found', `No delivery has the id "${cutLine(id, 60)}". "hookloom list" shows the ids.`)
 }
 
 const fields = ['state', 'hook', 'source', 'event', 'mappingId', 'generation', 'transformHash'] as const

@@ -1,14 +1,14 @@
 // The report of a replay for `--json` and the admin port: counts, groups with one example each, and a line for each delivery.
 import { type ShownChange, groupChanges, listPaths } from './comparison.ts'
 import { describeOutcome } from './outcome.ts'
+import { cutFrom, findDivergence } from '../base/text.ts'
 import type * as api from '../model/api/replay.ts'
 import type { GenerationParts } from './fixtures.ts'
 import { toIsoTime } from '../deliveries/records.ts'
 import type { Replay, ReplayedDelivery } from './replay.ts'
 
 /** The maximum number of characters of a value, and how many of them are shown before the first difference. */
-const maxValueChars = 2_000
-const lead = 200
+const shownPart = { max: 2_000, lead: 200 }
 
 export function toReplayReport(
   { deliveries, tooLarge, notRun, notLoaded }: Replay,
@@ -85,32 +85,21 @@ function toPercent(count: number, total: number): number {
 }
 
 function toExample({ deliveryId, hook, before, after, changes }: ReplayedDelivery) {
-  const [from, to] = [describeOutcome(before), describeOutcome(after)].map((words) => words.slice(0, maxValueChars))
+  const [from, to] = [describeOutcome(before), describeOutcome(after)].map((words) => words.slice(0, shownPart.max))
   return { deliveryId, hook, before: from ?? '', after: to ?? '', changes: changes.map(toChangeFields) }
 }
 
 /** Cuts long texts to a part that begins shortly before the first difference. */
 function toChangeFields({ path, before, after, recorded }: ShownChange): api.ChangeFields {
-  const from = typeof before === 'string' && typeof after === 'string' ? findStart(before, after) : 0
-  const cutValue = (value: unknown) => (typeof value === 'string' ? cutPart(value, from) : (value ?? null))
+  const from = typeof before === 'string' && typeof after === 'string' ? findDivergence(before, after, shownPart) : 0
+  const cutValue = (value: unknown) =>
+    typeof value === 'string' ? cutFrom(value, from, shownPart.max) : (value ?? null)
   return {
     path,
     before: cutValue(before),
     after: cutValue(after),
     ...(recorded === undefined ? {} : { recorded: cutValue(recorded) }),
   }
-}
-
-function findStart(one: string, other: string): number {
-  if (Math.max(one.length, other.length) <= maxValueChars) return 0
-  let same = 0
-  while (same < one.length && one[same] === other[same]) same += 1
-  return Math.max(0, same - lead)
-}
-
-function cutPart(text: string, from: number): string {
-  const part = text.slice(from, from + maxValueChars)
-  return `${from > 0 ? '…' : ''}${part}${from + part.length < text.length ? '…' : ''}`
 }
 
 function toLine(one: ReplayedDelivery): api.ReplayReport['deliveries'][number] {

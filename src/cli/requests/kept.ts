@@ -6,6 +6,7 @@ import { Problem } from '../../model/problem.ts'
 import type { NamedMapping } from '../../pipeline/compile.ts'
 import { findId } from '../gateway/ids.ts'
 import { readStore } from '../gateway/stored.ts'
+import type { KeptDelivery } from '../../store/records.ts'
 import type { Context } from '../terminal/context.ts'
 import { cutLine } from '../terminal/print.ts'
 
@@ -45,4 +46,15 @@ async function findKept(
       ? 'The payload of a finished delivery is deleted, unless "retain" of its mapping or "hooks.retain" keeps it.'
       : `Set "retain": 100 in the mapping "${mapping.id}", and send it again.`
   throw new Problem('conflict', `The payload of this delivery is not kept: it is ${record.state}. ${next}`)
+}
+
+/** A delivery, with its request if it is kept. Throws `not-found`. */
+export async function readDelivery(context: Context, given: string): Promise<KeptDelivery> {
+  const id = await findId(context, given)
+  const found = await readStore(context, undefined, async (store) => {
+    const record = await store.delivery(id)
+    return record && { ...record, request: await store.request(id) }
+  })
+  if (found !== undefined) return found
+  throw new Problem('not-found', `No delivery has the id "${cutLine(id, 60)}". "hookloom list" shows the ids.`)
 }

@@ -1,13 +1,11 @@
 // Shows the lines in which two values differ.
 import colors from 'picocolors'
 import { stringify } from '../../base/sent-json.ts'
-import { toPrintableLine } from '../../base/text.ts'
+import { cutFrom, findDivergence, toPrintableLine } from '../../base/text.ts'
 
 /** The maximum number of lines of each value, and of characters of each line. */
 const maxLines = 12
-const maxShownChars = 200
-/** The number of characters that are shown before the first difference of two long lines. */
-const leadChars = 40
+const shownPart = { max: 200, lead: 40 }
 
 /** Marks the lines that only the first value has with "-", and those that only the second has with "+". Of the equal lines at both ends,
  * only the last one before the first difference is shown. */
@@ -17,7 +15,8 @@ export function renderDiff(before: unknown, after: unknown): string[] {
   const rest = Math.min(old.length, now.length) - same
   const end = Math.min(rest, countSame(old.toReversed(), now.toReversed()))
   const [removed, added] = [old.slice(same, old.length - end), now.slice(same, now.length - end)]
-  const from = removed.length === 1 && added.length === 1 ? findDivergence(removed[0] ?? '', added[0] ?? '') : 0
+  const from =
+    removed.length === 1 && added.length === 1 ? findDivergence(removed[0] ?? '', added[0] ?? '', shownPart) : 0
   const context = same > 0 ? [`  ${renderLine(old[same - 1] ?? '', 0)}`] : []
   return [
     ...context.map((line) => colors.dim(line)),
@@ -37,14 +36,6 @@ function countSame(one: readonly string[], other: readonly string[]): number {
   return same
 }
 
-/** The position shortly before the first difference of two long lines. */
-function findDivergence(one: string, other: string): number {
-  if (Math.max(one.length, other.length) <= maxShownChars) return 0
-  let same = 0
-  while (same < one.length && one[same] === other[same]) same += 1
-  return Math.max(0, same - leadChars)
-}
-
 function renderSide(mark: string, lines: readonly string[], from: number): string[] {
   const shown = lines.slice(0, maxLines).map((line) => `${mark} ${renderLine(line, from)}`)
   const more = lines.length - shown.length
@@ -52,6 +43,5 @@ function renderSide(mark: string, lines: readonly string[], from: number): strin
 }
 
 function renderLine(line: string, from: number): string {
-  const part = line.slice(from, from + maxShownChars)
-  return toPrintableLine(`${from > 0 ? '…' : ''}${part}${from + part.length < line.length ? '…' : ''}`)
+  return toPrintableLine(cutFrom(line, from, shownPart.max))
 }
