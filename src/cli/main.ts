@@ -8,7 +8,7 @@ import { addStoredCommands } from './options/stored.ts'
 import { readVersion } from '../base/package.ts'
 import { type CommandIo, createContext } from './terminal/context.ts'
 import { describeFailure } from './terminal/print.ts'
-import { type InContext, findCommandName, toUsageProblem } from './terminal/usage.ts'
+import { CliCommand, findCommandName, toUsageProblem } from './terminal/usage.ts'
 
 const firstSteps = `
 First steps:
@@ -29,11 +29,10 @@ Exit codes: 64 usage, 65 bad input, 69 unavailable, 70 broken code,
  */
 export async function main(args: readonly string[], io: CommandIo): Promise<number> {
   let exitCode: number = exitCodes.ok
-  const inContext: InContext = (work) =>
-    async function (...given) {
-      exitCode = await work(createContext(io, this.optsWithGlobals()), ...given)
-    }
-  const program = createProgram(inContext, io)
+  const program = new CliCommand('hookloom', async (command, work) => {
+    exitCode = await work(createContext(io, command.optsWithGlobals()))
+  })
+  addCommands(program, io)
   try {
     if (args.length > 0) await program.parseAsync(args, { from: 'user' })
     else program.outputHelp()
@@ -46,8 +45,8 @@ export async function main(args: readonly string[], io: CommandIo): Promise<numb
   }
 }
 
-function createProgram(inContext: InContext, { writeOut }: CommandIo): Command {
-  const program = new Command('hookloom')
+function addCommands(program: CliCommand, { writeOut }: CommandIo): void {
+  program
     .description('Hookloom receives webhooks and turns them into agent actions.')
     .version(readVersion(), '--version', 'print the version')
     .option('--config-dir <dir>', 'the config directory (default: HOOKLOOM_HOME, else ~/.hookloom)')
@@ -56,10 +55,10 @@ function createProgram(inContext: InContext, { writeOut }: CommandIo): Command {
     .exitOverride()
     // `toUsageProblem` describes the error of commander
     .configureOutput({ writeOut, writeErr: () => {}, outputError: () => {} })
-  addServingCommands(program, inContext)
-  addAuthoringCommands(program, inContext)
-  addStoredCommands(program, inContext)
-  addGmailCommands(program, inContext)
+  addServingCommands(program)
+  addAuthoringCommands(program)
+  addStoredCommands(program)
+  addGmailCommands(program)
   const help = new Command('help').argument('[command]').description('show the help of a command').helpOption(false)
-  return program.addHelpCommand(help.helpGroup('Other:'))
+  program.addHelpCommand(help.helpGroup('Other:'))
 }

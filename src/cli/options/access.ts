@@ -1,17 +1,9 @@
 // The options and the help of `hookloom token` and `hookloom audit`.
-import { type Command, Option } from 'commander'
 import type { AuditOptions } from '../audit.ts'
 import type { TokenOptions } from '../token.ts'
-import {
-  type InContext,
-  jsonOption,
-  limitOption,
-  parseSince,
-  createIntegerParser,
-  renderExamples,
-} from '../terminal/usage.ts'
+import { type CliCommand, jsonOption, limitOption, parseSince, createIntegerParser } from '../terminal/usage.ts'
 
-export function addAccessCommands(program: Command, inContext: InContext): void {
+export function addAccessCommands(program: CliCommand): void {
   program
     .command('audit')
     .summary('show who changed what, or check that nobody changed the log')
@@ -20,30 +12,19 @@ export function addAccessCommands(program: Command, inContext: InContext): void 
         'Each entry has the hash of the one before it; --verify checks all of them. Reads the store, with or without a running gateway.',
     )
     .option('--verify', 'check all entries, and name the first one that does not fit; the exit code is then 1')
-    .addOption(
-      new Option('--since <time>', 'only entries of this time or later, such as 7d or 2026-01-02T03:04:05Z').argParser(
-        parseSince,
-      ),
-    )
+    .option('--since <time>', 'only entries of this time or later, such as 7d or 2026-01-02T03:04:05Z', parseSince)
     .addOption(limitOption())
-    .addOption(
-      new Option('--before <number>', 'only entries with a lower number').argParser(
-        createIntegerParser(1, Number.MAX_SAFE_INTEGER),
-      ),
-    )
+    .option('--before <number>', 'only entries with a lower number', createIntegerParser(1, Number.MAX_SAFE_INTEGER))
     .addOption(jsonOption())
-    .addHelpText(
-      'after',
-      renderExamples('hookloom audit', 'hookloom audit --since 7d --json', 'hookloom audit --verify'),
-    )
-    .action(inContext(async (context, options: AuditOptions) => (await import('../audit.ts')).audit(context, options)))
+    .examples('hookloom audit', 'hookloom audit --since 7d --json', 'hookloom audit --verify')
+    .run(async (context, options: AuditOptions) => (await import('../audit.ts')).audit(context, options))
   const token = program
     .command('token')
     .summary('make, list or revoke tokens with few rights')
     .description(
       'Makes, lists or revokes tokens with few rights, such as one for a CI job that may send to one hook and see its own runs.',
     )
-    .addHelpText('after', renderExamples('hookloom token new ci --may send:deploy runs --expires 90d'))
+    .examples('hookloom token new ci --may send:deploy runs --expires 90d')
   token
     .command('new')
     .summary('make a token, and print it once')
@@ -57,17 +38,12 @@ export function addAccessCommands(program: Command, inContext: InContext): void 
     )
     .option('--expires <time>', 'a duration such as 90d, or a time such as 2027-01-31T12:00:00Z; without it, never')
     .addOption(jsonOption())
-    .addHelpText(
-      'after',
-      renderExamples(
-        'hookloom token new ci --may send:deploy runs --expires 90d',
-        'hookloom token new grafana --may read --json',
-      ),
+    .examples(
+      'hookloom token new ci --may send:deploy runs --expires 90d',
+      'hookloom token new grafana --may read --json',
     )
-    .action(
-      inContext(async (context, name: string, options: TokenOptions) =>
-        (await import('../token.ts')).tokenNew(context, name, options),
-      ),
+    .run(async (context, name: string, options: TokenOptions) =>
+      (await import('../token.ts')).tokenNew(context, name, options),
     )
   token
     .command('list')
@@ -76,14 +52,14 @@ export function addAccessCommands(program: Command, inContext: InContext): void 
       'Lists the tokens of the configuration and of the store, without their values. Needs a running gateway.',
     )
     .addOption(jsonOption())
-    .addHelpText('after', renderExamples('hookloom token list'))
-    .action(inContext(async (context) => (await import('../token.ts')).tokenList(context)))
+    .examples('hookloom token list')
+    .run(async (context) => (await import('../token.ts')).tokenList(context))
   token
     .command('revoke')
     .summary('end a token')
     .description('Ends a token of the store. The runs that it started continue. Needs a running gateway.')
     .argument('<name>', 'name of the token, as "hookloom token list" shows it')
     .addOption(jsonOption())
-    .addHelpText('after', renderExamples('hookloom token revoke ci'))
-    .action(inContext(async (context, name: string) => (await import('../token.ts')).tokenRevoke(context, name)))
+    .examples('hookloom token revoke ci')
+    .run(async (context, name: string) => (await import('../token.ts')).tokenRevoke(context, name))
 }

@@ -1,8 +1,7 @@
 // The options and the help of `hookloom mcp` and `hookloom skill`.
-import type { Command } from 'commander'
-import { type InContext, renderExamples } from '../terminal/usage.ts'
+import { type CliCommand } from '../terminal/usage.ts'
 
-export function addAgentCommands(program: Command, inContext: InContext): void {
+export function addAgentCommands(program: CliCommand): void {
   program
     .command('mcp')
     .summary('serve tools for an agent that writes hooks')
@@ -11,15 +10,13 @@ export function addAgentCommands(program: Command, inContext: InContext): void {
         'With --write, tools also write transforms, mappings and fixtures, and publish them: such an agent can run code as your user.',
     )
     .option('--write', 'also serve the tools that change something')
-    .addHelpText('after', renderExamples('hookloom mcp', 'hookloom mcp --write --config-dir /etc/hookloom'))
-    .action(
-      inContext(async (context, options: { write?: boolean }) => (await import('../mcp.ts')).mcp(context, options)),
-    )
+    .examples('hookloom mcp', 'hookloom mcp --write --config-dir /etc/hookloom')
+    .run(async (context, options: { write?: boolean }) => (await import('../mcp.ts')).mcp(context, options))
 
   program
     .command('skill')
     .summary('print the guide for an agent that writes hooks')
     .description('Prints the guide for an agent that writes hooks, with a shell or with the tools of "hookloom mcp".')
-    .addHelpText('after', renderExamples('hookloom skill', 'hookloom skill > .claude/skills/hookloom/SKILL.md'))
-    .action(inContext(async (context) => (await import('../skill.ts')).skill(context)))
+    .examples('hookloom skill', 'hookloom skill > .claude/skills/hookloom/SKILL.md')
+    .run(async (context) => (await import('../skill.ts')).skill(context))
 }

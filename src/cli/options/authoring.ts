@@ -1,15 +1,14 @@
 // The commands that write, try and test mappings and transforms: their options and their help.
-import { type Command, Option } from 'commander'
+import { Option } from 'commander'
 import { Problem } from '../../model/problem.ts'
 import type { ServiceKind } from '../add-service.ts'
 import {
-  type InContext,
+  type CliCommand,
   collect,
   idArgument,
   jsonOption,
   createIntegerParser,
   createWordParser,
-  renderExamples,
 } from '../terminal/usage.ts'
 import { addAgentCommands } from './agents.ts'
 import { addReplayCommands } from './replaying.ts'
@@ -23,15 +22,15 @@ type SendFlags = { file?: string; header?: string[]; wait?: number }
 const headerOption = () =>
   new Option('--header <name: value>', 'a request header; may be given several times').argParser(collect)
 
-export function addAuthoringCommands(program: Command, inContext: InContext): void {
-  addWritingCommands(program, inContext)
-  addCheckingCommands(program, inContext)
-  addShapeCommands(program, inContext)
-  addAgentCommands(program, inContext)
+export function addAuthoringCommands(program: CliCommand): void {
+  addWritingCommands(program)
+  addCheckingCommands(program)
+  addShapeCommands(program)
+  addAgentCommands(program)
 }
 
 /** Adds the commands that write modules, fixtures and other files. */
-function addWritingCommands(program: Command, inContext: InContext): void {
+function addWritingCommands(program: CliCommand): void {
   const add = program
     .commandsGroup('Write and try mappings:')
     .command('add')
@@ -44,21 +43,19 @@ function addWritingCommands(program: Command, inContext: InContext): void {
     .description('Adds a preset to hooks.presets and a new secret to .env, and prints what to set up at the sender.')
     .argument('<name>', 'name of the preset')
     .option('--secret-env <NAME>', 'the variable of the secret (default: <NAME>_WEBHOOK_SECRET)')
-    .addHelpText('after', renderExamples('hookloom add preset github'))
-    .action(
-      inContext(async (context, name: string, options: { secretEnv?: string }) => {
-        const { addPreset } = await import('../add.ts')
-        return addPreset(context, { name, secretEnv: options.secretEnv })
-      }),
-    )
+    .examples('hookloom add preset github')
+    .run(async (context, name: string, options: { secretEnv?: string }) => {
+      const { addPreset } = await import('../add.ts')
+      return addPreset(context, { name, secretEnv: options.secretEnv })
+    })
 
   add
     .command('transform')
     .summary('copy a bundled transform')
     .description('Copies a bundled transform and its fixtures into the transforms folder, and prints its mapping.')
     .argument('<name>', 'name of the transform')
-    .addHelpText('after', renderExamples('hookloom add transform github-pull-request'))
-    .action(inContext(async (context, name: string) => (await import('../add.ts')).addTransform(context, { name })))
+    .examples('hookloom add transform github-pull-request')
+    .run(async (context, name: string) => (await import('../add.ts')).addTransform(context, { name }))
 
   add
     .command('service')
@@ -73,11 +70,9 @@ function addWritingCommands(program: Command, inContext: InContext): void {
       'systemd, docker, compose or kubernetes',
       createWordParser(['systemd', 'docker', 'compose', 'kubernetes']),
     )
-    .addHelpText('after', renderExamples('hookloom add service --kind systemd', 'hookloom add service --kind compose'))
-    .action(
-      inContext(async (context, options: { kind: ServiceKind }) =>
-        (await import('../add-service.ts')).addService(context, options),
-      ),
+    .examples('hookloom add service --kind systemd', 'hookloom add service --kind compose')
+    .run(async (context, options: { kind: ServiceKind }) =>
+      (await import('../add-service.ts')).addService(context, options),
     )
 
   program
@@ -90,21 +85,16 @@ function addWritingCommands(program: Command, inContext: InContext): void {
       'the fixture: a file, - for standard input, the id of a delivery or of a refused request, "last", or a known sender',
     )
     .option('--event <name>', 'with a sender: an event or a sample of it')
-    .addHelpText(
-      'after',
-      renderExamples(
-        'hookloom new greet',
-        'hookloom new orders --from order.json',
-        'hookloom new orders --from last',
-        'hookloom new releases --from github --event release',
-      ),
+    .examples(
+      'hookloom new greet',
+      'hookloom new orders --from order.json',
+      'hookloom new orders --from last',
+      'hookloom new releases --from github --event release',
     )
-    .action(
-      inContext(async (context, name: string, options: { from?: string; event?: string }) => {
-        const { createTransform } = await import('../new.ts')
-        return createTransform(context, { name, from: options.from, event: options.event })
-      }),
-    )
+    .run(async (context, name: string, options: { from?: string; event?: string }) => {
+      const { createTransform } = await import('../new.ts')
+      return createTransform(context, { name, from: options.from, event: options.event })
+    })
 
   program
     .command('remove')
@@ -115,11 +105,9 @@ function addWritingCommands(program: Command, inContext: InContext): void {
     )
     .argument('<name>', 'name of the transform or of the preset')
     .option('--force', 'remove edited files too')
-    .addHelpText('after', renderExamples('hookloom remove greet', 'hookloom remove greet --force'))
-    .action(
-      inContext(async (context, name: string, { force = false }: { force?: boolean }) =>
-        (await import('../remove.ts')).remove(context, { name, isForced: force }),
-      ),
+    .examples('hookloom remove greet', 'hookloom remove greet --force')
+    .run(async (context, name: string, { force = false }: { force?: boolean }) =>
+      (await import('../remove.ts')).remove(context, { name, isForced: force }),
     )
 
   program
@@ -130,17 +118,15 @@ function addWritingCommands(program: Command, inContext: InContext): void {
     .option('--name <name>', 'name of the fixture')
     .option('--module <module>', 'the module that gets the fixture (default: that of the mapping)')
     .addOption(jsonOption())
-    .addHelpText('after', renderExamples('hookloom capture 01a1fb45-0fdd-7713-8f98-02441594b06c --name opened'))
-    .action(
-      inContext(async (context, id: string, options: { name?: string; module?: string }) => {
-        const { capture } = await import('../capture.ts')
-        return capture(context, { id, name: options.name, module: options.module })
-      }),
-    )
+    .examples('hookloom capture 01a1fb45-0fdd-7713-8f98-02441594b06c --name opened')
+    .run(async (context, id: string, options: { name?: string; module?: string }) => {
+      const { capture } = await import('../capture.ts')
+      return capture(context, { id, name: options.name, module: options.module })
+    })
 }
 
 /** Adds the commands that try, send, verify, publish and test. */
-function addCheckingCommands(program: Command, inContext: InContext): void {
+function addCheckingCommands(program: CliCommand): void {
   program
     .command('run')
     .summary('show what a payload would become, without effects')
@@ -150,15 +136,13 @@ function addCheckingCommands(program: Command, inContext: InContext): void {
     .addOption(headerOption())
     .option('--event <name>', 'the event type, instead of the one in the headers')
     .addOption(jsonOption())
-    .addHelpText('after', renderExamples('hookloom run github payload.json --header "x-github-event: push"'))
-    .action(
-      inContext(async (context, hook: string, file: string, options: { header?: string[]; event?: string }) => {
-        const { run } = await import('../run.ts')
-        return run(context, { hook, file, headers: options.header ?? [], event: options.event })
-      }),
-    )
+    .examples('hookloom run github payload.json --header "x-github-event: push"')
+    .run(async (context, hook: string, file: string, options: { header?: string[]; event?: string }) => {
+      const { run } = await import('../run.ts')
+      return run(context, { hook, file, headers: options.header ?? [], event: options.event })
+    })
 
-  addReplayCommands(program, inContext)
+  addReplayCommands(program)
 
   program
     .command('publish')
@@ -169,11 +153,9 @@ function addCheckingCommands(program: Command, inContext: InContext): void {
     )
     .argument('[mapping]', 'the mapping whose shadow is published')
     .addOption(jsonOption())
-    .addHelpText('after', renderExamples('hookloom publish', 'hookloom publish pull-requests'))
-    .action(
-      inContext(async (context, mappingId: string | undefined) =>
-        (await import('../publish.ts')).publish(context, { mappingId }),
-      ),
+    .examples('hookloom publish', 'hookloom publish pull-requests')
+    .run(async (context, mappingId: string | undefined) =>
+      (await import('../publish.ts')).publish(context, { mappingId }),
     )
 
   program
@@ -188,7 +170,7 @@ function addCheckingCommands(program: Command, inContext: InContext): void {
       '[what]',
       'a payload, or a fixture {request: {headers, payload}}; for a preset, one of its fixtures or events',
     )
-    .addOption(new Option('--file <file>', 'the payload or the fixture; - reads standard input'))
+    .option('--file <file>', 'the payload or the fixture; - reads standard input')
     .addOption(headerOption())
     .addOption(
       new Option('--wait [seconds]', 'wait for the end of its runs, for ten minutes by default; see "hookloom wait"')
@@ -196,19 +178,14 @@ function addCheckingCommands(program: Command, inContext: InContext): void {
         .preset(`${waitSeconds}`),
     )
     .addOption(jsonOption())
-    .addHelpText(
-      'after',
-      renderExamples(
-        'hookloom send greet payload.json',
-        'hookloom send github pull_request',
-        'hookloom send greet --file -',
-        'hookloom send greet payload.json --wait=120',
-      ),
+    .examples(
+      'hookloom send greet payload.json',
+      'hookloom send github pull_request',
+      'hookloom send greet --file -',
+      'hookloom send greet payload.json --wait=120',
     )
-    .action(
-      inContext(async (context, hook: string, what: string | undefined, { file, header = [], wait }: SendFlags) =>
-        (await import('../send.ts')).send(context, { hook, what, file, headers: header, wait }),
-      ),
+    .run(async (context, hook: string, what: string | undefined, { file, header = [], wait }: SendFlags) =>
+      (await import('../send.ts')).send(context, { hook, what, file, headers: header, wait }),
     )
 
   program
@@ -219,17 +196,11 @@ function addCheckingCommands(program: Command, inContext: InContext): void {
         'has not ended in time, and 69 if no gateway answers. If its mapping has verdicts, 0 is the first of them, 1 another one, and 70 none.',
     )
     .argument('<id>', 'id of a run, or of a delivery, which means all its runs')
-    .addOption(
-      new Option('--timeout <seconds>', 'how long to wait')
-        .argParser(createIntegerParser(0, 86_400))
-        .default(waitSeconds),
-    )
+    .option('--timeout <seconds>', 'how long to wait', createIntegerParser(0, 86_400), waitSeconds)
     .addOption(jsonOption())
-    .addHelpText('after', renderExamples('hookloom wait 01a1fb45-0ff5-7758-aed7-b1b0c25eeb26 --timeout 120'))
-    .action(
-      inContext(async (context, id: string, options: { timeout: number }) =>
-        (await import('../wait.ts')).wait(context, id, options),
-      ),
+    .examples('hookloom wait 01a1fb45-0ff5-7758-aed7-b1b0c25eeb26 --timeout 120')
+    .run(async (context, id: string, options: { timeout: number }) =>
+      (await import('../wait.ts')).wait(context, id, options),
     )
 
   program
@@ -243,26 +214,17 @@ function addCheckingCommands(program: Command, inContext: InContext): void {
       ).conflicts('arm'),
     )
     .option('--mapping <id>', 'ask only this mapping')
-    .addOption(new Option('--arm <id>', 'let this mapping accept the secret that its sender sends, for ten minutes'))
+    .option('--arm <id>', 'let this mapping accept the secret that its sender sends, for ten minutes')
     .addOption(jsonOption())
-    .addHelpText(
-      'after',
-      renderExamples(
-        'hookloom verify --explain request.json',
-        'hookloom verify --explain last',
-        'hookloom verify --arm asana',
-      ),
-    )
-    .action(
-      inContext(async (context, options: { explain?: string; mapping?: string; arm?: string }) => {
-        const { arm, explainProofs } = await import('../verify.ts')
-        if (options.arm !== undefined) return arm(context, { mappingId: options.arm })
-        if (options.explain !== undefined) {
-          return explainProofs(context, { file: options.explain, mappingId: options.mapping })
-        }
-        throw new Problem('usage-invalid', 'verify needs --explain <file or request id> or --arm <mapping id>.')
-      }),
-    )
+    .examples('hookloom verify --explain request.json', 'hookloom verify --explain last', 'hookloom verify --arm asana')
+    .run(async (context, options: { explain?: string; mapping?: string; arm?: string }) => {
+      const { arm, explainProofs } = await import('../verify.ts')
+      if (options.arm !== undefined) return arm(context, { mappingId: options.arm })
+      if (options.explain !== undefined) {
+        return explainProofs(context, { file: options.explain, mappingId: options.mapping })
+      }
+      throw new Problem('usage-invalid', 'verify needs --explain <file or request id> or --arm <mapping id>.')
+    })
 
   program
     .command('test')
@@ -275,26 +237,14 @@ function addCheckingCommands(program: Command, inContext: InContext): void {
       new Option('--coverage', 'show which code neither a fixture nor a kept request reaches').conflicts('watch'),
     )
     .addOption(jsonOption())
-    .addHelpText(
-      'after',
-      renderExamples(
-        'hookloom test',
-        'hookloom test greet --watch',
-        'hookloom test -u greet',
-        'hookloom test --coverage',
-      ),
-    )
-    .action(
-      inContext(
-        async (context, modules: string[], options: { watch?: boolean; update?: boolean; coverage?: boolean }) => {
-          const { test } = await import('../test.ts')
-          return test(context, {
-            modules,
-            watch: options.watch === true,
-            update: options.update === true,
-            coverage: options.coverage === true,
-          })
-        },
-      ),
-    )
+    .examples('hookloom test', 'hookloom test greet --watch', 'hookloom test -u greet', 'hookloom test --coverage')
+    .run(async (context, modules: string[], options: { watch?: boolean; update?: boolean; coverage?: boolean }) => {
+      const { test } = await import('../test.ts')
+      return test(context, {
+        modules,
+        watch: options.watch === true,
+        update: options.update === true,
+        coverage: options.coverage === true,
+      })
+    })
 }

@@ -1,16 +1,15 @@
 // The options and the help of `hookloom budget` and `hookloom state`.
-import type { Command } from 'commander'
 import type { RaiseOptions } from '../budget.ts'
-import { type InContext, jsonOption, renderExamples } from '../terminal/usage.ts'
+import { type CliCommand, jsonOption } from '../terminal/usage.ts'
 
-export function addBudgetCommands(program: Command, inContext: InContext): void {
+export function addBudgetCommands(program: CliCommand): void {
   const budget = program
     .command('budget')
     .summary('list the budgets, or add to one')
     .description('Lists the budgets: what is spent, reserved and left, and when each one resets.')
     .addOption(jsonOption())
-    .addHelpText('after', renderExamples('hookloom budget', 'hookloom budget raise daily --usd 10'))
-    .action(inContext(async (context) => (await import('../budget.ts')).budget(context)))
+    .examples('hookloom budget', 'hookloom budget raise daily --usd 10')
+    .run(async (context) => (await import('../budget.ts')).budget(context))
   budget
     .command('raise')
     .summary('add to a budget until its period ends')
@@ -20,15 +19,13 @@ export function addBudgetCommands(program: Command, inContext: InContext): void 
     .option('--tokens <n>', 'tokens to add')
     .option('--turns <n>', 'turns to add')
     .addOption(jsonOption())
-    .addHelpText('after', renderExamples('hookloom budget raise daily --usd 10'))
-    .action(
-      inContext(async (context, name: string, options: RaiseOptions) =>
-        (await import('../budget.ts')).raiseBudget(context, { name, ...options }),
-      ),
+    .examples('hookloom budget raise daily --usd 10')
+    .run(async (context, name: string, options: RaiseOptions) =>
+      (await import('../budget.ts')).raiseBudget(context, { name, ...options }),
     )
 }
 
-export function addStateCommands(program: Command, inContext: InContext): void {
+export function addStateCommands(program: CliCommand): void {
   const state = program
     .command('state')
     .summary('show what transforms remember')
@@ -38,14 +35,9 @@ export function addStateCommands(program: Command, inContext: InContext): void {
     .argument('[module]', 'module, such as issue.ts')
     .argument('[key]', 'key of a value')
     .addOption(jsonOption())
-    .addHelpText(
-      'after',
-      renderExamples('hookloom state', 'hookloom state issue.ts', 'hookloom state drop issue.ts issue:4711'),
-    )
-    .action(
-      inContext(async (context, module: string | undefined, key: string | undefined) =>
-        (await import('../state.ts')).state(context, { module, key }),
-      ),
+    .examples('hookloom state', 'hookloom state issue.ts', 'hookloom state drop issue.ts issue:4711')
+    .run(async (context, module: string | undefined, key: string | undefined) =>
+      (await import('../state.ts')).state(context, { module, key }),
     )
   state
     .command('drop')
@@ -54,10 +46,8 @@ export function addStateCommands(program: Command, inContext: InContext): void {
     .argument('<module>', 'module, such as issue.ts')
     .argument('[key]', 'key of a value; without it, all values of the module are deleted')
     .addOption(jsonOption())
-    .addHelpText('after', renderExamples('hookloom state drop issue.ts issue:4711', 'hookloom state drop issue.ts'))
-    .action(
-      inContext(async (context, module: string, key: string | undefined) =>
-        (await import('../state.ts')).dropModuleState(context, { module, key }),
-      ),
+    .examples('hookloom state drop issue.ts issue:4711', 'hookloom state drop issue.ts')
+    .run(async (context, module: string, key: string | undefined) =>
+      (await import('../state.ts')).dropModuleState(context, { module, key }),
     )
 }

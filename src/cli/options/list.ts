@@ -1,33 +1,24 @@
 // The options and the help of `hookloom list`.
-import { type Command, Option } from 'commander'
+import { Option } from 'commander'
 import { deliveryStates } from '../../model/delivery.ts'
 import type { ListOptions } from '../list.ts'
-import {
-  type InContext,
-  jsonOption,
-  limitOption,
-  parseSince,
-  createWordParser,
-  renderExamples,
-} from '../terminal/usage.ts'
+import { type CliCommand, jsonOption, limitOption, parseSince, createWordParser } from '../terminal/usage.ts'
 
-export function addListCommand(program: Command, inContext: InContext): void {
+export function addListCommand(program: CliCommand): void {
   program
     .commandsGroup('See and repeat what came in:')
     .command('list')
     .summary('list the deliveries')
     .description('Lists the deliveries and what became of them, the newest last.')
     .addOption(limitOption())
-    .addOption(
-      new Option('--state <state>', `only deliveries that are ${deliveryStates.join(', ')}`).argParser(
-        createWordParser(deliveryStates),
-      ),
+    .option(
+      '--state <state>',
+      `only deliveries that are ${deliveryStates.join(', ')}`,
+      createWordParser(deliveryStates),
     )
-    .addOption(
-      new Option(
-        '--before <id>',
-        'only rows before this one: a delivery id; with --dead a run id, with --refused a request id',
-      ),
+    .option(
+      '--before <id>',
+      'only rows before this one: a delivery id; with --dead a run id, with --refused a request id',
     )
     .addOption(
       new Option('--hook <name>', 'only deliveries, or with --refused requests, of this hook').conflicts('dead'),
@@ -61,15 +52,12 @@ export function addListCommand(program: Command, inContext: InContext): void {
       new Option('--refused', 'the requests that the running gateway refused, and why').conflicts(['state', 'dead']),
     )
     .addOption(jsonOption())
-    .addHelpText(
-      'after',
-      renderExamples(
-        'hookloom list',
-        'hookloom list --follow',
-        'hookloom list --state parked --hook github',
-        'hookloom list --search o-13 --since 2d --until 1d',
-        'hookloom list --refused',
-      ),
+    .examples(
+      'hookloom list',
+      'hookloom list --follow',
+      'hookloom list --state parked --hook github',
+      'hookloom list --search o-13 --since 2d --until 1d',
+      'hookloom list --refused',
     )
-    .action(inContext(async (context, options: ListOptions) => (await import('../list.ts')).list(context, options)))
+    .run(async (context, options: ListOptions) => (await import('../list.ts')).list(context, options))
 }

@@ -1,9 +1,8 @@
 // The options and the help of `hookloom retry`, `drop` and `recover`.
-import { type Command, Option } from 'commander'
 import { Problem } from '../../model/problem.ts'
 import type { Target } from '../gateway/gateway.ts'
 import type { RecoverOptions } from '../recover.ts'
-import { type InContext, exampleId, idArgument, jsonOption, parseSince, renderExamples } from '../terminal/usage.ts'
+import { type CliCommand, exampleId, idArgument, jsonOption, parseSince } from '../terminal/usage.ts'
 import { formatCommand } from '../../base/shell.ts'
 
 type TargetOptions = {
@@ -17,17 +16,13 @@ type TargetOptions = {
 
 /** Adds the argument and the options that say what `retry` and `drop` act on: an id, or all items of one kind. `order`: added to the help of
  * --parked and --refused. */
-function addTargetOptions(command: Command, { order = '' }: { order?: string } = {}): Command {
+function addTargetOptions(command: CliCommand, { order = '' }: { order?: string } = {}): CliCommand {
   return command
     .argument('[id]', idArgument)
     .option('--parked', `all parked deliveries${order}`)
     .option('--refused', `all refused requests that are kept${order}`)
     .option('--hook <name>', 'with --parked and --refused: only those of this hook')
-    .addOption(
-      new Option('--since <time>', 'with --refused: only those that arrived since this time, such as 2h').argParser(
-        parseSince,
-      ),
-    )
+    .option('--since <time>', 'with --refused: only those that arrived since this time, such as 2h', parseSince)
 }
 
 /** Throws `usage-invalid` unless the command line names exactly one target, and only options of that target. `kinds`: the kinds that the
@@ -47,7 +42,7 @@ function readTarget(id: string | undefined, options: TargetOptions, kinds: strin
 
 const kept = '--parked for all parked deliveries, or --refused for all refused requests that are kept'
 
-export function addRepeatCommands(program: Command, inContext: InContext): void {
+export function addRepeatCommands(program: CliCommand): void {
   addTargetOptions(
     program
       .command('retry')
@@ -61,21 +56,16 @@ export function addRepeatCommands(program: Command, inContext: InContext): void 
     .option('--dead', 'all runs that failed for good, heartbeats too, the oldest first')
     .option('--dry-run', 'with --refused: say what would run, and change nothing')
     .addOption(jsonOption())
-    .addHelpText(
-      'after',
-      renderExamples(
-        formatCommand`hookloom retry ${exampleId}`,
-        'hookloom retry --dead',
-        'hookloom retry --parked --hook github',
-        'hookloom retry --refused --dry-run',
-      ),
+    .examples(
+      formatCommand`hookloom retry ${exampleId}`,
+      'hookloom retry --dead',
+      'hookloom retry --parked --hook github',
+      'hookloom retry --refused --dry-run',
     )
-    .action(
-      inContext(async (context, id: string | undefined, options: TargetOptions) => {
-        const kinds = `the id of a delivery or a run, --dead for all runs that failed for good, ${kept}`
-        return (await import('../retry.ts')).retry(context, readTarget(id, options, kinds))
-      }),
-    )
+    .run(async (context, id: string | undefined, options: TargetOptions) => {
+      const kinds = `the id of a delivery or a run, --dead for all runs that failed for good, ${kept}`
+      return (await import('../retry.ts')).retry(context, readTarget(id, options, kinds))
+    })
 
   addTargetOptions(
     program
@@ -87,18 +77,13 @@ export function addRepeatCommands(program: Command, inContext: InContext): void 
       ),
   )
     .addOption(jsonOption())
-    .addHelpText(
-      'after',
-      renderExamples(
-        formatCommand`hookloom drop ${exampleId}`,
-        'hookloom drop --parked --hook github',
-        'hookloom drop --refused',
-      ),
+    .examples(
+      formatCommand`hookloom drop ${exampleId}`,
+      'hookloom drop --parked --hook github',
+      'hookloom drop --refused',
     )
-    .action(
-      inContext(async (context, id: string | undefined, options: TargetOptions) =>
-        (await import('../drop.ts')).drop(context, readTarget(id, options, `the id of a delivery, ${kept}`)),
-      ),
+    .run(async (context, id: string | undefined, options: TargetOptions) =>
+      (await import('../drop.ts')).drop(context, readTarget(id, options, `the id of a delivery, ${kept}`)),
     )
 
   program
@@ -109,18 +94,15 @@ export function addRepeatCommands(program: Command, inContext: InContext): void 
         'does this by itself at its start, after the machine slept, and every hour.',
     )
     .argument('[name]', 'a hook or a sender; default: all')
-    .addOption(
-      new Option(
-        '--since <time>',
-        'take everything since then, such as 3d or a time; default: since the last time',
-      ).argParser(parseSince),
+    .option(
+      '--since <time>',
+      'take everything since then, such as 3d or a time; default: since the last time',
+      parseSince,
     )
     .option('--dry-run', 'only count what did not arrive')
     .addOption(jsonOption())
-    .addHelpText('after', renderExamples('hookloom recover', 'hookloom recover github --since 3d --dry-run'))
-    .action(
-      inContext(async (context, name: string | undefined, options: RecoverOptions) =>
-        (await import('../recover.ts')).recover(context, name, options),
-      ),
+    .examples('hookloom recover', 'hookloom recover github --since 3d --dry-run')
+    .run(async (context, name: string | undefined, options: RecoverOptions) =>
+      (await import('../recover.ts')).recover(context, name, options),
     )
 }

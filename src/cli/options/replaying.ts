@@ -1,22 +1,21 @@
 // The options and the help of `hookloom shadow`, `try`, `replay`, `bisect` and `record`.
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { InvalidArgumentError, Option } from 'commander'
 import { maxReplays, defaultReplays } from '../../model/api/replay-limits.ts'
 import type { ReplayClass } from '../../model/api/replay.ts'
 import type { RecordOptions } from '../record.ts'
 import type { ReplayOptions } from '../replay.ts'
 import {
-  type InContext,
+  type CliCommand,
   collect,
   exampleId,
   jsonOption,
   parseSince,
   createIntegerParser,
   createWordParser,
-  renderExamples,
 } from '../terminal/usage.ts'
 import { formatCommand } from '../../base/shell.ts'
 
-export function addReplayCommands(program: Command, inContext: InContext): void {
+export function addReplayCommands(program: CliCommand): void {
   program
     .command('shadow')
     .summary('show how the next version of a transform differs on live requests')
@@ -26,11 +25,9 @@ export function addReplayCommands(program: Command, inContext: InContext): void 
     )
     .argument('[mapping]', 'only the shadow of this mapping')
     .addOption(jsonOption())
-    .addHelpText('after', renderExamples('hookloom shadow', 'hookloom shadow pull-requests'))
-    .action(
-      inContext(async (context, mappingId: string | undefined) =>
-        (await import('../shadow.ts')).shadow(context, { mappingId }),
-      ),
+    .examples('hookloom shadow', 'hookloom shadow pull-requests')
+    .run(async (context, mappingId: string | undefined) =>
+      (await import('../shadow.ts')).shadow(context, { mappingId }),
     )
 
   program
@@ -41,28 +38,22 @@ export function addReplayCommands(program: Command, inContext: InContext): void 
         '"retain" keeps requests.',
     )
     .argument('<template>', 'a message template, such as "{{issue.title}}"')
-    .addOption(
-      new Option(
-        '--match <condition>',
-        'event=push, payload.action=opened, headers.<name>=<value>, source=<sender>, or the "match" of a mapping as JSON; may be given several times',
-      ).argParser(collect),
+    .option(
+      '--match <condition>',
+      'event=push, payload.action=opened, headers.<name>=<value>, source=<sender>, or the "match" of a mapping as JSON; may be given several times',
+      collect,
     )
     .addOption(createCountOption(20))
     .option(...hookOption)
     .addOption(jsonOption())
-    .addHelpText(
-      'after',
-      renderExamples(
-        `hookloom try '{{sender.login}}: {{issue.title}}' --match event=issues --match payload.action=opened`,
-        `hookloom try '{{payload}}' --hook orders --match '{"payload": {"total": {"gte": 100}}}' --last 100`,
-      ),
+    .examples(
+      `hookloom try '{{sender.login}}: {{issue.title}}' --match event=issues --match payload.action=opened`,
+      `hookloom try '{{payload}}' --hook orders --match '{"payload": {"total": {"gte": 100}}}' --last 100`,
     )
-    .action(
-      inContext(async (context, template: string, options: { match?: string[]; last: number; hook?: string }) => {
-        const { tryTemplate } = await import('../try.ts')
-        return tryTemplate(context, { ...options, template, match: options.match ?? [] })
-      }),
-    )
+    .run(async (context, template: string, options: { match?: string[]; last: number; hook?: string }) => {
+      const { tryTemplate } = await import('../try.ts')
+      return tryTemplate(context, { ...options, template, match: options.match ?? [] })
+    })
 
   addRequestOptions(program.command('replay'), createCountOption(`${defaultReplays}; of a recording: all`))
     .summary('show what an edit would change, with requests that came in')
@@ -71,36 +62,25 @@ export function addReplayCommands(program: Command, inContext: InContext): void 
         '"retain" keeps requests.',
     )
     .option('--from <dir>', 'the edit: a config directory, such as a checkout of another branch')
-    .addOption(
-      new Option(
-        '--fail-on <changes>',
-        'exit with code 70 if the replay finds one of these changes: changed (any change), or a list of now-skipped, now-refused, now-parks, now-works, another-mapping',
-      ).argParser(parseChanges),
+    .option(
+      '--fail-on <changes>',
+      'exit with code 70 if the replay finds one of these changes: changed (any change), or a list of now-skipped, now-refused, now-parks, now-works, another-mapping',
+      parseChanges,
     )
-    .addOption(
-      new Option(
-        '--recording <file>',
-        'replay the requests of "hookloom record"; --config-dir is the base, --from the edit',
-      ),
-    )
+    .option('--recording <file>', 'replay the requests of "hookloom record"; --config-dir is the base, --from the edit')
     .addOption(
       new Option('--format <format>', 'text, or markdown for a comment in a pull request')
         .argParser(createWordParser(['text', 'markdown']))
         .conflicts('json'),
     )
     .addOption(jsonOption())
-    .addHelpText(
-      'after',
-      renderExamples(
-        'hookloom replay',
-        'hookloom replay --hook github --since 2h',
-        'hookloom replay --from ../next --fail-on changed',
-        'hookloom replay --recording requests.jsonl --config-dir base --from head --format markdown --fail-on now-parks,now-refused',
-      ),
+    .examples(
+      'hookloom replay',
+      'hookloom replay --hook github --since 2h',
+      'hookloom replay --from ../next --fail-on changed',
+      'hookloom replay --recording requests.jsonl --config-dir base --from head --format markdown --fail-on now-parks,now-refused',
     )
-    .action(
-      inContext(async (context, options: ReplayOptions) => (await import('../replay.ts')).replay(context, options)),
-    )
+    .run(async (context, options: ReplayOptions) => (await import('../replay.ts')).replay(context, options))
 
   program
     .command('bisect')
@@ -111,8 +91,8 @@ export function addReplayCommands(program: Command, inContext: InContext): void 
     )
     .argument('<id>', 'delivery id, a unique prefix of one, or "last"')
     .addOption(jsonOption())
-    .addHelpText('after', renderExamples(formatCommand`hookloom bisect ${exampleId}`))
-    .action(inContext(async (context, id: string) => (await import('../bisect.ts')).bisect(context, id)))
+    .examples(formatCommand`hookloom bisect ${exampleId}`)
+    .run(async (context, id: string) => (await import('../bisect.ts')).bisect(context, id))
 
   addRequestOptions(program.command('record'), createCountOption(defaultReplays))
     .summary('print requests that came in, without their secrets')
@@ -120,10 +100,8 @@ export function addReplayCommands(program: Command, inContext: InContext): void 
       'Prints kept requests without their secrets, as a file for "hookloom replay --recording". Names, addresses and texts of people ' +
         'are still in it.',
     )
-    .addHelpText('after', renderExamples('hookloom record --last 500 > requests.jsonl'))
-    .action(
-      inContext(async (context, options: RecordOptions) => (await import('../record.ts')).record(context, options)),
-    )
+    .examples('hookloom record --last 500 > requests.jsonl')
+    .run(async (context, options: RecordOptions) => (await import('../record.ts')).record(context, options))
 }
 
 const hookOption = ['--hook <name>', 'only requests of this hook'] as const
@@ -136,7 +114,7 @@ function createCountOption(defaultCount: number | string): Option {
 }
 
 /** Adds the options that choose kept requests. */
-function addRequestOptions(command: Command, count: Option): Command {
+function addRequestOptions(command: CliCommand, count: Option): CliCommand {
   const since = new Option('--since <time>', 'only requests since then: 30m, 2h, 7d, or a time in UTC')
   return command
     .addOption(count)

@@ -1,7 +1,7 @@
 // The options and the help of `hookloom init`, `dev`, `start`, `open`, `check`, `doctor`, `alert` and `schema`.
-import { type Command, Option } from 'commander'
+import { Option } from 'commander'
 import type { Ports } from '../gateway/serve.ts'
-import { type InContext, jsonOption, createIntegerParser, renderExamples } from '../terminal/usage.ts'
+import { type CliCommand, jsonOption, createIntegerParser } from '../terminal/usage.ts'
 
 const portOption = () =>
   new Option('--port <n>', 'port of the hooks, instead of server.port').argParser(createIntegerParser(0, 65_535))
@@ -10,7 +10,7 @@ const adminPortOption = () =>
     createIntegerParser(0, 65_535),
   )
 
-export function addServingCommands(program: Command, inContext: InContext): void {
+export function addServingCommands(program: CliCommand): void {
   program
     .commandsGroup('Set up and run:')
     .command('init')
@@ -20,18 +20,13 @@ export function addServingCommands(program: Command, inContext: InContext): void
         'transforms, models and channels come from the file of another program. Overwrites nothing.',
     )
     .option('--from <file>', 'an openclaw.json, or a hooks.json of webhook')
-    .addHelpText(
-      'after',
-      renderExamples(
-        'hookloom init',
-        'hookloom init --config-dir /etc/hookloom',
-        'hookloom init --from ~/.openclaw/openclaw.json',
-        'hookloom init --from /etc/webhook/hooks.json',
-      ),
+    .examples(
+      'hookloom init',
+      'hookloom init --config-dir /etc/hookloom',
+      'hookloom init --from ~/.openclaw/openclaw.json',
+      'hookloom init --from /etc/webhook/hooks.json',
     )
-    .action(
-      inContext(async (context, options: { from?: string }) => (await import('../init.ts')).init(context, options)),
-    )
+    .run(async (context, options: { from?: string }) => (await import('../init.ts')).init(context, options))
 
   program
     .command('dev')
@@ -42,8 +37,8 @@ export function addServingCommands(program: Command, inContext: InContext): void
     )
     .addOption(portOption())
     .addOption(adminPortOption())
-    .addHelpText('after', renderExamples('hookloom dev', 'hookloom dev --port 9000'))
-    .action(inContext(async (context, ports: Ports) => (await import('../dev.ts')).dev(context, ports)))
+    .examples('hookloom dev', 'hookloom dev --port 9000')
+    .run(async (context, ports: Ports) => (await import('../dev.ts')).dev(context, ports))
 
   program
     .command('start')
@@ -54,8 +49,8 @@ export function addServingCommands(program: Command, inContext: InContext): void
     )
     .addOption(portOption())
     .addOption(adminPortOption())
-    .addHelpText('after', renderExamples('hookloom start --config-dir /etc/hookloom', 'hookloom start --port 9000'))
-    .action(inContext(async (context, ports: Ports) => (await import('../start.ts')).start(context, ports)))
+    .examples('hookloom start --config-dir /etc/hookloom', 'hookloom start --port 9000')
+    .run(async (context, ports: Ports) => (await import('../start.ts')).start(context, ports))
 
   program
     .command('open')
@@ -66,10 +61,8 @@ export function addServingCommands(program: Command, inContext: InContext): void
     )
     .option('--no-browser', 'only print the link')
     .addOption(jsonOption())
-    .addHelpText('after', renderExamples('hookloom open', 'hookloom open --no-browser'))
-    .action(
-      inContext(async (context, options: { browser: boolean }) => (await import('../open.ts')).open(context, options)),
-    )
+    .examples('hookloom open', 'hookloom open --no-browser')
+    .run(async (context, options: { browser: boolean }) => (await import('../open.ts')).open(context, options))
 
   program
     .command('check')
@@ -77,8 +70,8 @@ export function addServingCommands(program: Command, inContext: InContext): void
     .description('Checks the configuration, every template, and every module with its fixtures. Needs no gateway.')
     .option('--types', 'also report type errors of transforms, with the TypeScript that is installed')
     .addOption(jsonOption())
-    .addHelpText('after', renderExamples('hookloom check', 'hookloom check --types'))
-    .action(inContext(async (context, options) => (await import('../check.ts')).check(context, options)))
+    .examples('hookloom check', 'hookloom check --types')
+    .run(async (context, options: { types?: boolean }) => (await import('../check.ts')).check(context, options))
 
   program
     .command('doctor')
@@ -89,8 +82,8 @@ export function addServingCommands(program: Command, inContext: InContext): void
     )
     .option('--ask', 'ask each model of an agent for one word, which costs a few tokens')
     .addOption(jsonOption())
-    .addHelpText('after', renderExamples('hookloom doctor', 'hookloom doctor --ask'))
-    .action(inContext(async (context, options) => (await import('../doctor.ts')).doctor(context, options)))
+    .examples('hookloom doctor', 'hookloom doctor --ask')
+    .run(async (context, options: { ask?: boolean }) => (await import('../doctor.ts')).doctor(context, options))
 
   program
     .command('alert')
@@ -101,15 +94,13 @@ export function addServingCommands(program: Command, inContext: InContext): void
     )
     .option('--test', 'send a test alert')
     .addOption(jsonOption())
-    .addHelpText('after', renderExamples('hookloom alert --test'))
-    .action(
-      inContext(async (context, options: { test?: boolean }) => (await import('../alert.ts')).alert(context, options)),
-    )
+    .examples('hookloom alert --test')
+    .run(async (context, options: { test?: boolean }) => (await import('../alert.ts')).alert(context, options))
 
   program
     .command('schema')
     .summary('print the JSON Schema of hookloom.jsonc')
     .description('Prints the JSON Schema of hookloom.jsonc, for editors and other tools.')
-    .addHelpText('after', renderExamples('hookloom schema > hookloom.schema.json'))
-    .action(inContext(async (context) => (await import('../schema.ts')).schema(context)))
+    .examples('hookloom schema > hookloom.schema.json')
+    .run(async (context) => (await import('../schema.ts')).schema(context))
 }

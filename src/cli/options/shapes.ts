@@ -1,8 +1,7 @@
 // The options and the help of `hookloom types` and `hookloom shapes`.
-import { type Command, Option } from 'commander'
-import { type InContext, jsonOption, parseSince, renderExamples } from '../terminal/usage.ts'
+import { type CliCommand, jsonOption, parseSince } from '../terminal/usage.ts'
 
-export function addShapeCommands(program: Command, inContext: InContext): void {
+export function addShapeCommands(program: CliCommand): void {
   program
     .command('types')
     .summary('write the types of payloads, learnt from requests')
@@ -13,11 +12,9 @@ export function addShapeCommands(program: Command, inContext: InContext): void {
     .argument('[hook]', 'only this hook')
     .option('--zod', 'also write schemas of Zod')
     .addOption(jsonOption())
-    .addHelpText('after', renderExamples('hookloom types', 'hookloom types github --zod'))
-    .action(
-      inContext(async (context, hook: string | undefined, { zod = false }: { zod?: boolean }) =>
-        (await import('../types.ts')).types(context, { hook, zod }),
-      ),
+    .examples('hookloom types', 'hookloom types github --zod')
+    .run(async (context, hook: string | undefined, { zod = false }: { zod?: boolean }) =>
+      (await import('../types.ts')).types(context, { hook, zod }),
     )
 
   program
@@ -28,14 +25,10 @@ export function addShapeCommands(program: Command, inContext: InContext): void {
         'fields and kinds of values are new or gone.',
     )
     .argument('[hook]', 'only this hook')
-    .addOption(
-      new Option('--since <time>', 'what changed since then: 30m, 2h, 7d, or a time in UTC').argParser(parseSince),
-    )
+    .option('--since <time>', 'what changed since then: 30m, 2h, 7d, or a time in UTC', parseSince)
     .addOption(jsonOption())
-    .addHelpText('after', renderExamples('hookloom shapes', 'hookloom shapes github --since 7d'))
-    .action(
-      inContext(async (context, hook: string | undefined, { since }: { since?: number }) =>
-        (await import('../shapes.ts')).shapes(context, { hook, since }),
-      ),
+    .examples('hookloom shapes', 'hookloom shapes github --since 7d')
+    .run(async (context, hook: string | undefined, { since }: { since?: number }) =>
+      (await import('../shapes.ts')).shapes(context, { hook, since }),
     )
 }

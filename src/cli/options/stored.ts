@@ -1,5 +1,5 @@
 // The commands that show and change the contents of the store: their options and their help.
-import { type Command, Option } from 'commander'
+import { Option } from 'commander'
 import { Problem } from '../../model/problem.ts'
 import { addAccessCommands } from './access.ts'
 import { addBudgetCommands, addStateCommands } from './budgets.ts'
@@ -9,14 +9,13 @@ import type { EventsOptions } from '../events.ts'
 import type { PauseOptions } from '../pause.ts'
 import type { TrimOptions } from '../trim.ts'
 import {
-  type InContext,
+  type CliCommand,
   createIntegerParser,
   exampleId,
   idArgument,
   jsonOption,
   limitOption,
   parseMoment,
-  renderExamples,
 } from '../terminal/usage.ts'
 import { formatCommand } from '../../base/shell.ts'
 
@@ -29,12 +28,12 @@ const beforeMomentOption = (field: string) =>
     parseMoment,
   )
 
-export function addStoredCommands(program: Command, inContext: InContext): void {
-  addDeliveryCommands(program, inContext)
-  addStoreCommands(program, inContext)
-  addBudgetCommands(program, inContext)
-  addStateCommands(program, inContext)
-  addAccessCommands(program, inContext)
+export function addStoredCommands(program: CliCommand): void {
+  addDeliveryCommands(program)
+  addStoreCommands(program)
+  addBudgetCommands(program)
+  addStateCommands(program)
+  addAccessCommands(program)
 
   program
     .command('events')
@@ -43,10 +42,8 @@ export function addStoredCommands(program: Command, inContext: InContext): void 
     .addOption(limitOption())
     .addOption(beforeMomentOption('at'))
     .addOption(jsonOption())
-    .addHelpText('after', renderExamples('hookloom events', 'hookloom events --before 2026-01-02T03:04:05.678Z'))
-    .action(
-      inContext(async (context, options: EventsOptions) => (await import('../events.ts')).events(context, options)),
-    )
+    .examples('hookloom events', 'hookloom events --before 2026-01-02T03:04:05.678Z')
+    .run(async (context, options: EventsOptions) => (await import('../events.ts')).events(context, options))
 
   const sessions = program
     .command('sessions')
@@ -56,14 +53,9 @@ export function addStoredCommands(program: Command, inContext: InContext): void 
     .addOption(limitOption())
     .addOption(beforeMomentOption('updatedAt'))
     .addOption(jsonOption())
-    .addHelpText(
-      'after',
-      renderExamples('hookloom sessions', 'hookloom sessions hook:inbox', 'hookloom sessions clear main'),
-    )
-    .action(
-      inContext(async (context, key: string | undefined, options: { limit: number; before?: number }) =>
-        (await import('../sessions.ts')).sessions(context, { key, limit: options.limit, before: options.before }),
-      ),
+    .examples('hookloom sessions', 'hookloom sessions hook:inbox', 'hookloom sessions clear main')
+    .run(async (context, key: string | undefined, options: { limit: number; before?: number }) =>
+      (await import('../sessions.ts')).sessions(context, { key, limit: options.limit, before: options.before }),
     )
   const addTrim = (name: 'clear' | 'trim', what: string) =>
     sessions
@@ -72,29 +64,21 @@ export function addStoredCommands(program: Command, inContext: InContext): void 
       .argument('<key>', 'session key')
       .option('--agent <id>', 'the agent of the session, if it is not the default agent')
       .addOption(jsonOption())
-      .addHelpText('after', renderExamples(formatCommand`hookloom sessions ${name} main`))
+      .examples(formatCommand`hookloom sessions ${name} main`)
   addTrim('clear', 'delete the messages of a session')
     .description('Deletes the messages of a session: its next turn begins without a history. Events that wait stay.')
-    .action(
-      inContext(async (context, key: string, options: { agent?: string }) =>
-        (await import('../trim.ts')).trim(context, { key, keep: 0, ...options }),
-      ),
+    .run(async (context, key: string, options: { agent?: string }) =>
+      (await import('../trim.ts')).trim(context, { key, keep: 0, ...options }),
     )
   addTrim('trim', 'delete the older messages of a session')
     .description('Deletes all messages of a session but the newest exchanges. An exchange is a prompt with its reply.')
-    .addOption(
-      new Option('--keep <n>', 'the number of exchanges that stay')
-        .argParser(createIntegerParser(0, 999_999))
-        .default(10),
-    )
-    .action(
-      inContext(async (context, key: string, options: TrimOptions) =>
-        (await import('../trim.ts')).trim(context, { key, ...options }),
-      ),
+    .option('--keep <n>', 'the number of exchanges that stay', createIntegerParser(0, 999_999), 10)
+    .run(async (context, key: string, options: TrimOptions) =>
+      (await import('../trim.ts')).trim(context, { key, ...options }),
     )
 }
 
-function addStoreCommands(program: Command, inContext: InContext): void {
+function addStoreCommands(program: CliCommand): void {
   program
     .commandsGroup('Other:')
     .command('store')
@@ -111,19 +95,12 @@ function addStoreCommands(program: Command, inContext: InContext): void {
       'the URL of a Postgres database, or a new file, relative to the config directory; ${NAME} reads .env',
     )
     .addOption(jsonOption())
-    .addHelpText(
-      'after',
-      renderExamples("hookloom store copy --to '${DATABASE_URL}'", 'hookloom store copy --to state/copy.db'),
-    )
-    .action(
-      inContext(async (context, options: { to: string }) =>
-        (await import('../store-copy.ts')).storeCopy(context, options),
-      ),
-    )
+    .examples("hookloom store copy --to '${DATABASE_URL}'", 'hookloom store copy --to state/copy.db')
+    .run(async (context, options: { to: string }) => (await import('../store-copy.ts')).storeCopy(context, options))
 }
 
-function addDeliveryCommands(program: Command, inContext: InContext): void {
-  addListCommand(program, inContext)
+function addDeliveryCommands(program: CliCommand): void {
+  addListCommand(program)
   program
     .command('show')
     .summary('show one delivery with its trace, jobs and steps')
@@ -132,25 +109,20 @@ function addDeliveryCommands(program: Command, inContext: InContext): void {
     .argument('[other]', 'with --diff: the second delivery')
     .option('--diff', 'what differs between two deliveries: their requests, if both are kept, and what they became')
     .addOption(jsonOption())
-    .addHelpText(
-      'after',
-      renderExamples(formatCommand`hookloom show ${exampleId}`, formatCommand`hookloom show --diff ${exampleId} last`),
-    )
-    .action(
-      inContext(async (context, id: string, other: string | undefined, { diff }: { diff?: boolean }) => {
-        if ((diff === true) !== (other !== undefined)) {
-          throw new Problem('usage-invalid', 'show takes one id, or two ids with --diff.')
-        }
-        if (other === undefined) return (await import('../show.ts')).show(context, { id })
-        return (await import('../show-diff.ts')).showDiff(context, [id, other])
-      }),
-    )
+    .examples(formatCommand`hookloom show ${exampleId}`, formatCommand`hookloom show --diff ${exampleId} last`)
+    .run(async (context, id: string, other: string | undefined, { diff }: { diff?: boolean }) => {
+      if ((diff === true) !== (other !== undefined)) {
+        throw new Problem('usage-invalid', 'show takes one id, or two ids with --diff.')
+      }
+      if (other === undefined) return (await import('../show.ts')).show(context, { id })
+      return (await import('../show-diff.ts')).showDiff(context, [id, other])
+    })
 
-  addRepeatCommands(program, inContext)
-  addPauseCommands(program, inContext)
+  addRepeatCommands(program)
+  addPauseCommands(program)
 }
 
-function addPauseCommands(program: Command, inContext: InContext): void {
+function addPauseCommands(program: CliCommand): void {
   program
     .command('pause')
     .summary('accept requests, and let their runs wait')
@@ -161,18 +133,13 @@ function addPauseCommands(program: Command, inContext: InContext): void {
     .option('--until <time>', 'a duration such as 2h, or a time such as 2026-01-02T03:04:05Z; then it ends by itself')
     .option('--reason <text>', 'why, for everybody who asks why a run waits')
     .addOption(jsonOption())
-    .addHelpText(
-      'after',
-      renderExamples(
-        'hookloom pause github --until 2h --reason "The repository moves."',
-        'hookloom pause all',
-        'hookloom pause',
-      ),
+    .examples(
+      'hookloom pause github --until 2h --reason "The repository moves."',
+      'hookloom pause all',
+      'hookloom pause',
     )
-    .action(
-      inContext(async (context, what: string | undefined, options: PauseOptions) =>
-        (await import('../pause.ts')).pause(context, what, options),
-      ),
+    .run(async (context, what: string | undefined, options: PauseOptions) =>
+      (await import('../pause.ts')).pause(context, what, options),
     )
 
   program
@@ -182,11 +149,9 @@ function addPauseCommands(program: Command, inContext: InContext): void {
     .argument('<what>', `${pausable}, as "hookloom pause" lists it`)
     .option('--reason <text>', 'why')
     .addOption(jsonOption())
-    .addHelpText('after', renderExamples('hookloom resume github', 'hookloom resume agent:ops'))
-    .action(
-      inContext(async (context, what: string, options: { reason?: string }) =>
-        (await import('../pause.ts')).resume(context, what, options),
-      ),
+    .examples('hookloom resume github', 'hookloom resume agent:ops')
+    .run(async (context, what: string, options: { reason?: string }) =>
+      (await import('../pause.ts')).resume(context, what, options),
     )
 
   program
@@ -198,10 +163,8 @@ function addPauseCommands(program: Command, inContext: InContext): void {
     .argument('<id|key>', `${idArgument}; or a session key, or a key of a flow`)
     .option('--reason <text>', 'why')
     .addOption(jsonOption())
-    .addHelpText('after', renderExamples(formatCommand`hookloom cancel ${exampleId}`, 'hookloom cancel hook:pr:17'))
-    .action(
-      inContext(async (context, given: string, options: { reason?: string }) =>
-        (await import('../cancel.ts')).cancel(context, given, options),
-      ),
+    .examples(formatCommand`hookloom cancel ${exampleId}`, 'hookloom cancel hook:pr:17')
+    .run(async (context, given: string, options: { reason?: string }) =>
+      (await import('../cancel.ts')).cancel(context, given, options),
     )
 }

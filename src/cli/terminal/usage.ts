@@ -1,13 +1,33 @@
 // The options that several commands share, and the error for a wrong command line: one sentence and exit code 64.
-import { type Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { findNearest } from '../../base/text.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Context } from './context.ts'
 
-/** Adapts the function of a command to commander: the context becomes its first argument, and its exit code is kept. */
-export type InContext = <Given extends unknown[]>(
-  work: (context: Context, ...given: Given) => Promise<number>,
-) => (this: Command, ...given: Given) => Promise<void>
+/** Runs the function of a command with the context, and keeps its exit code. */
+type Start = (command: Command, work: (context: Context) => Promise<number>) => Promise<void>
+
+/** A command of commander, with the examples of its help. Its function gets the context first, and returns the exit code. */
+export class CliCommand extends Command {
+  readonly #start: Start
+
+  constructor(name: string | undefined, start: Start) {
+    super(name)
+    this.#start = start
+  }
+
+  override createCommand(name?: string): CliCommand {
+    return new CliCommand(name, this.#start)
+  }
+
+  examples(...lines: readonly string[]): this {
+    return this.addHelpText('after', [`\n${lines.length === 1 ? 'Example' : 'Examples'}:`, ...lines].join('\n  '))
+  }
+
+  run<Given extends unknown[]>(work: (context: Context, ...given: Given) => Promise<number>): this {
+    return this.action((...given: Given) => this.#start(this, (context) => work(context, ...given)))
+  }
+}
 
 /** The id in the examples of the help. */
 export const exampleId = '01a1fb45-0fdd-7713-8f98-02441594b06c'
@@ -17,11 +37,6 @@ export const idArgument = 'delivery id or run id, a unique prefix of one, or "la
 
 export function jsonOption(): Option {
   return new Option('--json', 'print one JSON object a line')
-}
-
-/** The examples at the end of a command's help. */
-export function renderExamples(...lines: readonly string[]): string {
-  return [`\n${lines.length === 1 ? 'Example' : 'Examples'}:`, ...lines].join('\n  ')
 }
 
 /** Converts an error of commander to a Problem. Undefined if commander only showed the help or the version. `asked`: the full name of the
