@@ -4,7 +4,6 @@ import type { RequestListener } from 'node:http'
 import Router from '@koa/router'
 import type { Context, Next } from 'koa'
 import { isLoopbackHost, isMarkedCrossSite } from '../base/http.ts'
-import type { Log } from '../model/log.ts'
 import { Problem } from '../model/problem.ts'
 import type { CompiledMapping } from '../pipeline/compile.ts'
 import type { Generation } from '../generation.ts'
@@ -13,7 +12,7 @@ import { handleAlerts } from './api/alerts.ts'
 import { answerJson } from './api/answer.ts'
 import { handleAttention } from './api/attention.ts'
 import { handleAudit } from './api/audit.ts'
-import { handleBench, type AdminBench } from './api/bench.ts'
+import { handleBench } from './api/bench.ts'
 import { handleBudgets } from './api/budgets.ts'
 import { handleDeliveries } from './api/deliveries.ts'
 import { addRoutes, type Handlers } from './api/handlers.ts'
@@ -27,18 +26,13 @@ import type { ApiParts } from './api/parts.ts'
 import { handlePauses, listPauses } from './api/pauses.ts'
 import { handleRecover } from './api/recover.ts'
 import { handleRefusals } from './api/refusals.ts'
-import { handleReplays, type AdminReplayer } from './api/replays.ts'
+import { handleReplays } from './api/replays.ts'
 import { handleSessions } from './api/sessions.ts'
 import { handleShapes } from './api/shapes.ts'
 import { handleState } from './api/state.ts'
 import { handleStream } from './api/streams.ts'
 import { handleTokens } from './api/tokens.ts'
-import type { ParkedCalls } from '../deliveries/parked-calls.ts'
-import type { RefusedCalls } from '../deliveries/refused/calls.ts'
-import type { Recovery } from '../deliveries/recovery/recovery.ts'
-import type { Auditor } from './audit.ts'
 import type { StoredAccess } from './stored-tokens.ts'
-import type { HandshakeSecrets } from './handshake-secrets.ts'
 import type { UnnamedProxies } from './client.ts'
 import type { Metrics } from './metrics.ts'
 import type { Readiness } from './readiness.ts'
@@ -48,19 +42,9 @@ import { sendAnswer, createRequestListener } from './server.ts'
 
 type AdminParts = ApiParts & {
   readonly access: StoredAccess
-  readonly auditor: Auditor
-  readonly drain: ParkedCalls
-  readonly refused: RefusedCalls
-  readonly recovery: Recovery
-  readonly testAlert: () => Promise<string>
-  readonly handed: HandshakeSecrets
   readonly metrics: Metrics
   readonly readiness: Pick<Readiness, 'isStopping'>
   readonly unnamedProxies: Pick<UnnamedProxies, 'listWarnings'>
-  readonly replayer: AdminReplayer
-  readonly bench: AdminBench
-  readonly hookCounts: Metrics['hookCounts']
-  readonly log: Log
   /** The address on which the port listens. */
   readonly adminHost: string
 }

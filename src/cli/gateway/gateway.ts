@@ -82,13 +82,13 @@ export async function askAnyCall(context: Context, name: CallName, asked: AnyAsk
   throw new Problem('gateway-unreachable', `The program at ${adminUrl} is not a Hookloom gateway of this version.`)
 }
 
-/** Opens a streamed answer of the admin API. Throws the gateway's refusal as a Problem. */
+/** Opens the stream of the admin API. Throws the gateway's refusal as a Problem. */
 export async function openAdminStream(
   context: Context,
-  { path, headers, signal }: { path: string; headers: Readonly<Record<string, string>>; signal: AbortSignal },
+  { headers, signal }: { headers: Readonly<Record<string, string>>; signal: AbortSignal },
 ): Promise<ReadableStream<Uint8Array<ArrayBuffer>>> {
   const { adminUrl, token } = findAdmin(context)
-  const response = await fetch(`${adminUrl}${path}`, {
+  const response = await fetch(`${adminUrl}/api/stream`, {
     headers: { ...headers, authorization: `Bearer ${token}` },
     redirect: 'error',
     signal,

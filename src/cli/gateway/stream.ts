@@ -17,7 +17,7 @@ export async function* followStream(context: Context, signal: AbortSignal): Asyn
   while (!signal.aborted) {
     try {
       const headers = lastId === undefined ? {} : { 'last-event-id': lastId }
-      const body = await openAdminStream(context, { path: '/api/stream', headers, signal })
+      const body = await openAdminStream(context, { headers, signal })
       hasAnswered = true
       const events = body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream())
       for await (const { id, event = 'message', data } of events) {

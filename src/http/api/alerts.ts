@@ -6,16 +6,11 @@ import { Problem } from '../../model/problem.ts'
 import type { Handlers } from './handlers.ts'
 import type { TestAlertFields } from '../../model/api/operations.ts'
 
-type AlertParts = Pick<ApiParts, 'store'> & {
-  /** Queues a test alert. Resolves to the id of its job. */
-  readonly testAlert: () => Promise<string>
-}
-
 /** A request ends after this time, while the test continues. */
 const waitMs = 20_000
 const readEveryMs = 200
 
-export function handleAlerts({ store, testAlert }: AlertParts) {
+export function handleAlerts({ store, testAlert }: Pick<ApiParts, 'store' | 'testAlert'>) {
   /** The ids of the jobs of the tests that run: the job itself does not show that its alert is a test. */
   const tests = new Set<string>()
 

@@ -1,62 +1,23 @@
 // Routes of the admin API for the hooks and their bench, which tries a typed request, sends it, or makes a fixture or a transform of it.
 import { join } from 'node:path'
-import type {
-  HookCounts,
-  HookFields,
-  HooksFields,
-  SampleFields,
-  MadeTransformFields,
-  SavedMappingFields,
-  TriedDraft,
-  TriedFields,
-  TypedRequest,
-} from '../../model/api/bench.ts'
+import type { HookFields, HooksFields } from '../../model/api/bench.ts'
 import { normalizeHookName } from '../../model/config/mapping-rules.ts'
 import { Problem } from '../../model/problem.ts'
 import type { CompiledMapping } from '../../pipeline/compile.ts'
 import type { Hook } from '../../pipeline/hook.ts'
 import { toIsoTime } from '../../deliveries/records.ts'
 import { resolveTransformsRoot } from '../../transforms/root.ts'
-import type { CapturedFields, ShadowFields } from '../../model/api/replay.ts'
-import type { LearntPaths, ShapeFields } from '../../model/api/shapes.ts'
-import type { AdminReplayer } from './replays.ts'
-import type { KeptQuery } from '../../store/queries.ts'
-import type { HandshakeSecrets } from '../handshake-secrets.ts'
+import type { ShadowFields } from '../../model/api/replay.ts'
 import { type Case, readCases } from './attention.ts'
 import type { ApiParts } from './parts.ts'
 import type { Handlers } from './handlers.ts'
 import { readParameter } from './query.ts'
 import { send } from './send.ts'
 
-type Draft = { readonly mappingId?: string | undefined; readonly template: string }
-export type AdminBench = {
-  try(request: TypedRequest, draft: Draft | undefined, isWanted: () => boolean): Promise<TriedFields>
-  /** Tries a draft with kept requests; see `tryDraft` of `replay/`. */
-  tryKept(draft: { readonly template: string; readonly match: object }, query: KeptQuery): Promise<TriedDraft>
-  checkDraft(hook: string, draft: Draft): void
-  samples(hook: string): Promise<SampleFields[]>
-  /** Paths in templates and conditions that no known request has; see `path-warnings.ts` of `replay/`. */
-  pathWarnings(): Promise<readonly { readonly mappingId: string; readonly text: string }[]>
-  /** `hook`: undefined for all. `since`: milliseconds since the epoch; undefined for all changes. */
-  shapes(query: { readonly hook: string | undefined; readonly since: number | undefined }): AsyncIterable<ShapeFields>
-  paths(query: { readonly hook: string; readonly mappingId: string | undefined }): Promise<LearntPaths>
-  /** Writes a fixture; see `capture` of the replayer. */
-  capture(
-    request: TypedRequest,
-    options: { name?: string | undefined; module?: string | undefined },
-  ): Promise<CapturedFields>
-  /** Undefined if the page may not change the configuration. */
-  readonly saveTemplate: ((template: Draft & { readonly hook: string }) => Promise<SavedMappingFields>) | undefined
-  /** Undefined except in `hookloom dev`. */
-  readonly makeTransform: ((request: TypedRequest) => Promise<MadeTransformFields>) | undefined
-}
-
-type BenchParts = Pick<ApiParts, 'generation' | 'store' | 'refusals' | 'clock' | 'hooksUrl' | 'dir'> & {
-  readonly bench: AdminBench
-  readonly replayer: Pick<AdminReplayer, 'shadows'>
-  readonly handed: Pick<HandshakeSecrets, 'find'>
-  readonly hookCounts: (name: string) => HookCounts
-}
+type BenchParts = Pick<
+  ApiParts,
+  'generation' | 'store' | 'refusals' | 'clock' | 'hooksUrl' | 'dir' | 'bench' | 'replayer' | 'handed' | 'hookCounts'
+>
 
 export function handleBench(parts: BenchParts) {
   const { bench } = parts

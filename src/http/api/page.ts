@@ -7,7 +7,7 @@ import { Problem } from '../../model/problem.ts'
 import { readToken } from '../admission.ts'
 import { toIsoTime } from '../../deliveries/records.ts'
 import { sendAnswer } from '../server.ts'
-import type { Auditor } from '../audit.ts'
+import type { ApiParts } from './parts.ts'
 import { nameKey, type PageKeys } from './page-keys.ts'
 import type { Handlers } from './handlers.ts'
 
@@ -33,7 +33,7 @@ const files: Readonly<Record<string, readonly [file: string, type: string]>> = {
   '/inspector/icon-alert.svg': ['icon-alert.svg', 'image/svg+xml'],
 }
 
-type PageParts = { readonly keys: PageKeys; readonly auditor: Pick<Auditor, 'note'> }
+type PageParts = Pick<ApiParts, 'auditor'> & { readonly keys: PageKeys }
 
 export function addPageFiles(router: Router): void {
   for (const [path, [file, type]] of Object.entries(files)) {

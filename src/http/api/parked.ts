@@ -1,9 +1,10 @@
 // /api/parked: runs all parked deliveries again, or drops them.
-import type { ParkedCalls, ParkedQuery } from '../../deliveries/parked-calls.ts'
+import type { ParkedQuery } from '../../deliveries/parked-calls.ts'
+import type { ApiParts } from './parts.ts'
 import type { Handlers } from './handlers.ts'
 import { type QueryTexts, readParameter } from './query.ts'
 
-export function handleParked({ drain }: { readonly drain: ParkedCalls }) {
+export function handleParked({ drain }: Pick<ApiParts, 'drain'>) {
   return {
     'POST /api/parked/retry': ({ query }) => drain.retryParked(readParkedQuery(query)),
     'POST /api/parked/drop': ({ query }) => drain.dropParked(readParkedQuery(query)),

@@ -7,7 +7,6 @@ import type { askedChange, askedPause } from '../../model/api/bodies.ts'
 import type { CancelledFields, PauseFields } from '../../model/api/operations.ts'
 import { mainSessionKey } from '../../model/action.ts'
 import type { Job } from '../../model/job.ts'
-import type { Log } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Generation } from '../../generation.ts'
 import type { Hold } from '../../store/records.ts'
@@ -17,9 +16,7 @@ import { findPauseTarget, isFromRequest, nameLabel, type PauseTarget } from './p
 import type { Handlers } from './handlers.ts'
 import { findDefaultAgentId } from '../../model/config/plan-settings.ts'
 
-export type PauseParts = Pick<ApiParts, 'store' | 'generation' | 'newId' | 'lookForJobs' | 'clock'> & {
-  readonly log: Log
-}
+type PauseParts = Pick<ApiParts, 'store' | 'generation' | 'newId' | 'lookForJobs' | 'log'>
 
 const maxChars = 500
 
@@ -28,16 +25,15 @@ function toShownName(name: string): string {
   return cut(toPrintableLine(name), maxChars)
 }
 
-type AskedPause = z.output<typeof askedPause.schema> & { readonly by: string }
-type AskedChange = z.output<typeof askedChange.schema> & { readonly by: string }
+type WithAuthor<Change> = Change & { readonly by: string }
+type AskedPause = WithAuthor<z.output<typeof askedPause.schema>>
+type AskedChange = WithAuthor<z.output<typeof askedChange.schema>>
 
 /** Who asks, if nobody says it, and each text as one line, so that a terminal and a log can show it. */
-function toLines<Change extends object>(asked: Change): Change & { readonly by: string } {
+function toLines<Change extends object>(asked: Change): WithAuthor<Change> {
   const texts = Object.entries<string | undefined>({ by: 'the admin API', ...asked })
   // as: the same texts, shortened
-  return Object.fromEntries(texts.map(([name, text]) => [name, text && toShownName(text)])) as ReturnType<
-    typeof toLines<Change>
-  >
+  return Object.fromEntries(texts.map(([name, text]) => [name, text && toShownName(text)])) as WithAuthor<Change>
 }
 
 /** The kinds of holds that `resume` ends. A budget is raised instead. */

@@ -1,8 +1,9 @@
 // /api/recover: asks senders for deliveries that did not arrive, at the request of the operator.
 import { within } from '../../base/time.ts'
-import type { Recovery, RecoverReport } from '../../deliveries/recovery/recovery.ts'
+import type { RecoverReport } from '../../deliveries/recovery/recovery.ts'
 import { Problem, toProblem } from '../../model/problem.ts'
 import { readMoment, readParameter } from './query.ts'
+import type { ApiParts } from './parts.ts'
 import type { Handlers } from './handlers.ts'
 
 /** A request ends after this time, while the pass continues. */
@@ -10,7 +11,7 @@ const waitMs = 20_000
 
 type Asked = { readonly ended: Promise<void>; reports?: readonly RecoverReport[]; problem?: Problem }
 
-export function handleRecover({ recovery }: { readonly recovery: Recovery }) {
+export function handleRecover({ recovery }: Pick<ApiParts, 'recovery'>) {
   let asked: Asked | undefined
 
   return {

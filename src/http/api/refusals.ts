@@ -1,17 +1,19 @@
 // /api/refusals: lists refusals, and runs or deletes the requests that are kept after a refusal.
 import type { RefusalRecord } from '../../deliveries/refused/quarantine.ts'
-import type { RefusedCalls, RefusedQuery } from '../../deliveries/refused/calls.ts'
+import type { RefusedQuery } from '../../deliveries/refused/calls.ts'
 import { Problem } from '../../model/problem.ts'
 import { toRefusalFields, type Refusal, toRefusedRequest } from '../refusals.ts'
 import type { ApiParts } from './parts.ts'
 import { type QueryTexts, readLimit, readMoment, readParameter } from './query.ts'
 import type { Handlers } from './handlers.ts'
 
-type RefusalParts = Pick<ApiParts, 'refusals' | 'generation'> & { readonly refused: RefusedCalls }
-
 const maxListed = 500
 
-export function handleRefusals({ refusals, refused, generation }: RefusalParts) {
+export function handleRefusals({
+  refusals,
+  refused,
+  generation,
+}: Pick<ApiParts, 'refusals' | 'generation' | 'refused'>) {
   return {
     'GET /api/refusals': async ({ query }) => {
       const remembered = refusals.list().map(toListed)

@@ -1,46 +1,17 @@
 // Routes of the admin API for kept requests: replays, and fixtures made from them.
 import type { KeptQuery } from '../../store/queries.ts'
-import type { z } from 'zod'
-import type { fixtureOptions } from '../../model/api/bodies.ts'
 import { Problem } from '../../model/problem.ts'
 import { maxReplays, defaultReplays } from '../../model/api/replay-limits.ts'
-import type { DeliveryRecord, KeptRequest } from '../../store/records.ts'
-import type { Store } from '../../store/store.ts'
 import { findDelivery, findRequest } from './deliveries.ts'
 import { type QueryTexts, readParameter } from './query.ts'
 import type { Handlers } from './handlers.ts'
-import type { CapturedFields, ReplayReport, ShadowFields, UpdatedFixtures } from '../../model/api/replay.ts'
-import type { CoverageFields } from '../../model/api/shapes.ts'
+import type { ApiParts } from './parts.ts'
 
 /** The maximum number of ids in one request for the decisions of the live code, and of requests in one page of a replay. */
 const maxIds = 100
 const maxReplayed = 25
 
-export type AdminReplayer = {
-  /** `isWanted` is called when the replay can begin: false if its client has disconnected. */
-  replay(
-    query: KeptQuery & { readonly ids?: readonly string[] | undefined },
-    isWanted: () => boolean,
-  ): Promise<ReplayReport>
-  /** Runs the fixtures of a module, and writes the results into them as the expected ones. */
-  updateFixtures(module: string): Promise<UpdatedFixtures>
-  /** The lines of a module that its fixtures and kept requests run. */
-  coverage(module: string, isWanted: () => boolean): Promise<CoverageFields>
-  decideLive(ids: readonly string[]): Promise<Readonly<Record<string, object>>>
-  /** Writes a fixture. */
-  capture(
-    stored: { record: Pick<DeliveryRecord, 'deliveryId' | 'receivedAt' | 'mappingId'>; request: KeptRequest },
-    options: z.output<typeof fixtureOptions.schema>,
-  ): Promise<CapturedFields>
-  /** Mappings whose transform has a shadow. */
-  shadows(): ShadowFields[]
-  /** Publishes the saves that `hooks.transforms.hold` held back. */
-  publish(): Promise<{ readonly generation: string }>
-}
-
-type ReplayParts = { readonly store: Store; readonly replayer: AdminReplayer }
-
-export function handleReplays({ store, replayer }: ReplayParts) {
+export function handleReplays({ store, replayer }: Pick<ApiParts, 'store' | 'replayer'>) {
   return {
     'POST /api/replay': ({ query, ctx }) => {
       const ids = readIds(query, maxReplayed)

@@ -2,11 +2,11 @@
 import { normalizeHookName } from '../../model/config/mapping-rules.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Handlers } from './handlers.ts'
-import type { AdminBench } from './bench.ts'
+import type { ApiParts } from './parts.ts'
 import { readMoment, readParameter } from './query.ts'
 import { answerText } from './answer.ts'
 
-export function handleShapes({ bench }: { readonly bench: Pick<AdminBench, 'shapes' | 'paths'> }) {
+export function handleShapes({ bench }: Pick<ApiParts, 'bench'>) {
   return {
     'GET /api/shapes': async ({ query, ctx }) => {
       const hook = readParameter(query, 'hook')

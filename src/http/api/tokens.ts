@@ -3,13 +3,12 @@ import type { z } from 'zod'
 import { toIsoTime } from '../../deliveries/records.ts'
 import type { TokenFields } from '../../model/api/operations.ts'
 import type { newToken } from '../../model/api/bodies.ts'
-import type { Log } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Handlers } from './handlers.ts'
 import type { StoredTokens } from '../stored-tokens.ts'
 import type { ApiParts } from './parts.ts'
 
-export type TokenParts = Pick<ApiParts, 'generation' | 'clock'> & { readonly tokens: StoredTokens; readonly log: Log }
+type TokenParts = Pick<ApiParts, 'generation' | 'clock' | 'log'> & { readonly tokens: StoredTokens }
 
 export function handleTokens(parts: TokenParts) {
   const { tokens, log } = parts

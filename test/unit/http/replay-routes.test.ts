@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { handleReplays, type AdminReplayer } from '../../../src/http/api/replays.ts'
+import type { AdminReplayer } from '../../../src/http/api/parts.ts'
+import { handleReplays } from '../../../src/http/api/replays.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { startRoutes } from './routes.ts'
 
