@@ -52,6 +52,8 @@ export type {
   HandshakeTools,
   PinRule,
   RequestHead,
+  SenderCode,
+  SenderContext,
   Verified,
   VerifierContext,
   VerifierDefinition,

@@ -38,14 +38,8 @@ function toProof(scheme: Scheme): string {
       return `ECDSA of ${toParts(scheme.template)}${toTime(false, scheme.toleranceSeconds)}`
     case 'concat-hash':
       return `SHA-256 of ${toParts(`{secret}${scheme.template}`)}`
-    case 'x509':
-      return `RSA with the sender’s certificate${toSignedFields(scheme.signs)}${toTime(false, scheme.toleranceSeconds)}`
     case 'jwt':
       return `JSON Web Token (${scheme.algorithm})${scheme.bodyHashClaim === undefined ? '; not the body' : ' with the hash of the body'}`
-    case 'body-hmac':
-      return scheme.form === 'mailgun'
-        ? `HMAC-SHA256 of time and token in the body, not of the event${toTime(false, scheme.toleranceSeconds)}`
-        : 'HMAC-SHA256 of the main fields of each item, in the body'
     case 'token':
       return 'shared token in a header; not the body'
     case 'basic':
@@ -53,12 +47,8 @@ function toProof(scheme: Scheme): string {
     case 'client-state':
       return 'shared word in the body; nothing else'
     case 'code':
-      return 'own code'
+      return `${scheme.about}${toTime(false, scheme.toleranceSeconds)}`
   }
-}
-
-function toSignedFields(signs: 'fields' | 'checksum'): string {
-  return signs === 'fields' ? ' over the fields of the message' : ' over id, time and a checksum, not the body'
 }
 
 function toHash(algorithm = 'sha256'): string {

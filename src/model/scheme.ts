@@ -1,6 +1,6 @@
 // Schemes: how senders prove their requests. The scheme of a listed sender is a part of its row in the table of senders.
 import type { DigestEncoding, HmacAlgorithm, SecretEncoding, TimestampUnit } from './config/verify.ts'
-import type { Handshake, PinRule, VerifierDefinition } from './verifier.ts'
+import type { Handshake, SenderCode } from './verifier.ts'
 
 /** The form of a header with signatures: one after a prefix, or a list of named entries of which any may match. */
 export type Syntax =
@@ -109,16 +109,6 @@ export type AsymmetricScheme = Common & {
   readonly textIsId?: TextIsId
 }
 
-export type X509Scheme = Common & {
-  readonly kind: 'x509'
-  readonly header: string
-  readonly toleranceSeconds: number
-  /** The signed part of the body. `fields`: some fields, by name. `checksum`: a CRC-32, which another body can have too. */
-  readonly signs: 'fields' | 'checksum'
-  /** The URLs of its certificates. */
-  readonly certificate: PinRule
-}
-
 export type JwtScheme = Common & {
   readonly kind: 'jwt'
   readonly header: string
@@ -138,12 +128,6 @@ export type JwtScheme = Common & {
   readonly requires?: readonly ('exp' | 'iat')[]
   /** The mapping must name an audience (or `publicUrl`) and the e-mail of the service account. */
   readonly forAccount?: true
-}
-
-export type BodyHmacScheme = Common & {
-  readonly kind: 'body-hmac'
-  readonly form: 'mailgun' | 'adyen'
-  readonly toleranceSeconds?: number
 }
 
 export type ConcatHashScheme = Common & {
@@ -166,7 +150,13 @@ export type ClientStateScheme = Common & {
 /** A proof in own code, which runs in the gateway's main thread. */
 export type CodeScheme = Common & {
   readonly kind: 'code'
-  readonly code: Omit<VerifierDefinition, 'scheme' | 'source'>
+  readonly code: SenderCode
+  /** What the code proves, for the table of senders. */
+  readonly about?: string
+  /** As in `HmacScheme`, for `findTimeFault`. */
+  readonly toleranceSeconds?: number
+  /** The encoding of the secrets, for their minimum length. */
+  readonly secretEncoding?: SecretEncoding
   /** Set by the loader of the code. Names an exception and its place without a text that may quote a request: `a TypeError at acme.ts:12`. */
   readonly describeThrown?: (thrown: unknown) => string
 }
@@ -176,9 +166,7 @@ export type Scheme =
   | TokenScheme
   | BasicScheme
   | AsymmetricScheme
-  | X509Scheme
   | JwtScheme
-  | BodyHmacScheme
   | ConcatHashScheme
   | ClientStateScheme
   | CodeScheme

@@ -88,7 +88,6 @@ const timestamp = z.discriminatedUnion(
   ],
   'must be header, field or body',
 )
-const certificate = z.strictObject({ host: pattern, path: pattern.optional(), maxAgeMs: z.number().nonnegative() })
 
 const SchemeShape = z.discriminatedUnion(
   'kind',
@@ -135,14 +134,6 @@ const SchemeShape = z.discriminatedUnion(
     }),
     z.strictObject({
       ...common,
-      kind: z.literal('x509'),
-      header,
-      toleranceSeconds,
-      signs: z.enum(['fields', 'checksum']),
-      certificate,
-    }),
-    z.strictObject({
-      ...common,
       kind: z.literal('jwt'),
       header,
       bearer: z.boolean(),
@@ -158,12 +149,6 @@ const SchemeShape = z.discriminatedUnion(
     }),
     z.strictObject({
       ...common,
-      kind: z.literal('body-hmac'),
-      form: z.enum(['mailgun', 'adyen']),
-      toleranceSeconds: toleranceSeconds.optional(),
-    }),
-    z.strictObject({
-      ...common,
       kind: z.literal('concat-hash'),
       header,
       versionHeader: lowerName,
@@ -171,9 +156,19 @@ const SchemeShape = z.discriminatedUnion(
       template: nonBlank,
     }),
     z.strictObject({ ...common, kind: z.literal('client-state'), list: nonBlank.optional(), field: nonBlank }),
-    z.strictObject({ ...common, kind: z.literal('code'), code: CodeShape }),
+    z.strictObject({
+      ...common,
+      kind: z.literal('code'),
+      code: CodeShape.extend({
+        covers: z.strictObject({ id: z.boolean(), body: z.boolean() }).optional(),
+        check: aFunction.optional(),
+      }),
+      about: nonBlank.optional(),
+      toleranceSeconds: toleranceSeconds.optional(),
+      secretEncoding: z.enum(secretEncodings).optional(),
+    }),
   ],
-  'must be hmac, token, basic, ed25519, ecdsa, x509, jwt, body-hmac, concat-hash, client-state or code',
+  'must be hmac, token, basic, ed25519, ecdsa, jwt, concat-hash, client-state or code',
 )
 
 export const SenderShape = z

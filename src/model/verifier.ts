@@ -1,7 +1,7 @@
 // A verifier proves the sender of a request. It reads raw bytes and headers, and no input from a sender makes it throw.
 import type { ProblemRecord } from './problem.ts'
 import type { JsonObject } from '../base/json.ts'
-import type { VerifySettings } from './config/verify.ts'
+import type { TimestampUnit, VerifySettings } from './config/verify.ts'
 
 /** A request whose sender must be verified. */
 export type VerifyRequest = {
@@ -141,6 +141,24 @@ export type VerifierContext = {
   readonly settings: VerifySettings
   /** Milliseconds since the epoch. */
   readonly now: number
+}
+
+/** The information that the code of a sender gets besides the request. */
+export type SenderContext = VerifierContext & {
+  readonly fetch: PinnedFetch
+  /** The text or the number at a path of a JSON body, read as the delivery reads it: `read('items', 0, 'id')`. Empty if there is none. */
+  readonly read: (...path: readonly (string | number)[]) => string
+  /** Why a signed time is refused, by the tolerance of the mapping or of the scheme. Undefined if it is not. */
+  readonly findTimeFault: (text: string, unit: TimestampUnit) => string | undefined
+}
+
+/** The proof of a sender in own code. The fields are those of `VerifierDefinition`. */
+export type SenderCode = Omit<VerifierDefinition, 'scheme' | 'source' | 'verify'> & {
+  /** The parts of the request that the proof covers. Default: the body. */
+  readonly covers?: Coverage
+  /** Why `verify` of a mapping cannot be used, as the rest of a sentence: `needs verify.topicArn: …`. It is reported when it is loaded. */
+  readonly check?: (settings: VerifySettings) => string | undefined
+  verify(request: VerifyRequest, context: SenderContext): Verified | Promise<Verified>
 }
 
 /**

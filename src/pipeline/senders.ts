@@ -16,9 +16,7 @@ export type SenderTable = {
   readonly schemes: readonly Scheme[]
   /** Every name for `verify.scheme`, except those of modules in `hooks/verifiers`. */
   readonly schemeNames: readonly string[]
-  /**
-   * The headers with a proof. The header of a proof by certificate is not in the list: it can have the kind of the message, as that of Amazon SNS has.
-   */
+  /** The headers with a proof. One that names the event is not in the list: the proof of such a sender is in the body. */
   readonly proofHeaders: ReadonlySet<string>
   readonly findScheme: (id: string) => Scheme | undefined
   /** The sender with this name. */
@@ -71,7 +69,7 @@ export function createSenders(rows: readonly SenderDefinition[], hash = ''): Sen
     hash,
     schemes,
     schemeNames: [...byId.keys(), ...unlistedNames],
-    proofHeaders: new Set(schemes.flatMap(listProofHeaders)),
+    proofHeaders: new Set(rows.flatMap(listProofHeaders)),
     findScheme: (id) => byId.get(id),
     find,
     recognise({ verifiedBy, headers, namedSource }) {
@@ -97,10 +95,13 @@ export function listSchemes({ name, label, docs, scheme, schemes: several }: Sen
   }))
 }
 
-function listProofHeaders(scheme: Scheme): readonly string[] {
-  if (scheme.kind === 'code')
-    return [...scheme.code.headers, ...(scheme.code.secretHeaders ?? [])].map((name) => name.toLowerCase())
-  return 'header' in scheme && scheme.kind !== 'x509' && scheme.header !== undefined ? [scheme.header] : []
+function listProofHeaders(row: SenderDefinition): readonly string[] {
+  const isEvent = (name: string) => row.event?.some((fact) => fact.in === 'header' && fact.name === name) === true
+  const named = listSchemes(row).flatMap((scheme) => {
+    if (scheme.kind === 'code') return [...scheme.code.headers, ...(scheme.code.secretHeaders ?? [])]
+    return 'header' in scheme && scheme.header !== undefined ? [scheme.header] : []
+  })
+  return named.map((name) => name.toLowerCase()).filter((name) => !isEvent(name))
 }
 
 function indexByName<Row>(rows: readonly Row[], readName: (row: Row) => string, what: string): Map<string, Row> {

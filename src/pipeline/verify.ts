@@ -4,7 +4,6 @@ import { Problem } from '../model/problem.ts'
 import type { PinnedFetch, Verifier } from '../model/verifier.ts'
 import type { VerifySettings } from '../model/config/verify.ts'
 import { createAsymmetricProof } from './verifiers/asymmetric.ts'
-import { createBodyHmacProof } from './verifiers/body-hmac.ts'
 import { createClientStateProof } from './verifiers/client-state.ts'
 import { createConcatHashProof } from './verifiers/concat-hash.ts'
 import { createBrokenVerifier, createCodeProof, toCodeScheme } from './verifiers/defined.ts'
@@ -17,7 +16,6 @@ import { toSettingProblem, type Proof, type ProofTools } from './verifiers/proof
 import type { Scheme } from '../model/scheme.ts'
 import type { KnownSchemes } from './senders.ts'
 import { createBasicProof, createTokenProof } from './verifiers/token.ts'
-import { createX509Proof } from './verifiers/x509.ts'
 
 export type VerifierTools = {
   readonly fetch: PinnedFetch
@@ -55,9 +53,7 @@ const proofs: { readonly [Kind in Scheme['kind']]: (scheme: Scheme & { kind: Kin
   basic: createBasicProof,
   ed25519: createAsymmetricProof,
   ecdsa: createAsymmetricProof,
-  x509: createX509Proof,
   jwt: createJwtProof,
-  'body-hmac': createBodyHmacProof,
   'concat-hash': createConcatHashProof,
   'client-state': createClientStateProof,
   code: createCodeProof,
@@ -71,8 +67,7 @@ function createProof<Kind extends Scheme['kind']>(scheme: Scheme & { kind: Kind 
 const timeless: ReadonlySet<Scheme['kind']> = new Set(['token', 'basic', 'concat-hash', 'client-state'])
 
 function createSchemeVerifier(scheme: Scheme, settings: VerifySettings, tools: VerifierTools): Verifier {
-  const isTimeless = timeless.has(scheme.kind) || (scheme.kind === 'body-hmac' && scheme.form === 'adyen')
-  if (settings.toleranceSeconds !== undefined && isTimeless) {
+  if (settings.toleranceSeconds !== undefined && timeless.has(scheme.kind)) {
     throw toSettingProblem(settings, 'does not sign a time, so verify.toleranceSeconds has no effect. Remove it.')
   }
   // code gets all settings, and decides about them
@@ -109,7 +104,7 @@ function createSchemeVerifier(scheme: Scheme, settings: VerifySettings, tools: V
 
 /** The secrets of the configuration, followed by the secrets from handshakes. */
 function createSecrets(scheme: Scheme, settings: VerifySettings, { handed }: VerifierTools): () => readonly string[] {
-  const isKeyed = scheme.kind !== 'ed25519' && scheme.kind !== 'ecdsa' && scheme.kind !== 'x509'
+  const isKeyed = scheme.kind !== 'ed25519' && scheme.kind !== 'ecdsa'
   if (!isKeyed || (scheme.kind === 'jwt' && scheme.algorithm !== 'HS256')) return () => []
   const own = readSecrets(settings, scheme.handsOver === true || scheme.kind === 'code')
   if (scheme.handsOver !== true || handed === undefined) return () => own

@@ -4,8 +4,28 @@ import { z } from 'zod'
 import type { ProblemRecord } from '../../model/problem.ts'
 import { toPrintableLine, takeStart } from '../../base/text.ts'
 import type { CodeScheme } from '../../model/scheme.ts'
-import type { DefinedVerifier, Verified, Verifier, VerifyRequest } from '../../model/verifier.ts'
-import { coversNothing, type Proof, type ProofTools, readHeader, refuseProof } from './proof.ts'
+import type {
+  DefinedVerifier,
+  PinnedFetchResult,
+  SenderContext,
+  Verified,
+  Verifier,
+  VerifyRequest,
+} from '../../model/verifier.ts'
+import type { SentValue } from '../../base/json.ts'
+import { readPath } from '../../model/path.ts'
+import { markUseful } from './pinned-fetch.ts'
+import {
+  coversNothing,
+  findTimeFault,
+  type Proof,
+  type ProofTools,
+  readHeader,
+  readJsonBody,
+  refuseProof,
+  toSettingProblem,
+  toText,
+} from './proof.ts'
 
 /** The same limit as for a fetch of the built-in schemes: the sender waits for the result. */
 const timeLimitMs = 5_000
@@ -28,16 +48,33 @@ export function toCodeScheme({
 }
 
 export function createCodeProof(
-  { id: scheme, code, describeThrown = () => 'an exception' }: CodeScheme,
-  { settings, secrets, now }: ProofTools,
+  { id: scheme, code, describeThrown = () => 'an exception', toleranceSeconds: usual }: CodeScheme,
+  { settings, secrets, fetch, now }: ProofTools,
 ): Proof {
+  const fault = code.check?.(settings)
+  if (fault !== undefined) throw toSettingProblem(settings, fault)
+  const { toleranceSeconds = usual } = settings
   const headers = code.headers.map((name) => name.toLowerCase())
   const secretHeaders = (code.secretHeaders ?? []).map((name) => name.toLowerCase())
 
   async function prove(request: VerifyRequest, at = now()): Promise<Verified> {
+    const fetched: PinnedFetchResult[] = []
+    let body: SentValue | undefined
+    const context: SenderContext = {
+      secrets: secrets(),
+      settings,
+      now: at,
+      async fetch(url, rule) {
+        const result = await fetch(url, rule)
+        fetched.push(result)
+        return result
+      },
+      read: (...path) => toText(readPath((body ??= readJsonBody(request.rawBody) ?? null), path)),
+      findTimeFault: (text, unit) => findTimeFault(text, { unit, now: at, toleranceSeconds }),
+    }
     let answered: { readonly given: unknown } | undefined
     try {
-      const answering = async () => ({ given: await code.verify(request, { secrets: secrets(), settings, now: at }) })
+      const answering = async () => ({ given: await code.verify(request, context) })
       answered = await within(timeLimitMs, answering())
     } catch (thrown) {
       // for example, `timingSafeEqual` throws for a signature of the wrong length: the proof is invalid
@@ -48,7 +85,10 @@ export function createCodeProof(
     const answer = Answer.safeParse(answered.given)
     if (!answer.success)
       return gatewayFault(`The verifier "${scheme}" must return { ok: true, id? } or { ok: false, fault, reason }.`)
-    if (answer.data.ok) return answer.data
+    if (answer.data.ok) {
+      fetched.forEach(markUseful)
+      return answer.data
+    }
     const { fault, reason } = answer.data
     const signs = [...headers, ...secretHeaders].flatMap((name) => readHeader(request.headers, name) ?? [])
     return { ok: false, fault, reason: redactReason(reason, [...secrets(), ...signs]) }
@@ -56,7 +96,7 @@ export function createCodeProof(
 
   return {
     secretHeaders,
-    covers: { id: false, body: true },
+    covers: code.covers ?? { id: false, body: true },
     isClaimed: (given) => headers.length === 0 || headers.some((name) => Object.hasOwn(given, name)),
     verify: prove,
   }

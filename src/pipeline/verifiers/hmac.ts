@@ -30,7 +30,7 @@ import {
 } from './signed.ts'
 import { createKeyring, parseSecretKey } from './keys.ts'
 import type { HmacScheme, Syntax } from '../../model/scheme.ts'
-import { toFormText } from './twilio.ts'
+import { toFormText } from './form.ts'
 import { toPortVariants, toPublicUrl } from './url.ts'
 
 const openingBrace = 0x7b

@@ -158,6 +158,6 @@ export function readField(value: SentValue | undefined, name: string): string {
   return isJsonObject(value) && Object.hasOwn(value, name) ? toText(value[name]) : ''
 }
 
-function toText(value: SentValue | undefined): string {
+export function toText(value: SentValue | undefined): string {
   return typeof value === 'string' ? value : isNumber(value) ? String(value) : ''
 }

@@ -35,7 +35,7 @@ function readMinSecretBytes(scheme: Scheme | undefined): number | undefined {
 
 function toForm(scheme: Scheme): [encoding?: SecretEncoding | undefined, prefix?: string | undefined] {
   if (scheme.kind === 'hmac') return [scheme.secretEncoding, scheme.secretPrefix]
-  return scheme.kind === 'body-hmac' && scheme.form === 'adyen' ? ['hex'] : []
+  return scheme.kind === 'code' ? [scheme.secretEncoding] : []
 }
 
 /** The text is a part of a URL, and alone lets a request in: only what was made at random has its 128 bits. */

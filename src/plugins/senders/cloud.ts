@@ -2,6 +2,7 @@
 import { defineSender, type SchemeRow } from '../../define.ts'
 import { userAgent, all, body, header, sent } from './shared.ts'
 import { snsCertificate } from './certificates.ts'
+import { snsProof } from './proofs.ts'
 import { snsSubscription, googleSync, graphToken } from './handshakes.ts'
 
 /** The token that Google adds to a push request. Its account and its audience are the operator's choice. */
@@ -26,10 +27,9 @@ export const cloudSenders = [
     event: [header('x-amz-sns-message-type'), body('Type')],
     deliveryId: [header('x-amz-sns-message-id'), body('MessageId')],
     scheme: {
-      kind: 'x509',
-      header: 'x-amz-sns-message-type',
-      signs: 'fields',
-      certificate: snsCertificate,
+      kind: 'code',
+      code: snsProof(snsCertificate),
+      about: 'RSA with the sender’s certificate over the fields of the message',
       toleranceSeconds: 3_900,
       retries: {
         time: 'first',

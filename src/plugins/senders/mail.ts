@@ -1,6 +1,7 @@
 // Mail. Facts are from the senders' public documentation.
 import { defineSender } from '../../define.ts'
 import { body, sent } from './shared.ts'
+import { mailgunProof } from './proofs.ts'
 import { getChallenge } from './handshakes.ts'
 
 export const mailSenders = [
@@ -46,8 +47,9 @@ export const mailSenders = [
     event: [body('event-data.event')],
     deliveryId: [body('signature.token')],
     scheme: {
-      kind: 'body-hmac',
-      form: 'mailgun',
+      kind: 'code',
+      code: mailgunProof,
+      about: 'HMAC-SHA256 of time and token in the body, not of the event',
       // a token is accepted only once while deliveries are remembered, which is longer than this tolerance
       toleranceSeconds: 86_400,
       retries: {

@@ -2,6 +2,7 @@
 import { defineSender } from '../../define.ts'
 import { userAgent, all, body, header, sent } from './shared.ts'
 import { paypalCertificate } from './certificates.ts'
+import { adyenProof, paypalProof } from './proofs.ts'
 import { noEvents } from './handshakes.ts'
 
 export const moneySenders = [
@@ -46,10 +47,9 @@ export const moneySenders = [
     event: [body('event_type')],
     deliveryId: [body('id')],
     scheme: {
-      kind: 'x509',
-      header: 'paypal-transmission-sig',
-      signs: 'checksum',
-      certificate: paypalCertificate,
+      kind: 'code',
+      code: paypalProof(paypalCertificate),
+      about: 'RSA with the sender’s certificate over id, time and a checksum, not the body',
       // all attempts have the id and the time of the first; an id is accepted only once while deliveries are remembered, which is longer than this
       // tolerance
       toleranceSeconds: 259_500,
@@ -99,8 +99,10 @@ export const moneySenders = [
     docs: 'https://docs.adyen.com/development-resources/webhooks/verify-hmac-signatures/',
     event: [body('notificationItems.0.NotificationRequestItem.eventCode')],
     scheme: {
-      kind: 'body-hmac',
-      form: 'adyen',
+      kind: 'code',
+      code: adyenProof,
+      about: 'HMAC-SHA256 of the main fields of each item, in the body',
+      secretEncoding: 'hex',
       confidence: 'verified',
     },
   }),

@@ -146,7 +146,7 @@ describe('the check of a sender of a plugin', () => {
     [
       'an unknown kind of proof',
       { schemes: [{ kind: 'hmak' }] },
-      'schemes[0].kind must be hmac, token, basic, ed25519, ecdsa, x509, jwt, body-hmac, concat-hash, client-state or code',
+      'schemes[0].kind must be hmac, token, basic, ed25519, ecdsa, jwt, concat-hash, client-state or code',
     ],
     [
       'code without a function',

@@ -1,4 +1,4 @@
-// Twilio signs a form field by field, and anything else by a hash of the body in the URL.
+// The signed text of a form, field by field; anything else is signed by a hash of the body in the URL.
 // https://www.twilio.com/docs/usage/webhooks/webhooks-security
 import { createHash } from 'node:crypto'
 import type { VerifyRequest } from '../../model/verifier.ts'
