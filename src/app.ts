@@ -257,6 +257,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     keepByDefault: development ? keptInDevelopment : false,
     lookForNew: jobs.lookForNew,
     onStored,
+    onRepeated,
     onDecided,
   })
   const rerunner = new Rerunner({
@@ -301,7 +302,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     log,
   })
 
-  // 6. The parts that run code without jobs.
+  // 6. The parts that run code without effects.
   const createThreads = runtime.createReplayThreads
   const edited = live.requireEdited
   const replayer = createReplayer({

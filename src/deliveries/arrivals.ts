@@ -8,19 +8,18 @@ import { buildDelivery, checkBody, checkBodyLate, convertRequest, type InflatedR
 import type { Generation } from '../generation.ts'
 import { findMapping, type Hook } from '../pipeline/hook.ts'
 import { decide } from '../pipeline/pipeline.ts'
-import type { Settlement } from '../store/records.ts'
+import type { DedupeKey } from '../store/records.ts'
 import type { Clock, Store } from '../store/store.ts'
-import { toFirstAnswer } from './answers.ts'
+import { toFirstAnswer, toWaitingAnswer } from './answers.ts'
 import { createDeduplicator, readDedupe, toRefusedDedupe } from './duplicates.ts'
 import { createHeldSessions } from './held-sessions.ts'
-import type { OnRepeated } from './listeners.ts'
+import type { Arriving, OnRepeated } from './listeners.ts'
 import { createQueues } from './queues.ts'
 import type { Rerunner } from './rerun.ts'
 import type { Deciding, Settler, Settling } from './settle.ts'
 import { isRefused, toPendingSettlement } from './settlement.ts'
 import { runInRequestSpan } from './spans.ts'
 import { isUnmatched } from './unmatched.ts'
-import { createNewWriter, createParkedWriter, type DeliveryWriter } from './writers.ts'
 
 type ArrivalsParts = {
   readonly store: Pick<Store, 'findAnswer' | 'forget' | 'countQueuedOfKey' | 'holds'>
@@ -56,8 +55,8 @@ export type Arrivals = {
 /** `deliveryId`: the delivery that the request became, or repeats. */
 type ArrivalAnswer = { readonly answer: Answer; readonly deliveryId: string }
 
-/** A delivery that is decided, and how its outcome is stored. */
-type Arrival = Deciding & { readonly writer: DeliveryWriter }
+/** A delivery that is decided for a sender who waits. `parkedAnswer`: the first answer of a delivery that was parked before; a new one has none. */
+type Arrival = Deciding & Arriving & { readonly dedupe: DedupeKey | undefined; readonly parkedAnswer?: Answer }
 
 export function createArrivals(parts: ArrivalsParts): Arrivals {
   const { store, settler, rerunner, clock, newId, development } = parts
@@ -93,8 +92,8 @@ export function createArrivals(parts: ArrivalsParts): Arrivals {
     try {
       const delivery = build(request, receivedAt)
       const dedupe = readDedupe(delivery) ?? (refused && toRefusedDedupe(delivery, refused.requestId))
-      const arriving = { delivery, hook, client, dedupe: dedupe?.key, isLate }
-      const runFirst = () => decideAndStore({ delivery, hook, generation, writer: createNewWriter(parts, arriving) })
+      const arrival = { delivery, hook, generation, client, isLate, dedupe: dedupe?.key }
+      const runFirst = () => decideAndStore(arrival)
       let deliveryId = delivery.id
       if (dedupe === undefined) return { answer: await runFirst(), deliveryId }
       const given = await (isLate ? onceAfterRefusal : once)(dedupe, {
@@ -105,11 +104,9 @@ export function createArrivals(parts: ArrivalsParts): Arrivals {
         },
         runFirst,
         // a parked delivery that its sender repeats runs under its old id, so that it stays one delivery
-        rerunParked: (id, firstAnswer) => {
+        rerunParked: (id, parkedAnswer) => {
           deliveryId = id
-          const again = { ...delivery, id }
-          const writer = createParkedWriter(parts, { delivery: again, hook, firstAnswer })
-          return decideAndStore({ delivery: again, hook, generation, writer })
+          return decideAndStore({ ...arrival, delivery: { ...delivery, id }, parkedAnswer })
         },
       })
       return { answer: given, deliveryId }
@@ -136,17 +133,23 @@ export function createArrivals(parts: ArrivalsParts): Arrivals {
 
   /** Stores a delivery whose transform still runs when the time for the answer is over. */
   async function storePending(deciding: Promise<Decision>, arrival: Arrival): Promise<Answer> {
-    const { delivery, hook, generation, writer } = arrival
+    const { delivery, hook, generation, parkedAnswer } = arrival
     checkBodyLate(delivery, deciding)
     // before its row is stored, because other gateways see the row at once
     await rerunner.claim([delivery.id])
     const pending = toPendingSettlement(delivery, generation.id, findMapping(hook, delivery).mapping?.id)
-    const { outcome, isStored } = await writer.storePending(pending).catch(async (error: unknown) => {
+    // a delivery that was parked before stays so until then
+    const storing =
+      parkedAnswer === undefined
+        ? settler.append(arrival, { settlement: pending, answer: toWaitingAnswer(delivery.id, 'pending') })
+        : Promise.resolve({ isStored: true, outcome: parkedAnswer })
+    const { outcome, isStored } = await storing.catch(async (error: unknown) => {
       await rerunner.release([delivery.id])
       throw error
     })
     // the delivery is on disk, and is settled when the transform ends
-    if (isStored) void rerunner.settleLate(deciding, delivery, generation, writer.before)
+    if (isStored)
+      void rerunner.settleLate(deciding, delivery, generation, parkedAnswer === undefined ? 'pending' : 'parked')
     else await rerunner.release([delivery.id])
     return outcome
   }
@@ -158,7 +161,7 @@ export function createArrivals(parts: ArrivalsParts): Arrivals {
   }
 
   function toSettling(arrival: Arrival): Settling<Answer> {
-    const { delivery, hook, generation, writer } = arrival
+    const { delivery, hook, generation, parkedAnswer } = arrival
     return {
       delivery,
       hook,
@@ -168,12 +171,15 @@ export function createArrivals(parts: ArrivalsParts): Arrivals {
         // a body that only code reads was parsed for certain if the code returned an action; after another decision it may still be unparsed
         if (decision.kind !== 'accept') checkBody(delivery)
         if (isRefused(decision, generation)) return decision.problem.withTrace(decision.trace)
-        if (writer.ifUnmatched !== undefined && isUnmatched(decision)) return { outcome: writer.ifUnmatched }
+        // no mapping takes it now, so it stays parked
+        if (parkedAnswer !== undefined && isUnmatched(decision)) return { outcome: parkedAnswer }
         return decision
       },
-      async write(settlement: Settlement, decision, moves) {
+      async write(settlement, decision, moves) {
         const first = toFirstAnswer(decision, delivery.id, await addWait(settlement), development)
-        return writer.write(settlement, first, moves)
+        if (parkedAnswer === undefined) return settler.append(arrival, { settlement, answer: first }, moves)
+        const settled = await settler.complete({ delivery, hook, before: 'parked' }, settlement, moves)
+        return settled === 'moved' ? settled : { isStored: settled, outcome: settled ? first : parkedAnswer }
       },
       // if the code takes longer than the sender waits, it continues after the answer
       async again(deciding) {

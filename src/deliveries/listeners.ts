@@ -7,31 +7,31 @@ import type { Generation } from '../generation.ts'
 import { type Hook, toHookLabel } from '../pipeline/hook.ts'
 import type { DeliveryAnswer, Settlement } from '../store/records.ts'
 
-/** A delivery that was stored, or whose outcome was stored. `at`: the time after the commit, in milliseconds since the epoch. */
-export type StoredDelivery = NewRow | SettledRow
-
-type Stored = { readonly hook: Hook; readonly settlement: Settlement; readonly at: number }
-/** `isLate`: the request was refused when it arrived. */
-type NewRow = Stored & {
-  readonly kind: 'new'
+/** A request that brings a delivery. `isLate`: it was refused when it arrived. */
+export type Arriving = {
   readonly delivery: Delivery
+  readonly hook: Hook
   readonly client: string
   readonly isLate: boolean
 }
-/** `before`: the state of the delivery until now. */
-type SettledRow = Stored & {
-  readonly kind: 'settled'
-  readonly delivery: NamedDelivery
+
+/** A delivery that has a row. `before`: its state until now. */
+export type Waiting = {
+  readonly delivery: Pick<Delivery, 'id' | 'method' | 'path' | 'headers' | 'source' | 'event' | 'receivedAt'>
+  readonly hook: Hook
   readonly before: 'pending' | 'parked'
 }
-export type NamedDelivery = Pick<Delivery, 'id' | 'method' | 'path' | 'headers' | 'source' | 'event' | 'receivedAt'>
+
+/** A delivery that was stored, or whose outcome was stored. `at`: the time after the commit, in milliseconds since the epoch. */
+export type StoredDelivery = ((Arriving & { readonly kind: 'new' }) | (Waiting & { readonly kind: 'settled' })) & {
+  readonly settlement: Settlement
+  readonly at: number
+}
 
 export type OnStored = (stored: StoredDelivery) => void
 
 /** Called when a request repeats the delivery `first`. */
-export type OnRepeated = (
-  repeated: Pick<NewRow, 'delivery' | 'hook' | 'client' | 'isLate'> & { readonly first: DeliveryAnswer },
-) => void
+export type OnRepeated = (repeated: Arriving & { readonly first: DeliveryAnswer }) => void
 
 /** Called when a decision is stored, or refuses the request. If the delivery has no answer yet, the call comes before the answer. */
 export type OnDecided = (delivery: Delivery, decision: Decision, generation: Generation) => void

@@ -12,7 +12,8 @@ import { decide } from '../pipeline/pipeline.ts'
 import type { CursorMove } from '../store/cursors.ts'
 import type { Appended, DedupeKey, NewDelivery, Settlement } from '../store/records.ts'
 import type { Clock, Store } from '../store/store.ts'
-import type { NamedDelivery, OnDecided, OnStored } from './listeners.ts'
+import { toRepeatedAnswer } from './answers.ts'
+import type { Arriving, OnDecided, OnRepeated, OnStored, Waiting } from './listeners.ts'
 import { listStateChanges, type ModuleState } from './module-state.ts'
 import { writeDecision } from './once.ts'
 import { toDeliveryRow, toSettlement } from './settlement.ts'
@@ -28,6 +29,7 @@ type SettlerParts = {
   /** Called while jobs are being stored, if a claim can already find them; otherwise when they are stored. `cancel`: the jobs that the delivery ends. */
   readonly lookForNew: (jobs: Settlement['jobs'], cancel: Settlement['cancel']) => void
   readonly onStored: OnStored
+  readonly onRepeated: OnRepeated
   readonly onDecided: OnDecided
 }
 
@@ -35,7 +37,7 @@ type SettlerParts = {
 export type Deciding = { readonly delivery: Delivery; readonly hook: Hook; readonly generation: Generation }
 
 /** `isStored`: this call, and no other request or gateway, has stored the delivery or its outcome. */
-export type Written<Outcome> = { readonly isStored: boolean; readonly outcome: Outcome }
+type Written<Outcome> = { readonly isStored: boolean; readonly outcome: Outcome }
 
 /** How a delivery is settled: for a sender that waits for the answer, or for nobody. */
 export type Settling<Outcome> = Deciding & {
@@ -53,37 +55,22 @@ export type Settling<Outcome> = Deciding & {
   again(deciding: Promise<Decision>): Promise<Decision | { readonly outcome: Outcome }>
 }
 
-/** A delivery without a row. `isLate`: its request was refused when it arrived. */
-export type ArrivingDelivery = {
-  readonly delivery: Delivery
-  readonly hook: Hook
-  readonly client: string
-  readonly dedupe: DedupeKey | undefined
-  readonly isLate: boolean
-}
-
-/** A delivery that has a row. */
-type WaitingDelivery = {
-  readonly delivery: NamedDelivery
-  readonly hook: Hook
-  readonly before: 'pending' | 'parked'
-}
-
+type ArrivingRow = Arriving & { readonly dedupe: DedupeKey | undefined }
 type FirstOutcome = { readonly settlement: Settlement; readonly answer: Answer }
 
 export type Settler = {
   decide(deciding: Deciding): Decision | Promise<Decision>
   /** Stores a decision, or the one that replaces it. Throws the refusal of `review`. */
   settle<Outcome>(decision: Decision, settling: Settling<Outcome>): Promise<Outcome>
-  /** Stores a new delivery. `moved`: nothing is stored, because a cursor of `moves` has another value. */
-  append(arriving: ArrivingDelivery, outcome: FirstOutcome): Promise<Appended>
-  append(arriving: ArrivingDelivery, outcome: FirstOutcome, moves: readonly CursorMove[]): Promise<Appended | 'moved'>
+  /** Stores a new delivery, and returns its answer. `moved`: nothing is stored, because a cursor of `moves` has another value. */
+  append(arriving: ArrivingRow, first: FirstOutcome): Promise<Written<Answer>>
+  append(arriving: ArrivingRow, first: FirstOutcome, moves: readonly CursorMove[]): Promise<Written<Answer> | 'moved'>
   /** Stores the outcome of a delivery that has a row. Resolves to false if another request or gateway has settled it. */
-  complete(waiting: WaitingDelivery, settlement: Settlement, moves?: readonly CursorMove[]): Promise<boolean | 'moved'>
+  complete(waiting: Waiting, settlement: Settlement, moves?: readonly CursorMove[]): Promise<boolean | 'moved'>
 }
 
 export function createSettler(parts: SettlerParts): Settler {
-  const { store, state, clock, newId, keepByDefault, lookForNew, onStored, onDecided } = parts
+  const { store, state, clock, newId, keepByDefault, lookForNew, onStored, onRepeated, onDecided } = parts
 
   function decideNow({ delivery, hook, generation }: Deciding): Decision | Promise<Decision> {
     return decide(delivery, { hook, config: generation.config, newId, serves: true, readState: state.read })
@@ -127,22 +114,26 @@ export function createSettler(parts: SettlerParts): Settler {
     return 'written' in stored ? stored.written : storeIfFresh(stored.instead, settling)
   }
 
-  function append(arriving: ArrivingDelivery, outcome: FirstOutcome): Promise<Appended>
+  function append(arriving: ArrivingRow, first: FirstOutcome): Promise<Written<Answer>>
   function append(
-    arriving: ArrivingDelivery,
-    outcome: FirstOutcome,
+    arriving: ArrivingRow,
+    first: FirstOutcome,
     moves: readonly CursorMove[],
-  ): Promise<Appended | 'moved'>
+  ): Promise<Written<Answer> | 'moved'>
   async function append(
-    { delivery, hook, client, dedupe, isLate }: ArrivingDelivery,
+    { delivery, hook, client, isLate, dedupe }: ArrivingRow,
     { settlement, answer }: FirstOutcome,
     moves: readonly CursorMove[] = [],
-  ): Promise<Appended | 'moved'> {
+  ): Promise<Written<Answer> | 'moved'> {
     const row = toDeliveryRow(delivery, { settlement, answer, dedupe })
     const appended = await (moves.length === 0 ? appendAlone(row) : appendMoving(row, moves))
-    if (appended !== 'moved' && appended.kind === 'stored')
-      onStored({ kind: 'new', delivery, hook, client, isLate, settlement, at: clock() })
-    return appended
+    if (appended === 'moved') return appended
+    if (appended.kind === 'duplicate') {
+      onRepeated({ delivery, hook, client, isLate, first: appended.first })
+      return { isStored: false, outcome: toRepeatedAnswer(appended.first) }
+    }
+    onStored({ kind: 'new', delivery, hook, client, isLate, settlement, at: clock() })
+    return { isStored: true, outcome: answer }
   }
 
   async function appendAlone(row: NewDelivery): Promise<Appended> {

@@ -273,6 +273,7 @@ export async function createStages(folder: string): Promise<Stage[]> {
         senders.onStored,
         ({ kind, delivery, hook: of }) => kind === 'new' && shapes.note(delivery, of),
       ]),
+      onRepeated: () => {},
       onDecided: () => {},
     })
     const rerunner = new Rerunner({ ...shared, settler })

@@ -20,6 +20,7 @@ export function createTestRerunner({ onStored = () => {}, ...parts }: RerunnerSt
     keepByDefault: false,
     lookForNew() {},
     onStored,
+    onRepeated() {},
     onDecided() {},
   })
   return new Rerunner({ ...parts, settler })
