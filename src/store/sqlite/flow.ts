@@ -109,23 +109,30 @@ export const selectPlain = `SELECT run_at FROM jobs WHERE state = 'queued' AND g
 export const startJob = `UPDATE jobs SET state = 'running', gate = 0, lane = $2, fence = ${newFence}, locked_until = $3
   WHERE seq = $1 AND state = 'queued' AND ended_at IS NULL RETURNING seq`
 
-/** The statements of scripts, translated to the placeholders of SQLite. Their number is fixed: no statement contains a value. */
-const statements = new Map<string, string>()
+type Translated = { readonly sql: string; readonly readsClock: boolean }
 
-function translateForSqlite({ sql, params }: Statement): string {
-  const known = statements.get(sql) ?? sql.replaceAll('$now', `$${params.length + 1}`).replaceAll(/\$(\d)/g, '?$1')
-  statements.set(sql, known)
-  return known
+/** The statements of scripts, translated to the placeholders of SQLite. Their number is fixed: no statement contains a value. */
+const statements = new Map<string, Translated>()
+
+function translateForSqlite({ sql, params }: Statement): Translated {
+  const known = statements.get(sql)
+  if (known !== undefined) return known
+  const numbered = sql.replaceAll('$now', `$${params.length + 1}`).replaceAll(/\$(\d)/g, '?$1')
+  const translated = { sql: numbered, readsClock: sql.includes('$now') }
+  statements.set(sql, translated)
+  return translated
 }
 
 /** `at`: the clock of the store. */
 export function runScript<Result>(db: Pick<Database, 'all'>, script: Script<Result>, at: number): Result {
+  const runOne = (statement: Statement) => {
+    const { sql, readsClock } = translateForSqlite(statement)
+    return readsClock ? db.all(sql, ...statement.params, at) : db.all(sql, ...statement.params)
+  }
   for (let step = script.next([]); ;) {
     if (step.done === true) return step.value
-    const { also = [], ...main } = step.value
-    const [rows = []] = [main, ...also].map((each) =>
-      db.all(translateForSqlite(each), ...each.params, ...(each.sql.includes('$now') ? [at] : [])),
-    )
+    const rows = runOne(step.value)
+    for (const other of step.value.also ?? []) runOne(other)
     step = script.next(rows)
   }
 }
