@@ -15,17 +15,9 @@ export type State = z.infer<typeof State>
 export const JobState = z.enum(jobStates)
 export type JobState = z.infer<typeof JobState>
 
-const Fault = z.object({
-  code: z.string(),
-  detail: z.string(),
-  frame: z.string().optional(),
-})
+const Fault = z.object({ code: z.string(), detail: z.string(), frame: z.string().optional() })
 
-export const TriedMapping = z.object({
-  mappingId: z.string(),
-  matched: z.boolean(),
-  why: z.string(),
-})
+export const TriedMapping = z.object({ mappingId: z.string(), matched: z.boolean(), why: z.string() })
 
 export const DeliverySummary = z.object({
   deliveryId: z.string(),
@@ -57,12 +49,9 @@ export const DeliveryRow = DeliverySummary.extend({
     .describe('The name of the source for people, such as "GitHub"; null for an unknown sender.'),
   code: z.string().nullable().describe('The code of its problem.'),
   place: z.string().nullable().describe('`<file>:<line>` of its problem.'),
-  became: readonlyList(
-    z.object({
-      kind: z.string(),
-      sessionKey: z.string(),
-    }),
-  ).describe('The first of its actions. `jobs` counts all of them.'),
+  became: readonlyList(z.object({ kind: z.string(), sessionKey: z.string() })).describe(
+    'The first of its actions. `jobs` counts all of them.',
+  ),
   jobs: z
     .record(z.enum([...JobState.options, 'failing']), z.number())
     .describe('Jobs by state. `failing`: queued jobs whose last attempt failed.'),
@@ -98,13 +87,7 @@ const StepFields = z.object({
   at: z.string(),
   detail: z.string().nullable(),
   model: z.string().optional(),
-  usage: z
-    .object({
-      inputTokens: z.number(),
-      outputTokens: z.number(),
-      costUsd: z.number().optional(),
-    })
-    .optional(),
+  usage: z.object({ inputTokens: z.number(), outputTokens: z.number(), costUsd: z.number().optional() }).optional(),
 })
 
 const PostFields = z.object({
@@ -181,11 +164,7 @@ export const ShownFields = DeliveryFields.extend({
   bodyDiffered: z.boolean(),
   settledAt: z.string().nullable(),
   answer: z
-    .object({
-      status: z.number(),
-      body: z.string(),
-      contentType: z.string().optional(),
-    })
+    .object({ status: z.number(), body: z.string(), contentType: z.string().optional() })
     .describe('The answer that the sender received.'),
   jobs: readonlyList(JobFields),
   problem: Fault.nullable(),
@@ -195,13 +174,8 @@ export const ShownFields = DeliveryFields.extend({
 export type ShownFields = z.infer<typeof ShownFields>
 
 export const MadeBy = z.discriminatedUnion('kind', [
-  z.object({
-    kind: z.literal('built-in'),
-  }),
-  z.object({
-    kind: z.literal('template'),
-    template: z.string().nullable(),
-  }),
+  z.object({ kind: z.literal('built-in') }),
+  z.object({ kind: z.literal('template'), template: z.string().nullable() }),
   z.object({
     kind: z.literal('transform'),
     module: z.string(),
@@ -217,12 +191,7 @@ export type MadeBy = z.infer<typeof MadeBy>
  */
 export const ShownDelivery = ShownFields.extend({
   sourceName: z.string().nullable(),
-  admitted: z
-    .object({
-      token: z.boolean(),
-      scheme: z.string().nullable(),
-    })
-    .nullable(),
+  admitted: z.object({ token: z.boolean(), scheme: z.string().nullable() }).nullable(),
   madeBy: MadeBy.nullable(),
   isRequestKept: z.boolean(),
   tasks: readonlyList(JobFields).describe(

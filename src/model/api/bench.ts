@@ -42,10 +42,7 @@ export type HookCounts = z.infer<typeof HookCounts>
 export const HookFields = z.object({
   name: z.string().nullable(),
   isBuiltIn: z.boolean(),
-  proof: z.object({
-    token: z.boolean(),
-    schemes: readonlyList(z.string()),
-  }),
+  proof: z.object({ token: z.boolean(), schemes: readonlyList(z.string()) }),
   mappings: readonlyList(HookMapping),
   lastHour: HookCounts,
   lastFailure: z
@@ -95,18 +92,11 @@ export const TriedFields = z.object({
   trace: readonlyList(TriedMapping),
   log: readonlyList(z.string()),
   count: z.number().describe('The number of actions. `actions` has the first of them.'),
-  actions: readonlyList(
-    z.object({
-      fields: AnyObject,
-      prompt: z.string().nullable(),
-    }),
-  ).describe('`prompt`: as the agent would read it; null for an event.'),
+  actions: readonlyList(z.object({ fields: AnyObject, prompt: z.string().nullable() })).describe(
+    '`prompt`: as the agent would read it; null for an event.',
+  ),
   response: z
-    .object({
-      status: z.number(),
-      contentType: z.string(),
-      body: z.string(),
-    })
+    .object({ status: z.number(), contentType: z.string(), body: z.string() })
     .nullable()
     .describe('The answer to the sender in place of the receipt.'),
   problem: z

@@ -40,10 +40,7 @@ export const TryKeptBody = z.strictObject({
   draft: z.strictObject({ template: Template, match: z.record(z.string(), z.unknown()).default({}) }),
 })
 
-const FixtureOptions = z.strictObject({
-  name: z.string().max(200).optional(),
-  module: z.string().max(500).optional(),
-})
+const FixtureOptions = z.strictObject({ name: z.string().max(200).optional(), module: z.string().max(500).optional() })
 
 export const typedRequest = { ...typedForm, schema: TypedBody, shown: ['hook'] } as const satisfies CallBody
 export const tried = {
@@ -105,11 +102,7 @@ export const askedCancel = {
 } as const satisfies CallBody
 
 export const newToken = {
-  schema: z.strictObject({
-    name: plainName,
-    may: Rights,
-    expiresAt: z.iso.datetime({ offset: true }).optional(),
-  }),
+  schema: z.strictObject({ name: plainName, may: Rights, expiresAt: z.iso.datetime({ offset: true }).optional() }),
   form: 'The body must be JSON such as {"name": "ci", "may": ["send:deploy", "runs"], "expiresAt": "2027-01-31T12:00:00Z"}. A right is read, operate, admin, runs, or send:<hook>.',
   maxBytes: 65_536,
   shown: ['name', 'may', 'expiresAt'],

@@ -7,21 +7,9 @@ export const MinuteFields = z.object({
   at: z.string(),
   deliveries: z.record(z.enum([...State.options, 'duplicate']), z.number()),
   refused: z.number(),
-  runs: z.object({
-    done: z.number(),
-    retried: z.number(),
-    dead: z.number(),
-  }),
-  reloads: z.object({
-    live: z.number(),
-    refused: z.number(),
-  }),
-  latencyMs: z
-    .object({
-      p50: z.number(),
-      p95: z.number(),
-    })
-    .nullable(),
+  runs: z.object({ done: z.number(), retried: z.number(), dead: z.number() }),
+  reloads: z.object({ live: z.number(), refused: z.number() }),
+  latencyMs: z.object({ p50: z.number(), p95: z.number() }).nullable(),
 })
 export type MinuteFields = z.infer<typeof MinuteFields>
 
@@ -41,13 +29,9 @@ export const SlotFields = z.object({
   used: z.number(),
   most: z.number().describe('`agents.defaults.maxConcurrent`.'),
   fullSince: z.string().nullable().describe('Null while a slot is free.'),
-  turns: readonlyList(
-    z.object({
-      jobId: z.string(),
-      since: z.string(),
-      until: z.string(),
-    }),
-  ).describe('The turns whose runner works now. `until`: the time limit.'),
+  turns: readonlyList(z.object({ jobId: z.string(), since: z.string(), until: z.string() })).describe(
+    'The turns whose runner works now. `until`: the time limit.',
+  ),
 })
 export type SlotFields = z.infer<typeof SlotFields>
 
@@ -123,14 +107,7 @@ export const HealthFields = z.object({
   jobs: z.record(JobState, z.number()),
   dueSince: z.string().nullable().describe('When the job that has been due for longest became due.'),
   slots: SlotFields,
-  lanes: readonlyList(
-    z.object({
-      lane: z.string(),
-      jobs: z.number(),
-      since: z.string(),
-      running: z.boolean(),
-    }),
-  ),
+  lanes: readonlyList(z.object({ lane: z.string(), jobs: z.number(), since: z.string(), running: z.boolean() })),
   minutes: readonlyList(MinuteFields).describe('The last 60 minutes at most, since the start of the gateway.'),
 })
 export type HealthFields = z.infer<typeof HealthFields>

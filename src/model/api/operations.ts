@@ -90,10 +90,7 @@ export const AttentionGroup = z.object({
 })
 export type AttentionGroup = z.infer<typeof AttentionGroup>
 
-export const AttentionFields = z.object({
-  count: z.number(),
-  groups: readonlyList(AttentionGroup),
-})
+export const AttentionFields = z.object({ count: z.number(), groups: readonlyList(AttentionGroup) })
 export type AttentionFields = z.infer<typeof AttentionFields>
 
 /** A token with few rights, without the token itself. */

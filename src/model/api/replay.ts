@@ -79,12 +79,9 @@ export const ReplayReport = z.object({
       class: ReplayClass,
     }),
   ).describe('The groups of all classes except `same`, the largest first.'),
-  unstable: readonlyList(
-    z.object({
-      path: z.string(),
-      count: z.number(),
-    }),
-  ).describe('Paths that differ between two runs of the edit. They are not compared.'),
+  unstable: readonlyList(z.object({ path: z.string(), count: z.number() })).describe(
+    'Paths that differ between two runs of the edit. They are not compared.',
+  ),
   drift: readonlyList(GroupFields).describe('Differences between the records (`before`) and the live code (`after`).'),
   tooLarge: readonlyList(z.string()).describe('Ids of deliveries whose requests were too large to keep.'),
   notRun: z.number().describe('The number of deliveries that the time limit left out.'),
@@ -118,12 +115,7 @@ export type ReplayReport = z.infer<typeof ReplayReport>
 export const UpdatedFixtures = z.object({
   module: z.string(),
   updated: readonlyList(z.string()),
-  failing: readonlyList(
-    z.object({
-      name: z.string(),
-      why: z.string(),
-    }),
-  ),
+  failing: readonlyList(z.object({ name: z.string(), why: z.string() })),
 })
 export type UpdatedFixtures = z.infer<typeof UpdatedFixtures>
 

@@ -6,12 +6,7 @@ export const SessionFields = z.object({
   sessionKey: z.string(),
   agentId: z.string(),
   updatedAt: z.string(),
-  recipient: z
-    .object({
-      channel: z.string(),
-      to: z.string().nullable(),
-    })
-    .nullable(),
+  recipient: z.object({ channel: z.string(), to: z.string().nullable() }).nullable(),
 })
 export type SessionFields = z.infer<typeof SessionFields>
 
