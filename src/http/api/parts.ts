@@ -3,14 +3,13 @@ import type { ParkedCalls } from '../../deliveries/parked-calls.ts'
 import type { Recovery } from '../../deliveries/recovery/recovery.ts'
 import type { RefusedCalls } from '../../deliveries/refused/calls.ts'
 import type { Rerunner } from '../../deliveries/rerun.ts'
-import type * as bench from '../../model/api/bench.ts'
+import type { HookCounts } from '../../model/api/bench.ts'
 import type { MinuteFields } from '../../model/api/health.ts'
-import type * as replay from '../../model/api/replay.ts'
-import type { CoverageFields, LearntPaths, ShapeFields } from '../../model/api/shapes.ts'
+import type { ShadowFields } from '../../model/api/replay.ts'
 import type { Log } from '../../model/log.ts'
 import type { Slots } from '../../model/runner.ts'
-import type { KeptQuery } from '../../store/queries.ts'
-import type { DeliveryRecord, KeptRequest } from '../../store/records.ts'
+import type { HookBench } from '../../replay/bench.ts'
+import type { Replayer } from '../../replay/replayer.ts'
 import type { Auditor } from '../audit.ts'
 import type { HandshakeSecrets } from '../handshake-secrets.ts'
 import type { Generation } from '../../generation.ts'
@@ -36,51 +35,6 @@ export type SavedFilesStatus = {
   readonly lastGoodAt: number | undefined
 }
 
-type FixtureOptions = { readonly name?: string | undefined; readonly module?: string | undefined }
-type Draft = { readonly mappingId?: string | undefined; readonly template: string }
-export type AdminBench = {
-  try(request: bench.TypedRequest, draft: Draft | undefined, isWanted: () => boolean): Promise<bench.TriedFields>
-  /** Tries a draft with kept requests; see `tryDraft` of `replay/`. */
-  tryKept(draft: { readonly template: string; readonly match: object }, query: KeptQuery): Promise<bench.TriedDraft>
-  checkDraft(hook: string, draft: Draft): void
-  samples(hook: string): Promise<bench.SampleFields[]>
-  /** Paths in templates and conditions that no known request has; see `path-warnings.ts` of `replay/`. */
-  pathWarnings(): Promise<readonly { readonly mappingId: string; readonly text: string }[]>
-  /** `hook`: undefined for all. `since`: milliseconds since the epoch; undefined for all changes. */
-  shapes(query: { readonly hook: string | undefined; readonly since: number | undefined }): AsyncIterable<ShapeFields>
-  paths(query: { readonly hook: string; readonly mappingId: string | undefined }): Promise<LearntPaths>
-  /** Writes a fixture; see `capture` of the replayer. */
-  capture(request: bench.TypedRequest, options: FixtureOptions): Promise<replay.CapturedFields>
-  /** Undefined if the page may not change the configuration. */
-  readonly saveTemplate:
-    | ((template: Draft & { readonly hook: string }) => Promise<bench.SavedMappingFields>)
-    | undefined
-  /** Undefined except in `hookloom dev`. */
-  readonly makeTransform: ((request: bench.TypedRequest) => Promise<bench.MadeTransformFields>) | undefined
-}
-
-export type AdminReplayer = {
-  /** `isWanted` is called when the replay can begin: false if its client has disconnected. */
-  replay(
-    query: KeptQuery & { readonly ids?: readonly string[] | undefined },
-    isWanted: () => boolean,
-  ): Promise<replay.ReplayReport>
-  /** Runs the fixtures of a module, and writes the results into them as the expected ones. */
-  updateFixtures(module: string): Promise<replay.UpdatedFixtures>
-  /** The lines of a module that its fixtures and kept requests run. */
-  coverage(module: string, isWanted: () => boolean): Promise<CoverageFields>
-  decideLive(ids: readonly string[]): Promise<Readonly<Record<string, object>>>
-  /** Writes a fixture. */
-  capture(
-    stored: { record: Pick<DeliveryRecord, 'deliveryId' | 'receivedAt' | 'mappingId'>; request: KeptRequest },
-    options: FixtureOptions,
-  ): Promise<replay.CapturedFields>
-  /** Mappings whose transform has a shadow. */
-  shadows(): replay.ShadowFields[]
-  /** Publishes the saves that `hooks.transforms.hold` held back. */
-  publish(): Promise<{ readonly generation: string }>
-}
-
 export type ApiParts = {
   /** The config directory. */
   readonly dir: string
@@ -103,12 +57,17 @@ export type ApiParts = {
   readonly drain: ParkedCalls
   readonly refused: RefusedCalls
   readonly recovery: Recovery
-  readonly replayer: AdminReplayer
-  readonly bench: AdminBench
+  readonly replayer: Pick<Replayer, 'replay' | 'updateFixtures' | 'coverage' | 'decideLive' | 'capture'> & {
+    /** Mappings whose transform has a shadow. */
+    shadows(): ShadowFields[]
+    /** Publishes the saves that `hooks.transforms.hold` held back. */
+    publish(): Promise<{ readonly generation: string }>
+  }
+  readonly bench: Omit<HookBench, 'close'>
   readonly handed: HandshakeSecrets
   /** Queues a test alert. Resolves to the id of its job. */
   readonly testAlert: () => Promise<string>
-  readonly hookCounts: (name: string) => bench.HookCounts
+  readonly hookCounts: (name: string) => HookCounts
   readonly auditor: Auditor
   readonly log: Log
 }

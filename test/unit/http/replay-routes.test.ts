@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { AdminReplayer } from '../../../src/http/api/parts.ts'
+import type { ApiParts } from '../../../src/http/api/parts.ts'
 import { handleReplays } from '../../../src/http/api/replays.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { startRoutes } from './routes.ts'
@@ -11,7 +11,7 @@ async function startReplays() {
     decideLive: async (ids: readonly string[]) => (asked.push(ids), {}),
   }
   // as: these routes use no store and no other call
-  const parts = { store: {} as Store, replayer: replayer as unknown as AdminReplayer }
+  const parts = { store: {} as Store, replayer: replayer as unknown as ApiParts['replayer'] }
   return { asked, call: await startRoutes(handleReplays(parts)) }
 }
 
